@@ -1,0 +1,41 @@
+"""Which cases there are: names, files and titles, without loading anything heavy."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from vlasov.errors import InputError, did_you_mean
+
+_FOLDER = Path(__file__).parent
+
+
+def case_names() -> list[str]:
+    """The names of the built-in cases."""
+    return sorted(path.stem for path in _FOLDER.glob("*.toml"))
+
+
+def case_path(name_or_path: str | os.PathLike[str]) -> Path:
+    """The file of a built-in case, or a user's own .toml file."""
+    text = os.fspath(name_or_path)
+    if text in case_names():
+        return _FOLDER / f"{text}.toml"
+    path = Path(text)
+    if path.suffix == ".toml" or len(path.parts) > 1:
+        if not path.is_file():
+            raise InputError(f'"{text}" is not a file; give a .toml file or the name of a case ("vlasov list")', "case")
+        return path
+    raise InputError(f'"{text}" is not known; {did_you_mean(text, case_names())}', "case")
+
+
+def read(name_or_path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The tables of a case file as they stand."""
+    path = case_path(name_or_path)
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f'"{path}" is not valid TOML: {error}', "case") from None
+    except OSError as error:
+        raise InputError(f'"{path}" cannot be read: {error.strerror}', "case") from None

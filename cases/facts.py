@@ -1,0 +1,168 @@
+"""Facts: what a solution of a case must show, each with its source, and whether a Dataset shows it.
+
+A fact names a quantity, a comparison and its source:
+
+    [[facts]]
+    says = "blow-up at t* = 1 / lambda_max"
+    quantity = "blow_up_time"       one of QUANTITIES
+    equals = 1.0                    or at_most = ..., or at_least = ...
+    tolerance = 1e-8                absolute error allowed, for equals
+    solvers = ["gaussian"]          which solvers must show it; all of the case's if left out
+    time = 0.5                      when; the last output time if left out
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import xarray as xr
+from numpy.typing import ArrayLike
+
+from vlasov import estimates, gaussian
+from vlasov.checks import Array
+from vlasov.codec import Described
+from vlasov.errors import InputError, choose
+from vlasov.measures import Measure
+from vlasov.solvers import measure, problem_of
+
+
+@dataclass(frozen=True, eq=False)
+class Fact(Described):
+    """One thing that is known about a case."""
+
+    says: str
+    quantity: str
+    equals: ArrayLike | None = None
+    at_most: float | None = None
+    at_least: float | None = None
+    tolerance: float | None = None
+    solvers: Sequence[str] | None = None
+    time: float | None = None
+
+    def __post_init__(self) -> None:
+        choose(self.quantity, QUANTITIES, "quantity")
+        if sum(value is not None for value in (self.equals, self.at_most, self.at_least)) != 1:
+            raise InputError("needs exactly one of equals, at_most and at_least", "quantity")
+        if (self.equals is None) != (self.tolerance is None):
+            raise InputError("goes with equals, and equals needs it", "tolerance")
+
+    def concerns(self, solver: str) -> bool:
+        """Whether a run of this solver must show it."""
+        return self.solvers is None or solver in self.solvers
+
+
+class Verdict(NamedTuple):
+    """A fact held against a run: the measured value, its distance from what is known, and whether it holds."""
+
+    measured: Array
+    error: float
+    holds: bool
+
+
+def check(fact: Fact, dataset: xr.Dataset) -> Verdict:
+    """Hold a fact against a run."""
+    measured = np.asarray(QUANTITIES[fact.quantity](dataset, -1 if fact.time is None else float(fact.time)), dtype=float)
+    if fact.equals is not None:
+        error = float(np.abs(measured - np.asarray(fact.equals, dtype=float)).max())
+        return Verdict(measured, error, bool(error <= fact.tolerance))  # type: ignore[operator]
+    if fact.at_most is not None:
+        return Verdict(measured, float((measured - fact.at_most).max()), bool((measured <= fact.at_most).all()))
+    return Verdict(measured, float((fact.at_least - measured).max()), bool((measured >= fact.at_least).all()))
+
+
+def _moment(name: str) -> Callable[[xr.Dataset, Any], Array]:
+    return lambda dataset, time: getattr(measure(dataset, time), name)
+
+
+def _eigenvalues(dataset: xr.Dataset, time: Any) -> Array:
+    return np.linalg.eigvalsh(measure(dataset, time).covariance)
+
+
+def _anisotropy(dataset: xr.Dataset, time: Any) -> float:
+    """Largest eigenvalue of the covariance over the smallest, minus one."""
+    values = _eigenvalues(dataset, time)
+    return float(values[-1] / values[0] - 1.0)
+
+
+def _tilt_energy(dataset: xr.Dataset, time: Any) -> float:
+    """tr(A Sigma) relative to |A| |Sigma|."""
+    a, sigma = _effective(problem_of(dataset).attention)[0], measure(dataset, time).covariance
+    return float(np.trace(a @ sigma) / (np.linalg.norm(a) * np.linalg.norm(sigma)))
+
+
+def _rank(dataset: xr.Dataset, time: Any) -> int:
+    """Eigenvalues of the covariance above 1e-2 of the largest."""
+    values = _eigenvalues(dataset, time)
+    return int((values > 1e-2 * values[-1]).sum())
+
+
+def _radius_over_bound(dataset: xr.Dataset, time: Any) -> float:
+    """Largest ratio over time of the radius to the bound R_0 exp(int |V|)."""
+    attention, radius = problem_of(dataset).attention, dataset["radius"].values
+    bounds = [estimates.support_radius(attention, radius[0], t) for t in dataset["time"].values]
+    return float((radius / bounds).max())
+
+
+def _closed_form_error(dataset: xr.Dataset, time: Any) -> float:
+    """Largest error over time of the second moment about the closed form's centre, relative to the closed form."""
+    problem = problem_of(dataset)
+    a, v = _effective(problem.attention)
+    initial = _tensor(problem.initial)
+    errors = []
+    for i, t in enumerate(dataset["time"].values):
+        exact = gaussian.covariance(a, v, initial, t)
+        errors.append(np.abs(_tensor(measure(dataset, i)) - exact).max() / np.abs(exact).max())
+    return max(errors)
+
+
+def _effective(attention: Any) -> tuple[Array, Array]:
+    """A and V of one head; several heads with V_h = v_h I act like one with V = I and A = sum v_h A_h."""
+    if attention.kind != "multi-head":
+        return attention.product(0.0), attention.drift(0.0)
+    parts = [head.drift(0.0)[0, 0] * head.product(0.0) for head in attention.heads]
+    return sum(parts[1:], start=parts[0]), np.eye(attention.dimension)
+
+
+def _tensor(mu: Measure) -> Array:
+    """int y y^T dmu: the covariance where the mean is zero, and what linear attention moves."""
+    return mu.covariance + np.outer(mu.mean, mu.mean)
+
+
+def _clusters(dataset: xr.Dataset, time: Any) -> int:
+    """Groups of tokens (rescaled ones where the run is) that lie within 5 % of the cloud's initial radius of each other."""
+    z = measure(dataset, time).points  # type: ignore[attr-defined]
+    if "rescaling" in dataset:
+        z = np.linalg.solve(dataset["rescaling"].values[-1], z.T).T
+    reach, centres = 0.05 * dataset["radius"].values[0], []
+    for point in z:
+        if all(np.linalg.norm(point - centre) > reach for centre in centres):
+            centres.append(point)
+    return len(centres)
+
+
+def _rescaled_growth(dataset: xr.Dataset, time: Any) -> float:
+    """Largest |z| over time divided by its initial value: at most 1 where the convex hull of z shrinks."""
+    z = np.linalg.solve(dataset["rescaling"].values[:, None], dataset["position"].values[..., None])[..., 0]
+    radii = np.linalg.norm(z, axis=-1).max(axis=-1)
+    return float(radii.max() / radii[0])
+
+
+QUANTITIES: dict[str, Callable[[xr.Dataset, Any], Any]] = {
+    "blow_up_time": lambda dataset, time: dataset.attrs["blow_up_time"],
+    "blew_up": lambda dataset, time: dataset.attrs["status"] == "blow-up",
+    "mean": _moment("mean"),
+    "covariance": _moment("covariance"),
+    "radius": _moment("support_radius"),
+    "eigenvalues": _eigenvalues,
+    "rank": _rank,
+    "anisotropy": _anisotropy,
+    "tilt_energy": _tilt_energy,
+    "position": lambda dataset, time: measure(dataset, time).points,  # type: ignore[attr-defined]
+    "radius_over_bound": _radius_over_bound,
+    "closed_form_error": _closed_form_error,
+    "clusters": _clusters,
+    "rescaled_growth": _rescaled_growth,
+}

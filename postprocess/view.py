@@ -1,0 +1,210 @@
+"""A dataset as a figure looks at it: which coordinates, which tokens, which times, and how far out.
+
+Weighted clouds (sampling = "quadrature") hold nodes far out that carry no mass; what is drawn, and how wide the picture
+is, follows the mass and never such nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from vlasov.checks import Array
+from vlasov.errors import InputError
+
+Indices = NDArray[np.intp]
+
+NEGLIGIBLE = 1e-6  # of the largest weight: lighter tokens are not drawn
+FAINT = 1e-2  # of the largest weight: lighter tokens get no line of their own where there are many
+RUNAWAY = 4.0  # a run that blows up is shown until it has grown by this factor over its first half
+
+
+@dataclass(frozen=True)
+class View:
+    """A solution in the coordinates that its figures show.
+
+    Parameters
+    ----------
+    dataset
+        A solution with the schema of the solvers.
+    rescaled
+        Show z = Phi^{-1} x where the solution holds its ``rescaling`` Phi; positions as they are otherwise.
+    """
+
+    dataset: xr.Dataset
+    rescaled: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.dataset.sizes.get("time") or not {"mean", "covariance"} <= set(self.dataset.data_vars):
+            raise InputError("holds no mean and covariance in time; give a Dataset that a solver returned", "dataset")
+
+    @cached_property
+    def times(self) -> Array:
+        return np.asarray(self.dataset["time"].values, dtype=np.float64)
+
+    @cached_property
+    def dimension(self) -> int:
+        return int(self.dataset.sizes["component"])
+
+    @property
+    def has_positions(self) -> bool:
+        return "position" in self.dataset
+
+    @property
+    def blow_up_time(self) -> float:
+        return float(self.dataset.attrs.get("blow_up_time", np.nan))
+
+    @property
+    def title(self) -> str:
+        return str(self.dataset.attrs.get("title") or self.dataset.attrs.get("case") or "")
+
+    @cached_property
+    def _rescaling(self) -> Array | None:
+        """Phi(t), shape (time, d, d), where z = Phi^{-1} x is shown."""
+        held = self.rescaled and "rescaling" in self.dataset
+        return np.asarray(self.dataset["rescaling"].values, dtype=np.float64) if held else None
+
+    @cached_property
+    def mean(self) -> Array:
+        """Shape (time, d)."""
+        mean = np.asarray(self.dataset["mean"].values, dtype=np.float64)
+        return mean if self._rescaling is None else _solve(self._rescaling, mean[..., None])[..., 0]
+
+    @cached_property
+    def covariance(self) -> Array:
+        """Shape (time, d, d)."""
+        covariance = np.asarray(self.dataset["covariance"].values, dtype=np.float64)
+        if self._rescaling is None:
+            return covariance
+        return _solve(self._rescaling, _solve(self._rescaling, covariance).swapaxes(1, 2))
+
+    @cached_property
+    def deviation(self) -> Array:
+        """Standard deviation of every component, shape (time, d)."""
+        return np.sqrt(np.maximum(np.diagonal(self.covariance, axis1=1, axis2=2), 0.0))
+
+    @cached_property
+    def weights(self) -> Array:
+        return np.asarray(self.dataset["weight"].values, dtype=np.float64)
+
+    @cached_property
+    def visible(self) -> Indices:
+        """The tokens that carry mass worth drawing."""
+        return np.flatnonzero(self.weights >= NEGLIGIBLE * self.weights.max())
+
+    def positions(self, tokens: Indices, times: Indices | None = None) -> Array:
+        """Where these tokens are, shape (time, token, d); only what is asked for is read."""
+        moments = np.arange(self.times.size) if times is None else times
+        held = self.dataset["position"].isel(time=moments, particle=tokens)
+        x = np.asarray(held.transpose("time", "particle", "component").values, dtype=np.float64)
+        if self._rescaling is None:
+            return x
+        return _solve(self._rescaling[moments], x.swapaxes(1, 2)).swapaxes(1, 2)
+
+    def representatives(self, count: int) -> Indices:
+        """A few tokens that stand for the measure: quantiles on the line, else a draw by weight, always the same."""
+        strong = np.flatnonzero(self.weights >= FAINT * self.weights.max())
+        candidates = self.visible if self.visible.size <= 10 else strong
+        if candidates.size <= count:
+            return candidates
+        weights = self.weights[candidates]
+        if self.dimension == 1:
+            order = np.argsort(self.positions(candidates, np.array([0]))[0, :, 0], kind="stable")
+            reached = np.cumsum(weights[order]) / weights.sum()
+            chosen = np.unique(order[np.searchsorted(reached, (np.arange(count) + 0.5) / count)])
+        else:
+            draw = np.random.default_rng(0).choice(weights.size, count, replace=False, p=weights / weights.sum())
+            chosen = np.sort(draw)
+        return candidates[chosen]
+
+    def moments(self, wanted: int | Sequence[float]) -> Indices:
+        """Indices of the output times closest to those wanted, or of so many, evenly spread over what can be shown."""
+        if isinstance(wanted, int):
+            if wanted < 1:
+                raise InputError(f"is {wanted} but at least one time is needed", "times")
+            shown = self.times[self.before_runaway()]
+            targets = np.linspace(shown[0], shown[-1], wanted)
+        else:
+            targets = np.asarray(wanted, dtype=np.float64)
+            first, last = self.times[0], self.times[-1]
+            slack = 1e-9 * max(last - first, abs(last))
+            for target in targets:
+                if not first - slack <= target <= last + slack:
+                    raise InputError(f"{target:g} is outside the run, which lasts from {first:g} to {last:g}", "times")
+        return np.unique(np.abs(self.times[:, None] - targets).argmin(axis=0))
+
+    def window(self, time: int, plane: Indices, deviations: float) -> Array:
+        """Limits (component, 2) around the bulk of the mass at one time: mean +- deviations, 99.8 % of the tokens."""
+        center, reach = self.mean[time, plane], deviations * self.deviation[time, plane]
+        low, high = center - reach, center + reach
+        if self.has_positions:
+            x = self.positions(self.visible, np.array([time]))[0][:, plane]
+            inner, outer = _weighted_range(x, self.weights[self.visible])
+            low, high = np.minimum(low, inner), np.maximum(high, outer)
+        return np.stack([low, high], axis=1)
+
+    def before_runaway(self) -> Indices:
+        """The output times to which a picture at one scale is fitted: all, but for the last ones before blow-up."""
+        if not np.isfinite(self.blow_up_time):
+            return np.arange(self.times.size)
+        scale = np.abs(self.mean).max(axis=1) + self.deviation.max(axis=1)
+        early = self.times <= (self.times[0] + self.times[-1]) / 2
+        return np.flatnonzero(scale <= RUNAWAY * scale[early].max())
+
+    @property
+    def time_name(self) -> str:
+        """Axis label of time."""
+        return f"{self.dataset['time'].attrs.get('long_name', 'time')} $t$"
+
+    def name(self, component: int, *, short: bool = False) -> str:
+        """Axis label of one component; it says so where rescaled tokens are shown."""
+        index = f"_{{{component + 1}}}" if self.dimension > 1 else ""
+        symbol = f"x{index}" if self._rescaling is None else rf"z{index} = (\Phi^{{-1}}x){index}"
+        if short:
+            return f"${symbol}$"
+        known = self.dataset["position"].attrs.get("long_name", "position") if self.has_positions else "position"
+        return f"{known if self._rescaling is None else 'rescaled'} ${symbol}$"
+
+    def plane(self, components: Sequence[int]) -> Indices:
+        """Two components to draw, checked; the only one on the line."""
+        if self.dimension == 1:
+            return np.array([0])
+        chosen = tuple(components)
+        if len(chosen) != 2 or len(set(chosen) & set(range(self.dimension))) != 2:
+            wanted = f"two different components between 0 and {self.dimension - 1}"
+            raise InputError(f"is {chosen} but must be {wanted}", "components")
+        return np.array(chosen)
+
+
+def padded(limits: Array, margin: float = 0.06) -> Array:
+    """Limits (..., 2) with a margin, and of some width even where all mass sits in one point."""
+    span, scale = limits[..., 1] - limits[..., 0], np.abs(limits).max(axis=-1)
+    point = span <= 1e-6 * scale
+    spread = np.where(point, 0.0, span).max() or scale.max() or 1.0
+    pad = np.where(point, 0.5 * spread, margin * span)
+    return np.stack([limits[..., 0] - pad, limits[..., 1] + pad], axis=-1)
+
+
+def united(windows: Array) -> Array:
+    """The limits (component, 2) that hold all of (window, component, 2)."""
+    return np.stack([windows[..., 0].min(axis=0), windows[..., 1].max(axis=0)], axis=-1)
+
+
+def _solve(matrices: Array, right: Array) -> Array:
+    return np.asarray(np.linalg.solve(matrices, right), dtype=np.float64)
+
+
+def _weighted_range(x: Array, weights: Array, outside: float = 1e-3) -> tuple[Array, Array]:
+    """Per component, the interval that leaves the given share of the mass on either side."""
+    order = np.argsort(x, axis=0)
+    reached = np.cumsum(weights[order], axis=0) / weights.sum()
+    inner = (reached < outside).sum(axis=0)
+    outer = np.minimum((reached < 1 - outside).sum(axis=0), len(x) - 1)
+    sorted_x = np.take_along_axis(x, order, axis=0)
+    columns = np.arange(x.shape[1])
+    return sorted_x[inner, columns], sorted_x[outer, columns]

@@ -1,0 +1,157 @@
+"""The output schema, "vlasov-1": the one vocabulary of every solver's Dataset, written, read and turned into measures.
+
+Every Dataset has coordinate ``time`` and the variables of ``SCHEMA`` that its solver provides; its attributes rebuild the
+problem and say what was done. A Dataset read back from disk is worth the same as the one returned.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import xarray as xr
+
+from vlasov import __version__
+from vlasov.errors import InputError
+from vlasov.measures import Gaussian, Measure, Particles
+from vlasov.problem import Problem
+from vlasov.solvers.record import Record
+
+CONVENTIONS = "vlasov-1"
+CITATION = "Castin, Ablin, Carrillo, Peyre (2025): A Unified Perspective on the Dynamics of Deep Transformers, arXiv:2501.18322"
+
+
+class Variable(NamedTuple):
+    """Dimensions and long name of a variable."""
+
+    dims: tuple[str, ...]
+    long_name: str
+
+
+SCHEMA = {
+    "mean": Variable(("time", "component"), "mean of the measure"),
+    "covariance": Variable(("time", "component", "component_b"), "covariance of the measure"),
+    "radius": Variable(("time",), "largest distance from the origin that carries mass"),
+    "mass": Variable(("time",), "total mass"),
+    "position": Variable(("time", "particle", "component"), "token positions"),
+    "weight": Variable(("particle",), "token weights"),
+    "rescaling": Variable(("time", "component", "component_b"), "matrix Phi of the rescaled positions z = Phi^-1 x"),
+}
+
+
+def build(
+    problem: Problem, solver: str, options: dict[str, Any], record: Record, *, case: str, wall_seconds: float
+) -> xr.Dataset:
+    """The Dataset of a run."""
+    stacked = {name: np.stack([s[name] for s in record.snapshots]) for name in (record.snapshots or [{}])[0]}
+    variables = {
+        name: (SCHEMA[name].dims, values, {"long_name": SCHEMA[name].long_name, "units": "1"})
+        for name, values in (stacked | record.constants).items()
+    }
+    dataset = xr.Dataset(variables, coords={"time": ("time", np.array(record.reached), {"long_name": "time", "units": "1"})})
+    dataset.attrs = {
+        "Conventions": CONVENTIONS,
+        "title": problem.name or f"{problem.attention.kind} attention on a {problem.initial.kind}",
+        "case": case,
+        "problem": _problem_json(problem),
+        "solver": solver,
+        "options": json.dumps(options),
+        "status": record.status,
+        "blow_up_time": record.blow_up_time,
+        "method": ", ".join(sorted(record.methods)),
+        "velocity_error_bound": record.velocity_error,
+        "error_estimate": record.error_estimate,
+        "steps": record.steps,
+        "wall_seconds": wall_seconds,
+        "vlasov_version": __version__,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "citation": CITATION,
+    }
+    return dataset
+
+
+def problem_of(dataset: xr.Dataset) -> Problem:
+    """The problem that a Dataset solves, rebuilt from its attributes."""
+    text = dataset.attrs.get("problem", "")
+    if not text:
+        raise InputError("is empty: a parameter was a Python function, which is not kept; build the Problem again", "problem")
+    return Problem.from_json(text)
+
+
+def measure(dataset: xr.Dataset, time: int | float = -1) -> Measure:
+    """A solution's state as a measure again.
+
+    Parameters
+    ----------
+    time
+        A whole number is an index into the output times, -1 the last; any other number is one of the output times.
+    """
+    if dataset.attrs.get("Conventions") != CONVENTIONS:
+        raise InputError(f'has no attribute Conventions = "{CONVENTIONS}"; give a Dataset that vlasov made', "dataset")
+    state = dataset.isel(time=_index(dataset, time))
+    if "position" in dataset:
+        return Particles(state["position"].values, dataset["weight"].values)
+    return Gaussian(state["mean"].values, state["covariance"].values)
+
+
+def save(dataset: xr.Dataset, path: Path) -> None:
+    """Write a .nc file whole or not at all."""
+    check_writable(path)
+    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp", delete=False) as handle:
+        temporary = Path(handle.name)
+    try:
+        dataset.to_netcdf(temporary, engine="h5netcdf")
+        with temporary.open("rb") as written:
+            os.fsync(written.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def open_run(path: str | os.PathLike[str]) -> xr.Dataset:
+    """What is committed in a .nc file."""
+    file = Path(path)
+    if not file.is_file():
+        raise InputError(f'"{path}" is not a file; give a .nc file that "vlasov run -o" wrote', "path")
+    try:
+        dataset = xr.load_dataset(file, engine="h5netcdf")
+    except (OSError, ValueError):
+        raise InputError(f'"{path}" is not a netCDF file', "path") from None
+    if dataset.attrs.get("Conventions") != CONVENTIONS:
+        raise InputError(f'"{path}" was not written by vlasov (its Conventions are not "{CONVENTIONS}")', "path")
+    return dataset
+
+
+def check_writable(path: Path) -> None:
+    """Complain about an output path before any work is done."""
+    if path.suffix != ".nc":
+        raise InputError(f'"{path}" must end in .nc', "output")
+    if not path.parent.is_dir():
+        raise InputError(f'the folder "{path.parent}" does not exist; create it first', "output")
+    if path.is_dir() or not os.access(path.parent, os.W_OK):
+        raise InputError(f'"{path}" cannot be written; choose another folder', "output")
+
+
+def _problem_json(problem: Problem) -> str:
+    try:
+        return problem.to_json()
+    except InputError:  # a parameter is a Python function: fine in memory, refused when a file is written
+        return ""
+
+
+def _index(dataset: xr.Dataset, time: int | float) -> int:
+    times = dataset["time"].values
+    if isinstance(time, int | np.integer):
+        if not -times.size <= time < times.size:
+            raise InputError(f"is {time} but the run has {times.size} output times", "time")
+        return int(time)
+    nearest = int(np.abs(times - time).argmin()) if times.size else 0
+    if not times.size or abs(times[nearest] - time) > 1e-9 * max(1.0, abs(time)):
+        raise InputError(f"{time:g} is not an output time; see dataset.time", "time")
+    return nearest

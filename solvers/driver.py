@@ -1,0 +1,135 @@
+"""``solve``: checks what it is given, runs the solver that is asked for, and returns the Dataset."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import time
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import xarray as xr
+from numpy.typing import ArrayLike
+
+from vlasov import checks
+from vlasov.checks import Array
+from vlasov.errors import InputError, SolverError, choose
+from vlasov.problem import Problem
+from vlasov.solvers import dataset as schema
+from vlasov.solvers.options import parse
+from vlasov.solvers.progress import progress_bar, silent
+from vlasov.solvers.record import Record
+
+SOLVERS = {"gaussian": "vlasov.solvers.gaussian", "particles": "vlasov.solvers.particles"}
+OUTPUTS = 101  # output times where none are asked for
+
+
+def solve(
+    problem: Problem,
+    solver: str,
+    *,
+    times: ArrayLike | None = None,
+    progress: bool = False,
+    output: str | os.PathLike[str] | None = None,
+    case: str = "",
+    **options: Any,
+) -> xr.Dataset:
+    """Solve d_t mu + div(mu Gamma_mu) = 0.
+
+    Parameters
+    ----------
+    problem
+        Attention, initial measure and horizon.
+    solver
+        "gaussian" (``tolerance``) or "particles" (``n``, ``sampling``, ``seed``, ``tolerance``, ``rescaled``).
+    times
+        Increasing output times in [0, horizon]; 101 equidistant ones if not given.
+    progress
+        Draw a progress bar on a terminal.
+    output
+        A .nc file to write, whole or not at all. If the run fails, the states until then are written, with status "stopped".
+    case
+        Name of the case that the problem comes from, for the record.
+    **options
+        The solver's own options.
+
+    Returns
+    -------
+    xarray.Dataset
+        See ``vlasov.solvers.dataset``. If the measure blows up before the horizon, status is "blow-up", blow_up_time is
+        the time, and the Dataset holds the solution up to there.
+    """
+    plan = prepare(problem, solver, times=times, output=output, options=options)
+    began = time.perf_counter()
+    with progress_bar(problem.horizon) if progress else nullcontext(silent) as report:
+        record = Record(plan.times, report)
+        try:
+            plan.run(problem, plan.options, record)
+        except SolverError as error:
+            record.rescue()
+            if plan.output is not None and record.snapshots:
+                schema.save(_dataset(problem, plan, record, case, began), plan.output)
+                error.add_note(f"The solution up to t = {record.reached[-1]:.12g} is in {plan.output}.")
+            raise
+    result = _dataset(problem, plan, record, case, began)
+    if plan.output is not None:
+        schema.save(result, plan.output)
+    return result
+
+
+class Plan(NamedTuple):
+    """A run that has been checked: which solver, with which options, for which outputs."""
+
+    solver: str
+    run: Callable[[Problem, Any, Record], None]
+    options: Any
+    times: Array
+    output: Path | None
+
+    @property
+    def resolved(self) -> dict[str, Any]:
+        """All options with their values, defaults included."""
+        return dataclasses.asdict(self.options)
+
+
+def prepare(
+    problem: Problem,
+    solver: str,
+    *,
+    times: ArrayLike | None = None,
+    output: str | os.PathLike[str] | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Plan:
+    """Check everything that can be checked before any work is done; parameters as in ``solve``."""
+    if not isinstance(problem, Problem):
+        raise InputError(f"is {problem!r} where a vlasov Problem is needed", "problem")
+    module = import_module(SOLVERS[choose(solver, SOLVERS, "solver")])
+    chosen = parse(module.Options, options or {}, solver)
+    module.check(problem, chosen)
+    target = None if output is None else Path(output)
+    if target is not None:
+        schema.check_writable(target)
+        problem.to_json()  # complains about Python functions, which no file can hold
+    return Plan(solver, module.run, chosen, _output_times(times, problem.horizon), target)
+
+
+def _dataset(problem: Problem, plan: Plan, record: Record, case: str, began: float) -> xr.Dataset:
+    seconds = time.perf_counter() - began
+    return schema.build(problem, plan.solver, plan.resolved, record, case=case, wall_seconds=seconds)
+
+
+def _output_times(times: ArrayLike | None, horizon: float) -> Array:
+    if times is None:
+        return np.linspace(0.0, horizon, OUTPUTS)
+    outputs = checks.vector(times, "times")
+    if outputs.size == 0:
+        raise InputError("is empty; give at least one output time", "times")
+    if (np.diff(outputs) <= 0).any():
+        raise InputError("must increase; sort them and leave out repetitions", "times")
+    if outputs[0] < 0 or outputs[-1] > horizon:
+        raise InputError(f"run from {outputs[0]:g} to {outputs[-1]:g} but must lie in [0, {horizon:g}]", "times")
+    return outputs

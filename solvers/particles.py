@@ -1,0 +1,142 @@
+"""Lagrangian particles: x_i' = Gamma_mu(x_i) with mu the particles themselves, by DOP853 on the whole cloud.
+
+With ``rescaled`` the unknown is z = Phi^{-1} x with Phi' = V Phi, Phi(0) = I, which stays bounded where tokens grow:
+
+    z' = Phi^{-1} (Gamma(Phi z) - V Phi z)
+
+Reference: Geshkovski, Letrouit, Polyanskiy, Rigollet (2023), arXiv:2305.05465.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from vlasov import checks
+from vlasov.checks import Array
+from vlasov.errors import InputError, choose
+from vlasov.attention import Linear
+from vlasov.measures import SAMPLINGS, Particles
+from vlasov.problem import Problem
+from vlasov.solvers.integrate import BlowUpWatch, growth_rate, inside, segments, steps
+from vlasov.solvers.record import Record, Snapshot
+from vlasov.solvers.rescaling import Rescaling
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of the solver "particles".
+
+    Attributes
+    ----------
+    n
+        Number of particles; see ``Measure.sample``. An initial measure of particles is taken as it is.
+    sampling
+        "sobol", "random", "quantile" or "quadrature".
+    seed
+        Makes "random" and "sobol" repeatable.
+    tolerance
+        Local error per step, relative to the size of the cloud.
+    rescaled
+        Integrate z = Phi^{-1} x.
+    """
+
+    n: int = 10_000
+    sampling: str = "sobol"
+    seed: int = 0
+    tolerance: float = 1e-8
+    rescaled: bool = False
+
+    def __post_init__(self) -> None:
+        checks.integer(self.n, "n", least=1)
+        choose(self.sampling, SAMPLINGS, "sampling")
+        checks.integer(self.seed, "seed", least=0)
+        checks.number(self.tolerance, "tolerance", above=0.0, below=1e-2)
+
+
+def check(problem: Problem, options: Options) -> None:
+    """Refuse what particles cannot do."""
+    if options.sampling == "quantile" and problem.dimension != 1:
+        raise InputError(f'"quantile" needs d = 1 but the problem has d = {problem.dimension}; use "sobol"', "sampling")
+    if options.rescaled and isinstance(problem.attention, Linear):
+        raise InputError(
+            "needs a normalised attention, where a single token obeys x' = V x; leave it out for linear attention", "rescaled"
+        )
+
+
+def run(problem: Problem, options: Options, record: Record) -> None:
+    """Integrate a cloud of particles into ``record``."""
+    cloud = _initial(problem, options)
+    attention = problem.attention
+    rescaling = Rescaling(attention.drift, attention.breakpoints, problem.horizon) if options.rescaled else None
+    watch = BlowUpWatch(problem.horizon)
+    record.constants["weight"] = cloud.weights
+    y = cloud.points.ravel()
+    size = float(np.sqrt(np.trace(cloud.covariance) + cloud.mean @ cloud.mean)) or 1.0
+
+    def snapshot(t: float, y: Array) -> Snapshot:
+        z = y.reshape(cloud.points.shape)
+        if rescaling is None:
+            return _diagnostics(cloud, z)
+        phi = rescaling.matrix(t)
+        return _diagnostics(cloud, z @ phi.T) | {"rescaling": phi}
+
+    for time in record.due(0.0):
+        record.add(time, snapshot(time, y))
+    for start, end in segments(attention.breakpoints, problem.horizon):
+        rhs = _right_hand_side(problem, cloud, rescaling, options.tolerance, record, (start, end))
+        for step in steps(rhs, start, y, end, rtol=options.tolerance, atol=options.tolerance * size):
+            due = record.due(step.t)
+            dense = step.dense_output() if due and due[0] < step.t else None
+            for time in due:
+                record.add(time, snapshot(time, step.y if dense is None else dense(time)))
+            y = step.y
+            record.step(step.t, partial(snapshot, step.t, y))
+            record.error_estimate += options.tolerance
+            if watch.sees(step.t, growth_rate(y, step.f)):
+                record.status, record.blow_up_time = "blow-up", watch.time
+                return
+    record.status = "completed"
+
+
+def _initial(problem: Problem, options: Options) -> Particles:
+    if isinstance(problem.initial, Particles):
+        return problem.initial
+    return problem.initial.sample(options.n, options.sampling, seed=options.seed)
+
+
+def _right_hand_side(
+    problem: Problem,
+    cloud: Particles,
+    rescaling: Rescaling | None,
+    tolerance: float,
+    record: Record,
+    segment: tuple[float, float],
+) -> Callable[[float, Array], Array]:
+    """The ODE on one segment of constant or smooth parameters, for the cloud as one flat vector."""
+    # Sums may be wrong by less than the integrator notices.
+    attention, accuracy = problem.attention, min(1e-10, 1e-2 * tolerance)
+
+    def velocity(t: float, x: Array) -> Array:
+        field = attention.field(cloud.moved(x), x, inside(t, *segment), tolerance=accuracy)
+        record.evaluated(field.method, field.error_bound)
+        return field.values
+
+    def physical(t: float, y: Array) -> Array:
+        return velocity(t, y.reshape(cloud.points.shape)).ravel()
+
+    def rescaled(t: float, y: Array) -> Array:
+        z, phi = y.reshape(cloud.points.shape), rescaling.matrix(t)  # type: ignore[union-attr]
+        x = z @ phi.T
+        return np.linalg.solve(phi, (velocity(t, x) - x @ attention.drift(inside(t, *segment)).T).T).T.ravel()
+
+    return physical if rescaling is None else rescaled
+
+
+def _diagnostics(cloud: Particles, x: Array) -> Snapshot:
+    moved = cloud.moved(x)
+    moments = {"mean": moved.mean, "covariance": moved.covariance, "radius": moved.support_radius}
+    return moments | {"mass": cloud.weights.sum(), "position": x}

@@ -1,0 +1,75 @@
+"""What a solver leaves behind: snapshots at the requested times, how velocities were evaluated, how the run ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from vlasov.checks import Array
+
+Status = Literal["completed", "blow-up", "stopped"]
+Report = Callable[[float, int], None]
+Snapshot = dict[str, ArrayLike]
+
+
+@dataclass
+class Record:
+    """Filled by a solver while it runs.
+
+    Attributes
+    ----------
+    times
+        Requested output times, increasing.
+    report
+        Called after each step with the time reached and the number of steps.
+    reached, snapshots
+        Output times passed so far, and a dictionary of arrays for each.
+    constants
+        Arrays that do not depend on time.
+    velocity_error
+        Largest bound on the error of a velocity, in the units of velocity.
+    error_estimate
+        Sum of the local errors that were allowed, relative to the size of the state; not amplified by the flow.
+    """
+
+    times: Array
+    report: Report
+    reached: list[float] = field(default_factory=list)
+    snapshots: list[Snapshot] = field(default_factory=list)
+    constants: Snapshot = field(default_factory=dict)
+    steps: int = 0
+    status: Status = "stopped"
+    blow_up_time: float = np.nan
+    methods: set[str] = field(default_factory=set)
+    velocity_error: float = 0.0
+    error_estimate: float = 0.0
+    _latest: tuple[float, Callable[[], Snapshot]] | None = None
+
+    def due(self, t: float) -> list[float]:
+        """Requested times up to and including t that have no snapshot yet."""
+        return [float(time) for time in self.times[len(self.reached) :] if time <= t]
+
+    def add(self, time: float, snapshot: Snapshot) -> None:
+        """Store the snapshot of an output time."""
+        self.reached.append(time)
+        self.snapshots.append(snapshot)
+
+    def step(self, t: float, latest: Callable[[], Snapshot]) -> None:
+        """Count an accepted step that reached t; ``latest`` makes a snapshot of it if it turns out to be the last."""
+        self.steps += 1
+        self._latest = t, latest
+        self.report(t, self.steps)
+
+    def evaluated(self, method: str, error_bound: float) -> None:
+        """Note how a velocity was evaluated and the bound on its error."""
+        self.methods.add(method)
+        self.velocity_error = max(self.velocity_error, error_bound)
+
+    def rescue(self) -> None:
+        """After a failure: keep the last good state too."""
+        if self._latest is not None and self._latest[0] > (self.reached or [-np.inf])[-1]:
+            self.add(self._latest[0], self._latest[1]())

@@ -1,0 +1,149 @@
+"""The direction of imports between the rooms, the lazy facade, and how long the first contact takes."""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import vlasov as vl
+
+ROOT = Path(__file__).parent.parent
+ROOMS = ("vlasov", "solvers", "cases", "postprocess")
+
+PUBLIC = set(
+    "Gaussian Mixture Ball Box Ring Particles Density Softmax L2 MultiHead Linear Piecewise Problem "
+    "solve measure open_run load_case case_names Case InputError SolverError "
+    "cases estimates gaussian measures postprocess solvers tilting".split()
+)
+HEAVY = set("h5netcdf h5py llvmlite matplotlib numba ot pandas pyfftw scipy xarray zarr".split())
+LIMIT = 0.3  # seconds, of which Python itself takes a part
+FIRST_CONTACTS = {
+    "import vlasov": ["-c", "import vlasov"],
+    "vlasov --help": ["-m", "vlasov.cli", "--help"],
+}
+
+
+def python(*arguments: str, folder: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    """Run Python in a folder, which comes first on its path."""
+    quiet = {key: value for key, value in os.environ.items() if key not in ("EAGER_IMPORT", "PYTHONPATH")}
+    return subprocess.run(
+        [sys.executable, *arguments], cwd=folder, env=quiet, capture_output=True, text=True, check=False
+    )
+
+
+# The direction of imports
+
+
+def lint_imports(folder: Path) -> subprocess.CompletedProcess[str]:
+    return python("-c", "from importlinter.cli import lint_imports_command as f; f()", "--no-cache", folder=folder)
+
+
+def test_no_room_imports_one_to_its_right():
+    result = lint_imports(ROOT)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+@pytest.fixture
+def copy(tmp_path):
+    """The rooms in a folder where they may be spoilt."""
+    for room in ROOMS:
+        shutil.copytree(ROOT / room, tmp_path / room, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("room", "line"),
+    [
+        ("vlasov", "from vlasov.solvers import solve"),
+        ("vlasov/measures", "import vlasov.cases"),
+        ("vlasov/tilting", "def late():\n    from vlasov import postprocess"),
+        ("vlasov", "from vlasov import Gaussian"),
+        ("solvers", "import vlasov.cases"),
+        ("solvers", "from vlasov.postprocess import figures"),
+        ("cases", "import vlasov.postprocess"),
+        ("postprocess", "from vlasov.cases import load_case"),
+        ("cases", "import vlasov.cli"),
+        ("postprocess", "from vlasov import solve"),
+    ],
+)
+def test_linter_sees_an_import_in_the_wrong_direction(copy, room, line):
+    (copy / room / "intruder.py").write_text(line + "\n")
+    result = lint_imports(copy)
+    assert result.returncode == 1, result.stdout + result.stderr
+    assert "intruder" in result.stdout
+
+
+# The lazy facade
+
+
+def test_facade_lists_the_public_names():
+    assert set(dir(vl)) >= PUBLIC
+    assert "__version__" not in vl.__all__
+
+
+@pytest.mark.parametrize("name", sorted(PUBLIC))
+def test_facade_loads(name):
+    assert getattr(vl, name) is not None
+
+
+def test_facade_refuses_unknown_names():
+    with pytest.raises(AttributeError, match="Gausian"):
+        vl.Gausian  # noqa: B018
+
+
+@pytest.mark.parametrize("first", ["vl.measure", "vl.measures", "vl.Ball", "vl.gaussian", "vl.solve", "EAGER_IMPORT"])
+def test_facade_does_not_depend_on_what_is_loaded_first(first):
+    """A function measure beside a module measures, a class Gaussian beside a module gaussian."""
+    setting = "import os; os.environ['EAGER_IMPORT'] = '1'; " if first == "EAGER_IMPORT" else ""
+    touch = "" if setting else f"{first}; "
+    result = python(
+        "-c",
+        f"{setting}import vlasov as vl; {touch}"
+        "print(*(type(x).__name__ for x in (vl.measures, vl.measure, vl.gaussian, vl.Gaussian)))",
+    )
+    assert result.stdout == "module function module ABCMeta\n", result.stderr
+
+
+# First contact
+
+
+def best_of_five(arguments: list[str]) -> float:
+    def once() -> float:
+        start = time.perf_counter()
+        result = python(*arguments)
+        elapsed = time.perf_counter() - start
+        assert result.returncode == 0, result.stderr
+        return elapsed
+
+    return min(once() for _ in range(5))
+
+
+@pytest.mark.parametrize("contact", FIRST_CONTACTS)
+def test_first_contact_takes_less_than(contact, record_property):
+    for _ in range(4):  # again if other tests kept the machine busy
+        bare, taken = best_of_five(["-c", "pass"]), best_of_five(FIRST_CONTACTS[contact])
+        if taken < LIMIT:
+            break
+    record_property("seconds", taken)
+    assert taken < LIMIT, f"{contact}: {taken:.3f} s, of which Python itself {bare:.3f} s"
+
+
+@pytest.mark.parametrize("contact", FIRST_CONTACTS)
+def test_first_contact_does_not_load(contact):
+    kind, *rest = FIRST_CONTACTS[contact]
+    run = (
+        rest[0]
+        if kind == "-c"
+        else f"import runpy, sys; sys.argv = {rest!r}; runpy.run_module({rest[0]!r}, run_name='__main__')"
+    )
+    report = "import atexit, sys; atexit.register(lambda: sys.stderr.write('loaded: ' + ' '.join(sys.modules)))"
+    result = python("-c", f"{report}; {run}")
+    assert result.returncode == 0, result.stderr
+    loaded = set(result.stderr.rpartition("loaded: ")[2].split())
+    assert "vlasov" in loaded
+    assert not loaded & HEAVY

@@ -1,0 +1,93 @@
+"""Every command and every line of Python in README.md runs, and prints what is shown below it.
+
+A ```text block shows the output of the block above it; "..." in it stands for anything.
+A block below <!-- set-up --> is not run.
+"""
+
+import contextlib
+import io
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+BLOCK = re.compile(r"(?P<mark><!-- set-up -->\n)?^```(?P<language>\w+)\n(?P<code>.*?)^```$", re.M | re.S)
+
+
+class Block(NamedTuple):
+    language: str
+    code: str
+    output: str | None
+    line: int
+
+
+def blocks() -> list[Block]:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    found: list[Block] = []
+    for match in BLOCK.finditer(text):
+        if match["mark"]:
+            continue
+        if match["language"] == "text":
+            found[-1] = found[-1]._replace(output=match["code"])
+        else:
+            found.append(Block(match["language"], match["code"], None, text[: match.start("code")].count("\n")))
+    return found
+
+
+def check(said: str, block: Block) -> None:
+    if block.output is not None:
+        pattern = ".*".join(re.escape(part) for part in block.output.split("..."))
+        assert re.fullmatch(pattern, said, re.S), f"README.md, line {block.line + 1} ff. prints\n{said}"
+
+
+def test_readme_has_both_kinds_of_examples():
+    assert {block.language for block in blocks()} == {"python", "bash"}
+
+
+def test_python_examples(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {"__name__": "readme"}
+    for block in blocks():
+        if block.language == "python":
+            said = io.StringIO()
+            with contextlib.redirect_stdout(said):
+                # Newlines in front make tracebacks name the line of README.md.
+                exec(compile("\n" * (block.line) + block.code, "README.md", "exec"), names)
+            check(said.getvalue(), block)
+
+
+@pytest.fixture
+def terminal(tmp_path):
+    """Runs bash in an empty folder, where `vlasov` is this checkout's command line, installed or not."""
+    command = tmp_path / "bin/vlasov"
+    command.parent.mkdir()
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m vlasov.cli "$@"\n')
+    command.chmod(0o755)
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    search = {"PATH": f"{command.parent}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(ROOT), "COLUMNS": "120"}
+
+    def bash(code: str) -> str:
+        result = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", code],
+            cwd=folder,
+            env=os.environ | search,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert result.returncode == 0, code + result.stdout + result.stderr
+        return result.stdout
+
+    return bash
+
+
+def test_commands(terminal):
+    for block in blocks():
+        if block.language == "bash":
+            check(terminal(block.code), block)

@@ -1,0 +1,27 @@
+# The public names: lazy_loader reads this file at run time, type checkers read it in place of __init__.py.
+from . import (
+    cases as cases,
+    estimates as estimates,
+    gaussian as gaussian,
+    measures as measures,
+    postprocess as postprocess,
+    solvers as solvers,
+    tilting as tilting,
+)
+from .attention import L2 as L2, Linear as Linear, MultiHead as MultiHead, Softmax as Softmax
+from .cases import Case as Case, case_names as case_names, load_case as load_case
+from .errors import InputError as InputError, SolverError as SolverError
+from .measures import (
+    Ball as Ball,
+    Box as Box,
+    Density as Density,
+    Gaussian as Gaussian,
+    Mixture as Mixture,
+    Particles as Particles,
+    Ring as Ring,
+)
+from .problem import Problem as Problem
+from .schedule import Piecewise as Piecewise
+from .solvers import measure as measure, open_run as open_run, solve as solve
+
+__version__: str

@@ -1,0 +1,302 @@
+"""Attention: a measure makes a velocity field. Each kind is a few lines over the tilted mean.
+
+    Gamma_mu(x) = V m_nu(A x),   D Gamma_mu(x) = V C_nu(A x) A,   nu ~ e^{-<y, P y>} mu
+
+with the tilted mean m and covariance C of ``vlasov.tilting``: softmax has P = 0 and A = K^T Q, L2 has P = K^T K and
+A = 2 K^T Q. Linear attention needs only second moments; several heads add up.
+
+References: Castin, Ablin, Carrillo, Peyre (2025), arXiv:2501.18322; Vaswani et al. (2017), arXiv:1706.03762.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from vlasov.checks import Array
+from vlasov.codec import Described
+from vlasov.errors import InputError
+from vlasov.measures import Gaussian, Measure
+from vlasov.schedule import Parameter, at, breakpoints, parameter
+
+
+class Field(NamedTuple):
+    """A velocity field at given points, with how it was evaluated and a bound on the error of each velocity."""
+
+    values: Array
+    method: str
+    error_bound: float
+
+
+class Attention(Described, ABC):
+    """A map from measures to velocity fields, with parameters that may depend on time."""
+
+    def velocity(
+        self, measure: Measure, x: ArrayLike, t: float = 0.0, *, tolerance: float = 1e-10, method: str = "auto"
+    ) -> Array:
+        """Gamma_mu(x) at points (m, d), shape (m, d).
+
+        Parameters
+        ----------
+        tolerance
+            Largest error accepted, relative to |V| and the radius of the measure.
+        method
+            How sums over particles are evaluated: one of ``vlasov.tilting.METHODS``.
+        """
+        return self.field(measure, x, t, tolerance=tolerance, method=method).values
+
+    @abstractmethod
+    def field(
+        self, measure: Measure, x: ArrayLike, t: float = 0.0, *, tolerance: float = 1e-10, method: str = "auto"
+    ) -> Field:
+        """The velocity together with the method that was chosen and its error bound; parameters as in ``velocity``."""
+
+    @abstractmethod
+    def jacobian(self, measure: Measure, x: ArrayLike, t: float = 0.0) -> Array:
+        """D Gamma_mu(x) at points (m, d), shape (m, d, d)."""
+
+    @abstractmethod
+    def affine(self, gaussian: Gaussian, t: float = 0.0) -> tuple[Array, Array]:
+        """b (d,) and B (d, d) with Gamma(x) = b + B x: on Gaussians every attention here is affine."""
+
+    @abstractmethod
+    def drift(self, t: float = 0.0) -> Array:
+        """V with x' = V x for a single Dirac, shape (d, d)."""
+
+    @property
+    @abstractmethod
+    def parameters(self) -> dict[str, Parameter]:
+        """The parameters that were given, by name."""
+
+    @property
+    def dimension(self) -> int:
+        """d."""
+        return self.drift().shape[1]
+
+    @property
+    def breakpoints(self) -> Array:
+        """Times at which a parameter jumps."""
+        return breakpoints(list(self.parameters.values()))
+
+
+class Ingredients(NamedTuple):
+    """What Q, K and V amount to at one time: Gamma(x) = V m(A x) of the measure reweighted by e^{-<y, P y>}."""
+
+    a: Array
+    v: Array
+    p: Array | None
+
+
+@dataclass(frozen=True, eq=False)
+class _QueryKeyValue(Attention):
+    """Holds Q, K, V or A, V, and checks that they fit together."""
+
+    Q: Parameter | None = None
+    K: Parameter | None = None
+    V: Parameter | None = None
+    A: Parameter | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        given = {name: value for name in ("Q", "K", "V", "A") if (value := getattr(self, name)) is not None}
+        if "A" in given and ("Q" in given or "K" in given):
+            raise InputError("stands beside Q or K; give either A = K^T Q, or Q and K", "A")
+        if "A" not in given and not {"Q", "K"} <= set(given):
+            missing = "A" if not {"Q", "K"} & set(given) else "K" if "Q" in given else "Q"
+            raise InputError("is missing; give either A = K^T Q, or Q and K", missing)
+        self._set(**{name: parameter(value, name) for name, value in given.items()})
+        if "A" not in given and at(self.Q, 0.0).shape != at(self.K, 0.0).shape:  # type: ignore[arg-type]
+            shapes = at(self.Q, 0.0).shape, at(self.K, 0.0).shape  # type: ignore[arg-type]
+            raise InputError(f"has shape {shapes[1]} but Q has {shapes[0]}; both must be (k, d)", "K")
+        a, d = self.product(0.0), self.product(0.0).shape[1]
+        if a.shape[0] != d:
+            raise InputError(f"has shape {a.shape}; it must be square", "A")
+        if self.V is not None and at(self.V, 0.0).shape[1] != d:
+            raise InputError(f"has shape {at(self.V, 0.0).shape} where {d} columns are needed, as in A", "V")
+
+    @property
+    def parameters(self) -> dict[str, Parameter]:
+        return {name: value for name in ("Q", "K", "V", "A") if (value := getattr(self, name)) is not None}
+
+    def drift(self, t: float = 0.0) -> Array:
+        if self.V is None:
+            return np.eye(self.product(t).shape[0])
+        return at(self.V, t, "V")
+
+    def product(self, t: float) -> Array:
+        """A = K^T Q at time t."""
+        if self.A is not None:
+            return at(self.A, t, "A")
+        return at(self.K, t, "K").T @ at(self.Q, t, "Q")  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, eq=False)
+class Tilting(_QueryKeyValue):
+    """Gamma_mu(x) = V m_nu(A x) with nu ~ e^{-<y, P y>} mu: the normalised attentions."""
+
+    def ingredients(self, t: float) -> Ingredients:
+        """A, V and P at time t."""
+        return Ingredients(self.product(t), self.drift(t), None)
+
+    def field(
+        self, measure: Measure, x: ArrayLike, t: float = 0.0, *, tolerance: float = 1e-10, method: str = "auto"
+    ) -> Field:
+        a, v, p = self.ingredients(t)
+        tilted = measure.tilted(measure.at(x) @ a.T, quadratic=p, tolerance=tolerance, method=method)
+        return Field(tilted.mean @ v.T, tilted.method, float(np.linalg.norm(v, 2)) * tilted.error_bound)
+
+    def jacobian(self, measure: Measure, x: ArrayLike, t: float = 0.0) -> Array:
+        a, v, p = self.ingredients(t)
+        return v @ measure.tilted(measure.at(x) @ a.T, quadratic=p, covariance=True).covariance @ a
+
+    def affine(self, gaussian: Gaussian, t: float = 0.0) -> tuple[Array, Array]:
+        # A tilted Gaussian is Gaussian: m(xi) = m(0) + C xi with a covariance C that does not depend on xi.
+        a, v, p = self.ingredients(t)
+        untilted = gaussian.tilted(np.zeros((1, gaussian.dimension)), quadratic=p, covariance=True)
+        assert untilted.covariance is not None
+        return v @ untilted.mean[0], v @ untilted.covariance[0] @ a
+
+
+class Softmax(Tilting, kind="softmax"):
+    """Gamma_mu(x) = V int y e^{<Qx, Ky>} dmu(y) / int e^{<Qx, Ky>} dmu(y).
+
+    Parameters
+    ----------
+    Q, K
+        Queries and keys, shape (k, d); or
+    A
+        their product A = K^T Q, shape (d, d).
+    V
+        Values, shape (d, d); the identity if not given.
+
+    Each may be constant, a ``Piecewise``, or a function of t.
+    """
+
+
+class L2(Tilting, kind="l2"):
+    """Gamma_mu(x) = V int y e^{-|Qx - Ky|^2} dmu(y) / int e^{-|Qx - Ky|^2} dmu(y).
+
+    The part of |Qx - Ky|^2 that depends on x alone cancels; e^{-|Ky|^2} reweights the measure.
+
+    Parameters
+    ----------
+    Q, K
+        Queries and keys, shape (k, d).
+    V
+        Values, shape (d, d); the identity if not given.
+
+    Each may be constant, a ``Piecewise``, or a function of t. Reference: Kim, Papamakarios, Mnih (2021),
+    arXiv:2006.04710.
+    """
+
+    def __post_init__(self) -> None:
+        if self.A is not None:
+            raise InputError("does not determine L2 attention, which depends on |Ky|; give Q and K", "A")
+        super().__post_init__()
+
+    def ingredients(self, t: float) -> Ingredients:
+        k = at(self.K, t, "K")  # type: ignore[arg-type]  # checked in __post_init__
+        return Ingredients(2 * self.product(t), self.drift(t), k.T @ k)
+
+
+class Linear(_QueryKeyValue, kind="linear"):
+    """Gamma_mu(x) = V M A x with the second moment M = int y y^T dmu(y): attention without normalisation.
+
+    Parameters as in ``Softmax``. It can blow up in finite time. Reference: Katharopoulos et al. (2020), arXiv:2006.16236.
+    """
+
+    def field(
+        self, measure: Measure, x: ArrayLike, t: float = 0.0, *, tolerance: float = 1e-10, method: str = "auto"
+    ) -> Field:
+        points, matrix = measure.at(x), self._matrix(measure, t)
+        rounding = np.finfo(float).eps * self.dimension * float(np.linalg.norm(matrix) * np.abs(points).max(initial=0.0))
+        return Field(points @ matrix.T, "moments", rounding)
+
+    def jacobian(self, measure: Measure, x: ArrayLike, t: float = 0.0) -> Array:
+        matrix = self._matrix(measure, t)
+        return np.broadcast_to(matrix, (len(measure.at(x)), *matrix.shape))
+
+    def affine(self, gaussian: Gaussian, t: float = 0.0) -> tuple[Array, Array]:
+        return np.zeros(gaussian.dimension), self._matrix(gaussian, t)
+
+    def _matrix(self, measure: Measure, t: float) -> Array:
+        second = measure.covariance + np.outer(measure.mean, measure.mean)
+        return self.drift(t) @ second @ self.product(t)
+
+
+@dataclass(frozen=True, eq=False)
+class MultiHead(Attention, kind="multi-head"):
+    """Gamma_mu(x) = sum_h W_h Gamma^(h)_mu(x).
+
+    Parameters
+    ----------
+    heads
+        Attentions on the same d. Their values V_h may have fewer rows than columns, shape (k, d).
+    outputs
+        W_h, one matrix (d, k) for each head; identities if not given.
+    """
+
+    heads: Sequence[Attention]
+    outputs: Sequence[Parameter] | None = None
+
+    def __post_init__(self) -> None:
+        heads = tuple(self.heads)
+        if not heads:
+            raise InputError("is empty; give at least one attention", "heads")
+        for i, head in enumerate(heads):
+            if not isinstance(head, Attention):
+                raise InputError(f"is {head!r} where an attention is needed", f"heads[{i}]")
+            if head.dimension != heads[0].dimension:
+                raise InputError(f"acts on d = {head.dimension} but heads[0] on d = {heads[0].dimension}", f"heads[{i}]")
+        self._set(heads=heads)
+        if self.outputs is None:
+            return
+        if len(self.outputs) != len(heads):
+            raise InputError(f"has {len(self.outputs)} matrices for {len(heads)} heads; give one for each", "outputs")
+        self._set(outputs=tuple(parameter(w, f"outputs[{h}]") for h, w in enumerate(self.outputs)))
+        for h, (w, head) in enumerate(zip(self.outputs, heads, strict=True)):
+            needed = (heads[0].dimension, head.drift().shape[0])
+            if at(w, 0.0).shape != needed:
+                raise InputError(f"has shape {at(w, 0.0).shape} where {needed} is needed", f"outputs[{h}]")
+
+    @property
+    def parameters(self) -> dict[str, Parameter]:
+        of_heads = {f"heads[{h}].{name}": p for h, head in enumerate(self.heads) for name, p in head.parameters.items()}
+        return of_heads | {f"outputs[{h}]": w for h, w in enumerate(self.outputs or ())}
+
+    @property
+    def dimension(self) -> int:
+        return self.heads[0].dimension
+
+    def field(
+        self, measure: Measure, x: ArrayLike, t: float = 0.0, *, tolerance: float = 1e-10, method: str = "auto"
+    ) -> Field:
+        fields = [head.field(measure, x, t, tolerance=tolerance, method=method) for head in self.heads]
+        outputs = self._outputs(t)
+        return Field(
+            sum((f.values @ w.T for f, w in zip(fields, outputs, strict=True)), start=np.float64(0)),
+            " + ".join(sorted({f.method for f in fields})),
+            sum(float(np.linalg.norm(w, 2)) * f.error_bound for f, w in zip(fields, outputs, strict=True)),
+        )
+
+    def jacobian(self, measure: Measure, x: ArrayLike, t: float = 0.0) -> Array:
+        fields = [head.jacobian(measure, x, t) for head in self.heads]
+        return sum((w @ field for field, w in zip(fields, self._outputs(t), strict=True)), start=np.float64(0))
+
+    def affine(self, gaussian: Gaussian, t: float = 0.0) -> tuple[Array, Array]:
+        parts = [(w, *head.affine(gaussian, t)) for head, w in zip(self.heads, self._outputs(t), strict=True)]
+        zero = np.float64(0)
+        return sum((w @ b for w, b, _ in parts), start=zero), sum((w @ slope for w, _, slope in parts), start=zero)
+
+    def drift(self, t: float = 0.0) -> Array:
+        parts = zip(self.heads, self._outputs(t), strict=True)
+        return sum((w @ head.drift(t) for head, w in parts), start=np.float64(0))
+
+    def _outputs(self, t: float) -> list[Array]:
+        if self.outputs is None:
+            return [np.eye(self.dimension)] * len(self.heads)
+        return [at(w, t, f"outputs[{h}]") for h, w in enumerate(self.outputs)]

@@ -1,0 +1,110 @@
+"""Objects to plain dictionaries and back: the one form behind TOML cases, JSON attributes and ``==``.
+
+An object is written as ``{"kind": ..., field: value, ...}`` with the names of its constructor's arguments. Floating-point
+numbers survive exactly (Python writes the shortest text that reads back to the same number).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+
+from vlasov.errors import InputError, did_you_mean
+
+_KINDS: dict[str, type[Described]] = {}
+T = TypeVar("T")
+
+
+class Described:
+    """Base of frozen dataclasses that are described by a kind and their constructor's arguments."""
+
+    kind: ClassVar[str] = ""
+
+    def __init_subclass__(cls, kind: str = "", **rest: Any) -> None:
+        super().__init_subclass__(**rest)
+        if kind:
+            cls.kind = kind
+            _KINDS[kind] = cls
+
+    def _set(self, **values: Any) -> None:
+        """Store checked values in the frozen instance; arrays become read-only."""
+        for name, value in values.items():
+            if isinstance(value, np.ndarray):
+                value.setflags(write=False)
+            object.__setattr__(self, name, value)
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other):
+            return NotImplemented
+        return all(_same(getattr(self, f.name), getattr(other, f.name)) for f in _arguments(type(self)))
+
+    __hash__ = None  # type: ignore[assignment]  # arrays inside
+
+
+def encode(value: Any, field: str = "") -> Any:
+    """Plain dictionaries, lists, numbers and strings that say the same; defaults are left out."""
+    if isinstance(value, Described):
+        plain: dict[str, Any] = {"kind": value.kind} if value.kind else {}
+        for f in _arguments(type(value)):
+            given = getattr(value, f.name)
+            if f.default is dataclasses.MISSING or not _same(given, f.default):
+                plain[f.name] = encode(given, f"{field}.{f.name}" if field else f.name)
+        return plain
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    if isinstance(value, Mapping):
+        return {key: encode(item, field) for key, item in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [encode(item, f"{field}[{i}]") for i, item in enumerate(value)]
+    if callable(value):
+        raise InputError(
+            "is a Python function, which cannot be written to a file; use vl.Piecewise(values, edges) or a constant", field
+        )
+    return value
+
+
+def decode(plain: Any, family: type[T], field: str = "") -> T:
+    """The object of the given family that ``encode`` described; mistakes are named by their dotted path."""
+    if not isinstance(plain, Mapping):
+        raise InputError(f"is {plain!r} where a table with its fields is needed", field)
+    kinds = {name: cls for name, cls in _KINDS.items() if issubclass(cls, family)}
+    cls = kinds.get(plain.get("kind", "")) if kinds else family
+    if cls is None:
+        given = f'"{plain["kind"]}" is not known; ' if "kind" in plain else "is missing; "
+        raise InputError(given + did_you_mean(str(plain.get("kind", "")), kinds), f"{field}.kind".lstrip("."))
+    known = {f.name: f for f in _arguments(cls)}
+    values = {key: value for key, value in plain.items() if not (key == "kind" and kinds)}
+    for key in values:
+        if key not in known:
+            raise InputError(f"is not a field of {cls.kind or cls.__name__}; {did_you_mean(key, known)}", f"{field}.{key}".lstrip("."))
+    for name, f in known.items():
+        if name not in values and f.default is dataclasses.MISSING:
+            raise InputError(f"is missing; {cls.kind or cls.__name__} needs it", f"{field}.{name}".lstrip("."))
+    try:
+        return cls(**{key: _decode_value(value, key) for key, value in values.items()})  # type: ignore[return-value]
+    except InputError as mistake:
+        raise mistake.inside(field) from None
+
+
+def _decode_value(value: Any, field: str) -> Any:
+    if isinstance(value, Mapping):
+        return decode(value, Described, field)  # type: ignore[type-abstract]
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        if any(isinstance(item, Mapping) for item in value):
+            return [_decode_value(item, f"{field}[{i}]") for i, item in enumerate(value)]
+    return value
+
+
+def _arguments(cls: type[Any]) -> list[dataclasses.Field[Any]]:
+    return [f for f in dataclasses.fields(cls) if f.init]
+
+
+def _same(a: Any, b: Any) -> bool:
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return type(a) is type(b) and np.array_equal(a, b)
+    if isinstance(a, tuple | list) and isinstance(b, tuple | list):
+        return len(a) == len(b) and all(_same(x, y) for x, y in zip(a, b, strict=True))
+    return bool(a == b)

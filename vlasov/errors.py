@@ -1,0 +1,57 @@
+"""What can go wrong, in words: one sentence for the user's mistakes, step and time for the solver's."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import Any
+
+
+class InputError(ValueError):
+    """A user's mistake: one sentence that names the field, the value and the remedy.
+
+    Parameters
+    ----------
+    sentence
+        What is wrong with the value and what to do instead, without the field's name.
+    field
+        Dotted path of the field, such as ``initial.covariance``; empty if there is none.
+    """
+
+    def __init__(self, sentence: str, field: str = "") -> None:
+        self.sentence, self.field = sentence, field
+        super().__init__(f"{field}: {sentence}" if field else sentence)
+
+    def inside(self, parent: str) -> InputError:
+        """The same mistake, seen from the object that holds the field."""
+        return InputError(self.sentence, ".".join(part for part in (parent, self.field) if part))
+
+
+class SolverError(RuntimeError):
+    """A run that cannot go on; what was computed until then is kept where ``solve`` was told to write."""
+
+
+class NonFiniteState(SolverError):
+    """NaN or infinity appeared in the state."""
+
+    def __init__(self, step: int, time: float, dt: float) -> None:
+        self.step, self.time, self.dt = step, time, dt
+        super().__init__(
+            f"non-finite state in step {step} at t = {time:.12g} with dt = {dt:.3g}: the velocity is NaN or "
+            "infinite there; lower the tolerance or look at the attention's parameters at that time"
+        )
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """' Did you mean "x"?' with the closest known name, else the list of them."""
+    names = sorted(known)
+    close = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
+    return f'did you mean "{close[0]}"?' if close else f"choose one of: {', '.join(names)}."
+
+
+def choose(value: Any, known: Iterable[str], field: str) -> str:
+    """``value`` if it is one of the known names, else an InputError that suggests the closest."""
+    names = list(known)
+    if value not in names:
+        raise InputError(f'"{value}" is not known; {did_you_mean(str(value), names)}', field)
+    return str(value)

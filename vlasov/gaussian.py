@@ -1,0 +1,67 @@
+"""Closed forms for Gaussian data under softmax attention: the exact references that solvers are held against.
+
+On N(alpha, Sigma) softmax acts by Sigma' = V Sigma A Sigma + Sigma A^T Sigma V^T. Where V is constant and commutes with
+V A + A^T V^T and with Sigma_0,
+
+    Sigma(t) = (Sigma_0^{-1} - t (V A + A^T V^T))^{-1}
+
+Linear attention moves the second moment M = Sigma + alpha alpha^T of ANY measure by the same equation.
+
+Reference: Castin, Ablin, Carrillo, Peyre (2025), arXiv:2501.18322, section 4.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from vlasov import checks
+from vlasov.checks import Array
+from vlasov.errors import InputError
+
+
+def covariance(A: ArrayLike, V: ArrayLike, initial: ArrayLike, t: float) -> Array:
+    """Sigma(t) = F (I - t F^T (V A + A^T V^T) F)^{-1} F^T with F F^T = Sigma_0: the closed form, singular Sigma_0 included.
+
+    Parameters
+    ----------
+    A, V, initial
+        Shape (d, d). V must commute with V A + A^T V^T and with the initial covariance.
+    t
+        A time before the blow-up.
+    """
+    root, growth = _growth(A, V, initial)
+    if t >= blow_up_time(A, V, initial):
+        raise InputError(f"is {t:g} but the covariance blows up at {blow_up_time(A, V, initial):g}", "t")
+    return root @ np.linalg.solve(np.eye(len(root)) - t * growth, root)
+
+
+def blow_up_time(A: ArrayLike, V: ArrayLike, initial: ArrayLike) -> float:
+    """t* = 1 / lambda_max(Sigma_0^{1/2} (V A + A^T V^T) Sigma_0^{1/2}), infinity if no eigenvalue is positive."""
+    fastest = float(np.linalg.eigvalsh(_growth(A, V, initial)[1])[-1])
+    return 1.0 / fastest if fastest > 0 else math.inf
+
+
+def largest_limit_rank(A: ArrayLike) -> int:
+    """dim ker A + min(#positive, #negative eigenvalues): bounds the rank of limits for V = I and symmetric A."""
+    symmetric = checks.matrix(A, "A")
+    if not np.allclose(symmetric, symmetric.T, rtol=1e-12, atol=0.0):
+        raise InputError("is not symmetric; the bound on the rank holds for symmetric A", "A")
+    values = np.linalg.eigvalsh(symmetric)
+    small = 1e-12 * np.abs(values).max(initial=0.0)
+    return int((np.abs(values) <= small).sum() + min((values > small).sum(), (values < -small).sum()))
+
+
+def _growth(A: ArrayLike, V: ArrayLike, initial: ArrayLike) -> tuple[Array, Array]:
+    """Sigma_0^{1/2} and Sigma_0^{1/2} (V A + A^T V^T) Sigma_0^{1/2}."""
+    a, v = checks.matrix(A, "A"), checks.matrix(V, "V")
+    sigma = checks.covariance(initial, "initial", dimension=len(a))
+    rate = v @ a + (v @ a).T
+    for other, name in ((rate, "V A + A^T V^T"), (sigma, "the initial covariance")):
+        if not np.allclose(v @ other, other @ v, rtol=0.0, atol=1e-12 * np.linalg.norm(v) * np.linalg.norm(other)):
+            raise InputError(f'does not commute with {name}, so that there is no closed form; use solver "gaussian"', "V")
+    values, vectors = np.linalg.eigh(sigma)
+    root = (vectors * np.sqrt(values.clip(0))) @ vectors.T
+    return root, root @ rate @ root

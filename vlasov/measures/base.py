@@ -1,0 +1,159 @@
+"""What every measure can do: moments, density, sampling, cell averages on a grid, and its tilted mean."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from vlasov import checks
+from vlasov.checks import Array
+from vlasov.codec import Described
+from vlasov.errors import InputError, choose
+from vlasov.tilting import Tilted
+
+if TYPE_CHECKING:
+    from vlasov.measures.density import Density
+    from vlasov.measures.particles import Particles
+
+SAMPLINGS = ("random", "sobol", "quantile", "quadrature")
+Seed = int | np.random.SeedSequence
+_ROUNDING = 1e-14  # largest deviation of a sum of weights from one by rounding alone
+_MOST_NODES = 4_000_000  # quadrature nodes that a velocity may silently cost
+
+
+class Measure(Described, ABC):
+    """A probability measure on R^d.
+
+    Attributes
+    ----------
+    dimension
+        d.
+    mean, covariance
+        Shapes (d,) and (d, d).
+    support_radius
+        The largest |x| in the support, infinity if it is unbounded (a ball's ``radius`` is about its own centre).
+    """
+
+    if TYPE_CHECKING:  # subclasses hold these as fields, cached properties or properties
+
+        @property
+        def dimension(self) -> int: ...
+        @property
+        def mean(self) -> Array: ...
+        @property
+        def covariance(self) -> Array: ...
+        @property
+        def support_radius(self) -> float: ...
+
+    @abstractmethod
+    def density(self, x: ArrayLike) -> Array:
+        """Density at points (m, d), shape (m,)."""
+
+    @abstractmethod
+    def from_cube(self, u: Array) -> Array:
+        """Transport the uniform measure on [0, 1]^k (k = ``cube_dimension``) to this one: (n, k) -> (n, d).
+
+        For d = 1 this is the quantile function. Every sampling is a choice of points u.
+        """
+
+    @abstractmethod
+    def cumulative(self, x: Array) -> Array:
+        """For d = 1: the mass of (-infinity, x], shapes (n, 1) -> (n, 1); ``from_cube`` is its inverse."""
+
+    @abstractmethod
+    def quadrature(self, nodes: int) -> Particles:
+        """Weighted nodes of Gauss type, ``nodes`` of them per axis: exact moments up to order 2 nodes - 1."""
+
+    @abstractmethod
+    def on_grid(self, edges: Sequence[ArrayLike]) -> Density:
+        """Averages of the density over the cells of a tensor grid (one array of edges per axis)."""
+
+    @property
+    def cube_dimension(self) -> int:
+        """Dimension of the cube that ``from_cube`` starts from."""
+        return self.dimension
+
+    def sample(self, n: int, sampling: str = "random", *, seed: Seed = 0) -> Particles:
+        """n particles that stand for this measure.
+
+        Parameters
+        ----------
+        n
+            Number of particles; for "quadrature" n^{1/d} nodes per axis are used, for each component of a mixture.
+        sampling
+            "random": independent. "sobol": quasi-random, scrambled by the seed. "quantile": midpoints of n equal parts
+            of the mass (d = 1). "quadrature": weighted Gauss nodes; smooth integrals converge spectrally.
+        """
+        from vlasov.measures.particles import Particles
+
+        n = checks.integer(n, "n", least=1)
+        choose(sampling, SAMPLINGS, "sampling")
+        if sampling == "quadrature":
+            return self.quadrature(max(1, round(n ** (1 / self.dimension))))
+        if sampling == "quantile" and self.dimension != 1:
+            raise InputError(
+                f'"quantile" needs d = 1 but this measure has d = {self.dimension}; use "sobol" or "quadrature"',
+                "sampling",
+            )
+        return Particles(self.from_cube(_cube(sampling, n, self.cube_dimension, seed)))
+
+    def tilted(
+        self,
+        xi: Array,
+        *,
+        quadratic: Array | None = None,
+        covariance: bool = False,
+        tolerance: float = 1e-10,
+        method: str = "auto",
+    ) -> Tilted:
+        """This measure tilted by e^{<xi, y> - <y, quadratic y>}: log Z, mean and, if asked for, covariance.
+
+        Without a closed form, by Gauss nodes: enough of them for the largest tilt.
+        """
+        reach = np.abs(xi).max(initial=0.0) * math.sqrt(np.trace(self.covariance))
+        if quadratic is not None:
+            reach += np.linalg.norm(quadratic, 2) * self.support_radius**2
+        nodes = 32 + math.ceil(1.5 * reach)
+        if nodes**self.dimension > _MOST_NODES:
+            raise InputError(
+                f"its velocity needs {nodes} quadrature nodes on each of {self.dimension} axes; "
+                "use measure.sample(n) in its place",
+                self.kind,
+            )
+        return self.quadrature(nodes).tilted(
+            xi, quadratic=quadratic, covariance=covariance, tolerance=tolerance, method=method
+        )
+
+    def at(self, x: ArrayLike) -> Array:
+        """Points as (m, d) for this measure's d."""
+        return checks.points(x, "x", dimension=self.dimension)
+
+
+def normalised_weights(value: ArrayLike | None, field: str, *, count: int) -> Array:
+    """Non-negative weights that sum to one; those that do so up to rounding stay as they are.
+
+    Normalising twice would change last bits, and a measure read back from a file would not equal the one written.
+    """
+    normalised = checks.weights(value, field, count=count)
+    given = normalised if value is None else checks.vector(value, field)
+    return given if abs(given.sum() - 1) <= _ROUNDING else normalised
+
+
+def _cube(sampling: str, n: int, k: int, seed: Seed) -> Any:
+    """n points in the open unit cube of dimension k."""
+    if sampling == "quantile":
+        return (np.arange(n)[:, None] + 0.5) / n
+    rng = np.random.default_rng(seed)
+    if sampling == "random":
+        return np.maximum(rng.random((n, k)), 2.0**-54)
+    from scipy.stats import qmc
+
+    bits = max(30, math.ceil(math.log2(n)) + 1)
+    engine = qmc.Sobol(k, scramble=True, bits=bits, rng=rng)
+    # The first n of a full set of 2^m points; half a unit in the last bit keeps them off the cube's faces.
+    return engine.random_base2(math.ceil(math.log2(n)))[:n] + 0.5 ** (bits + 1)

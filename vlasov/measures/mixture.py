@@ -1,0 +1,185 @@
+"""Mixtures: weighted sums of any measures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from vlasov.checks import Array
+from vlasov.errors import InputError
+from vlasov.measures.base import Measure, normalised_weights
+from vlasov.tilting import Tilted
+
+if TYPE_CHECKING:
+    from vlasov.measures.density import Density
+    from vlasov.measures.particles import Particles
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture(Measure, kind="mixture"):
+    """mu = sum_c w_c mu_c.
+
+    Parameters
+    ----------
+    components
+        Measures mu_c on the same R^d, of any kind.
+    weights
+        w_c >= 0, one for each component, normalised to sum to one; equal if not given.
+    """
+
+    components: Sequence[Measure]
+    weights: Array = None  # type: ignore[assignment]  # None is replaced by equal weights
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.components, Sequence) or isinstance(self.components, str):
+            raise InputError(f"is {self.components!r}; give a list of measures", "components")
+        components = tuple(self.components)
+        if not components:
+            raise InputError("is empty; give at least one measure", "components")
+        for c, component in enumerate(components):
+            if not isinstance(component, Measure):
+                raise InputError(f"is {component!r} where a measure is needed", f"components[{c}]")
+            if component.dimension != components[0].dimension:
+                raise InputError(
+                    f"has d = {component.dimension} but components[0] has {components[0].dimension}; make them agree",
+                    f"components[{c}]",
+                )
+        self._set(components=components, weights=normalised_weights(self.weights, "weights", count=len(components)))
+
+    @property
+    def dimension(self) -> int:
+        return self.components[0].dimension
+
+    @property
+    def cube_dimension(self) -> int:
+        """For d > 1, one coordinate picks the component."""
+        return 1 if self.dimension == 1 else 1 + max(component.cube_dimension for component in self.components)
+
+    @cached_property
+    def mean(self) -> Array:
+        return self.weights @ self._means
+
+    @cached_property
+    def covariance(self) -> Array:
+        """sum_c w_c (C_c + (m_c - m)(m_c - m)^T)."""
+        spread = self._means - self.mean
+        within = np.tensordot(self.weights, [component.covariance for component in self.components], axes=1)
+        return within + spread.T @ (self.weights[:, None] * spread)
+
+    @cached_property
+    def _means(self) -> Array:
+        return np.array([component.mean for component in self.components])
+
+    @cached_property
+    def support_radius(self) -> float:
+        return max(component.support_radius for _, component in self._present)
+
+    @property
+    def _present(self) -> list[tuple[float, Measure]]:
+        """Weights and components, without those of weight zero."""
+        return [(float(w), c) for w, c in zip(self.weights, self.components, strict=True) if w > 0]
+
+    def density(self, x: ArrayLike) -> Array:
+        points = self.at(x)
+        return sum((w * component.density(points) for w, component in self._present), np.zeros(len(points)))
+
+    def tilted(
+        self,
+        xi: Array,
+        *,
+        quadratic: Array | None = None,
+        covariance: bool = False,
+        tolerance: float = 1e-10,
+        method: str = "auto",
+    ) -> Tilted:
+        """Z = sum_c w_c Z_c: the tilted mixture is the mixture of the tilted components with weights w_c Z_c / Z."""
+        parts = [
+            component.tilted(xi, quadratic=quadratic, covariance=covariance, tolerance=tolerance, method=method)
+            for _, component in self._present
+        ]
+        log_masses = np.array([np.log(w) + part.log_mass for (w, _), part in zip(self._present, parts, strict=True)])
+        log_mass = np.logaddexp.reduce(log_masses, axis=0)
+        shares = np.exp(log_masses - log_mass)
+        means = np.array([part.mean for part in parts])
+        mean = np.einsum("cm,cmk->mk", shares, means)
+        away = means - mean
+        spread = None
+        if covariance:
+            within = np.array([part.covariance for part in parts])
+            spread = np.einsum("cm,cmkl->mkl", shares, within) + np.einsum("cm,cmk,cml->mkl", shares, away, away)
+        # The shares are as wrong as the exponents are rounded.
+        rounding = 4 * float(np.finfo(float).eps * (1 + np.abs(log_masses)).max(initial=0.0))
+        farthest = float(np.linalg.norm(away, axis=2).max(initial=0.0))
+        return Tilted(
+            log_mass=log_mass,
+            mean=mean,
+            covariance=spread,
+            method=" + ".join(sorted({part.method for part in parts})),
+            error_bound=max(part.error_bound for part in parts) + rounding * farthest,
+        )
+
+    def from_cube(self, u: Array) -> Array:
+        if self.dimension == 1:
+            return self._quantile(u)
+        picked = np.searchsorted(np.cumsum(self.weights)[:-1], u[:, 0], side="right")
+        result = np.empty((len(u), self.dimension))
+        for c, component in enumerate(self.components):
+            mine = picked == c
+            result[mine] = component.from_cube(u[mine, 1 : 1 + component.cube_dimension])
+        return result
+
+    def _quantile(self, u: Array) -> Array:
+        """The smallest x with F(x) >= u, between the components' quantiles: (n, 1) -> (n, 1).
+
+        Bisection over the ordered set of floating-point numbers: 64 steps end at neighbours, whatever the scale, so
+        that atoms are met exactly and gaps do no harm.
+        """
+        quantiles = np.array([component.from_cube(u)[:, 0] for _, component in self._present])
+        below, above = _rank(np.nextafter(quantiles.min(axis=0), -np.inf)), _rank(quantiles.max(axis=0))
+        while (open_ := below < above - 1).any():
+            middle = np.where(open_, (below >> 1) + (above >> 1) + (below & above & 1), above)
+            reached = self.cumulative(_unrank(middle)[:, None])[:, 0] >= u[:, 0]
+            above = np.where(reached, middle, above)
+            below = np.where(reached, below, middle)
+        return _unrank(above)[:, None]
+
+    def cumulative(self, x: Array) -> Array:
+        return sum((w * component.cumulative(x) for w, component in self._present), np.zeros_like(x))
+
+    def quadrature(self, nodes: int) -> Particles:
+        """The union of the components' nodes."""
+        from vlasov.measures.particles import Particles
+
+        parts = [component.quadrature(nodes) for _, component in self._present]
+        weights = [w * part.weights for (w, _), part in zip(self._present, parts, strict=True)]
+        return Particles(np.concatenate([part.points for part in parts]), np.concatenate(weights))
+
+    def on_grid(self, edges: Sequence[ArrayLike]) -> Density:
+        """The weighted sum of the components' averages."""
+        from vlasov.measures.density import Density
+
+        parts = []
+        for c, component in enumerate(self.components):
+            try:
+                parts.append(component.on_grid(edges))
+            except InputError as mistake:
+                raise mistake.inside(f"components[{c}]") from None
+        return Density(sum(w * part.values for w, part in zip(self.weights, parts, strict=True)), parts[0].edges)
+
+
+_LOWEST = np.iinfo(np.int64).min
+
+
+def _rank(x: Array) -> NDArray[np.int64]:
+    """Integers in the order of the floating-point numbers; neighbours differ by one."""
+    bits = np.ascontiguousarray(x).view(np.int64)
+    return np.where(bits >= 0, bits, _LOWEST - bits)
+
+
+def _unrank(rank: NDArray[np.int64]) -> Array:
+    return np.where(rank >= 0, rank, _LOWEST - rank).view(np.float64)

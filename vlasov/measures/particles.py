@@ -1,0 +1,120 @@
+"""Weighted particles: a discrete measure, and the form in which every measure enters the particle solver."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from vlasov import checks, tilting
+from vlasov.checks import Array
+from vlasov.errors import InputError
+from vlasov.measures.base import Measure, normalised_weights
+
+if TYPE_CHECKING:
+    from vlasov.measures.density import Density
+
+
+@dataclass(frozen=True, eq=False)
+class Particles(Measure, kind="particles"):
+    """mu = sum_i w_i delta_{x_i}.
+
+    Parameters
+    ----------
+    points
+        x_i, shape (n, d); a flat list is taken for points on the line.
+    weights
+        w_i >= 0, shape (n,), normalised to sum to one; equal if not given.
+    """
+
+    points: Array
+    weights: Array = None  # type: ignore[assignment]  # None is replaced by equal weights
+
+    def __post_init__(self) -> None:
+        points = checks.points(self.points, "points")
+        if points.size == 0:
+            raise InputError(f"has shape {points.shape}; at least one particle is needed", "points")
+        self._set(points=points, weights=normalised_weights(self.weights, "weights", count=len(points)))
+
+    def moved(self, points: Array) -> Particles:
+        """The same weights at other points of the same shape; unchecked, for inner loops."""
+        particles = object.__new__(Particles)
+        object.__setattr__(particles, "points", points)
+        object.__setattr__(particles, "weights", self.weights)
+        particles.__dict__["log_weights"] = self.log_weights
+        return particles
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    @property
+    def dimension(self) -> int:
+        return self.points.shape[1]
+
+    @cached_property
+    def mean(self) -> Array:
+        return self.weights @ self.points
+
+    @cached_property
+    def covariance(self) -> Array:
+        centred = self.points - self.mean
+        return centred.T @ (self.weights[:, None] * centred)
+
+    @cached_property
+    def support_radius(self) -> float:
+        """The largest |x_i| that carries weight."""
+        return float(np.sqrt((self.points[self.weights > 0] ** 2).sum(axis=1).max()))
+
+    @cached_property
+    def log_weights(self) -> Array:
+        """log w_i, minus infinity for a weight of zero."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.weights)
+
+    def tilted(
+        self,
+        xi: Array,
+        *,
+        quadratic: Array | None = None,
+        covariance: bool = False,
+        tolerance: float = 1e-10,
+        method: str = "auto",
+    ) -> tilting.Tilted:
+        """The tilt of a discrete measure: see ``vlasov.tilting``; a quadratic part only changes the weights."""
+        log_weights = self.log_weights
+        if quadratic is not None:
+            log_weights = log_weights - ((self.points @ quadratic) * self.points).sum(axis=1)
+        return tilting.tilt(self.points, log_weights, xi, covariance=covariance, tolerance=tolerance, method=method)
+
+    def density(self, x: ArrayLike) -> Array:
+        raise InputError("have no density; use particles.on_grid(edges).density(x)", "particles")
+
+    @property
+    def cube_dimension(self) -> int:
+        return 1
+
+    def from_cube(self, u: Array) -> Array:
+        """Draw particles by the inverse of their cumulative weights (for d = 1 in the order of the line)."""
+        order = np.argsort(self.points[:, 0], kind="stable") if self.dimension == 1 else np.arange(len(self))
+        cumulative = np.cumsum(self.weights[order])
+        picked = np.searchsorted(cumulative, u[:, 0] * cumulative[-1], side="left")
+        return self.points[order[np.minimum(picked, len(self) - 1)]]
+
+    def cumulative(self, x: Array) -> Array:
+        order = np.argsort(self.points[:, 0], kind="stable")
+        below = np.concatenate([[0.0], np.cumsum(self.weights[order])])
+        return below[np.searchsorted(self.points[order, 0], x, side="right")] / below[-1]
+
+    def quadrature(self, nodes: int) -> Particles:
+        """The particles themselves: nothing represents them better."""
+        return self
+
+    def on_grid(self, edges: Sequence[ArrayLike]) -> Density:
+        """Deposit each particle on the nearest cell centres by multilinear weights: mass and mean are conserved."""
+        from vlasov.measures.deposit import deposit
+
+        return deposit(self, edges)

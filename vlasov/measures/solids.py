@@ -1,0 +1,258 @@
+"""Uniform measures on solids: Box, Ball and Ring (a shell, for d = 3)."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from vlasov import checks
+from vlasov.checks import Array
+from vlasov.errors import InputError
+from vlasov.measures.base import Measure
+from vlasov.measures.quadrature import legendre, shell, tensor
+from vlasov.measures.uniform import tilted_interval
+from vlasov.tilting import Tilted
+
+if TYPE_CHECKING:
+    from vlasov.measures.density import Density
+    from vlasov.measures.particles import Particles
+
+
+@dataclass(frozen=True, eq=False)
+class Box(Measure, kind="box"):
+    """mu = uniform on prod_k [lower_k, upper_k].
+
+    Parameters
+    ----------
+    lower, upper
+        Opposite corners, shape (d,), lower < upper; numbers for d = 1.
+    """
+
+    lower: Array
+    upper: Array
+
+    def __post_init__(self) -> None:
+        lower = checks.vector(self.lower, "lower")
+        upper = checks.vector(self.upper, "upper", length=lower.size)
+        empty = np.flatnonzero(~(lower < upper))
+        if empty.size:
+            k = int(empty[0])
+            raise InputError(f"entry {k} is {upper[k]:g} but must be larger than lower, {lower[k]:g}", "upper")
+        self._set(lower=lower, upper=upper)
+
+    @property
+    def dimension(self) -> int:
+        return self.lower.size
+
+    @cached_property
+    def mean(self) -> Array:
+        return self.lower + self.half_widths
+
+    @cached_property
+    def half_widths(self) -> Array:
+        """(upper - lower) / 2, shape (d,)."""
+        return self.upper / 2 - self.lower / 2
+
+    @cached_property
+    def covariance(self) -> Array:
+        """diag(half_widths^2 / 3)."""
+        return np.diag(self.half_widths**2 / 3)
+
+    @cached_property
+    def support_radius(self) -> float:
+        return float(np.linalg.norm(np.maximum(np.abs(self.lower), np.abs(self.upper))))
+
+    def density(self, x: ArrayLike) -> Array:
+        points = self.at(x)
+        inside = ((self.lower <= points) & (points <= self.upper)).all(axis=1)
+        return np.where(inside, 1 / np.prod(2 * self.half_widths), 0.0)
+
+    def tilted(
+        self,
+        xi: Array,
+        *,
+        quadratic: Array | None = None,
+        covariance: bool = False,
+        tolerance: float = 1e-10,
+        method: str = "auto",
+    ) -> Tilted:
+        """Closed form, axis by axis; with a quadratic part, by Gauss nodes."""
+        if quadratic is not None:
+            return super().tilted(xi, quadratic=quadratic, covariance=covariance, tolerance=tolerance, method=method)
+        log_mass, mean, variance = tilted_interval(self.half_widths, xi)
+        return Tilted(
+            log_mass=log_mass.sum(axis=1) + xi @ self.mean,
+            mean=self.mean + mean,
+            covariance=variance[:, :, None] * np.eye(self.dimension) if covariance else None,
+            method="closed form",
+            error_bound=4 * float(np.finfo(float).eps) * self.support_radius,
+        )
+
+    def from_cube(self, u: Array) -> Array:
+        return self.lower + 2 * self.half_widths * u
+
+    def cumulative(self, x: Array) -> Array:
+        return np.clip((x - self.lower) / (2 * self.half_widths), 0.0, 1.0)
+
+    def quadrature(self, nodes: int) -> Particles:
+        """Gauss-Legendre nodes along each axis."""
+        from vlasov.measures.particles import Particles
+
+        unit, weights = tensor([legendre(nodes)] * self.dimension)
+        return Particles(self.mean + self.half_widths * unit, weights)
+
+    def on_grid(self, edges: Sequence[ArrayLike]) -> Density:
+        """Exact products of overlaps."""
+        from vlasov.measures.cell_averages import box_averages
+
+        return box_averages(self, edges)
+
+
+class Shell(Measure):
+    """mu = uniform on inner <= |y - center| <= outer."""
+
+    center: Array
+
+    @property
+    @abstractmethod
+    def radii(self) -> tuple[float, float]:
+        """Inner and outer radius."""
+
+    @property
+    def dimension(self) -> int:
+        return self.center.size
+
+    @property
+    def mean(self) -> Array:
+        return self.center
+
+    @cached_property
+    def covariance(self) -> Array:
+        """I E|y|^2 / d with E|y|^2 = d / (d + 2) * (outer^{d+2} - inner^{d+2}) / (outer^d - inner^d)."""
+        inner, outer = self.radii
+        # Both differences divided by outer - inner, so that a thin ring loses no digits.
+        powers = (inner / outer) ** np.arange(self.dimension + 2)
+        scale = outer**2 / (self.dimension + 2)
+        return np.eye(self.dimension) * (scale * powers.sum() / powers[: self.dimension].sum())
+
+    @cached_property
+    def support_radius(self) -> float:
+        return float(np.linalg.norm(self.center)) + self.radii[1]
+
+    @cached_property
+    def volume(self) -> float:
+        """pi^{d/2} / Gamma(d/2 + 1) * (outer^d - inner^d)."""
+        inner, outer = self.radii
+        d = self.dimension
+        between = (outer - inner) * outer ** (d - 1) * float(((inner / outer) ** np.arange(d)).sum())
+        return math.pi ** (d / 2) / math.gamma(d / 2 + 1) * between
+
+    def density(self, x: ArrayLike) -> Array:
+        inner, outer = self.radii
+        distance = np.linalg.norm(self.at(x) - self.center, axis=1)
+        return np.where((inner <= distance) & (distance <= outer), 1 / self.volume, 0.0)
+
+    def from_cube(self, u: Array) -> Array:
+        """r^d is uniform; the cosine of each polar angle is Beta-distributed; the last angle is uniform."""
+        inner, outer = self.radii
+        d = self.dimension
+        if d == 1:
+            side = 2 * u - 1
+            return self.center + np.copysign(inner + (outer - inner) * np.abs(side), side)
+        thickness = 1 - (inner / outer) ** d
+        r = outer * (1 - thickness * (1 - u[:, 0])) ** (1 / d)
+        return self.center + r[:, None] * _direction(u[:, 1:])
+
+    def cumulative(self, x: Array) -> Array:
+        inner, outer = self.radii
+        y = x - self.center
+        return 0.5 + 0.5 * np.sign(y) * np.clip((np.abs(y) - inner) / (outer - inner), 0.0, 1.0)
+
+    def quadrature(self, nodes: int) -> Particles:
+        """Polar rule: Gauss nodes along the radius and in each polar angle, equispaced ones on the circle."""
+        from vlasov.measures.particles import Particles
+
+        points, weights = shell(self.dimension, *self.radii, nodes)
+        return Particles(self.center + points, weights)
+
+    def on_grid(self, edges: Sequence[ArrayLike]) -> Density:
+        """Exact overlaps for d = 1 and 2, to 1e-12 for d = 3."""
+        from vlasov.measures.cell_averages import shell_averages
+
+        return shell_averages(self, edges)
+
+
+@dataclass(frozen=True, eq=False)
+class Ball(Shell, kind="ball"):
+    """mu = uniform on |y - center| <= radius.
+
+    Parameters
+    ----------
+    radius
+        Positive. (``support_radius`` is the largest |y|, about the origin.)
+    center
+        Shape (d,); a number for d = 1.
+    """
+
+    radius: float
+    center: Array
+
+    def __post_init__(self) -> None:
+        self._set(radius=checks.number(self.radius, "radius", above=0.0), center=checks.vector(self.center, "center"))
+
+    @property
+    def radii(self) -> tuple[float, float]:
+        return 0.0, self.radius
+
+
+@dataclass(frozen=True, eq=False)
+class Ring(Shell, kind="ring"):
+    """mu = uniform on inner <= |y - center| <= outer: two intervals, a ring, a shell for d = 1, 2, 3.
+
+    Parameters
+    ----------
+    inner, outer
+        0 <= inner < outer.
+    center
+        Shape (d,); a number for d = 1.
+    """
+
+    inner: float
+    outer: float
+    center: Array
+
+    def __post_init__(self) -> None:
+        inner = checks.number(self.inner, "inner")
+        if inner < 0:
+            raise InputError(f"is {inner:g} but a radius must not be negative", "inner")
+        outer = checks.number(self.outer, "outer")
+        if not inner < outer:
+            raise InputError(f"is {outer:g} but must be larger than inner, {inner:g}", "outer")
+        self._set(inner=inner, outer=outer, center=checks.vector(self.center, "center"))
+
+    @property
+    def radii(self) -> tuple[float, float]:
+        return self.inner, self.outer
+
+
+def _direction(u: Array) -> Array:
+    """Uniform on the cube [0, 1]^{d-1} -> uniform on the sphere S^{d-1}: (n, d - 1) -> (n, d)."""
+    *polar, last = u.T
+    columns, rest = [], np.ones(len(u))
+    for k, quantile in enumerate(polar):
+        from scipy.special import betaincinv
+
+        # On S^{m-1} the density of t = cos(angle) is (1 - t^2)^{(m-3)/2}: (1 + t) / 2 is Beta((m-1)/2, (m-1)/2).
+        half = (len(u.T) - k) / 2
+        cosine = 2 * betaincinv(half, half, quantile) - 1
+        columns.append(rest * cosine)
+        rest = rest * np.sqrt((1 - cosine) * (1 + cosine))
+    angle = 2 * math.pi * last
+    return np.stack([*columns, rest * np.cos(angle), rest * np.sin(angle)], axis=1)

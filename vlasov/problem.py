@@ -1,0 +1,72 @@
+"""The problem: which attention moves which measure, and for how long. It turns into JSON and back without loss."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from vlasov import checks
+from vlasov.attention import Attention
+from vlasov.codec import Described, decode, encode
+from vlasov.errors import InputError
+from vlasov.measures import Measure
+
+
+@dataclass(frozen=True, eq=False)
+class Problem(Described):
+    """d_t mu + div(mu Gamma_mu) = 0, mu(0) = initial, for 0 <= t <= horizon.
+
+    Parameters
+    ----------
+    attention
+        The map from mu to its velocity field Gamma_mu.
+    initial
+        mu(0).
+    horizon
+        The final time, positive.
+    name
+        What the problem is called in titles and files.
+    """
+
+    attention: Attention
+    initial: Measure
+    horizon: float
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        for field, family in (("attention", Attention), ("initial", Measure)):
+            if not isinstance(getattr(self, field), family):
+                raise InputError(f"is {getattr(self, field)!r} where a vlasov {family.__name__} is needed", field)
+        self._set(horizon=checks.number(self.horizon, "horizon", above=0.0))
+        rows, columns = self.attention.drift().shape
+        if rows != columns:
+            raise InputError(f"V has shape {(rows, columns)} but velocities need d rows; add an output matrix", "attention")
+        if self.initial.dimension != columns:
+            raise InputError(
+                f"has d = {self.initial.dimension} but the attention acts on d = {columns}; make them agree", "initial"
+            )
+
+    @property
+    def dimension(self) -> int:
+        """d."""
+        return self.initial.dimension
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain dictionaries, lists, numbers and strings: the form of a case's TOML file."""
+        return encode(self)  # type: ignore[no-any-return]
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Problem:
+        """The problem that ``to_dict`` described."""
+        return decode(plain, cls)
+
+    def to_json(self) -> str:
+        """One line of JSON that rebuilds the problem bit for bit."""
+        return json.dumps(self.to_dict(), allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Problem:
+        """The problem that ``to_json`` wrote."""
+        return cls.from_dict(json.loads(text))

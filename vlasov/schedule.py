@@ -1,0 +1,74 @@
+"""Parameters in time: a constant array, piecewise constant on layers, or any function of t."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from vlasov import checks
+from vlasov.checks import Array
+from vlasov.codec import Described
+from vlasov.errors import InputError
+
+
+@dataclass(frozen=True, eq=False)
+class Piecewise(Described, kind="piecewise"):
+    """p(t) = values[i] for edges[i] <= t < edges[i+1]; the first and the last value extend to all other times.
+
+    Parameters
+    ----------
+    values
+        k arrays of one shape: the parameter on each layer.
+    edges
+        k + 1 increasing times.
+    """
+
+    values: Sequence[ArrayLike]
+    edges: Array
+
+    def __post_init__(self) -> None:
+        layers = tuple(checks.matrix(value, f"values[{i}]") for i, value in enumerate(self.values))
+        if not layers:
+            raise InputError("is empty; give the parameter on at least one layer", "values")
+        for i, layer in enumerate(layers):
+            if layer.shape != layers[0].shape:
+                raise InputError(f"has shape {layer.shape} where the first layer has {layers[0].shape}", f"values[{i}]")
+        edges = checks.vector(self.edges, "edges", length=len(layers) + 1)
+        if (np.diff(edges) <= 0).any():
+            raise InputError(f"are {edges.tolist()}; they must increase", "edges")
+        self._set(values=layers, edges=edges)
+
+    def __call__(self, t: float) -> Array:
+        layer = int(np.searchsorted(self.edges[1:-1], t, side="right"))
+        return self.values[layer]  # type: ignore[return-value]  # checked arrays since __post_init__
+
+
+Parameter = Array | Piecewise | Callable[[float], ArrayLike]
+
+
+def parameter(value: ArrayLike | Piecewise | Callable[[float], ArrayLike], field: str) -> Parameter:
+    """A checked parameter; constants become read-only matrices."""
+    if isinstance(value, Piecewise):
+        return value
+    if callable(value):
+        at(value, 0.0, field)
+        return value
+    return checks.matrix(value, field)
+
+
+def at(value: Parameter, t: float, field: str = "parameter") -> Array:
+    """The parameter's matrix at time t."""
+    if isinstance(value, np.ndarray):
+        return value
+    if isinstance(value, Piecewise):
+        return value(t)
+    return checks.matrix(value(t), f"{field}({t:g})")
+
+
+def breakpoints(values: Sequence[Parameter | None]) -> Array:
+    """The times at which any of the parameters jumps: a solver must not step across them."""
+    edges = [value.edges[1:-1] for value in values if isinstance(value, Piecewise)]
+    return np.unique(np.concatenate(edges)) if edges else np.empty(0)

@@ -1,0 +1,11 @@
+"""The primitive of the whole package: the exponentially tilted mean of a measure.
+
+    Z(xi) = int e^{<xi, y>} dmu(y),   m(xi) = grad log Z,   C(xi) = hess log Z
+
+Here mu is a sum of weighted points. ``tilt`` chooses how to evaluate it; measures with closed forms return the same
+``Tilted`` from their own method ``tilted``.
+"""
+
+from vlasov.tilting.evaluate import METHODS, Tilted, tilt
+
+__all__ = ["METHODS", "Tilted", "tilt"]
