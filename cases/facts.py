@@ -64,7 +64,9 @@ class Verdict(NamedTuple):
 
 def check(fact: Fact, dataset: xr.Dataset) -> Verdict:
     """Hold a fact against a run."""
-    measured = np.asarray(QUANTITIES[fact.quantity](dataset, -1 if fact.time is None else float(fact.time)), dtype=float)
+    measured = np.asarray(
+        QUANTITIES[fact.quantity](dataset, -1 if fact.time is None else float(fact.time)), dtype=float
+    )
     if fact.equals is not None:
         error = float(np.abs(measured - np.asarray(fact.equals, dtype=float)).max())
         return Verdict(measured, error, bool(error <= fact.tolerance))  # type: ignore[operator]
@@ -78,7 +80,7 @@ def _moment(name: str) -> Callable[[xr.Dataset, Any], Array]:
 
 
 def _eigenvalues(dataset: xr.Dataset, time: Any) -> Array:
-    return np.linalg.eigvalsh(measure(dataset, time).covariance)
+    return np.asarray(np.linalg.eigvalsh(measure(dataset, time).covariance))
 
 
 def _anisotropy(dataset: xr.Dataset, time: Any) -> float:
@@ -132,11 +134,12 @@ def _tensor(mu: Measure) -> Array:
 
 
 def _clusters(dataset: xr.Dataset, time: Any) -> int:
-    """Groups of tokens (rescaled ones where the run is) that lie within 5 % of the cloud's initial radius of each other."""
+    """Groups of tokens (rescaled ones where the run is) within 5 % of the cloud's initial radius of each other."""
     z = measure(dataset, time).points  # type: ignore[attr-defined]
     if "rescaling" in dataset:
         z = np.linalg.solve(dataset["rescaling"].values[-1], z.T).T
-    reach, centres = 0.05 * dataset["radius"].values[0], []
+    reach = 0.05 * dataset["radius"].values[0]
+    centres: list[Array] = []
     for point in z:
         if all(np.linalg.norm(point - centre) > reach for centre in centres):
             centres.append(point)

@@ -1,10 +1,10 @@
 """A case from its TOML file: the problem, defaults for each solver, and the facts that solutions must show.
 
-    title, description, paper     what it shows and where that comes from
-    horizon, times                final time, and output times if not 101 equidistant ones
-    [attention] [initial]         the problem, in the form of ``Problem.to_dict``
-    [solvers.NAME]                options of each solver that can do it, the recommended one first
-    [[facts]]                     see ``vlasov.cases.facts``
+title, description, paper     what it shows and where that comes from
+horizon, times                final time, and output times if not 101 equidistant ones
+[attention] [initial]         the problem, in the form of ``Problem.to_dict``
+[solvers.NAME]                options of each solver that can do it, the recommended one first
+[[facts]]                     see ``vlasov.cases.facts``
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import os
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from vlasov.cases.catalogue import case_path, read
@@ -73,7 +72,9 @@ def load_case(name_or_path: str | os.PathLike[str], *, settings: Sequence[str] =
         if key not in tables:
             raise InputError("is missing; a case needs it", key)
     name = case_path(name_or_path).stem
-    problem = Problem.from_dict({key: tables[key] for key in _PROBLEM if key in tables} | {"name": str(tables["title"])})
+    problem = Problem.from_dict(
+        {key: tables[key] for key in _PROBLEM if key in tables} | {"name": str(tables["title"])}
+    )
     solvers = tables["solvers"]
     if not isinstance(solvers, Mapping) or not solvers:
         raise InputError("is empty; name at least one solver, as in [solvers.particles]", "solvers")
@@ -130,5 +131,3 @@ def _value(text: str) -> Any:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return text.strip()
-
-

@@ -82,9 +82,8 @@ def draw_against_time(ax: Axes, view: View, paths: Array | None = None) -> None:
     """On the line: the mean against time with two standard deviations on both sides, and paths (time, token)."""
     mean, reach = view.mean[:, 0], 2 * view.deviation[:, 0]
     dot = "o" if view.times.size == 1 else ""
-    band = r"mean $\pm$ 2 s.d."
-    ax.fill_between(view.times, mean - reach, mean + reach, color=END, alpha=0.15, linewidth=0, label=band)
-    ax.plot(view.times, mean, dot + "-", color=END, label="mean")
+    ax.fill_between(view.times, mean - reach, mean + reach, color=END, alpha=0.15, linewidth=0)
+    ax.plot(view.times, mean, dot + "-", color=END, label=r"mean, $\pm$ 2 s.d.")
     held = np.stack([mean - reach, mean + reach], axis=1)
     if paths is not None:
         segments = [np.column_stack([view.times, path]) for path in paths.T]
@@ -105,7 +104,7 @@ def _draw_paths(ax: Axes, view: View, x: Array) -> None:
     """Paths (time, token, 2) in a plane, open at the start and filled at the end."""
     few = x.shape[1] <= _FEW_TOKENS
     width, opacity, size = (1.0, 0.8, 18) if few else (0.6, 0.5, 8)
-    paths = LineCollection(list(x.swapaxes(0, 1)), colors=TOKEN, linewidths=width, alpha=opacity, label="paths")
+    paths = LineCollection(list(x.swapaxes(0, 1)), colors=TOKEN, linewidths=width, alpha=opacity)
     ax.add_collection(paths, autolim=False)
     first, last = x[0].T, x[-1].T
     ax.scatter(first[0], first[1], s=size, color="white", edgecolors=TOKEN, linewidths=0.8, label="start", zorder=3)

@@ -125,7 +125,7 @@ def figure_of(ax: Axes) -> Figure:
     return figure
 
 
-def square(ax: Axes, limits: Array, *, ticks: int = 5, widest_ratio: float = 8.0) -> None:
+def square(ax: Axes, limits: Array, *, ticks: int = 6, widest_ratio: float = 8.0) -> None:
     """Set the limits (2, 2) of a square picture, both axes at one scale unless that would hide the narrower one."""
     spans = limits[:, 1] - limits[:, 0]
     if spans.max() <= widest_ratio * spans.min():

@@ -1,7 +1,7 @@
 """The output schema, "vlasov-1": the one vocabulary of every solver's Dataset, written, read and turned into measures.
 
-Every Dataset has coordinate ``time`` and the variables of ``SCHEMA`` that its solver provides; its attributes rebuild the
-problem and say what was done. A Dataset read back from disk is worth the same as the one returned.
+Every Dataset has coordinate ``time`` and the variables of ``SCHEMA`` that its solver provides; its attributes rebuild
+the problem and say what was done. A Dataset read back from disk is worth the same as the one returned.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ from vlasov.problem import Problem
 from vlasov.solvers.record import Record
 
 CONVENTIONS = "vlasov-1"
-CITATION = "Castin, Ablin, Carrillo, Peyre (2025): A Unified Perspective on the Dynamics of Deep Transformers, arXiv:2501.18322"
+CITATION = (
+    "Castin, Ablin, Carrillo, Peyre (2025): A Unified Perspective on the Dynamics of Deep Transformers, "
+    "arXiv:2501.18322"
+)
 
 
 class Variable(NamedTuple):
@@ -53,7 +56,9 @@ def build(
         name: (SCHEMA[name].dims, values, {"long_name": SCHEMA[name].long_name, "units": "1"})
         for name, values in (stacked | record.constants).items()
     }
-    dataset = xr.Dataset(variables, coords={"time": ("time", np.array(record.reached), {"long_name": "time", "units": "1"})})
+    dataset = xr.Dataset(
+        variables, coords={"time": ("time", np.array(record.reached), {"long_name": "time", "units": "1"})}
+    )
     dataset.attrs = {
         "Conventions": CONVENTIONS,
         "title": problem.name or f"{problem.attention.kind} attention on a {problem.initial.kind}",
@@ -79,7 +84,7 @@ def problem_of(dataset: xr.Dataset) -> Problem:
     """The problem that a Dataset solves, rebuilt from its attributes."""
     text = dataset.attrs.get("problem", "")
     if not text:
-        raise InputError("is empty: a parameter was a Python function, which is not kept; build the Problem again", "problem")
+        raise InputError("is empty: a parameter was a Python function, which is not kept; build it again", "problem")
     return Problem.from_json(text)
 
 

@@ -51,7 +51,8 @@ def solve(
     progress
         Draw a progress bar on a terminal.
     output
-        A .nc file to write, whole or not at all. If the run fails, the states until then are written, with status "stopped".
+        A .nc file to write, whole or not at all. If the run fails, the states until then are written, with status
+        "stopped".
     case
         Name of the case that the problem comes from, for the record.
     **options

@@ -6,15 +6,16 @@ Instead of Sigma we integrate a factor F, F' = B F, Sigma = F F^T: it is the flo
 Sigma is symmetric positive semi-definite to the last bit, its rank never changes, and an eigenvalue that collapses by
 1e-16 is a singular value that collapses by 1e-8, well inside double precision.
 
-The independent variable is s with ds = sqrt(1/T^2 + r^2) dt, r = |y'|/|y|, y = (alpha, F). Near a blow-up at t*, r grows
-like 1/(t* - t): y grows like an exponential in s, and t(s) converges to t* at the rate of an exponential; the singularity
-is never stepped into.
+The independent variable is s with ds = sqrt(1/T^2 + r^2) dt, r = |y'|/|y|, y = (alpha, F). Near a blow-up at t*, r
+grows like 1/(t* - t): y grows like an exponential in s, and t(s) converges to t* like one; the singularity is never
+stepped into.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 from scipy.integrate import DOP853
@@ -49,7 +50,8 @@ def check(problem: Problem, options: Options) -> None:
     """Refuse problems without a reduction to Gaussians."""
     if not isinstance(problem.initial, Gaussian):
         raise InputError(
-            f'is a {problem.initial.kind}, but the solver "gaussian" needs a gaussian; use the solver "particles"', "initial"
+            f'is a {problem.initial.kind}, but the solver "gaussian" needs a gaussian; use the solver "particles"',
+            "initial",
         )
 
 
@@ -108,18 +110,23 @@ class _StateAt:
     """The state at a time t inside a step in s: t(s) increases, so that t(s) = t has one root."""
 
     def __init__(self, step: DOP853) -> None:
-        self.step = step
-        self.dense = None
+        self._step = step
+
+    @cached_property
+    def _dense(self) -> Callable[[float], Array]:
+        return self._step.dense_output()
 
     def __call__(self, time: float) -> Array:
-        if time == self.step.y[-1]:
-            return self.step.y.copy()
-        self.dense = self.dense or self.step.dense_output()
-        start, end = self.step.t_old, self.step.t
-        late = lambda s: self.dense(s)[-1] - time  # noqa: E731
+        if time == self._step.y[-1]:
+            return np.array(self._step.y)
+
+        def late(s: float) -> float:
+            return float(self._dense(s)[-1] - time)
+
+        start, end = self._step.t_old, self._step.t
         if late(start) >= 0:
-            return self.dense(start)
-        return self.dense(brentq(late, start, end, xtol=1e-15 * max(end, 1e-300), rtol=1e-15))
+            return self._dense(start)
+        return self._dense(brentq(late, start, end, xtol=1e-15 * max(end, 1e-300), rtol=1e-15))
 
 
 def _trusted(mean: Array, covariance: Array) -> Gaussian:

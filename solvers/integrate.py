@@ -30,8 +30,10 @@ def inside(t: float, start: float, end: float) -> float:
     return min(max(t, start), float(np.nextafter(end, start)))
 
 
-def steps(rhs: Rhs, start: float, y: Array, end: float, *, rtol: float | Array, atol: float | Array) -> Iterator[DOP853]:
-    """Yield the integrator after each accepted step from ``start`` to ``end`` (which may be infinite)."""
+def steps(
+    rhs: Rhs, start: float, y: Array, end: float, *, rtol: float | Array, atol: float | Array
+) -> Iterator[DOP853]:
+    """Yield the integrator after each accepted step from ``start`` to ``end``, which may be infinite."""
     # Trial steps may overflow close to a blow-up; they are rejected, and a state that stays bad is reported below.
     with np.errstate(all="ignore"):
         if not np.isfinite(rhs(start, y)).all():
@@ -54,8 +56,8 @@ def steps(rhs: Rhs, start: float, y: Array, end: float, *, rtol: float | Array, 
 class BlowUpWatch:
     """Foresees y -> infinity at t*, from the growth rate r = |y'|/|y|.
 
-    Where y ~ (t* - t)^{-p}, 1/r = (t* - t)/p falls on a straight line to zero: the secant through two steps finds t*. In
-    exponential growth 1/r stays constant, and the secant never meets zero.
+    Where y ~ (t* - t)^{-p}, 1/r = (t* - t)/p falls on a straight line to zero: the secant through two steps finds t*.
+    In exponential growth 1/r stays constant, and the secant never meets zero.
 
     Attributes
     ----------

@@ -16,9 +16,9 @@ from functools import partial
 import numpy as np
 
 from vlasov import checks
+from vlasov.attention import Linear
 from vlasov.checks import Array
 from vlasov.errors import InputError, choose
-from vlasov.attention import Linear
 from vlasov.measures import SAMPLINGS, Particles
 from vlasov.problem import Problem
 from vlasov.solvers.integrate import BlowUpWatch, growth_rate, inside, segments, steps
@@ -63,7 +63,8 @@ def check(problem: Problem, options: Options) -> None:
         raise InputError(f'"quantile" needs d = 1 but the problem has d = {problem.dimension}; use "sobol"', "sampling")
     if options.rescaled and isinstance(problem.attention, Linear):
         raise InputError(
-            "needs a normalised attention, where a single token obeys x' = V x; leave it out for linear attention", "rescaled"
+            "needs a normalised attention, where a single token obeys x' = V x; leave it out for linear attention",
+            "rescaled",
         )
 
 
@@ -138,5 +139,10 @@ def _right_hand_side(
 
 def _diagnostics(cloud: Particles, x: Array) -> Snapshot:
     moved = cloud.moved(x)
-    moments = {"mean": moved.mean, "covariance": moved.covariance, "radius": moved.support_radius}
-    return moments | {"mass": cloud.weights.sum(), "position": x}
+    return {
+        "mean": moved.mean,
+        "covariance": moved.covariance,
+        "radius": moved.support_radius,
+        "mass": cloud.weights.sum(),
+        "position": x,
+    }

@@ -11,8 +11,9 @@ References: Castin, Ablin, Carrillo, Peyre (2025), arXiv:2501.18322; Vaswani et 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
@@ -109,10 +110,15 @@ class _QueryKeyValue(Attention):
             missing = "A" if not {"Q", "K"} & set(given) else "K" if "Q" in given else "Q"
             raise InputError("is missing; give either A = K^T Q, or Q and K", missing)
         self._set(**{name: parameter(value, name) for name, value in given.items()})
-        if "A" not in given and at(self.Q, 0.0).shape != at(self.K, 0.0).shape:  # type: ignore[arg-type]
-            shapes = at(self.Q, 0.0).shape, at(self.K, 0.0).shape  # type: ignore[arg-type]
-            raise InputError(f"has shape {shapes[1]} but Q has {shapes[0]}; both must be (k, d)", "K")
-        a, d = self.product(0.0), self.product(0.0).shape[1]
+        if self.Q is not None and self.K is not None and at(self.Q, 0.0).shape != at(self.K, 0.0).shape:
+            raise InputError(
+                f"has shape {at(self.K, 0.0).shape} but Q has {at(self.Q, 0.0).shape}; both must be (k, d)", "K"
+            )
+        with np.errstate(over="ignore", invalid="ignore"):
+            a = self.product(0.0)
+        if not np.isfinite(a).all():
+            raise InputError("times Q overflows: K^T Q is not finite; scale the parameters down", "K")
+        d = a.shape[1]
         if a.shape[0] != d:
             raise InputError(f"has shape {a.shape}; it must be square", "A")
         if self.V is not None and at(self.V, 0.0).shape[1] != d:
@@ -131,7 +137,9 @@ class _QueryKeyValue(Attention):
         """A = K^T Q at time t."""
         if self.A is not None:
             return at(self.A, t, "A")
-        return at(self.K, t, "K").T @ at(self.Q, t, "Q")  # type: ignore[arg-type]
+        assert self.Q is not None  # checked in __post_init__
+        assert self.K is not None
+        return at(self.K, t, "K").T @ at(self.Q, t, "Q")
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +159,9 @@ class Tilting(_QueryKeyValue):
 
     def jacobian(self, measure: Measure, x: ArrayLike, t: float = 0.0) -> Array:
         a, v, p = self.ingredients(t)
-        return v @ measure.tilted(measure.at(x) @ a.T, quadratic=p, covariance=True).covariance @ a
+        tilted = measure.tilted(measure.at(x) @ a.T, quadratic=p, covariance=True)
+        assert tilted.covariance is not None
+        return v @ tilted.covariance @ a
 
     def affine(self, gaussian: Gaussian, t: float = 0.0) -> tuple[Array, Array]:
         # A tilted Gaussian is Gaussian: m(xi) = m(0) + C xi with a covariance C that does not depend on xi.
@@ -199,21 +209,25 @@ class L2(Tilting, kind="l2"):
         super().__post_init__()
 
     def ingredients(self, t: float) -> Ingredients:
-        k = at(self.K, t, "K")  # type: ignore[arg-type]  # checked in __post_init__
+        assert self.K is not None  # checked in __post_init__
+        k = at(self.K, t, "K")
         return Ingredients(2 * self.product(t), self.drift(t), k.T @ k)
 
 
 class Linear(_QueryKeyValue, kind="linear"):
     """Gamma_mu(x) = V M A x with the second moment M = int y y^T dmu(y): attention without normalisation.
 
-    Parameters as in ``Softmax``. It can blow up in finite time. Reference: Katharopoulos et al. (2020), arXiv:2006.16236.
+    Parameters as in ``Softmax``. It can blow up in finite time. Reference: Katharopoulos et al. (2020),
+    arXiv:2006.16236.
     """
 
     def field(
         self, measure: Measure, x: ArrayLike, t: float = 0.0, *, tolerance: float = 1e-10, method: str = "auto"
     ) -> Field:
         points, matrix = measure.at(x), self._matrix(measure, t)
-        rounding = np.finfo(float).eps * self.dimension * float(np.linalg.norm(matrix) * np.abs(points).max(initial=0.0))
+        rounding = (
+            np.finfo(float).eps * self.dimension * float(np.linalg.norm(matrix) * np.abs(points).max(initial=0.0))
+        )
         return Field(points @ matrix.T, "moments", rounding)
 
     def jacobian(self, measure: Measure, x: ArrayLike, t: float = 0.0) -> Array:
@@ -249,9 +263,11 @@ class MultiHead(Attention, kind="multi-head"):
             raise InputError("is empty; give at least one attention", "heads")
         for i, head in enumerate(heads):
             if not isinstance(head, Attention):
-                raise InputError(f"is {head!r} where an attention is needed", f"heads[{i}]")
+                raise InputError(f"is {head!r} where an attention, such as vl.Softmax(...), is needed", f"heads[{i}]")
             if head.dimension != heads[0].dimension:
-                raise InputError(f"acts on d = {head.dimension} but heads[0] on d = {heads[0].dimension}", f"heads[{i}]")
+                raise InputError(
+                    f"acts on d = {head.dimension} but heads[0] on d = {heads[0].dimension}", f"heads[{i}]"
+                )
         self._set(heads=heads)
         if self.outputs is None:
             return
@@ -278,25 +294,28 @@ class MultiHead(Attention, kind="multi-head"):
         fields = [head.field(measure, x, t, tolerance=tolerance, method=method) for head in self.heads]
         outputs = self._outputs(t)
         return Field(
-            sum((f.values @ w.T for f, w in zip(fields, outputs, strict=True)), start=np.float64(0)),
+            _total(f.values @ w.T for f, w in zip(fields, outputs, strict=True)),
             " + ".join(sorted({f.method for f in fields})),
             sum(float(np.linalg.norm(w, 2)) * f.error_bound for f, w in zip(fields, outputs, strict=True)),
         )
 
     def jacobian(self, measure: Measure, x: ArrayLike, t: float = 0.0) -> Array:
         fields = [head.jacobian(measure, x, t) for head in self.heads]
-        return sum((w @ field for field, w in zip(fields, self._outputs(t), strict=True)), start=np.float64(0))
+        return _total(w @ field for field, w in zip(fields, self._outputs(t), strict=True))
 
     def affine(self, gaussian: Gaussian, t: float = 0.0) -> tuple[Array, Array]:
         parts = [(w, *head.affine(gaussian, t)) for head, w in zip(self.heads, self._outputs(t), strict=True)]
-        zero = np.float64(0)
-        return sum((w @ b for w, b, _ in parts), start=zero), sum((w @ slope for w, _, slope in parts), start=zero)
+        return _total(w @ b for w, b, _ in parts), _total(w @ slope for w, _, slope in parts)
 
     def drift(self, t: float = 0.0) -> Array:
-        parts = zip(self.heads, self._outputs(t), strict=True)
-        return sum((w @ head.drift(t) for head, w in parts), start=np.float64(0))
+        return _total(w @ head.drift(t) for head, w in zip(self.heads, self._outputs(t), strict=True))
 
     def _outputs(self, t: float) -> list[Array]:
         if self.outputs is None:
             return [np.eye(self.dimension)] * len(self.heads)
         return [at(w, t, f"outputs[{h}]") for h, w in enumerate(self.outputs)]
+
+
+def _total(parts: Iterable[Array]) -> Array:
+    """The sum over heads."""
+    return reduce(np.add, parts)

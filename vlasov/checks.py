@@ -18,12 +18,16 @@ def array(value: ArrayLike, field: str, *, shape: tuple[int | None, ...] | None 
     try:
         result = np.array(value, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InputError(f"{_short(value)} is not an array of numbers; give nested lists of equal length", field) from None
+        raise InputError(
+            f"{_short(value)} is not an array of numbers; give nested lists of equal length", field
+        ) from None
     if shape is not None and not _fits(result.shape, shape):
         raise InputError(f"has shape {result.shape} where {_spell(shape)} is needed", field)
     if not np.isfinite(result).all():
         where = np.argwhere(~np.isfinite(result))[0]
-        raise InputError(f"entry {where.tolist()} is {result[tuple(where)]}; every entry must be a finite number", field)
+        raise InputError(
+            f"entry {where.tolist()} is {result[tuple(where)]}; every entry must be a finite number", field
+        )
     return result
 
 
@@ -91,7 +95,7 @@ def covariance(value: ArrayLike, field: str, *, dimension: int | None = None) ->
     if skew.max(initial=0.0) > 1e-12 * scale:
         i, j = np.unravel_index(int(np.argmax(skew)), skew.shape)
         raise InputError(
-            f"is not symmetric: entry [{i}, {j}] is {result[i, j]:g} and [{j}, {i}] is {result[j, i]:g}; make them equal",
+            f"is not symmetric: entry [{i}, {j}] is {result[i, j]:g} and [{j}, {i}] is {result[j, i]:g}",
             field,
         )
     result = (result + result.T) / 2

@@ -70,7 +70,9 @@ def show(case: CaseArgument, as_json: JsonOption = False) -> None:
 @app.command()
 def copy(
     case: CaseArgument,
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="The file to write; CASE.toml here if not given.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="The file to write; CASE.toml here if not given.")
+    ] = None,
 ) -> None:
     """Copy a case's file, to change it and to run the copy."""
     from vlasov.cases.catalogue import case_path
@@ -91,9 +93,13 @@ def copy(
 @app.command()
 def run(
     case: CaseArgument,
-    solver: Annotated[str | None, typer.Option("--solver", help="gaussian or particles; the case's first if not given.")] = None,
+    solver: Annotated[
+        str | None, typer.Option("--solver", help="gaussian or particles; the case's first if not given.")
+    ] = None,
     settings: SetOption = None,
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="The .nc file to write; CASE-SOLVER.nc here if not given.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="The .nc file to write; CASE-SOLVER.nc here if not given.")
+    ] = None,
     as_json: JsonOption = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check everything and print what would be run.")] = False,
 ) -> None:
@@ -123,14 +129,21 @@ def run(
         for fact, verdict in verdicts:
             print(f"  {'holds' if verdict.holds else 'FAILS'}  {fact.says}")
     if not all(verdict.holds for _, verdict in verdicts):
-        raise SolverError("the solution does not show what is known about this case; tighten the solver's tolerance or raise n")
+        raise SolverError(
+            "the solution does not show what is known about this case; tighten the solver's tolerance or raise n"
+        )
 
 
 @app.command()
 def plot(
     paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Files that vlasov run wrote.")],
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="A .png, .pdf or .svg file; beside the first PATH if not given.")] = None,
-    kind: Annotated[str, typer.Option("--kind", help="overview, trajectories, snapshots, ellipses, eigenvalues or cone.")] = "overview",
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="A .png, .pdf or .svg file; beside the first PATH if not given."),
+    ] = None,
+    kind: Annotated[
+        str, typer.Option("--kind", help="overview, trajectories, snapshots, ellipses, eigenvalues or cone.")
+    ] = "overview",
 ) -> None:
     """Draw solutions."""
     from vlasov.postprocess import figures
@@ -138,7 +151,7 @@ def plot(
 
     datasets = [open_run(path) for path in paths]
     target = output or paths[0].with_suffix(".png")
-    figures.save(figures.plot(*datasets, kind=kind), target)
+    figures.save(figures.plot(datasets, kind), target)
     print(target)
 
 
@@ -189,7 +202,9 @@ def _summary(result: xr.Dataset) -> dict[str, Any]:
 def _print_run(result: xr.Dataset, target: Path) -> None:
     attrs = result.attrs
     end = f"blow-up at t = {attrs['blow_up_time']:.10g}" if attrs["status"] == "blow-up" else attrs["status"]
-    print(f"{attrs['title']}, solver {attrs['solver']}: {end} after {attrs['steps']} steps, {attrs['wall_seconds']:.2g} s")
+    print(
+        f"{attrs['title']}, solver {attrs['solver']}: {end} after {attrs['steps']} steps, {attrs['wall_seconds']:.2g} s"
+    )
     print(f"  written to {target}")
 
 

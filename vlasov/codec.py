@@ -1,21 +1,20 @@
 """Objects to plain dictionaries and back: the one form behind TOML cases, JSON attributes and ``==``.
 
-An object is written as ``{"kind": ..., field: value, ...}`` with the names of its constructor's arguments. Floating-point
-numbers survive exactly (Python writes the shortest text that reads back to the same number).
+An object is written as ``{"kind": ..., field: value, ...}`` with the names of its constructor's arguments.
+Floating-point numbers survive exactly: Python writes the shortest text that reads back to the same number.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar, get_args, get_type_hints
 
 import numpy as np
 
 from vlasov.errors import InputError, did_you_mean
 
 _KINDS: dict[str, type[Described]] = {}
-T = TypeVar("T")
 
 
 class Described:
@@ -61,17 +60,18 @@ def encode(value: Any, field: str = "") -> Any:
         return [encode(item, f"{field}[{i}]") for i, item in enumerate(value)]
     if callable(value):
         raise InputError(
-            "is a Python function, which cannot be written to a file; use vl.Piecewise(values, edges) or a constant", field
+            "is a Python function, which cannot be written to a file; use vl.Piecewise(values, edges) or a constant",
+            field,
         )
     return value
 
 
-def decode(plain: Any, family: type[T], field: str = "") -> T:
-    """The object of the given family that ``encode`` described; mistakes are named by their dotted path."""
+def decode(plain: Any, family: type[Any] | tuple[type[Any], ...], field: str = "") -> Any:
+    """The object of a family (a class, or several) that ``encode`` described; mistakes are named by their path."""
     if not isinstance(plain, Mapping):
         raise InputError(f"is {plain!r} where a table with its fields is needed", field)
     kinds = {name: cls for name, cls in _KINDS.items() if issubclass(cls, family)}
-    cls = kinds.get(plain.get("kind", "")) if kinds else family
+    cls: Any = kinds.get(plain.get("kind", "")) if kinds else family
     if cls is None:
         given = f'"{plain["kind"]}" is not known; ' if "kind" in plain else "is missing; "
         raise InputError(given + did_you_mean(str(plain.get("kind", "")), kinds), f"{field}.kind".lstrip("."))
@@ -79,23 +79,38 @@ def decode(plain: Any, family: type[T], field: str = "") -> T:
     values = {key: value for key, value in plain.items() if not (key == "kind" and kinds)}
     for key in values:
         if key not in known:
-            raise InputError(f"is not a field of {cls.kind or cls.__name__}; {did_you_mean(key, known)}", f"{field}.{key}".lstrip("."))
+            raise InputError(
+                f"is not a field of {cls.kind or cls.__name__}; {did_you_mean(key, known)}",
+                f"{field}.{key}".lstrip("."),
+            )
     for name, f in known.items():
         if name not in values and f.default is dataclasses.MISSING:
             raise InputError(f"is missing; {cls.kind or cls.__name__} needs it", f"{field}.{name}".lstrip("."))
+    families = _families(cls)
     try:
-        return cls(**{key: _decode_value(value, key) for key, value in values.items()})  # type: ignore[return-value]
+        return cls(**{key: _decode_value(value, families[key], key) for key, value in values.items()})
     except InputError as mistake:
         raise mistake.inside(field) from None
 
 
-def _decode_value(value: Any, field: str) -> Any:
-    if isinstance(value, Mapping):
-        return decode(value, Described, field)  # type: ignore[type-abstract]
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        if any(isinstance(item, Mapping) for item in value):
-            return [_decode_value(item, f"{field}[{i}]") for i, item in enumerate(value)]
+def _decode_value(value: Any, family: tuple[type[Described], ...], field: str) -> Any:
+    if isinstance(value, Mapping) and family:
+        return decode(value, family, field)
+    if isinstance(value, Sequence) and any(isinstance(item, Mapping) for item in value):
+        return [_decode_value(item, family, f"{field}[{i}]") for i, item in enumerate(value)]
     return value
+
+
+def _families(cls: type[Any]) -> dict[str, tuple[type[Described], ...]]:
+    """For each field the described classes that its type hint names, such as Attention in Sequence[Attention]."""
+
+    def named(hint: Any) -> Iterator[type[Described]]:
+        if isinstance(hint, type) and issubclass(hint, Described):
+            yield hint
+        for inner in get_args(hint):
+            yield from named(inner)
+
+    return {name: tuple(named(hint)) for name, hint in get_type_hints(cls).items()}
 
 
 def _arguments(cls: type[Any]) -> list[dataclasses.Field[Any]]:

@@ -1,11 +1,13 @@
 """The theory's a-priori estimates, as functions. |.| is the spectral norm; supports lie in the ball of radius R.
 
-Reference: Castin, Ablin, Carrillo, Peyre (2025), arXiv:2501.18322, section 3; Castin, Ablin, Peyre (2024), arXiv:2312.14820.
+References: Castin, Ablin, Carrillo, Peyre (2025), arXiv:2501.18322, section 3; Castin, Ablin, Peyre (2024),
+arXiv:2312.14820.
 """
 
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 
@@ -32,11 +34,11 @@ def support_radius(attention: Attention, radius: float, t: float) -> float:
     cuts = [0.0, *(edge for edge in attention.breakpoints if 0.0 < edge < t), t]
     nodes, weights = np.polynomial.legendre.leggauss(8)
     exponent = 0.0
-    for start, end in zip(cuts[:-1], cuts[1:], strict=True):
-        panels = np.linspace(start, end, 17)
-        for left, right in zip(panels[:-1], panels[1:], strict=True):
-            times = left + (right - left) * (nodes + 1) / 2
-            exponent += (right - left) / 2 * sum(w * _value_norm(attention, s) for w, s in zip(weights, times, strict=True))
+    for start, end in pairwise(cuts):
+        for left, right in pairwise(np.linspace(start, end, 17)):
+            half = (right - left) / 2
+            norms = [_value_norm(attention, left + half * (node + 1)) for node in nodes]
+            exponent += half * float(weights @ norms)
     return radius * math.exp(exponent)
 
 
@@ -54,7 +56,7 @@ def _norms(attention: Attention, t: float) -> list[tuple[float, float, float]]:
             for outer, v, a in _norms(head, t)
         ]
     if not isinstance(attention, Tilting):
-        raise InputError(f"{attention.kind} is not normalised: the estimates of the theory do not hold for it", "attention")
+        raise InputError(f"{attention.kind} is not normalised: the theory's estimates do not hold for it", "attention")
     a, v, _ = attention.ingredients(t)
     return [(1.0, _norm(v), _norm(a))]
 

@@ -23,7 +23,7 @@ from vlasov.errors import InputError
 
 
 def covariance(A: ArrayLike, V: ArrayLike, initial: ArrayLike, t: float) -> Array:
-    """Sigma(t) = F (I - t F^T (V A + A^T V^T) F)^{-1} F^T with F F^T = Sigma_0: the closed form, singular Sigma_0 included.
+    """Sigma(t) = F (I - t F^T (V A + A^T V^T) F)^{-1} F^T with F F^T = Sigma_0, which may be singular.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def _growth(A: ArrayLike, V: ArrayLike, initial: ArrayLike) -> tuple[Array, Arra
     rate = v @ a + (v @ a).T
     for other, name in ((rate, "V A + A^T V^T"), (sigma, "the initial covariance")):
         if not np.allclose(v @ other, other @ v, rtol=0.0, atol=1e-12 * np.linalg.norm(v) * np.linalg.norm(other)):
-            raise InputError(f'does not commute with {name}, so that there is no closed form; use solver "gaussian"', "V")
+            raise InputError(f"does not commute with {name}: there is no closed form; use the solver 'gaussian'", "V")
     values, vectors = np.linalg.eigh(sigma)
     root = (vectors * np.sqrt(values.clip(0))) @ vectors.T
     return root, root @ rate @ root

@@ -10,7 +10,7 @@ from typing import Any
 # It must stand before the first parallel call of the process.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
-import numba  # noqa: E402
+import numba
 
 # Sums may be reordered and fused, so that loops vectorise; NaN and infinity keep their meaning (no nnan, no ninf).
 SUMS = frozenset({"contract", "reassoc", "nsz"})
@@ -18,7 +18,9 @@ SUMS = frozenset({"contract", "reassoc", "nsz"})
 EXACT = frozenset({"contract"})
 
 
-def kernel(*, flags: frozenset[str] = EXACT, parallel: bool = False, inline: bool = False) -> Callable[[Callable[..., Any]], Any]:
+def kernel(
+    *, flags: frozenset[str] = EXACT, parallel: bool = False, inline: bool = False
+) -> Callable[[Callable[..., Any]], Any]:
     """Numba's ``njit`` with our flags; compiled code is cached on disk where a folder can be written.
 
     ``error_model="numpy"`` turns division by zero into inf or NaN, as in NumPy, and lets loops vectorise.

@@ -36,13 +36,20 @@ class Problem(Described):
     name: str = ""
 
     def __post_init__(self) -> None:
-        for field, family in (("attention", Attention), ("initial", Measure)):
-            if not isinstance(getattr(self, field), family):
-                raise InputError(f"is {getattr(self, field)!r} where a vlasov {family.__name__} is needed", field)
+        for field, family, example in (
+            ("attention", Attention, "vl.Softmax(...)"),
+            ("initial", Measure, "vl.Gaussian(...)"),
+        ):
+            if not isinstance(value := getattr(self, field), family):
+                raise InputError(
+                    f"is {value!r}; give {field} as an object such as {example}, or as a table in a file", field
+                )
         self._set(horizon=checks.number(self.horizon, "horizon", above=0.0))
         rows, columns = self.attention.drift().shape
         if rows != columns:
-            raise InputError(f"V has shape {(rows, columns)} but velocities need d rows; add an output matrix", "attention")
+            raise InputError(
+                f"has V of shape {(rows, columns)} but velocities need d rows; add an output matrix", "attention"
+            )
         if self.initial.dimension != columns:
             raise InputError(
                 f"has d = {self.initial.dimension} but the attention acts on d = {columns}; make them agree", "initial"
@@ -55,7 +62,7 @@ class Problem(Described):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain dictionaries, lists, numbers and strings: the form of a case's TOML file."""
-        return encode(self)  # type: ignore[no-any-return]
+        return encode(self)
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Problem:

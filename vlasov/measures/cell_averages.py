@@ -1,4 +1,4 @@
-"""Exact averages of Gaussians, boxes, balls and rings over the cells of a tensor grid."""
+"""Masses of Gaussians, boxes, balls and rings in the cells of a tensor grid, given the edges along each axis."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from vlasov.checks import Array
 from vlasov.errors import InputError
 from vlasov.measures.ball_overlaps import ball_overlaps
-from vlasov.measures.density import Density, outer, tensor_edges
+from vlasov.measures.density import outer
 from vlasov.measures.quadrature import legendre
 
 if TYPE_CHECKING:
@@ -22,40 +22,37 @@ if TYPE_CHECKING:
 _REACH = 39.0  # standard deviations beyond which e^{-x^2 / 2} underflows
 _QUADRATURE = 1e-17  # error of one panel, relative to its largest integrand
 _CHUNK = 2**20  # numbers in one temporary array
-_MOST_EVALUATIONS = 2e10  # of the error function: minutes
+_MOST_EVALUATIONS = 1e10  # of the error function: minutes
 
 
-def box_averages(box: Box, edges: Sequence[ArrayLike]) -> Density:
+def box_masses(box: Box, axes: Sequence[Array]) -> Array:
     """Products of the overlaps of intervals."""
-    axes = tensor_edges(edges, box.dimension)
     shares = [
         np.diff(np.clip(axis, low, high)) / (high - low)
         for axis, low, high in zip(axes, box.lower, box.upper, strict=True)
     ]
-    return Density.from_masses(outer(shares), axes)
+    return outer(shares)
 
 
-def shell_averages(shell: Shell, edges: Sequence[ArrayLike]) -> Density:
+def shell_masses(shell: Shell, axes: Sequence[Array]) -> Array:
     """Overlaps with the outer ball less those with the inner one."""
-    axes = tensor_edges(edges, shell.dimension)
     centred = [axis - center for axis, center in zip(axes, shell.center, strict=True)]
     inner, outside = shell.radii
     volumes = ball_overlaps(centred, outside)
     if inner > 0:
         volumes = np.maximum(volumes - ball_overlaps(centred, inner), 0.0)
-    return Density.from_masses(volumes / shell.volume, axes)
+    return volumes / shell.volume
 
 
-def gaussian_averages(gaussian: Gaussian, edges: Sequence[ArrayLike]) -> Density:
+def gaussian_masses(gaussian: Gaussian, axes: Sequence[Array]) -> Array:
     """Products of differences of error functions; for correlated axes, an integral of such differences to 1e-12."""
-    axes = tensor_edges(edges, gaussian.dimension)
     if gaussian.factor.shape[1] < gaussian.dimension:
         raise InputError("is singular, so that there is no density; deposit gaussian.sample(n) instead", "covariance")
     variances = np.diag(gaussian.covariance)
     if np.array_equal(gaussian.covariance, np.diag(variances)):
         standard = zip(axes, gaussian.mean, np.sqrt(variances), strict=True)
-        return Density.from_masses(outer([_normal_masses((axis - m) / s) for axis, m, s in standard]), axes)
-    return Density.from_masses(_correlated_masses(gaussian, axes), axes)
+        return outer([_normal_masses((axis - m) / s) for axis, m, s in standard])
+    return _correlated_masses(gaussian, axes)
 
 
 def _normal_masses(edges: Array) -> Array:

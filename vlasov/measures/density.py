@@ -67,14 +67,6 @@ class Density(Measure, kind="density"):
             raise InputError("are all zero; at least one must be positive", "values")
         self._set(values=values, edges=edges)
 
-    @classmethod
-    def from_masses(cls, masses: Array, edges: Sequence[Array]) -> Density:
-        """The density with these masses in the cells; a grid without any is refused."""
-        if not masses.any():
-            raise InputError("hold none of the measure's mass; extend the grid", "edges")
-        widths = [np.diff(axis) for axis in edges]
-        return cls(masses / outer(widths), edges)
-
     @property
     def dimension(self) -> int:
         return self.values.ndim
@@ -223,14 +215,13 @@ class Density(Measure, kind="density"):
         points = np.stack([center[cells] for center, cells in zip(self.centers, carrying, strict=True)], axis=1)
         return Particles(points, self._masses[carrying])
 
-    def on_grid(self, edges: Sequence[ArrayLike]) -> Density:
-        """Averages of the piecewise constant density: overlaps of cells, axis by axis; mass is conserved."""
-        axes = tensor_edges(edges, self.dimension)
+    def cell_masses(self, axes: Sequence[Array]) -> Array:
+        """Those of the piecewise constant density: overlaps of cells, axis by axis."""
         masses = self.values
         for k, (old, new) in enumerate(zip(self.edges, axes, strict=True)):
             overlaps = np.minimum(new[1:, None], old[1:]) - np.maximum(new[:-1, None], old[:-1])
             masses = np.moveaxis(np.tensordot(np.maximum(overlaps, 0.0), masses, axes=(1, k)), 0, k)
-        return Density.from_masses(masses, axes)
+        return masses
 
 
 def tensor_edges(edges: Any, dimension: int) -> tuple[Array, ...]:

@@ -14,19 +14,17 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from vlasov.checks import Array
 from vlasov.errors import InputError
-from vlasov.measures.density import Density, tensor_edges
 
 if TYPE_CHECKING:
     from vlasov.measures.particles import Particles
 
 
-def deposit(particles: Particles, edges: Sequence[ArrayLike]) -> Density:
-    """Multilinear deposit on the cell centres of a tensor grid, uniform or not; mass and mean are conserved."""
-    axes = tensor_edges(edges, particles.dimension)
+def deposit(particles: Particles, axes: Sequence[Array]) -> Array:
+    """Masses of the cells of a tensor grid, uniform or not, after a multilinear deposit on their centres."""
     carrying = particles.weights > 0
     points, weights = particles.points[carrying], particles.weights[carrying]
     near = [_neighbours(axis, points[:, k], k) for k, axis in enumerate(axes)]
@@ -38,7 +36,7 @@ def deposit(particles: Particles, edges: Sequence[ArrayLike]) -> Density:
             share *= fraction if side else 1 - fraction
         index = np.ravel_multi_index(tuple(left + side for side, (left, _) in zip(corner, near, strict=True)), cells)
         masses += np.bincount(index, share, minlength=masses.size)
-    return Density.from_masses(masses.reshape(cells), axes)
+    return masses.reshape(cells)
 
 
 def _neighbours(edges: Array, x: Array, k: int) -> tuple[NDArray[np.int64], Array]:

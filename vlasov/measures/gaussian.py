@@ -18,7 +18,6 @@ from vlasov.measures.base import Measure
 from vlasov.tilting import Tilted
 
 if TYPE_CHECKING:
-    from vlasov.measures.density import Density
     from vlasov.measures.particles import Particles
 
 _RANK = 1e-14  # eigenvalues below this fraction of the largest count as zero
@@ -114,8 +113,8 @@ class Gaussian(Measure, kind="gaussian"):
         standard, weights = tensor([hermite(nodes)] * self.factor.shape[1])
         return Particles(self.mean + standard @ self.factor.T, weights)
 
-    def on_grid(self, edges: Sequence[ArrayLike]) -> Density:
-        """Exact products of error functions, or quadrature of the conditional ones to 1e-12."""
-        from vlasov.measures.cell_averages import gaussian_averages
+    def cell_masses(self, axes: Sequence[Array]) -> Array:
+        """Products of error functions, or quadrature of the conditional ones to 1e-12."""
+        from vlasov.measures.cell_averages import gaussian_masses
 
-        return gaussian_averages(self, edges)
+        return gaussian_masses(self, axes)

@@ -16,7 +16,6 @@ from vlasov.measures.base import Measure, normalised_weights
 from vlasov.tilting import Tilted
 
 if TYPE_CHECKING:
-    from vlasov.measures.density import Density
     from vlasov.measures.particles import Particles
 
 
@@ -86,7 +85,8 @@ class Mixture(Measure, kind="mixture"):
 
     def density(self, x: ArrayLike) -> Array:
         points = self.at(x)
-        return sum((w * component.density(points) for w, component in self._present), np.zeros(len(points)))
+        parts = (w / component.mass * component.density(points) for w, component in self._present)
+        return sum(parts, np.zeros(len(points)))
 
     def tilted(
         self,
@@ -119,7 +119,7 @@ class Mixture(Measure, kind="mixture"):
             log_mass=log_mass,
             mean=mean,
             covariance=spread,
-            method=" + ".join(sorted({part.method for part in parts})),
+            method=" + ".join(sorted({method for part in parts for method in part.method.split(" + ")})),
             error_bound=max(part.error_bound for part in parts) + rounding * farthest,
         )
 
@@ -159,17 +159,15 @@ class Mixture(Measure, kind="mixture"):
         weights = [w * part.weights for (w, _), part in zip(self._present, parts, strict=True)]
         return Particles(np.concatenate([part.points for part in parts]), np.concatenate(weights))
 
-    def on_grid(self, edges: Sequence[ArrayLike]) -> Density:
-        """The weighted sum of the components' averages."""
-        from vlasov.measures.density import Density
-
-        parts = []
-        for c, component in enumerate(self.components):
-            try:
-                parts.append(component.on_grid(edges))
-            except InputError as mistake:
-                raise mistake.inside(f"components[{c}]") from None
-        return Density(sum(w * part.values for w, part in zip(self.weights, parts, strict=True)), parts[0].edges)
+    def cell_masses(self, axes: Sequence[Array]) -> Array:
+        masses = np.zeros([axis.size - 1 for axis in axes])
+        for c, (weight, component) in enumerate(zip(self.weights, self.components, strict=True)):
+            if weight > 0:
+                try:
+                    masses += weight / component.mass * component.cell_masses(axes)
+                except InputError as mistake:
+                    raise mistake.inside(f"components[{c}]") from None
+        return masses
 
 
 _LOWEST = np.iinfo(np.int64).min

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,9 +13,6 @@ from vlasov import checks, tilting
 from vlasov.checks import Array
 from vlasov.errors import InputError
 from vlasov.measures.base import Measure, normalised_weights
-
-if TYPE_CHECKING:
-    from vlasov.measures.density import Density
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,8 +109,8 @@ class Particles(Measure, kind="particles"):
         """The particles themselves: nothing represents them better."""
         return self
 
-    def on_grid(self, edges: Sequence[ArrayLike]) -> Density:
+    def cell_masses(self, axes: Sequence[Array]) -> Array:
         """Deposit each particle on the nearest cell centres by multilinear weights: mass and mean are conserved."""
         from vlasov.measures.deposit import deposit
 
-        return deposit(self, edges)
+        return deposit(self, axes)

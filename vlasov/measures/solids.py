@@ -21,7 +21,6 @@ from vlasov.measures.uniform import tilted_interval
 from vlasov.tilting import Tilted
 
 if TYPE_CHECKING:
-    from vlasov.measures.density import Density
     from vlasov.measures.particles import Particles
 
 
@@ -108,11 +107,11 @@ class Box(Measure, kind="box"):
         unit, weights = tensor([legendre(nodes)] * self.dimension)
         return Particles(self.mean + self.half_widths * unit, weights)
 
-    def on_grid(self, edges: Sequence[ArrayLike]) -> Density:
-        """Exact products of overlaps."""
-        from vlasov.measures.cell_averages import box_averages
+    def cell_masses(self, axes: Sequence[Array]) -> Array:
+        """Products of overlaps."""
+        from vlasov.measures.cell_averages import box_masses
 
-        return box_averages(self, edges)
+        return box_masses(self, axes)
 
 
 class Shell(Measure):
@@ -182,11 +181,11 @@ class Shell(Measure):
         points, weights = shell(self.dimension, *self.radii, nodes)
         return Particles(self.center + points, weights)
 
-    def on_grid(self, edges: Sequence[ArrayLike]) -> Density:
-        """Exact overlaps for d = 1 and 2, to 1e-12 for d = 3."""
-        from vlasov.measures.cell_averages import shell_averages
+    def cell_masses(self, axes: Sequence[Array]) -> Array:
+        """Overlaps in closed form for d = 1 and 2, to 1e-12 for d = 3."""
+        from vlasov.measures.cell_averages import shell_masses
 
-        return shell_averages(self, edges)
+        return shell_masses(self, axes)
 
 
 @dataclass(frozen=True, eq=False)

@@ -101,7 +101,10 @@ def covariance(sources, log_weights, xi, log_mass, mean):  # type: ignore[no-unt
 
 
 def error_bound(centred: Array, xi: Array) -> float:
-    """Rounding error of the mean: the sources' radius times the error of the exponents, times 4 for safety."""
+    """Rounding error of the mean: the sources' radius times the error of the exponents that matter.
+
+    Sources that matter have exponents within 40 of the largest, so that |log w_j| <= 40 + 2 |xi| R for them.
+    """
     radius = float(np.sqrt((centred**2).sum(axis=0).max(initial=0.0)))
     largest = float(np.sqrt((xi**2).sum(axis=1).max(initial=0.0)))
-    return 4 * float(np.finfo(float).eps) * (1.0 + largest * radius) * radius
+    return float(np.finfo(float).eps) * (50.0 + 8.0 * largest * radius) * radius

@@ -1,4 +1,4 @@
-"""Evaluates Z, the tilted mean and the tilted covariance of weighted points, by the method that is asked for or best."""
+"""Evaluates Z, tilted mean and tilted covariance of weighted points, by the method that is asked for or best."""
 
 from __future__ import annotations
 
@@ -66,8 +66,15 @@ def tilt(
     middle = (points.max(axis=0) + points.min(axis=0)) / 2
     centred = np.ascontiguousarray((points - middle).T)
     targets = np.ascontiguousarray(xi)
-    log_mass, mean = all_pairs.moments(centred, log_weights, targets)
-    spread = all_pairs.covariance(centred, log_weights, targets, log_mass, mean) if covariance else None
+    heaviest = log_weights.max()
+    relative = log_weights - heaviest
+    log_mass, mean = all_pairs.moments(centred, relative, targets)
+    spread = all_pairs.covariance(centred, relative, targets, log_mass, mean) if covariance else None
+    rounding = 2 * float(np.finfo(float).eps) * float(np.sqrt((points**2).sum(axis=1).max()))
     return Tilted(
-        log_mass + xi @ middle, mean + middle, spread, "all-pairs", all_pairs.error_bound(centred, targets)
+        log_mass=log_mass + heaviest + xi @ middle,
+        mean=mean + middle,
+        covariance=spread,
+        method="all-pairs",
+        error_bound=all_pairs.error_bound(centred, targets) + rounding,
     )

@@ -1,4 +1,4 @@
-"""exp for arguments that are not positive, written so that LLVM vectorises a loop over it (Numba's math.exp is scalar)."""
+"""exp for arguments that are not positive, in a form that LLVM vectorises (Numba's math.exp is scalar)."""
 
 from __future__ import annotations
 

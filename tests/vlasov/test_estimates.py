@@ -1,0 +1,67 @@
+"""The theory's estimates hold for measured velocities, and are sharp where the theory says so."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+from scipy.integrate import quad
+
+import vlasov as vl
+from vlasov import estimates
+from vlasov.errors import InputError
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from(["softmax", "l2", "multi-head"]))
+def test_velocity_and_jacobian_stay_below_their_bounds(seed, kind):
+    rng = np.random.default_rng(seed)
+    d = int(rng.integers(1, 4))
+    q, k, v, w = (rng.normal(size=(d, d)) for _ in range(4))
+    attention = {
+        "softmax": lambda: vl.Softmax(q, k, v),
+        "l2": lambda: vl.L2(q, k, v),
+        "multi-head": lambda: vl.MultiHead([vl.Softmax(q, k, v), vl.Softmax(k, q)], [w, v]),
+    }[kind]()
+    points = rng.normal(size=(12, d))
+    mu, radius = vl.Particles(points), np.linalg.norm(points, axis=1).max()
+    x = 5 * rng.normal(size=(20, d))
+    assert np.linalg.norm(attention.velocity(mu, x), axis=1).max() <= estimates.velocity_bound(attention, radius) * (
+        1 + 1e-12
+    )
+    jacobian = np.linalg.norm(attention.jacobian(mu, x), 2, axis=(1, 2)).max()
+    assert jacobian <= estimates.jacobian_bound(attention, radius) * (1 + 1e-12)
+
+
+def test_velocity_bound_is_reached_by_a_dirac_and_jacobian_bound_by_a_pair():
+    v = np.diag([3.0, 1.0])
+    attention = vl.Softmax(A=np.eye(2), V=v)
+    dirac = vl.Particles([[2.0, 0.0]])
+    assert (
+        np.linalg.norm(attention.velocity(dirac, np.zeros((1, 2)))) == estimates.velocity_bound(attention, 2.0) == 6.0
+    )
+    pair = vl.Particles([[2.0, 0.0], [-2.0, 0.0]])
+    assert np.linalg.norm(attention.jacobian(pair, np.zeros((1, 2)))[0], 2) == pytest.approx(
+        estimates.jacobian_bound(attention, 2.0), rel=1e-14
+    )
+
+
+def test_support_radius_is_the_exponential_of_the_integral():
+    constant = vl.Softmax(A=np.eye(2), V=[[0.0, 2.0], [0.0, 0.0]])
+    assert estimates.support_radius(constant, 3.0, 0.7) == pytest.approx(3 * math.exp(1.4), rel=1e-13)
+    layers = vl.Softmax(A=[[1.0]], V=vl.Piecewise([[[1.0]], [[-3.0]]], [0.0, 0.25, 1.0]))
+    assert estimates.support_radius(layers, 1.0, 1.0) == pytest.approx(math.exp(0.25 + 3 * 0.75), rel=1e-13)
+    smooth = vl.Softmax(A=[[1.0]], V=lambda t: [[math.exp(math.sin(3 * t))]])
+    integral = quad(lambda t: math.exp(math.sin(3 * t)), 0, 2, epsabs=1e-13)[0]
+    assert estimates.support_radius(smooth, 1.0, 2.0) == pytest.approx(math.exp(integral), rel=1e-12)
+
+
+def test_heads_add_up():
+    heads = [vl.Softmax(A=[[2.0]], V=[[3.0]]), vl.Softmax(A=[[5.0]], V=[[-1.0]])]
+    attention = vl.MultiHead(heads, [[[2.0]], [[4.0]]])
+    assert estimates.velocity_bound(attention, 1.0) == 2 * 3 + 4
+    assert estimates.jacobian_bound(attention, 1.0) == 2 * 3 * 2 + 4 * 5
+
+
+def test_attention_without_normalisation_is_refused():
+    with pytest.raises(InputError, match="linear is not normalised"):
+        estimates.velocity_bound(vl.Linear(A=[[1.0]]), 1.0)

@@ -1,0 +1,62 @@
+"""Closed forms against an independent integration of the covariance's equation."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+from vlasov import gaussian
+from vlasov.errors import InputError
+
+
+def integrate(a, v, sigma, t):
+    def rhs(_, y):
+        s = y.reshape(a.shape)
+        half = v @ s @ a @ s
+        return (half + half.T).ravel()
+
+    return solve_ivp(rhs, (0, t), sigma.ravel(), method="Radau", rtol=1e-11, atol=1e-13).y[:, -1].reshape(a.shape)
+
+
+@pytest.mark.parametrize("d", [1, 2, 4])
+@pytest.mark.parametrize("rank", ["full", "singular"])
+def test_covariance_solves_its_equation(d, rank):
+    rng = np.random.default_rng(d)
+    a, factor = rng.normal(size=(d, d)), rng.normal(size=(d, d if rank == "full" else max(1, d - 1)))
+    sigma, v = factor @ factor.T / d, 0.5 * np.eye(d)
+    t = 0.6 * min(gaussian.blow_up_time(a, v, sigma), 2.0)
+    exact = gaussian.covariance(a, v, sigma, t)
+    assert np.abs(exact - integrate(a, v, sigma, t)).max() <= 1e-8 * np.abs(exact).max()
+
+
+def test_covariance_for_values_that_commute():
+    # V is a rotation's generator plus a multiple of the identity; A and Sigma are multiples of rotations.
+    v, a, sigma = np.array([[0.5, -1.0], [1.0, 0.5]]), np.array([[0.3, 0.2], [-0.2, 0.3]]), 0.7 * np.eye(2)
+    exact = gaussian.covariance(a, v, sigma, 0.9)
+    np.testing.assert_allclose(exact, integrate(a, v, sigma, 0.9), rtol=0, atol=1e-9)
+
+
+def test_blow_up_time_is_where_the_closed_form_ends():
+    a, sigma = np.array([[0.3, 0.4], [0.4, -0.3]]), np.diag([2.0, 0.5])
+    t = gaussian.blow_up_time(a, np.eye(2), sigma)
+    assert np.linalg.det(np.linalg.inv(sigma) - 2 * t * a) == pytest.approx(0.0, abs=1e-12)
+    assert np.abs(gaussian.covariance(a, np.eye(2), sigma, t * (1 - 1e-9))).max() > 1e8
+    assert gaussian.blow_up_time(-np.eye(2), np.eye(2), sigma) == math.inf
+    with pytest.raises(InputError, match=r"t: is .* but the covariance blows up at"):
+        gaussian.covariance(a, np.eye(2), sigma, t)
+
+
+@pytest.mark.parametrize(
+    ("values", "rank"), [([1.0, -1.0], 1), ([1.0, 2.0], 0), ([1.0, -1.0, 0.0], 2), ([-1.0, -2.0, 3.0, 0.0, 0.0], 3)]
+)
+def test_limit_rank_counts_signs(values, rank):
+    q = np.linalg.qr(np.random.default_rng(0).normal(size=(len(values),) * 2))[0]
+    assert gaussian.largest_limit_rank((lambda m: (m + m.T) / 2)(q @ np.diag(values) @ q.T)) == rank
+
+
+def test_refusals():
+    with pytest.raises(InputError, match="V: does not commute with"):
+        gaussian.covariance([[1.0, 2.0], [0.0, 1.0]], [[1.0, 1.0], [0.0, 1.0]], np.eye(2), 0.1)
+    with pytest.raises(InputError, match="A: is not symmetric"):
+        gaussian.largest_limit_rank([[0.0, 1.0], [0.0, 0.0]])

@@ -1,0 +1,48 @@
+"""Kernels compile with and without a folder for the cache."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from vlasov import jit
+
+PROGRAM = """
+import numpy as np
+from vlasov.tilting import tilt
+print(tilt(np.array([[1.0], [3.0]]), np.zeros(2), np.zeros((1, 1))).mean[0, 0])
+"""
+
+
+def test_an_unwritable_cache_is_no_error(tmp_path):
+    blocked = tmp_path / "a file, not a folder"
+    blocked.touch()
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(blocked / "cache"), "HOME": str(blocked)}
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, env=environment, check=False)
+    assert done.stderr == ""
+    assert done.stdout == "2.0\n"
+
+
+def test_without_a_locator_compilation_goes_on_without_a_cache(monkeypatch):
+    asked = []
+    njit = jit.numba.njit
+
+    def without_locator(function, *, cache, **options):
+        asked.append(cache)
+        if cache:
+            raise RuntimeError("cannot cache function: no locator available")
+        return njit(function, cache=False, **options)
+
+    monkeypatch.setattr(jit.numba, "njit", without_locator)
+    assert jit.kernel()(lambda x: 2 * x)(3) == 6
+    assert asked == [True, False]
+
+
+def test_waiting_threads_do_not_spin():
+    assert os.environ["OMP_WAIT_POLICY"] == "passive"
+
+
+@pytest.mark.parametrize("flags", [jit.SUMS, jit.EXACT])
+def test_no_kernel_may_assume_that_nan_and_infinity_do_not_occur(flags):
+    assert not {"nnan", "ninf", "fast"} & flags
