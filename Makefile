@@ -15,7 +15,7 @@ demo: environment  ## run two cases and draw them
 	$(bin)/vlasov plot demo/mixture-2d.nc -o demo/mixture-2d.png
 	$(bin)/vlasov run gaussian-blow-up --solver gaussian -o demo/gaussian-blow-up.nc
 	$(bin)/vlasov plot demo/gaussian-blow-up.nc -o demo/gaussian-blow-up.png
-	@echo "The pictures are demo/mixture-2d.png and demo/gaussian-blow-up.png"
+	@echo "Done. Look at demo/mixture-2d.png and demo/gaussian-blow-up.png"
 
 test: environment  ## run the tests
 	$(bin)/python -m pytest -n auto

@@ -19,6 +19,8 @@ def case_names() -> list[str]:
 
 def case_path(name_or_path: str | os.PathLike[str]) -> Path:
     """The file of a built-in case, or a user's own .toml file."""
+    if not isinstance(name_or_path, str | os.PathLike):
+        raise InputError(f"is {name_or_path!r} where a name or the path of a .toml file is needed", "case")
     text = os.fspath(name_or_path)
     if text in case_names():
         return _FOLDER / f"{text}.toml"

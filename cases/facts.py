@@ -21,12 +21,12 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from vlasov import estimates, gaussian
+from vlasov import checks, estimates, gaussian
 from vlasov.checks import Array
 from vlasov.codec import Described
 from vlasov.errors import InputError, choose
 from vlasov.measures import Measure
-from vlasov.solvers import measure, problem_of
+from vlasov.solvers import SOLVERS, measure, problem_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +48,16 @@ class Fact(Described):
             raise InputError("needs exactly one of equals, at_most and at_least", "quantity")
         if (self.equals is None) != (self.tolerance is None):
             raise InputError("goes with equals, and equals needs it", "tolerance")
+        if self.equals is not None:
+            self._set(equals=checks.array(self.equals, "equals"))
+        for name in ("at_most", "at_least", "tolerance", "time"):
+            if getattr(self, name) is not None:
+                self._set(**{name: checks.number(getattr(self, name), name)})
+        if self.solvers is not None:
+            if not isinstance(self.solvers, list | tuple):
+                raise InputError(f"is {self.solvers!r} where a list of solvers is needed", "solvers")
+            for solver in self.solvers:
+                choose(solver, SOLVERS, "solvers")
 
     def concerns(self, solver: str) -> bool:
         """Whether a run of this solver must show it."""
@@ -64,10 +74,15 @@ class Verdict(NamedTuple):
 
 def check(fact: Fact, dataset: xr.Dataset) -> Verdict:
     """Hold a fact against a run."""
-    measured = np.asarray(
-        QUANTITIES[fact.quantity](dataset, -1 if fact.time is None else float(fact.time)), dtype=float
-    )
+    try:
+        value = QUANTITIES[fact.quantity](dataset, -1 if fact.time is None else float(fact.time))
+    except (AttributeError, KeyError):
+        raise InputError(f'"{fact.quantity}" cannot be measured on this run; choose another', "quantity") from None
+    measured = np.asarray(value, dtype=float)
     if fact.equals is not None:
+        if np.shape(fact.equals) not in ((), measured.shape):
+            shapes = f"{np.shape(fact.equals)} but the {fact.quantity} has {measured.shape}"
+            raise InputError(f"equals has shape {shapes}", "facts")
         error = float(np.abs(measured - np.asarray(fact.equals, dtype=float)).max())
         return Verdict(measured, error, bool(error <= fact.tolerance))  # type: ignore[operator]
     if fact.at_most is not None:
@@ -117,7 +132,7 @@ def _closed_form_error(dataset: xr.Dataset, time: Any) -> float:
     for i, t in enumerate(dataset["time"].values):
         exact = gaussian.covariance(a, v, initial, t)
         errors.append(np.abs(_tensor(measure(dataset, i)) - exact).max() / np.abs(exact).max())
-    return max(errors)
+    return float(np.max(errors))
 
 
 def _effective(attention: Any) -> tuple[Array, Array]:

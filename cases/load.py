@@ -13,15 +13,17 @@ import copy
 import os
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from vlasov import checks
 from vlasov.cases.catalogue import case_path, read
 from vlasov.cases.facts import Fact
 from vlasov.codec import decode
 from vlasov.errors import InputError, choose, did_you_mean
 from vlasov.problem import Problem
 from vlasov.solvers import SOLVERS
+from vlasov.solvers.driver import resolve
 
 _TEXTS = ("title", "description", "paper")
 _PROBLEM = ("attention", "initial", "horizon")
@@ -64,7 +66,8 @@ def load_case(name_or_path: str | os.PathLike[str], *, settings: Sequence[str] =
     settings
         Changes such as "horizon=2", "initial.mean=[0, 1]" or "solvers.particles.n=500", with values in TOML.
     """
-    tables = apply_settings(read(name_or_path), settings)
+    file = read(name_or_path)
+    tables = apply_settings(file, settings)
     for key in tables:
         if key not in _KEYS:
             raise InputError(f"is not a key of a case; {did_you_mean(key, _KEYS)}", key)
@@ -82,15 +85,26 @@ def load_case(name_or_path: str | os.PathLike[str], *, settings: Sequence[str] =
         choose(solver, SOLVERS, "solvers")
         if not isinstance(options, Mapping):
             raise InputError(f"is {options!r} where a table of options is needed", f"solvers.{solver}")
+        try:
+            resolve(solver, options)
+        except InputError as mistake:
+            raise mistake.inside(f"solvers.{solver}") from None
+    listed = tables.get("facts", [])
+    if not isinstance(listed, list):
+        raise InputError(f"is {listed!r} where a list of tables is needed, as in [[facts]]", "facts")
     # Changed problems have no known facts: only the options of solvers may be set without giving them up.
-    changed = any(not setting.startswith("solvers.") for setting in settings)
-    facts = [] if changed else [decode(fact, Fact, f"facts[{i}]") for i, fact in enumerate(tables.get("facts", []))]
+    changed = any(not setting.strip().startswith("solvers.") for setting in settings)
+    facts = [] if changed else [decode(fact, Fact, f"facts[{i}]") for i, fact in enumerate(listed)]
+    # Nor are they known for a solver that only a setting brought in.
+    own = file.get("solvers")
+    own = [solver for solver in solvers if isinstance(own, Mapping) and solver in own]
+    facts = [fact if fact.solvers is not None else replace(fact, solvers=own) for fact in facts]
     return Case(
         name=name,
         **{key: str(tables[key]).strip() for key in _TEXTS},
         problem=problem,
         solvers={solver: dict(options) for solver, options in solvers.items()},
-        times=tables.get("times"),
+        times=checks.vector(tables["times"], "times").tolist() if "times" in tables else None,
         facts=facts,
     )
 
@@ -121,7 +135,7 @@ def _enter(place: Any, key: str, path: str) -> Any:
 
 
 def _index(place: list[Any], key: str, path: str) -> int:
-    if not key.isdigit() or int(key) >= len(place):
+    if not key.isdecimal() or int(key) >= len(place):
         raise InputError(f'"{key}" is not a place in a list of {len(place)}; count from 0', path)
     return int(key)
 

@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
+from vlasov import checks
 from vlasov.checks import Array
 from vlasov.errors import InputError
 from vlasov.postprocess.style import (
@@ -65,7 +66,7 @@ def trajectories(
     view = View(dataset, rescaled)
     if not view.has_positions:
         raise InputError('holds no positions to draw trajectories of; use kind "ellipses" or "eigenvalues"', "dataset")
-    paths = view.positions(view.representatives(lines))
+    paths = view.positions(view.representatives(checks.integer(lines, "lines", least=1)))
     if view.dimension == 1:
         figure, ax = own_or_new(ax, view.title)
         draw_against_time(ax, view, paths[..., 0])
@@ -131,7 +132,8 @@ def snapshots(
     dataset
         A solution; without positions its mean and covariance are drawn as a Gaussian.
     times
-        How many, evenly spread over the run, or which (the nearest outputs are taken).
+        How many, spread over the run (half by time, half by how far the measure moves), or which (the nearest outputs
+        are taken).
     components
         The plane, for d >= 2.
     rescaled

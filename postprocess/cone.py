@@ -121,12 +121,12 @@ def _draw_cone(ax: Any, height: float) -> None:
     ax.set(xlim=(-height, height), ylim=(-height, height), zlim=(0, height))
     for axis, name in ((ax.xaxis, "$a - b$"), (ax.yaxis, "$2c$"), (ax.zaxis, "$a + b$")):
         axis.set_label_text(name)
-        axis.labelpad = -4
+        axis.labelpad = -4 if axis is ax.zaxis else -2
         axis.set_major_locator(MaxNLocator(3))
         axis.set_tick_params(pad=-1)
         axis.pane.set_visible(False)
     ax.grid(visible=False)
-    ax.set_box_aspect((1, 1, 0.8), zoom=1.0)
+    ax.set_box_aspect((1, 1, 0.8), zoom=0.95)
     ax.view_init(elev=20, azim=-60)
 
 

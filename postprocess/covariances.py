@@ -14,6 +14,7 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from vlasov import checks
 from vlasov.checks import Array
 from vlasov.errors import InputError
 from vlasov.postprocess.style import (
@@ -37,6 +38,7 @@ _Dash = Literal["-", "--", ":", "-.", ""]
 _DASHES: tuple[_Dash, ...] = ("-", "--", ":", "-.")
 _MARKERS = ("o", "s", "^", "D", "v")
 _FLOOR = 1e-16  # of the largest eigenvalue: below it a logarithmic axis shows nothing
+_MARKED = 15  # times that get a marker, where solutions are drawn by markers
 _NAMED = 6  # eigenvalues up to this many have a colour and a name each
 
 
@@ -81,7 +83,7 @@ def ellipses(
     components
         The plane.
     count
-        How many ellipses for each solution, evenly spread over the run.
+        How many ellipses, spread over the first solution's run; the others are shown at the same times.
     deviations
         How many standard deviations the ellipses enclose.
     rescaled
@@ -97,14 +99,16 @@ def ellipses(
     plane = views[0].plane(components)
     figure, ax = own_or_new(ax, views[0].title, height=3.0)
     span = Normalize(min(view.times[0] for view in views), max(view.times[-1] for view in views))
+    deviations = checks.number(deviations, "deviations", above=0)
+    times = views[0].times[views[0].moments(checks.integer(count, "count", least=1))]
     windows = []
     for view, dash in zip(views, _cycle(_DASHES, len(views)), strict=True):
-        _draw_ellipses(ax, view, view.plane(components), view.moments(count), deviations, dash, span)
+        _draw_ellipses(ax, view, view.plane(components), view.nearest(times), deviations, dash, span)
         shown = view.before_runaway()
         here = np.ix_(shown, view.plane(components))
         center, reach = view.mean[here], deviations * view.deviation[here]
         windows.append(united(np.stack([center - reach, center + reach], axis=-1)))
-    square(ax, padded(united(np.stack(windows))))
+    square(ax, padded(united(np.stack(windows))), ticks=5)
     ax.set(xlabel=views[0].name(plane[0]), ylabel=views[0].name(plane[1]))
     if span.vmax != span.vmin:
         bar = figure.colorbar(ScalarMappable(span, time_colours()), ax=ax, pad=0.03, fraction=0.05)
@@ -136,11 +140,11 @@ class _Look:
     linestyle: _Dash = "-"
     marker: str = ""
 
-    def on(self, ax: Axes, times: Array, values: Array, colour: Any, **more: Any) -> Line2D:
+    def on(self, ax: Axes, times: Array, values: Array, colour: Any) -> Line2D:
         marker = self.marker or ("o" if times.size == 1 else "")
-        every = max(1, int(np.ceil(times.size / 15)))
-        hollow: dict[str, Any] = {"markerfacecolor": "none", "markevery": every} if self.marker else {}
-        (line,) = ax.plot(times, values, color=colour, linestyle=self.linestyle, marker=marker, **hollow, **more)
+        spread = sorted(set(np.linspace(0, times.size - 1, _MARKED).round().astype(int)))
+        hollow: dict[str, Any] = {"markerfacecolor": "none", "markevery": spread} if self.marker else {}
+        (line,) = ax.plot(times, values, color=colour, linestyle=self.linestyle, marker=marker, **hollow)
         return line
 
 
@@ -225,8 +229,9 @@ def _legend(ax: Axes, views: Sequence[View], labels: Sequence[str] | None, dimen
     if len(views) > 1:
         entries = [Line2D([], [], color=line.get_color(), linewidth=3, label=line.get_label()) for line in entries]
         for look, name in zip(_looks(views), names([view.dataset for view in views], labels), strict=True):
-            empty = np.empty(0)
-            entries.append(look.on(ax, empty, empty, INK, label=name))
+            sample = Line2D([], [], color=INK, linestyle=look.linestyle, marker=look.marker, markerfacecolor="none")
+            sample.set_label(name)
+            entries.append(sample)
     for time in dict.fromkeys(view.blow_up_time for view in views if np.isfinite(view.blow_up_time)):
         entries.append(draw_blow_up(ax, time))
     legend_above(ax, entries)

@@ -1,8 +1,4 @@
-"""Figures of solutions: every kind under one name each, the default picture, and writing to files.
-
->>> from vlasov.postprocess import figures                                      # doctest: +SKIP
->>> figures.save(figures.plot(dataset), "run.png")                              # doctest: +SKIP
-"""
+"""Figures of solutions: every kind under one name each, the default picture, and writing to files."""
 
 from __future__ import annotations
 

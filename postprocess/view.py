@@ -14,6 +14,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from vlasov import checks
 from vlasov.checks import Array
 from vlasov.errors import InputError
 
@@ -123,20 +124,39 @@ class View:
         return candidates[chosen]
 
     def moments(self, wanted: int | Sequence[float]) -> Indices:
-        """Indices of the output times closest to those wanted, or of so many, evenly spread over what can be shown."""
-        if isinstance(wanted, int):
-            if wanted < 1:
-                raise InputError(f"is {wanted} but at least one time is needed", "times")
-            shown = self.times[self.before_runaway()]
-            targets = np.linspace(shown[0], shown[-1], wanted)
-        else:
-            targets = np.asarray(wanted, dtype=np.float64)
-            first, last = self.times[0], self.times[-1]
-            slack = 1e-9 * max(last - first, abs(last))
-            for target in targets:
-                if not first - slack <= target <= last + slack:
-                    raise InputError(f"{target:g} is outside the run, which lasts from {first:g} to {last:g}", "times")
+        """Indices of the output times closest to those wanted, or of so many, spread over what can be shown.
+
+        They are spread evenly over the run, half by time and half by how far the mean and the covariance have moved, so
+        that a run that comes to rest early shows how it got there.
+        """
+        if isinstance(wanted, int | np.integer):
+            count = checks.integer(wanted, "times", least=1)
+            shown = self.before_runaway()
+            progress = _share(np.diff(self.times[shown])) + _share(self._steps[shown[1:] - 1])
+            targets = np.linspace(0.0, progress[-1], count)
+            return np.asarray(shown[np.unique(np.abs(progress[:, None] - targets).argmin(axis=0))])
+        targets = checks.vector(wanted, "times")
+        if not targets.size:
+            raise InputError("is empty; give at least one time", "times")
+        first, last = self.times[0], self.times[-1]
+        slack = 1e-9 * max(last - first, abs(last))
+        for target in targets:
+            if not first - slack <= target <= last + slack:
+                span = f"{first:.12g} to {last:.12g}"
+                raise InputError(f"{target:.12g} is outside the run, which lasts from {span}", "times")
+        return self.nearest(targets)
+
+    def nearest(self, targets: Array) -> Indices:
+        """Indices of the output times closest to the targets, each once."""
         return np.unique(np.abs(self.times[:, None] - targets).argmin(axis=0))
+
+    @cached_property
+    def _steps(self) -> Array:
+        """How far the mean and the square root of the covariance move between outputs, shape (time - 1,)."""
+        values, vectors = np.linalg.eigh(self.covariance)
+        root = (vectors * np.sqrt(np.maximum(values, 0.0))[:, None]) @ vectors.swapaxes(1, 2)
+        moved = np.diff(root, axis=0)
+        return np.asarray(np.linalg.norm(np.diff(self.mean, axis=0), axis=1) + np.linalg.norm(moved, axis=(1, 2)))
 
     def window(self, time: int, plane: Indices, deviations: float) -> Array:
         """Limits (component, 2) around the bulk of the mass at one time: mean +- deviations, 99.8 % of the tokens."""
@@ -193,6 +213,12 @@ def padded(limits: Array, margin: float = 0.06) -> Array:
 def united(windows: Array) -> Array:
     """The limits (component, 2) that hold all of (window, component, 2)."""
     return np.stack([windows[..., 0].min(axis=0), windows[..., 1].max(axis=0)], axis=-1)
+
+
+def _share(steps: Array) -> Array:
+    """How much of the way is behind after every step, from 0 to 1; all 0 if there is no way."""
+    way = np.concatenate([[0.0], np.cumsum(steps)])
+    return np.asarray(way / (way[-1] or 1.0))
 
 
 def _solve(matrices: Array, right: Array) -> Array:

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 
-from vlasov import __version__
-from vlasov.errors import InputError
+from vlasov import __version__, checks
+from vlasov.errors import InputError, SolverError
 from vlasov.measures import Gaussian, Measure, Particles
 from vlasov.problem import Problem
 from vlasov.solvers.record import Record
@@ -96,7 +96,7 @@ def measure(dataset: xr.Dataset, time: int | float = -1) -> Measure:
     time
         A whole number is an index into the output times, -1 the last; any other number is one of the output times.
     """
-    if dataset.attrs.get("Conventions") != CONVENTIONS:
+    if not isinstance(dataset, xr.Dataset) or dataset.attrs.get("Conventions") != CONVENTIONS:
         raise InputError(f'has no attribute Conventions = "{CONVENTIONS}"; give a Dataset that vlasov made', "dataset")
     state = dataset.isel(time=_index(dataset, time))
     if "position" in dataset:
@@ -107,21 +107,21 @@ def measure(dataset: xr.Dataset, time: int | float = -1) -> Measure:
 def save(dataset: xr.Dataset, path: Path) -> None:
     """Write a .nc file whole or not at all."""
     check_writable(path)
-    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp", delete=False) as handle:
-        temporary = Path(handle.name)
+    temporary = path.with_name(f".vlasov-{os.getpid()}.tmp")
     try:
         dataset.to_netcdf(temporary, engine="h5netcdf")
         with temporary.open("rb") as written:
             os.fsync(written.fileno())
         temporary.replace(path)
-    except BaseException:
+    except OSError as error:
+        raise SolverError(f'"{path}" could not be written: {error.strerror or error}') from None
+    finally:
         temporary.unlink(missing_ok=True)
-        raise
 
 
 def open_run(path: str | os.PathLike[str]) -> xr.Dataset:
     """What is committed in a .nc file."""
-    file = Path(path)
+    file = as_path(path, "path")
     if not file.is_file():
         raise InputError(f'"{path}" is not a file; give a .nc file that "vlasov run -o" wrote', "path")
     try:
@@ -137,10 +137,26 @@ def check_writable(path: Path) -> None:
     """Complain about an output path before any work is done."""
     if path.suffix != ".nc":
         raise InputError(f'"{path}" must end in .nc', "output")
-    if not path.parent.is_dir():
-        raise InputError(f'the folder "{path.parent}" does not exist; create it first', "output")
-    if path.is_dir() or not os.access(path.parent, os.W_OK):
-        raise InputError(f'"{path}" cannot be written; choose another folder', "output")
+    try:
+        if not path.parent.is_dir():
+            raise InputError(f'the folder "{path.parent}" does not exist; create it first', "output")
+        if path.is_dir():
+            raise InputError(f'"{path}" is a folder; give the name of a file', "output")
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=path.name):
+            pass
+    except InputError:
+        raise
+    except (OSError, ValueError) as error:  # ValueError: a null character in the name
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f'"{path}" cannot be written ({reason}); choose another name or folder', "output") from None
+
+
+def as_path(value: Any, field: str) -> Path:
+    """A path from whatever the user gave."""
+    try:
+        return Path(value)
+    except TypeError:
+        raise InputError(f"is {value!r} where the path of a file is needed", field) from None
 
 
 def _problem_json(problem: Problem) -> str:
@@ -152,11 +168,12 @@ def _problem_json(problem: Problem) -> str:
 
 def _index(dataset: xr.Dataset, time: int | float) -> int:
     times = dataset["time"].values
-    if isinstance(time, int | np.integer):
+    if isinstance(time, int | np.integer) and not isinstance(time, bool):
         if not -times.size <= time < times.size:
             raise InputError(f"is {time} but the run has {times.size} output times", "time")
         return int(time)
-    nearest = int(np.abs(times - time).argmin()) if times.size else 0
-    if not times.size or abs(times[nearest] - time) > 1e-9 * max(1.0, abs(time)):
+    time = checks.number(time, "time")
+    nearest = int(np.abs(times - time).argmin())
+    if abs(times[nearest] - time) > 1e-9 * max(abs(time), float(times[-1])):
         raise InputError(f"{time:g} is not an output time; see dataset.time", "time")
     return nearest

@@ -66,7 +66,8 @@ def solve(
     """
     plan = prepare(problem, solver, times=times, output=output, options=options)
     began = time.perf_counter()
-    with progress_bar(problem.horizon) if progress else nullcontext(silent) as report:
+    # Moments of large states overflow before the states do.
+    with np.errstate(all="ignore"), progress_bar(problem.horizon) if progress else nullcontext(silent) as report:
         record = Record(plan.times, report)
         try:
             plan.run(problem, plan.options, record)
@@ -76,6 +77,8 @@ def solve(
                 schema.save(_dataset(problem, plan, record, case, began), plan.output)
                 error.add_note(f"The solution up to t = {record.reached[-1]:.12g} is in {plan.output}.")
             raise
+        if not record.snapshots:  # blow-up before the first output time
+            record.rescue()
     result = _dataset(problem, plan, record, case, began)
     if plan.output is not None:
         schema.save(result, plan.output)
@@ -108,14 +111,19 @@ def prepare(
     """Check everything that can be checked before any work is done; parameters as in ``solve``."""
     if not isinstance(problem, Problem):
         raise InputError(f"is {problem!r} where a vlasov Problem is needed", "problem")
-    module = import_module(SOLVERS[choose(solver, SOLVERS, "solver")])
-    chosen = parse(module.Options, options or {}, solver)
+    module, chosen = resolve(solver, options or {})
     module.check(problem, chosen)
-    target = None if output is None else Path(output)
+    target = None if output is None else schema.as_path(output, "output")
     if target is not None:
         schema.check_writable(target)
         problem.to_json()  # complains about Python functions, which no file can hold
     return Plan(solver, module.run, chosen, _output_times(times, problem.horizon), target)
+
+
+def resolve(solver: str, options: Mapping[str, Any]) -> tuple[Any, Any]:
+    """A solver's module, and its options with their values checked."""
+    module = import_module(SOLVERS[choose(solver, SOLVERS, "solver")])
+    return module, parse(module.Options, options, solver)
 
 
 def _dataset(problem: Problem, plan: Plan, record: Record, case: str, began: float) -> xr.Dataset:

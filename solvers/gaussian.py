@@ -6,9 +6,9 @@ Instead of Sigma we integrate a factor F, F' = B F, Sigma = F F^T: it is the flo
 Sigma is symmetric positive semi-definite to the last bit, its rank never changes, and an eigenvalue that collapses by
 1e-16 is a singular value that collapses by 1e-8, well inside double precision.
 
-The independent variable is s with ds = sqrt(1/T^2 + r^2) dt, r = |y'|/|y|, y = (alpha, F). Near a blow-up at t*, r
-grows like 1/(t* - t): y grows like an exponential in s, and t(s) converges to t* like one; the singularity is never
-stepped into.
+The independent variable is s with ds = sqrt(1/T^2 + |B|^2) dt. Near a blow-up at t*, |B| grows like 1/(t* - t), even
+where something larger but harmless hides the growth of F: F grows like an exponential in s, and t(s) converges to t*
+like one; the singularity is never stepped into.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from vlasov.checks import Array
 from vlasov.errors import InputError
 from vlasov.measures import Gaussian
 from vlasov.problem import Problem
-from vlasov.solvers.integrate import BlowUpWatch, growth_rate, inside, segments, steps
+from vlasov.solvers.integrate import TIGHTEST, BlowUpWatch, inside, norm, segments, steps
 from vlasov.solvers.record import Record, Snapshot
 
 
@@ -43,7 +43,7 @@ class Options:
     tolerance: float = 1e-10
 
     def __post_init__(self) -> None:
-        checks.number(self.tolerance, "tolerance", above=0.0, below=1e-2)
+        checks.number(self.tolerance, "tolerance", above=TIGHTEST, below=1e-2)
 
 
 def check(problem: Problem, options: Options) -> None:
@@ -66,41 +66,50 @@ def run(problem: Problem, options: Options, record: Record) -> None:
         factor = y[d:-1].reshape(d, rank)
         return y[:d], factor @ factor.T
 
-    def velocity(t: float, y: Array) -> Array:
+    def velocity(t: float, y: Array) -> tuple[Array, float]:
+        """The derivative of y in t, and |B|."""
         mean, covariance = moments(y)
         b, slope = attention.affine(_trusted(mean, covariance), t)
-        return np.concatenate([b + slope @ mean, (slope @ y[d:-1].reshape(d, rank)).ravel(), [1.0]])
+        derivative = np.concatenate([b + slope @ mean, (slope @ y[d:-1].reshape(d, rank)).ravel(), [1.0]])
+        return derivative, norm(slope)
 
     def snapshot(y: Array) -> Snapshot:
         mean, covariance = moments(y)
         return {"mean": mean, "covariance": covariance, "radius": np.nan, "mass": 1.0}
 
-    # Absolute errors are measured against the initial size, far below it so that collapsing directions stay accurate.
-    size = np.linalg.norm(y[:-1]) or 1.0
-    atol = np.append(np.full(y.size - 1, options.tolerance * 1e-6 * size), options.tolerance * 1e-6 * horizon)
-    watch = BlowUpWatch(horizon)
+    # Absolute errors are measured against the initial sizes, far below them: collapsing directions stay accurate.
+    sizes = [(d, norm(initial.mean)), (d * rank, norm(initial.factor)), (1, horizon)]
+    atol = options.tolerance * 1e-6 * np.concatenate([np.full(count, size or 1.0) for count, size in sizes])
     record.methods.add("affine")
-    for time in record.due(0.0):
-        record.add(time, snapshot(y))
+    record.begin(partial(snapshot, y))
     for start, end in segments(attention.breakpoints, horizon):
 
         def stretched(_: float, y: Array, start: float = start, end: float = end) -> Array:
-            derivative = velocity(inside(y[-1], start, end), y)
-            rate = growth_rate(y[:-1], derivative[:-1])
-            return derivative / np.hypot(1.0 / horizon, rate)
+            derivative, rate = velocity(inside(y[-1], start, end), y)
+            return derivative / (np.hypot(1.0 / horizon, rate) if rate < np.inf else np.nan)
 
-        for step in steps(stretched, 0.0, y, np.inf, rtol=options.tolerance, atol=atol):
-            reached = min(step.y[-1], end)
+        watch = BlowUpWatch(end)  # rates jump with the parameters
+        stepping = steps(
+            stretched,
+            0.0,
+            y,
+            np.inf,
+            rtol=options.tolerance,
+            atol=atol,
+            taken=record.steps,
+            clock=lambda _, y: float(y[-1]),
+        )
+        for step in stepping:
             state = _StateAt(step)
+            reached = float(min(step.y[-1], end))
+            y = np.append(state(reached)[:-1], reached)
             for time in record.due(reached):
                 record.add(time, snapshot(state(time)))
-            record.step(reached, partial(snapshot, step.y))
+            record.step(reached, partial(snapshot, y))
             record.error_estimate += options.tolerance
-            if step.y[-1] >= end:
-                y = state(end)
-                y[-1] = end
+            if reached == end:
                 break
-            if watch.sees(step.y[-1], growth_rate(step.y[:-1], velocity(inside(step.y[-1], start, end), step.y)[:-1])):
+            if watch.sees(reached, velocity(inside(reached, start, end), y)[1]):
                 record.status, record.blow_up_time = "blow-up", watch.time
                 return
     record.status = "completed"
@@ -124,8 +133,8 @@ class _StateAt:
             return float(self._dense(s)[-1] - time)
 
         start, end = self._step.t_old, self._step.t
-        if late(start) >= 0:
-            return self._dense(start)
+        if late(start) >= 0 or late(end) <= 0:  # by rounding
+            return self._dense(start if late(start) >= 0 else end)
         return self._dense(brentq(late, start, end, xtol=1e-15 * max(end, 1e-300), rtol=1e-15))
 
 

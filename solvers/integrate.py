@@ -13,10 +13,12 @@ import numpy as np
 from scipy.integrate import DOP853
 
 from vlasov.checks import Array
-from vlasov.errors import NonFiniteState, SolverError
+from vlasov.errors import InputError, NonFiniteState, SolverError
 
 Rhs = Callable[[float, Array], Array]
 ORDER = 8  # of the steps; dense output between them has order 7
+TIGHTEST = 1e2 * float(np.finfo(float).eps)  # smallest relative tolerance that DOP853 keeps
+_HEADROOM = 1e30  # sums over the stages, squares and quotients overflow some digits before the state does
 
 
 def segments(breakpoints: Array, end: float) -> list[tuple[float, float]]:
@@ -31,25 +33,62 @@ def inside(t: float, start: float, end: float) -> float:
 
 
 def steps(
-    rhs: Rhs, start: float, y: Array, end: float, *, rtol: float | Array, atol: float | Array
+    rhs: Rhs,
+    start: float,
+    y: Array,
+    end: float,
+    *,
+    rtol: float | Array,
+    atol: float | Array,
+    taken: int = 0,
+    clock: Callable[[float, Array], float] = lambda t, y: t,
 ) -> Iterator[DOP853]:
-    """Yield the integrator after each accepted step from ``start`` to ``end``, which may be infinite."""
+    """Yield the integrator after each accepted step from ``start`` to ``end``, which may be infinite.
+
+    Parameters
+    ----------
+    taken
+        Number of steps of the run so far, for messages.
+    clock
+        Simulated time at (t, y), for messages; t itself if not given.
+    """
+    reason = ""  # why the last velocity was not finite
+
     # Trial steps may overflow close to a blow-up; they are rejected, and a state that stays bad is reported below.
+    def trial(t: float, y: Array) -> Array:
+        nonlocal reason
+        try:
+            velocity = rhs(t, y)
+            reason = "" if np.isfinite(velocity).all() else "the velocity overflows"
+        except InputError as mistake:  # the state, or a parameter at this time, is not finite
+            velocity, reason = np.full_like(y, np.nan), str(mistake)
+        return velocity
+
     with np.errstate(all="ignore"):
-        if not np.isfinite(rhs(start, y)).all():
-            raise NonFiniteState(0, start, 0.0)
-        method = DOP853(rhs, start, y, end, rtol=rtol, atol=atol)
-    for number in itertools.count(1):
-        before, dt = method.t, method.h_abs
+        trial(start, y)
+        if reason:
+            raise _non_finite(taken + 1, clock(start, y), 0.0, reason)
+        method = DOP853(trial, start, y, end, rtol=rtol, atol=atol)
+    if not np.isfinite(method.h_abs):  # DOP853 would try such a step for ever
+        raise _non_finite(taken + 1, clock(start, y), float(method.h_abs), reason)
+    for number in itertools.count(taken + 1):
         with np.errstate(all="ignore"):
+            t, y, dt, slope = method.t, method.y, method.h_abs, method.f
             message = method.step()
-        if method.status == "failed":
-            if np.isfinite(rhs(before, method.y)).all() and np.isfinite(rhs(before + method.h_abs, method.y)).all():
-                raise SolverError(f"step {number} at t = {before:.12g}: {message} Loosen the tolerance.")
-            raise NonFiniteState(number, before, dt)
+            if method.status == "failed" and not reason and np.isfinite(_HEADROOM * np.append(y, slope)).all():
+                raise SolverError(f"step {number} at t = {clock(t, y):.12g}: {message} Loosen the tolerance.")
+            if method.status == "failed" or not np.isfinite(method.y).all():
+                raise _non_finite(number, clock(t, y), clock(t + dt, y + dt * slope) - clock(t, y), reason)
         yield method
         if method.status == "finished":
             return
+
+
+def _non_finite(number: int, t: float, dt: float, reason: str) -> NonFiniteState:
+    error = NonFiniteState(number, t, dt)
+    if reason:
+        error.add_note(f"({reason})")
+    return error
 
 
 @dataclass
@@ -57,7 +96,8 @@ class BlowUpWatch:
     """Foresees y -> infinity at t*, from the growth rate r = |y'|/|y|.
 
     Where y ~ (t* - t)^{-p}, 1/r = (t* - t)/p falls on a straight line to zero: the secant through two steps finds t*.
-    In exponential growth 1/r stays constant, and the secant never meets zero.
+    In exponential growth 1/r stays constant, and the secant never meets zero. Two secants in a row must agree, so that
+    a rate that merely jumps is no blow-up.
 
     Attributes
     ----------
@@ -70,20 +110,29 @@ class BlowUpWatch:
     horizon: float
     resolution: float = 1e-9
     time: float = field(default=np.nan, init=False)
-    _last: tuple[float, float] | None = field(default=None, init=False)
+    _last: tuple[float, float] = field(default=(np.nan, np.nan), init=False)  # t and 1/r
+    _foreseen: float = field(default=np.nan, init=False)
 
     def sees(self, t: float, rate: float) -> bool:
         """Take in one accepted step; true when the end is near, then ``time`` holds t*."""
-        last, self._last = self._last, (t, 1.0 / rate if rate > 0 else np.inf)
-        if last is None or not self._last[1] < last[1] < np.inf:
-            return False
-        remaining = self._last[1] * (t - last[0]) / (last[1] - self._last[1])
-        if remaining < self.resolution * t and t + remaining <= self.horizon:
-            self.time = t + remaining
+        (before, inverse), self._last = self._last, (t, 1.0 / rate if rate > 0 else np.inf)
+        expected, self._foreseen = self._foreseen, np.nan
+        if self._last[1] < inverse < np.inf:
+            self._foreseen = t + self._last[1] * (t - before) / (inverse - self._last[1])
+        agree = abs(self._foreseen - expected) <= 0.1 * (expected - before)  # false for NaN
+        if agree and self._foreseen - t < self.resolution * t and self._foreseen <= self.horizon:
+            self.time = self._foreseen
         return bool(np.isfinite(self.time))
 
 
 def growth_rate(y: Array, derivative: Array) -> float:
-    """|y'| / |y| in the Euclidean norm; zero for y = 0."""
-    size = float(np.linalg.norm(y))
-    return float(np.linalg.norm(derivative)) / size if size > 0 else 0.0
+    """|y'| / |y| in the Euclidean norm; zero for y = 0, NaN where it overflows."""
+    size, speed = norm(y), norm(derivative)
+    rate = speed / size if size > 0 else 0.0
+    return rate if np.isfinite(rate) else np.nan
+
+
+def norm(y: Array) -> float:
+    """Euclidean norm without overflow in the squares."""
+    largest = float(np.abs(y).max(initial=0.0))
+    return largest * float(np.linalg.norm(y / largest)) if 0.0 < largest < np.inf else largest

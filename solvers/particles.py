@@ -21,9 +21,12 @@ from vlasov.checks import Array
 from vlasov.errors import InputError, choose
 from vlasov.measures import SAMPLINGS, Particles
 from vlasov.problem import Problem
-from vlasov.solvers.integrate import BlowUpWatch, growth_rate, inside, segments, steps
+from vlasov.solvers.integrate import TIGHTEST, BlowUpWatch, growth_rate, inside, norm, segments, steps
 from vlasov.solvers.record import Record, Snapshot
 from vlasov.solvers.rescaling import Rescaling
+
+_MOST = 10**8  # particles
+_SMALLEST = 1e-280  # a cloud smaller than this leaves no room for a tolerance
 
 
 @dataclass(frozen=True)
@@ -51,10 +54,11 @@ class Options:
     rescaled: bool = False
 
     def __post_init__(self) -> None:
-        checks.integer(self.n, "n", least=1)
+        if checks.integer(self.n, "n", least=1) > _MOST:
+            raise InputError(f"is {self.n:g} but at most {_MOST:g} particles can be moved", "n")
         choose(self.sampling, SAMPLINGS, "sampling")
         checks.integer(self.seed, "seed", least=0)
-        checks.number(self.tolerance, "tolerance", above=0.0, below=1e-2)
+        checks.number(self.tolerance, "tolerance", above=TIGHTEST, below=1e-2)
 
 
 def check(problem: Problem, options: Options) -> None:
@@ -73,10 +77,9 @@ def run(problem: Problem, options: Options, record: Record) -> None:
     cloud = _initial(problem, options)
     attention = problem.attention
     rescaling = Rescaling(attention.drift, attention.breakpoints, problem.horizon) if options.rescaled else None
-    watch = BlowUpWatch(problem.horizon)
     record.constants["weight"] = cloud.weights
     y = cloud.points.ravel()
-    size = float(np.sqrt(np.trace(cloud.covariance) + cloud.mean @ cloud.mean)) or 1.0
+    atol = options.tolerance * max(norm(np.sqrt(cloud.weights)[:, None] * cloud.points), _SMALLEST)
 
     def snapshot(t: float, y: Array) -> Snapshot:
         z = y.reshape(cloud.points.shape)
@@ -85,11 +88,11 @@ def run(problem: Problem, options: Options, record: Record) -> None:
         phi = rescaling.matrix(t)
         return _diagnostics(cloud, z @ phi.T) | {"rescaling": phi}
 
-    for time in record.due(0.0):
-        record.add(time, snapshot(time, y))
+    record.begin(partial(snapshot, 0.0, y))
     for start, end in segments(attention.breakpoints, problem.horizon):
+        watch = BlowUpWatch(end)  # growth rates jump with the parameters
         rhs = _right_hand_side(problem, cloud, rescaling, options.tolerance, record, (start, end))
-        for step in steps(rhs, start, y, end, rtol=options.tolerance, atol=options.tolerance * size):
+        for step in steps(rhs, start, y, end, rtol=options.tolerance, atol=atol, taken=record.steps):
             due = record.due(step.t)
             dense = step.dense_output() if due and due[0] < step.t else None
             for time in due:

@@ -49,6 +49,12 @@ class Record:
     error_estimate: float = 0.0
     _latest: tuple[float, Callable[[], Snapshot]] | None = None
 
+    def begin(self, first: Callable[[], Snapshot]) -> None:
+        """Take in the initial state."""
+        self._latest = 0.0, first
+        for time in self.due(0.0):
+            self.add(time, first())
+
     def due(self, t: float) -> list[float]:
         """Requested times up to and including t that have no snapshot yet."""
         return [float(time) for time in self.times[len(self.reached) :] if time <= t]
@@ -70,6 +76,6 @@ class Record:
         self.velocity_error = max(self.velocity_error, error_bound)
 
     def rescue(self) -> None:
-        """After a failure: keep the last good state too."""
+        """After a failure, or without any output time before the end: keep the last good state too."""
         if self._latest is not None and self._latest[0] > (self.reached or [-np.inf])[-1]:
             self.add(self._latest[0], self._latest[1]())

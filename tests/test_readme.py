@@ -91,3 +91,9 @@ def test_commands(terminal):
     for block in blocks():
         if block.language == "bash":
             check(terminal(block.code), block)
+
+
+def test_links_lead_somewhere():
+    targets = re.findall(r"\]\(([^):]+)\)", (ROOT / "README.md").read_text(encoding="utf-8"))
+    assert targets
+    assert [target for target in targets if not (ROOT / target).exists()] == []

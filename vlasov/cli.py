@@ -6,6 +6,7 @@ Everything heavy is imported inside the commands, so that --help answers at once
 from __future__ import annotations
 
 import json
+import math
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -122,7 +123,7 @@ def run(
     )
     verdicts = [(fact, check(fact, result)) for fact in loaded.facts if fact.concerns(name)]
     if as_json:
-        facts = [{"says": fact.says, "measured": v.measured.tolist(), "holds": v.holds} for fact, v in verdicts]
+        facts = [{"says": fact.says, "measured": _finite(v.measured), "holds": v.holds} for fact, v in verdicts]
         _print_json(_summary(result) | {"output": str(target), "facts": facts})
     else:
         _print_run(result, target)
@@ -158,20 +159,38 @@ def plot(
 def main() -> None:
     """Run the command line; a user's mistake is one sentence and exit code 2, a failed run exit code 1."""
     try:
-        app(prog_name="vlasov")
+        sys.exit(app(sys.argv[1:] or ["--help"], prog_name="vlasov", standalone_mode=False))
     except InputError as mistake:
-        sys.exit(_complain(mistake, 2))
+        sys.exit(_complain(str(mistake), 2))
+    except _Misuse as misuse:
+        command = getattr(getattr(misuse, "ctx", None), "command_path", "vlasov")
+        sys.exit(_complain(f'{misuse.format_message()} See "{command} --help".', 2))
     except SolverError as failure:
-        sys.exit(_complain(failure, 1))
+        sys.exit(_complain(" ".join([str(failure), *getattr(failure, "__notes__", [])]), 1))
+    except MemoryError:
+        sys.exit(_complain("there is not enough memory for this run; lower n or the number of output times", 1))
+    except typer.Abort:
+        sys.exit(_complain("interrupted", 1))
 
 
-def _complain(error: Exception, code: int) -> int:
-    print(f"vlasov: {error}", *getattr(error, "__notes__", []), file=sys.stderr)
+# The command line's own exception for unknown commands and options; Typer does not export it by name.
+_Misuse: Any = typer.BadParameter.__base__
+
+
+def _complain(sentence: str, code: int) -> int:
+    print("vlasov: " + sentence.replace("\n", " "), file=sys.stderr)
     return code
 
 
 def _print_json(value: Any) -> None:
-    print(json.dumps(value, indent=1))
+    print(json.dumps(value, indent=1, allow_nan=False))
+
+
+def _finite(values: Any) -> Any:
+    """Lists of numbers, with None for NaN and infinity, which JSON does not know."""
+    if isinstance(values, list):
+        return [_finite(value) for value in values]
+    return _finite(values.tolist()) if hasattr(values, "tolist") else values if math.isfinite(values) else None
 
 
 def _describe(case: Case) -> dict[str, Any]:
@@ -194,8 +213,8 @@ def _summary(result: xr.Dataset) -> dict[str, Any]:
         "blow_up_time": blow_up_time if blow_up_time == blow_up_time else None,
         "options": json.loads(result.attrs["options"]),
         "final_time": float(result["time"][-1]),
-        "mean": result["mean"].values[-1].tolist(),
-        "covariance": result["covariance"].values[-1].tolist(),
+        "mean": _finite(result["mean"].values[-1]),
+        "covariance": _finite(result["covariance"].values[-1]),
     }
 
 

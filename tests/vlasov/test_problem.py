@@ -119,5 +119,5 @@ def test_mistakes_are_named_by_their_path(path, value, sentence):
 def test_dimensions_must_agree():
     with pytest.raises(InputError, match="initial: has d = 1 but the attention acts on d = 2"):
         vl.Problem(vl.Softmax(A=np.eye(2)), vl.Gaussian(0.0, 1.0), 1.0)
-    with pytest.raises(InputError, match="attention: V has shape"):
+    with pytest.raises(InputError, match="attention: has V of shape"):
         vl.Problem(vl.Softmax(A=np.eye(2), V=[[1.0, 0.0]]), vl.Gaussian([0.0, 0.0], np.eye(2)), 1.0)

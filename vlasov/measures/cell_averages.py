@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 _REACH = 39.0  # standard deviations beyond which e^{-x^2 / 2} underflows
 _QUADRATURE = 1e-17  # error of one panel, relative to its largest integrand
+_PANEL = 1.5  # longest panel, in units of the integrand's scale
 _CHUNK = 2**20  # numbers in one temporary array
 _MOST_EVALUATIONS = 1e10  # of the error function: minutes
 
@@ -72,37 +74,36 @@ def _correlated_masses(gaussian: Gaussian, axes: Sequence[Array]) -> Array:
     given all other coordinates, 1 / sqrt(Lambda_kk) with the precision Lambda: composite Gauss panels against that.
     """
     precision = np.linalg.inv(gaussian.covariance)
-    deviations = np.sqrt(np.diag(gaussian.covariance))
-    panels = [
-        _panels(axis - m, _REACH * deviation, 1 / math.sqrt(precision[k, k]))
-        for k, (axis, m, deviation) in enumerate(zip(axes[:-1], gaussian.mean, deviations, strict=False))
-    ]
-    evaluations = math.prod(p.nodes.size for p in panels) * axes[-1].size
+    scales, deviations = 1 / np.sqrt(np.diag(precision)), np.sqrt(np.diag(gaussian.covariance))
+    *outer_axes, last = (
+        np.clip((axis - m) / scale, -_REACH * s / scale, _REACH * s / scale)
+        for axis, m, s, scale in zip(axes, gaussian.mean, deviations, scales, strict=True)
+    )
+    counts = [np.ceil(np.maximum(np.diff(axis), _PANEL) / _PANEL).astype(np.int64) for axis in outer_axes]
+    evaluations = last.size * math.prod(_count(_PANEL) * float(count.sum()) for count in counts)
     if evaluations > _MOST_EVALUATIONS:
         raise InputError(
             f"is so close to singular that exact cell averages need {evaluations:.1e} evaluations; "
             "deposit gaussian.sample(n) instead",
             "covariance",
         )
-    marginal = np.linalg.inv(gaussian.covariance[:-1, :-1])
-    scale = math.sqrt(np.linalg.det(marginal) / (2 * math.pi) ** len(marginal))
-    slope, spread = -precision[-1, :-1] / precision[-1, -1], 1 / math.sqrt(precision[-1, -1])
-    last = (axes[-1] - gaussian.mean[-1]) / spread
-    first, *middle = panels
-    inner_weights = outer([p.weights for p in middle])
+    first, *middle = (_panels(axis, count) for axis, count in zip(outer_axes, counts, strict=True))
+    # From here on coordinates are in units of the scales, in which y_d given x has the deviation 1.
+    marginal = np.linalg.inv(gaussian.covariance[:-1, :-1] / np.outer(scales[:-1], scales[:-1]))
+    density = math.sqrt(np.linalg.det(marginal) / (2 * math.pi) ** len(marginal))
+    slope = -precision[-1, :-1] * scales[-1] * scales[:-1]
+    middle_weights = outer([panels.weights for panels in middle])
     masses = np.zeros([axis.size - 1 for axis in axes])
-    chunk = max(1, _CHUNK // (inner_weights.size * last.size))
-    stops = np.append(first.starts[1:], first.nodes.size)
-    for cell, (begin, end) in enumerate(zip(first.starts, stops, strict=True)):
+    chunk = max(1, _CHUNK // (middle_weights.size * last.size))
+    for cell, (begin, end) in enumerate(pairwise([*first.starts, first.nodes.size])):
         for start in range(begin, end, chunk):
             part = slice(start, min(end, start + chunk))
             x = np.stack(np.meshgrid(first.nodes[part], *(p.nodes for p in middle), indexing="ij"), axis=-1)
-            weights = np.multiply.outer(first.weights[part], inner_weights)
-            weights *= scale * np.exp(-0.5 * ((x @ marginal) * x).sum(axis=-1))
-            conditional = _normal_masses(last - (x @ slope)[..., None] / spread)
-            block = np.einsum("i...,i...n->...n", weights, conditional)
-            for k, p in enumerate(middle):
-                block = np.add.reduceat(block, p.starts, axis=k)
+            weights = np.multiply.outer(first.weights[part], middle_weights)
+            weights *= density * np.exp(-0.5 * ((x @ marginal) * x).sum(axis=-1))
+            block = np.einsum("i...,i...n->...n", weights, _normal_masses(last - (x @ slope)[..., None]))
+            for k, panels in enumerate(middle):
+                block = np.add.reduceat(block, panels.starts, axis=k)
             masses[cell] += block
     return masses
 
@@ -115,14 +116,12 @@ class _Panels(NamedTuple):
     starts: NDArray[np.int64]
 
 
-def _panels(edges: Array, reach: float, scale: float) -> _Panels:
-    """Gauss-Legendre in panels of at most 1.5 scales, with no more nodes than that needs; nothing beyond the reach."""
-    edges = np.clip(edges, -reach, reach)
-    counts = np.maximum(1, np.ceil(np.diff(edges) / (1.5 * scale))).astype(np.int64)
+def _panels(edges: Array, counts: NDArray[np.int64]) -> _Panels:
+    """Gauss-Legendre nodes in ``counts`` equal panels of each cell."""
     length = np.repeat(np.diff(edges) / counts, counts)
     within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
     left = np.repeat(edges[:-1], counts) + within * length
-    unit, weights = legendre(_count(length.max() / scale))
+    unit, weights = legendre(_count(max(length.max(), np.finfo(float).tiny)))
     nodes = left[:, None] + length[:, None] * (1 + unit) / 2
     starts = (np.cumsum(counts) - counts) * unit.size
     return _Panels(nodes.ravel(), np.multiply.outer(length, weights).ravel(), starts)

@@ -36,13 +36,13 @@ class Mixture(Measure, kind="mixture"):
 
     def __post_init__(self) -> None:
         if not isinstance(self.components, Sequence) or isinstance(self.components, str):
-            raise InputError(f"is {self.components!r}; give a list of measures", "components")
+            raise InputError(f"has type {type(self.components).__name__}; give a list of measures", "components")
         components = tuple(self.components)
         if not components:
             raise InputError("is empty; give at least one measure", "components")
         for c, component in enumerate(components):
             if not isinstance(component, Measure):
-                raise InputError(f"is {component!r} where a measure is needed", f"components[{c}]")
+                raise InputError(f"has type {type(component).__name__} where a measure is needed", f"components[{c}]")
             if component.dimension != components[0].dimension:
                 raise InputError(
                     f"has d = {component.dimension} but components[0] has {components[0].dimension}; make them agree",

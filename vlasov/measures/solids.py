@@ -98,7 +98,7 @@ class Box(Measure, kind="box"):
         return self.lower + 2 * self.half_widths * u
 
     def cumulative(self, x: Array) -> Array:
-        return np.clip((x - self.lower) / (2 * self.half_widths), 0.0, 1.0)
+        return (np.clip(x, self.lower, self.upper) - self.lower) / (2 * self.half_widths)
 
     def quadrature(self, nodes: int) -> Particles:
         """Gauss-Legendre nodes along each axis."""
@@ -172,7 +172,7 @@ class Shell(Measure):
     def cumulative(self, x: Array) -> Array:
         inner, outer = self.radii
         y = x - self.center
-        return 0.5 + 0.5 * np.sign(y) * np.clip((np.abs(y) - inner) / (outer - inner), 0.0, 1.0)
+        return 0.5 + 0.5 * np.sign(y) * (np.clip(np.abs(y), inner, outer) - inner) / (outer - inner)
 
     def quadrature(self, nodes: int) -> Particles:
         """Polar rule: Gauss nodes along the radius and in each polar angle, equispaced ones on the circle."""

@@ -26,7 +26,7 @@ def tilted_interval(half_width: Array, xi: Array) -> tuple[Array, Array, Array]:
         fraction = odd + small**2 / fraction
     decay = np.exp(-2 * large)  # coth = (1 + decay) / (1 - decay) cannot overflow
     langevin = np.where(x <= 1, small / fraction, (1 + decay) / (1 - decay) - 1 / large)
-    slope = np.where(x <= 1, 1 - langevin**2 - 2 / fraction, 1 / large**2 - 4 * decay / (1 - decay) ** 2)
+    slope = np.where(x <= 1, 1 - langevin**2 - 2 / fraction, (1 / large) ** 2 - 4 * decay / (1 - decay) ** 2)
     small = np.maximum(small, np.finfo(float).tiny)  # sinh(x) / x = 1 at x = 0
     log_mass = np.where(x <= 1, np.log(np.sinh(small) / small), large + np.log1p(-decay) - np.log(2 * large))
     return log_mass, half_width * np.copysign(langevin, xi), half_width**2 * slope

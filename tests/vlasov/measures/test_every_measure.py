@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as hnp
+from scipy import stats
 
 from vlasov.codec import decode, encode
 from vlasov.measures import Ball, Box, Density, Gaussian, Measure, Mixture, Particles, Ring
@@ -51,7 +52,8 @@ def cases(measures):
 
 @cases(EVERY)
 @pytest.mark.parametrize("seed", [0, 1])
-def test_random_samples_have_the_moments_within_five_sigma(measure, seed, n=20_000):
+def test_random_samples_have_the_moments_within_five_sigma(measure, seed):
+    n = 20_000
     points = measure.sample(n, seed=seed).points
     assert points.shape == (n, measure.dimension)
     away = points - measure.mean
@@ -62,7 +64,8 @@ def test_random_samples_have_the_moments_within_five_sigma(measure, seed, n=20_0
 
 
 @cases(SMOOTH)
-def test_sobol_is_better_than_random(measure, n=4096):
+def test_sobol_is_better_than_random(measure):
+    n = 4096
     error = np.abs(measure.sample(n, "sobol", seed=3).mean - measure.mean)
     random = np.sqrt(np.diag(measure.covariance) / n)  # standard deviation of the random error
     assert (error < 0.25 * random).all()
@@ -77,12 +80,12 @@ def test_the_seed_decides_the_sample(measure, sampling):
 
 
 @cases(SMOOTH)
-def test_samples_fill_cells_like_the_averages(measure, n=40_000):
+def test_samples_fill_cells_like_the_averages(measure):
     """Counts of samples (from_cube) against n times the mass of the cells (on_grid): a chi-square test."""
+    n = 40_000
     points = measure.sample(n, seed=7).points
-    edges = [
-        np.linspace(low, high, 6) for low, high in zip(points.min(axis=0) - 0.1, points.max(axis=0) + 0.1, strict=True)
-    ]
+    ranges = zip(points.min(axis=0) - 0.1, points.max(axis=0) + 0.1, strict=True)
+    edges = [np.linspace(low, high, 6) for low, high in ranges]
     averages = measure.on_grid(edges)
     expected = n * averages.values * averages.volumes / measure.mass
     counts, _ = np.histogramdd(points, edges)
@@ -150,10 +153,8 @@ def test_on_the_line_from_cube_is_the_inverse_of_the_cumulative_mass(measure):
 @cases(LINE)
 def test_cumulative_mass_is_that_of_the_grid(measure):
     edges = np.linspace(-14.0, 14.0, 141)
-    averages = measure.on_grid(edges)
-    assert np.diff(measure.cumulative(edges[:, None])[:, 0]) == pytest.approx(
-        averages.values * 0.2 / measure.mass, abs=1e-14
-    )
+    masses = measure.on_grid(edges).values * 0.2 / measure.mass
+    assert np.diff(measure.cumulative(edges[:, None])[:, 0]) == pytest.approx(masses, abs=1e-14)
 
 
 @cases(LINE)
@@ -164,17 +165,12 @@ def test_quantile_sampling_is_the_midpoint_rule(measure):
 
 @cases({name: m for name, m in EVERY.items() if np.isfinite(m.support_radius)})
 def test_support_radius_is_reached_and_not_passed(measure):
-    # Corners of the cube, and many points of it.
-    u = np.concatenate(
-        [measure_corners(measure.cube_dimension), np.random.default_rng(0).random((200_000, measure.cube_dimension))]
-    )
+    k = measure.cube_dimension
+    corners = np.array(np.meshgrid(*[[2.0**-54, 1 - 2.0**-53]] * k)).reshape(k, -1).T
+    u = np.concatenate([corners, np.random.default_rng(0).random((200_000, k))])
     farthest = np.linalg.norm(measure.from_cube(u), axis=1).max()
     assert farthest <= measure.support_radius * (1 + 1e-15)
     assert farthest >= 0.98 * measure.support_radius
-
-
-def measure_corners(k):
-    return np.array(np.meshgrid(*[[2.0**-54, 1 - 2.0**-53]] * k)).reshape(k, -1).T
 
 
 def bits(value):
@@ -184,6 +180,46 @@ def bits(value):
     if isinstance(value, list):
         return [bits(item) for item in value]
     return value.hex() if isinstance(value, float) else value
+
+
+@cases(EVERY)
+@pytest.mark.parametrize("n", [1, 3, 100])
+def test_sobol_points_are_finite_for_every_n(measure, n):
+    points = measure.sample(n, "sobol", seed=n).points
+    assert points.shape == (n, measure.dimension)
+    assert np.isfinite(points).all()
+
+
+@cases({name: SMOOTH[name] for name in ("gaussian", "gaussian-2d", "gaussian-3d")})
+def test_density_of_a_gaussian(measure):
+    x = np.random.default_rng(0).normal(size=(20, measure.dimension))
+    law = stats.multivariate_normal(measure.mean, measure.covariance)
+    assert measure.density(x) == pytest.approx(law.pdf(x), rel=1e-13, abs=0)
+
+
+@cases({name: SMOOTH[name] for name in ("ball", "ball-2d", "ball-3d", "ring", "ring-2d", "ring-3d")})
+def test_distances_from_the_centre_of_a_shell(measure):
+    """r^d is uniform between the radii, and directions are uniform: |y_1| / |y| is that of a normal vector."""
+    n, d, (inner, outer) = 4_000, measure.dimension, measure.radii
+    away = measure.sample(n, seed=4).points - measure.center
+    r = np.linalg.norm(away, axis=1)
+    assert stats.kstest((r**d - inner**d) / (outer**d - inner**d), "uniform").pvalue > 1e-5
+    normal = np.random.default_rng(0).normal(size=(n, d))
+    for k in range(d if d > 1 else 0):
+        cosines = normal[:, k] / np.linalg.norm(normal, axis=1)
+        assert stats.ks_2samp(away[:, k] / r, cosines).pvalue > 1e-5
+
+
+@pytest.mark.parametrize("dimension", [4, 5, 16])
+def test_shells_in_any_dimension(dimension):
+    """E y y^T = I E r^2 / d, and E y_k^4 = 3 E r^4 / (d (d + 2)): polar angles by inverse incomplete beta functions."""
+    n, ring = 40_000, Ring(0.5, 1.0, np.zeros(dimension))
+    points = ring.sample(n, seed=1).points
+    r = [dimension / (dimension + p) * (1 - 0.5 ** (dimension + p)) / (1 - 0.5**dimension) for p in (2, 4)]
+    assert ring.covariance == pytest.approx(np.eye(dimension) * r[0] / dimension, abs=1e-15)
+    fourth = 3 * r[1] / (dimension * (dimension + 2))
+    assert np.abs((points**4).mean(axis=0) - fourth).max() < 5 * (points**4).std(axis=0).max() / np.sqrt(n)
+    assert np.abs(points.mean(axis=0)).max() < 5 * np.sqrt(r[0] / dimension / n)
 
 
 @cases(EVERY)

@@ -1,0 +1,34 @@
+"""Which times are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import xarray as xr
+
+from vlasov.postprocess.view import View, padded
+
+Scene = Callable[[str], xr.Dataset]
+
+
+def test_moments_are_even_in_time_where_nothing_moves(scene: Scene) -> None:
+    np.testing.assert_array_equal(View(scene("nothing-moves")).moments(5), [0, 10, 20, 30, 40])
+
+
+def test_moments_follow_the_motion_where_it_comes_early(scene: Scene) -> None:
+    moments = View(scene("strong-collapse-2")).moments(4)
+    assert (moments[0], moments[-1]) == (0, 40)
+    assert 1 in moments  # after the first step almost all is over
+
+
+def test_moments_stop_before_the_runaway(scene: Scene) -> None:
+    view = View(scene("blow-up-2"))
+    assert 0.9 < view.times[view.moments(4)[-1]] < 0.99
+    assert view.times[view.moments([1 - 1e-8])[0]] > 0.999
+
+
+def test_limits_have_a_width_even_around_a_point() -> None:
+    np.testing.assert_allclose(padded(np.array([[1.0, 1.0], [2.0, 2.0]])), [[0.0, 2.0], [1.0, 3.0]])
+    np.testing.assert_allclose(padded(np.array([[0.0, 0.0], [-1.0, 3.0]])), [[-2.0, 2.0], [-1.24, 3.24]])
+    np.testing.assert_allclose(padded(np.zeros(2)), [-0.5, 0.5])
