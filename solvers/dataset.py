@@ -126,8 +126,9 @@ def open_run(path: str | os.PathLike[str]) -> xr.Dataset:
         raise InputError(f'"{path}" is not a file; give a .nc file that "vlasov run -o" wrote', "path")
     try:
         dataset = xr.load_dataset(file, engine="h5netcdf")
-    except (OSError, ValueError):
-        raise InputError(f'"{path}" is not a netCDF file', "path") from None
+    except Exception as error:  # a damaged file: HDF5 raises almost anything
+        reason = f"{type(error).__name__}: {error}".splitlines()[0]
+        raise InputError(f'"{path}" is not a netCDF file, or damaged ({reason})', "path") from None
     if dataset.attrs.get("Conventions") != CONVENTIONS:
         raise InputError(f'"{path}" was not written by vlasov (its Conventions are not "{CONVENTIONS}")', "path")
     return dataset

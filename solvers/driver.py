@@ -65,6 +65,8 @@ def solve(
         the time, and the Dataset holds the solution up to there.
     """
     plan = prepare(problem, solver, times=times, output=output, options=options)
+    if not isinstance(case, str):
+        raise InputError(f"is {case!r} where a name is needed", "case")
     began = time.perf_counter()
     # Moments of large states overflow before the states do.
     with np.errstate(all="ignore"), progress_bar(problem.horizon) if progress else nullcontext(silent) as report:
@@ -110,7 +112,7 @@ def prepare(
 ) -> Plan:
     """Check everything that can be checked before any work is done; parameters as in ``solve``."""
     if not isinstance(problem, Problem):
-        raise InputError(f"is {problem!r} where a vlasov Problem is needed", "problem")
+        raise InputError(f"is a {type(problem).__name__} where a vlasov Problem is needed", "problem")
     module, chosen = resolve(solver, options or {})
     module.check(problem, chosen)
     target = None if output is None else schema.as_path(output, "output")

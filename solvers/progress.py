@@ -5,8 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from vlasov.solvers.record import Report
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 _PATIENCE = 1.0  # seconds before a bar is worth its place
 
@@ -16,12 +20,12 @@ def silent(reached: float, steps: int) -> None:
 
 
 @contextmanager
-def progress_bar(horizon: float) -> Iterator[Report]:
-    """A ``Report`` that draws a bar on standard error, where that is a terminal."""
+def progress_bar(horizon: float, console: Console | None = None) -> Iterator[Report]:
+    """A ``Report`` that draws a bar on the console (standard error), where that is a terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    console = Console(stderr=True)
+    console = console or Console(stderr=True)
     if not console.is_terminal:
         yield silent
         return

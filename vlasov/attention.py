@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,7 +23,7 @@ from vlasov.checks import Array
 from vlasov.codec import Described
 from vlasov.errors import InputError
 from vlasov.measures import Gaussian, Measure
-from vlasov.schedule import Parameter, at, breakpoints, parameter
+from vlasov.schedule import Parameter, ParameterLike, at, breakpoints, parameter
 
 
 class Field(NamedTuple):
@@ -102,6 +102,17 @@ class _QueryKeyValue(Attention):
     V: Parameter | None = None
     A: Parameter | None = field(default=None, kw_only=True)
 
+    if TYPE_CHECKING:  # what may be given; what is kept stands above
+
+        def __init__(
+            self,
+            Q: ParameterLike | None = None,
+            K: ParameterLike | None = None,
+            V: ParameterLike | None = None,
+            *,
+            A: ParameterLike | None = None,
+        ) -> None: ...
+
     def __post_init__(self) -> None:
         given = {name: value for name in ("Q", "K", "V", "A") if (value := getattr(self, name)) is not None}
         if "A" in given and ("Q" in given or "K" in given):
@@ -142,7 +153,6 @@ class _QueryKeyValue(Attention):
         return at(self.K, t, "K").T @ at(self.Q, t, "Q")
 
 
-@dataclass(frozen=True, eq=False)
 class Tilting(_QueryKeyValue):
     """Gamma_mu(x) = V m_nu(A x) with nu ~ e^{-<y, P y>} mu: the normalised attentions."""
 
@@ -254,8 +264,12 @@ class MultiHead(Attention, kind="multi-head"):
         W_h, one matrix (d, k) for each head; identities if not given.
     """
 
-    heads: Sequence[Attention]
-    outputs: Sequence[Parameter] | None = None
+    heads: tuple[Attention, ...]
+    outputs: tuple[Parameter, ...] | None = None
+
+    if TYPE_CHECKING:  # what may be given; what is kept stands above
+
+        def __init__(self, heads: Sequence[Attention], outputs: Sequence[ParameterLike] | None = None) -> None: ...
 
     def __post_init__(self) -> None:
         heads = tuple(self.heads)

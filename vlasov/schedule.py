@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,8 +27,12 @@ class Piecewise(Described, kind="piecewise"):
         k + 1 increasing times.
     """
 
-    values: Sequence[ArrayLike]
+    values: tuple[Array, ...]
     edges: Array
+
+    if TYPE_CHECKING:  # what may be given; what is kept stands above
+
+        def __init__(self, values: Sequence[ArrayLike], edges: ArrayLike) -> None: ...
 
     def __post_init__(self) -> None:
         layers = tuple(checks.matrix(value, f"values[{i}]") for i, value in enumerate(self.values))
@@ -43,13 +48,14 @@ class Piecewise(Described, kind="piecewise"):
 
     def __call__(self, t: float) -> Array:
         layer = int(np.searchsorted(self.edges[1:-1], t, side="right"))
-        return self.values[layer]  # type: ignore[return-value]  # checked arrays since __post_init__
+        return self.values[layer]
 
 
 Parameter = Array | Piecewise | Callable[[float], ArrayLike]
+ParameterLike = ArrayLike | Piecewise | Callable[[float], ArrayLike]
 
 
-def parameter(value: ArrayLike | Piecewise | Callable[[float], ArrayLike], field: str) -> Parameter:
+def parameter(value: ParameterLike, field: str) -> Parameter:
     """A checked parameter; constants become read-only matrices."""
     if isinstance(value, Piecewise):
         return value

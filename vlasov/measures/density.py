@@ -53,6 +53,10 @@ class Density(Measure, kind="density"):
     values: Array
     edges: Sequence[Array]
 
+    if TYPE_CHECKING:  # what may be given; what is kept stands above
+
+        def __init__(self, values: ArrayLike, edges: Sequence[ArrayLike]) -> None: ...
+
     def __post_init__(self) -> None:
         values = checks.array(self.values, "values")
         edges = tensor_edges(self.edges, max(1, values.ndim))

@@ -38,6 +38,10 @@ class Gaussian(Measure, kind="gaussian"):
     mean: Array
     covariance: Array
 
+    if TYPE_CHECKING:  # what may be given; what is kept stands above
+
+        def __init__(self, mean: ArrayLike, covariance: ArrayLike) -> None: ...
+
     def __post_init__(self) -> None:
         mean = checks.vector(self.mean, "mean")
         self._set(mean=mean, covariance=checks.covariance(self.covariance, "covariance", dimension=mean.size))

@@ -34,6 +34,10 @@ class Mixture(Measure, kind="mixture"):
     components: Sequence[Measure]
     weights: Array = None  # type: ignore[assignment]  # None is replaced by equal weights
 
+    if TYPE_CHECKING:  # what may be given; what is kept stands above
+
+        def __init__(self, components: Sequence[Measure], weights: ArrayLike | None = None) -> None: ...
+
     def __post_init__(self) -> None:
         if not isinstance(self.components, Sequence) or isinstance(self.components, str):
             raise InputError(f"has type {type(self.components).__name__}; give a list of measures", "components")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -29,6 +30,10 @@ class Particles(Measure, kind="particles"):
 
     points: Array
     weights: Array = None  # type: ignore[assignment]  # None is replaced by equal weights
+
+    if TYPE_CHECKING:  # what may be given; what is kept stands above
+
+        def __init__(self, points: ArrayLike, weights: ArrayLike | None = None) -> None: ...
 
     def __post_init__(self) -> None:
         points = checks.points(self.points, "points")

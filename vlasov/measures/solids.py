@@ -37,6 +37,10 @@ class Box(Measure, kind="box"):
     lower: Array
     upper: Array
 
+    if TYPE_CHECKING:  # what may be given; what is kept stands above
+
+        def __init__(self, lower: ArrayLike, upper: ArrayLike) -> None: ...
+
     def __post_init__(self) -> None:
         lower = checks.vector(self.lower, "lower")
         upper = checks.vector(self.upper, "upper", length=lower.size)
@@ -203,6 +207,10 @@ class Ball(Shell, kind="ball"):
     radius: float
     center: Array
 
+    if TYPE_CHECKING:  # what may be given; what is kept stands above
+
+        def __init__(self, radius: float, center: ArrayLike) -> None: ...
+
     def __post_init__(self) -> None:
         self._set(radius=checks.number(self.radius, "radius", above=0.0), center=checks.vector(self.center, "center"))
 
@@ -226,6 +234,10 @@ class Ring(Shell, kind="ring"):
     inner: float
     outer: float
     center: Array
+
+    if TYPE_CHECKING:  # what may be given; what is kept stands above
+
+        def __init__(self, inner: float, outer: float, center: ArrayLike) -> None: ...
 
     def __post_init__(self) -> None:
         inner = checks.number(self.inner, "inner")

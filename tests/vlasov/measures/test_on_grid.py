@@ -166,8 +166,8 @@ def test_ball_in_cells(seed):
         rho = math.sqrt(max(1 - (a + (b - a) * math.sin(angle) ** 2) ** 2, 0.0))
         return ball_overlaps([y, z], rho).item() * (b - a) * math.sin(2 * angle) if rho > 0 else 0.0
 
-    exact = sum(quad(slice_at, 0, math.pi / 2, args=ends, epsabs=1e-13, limit=200)[0] for ends in pairwise(kinks))
-    assert volume == pytest.approx(exact, abs=4e-12)
+    exact = sum(quad(slice_at, 0, math.pi / 2, args=ends, epsabs=1e-14, epsrel=1e-13)[0] for ends in pairwise(kinks))
+    assert volume == pytest.approx(exact, abs=1e-12)
 
 
 @given(st.integers(0, 2**32 - 1), st.permutations(range(3)))

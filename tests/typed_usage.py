@@ -1,0 +1,16 @@
+"""What users write must satisfy their type checker: mypy reads this file in .ci/run, nothing runs it."""
+
+import numpy as np
+import xarray as xr
+
+import vlasov as vl
+
+heads: list[vl.Softmax] = [vl.Softmax(A=[[1.0]], V=np.eye(1)), vl.Softmax([[1.0]], [[2]], lambda t: [[t]])]
+attention = vl.MultiHead([*heads, vl.L2([[1.0]], [[1]]), vl.Linear(A=2.0)], outputs=[[[1.0]]] * 4)
+layers = vl.Piecewise([[[1.0]], [[2.0]]], [0, 1, 2])
+parts = [vl.Ball(1.0, [0.0]), vl.Box([0], [1]), vl.Ring(1, 2, 0.0), vl.Density([1.0], [[0, 1]]), vl.Particles([[0.0]])]
+initial = vl.Mixture([vl.Gaussian(0.0, 1.0), *parts], [0.5, 0.1, 0.1, 0.1, 0.1, 0.1])
+problem = vl.Problem(attention, initial, 1, name="typed")
+run: xr.Dataset = vl.solve(problem, "particles", n=100, times=[0.0, 1.0])
+mean: np.ndarray = vl.measure(run).mean
+velocity: np.ndarray = vl.Softmax(A=layers).velocity(vl.measure(run), [[0.0]], 0.5)
