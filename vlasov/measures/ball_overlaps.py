@@ -26,7 +26,7 @@ from vlasov.checks import Array
 from vlasov.errors import InputError
 from vlasov.measures.quadrature import legendre
 
-_HEIGHTS = 48  # Gauss nodes between two kinks of the area of a slice
+_HEIGHTS = 64  # Gauss nodes between two kinks of the area of a slice
 _CHUNK = 2**20  # numbers in one temporary array
 
 

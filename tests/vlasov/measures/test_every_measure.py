@@ -10,6 +10,7 @@ from scipy import stats
 
 from vlasov.codec import decode, encode
 from vlasov.measures import Ball, Box, Density, Gaussian, Measure, Mixture, Particles, Ring
+from vlasov.measures.base import _cube
 
 SIGMA2 = np.array([[1.0, 0.4], [0.4, 0.6]])
 SIGMA3 = np.array([[1.0, 0.3, 0.1], [0.3, 0.6, -0.2], [0.1, -0.2, 0.8]])
@@ -188,6 +189,27 @@ def test_sobol_points_are_finite_for_every_n(measure, n):
     points = measure.sample(n, "sobol", seed=n).points
     assert points.shape == (n, measure.dimension)
     assert np.isfinite(points).all()
+
+
+def test_sobol_points_stand_in_the_middle_of_the_finest_cells():
+    """Multiples of 2^-30 plus half of it: never on a face of the cube, where a quantile may be infinite."""
+    u = _cube("sobol", 100, 3, 0)
+    assert ((u * 2.0**30) % 1 == 0.5).all()
+
+
+def test_random_points_are_never_zero(monkeypatch):
+    class Zeros:
+        def random(self, shape):
+            return np.zeros(shape)
+
+    monkeypatch.setattr(np.random, "default_rng", lambda seed: Zeros())
+    assert np.isfinite(Gaussian(0.0, 1.0).sample(3).points).all()
+
+
+def test_particles_at_a_jump_of_their_cumulative_mass():
+    """The quantile is the smallest x with F(x) >= u, also where F(x) = u."""
+    particles = Particles([2.0, 1.0], [0.5, 0.5])
+    assert particles.from_cube(np.array([[0.25], [0.5], [np.nextafter(0.5, 1)]]))[:, 0].tolist() == [1.0, 1.0, 2.0]
 
 
 @cases({name: SMOOTH[name] for name in ("gaussian", "gaussian-2d", "gaussian-3d")})

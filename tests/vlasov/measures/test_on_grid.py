@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import example, given, strategies as st
 from scipy import stats
 from scipy.integrate import quad
 
@@ -153,8 +153,11 @@ def test_slabs_of_a_ball():
 
 
 @given(st.integers(0, 2**32 - 1))
+@example(1819)
+@example(5097)  # with these two 48 nodes along z are worst, 6e-13
+@example(6316)  # with this one QUADPACK is wrong by 2e-12, in spite of the tolerance that it is given
 def test_ball_in_cells(seed):
-    """Slices parallel to another plane, each by the closed form of d = 2, integrated adaptively between its kinks."""
+    """Slices parallel to another plane, each by the closed form of d = 2, integrated between its kinks."""
     rng = np.random.default_rng(seed)
     x, y, z = (np.sort(rng.uniform(-1.2, 1.2, 2)) for _ in range(3))
     volume = ball_overlaps([x, y, z], 1.0).item()
@@ -166,7 +169,9 @@ def test_ball_in_cells(seed):
         rho = math.sqrt(max(1 - (a + (b - a) * math.sin(angle) ** 2) ** 2, 0.0))
         return ball_overlaps([y, z], rho).item() * (b - a) * math.sin(2 * angle) if rho > 0 else 0.0
 
-    exact = sum(quad(slice_at, 0, math.pi / 2, args=ends, epsabs=1e-14, epsrel=1e-13)[0] for ends in pairwise(kinks))
+    unit, weights = legendre(110)
+    angles = math.pi / 4 * (1 + unit)
+    exact = sum(math.pi / 2 * weights @ [slice_at(angle, *ends) for angle in angles] for ends in pairwise(kinks))
     assert volume == pytest.approx(exact, abs=1e-12)
 
 
