@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 SAMPLINGS = ("random", "sobol", "quantile", "quadrature")
 Seed = int | np.random.SeedSequence
-_ROUNDING = 1e-14  # largest deviation of a sum of weights from one by rounding alone
 _MOST_NODES = 4_000_000  # quadrature nodes that a velocity may silently cost
 
 
@@ -150,16 +149,6 @@ class Measure(Described, ABC):
     def at(self, x: ArrayLike) -> Array:
         """Points as (m, d) for this measure's d."""
         return checks.points(x, "x", dimension=self.dimension)
-
-
-def normalised_weights(value: ArrayLike | None, field: str, *, count: int) -> Array:
-    """Non-negative weights that sum to one; those that do so up to rounding stay as they are.
-
-    Normalising twice would change last bits, and a measure read back from a file would not equal the one written.
-    """
-    normalised = checks.weights(value, field, count=count)
-    given = normalised if value is None else checks.vector(value, field)
-    return given if abs(given.sum() - 1) <= _ROUNDING else normalised
 
 
 def _cube(sampling: str, n: int, k: int, seed: Seed) -> Any:

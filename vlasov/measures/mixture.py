@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from vlasov import checks
 from vlasov.checks import Array
 from vlasov.errors import InputError
-from vlasov.measures.base import Measure, normalised_weights
+from vlasov.measures.base import Measure
 from vlasov.tilting import Tilted
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class Mixture(Measure, kind="mixture"):
                     f"has d = {component.dimension} but components[0] has {components[0].dimension}; make them agree",
                     f"components[{c}]",
                 )
-        self._set(components=components, weights=normalised_weights(self.weights, "weights", count=len(components)))
+        self._set(components=components, weights=checks.weights(self.weights, "weights", count=len(components)))
 
     @property
     def dimension(self) -> int:

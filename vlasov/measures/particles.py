@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from vlasov import checks, tilting
 from vlasov.checks import Array
 from vlasov.errors import InputError
-from vlasov.measures.base import Measure, normalised_weights
+from vlasov.measures.base import Measure
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +39,7 @@ class Particles(Measure, kind="particles"):
         points = checks.points(self.points, "points")
         if points.size == 0:
             raise InputError(f"has shape {points.shape}; at least one particle is needed", "points")
-        self._set(points=points, weights=normalised_weights(self.weights, "weights", count=len(points)))
+        self._set(points=points, weights=checks.weights(self.weights, "weights", count=len(points)))
 
     def moved(self, points: Array) -> Particles:
         """The same weights at other points of the same shape; unchecked, for inner loops."""
