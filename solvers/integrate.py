@@ -18,7 +18,7 @@ from vlasov.errors import InputError, NonFiniteState, SolverError
 Rhs = Callable[[float, Array], Array]
 ORDER = 8  # of the steps; dense output between them has order 7
 TIGHTEST = 1e2 * float(np.finfo(float).eps)  # smallest relative tolerance that DOP853 keeps
-_HEADROOM = 1e30  # sums over the stages, squares and quotients overflow some digits before the state does
+_HEADROOM = 1e8  # sums over the stages overflow some digits before the state does
 
 
 def segments(breakpoints: Array, end: float) -> list[tuple[float, float]]:
@@ -52,16 +52,16 @@ def steps(
     clock
         Simulated time at (t, y), for messages; t itself if not given.
     """
-    reason = ""  # why the last velocity was not finite
+    reason = ""  # why the last velocities were not finite
 
     # Trial steps may overflow close to a blow-up; they are rejected, and a state that stays bad is reported below.
     def trial(t: float, y: Array) -> Array:
         nonlocal reason
         try:
-            velocity = rhs(t, y)
-            reason = "" if np.isfinite(velocity).all() else "the velocity overflows"
+            velocity, problem = rhs(t, y), "the velocity overflows"
         except InputError as mistake:  # the state, or a parameter at this time, is not finite
-            velocity, reason = np.full_like(y, np.nan), str(mistake)
+            velocity, problem = np.full_like(y, np.nan), str(mistake)
+        reason = "" if np.isfinite(velocity).all() else reason or problem
         return velocity
 
     with np.errstate(all="ignore"):
@@ -75,7 +75,9 @@ def steps(
         with np.errstate(all="ignore"):
             t, y, dt, slope = method.t, method.y, method.h_abs, method.f
             message = method.step()
-            if method.status == "failed" and not reason and np.isfinite(_HEADROOM * np.append(y, slope)).all():
+            squares = (slope / (atol + rtol * np.abs(y))) ** 2  # as in the integrator's estimate of the error
+            representable = np.isfinite(_HEADROOM * y).all() and np.isfinite(squares).all()
+            if method.status == "failed" and representable and not reason:
                 raise SolverError(f"step {number} at t = {clock(t, y):.12g}: {message} Loosen the tolerance.")
             if method.status == "failed" or not np.isfinite(method.y).all():
                 raise _non_finite(number, clock(t, y), clock(t + dt, y + dt * slope) - clock(t, y), reason)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from vlasov import checks
 from vlasov.checks import Array
 from vlasov.codec import Described
 from vlasov.errors import InputError
@@ -272,7 +273,7 @@ class MultiHead(Attention, kind="multi-head"):
         def __init__(self, heads: Sequence[Attention], outputs: Sequence[ParameterLike] | None = None) -> None: ...
 
     def __post_init__(self) -> None:
-        heads = tuple(self.heads)
+        heads = checks.items(self.heads, "heads")
         if not heads:
             raise InputError("is empty; give at least one attention", "heads")
         for i, head in enumerate(heads):
@@ -282,12 +283,18 @@ class MultiHead(Attention, kind="multi-head"):
                 raise InputError(
                     f"acts on d = {head.dimension} but heads[0] on d = {heads[0].dimension}", f"heads[{i}]"
                 )
+            rows = head.drift().shape[0]
+            if self.outputs is None and rows != head.dimension:
+                raise InputError(
+                    f"is missing, but V of heads[{i}] has {rows} rows; give one matrix per head", "outputs"
+                )
         self._set(heads=heads)
         if self.outputs is None:
             return
-        if len(self.outputs) != len(heads):
-            raise InputError(f"has {len(self.outputs)} matrices for {len(heads)} heads; give one for each", "outputs")
-        self._set(outputs=tuple(parameter(w, f"outputs[{h}]") for h, w in enumerate(self.outputs)))
+        outputs = checks.items(self.outputs, "outputs")
+        if len(outputs) != len(heads):
+            raise InputError(f"has {len(outputs)} matrices for {len(heads)} heads; give one for each", "outputs")
+        self._set(outputs=tuple(parameter(w, f"outputs[{h}]") for h, w in enumerate(outputs)))
         for h, (w, head) in enumerate(zip(self.outputs, heads, strict=True)):
             needed = (heads[0].dimension, head.drift().shape[0])
             if at(w, 0.0).shape != needed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,13 @@ def points(value: ArrayLike, field: str, *, dimension: int | None = None) -> Arr
     """Points as rows (n, d); a flat list is taken for points on the line."""
     result = array(value, field)
     return array(result[:, None] if result.ndim == 1 else result, field, shape=(None, dimension))
+
+
+def items(value: Any, field: str) -> tuple[Any, ...]:
+    """The members of a list, or of any other sequence."""
+    if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
+        raise InputError(f"is {_short(value)} where a list is needed", field)
+    return tuple(value)
 
 
 def number(value: Any, field: str, *, above: float = -math.inf, below: float = math.inf) -> float:
@@ -102,7 +110,7 @@ def covariance(value: ArrayLike, field: str, *, dimension: int | None = None) ->
             f"is not symmetric: entry [{i}, {j}] is {result[i, j]:g} and [{j}, {i}] is {result[j, i]:g}",
             field,
         )
-    result = (result + result.T) / 2
+    result = result / 2 + result.T / 2
     least = np.linalg.eigvalsh(result)[0]
     if least < -1e-12 * scale:
         raise InputError(f"has the negative eigenvalue {least:g}; a covariance must be positive semi-definite", field)

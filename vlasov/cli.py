@@ -170,7 +170,7 @@ def main() -> None:
     except MemoryError:
         sys.exit(_complain("there is not enough memory for this run; lower n or the number of output times", 1))
     except typer.Abort:
-        sys.exit(_complain("interrupted", 1))
+        sys.exit(_complain("interrupted", 130))  # as shells say it; newer Typer does so by itself
 
 
 # The command line's own exception for unknown commands and options; Typer does not export it by name.

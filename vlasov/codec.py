@@ -71,10 +71,11 @@ def decode(plain: Any, family: type[Any] | tuple[type[Any], ...], field: str = "
     if not isinstance(plain, Mapping):
         raise InputError(f"is {plain!r} where a table with its fields is needed", field)
     kinds = {name: cls for name, cls in _KINDS.items() if issubclass(cls, family)}
-    cls: Any = kinds.get(plain.get("kind", "")) if kinds else family
+    kind = plain.get("kind")
+    cls: Any = (kinds.get(kind) if isinstance(kind, str) else None) if kinds else family
     if cls is None:
-        given = f'"{plain["kind"]}" is not known; ' if "kind" in plain else "is missing; "
-        raise InputError(given + did_you_mean(str(plain.get("kind", "")), kinds), f"{field}.kind".lstrip("."))
+        given = "is missing; " if kind is None else f'"{kind}" is not known; '
+        raise InputError(given + did_you_mean(str(kind), kinds), f"{field}.kind".lstrip("."))
     known = {f.name: f for f in _arguments(cls)}
     values = {key: value for key, value in plain.items() if not (key == "kind" and kinds)}
     for key in values:

@@ -35,7 +35,9 @@ class Piecewise(Described, kind="piecewise"):
         def __init__(self, values: Sequence[ArrayLike], edges: ArrayLike) -> None: ...
 
     def __post_init__(self) -> None:
-        layers = tuple(checks.matrix(value, f"values[{i}]") for i, value in enumerate(self.values))
+        layers = tuple(
+            checks.matrix(value, f"values[{i}]") for i, value in enumerate(checks.items(self.values, "values"))
+        )
         if not layers:
             raise InputError("is empty; give the parameter on at least one layer", "values")
         for i, layer in enumerate(layers):

@@ -42,7 +42,7 @@ class Mixture(Measure, kind="mixture"):
     def __post_init__(self) -> None:
         if not isinstance(self.components, Sequence) or isinstance(self.components, str):
             raise InputError(f"has type {type(self.components).__name__}; give a list of measures", "components")
-        components = tuple(self.components)
+        components = checks.items(self.components, "components")
         if not components:
             raise InputError("is empty; give at least one measure", "components")
         for c, component in enumerate(components):

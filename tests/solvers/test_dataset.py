@@ -1,0 +1,361 @@
+"""The output schema: what every Dataset holds, on disk as in memory, and how it turns back into measures."""
+
+import gc
+import json
+import os
+from datetime import datetime
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+import xarray as xr
+
+import vlasov as vl
+from vlasov.solvers import dataset as schema, problem_of
+
+# As in the design document: written once more here on purpose.
+MOMENTS = {
+    "mean": ("time", "component"),
+    "covariance": ("time", "component", "component_b"),
+    "radius": ("time",),
+    "mass": ("time",),
+}
+TOKENS = {"position": ("time", "particle", "component"), "weight": ("particle",)}
+RESCALED = {"rescaling": ("time", "component", "component_b")}
+ATTRIBUTES = (
+    "Conventions title case problem solver options status blow_up_time method error_estimate wall_seconds "
+    "vlasov_version created citation"
+).split()
+
+PROBLEMS = {
+    "softmax": vl.Problem(vl.Softmax(A=[[-0.3, 1 / 3], [0.1, -0.7]]), vl.Gaussian([0.1, 0.2], 0.3 * np.eye(2)), 1.0),
+    "l2 with layers": vl.Problem(
+        vl.L2(
+            vl.Piecewise([np.eye(2), 0.1 * np.ones((2, 2))], [0.0, 1 / 3, 0.9]),
+            K=np.pi * np.eye(2),
+            V=[[0, 1], [-1, 0]],
+        ),
+        vl.Mixture([vl.Gaussian([0.1, 1e-17], 0.3 * np.eye(2)), vl.Ring(0.1, 0.7, [0.3, 1e5 / 3])], [0.1, 0.7]),
+        2 / 3,
+        name='a name with ümläuts, "quotes" and\nlines',
+    ),
+    "multi-head on the line": vl.Problem(
+        vl.MultiHead([vl.Linear(A=[[-0.1]]), vl.Softmax(Q=[[0.2]], K=[[0.3]])], [[[0.7]], [[np.e]]]),
+        vl.Particles([0.1, 0.2, 0.7], [1, 2, 4]),
+        0.1,
+    ),
+    "density": vl.Problem(
+        vl.Softmax(A=[[0.1, 0], [0, 0.2]]),
+        vl.Density([[1.0, 2.0], [0.5, 1 / 7]], [[0.0, 0.3, 1.0], [-1.0, 0.1, 0.2]]),
+        0.1,
+    ),
+}
+PLAIN = PROBLEMS["softmax"]
+
+
+def particles(problem=PLAIN, **options):
+    return vl.solve(problem, "particles", **{"n": 9, "times": [0.0, problem.horizon / 3, problem.horizon]} | options)
+
+
+RUNS = {
+    "gaussian": (lambda **o: vl.solve(PLAIN, "gaussian", times=[0.0, 0.3, 1.0], **o), MOMENTS),
+    "particles": (lambda **o: particles(**o), MOMENTS | TOKENS),
+    "rescaled": (lambda **o: particles(rescaled=True, **o), MOMENTS | TOKENS | RESCALED),
+    "blow-up": (
+        lambda **o: vl.solve(vl.Problem(vl.Softmax(A=[[1.0]]), vl.Gaussian([0.0], [[1.0]]), 1.0), "gaussian", **o),
+        MOMENTS,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_variables_attributes_and_words(name):
+    make, variables = RUNS[name]
+    result = make(case="the case")
+    assert {key: variable.dims for key, variable in result.data_vars.items()} == variables
+    assert set(result.coords) == {"time"}
+    for variable in result.variables.values():
+        assert variable.attrs["units"] == "1"
+        assert variable.attrs["long_name"]
+        assert variable.dtype == np.float64
+    attrs = result.attrs
+    assert set(ATTRIBUTES) <= set(attrs)
+    assert attrs["Conventions"] == "vlasov-1"
+    assert attrs["case"] == "the case"
+    assert attrs["solver"] == ("particles" if "position" in variables else "gaussian")
+    assert attrs["status"] == ("blow-up" if name == "blow-up" else "completed")
+    assert np.isnan(attrs["blow_up_time"]) == (name != "blow-up")
+    assert attrs["vlasov_version"] == vl.__version__
+    assert abs((datetime.now().astimezone() - datetime.fromisoformat(attrs["created"])).total_seconds()) < 60
+    assert "arXiv:2501.18322" in attrs["citation"]
+    assert attrs["title"]
+    assert json.loads(attrs["options"])["tolerance"] > 0
+    assert result["radius"].isnull().all() == ("position" not in variables)
+    assert (abs(result["mass"] - 1) < 1e-14).all()
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_file_read_by_xarray_alone_is_worth_the_same(name, tmp_path):
+    make, _ = RUNS[name]
+    path = tmp_path / "run.nc"
+    result = make(output=path)
+    with xr.open_dataset(path, engine="h5netcdf") as alone:
+        assert alone.load().identical(result)
+    assert vl.open_run(path).identical(result)
+    assert vl.open_run(str(path)).identical(result)
+    assert list(tmp_path.iterdir()) == [path], "no temporary file is left"
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_the_problem_is_rebuilt_bit_for_bit(name, tmp_path):
+    problem = PROBLEMS[name]
+    particles(problem, output=tmp_path / "run.nc", tolerance=1e-3)
+    with xr.open_dataset(tmp_path / "run.nc", engine="h5netcdf") as alone:
+        rebuilt = problem_of(alone)
+    assert rebuilt == problem
+    assert rebuilt.to_json() == problem.to_json()
+    assert rebuilt.name == problem.name
+    again = particles(rebuilt, tolerance=1e-3)
+    assert again["position"].equals(vl.open_run(tmp_path / "run.nc")["position"])
+
+
+def test_a_problem_longer_than_an_attribute_of_hdf5_fits(tmp_path):
+    points = np.random.default_rng(0).normal(size=(3000, 2))
+    problem = vl.Problem(vl.Linear(A=-np.eye(2)), vl.Particles(points), 0.01)
+    particles(problem, output=tmp_path / "run.nc", tolerance=1e-3)
+    found = vl.open_run(tmp_path / "run.nc")
+    assert len(found.attrs["problem"]) > 2**16
+    assert problem_of(found) == problem
+
+
+def test_the_problem_of_a_function_is_not_kept():
+    result = vl.solve(vl.Problem(vl.Softmax(A=lambda t: [[t]]), vl.Gaussian(0.0, 0.1), 1.0), "gaussian")
+    with pytest.raises(vl.InputError, match=r"^problem: is empty: a parameter was a Python function"):
+        problem_of(result)
+
+
+def test_moments_are_those_of_the_positions():
+    result = particles(PROBLEMS["l2 with layers"], n=25, sampling="random")
+    weight, position = result["weight"].values, result["position"].values
+    for i in range(3):
+        mean = np.average(position[i], axis=0, weights=weight)
+        assert np.allclose(result["mean"][i], mean, rtol=1e-12, atol=0.0)
+        spread = np.cov(position[i].T, aweights=weight, ddof=0)
+        assert np.allclose(result["covariance"][i], spread, rtol=1e-9, atol=0.0)
+        assert np.isclose(result["radius"][i], np.linalg.norm(position[i], axis=1).max(), rtol=1e-14, atol=0.0)
+
+
+# A state as a measure again.
+
+
+def test_a_state_by_index_and_by_time():
+    result = vl.solve(PLAIN, "gaussian", times=[0.0, 0.25, 1.0])
+    for index, time in ((0, 0.0), (1, 0.25), (2, 1.0)):
+        state = vl.measure(result, index)
+        assert isinstance(state, vl.Gaussian)
+        assert np.array_equal(state.mean, result["mean"].values[index])
+        assert np.array_equal(state.covariance, result["covariance"].values[index])
+        for way in (index - 3, time, np.int64(index), np.float64(time), np.float32(time), time * (1 + 1e-12)):
+            assert vl.measure(result, way) == state
+    assert vl.measure(result) == vl.measure(result, 1.0)
+
+
+def test_a_state_of_tokens_keeps_positions_and_weights():
+    result = particles(PROBLEMS["multi-head on the line"])
+    state = vl.measure(result, 1)
+    assert isinstance(state, vl.Particles)
+    assert np.array_equal(state.points, result["position"].values[1])
+    assert np.array_equal(state.weights, result["weight"].values)
+
+
+@pytest.mark.parametrize(
+    ("time", "sentence"),
+    [
+        (3, "time: is 3 but the run has 3 output times"),
+        (-4, "time: is -4 but the run has 3 output times"),
+        (0.3, "time: 0.3 is not an output time; see dataset.time"),
+        (1.5, "time: 1.5 is not an output time"),
+        (-1.0, "time: -1 is not an output time"),
+        (np.nan, "time: is nan but must be a finite number"),
+        (np.inf, "time: is inf but must be a finite number"),
+        ("end", "time: 'end' is not a number"),
+        (None, "time: None is not a number"),
+        (True, "time: True is not a number"),
+        ([0.5], "time: [0.5] is not a number"),
+    ],
+)
+def test_a_time_that_is_none_of_the_output_times(time, sentence):
+    result = vl.solve(PLAIN, "gaussian", times=[0.0, 0.25, 1.0])
+    with pytest.raises(vl.InputError) as caught:
+        vl.measure(result, time)
+    assert str(caught.value).startswith(sentence)
+
+
+def test_times_are_told_apart_on_the_scale_of_the_run():
+    problem = vl.Problem(PLAIN.attention, PLAIN.initial, 1e-12)
+    result = vl.solve(problem, "gaussian", times=[0.0, 1e-13, 1e-12])
+    assert vl.measure(result, 1e-13) == vl.measure(result, 1)
+    with pytest.raises(vl.InputError, match=r"2e-13 is not an output time"):
+        vl.measure(result, 2e-13)
+
+
+@pytest.mark.parametrize("thing", [xr.Dataset(), xr.Dataset(attrs={"Conventions": "CF-1.8"}), None, 3, {"time": [0]}])
+def test_a_measure_of_something_else(thing):
+    with pytest.raises(vl.InputError, match=r'^dataset: has no attribute Conventions = "vlasov-1"'):
+        vl.measure(thing)
+
+
+# Reading.
+
+
+def text_file(path):
+    path.write_text("time,mean\n0,1\n")
+
+
+def empty_file(path):
+    path.touch()
+
+
+def truncated(path):
+    vl.solve(PLAIN, "gaussian", output=path)
+    path.write_bytes(path.read_bytes()[:5000])
+
+
+def overwritten(path):
+    vl.solve(PLAIN, "gaussian", output=path)
+    content = bytearray(path.read_bytes())
+    content[100:] = bytes(len(content) - 100)
+    path.write_bytes(bytes(content))
+
+
+def foreign(path):
+    xr.Dataset({"a": ("x", [1.0])}, attrs={"Conventions": "CF-1.8"}).to_netcdf(path, engine="h5netcdf")
+
+
+def plain_hdf5(path):
+    with h5py.File(path, "w") as file:
+        file["a"] = 3
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # h5netcdf closes what it could not open
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (text_file, "is not a netCDF file"),
+        (empty_file, "is not a netCDF file"),
+        (truncated, "is not a netCDF file, or damaged"),
+        (overwritten, "is not a netCDF file, or damaged"),
+        (foreign, "was not written by vlasov"),
+        (plain_hdf5, "was not written by vlasov"),
+        (Path.mkdir, "is not a file"),
+        (lambda path: None, "is not a file"),
+    ],
+)
+def test_a_path_without_a_run(make, words, tmp_path):
+    path = tmp_path / "run.nc"
+    make(path)
+    with pytest.raises(vl.InputError) as caught:
+        vl.open_run(path)
+    sentence = str(caught.value)
+    del caught
+    gc.collect()  # so that the file is closed here, under this test's filter
+    assert sentence.startswith(f'path: "{path}" {words}')
+    assert "\n" not in sentence
+
+
+@pytest.mark.parametrize("path", [None, 3, b"run.nc", ["run.nc"]])
+def test_a_path_that_is_none(path):
+    with pytest.raises(vl.InputError, match=r"^path: is .* where the path of a file is needed"):
+        vl.open_run(path)
+
+
+# Writing.
+
+
+def test_an_existing_file_is_replaced(tmp_path):
+    path = tmp_path / "run.nc"
+    path.write_text("old")
+    result = vl.solve(PLAIN, "gaussian", output=path)
+    assert vl.open_run(path).identical(result)
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt(), ValueError("bad")])
+def test_an_interrupted_write_leaves_the_old_file_and_no_other(error, tmp_path, monkeypatch):
+    path = tmp_path / "run.nc"
+    before = vl.solve(PLAIN, "gaussian", output=path)
+    write = xr.Dataset.to_netcdf
+
+    def interrupted(self, *args, **kwargs):
+        write(self, *args, **kwargs)
+        raise error
+
+    monkeypatch.setattr(xr.Dataset, "to_netcdf", interrupted)
+    expected = vl.SolverError if isinstance(error, OSError) else type(error)
+    with pytest.raises(expected, match=r"No space left on device" if isinstance(error, OSError) else None):
+        particles(output=path)
+    monkeypatch.undo()
+    assert list(tmp_path.iterdir()) == [path]
+    assert vl.open_run(path).identical(before)
+
+
+def test_a_file_obeys_the_users_mask(tmp_path):
+    old = os.umask(0o027)
+    try:
+        vl.solve(PLAIN, "gaussian", output=tmp_path / "run.nc")
+    finally:
+        os.umask(old)
+    assert (tmp_path / "run.nc").stat().st_mode & 0o777 == 0o640
+
+
+@pytest.mark.parametrize(
+    ("output", "sentence"),
+    [
+        ("run.zip", 'output: "{}" must end in .nc'),
+        ("run", 'output: "{}" must end in .nc'),
+        ("missing/run.nc", 'output: the folder "{parent}" does not exist; create it first'),
+        ("folder.nc", 'output: "{}" is a folder; give the name of a file'),
+        ("file/run.nc", 'output: the folder "{parent}" does not exist; create it first'),
+        ("x" * 300 + ".nc", 'output: "{}" cannot be written (File name too long)'),
+        ("null\0.nc", 'output: "{}" cannot be written (embedded null byte)'),
+    ],
+)
+def test_an_output_that_cannot_be_written_is_refused_before_any_work(output, sentence, tmp_path, monkeypatch):
+    (tmp_path / "folder.nc").mkdir()
+    (tmp_path / "file").touch()
+    before = sorted(tmp_path.rglob("*"))
+    monkeypatch.setattr("vlasov.solvers.gaussian.run", lambda *_: pytest.fail("it runs"))
+    path = tmp_path / output
+    with pytest.raises(vl.InputError) as caught:
+        vl.solve(PLAIN, "gaussian", output=path)
+    assert str(caught.value).startswith(sentence.format(path, parent=path.parent))
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_folder_that_may_not_be_written(tmp_path):
+    tmp_path.chmod(0o500)
+    folder = tmp_path
+    if os.access(tmp_path, os.W_OK):  # the superuser may write everywhere but where the kernel says no
+        folder = Path("/proc")
+    try:
+        with pytest.raises(vl.InputError, match=r"^output: .* cannot be written .*; choose another"):
+            vl.solve(PLAIN, "gaussian", output=folder / "run.nc")
+    finally:
+        tmp_path.chmod(0o700)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("output", [True, 3, b"run.nc", ["run.nc"]])
+def test_an_output_that_is_no_path(output):
+    with pytest.raises(vl.InputError, match=r"^output: is .* where the path of a file is needed"):
+        vl.solve(PLAIN, "gaussian", output=output)
+
+
+def test_an_output_in_the_current_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    vl.solve(PLAIN, "gaussian", output="run.nc")
+    assert vl.open_run("run.nc").attrs["status"] == "completed"
+
+
+def test_the_names_of_the_schema_are_held_once():
+    assert {name: variable.dims for name, variable in schema.SCHEMA.items()} == MOMENTS | TOKENS | RESCALED

@@ -1,0 +1,321 @@
+"""``solve``: what it accepts, what it refuses and in which words, and what is left when a run ends early."""
+
+import json
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import vlasov as vl
+from vlasov.errors import NonFiniteState
+from vlasov.solvers import SOLVERS
+from vlasov.solvers.driver import prepare
+from vlasov.solvers.record import Record
+
+A = np.array([[-0.8, 0.5], [-0.3, -0.4]])
+PROBLEM = vl.Problem(vl.Softmax(A=A), vl.Gaussian([0.3, -0.1], [[0.5, 0.1], [0.1, 0.3]]), 2.0)
+SMALL = {"gaussian": {}, "particles": {"n": 9, "sampling": "quadrature", "tolerance": 1e-10}}
+
+
+def run(solver, problem=PROBLEM, **options):
+    return vl.solve(problem, solver, **SMALL[solver] | options)
+
+
+def test_every_solver_is_tested_here():
+    assert set(SMALL) == set(SOLVERS)
+
+
+# Output times.
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_a_hundred_and_one_times_are_the_default(solver):
+    assert np.array_equal(run(solver)["time"], np.linspace(0, 2, 101))
+
+
+@pytest.mark.parametrize("times", [[2.0], [0], [0.0, 2.0], [0.7], [1e-300], [1.0, np.nextafter(1.0, 2.0)], 0.5])
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_any_increasing_times_are_answered(solver, times):
+    result = run(solver, times=times)
+    assert np.array_equal(result["time"], np.ravel(times))
+    assert result.attrs["status"] == "completed"
+    # What is asked for does not change what is answered.
+    dense = run(solver, times=np.unique([*np.ravel(times), 0.1, 0.3, 1.9]))
+    for t in np.ravel(times):
+        assert np.array_equal(dense["covariance"].sel(time=t), result["covariance"].sel(time=t))
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_the_initial_state_is_kept_to_the_last_bits(solver):
+    result = run(solver, times=[0.0])
+    assert np.abs(result["mean"][0] - PROBLEM.initial.mean).max() < 1e-15
+    assert np.abs(result["covariance"][0] - PROBLEM.initial.covariance).max() < 1e-15
+
+
+@pytest.mark.parametrize(
+    ("times", "sentence"),
+    [
+        ([], "times: is empty"),
+        ([1.0, 0.5], "times: must increase"),
+        ([0.5, 0.5], "times: must increase"),
+        ([-1.0, 1.0], "times: run from -1 to 1 but must lie in [0, 2]"),
+        ([0.0, 2.5], "times: run from 0 to 2.5 but must lie in [0, 2]"),
+        ([0.0, np.nan], "times: entry [1] is nan"),
+        ([np.inf], "times: entry [0] is inf"),
+        ([[0.0, 1.0]], "times: has shape (1, 2)"),
+        ("all", "times: 'all' is not an array of numbers"),
+        ([0.0, "1.0s"], "times: [0.0, '1.0s'] is not an array of numbers"),
+        ([0.0, [1.0]], "times: [0.0, [1.0]] is not an array of numbers"),
+        ([1j], "times: [1j] is not an array of numbers"),
+    ],
+)
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_wrong_times(solver, times, sentence):
+    with pytest.raises(vl.InputError) as caught:
+        run(solver, times=times)
+    assert str(caught.value).startswith(sentence)
+
+
+# Options.
+
+
+@pytest.mark.parametrize(
+    ("solver", "option", "sentence"),
+    [
+        (
+            "gaussian",
+            {"tolerence": 1e-8},
+            'tolerence: is not an option of the solver "gaussian"; did you mean "tolerance"',
+        ),
+        ("gaussian", {"n": 10}, 'n: is not an option of the solver "gaussian"'),
+        ("particles", {"particles": 10}, 'particles: is not an option of the solver "particles"'),
+        *[
+            (solver, {"tolerance": value}, sentence)
+            for solver in ("gaussian", "particles")
+            for value, sentence in [
+                (0, "tolerance: is 0 but must be"),
+                (0.5, "tolerance: is 0.5 but must be"),
+                (-1e-8, "tolerance: is -1e-08 but must be"),
+                (1e-15, "tolerance: is 1e-15 but must be a finite number > 2.2"),
+                (np.nan, "tolerance: is nan but must be"),
+                (np.inf, "tolerance: is inf but must be"),
+                ("1e-8", "tolerance: '1e-8' is not a number"),
+                (True, "tolerance: True is not a number"),
+                (None, "tolerance: None is not a number"),
+                ([1e-8], "tolerance: [1e-08] is not a number"),
+                (np.array(1e-8), "tolerance: array(1.e-08) is not a number"),
+            ]
+        ],
+        ("particles", {"n": 0}, "n: is 0 but must be at least 1"),
+        ("particles", {"n": -5}, "n: is -5 but must be at least 1"),
+        ("particles", {"n": 10.0}, "n: 10.0 is not a whole number"),
+        ("particles", {"n": "10"}, "n: '10' is not a whole number"),
+        ("particles", {"n": True}, "n: True is not a whole number"),
+        ("particles", {"n": None}, "n: None is not a whole number"),
+        ("particles", {"n": 10**13}, "n: is 1e+13 but at most"),
+        ("particles", {"seed": -1}, "seed: is -1 but must be at least 0"),
+        ("particles", {"seed": 0.5}, "seed: 0.5 is not a whole number"),
+        ("particles", {"seed": None}, "seed: None is not a whole number"),
+        ("particles", {"sampling": "sobel"}, 'sampling: "sobel" is not known; did you mean "sobol"'),
+        ("particles", {"sampling": 3}, 'sampling: "3" is not known'),
+        ("particles", {"sampling": None}, 'sampling: "None" is not known'),
+        ("particles", {"rescaled": 1}, "rescaled: is 1 but must be true or false"),
+        ("particles", {"rescaled": "yes"}, "rescaled: is 'yes' but must be true or false"),
+    ],
+)
+def test_wrong_options(solver, option, sentence):
+    with pytest.raises(vl.InputError) as caught:
+        run(solver, **option)
+    assert str(caught.value).startswith(sentence)
+
+
+def test_numbers_of_numpy_are_numbers(tmp_path):
+    options = {"n": np.int32(9), "seed": np.uint8(3), "tolerance": np.float32(1e-6), "rescaled": np.True_}
+    result = vl.solve(PROBLEM, "particles", sampling="random", output=tmp_path / "run.nc", times=[0.0, 1.0], **options)
+    plain = {"n": 9, "seed": 3, "tolerance": float(np.float32(1e-6)), "rescaled": True, "sampling": "random"}
+    assert json.loads(result.attrs["options"]) == plain
+    assert result["position"].equals(vl.solve(PROBLEM, "particles", times=[0.0, 1.0], **plain)["position"])
+
+
+@pytest.mark.parametrize(
+    ("solver", "sentence"),
+    [
+        ("particle", 'solver: "particle" is not known; did you mean "particles"?'),
+        ("Gaussian", 'solver: "Gaussian" is not known; did you mean "gaussian"?'),
+        ("vlasov", 'solver: "vlasov" is not known; choose one of: gaussian, particles.'),
+        ("", 'solver: "" is not known'),
+        (None, 'solver: "None" is not known'),
+        (["gaussian"], "solver: \"['gaussian']\" is not known"),
+    ],
+)
+def test_unknown_solvers(solver, sentence):
+    with pytest.raises(vl.InputError) as caught:
+        vl.solve(PROBLEM, solver)
+    assert str(caught.value).startswith(sentence)
+
+
+@pytest.mark.parametrize("problem", [None, 3, PROBLEM.attention, PROBLEM.to_dict()])
+def test_something_that_is_no_problem(problem):
+    with pytest.raises(vl.InputError, match=r"^problem: .*Problem is needed"):
+        vl.solve(problem, "gaussian")
+
+
+def test_a_case_that_is_no_name():
+    with pytest.raises(vl.InputError, match=r"^case: is None"):
+        vl.solve(PROBLEM, "gaussian", case=None)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_preparing_resolves_and_runs_nothing(solver, tmp_path):
+    plan = prepare(PROBLEM, solver, output=tmp_path / "run.nc", options={"tolerance": 1e-5})
+    assert plan.resolved["tolerance"] == 1e-5
+    assert set(plan.resolved) == set(json.loads(run(solver).attrs["options"]))
+    assert not list(tmp_path.iterdir())
+
+
+# Measures of every kind are accepted by the particles.
+
+
+@pytest.mark.parametrize(
+    "initial",
+    [
+        vl.Ball(1.0, [0.0, 0.0]),
+        vl.Ring(0.5, 1.0, [0.0, 0.0]),
+        vl.Box([-1.0, -1.0], [1.0, 1.0]),
+        vl.Mixture([vl.Gaussian([0.0, 0.0], np.eye(2)), vl.Particles([[1.0, 1.0]])]),
+        vl.Density(np.ones((4, 4)), [np.linspace(-1, 1, 5)] * 2),
+        vl.Gaussian([0.0, 0.0], [[1.0, 0.0], [0.0, 0.0]]),
+        vl.Particles([[0.0, 0.0]]),
+    ],
+    ids=lambda initial: initial.kind,
+)
+@pytest.mark.parametrize("sampling", ["random", "sobol", "quadrature"])
+def test_particles_start_from_every_measure(initial, sampling):
+    problem = vl.Problem(vl.Softmax(A=A), initial, 0.5)
+    result = vl.solve(problem, "particles", n=16, sampling=sampling, times=[0.0, 0.5], tolerance=1e-6)
+    assert result.attrs["status"] == "completed"
+    assert np.isfinite(result["position"]).all()
+    assert abs(result["mass"] - 1).max() < 1e-14
+
+
+# Early ends.
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_a_blow_up_before_the_first_output_time_leaves_the_last_state(solver, tmp_path):
+    attention = vl.Softmax(A=[[1.0]]) if solver == "gaussian" else vl.Linear(A=[[1.0]])
+    problem = vl.Problem(attention, vl.Gaussian([0.0], [[1.0]]), 1.0)
+    result = run(solver, problem, times=[0.8, 0.9], output=tmp_path / "run.nc")
+    assert result.attrs["status"] == "blow-up"
+    assert abs(result.attrs["blow_up_time"] - 0.5) < 1e-8
+    assert result.sizes["time"] == 1
+    assert 0.499 < result["time"].values[0] < 0.5
+    assert vl.open_run(tmp_path / "run.nc").identical(result)
+    assert np.isfinite(vl.measure(result).covariance).all()
+
+
+JUMPS = {
+    "the start of a layer overflows": vl.Piecewise([[[1.0]], [[1e308]]], [0.0, 0.3, 1.0]),
+    "steps overflow": vl.Piecewise([[[1.0]], [[1e200]]], [0.0, 0.3, 1.0]),
+}
+
+
+@pytest.mark.parametrize("name", JUMPS)
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_a_state_that_overflows_leaves_the_last_good_one_on_disk(solver, name, tmp_path):
+    problem = vl.Problem(vl.Softmax(A=[[0.0]], V=JUMPS[name]), vl.Gaussian([1.5], [[0.1]]), 1.0)
+    path = tmp_path / "run.nc"
+    with pytest.raises(NonFiniteState) as caught:
+        run(solver, problem, output=path, times=[0.0, 0.15, 0.5, 1.0])
+    error = caught.value
+    assert error.step > 1
+    assert abs(error.time - 0.3) < 1e-9
+    assert error.dt >= 0
+    for part in (f"step {error.step} at t = 0.3", f"dt = {error.dt:.3g}"):
+        assert part in str(error)
+    assert str(path) in "".join(error.__notes__)
+    with xr.open_dataset(path, engine="h5netcdf") as left:
+        assert left.attrs["status"] == "stopped"
+        assert np.isnan(left.attrs["blow_up_time"])
+        assert np.array_equal(left["time"][:2], [0.0, 0.15])
+        assert abs(left["time"].values[-1] - 0.3) < 1e-9
+        for variable in left.values():
+            assert np.isfinite(variable).all() or variable.name == "radius"
+        # The last state is the solution there: the mean grows like e^t.
+        start = left["mean"].values[0, 0]
+        assert np.allclose(left["mean"].values[:, 0], start * np.exp(left["time"].values), rtol=1e-8, atol=0.0)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_a_function_that_turns_bad_is_reported_with_its_parameter(solver, bad):
+    attention = vl.Softmax(A=lambda t: [[1.0 if t < 0.3 else bad]])
+    problem = vl.Problem(attention, vl.Gaussian([1.0], [[0.1]]), 1.0)
+    with pytest.raises(NonFiniteState, match=r"step \d+ at t = 0\.3 .*dt = ") as caught:
+        run(solver, problem)
+    assert abs(caught.value.time - 0.3) < 1e-9
+    assert "A(0.3" in "".join(caught.value.__notes__)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_a_failure_in_the_first_step_leaves_the_initial_state(solver, tmp_path):
+    problem = vl.Problem(vl.Softmax(A=[[0.0]], V=[[1e308]]), vl.Gaussian([2.0], [[0.1]]), 1.0)
+    with pytest.raises(NonFiniteState):
+        run(solver, problem, output=tmp_path / "run.nc", times=[1.0])
+    left = vl.open_run(tmp_path / "run.nc")
+    assert left["time"].values.tolist() == [0.0]
+    assert abs(left["mean"].values[0, 0] - 2.0) < 1e-15
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_functions_cannot_be_written_and_are_refused_before_any_work(solver, tmp_path):
+    called = []
+
+    def parameter(t):
+        called.append(t)
+        return A
+
+    problem = vl.Problem(vl.Softmax(A=parameter), PROBLEM.initial, 1.0)
+    called.clear()
+    with pytest.raises(vl.InputError, match=r"^attention.A: is a Python function, which cannot be written to a file"):
+        run(solver, problem, output=tmp_path / "run.nc")
+    assert set(called) <= {0.0}
+    assert not list(tmp_path.iterdir())
+    assert run(solver, problem, times=[0.5]).attrs["problem"] == ""
+
+
+@pytest.mark.parametrize(("horizon", "v"), [(1e-12, 1.0), (1e-12, 1e12), (1e8, 1e-8)])
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_extreme_horizons(solver, horizon, v):
+    problem = vl.Problem(vl.Softmax(A=[[-0.5]], V=[[v]]), vl.Gaussian([0.0], [[0.1]]), horizon)
+    result = run(solver, problem, times=[0.0, 0.5 * horizon, horizon])
+    assert result.attrs["status"] == "completed"
+    exact = 1 / (10 + v * result["time"].values)
+    assert np.abs(result["covariance"].values[:, 0, 0] / exact - 1).max() < 1e-8
+    assert vl.measure(result, 0.5 * horizon).covariance == result["covariance"].values[1]
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_attributes_count_steps_and_allowed_errors(solver):
+    loose, tight = run(solver, tolerance=1e-4), run(solver, tolerance=1e-12)
+    assert 0 < loose.attrs["steps"] < tight.attrs["steps"]
+    for result, tolerance in ((loose, 1e-4), (tight, 1e-12)):
+        assert np.isclose(result.attrs["error_estimate"], result.attrs["steps"] * tolerance, rtol=1e-10, atol=0.0)
+        assert result.attrs["wall_seconds"] > 0
+    assert loose.attrs["method"] == {"gaussian": "affine", "particles": "all-pairs"}[solver]
+
+
+def test_linear_attention_says_that_it_needs_moments_only():
+    problem = vl.Problem(vl.Linear(A=A), PROBLEM.initial, 0.5)
+    assert run("particles", problem).attrs["method"] == "moments"
+
+
+def test_the_reported_time_increases_to_the_horizon():
+    seen = []
+    plan = prepare(PROBLEM, "gaussian", options={})
+    plan.run(PROBLEM, plan.options, Record(plan.times, lambda t, steps: seen.append((t, steps))))
+    times, counts = zip(*seen, strict=True)
+    assert list(times) == sorted(times)
+    assert times[-1] == PROBLEM.horizon
+    assert list(counts) == list(range(1, len(counts) + 1))

@@ -1,0 +1,433 @@
+"""The command line: what it prints and writes, and its answer to mistakes: one line, exit code 2, nothing left."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import vlasov as vl
+from vlasov import cli
+
+QUICK = "gaussian-line"  # a case that takes no time
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def vlasov(capsys, monkeypatch):
+    """Call the command line in this process: exit code, standard output, standard error."""
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["vlasov", *arguments])
+        with pytest.raises(SystemExit) as caught:
+            cli.main()
+        out, err = capsys.readouterr()
+        return caught.value.code or 0, out, err
+
+    return call
+
+
+def process(*arguments, **options):
+    """Call it as a user does."""
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
+    return subprocess.run(
+        [sys.executable, "-m", "vlasov.cli", *arguments], capture_output=True, text=True, env=environment, **options
+    )
+
+
+def files():
+    return sorted(str(path) for path in Path().rglob("*"))
+
+
+def refused(answer, *words):
+    """A mistake: exit code 2, one line on standard error, nothing printed, nothing written."""
+    code, out, err = answer
+    assert code == 2
+    assert out == ""
+    assert err.startswith("vlasov: ")
+    assert err.count("\n") == 1
+    assert err.endswith("\n")
+    assert "Traceback" not in err
+    for word in words:
+        assert word in err
+    return True
+
+
+# list, show, copy.
+
+
+def test_list_names_every_case_with_its_title(vlasov):
+    code, out, err = vlasov("list")
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    assert len(lines) == len(vl.case_names())
+    for line, name in zip(lines, vl.case_names(), strict=True):
+        assert line.split() == [name, *vl.load_case(name).title.split()]
+
+
+def test_list_for_programs(vlasov):
+    code, out, _ = vlasov("list", "--json")
+    assert code == 0
+    assert [case["name"] for case in json.loads(out)] == vl.case_names()
+    assert all(case["title"] for case in json.loads(out))
+
+
+@pytest.mark.parametrize("name", vl.case_names())
+def test_show_says_what_a_case_is(vlasov, name):
+    case = vl.load_case(name)
+    code, out, err = vlasov("show", name)
+    assert (code, err) == (0, "")
+    for text in (
+        name,
+        case.title,
+        case.description,
+        case.paper,
+        case.problem.attention.kind,
+        case.problem.initial.kind,
+    ):
+        assert text in out
+    for text in (*case.solvers, *(fact.says for fact in case.facts), f"{case.problem.horizon:g}"):
+        assert text in out
+
+
+def test_show_for_programs_rebuilds_the_problem(vlasov):
+    code, out, _ = vlasov("show", "mixture-2d", "--json")
+    assert code == 0
+    case, shown = vl.load_case("mixture-2d"), json.loads(out)
+    assert vl.Problem.from_dict(shown["problem"]) == case.problem
+    assert shown["solvers"] == case.solvers
+    assert len(shown["facts"]) == len(case.facts)
+
+
+def test_a_copy_is_the_file_and_runs(vlasov):
+    assert vlasov("copy", QUICK)[:2] == (0, f"{QUICK}.toml\n")
+    text = Path(f"{QUICK}.toml").read_text()
+    assert text == Path(vl.cases.case_path(QUICK)).read_text()
+    Path("mine.toml").write_text(text.replace("horizon = 200.0", "horizon = 300.0"))
+    code, out, _ = vlasov("run", "mine.toml")
+    assert code == 0
+    assert vl.open_run("mine-gaussian.nc").attrs["case"] == "mine"
+    assert "written to mine-gaussian.nc" in out
+
+
+def test_a_copy_goes_where_it_is_told_and_overwrites_nothing(vlasov):
+    Path("folder").mkdir()
+    assert vlasov("copy", QUICK, "-o", "folder")[:2] == (0, f"folder/{QUICK}.toml\n")
+    assert vlasov("copy", QUICK, "-o", "other.toml")[0] == 0
+    Path("other.toml").write_text("mine")
+    assert refused(
+        vlasov("copy", QUICK, "-o", "other.toml"), "output: ", '"other.toml" exists already; choose another name'
+    )
+    assert Path("other.toml").read_text() == "mine"
+    assert refused(vlasov("copy", QUICK, "-o", "folder"), "exists already")
+    assert refused(vlasov("copy", QUICK, "-o", "missing/other.toml"), "cannot be written: No such file or directory")
+    assert files() == ["folder", f"folder/{QUICK}.toml", "other.toml"]
+
+
+# run.
+
+
+def test_run_writes_the_solution_and_checks_the_facts(vlasov):
+    code, out, err = vlasov("run", QUICK)
+    assert (code, err) == (0, "")
+    case = vl.load_case(QUICK)
+    lines = out.splitlines()
+    assert case.title in lines[0]
+    assert "completed" in lines[0]
+    assert lines[1].split() == ["written", "to", f"{QUICK}-gaussian.nc"]
+    assert [line.split(maxsplit=1) for line in lines[2:]] == [["holds", fact.says] for fact in case.facts]
+    assert files() == [f"{QUICK}-gaussian.nc"]
+    written = vl.open_run(f"{QUICK}-gaussian.nc")
+    assert np.array_equal(written["time"], case.times)
+    assert written["covariance"].equals(vl.solve(case.problem, "gaussian", times=case.times)["covariance"])
+
+
+def test_run_for_programs(vlasov):
+    code, out, err = vlasov("run", "gaussian-blow-up", "--json", "-o", "run.nc")
+    assert (code, err) == (0, "")
+    answer = json.loads(out)
+    assert answer["status"] == "blow-up"
+    assert abs(answer["blow_up_time"] - 1) < 1e-8
+    assert answer["output"] == "run.nc"
+    assert answer["solver"] == "gaussian"
+    assert [fact["holds"] for fact in answer["facts"]] == [True, True]
+    written = vl.open_run("run.nc")
+    assert answer["final_time"] == written["time"].values[-1]
+    assert np.array_equal(answer["covariance"], written["covariance"].values[-1])
+
+
+def strict(text):
+    """JSON as other languages read it: no NaN."""
+    return json.loads(text, parse_constant=lambda word: pytest.fail(f"{word} is not JSON"))
+
+
+def test_json_knows_no_nan(vlasov):
+    # Particles do not blow up here; the file says nothing about them.
+    options = ["--solver", "particles", "--set", "solvers.particles.n=20", "--set", "solvers.particles.sampling=random"]
+    code, out, _ = vlasov("run", "gaussian-blow-up", "--json", *options)
+    assert code == 0
+    assert strict(out)["blow_up_time"] is None
+    assert strict(out)["facts"] == []
+    Path("mine.toml").write_text(
+        Path(vl.cases.case_path(QUICK)).read_text()
+        + '\n[[facts]]\nsays = "wrong"\nquantity = "blow_up_time"\nequals = 3.0\ntolerance = 1.0\n'
+    )
+    code, out, err = vlasov("run", "mine.toml", "--json")
+    assert code == 1
+    assert strict(out)["facts"][-1] == {"says": "wrong", "measured": None, "holds": False}
+    assert err.startswith("vlasov: the solution does not show")
+
+
+def test_facts_that_fail_are_told_with_exit_code_1(vlasov):
+    code, out, err = vlasov("run", QUICK, "--set", "solvers.gaussian.tolerance=1e-3")
+    assert code == 1
+    assert "  FAILS  Sigma(t)" in out
+    assert err.startswith("vlasov: the solution does not show what is known about this case; ")
+    assert err.count("\n") == 1
+    assert Path(f"{QUICK}-gaussian.nc").is_file(), "the solution may be looked at"
+
+
+def test_the_solver_and_the_settings_count(vlasov):
+    settings = ["--set", "horizon=2.0", "--set", "solvers.particles.n=25", "--set", "initial.mean.0=0.5"]
+    code, out, _ = vlasov("run", "gaussian-collapse", "--solver", "particles", *settings)
+    assert code == 0
+    assert "holds" not in out, "a changed problem has no known facts"
+    written = vl.open_run("gaussian-collapse-particles.nc")
+    assert written.sizes["particle"] == 25
+    assert written["time"].values[-1] == 2.0
+    assert abs(written["mean"].values[0, 0] - 0.5) < 1e-14
+
+
+def test_a_dry_run_resolves_everything_and_writes_nothing(vlasov):
+    code, out, err = vlasov("run", "gaussian-collapse", "--dry-run", "--solver", "particles", "--set", "horizon=3")
+    assert (code, err) == (0, "")
+    plan = strict(out)
+    assert plan["problem"]["horizon"] == 3.0
+    assert plan["solver"] == "particles"
+    assert plan["output"] == "gaussian-collapse-particles.nc"
+    assert plan["options"] == {"n": 1600, "sampling": "quadrature", "seed": 0, "tolerance": 1e-10, "rescaled": False}
+    assert files() == []
+
+
+def test_a_failed_run_has_exit_code_1_and_leaves_the_solution_until_then(vlasov):
+    layers = 'attention.V={kind="piecewise", values=[[[1.0]], [[1e308]]], edges=[0.0, 0.3, 2.0]}'
+    code, out, err = vlasov("run", "dirac-pair", "--set", layers)
+    assert (code, out) == (1, "")
+    assert err.startswith("vlasov: non-finite state in step ")
+    assert err.count("\n") == 1
+    for part in ("at t = 0.3", "dt = ", "The solution up to t = 0.3 is in dirac-pair-particles.nc."):
+        assert part in err
+    assert files() == ["dirac-pair-particles.nc"]
+    left = vl.open_run("dirac-pair-particles.nc")
+    assert left.attrs["status"] == "stopped"
+    assert np.isfinite(left["position"]).all()
+    assert abs(left["time"].values[-1] - 0.3) < 1e-9
+
+
+def test_a_blow_up_before_the_first_output_time(vlasov):
+    code, out, err = vlasov("run", "gaussian-blow-up", "--set", "times=[1.4]", "--json")
+    assert (code, err) == (0, "")
+    assert json.loads(out)["status"] == "blow-up"
+    assert 0.999 < json.loads(out)["final_time"] < 1
+
+
+def test_memory_that_is_not_there_is_one_sentence(vlasov, monkeypatch):
+    def greedy(*args):
+        raise MemoryError
+
+    monkeypatch.setattr("vlasov.solvers.gaussian.run", greedy)
+    code, out, err = vlasov("run", QUICK)
+    assert (code, out, files()) == (1, "", [])
+    assert err == "vlasov: there is not enough memory for this run; lower n or the number of output times\n"
+
+
+def test_an_interruption_leaves_no_traceback(vlasov, monkeypatch):
+    def interrupted(*args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("vlasov.solvers.gaussian.run", interrupted)
+    code, _, err = vlasov("run", QUICK)
+    assert (code, files()) == (130, [])
+    assert err in ("", "vlasov: interrupted\n"), "silent with some versions of Typer"
+
+
+# Mistakes.
+
+MISTAKES = {
+    "unknown case": (["run", "gausian-line"], 'case: "gausian-line" is not known; did you mean "gaussian-line"?'),
+    "unknown case to show": (["show", "box2d"], 'did you mean "box-2d"?'),
+    "unknown case to copy": (["copy", "nothing"], "choose one of: box-2d"),
+    "missing file": (["run", "missing.toml"], 'case: "missing.toml" is not a file'),
+    "unknown solver": (
+        ["run", QUICK, "--solver", "gausian"],
+        'solver: "gausian" is not known; did you mean "gaussian"?',
+    ),
+    "gaussian on a box": (["run", "box-2d", "--solver", "gaussian"], "initial: is a box", 'use the solver "particles"'),
+    "gaussian on a mixture": (["run", "mixture-2d", "--solver", "gaussian"], "initial: is a mixture"),
+    "unknown key": (["run", QUICK, "--set", "horizn=3"], 'horizn: is not a key of a case; did you mean "horizon"?'),
+    "unknown field": (["run", QUICK, "--set", "attention.P=1"], "attention.P: is not a field of softmax"),
+    "unknown option": (["run", QUICK, "--set", "solvers.gaussian.tolerence=1"], 'did you mean "tolerance"?'),
+    "no value": (["run", QUICK, "--set", "horizon"], '--set: "horizon" is not of the form section.key=value'),
+    "shape": (["run", QUICK, "--set", "initial.mean=[0, 0, 0]"], "initial.covariance: has shape (2, 2)"),
+    "asymmetric": (["run", QUICK, "--set", "initial.covariance.0.1=0.9"], "is not symmetric: entry [0, 1] is 0.9"),
+    "indefinite": (
+        ["run", QUICK, "--set", "initial.covariance.0.0=-1"],
+        "initial.covariance: has the negative eigenvalue",
+    ),
+    "negative horizon": (["run", QUICK, "--set", "horizon=-1"], "horizon: is -1 but must be a finite number > 0"),
+    "unsorted times": (["run", QUICK, "--set", "times=[1, 0]"], "times: must increase; sort them"),
+    "times beyond": (["run", QUICK, "--set", "times=[0, 999]"], "times: run from 0 to 999 but must lie in [0, 200]"),
+    "nan": (["run", QUICK, "--set", "horizon=nan"], "horizon: is nan but must be a finite number"),
+    "nan in a matrix": (["run", QUICK, "--set", "attention.Q.0.1=nan"], "attention.Q: entry [0, 1] is nan"),
+    "text for a number": (["run", QUICK, "--set", "horizon=long"], "horizon: 'long' is not a number"),
+    "wrong suffix": (["run", QUICK, "-o", "run.zip"], 'output: "run.zip" must end in .nc'),
+    "missing folder": (["run", QUICK, "-o", "no/run.nc"], 'output: the folder "no" does not exist; create it first'),
+    "unwritable folder": (["run", QUICK, "-o", "/proc/run.nc"], 'output: "/proc/run.nc" cannot be written'),
+    "rescaled linear": (
+        ["run", "linear-ring", "--set", "solvers.particles.rescaled=true"],
+        "rescaled: needs a normalised",
+    ),
+    "a line break in a name": (["show", "two\nlines"], "case: "),
+    "nothing to plot": (["plot", "missing.nc"], 'path: "missing.nc" is not a file'),
+    "unknown command": (["lst"], "lst", "list"),
+    "no such command": (["frobnicate"], "frobnicate", "vlasov --help"),
+    "misspelt option": (["run", QUICK, "--slover", "gaussian"], "--slover", "--solver", "vlasov run --help"),
+    "no such option": (["--bogus"], "--bogus", "vlasov --help"),
+    "no case": (["run"], "CASE", "vlasov run --help"),
+    "two cases": (["run", QUICK, "box-2d"], "box-2d"),
+    "no paths": (["plot"], "PATH"),
+    "option without value": (["run", QUICK, "-o"], "-o"),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_one_line_and_leaves_nothing(vlasov, name):
+    arguments, *words = MISTAKES[name]
+    assert refused(vlasov(*arguments), *words)
+    assert files() == []
+
+
+@pytest.mark.parametrize("name", [name for name, (arguments, *_) in MISTAKES.items() if arguments[0] == "run"])
+def test_a_dry_run_finds_the_same_mistakes(vlasov, name):
+    arguments, *words = MISTAKES[name]
+    assert refused(vlasov("run", "--dry-run", *arguments[1:]), *words)
+
+
+@pytest.mark.parametrize("content", ["horizon = ", "horizon = 1\nhorizon = 2", "[attention\n", 'title = "\xe9'])
+def test_a_file_that_is_no_toml(vlasov, content):
+    Path("mine.toml").write_bytes(content.encode("latin-1"))
+    assert refused(vlasov("run", "mine.toml"), 'case: "mine.toml" is not valid TOML: ')
+    assert refused(vlasov("show", "mine.toml"), "is not valid TOML")
+    assert files() == ["mine.toml"]
+
+
+def test_python_in_a_file_is_only_text(vlasov):
+    text = (
+        Path(vl.cases.case_path(QUICK))
+        .read_text()
+        .replace("horizon = 200.0", "horizon = \"__import__('os').getcwd()\"")
+    )
+    Path("mine.toml").write_text(text)
+    assert refused(vlasov("run", "mine.toml"), "horizon: ", "is not a number")
+
+
+# plot.
+
+
+@pytest.mark.parametrize("kind", ["overview", "ellipses", "eigenvalues", "cone"])
+def test_plot_draws_a_gaussian_run(vlasov, kind):
+    vlasov("run", QUICK, "-o", "run.nc")
+    code, out, err = vlasov("plot", "run.nc", "--kind", kind)
+    assert (code, out, err) == (0, "run.png\n", "")
+    assert Path("run.png").read_bytes().startswith(b"\x89PNG")
+    assert files() == ["run.nc", "run.png"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "suffix", "magic"), [("trajectories", "svg", b"<?xml"), ("snapshots", "pdf", b"%PDF")]
+)
+def test_plot_draws_tokens_in_other_formats(vlasov, kind, suffix, magic):
+    vlasov("run", "polytope", "-o", "run.nc")
+    code, out, _ = vlasov("plot", "run.nc", "--kind", kind, "-o", f"picture.{suffix}")
+    assert (code, out) == (0, f"picture.{suffix}\n")
+    assert Path(f"picture.{suffix}").read_bytes().startswith(magic)
+
+
+def test_plot_compares_several_runs(vlasov):
+    vlasov("run", QUICK, "-o", "a.nc")
+    vlasov("run", "gaussian-two-lines", "-o", "b.nc")
+    assert vlasov("plot", "a.nc", "b.nc", "--kind", "cone", "-o", "both.png")[:2] == (0, "both.png\n")
+    assert refused(vlasov("plot", "a.nc", "b.nc", "--kind", "snapshots"), "kind: ")
+    assert files() == ["a.nc", "b.nc", "both.png"]
+
+
+def test_mistakes_in_plotting_leave_no_picture(vlasov):
+    vlasov("run", QUICK, "-o", "run.nc")
+    Path("text.nc").write_text("no run")
+    assert refused(vlasov("plot", "text.nc"), 'path: "text.nc" is not a netCDF file')
+    assert refused(vlasov("plot", "run.nc", "text.nc"), "text.nc")
+    assert refused(
+        vlasov("plot", "run.nc", "--kind", "elipses"), 'kind: "elipses" is not known; did you mean "ellipses"?'
+    )
+    assert refused(vlasov("plot", "run.nc", "--kind", "trajectories"))
+    assert refused(vlasov("plot", "run.nc", "-o", "run.gif"), '"run.gif"', ".png, .pdf, .svg")
+    assert refused(vlasov("plot", "run.nc", "-o", "no/run.png"), "no/run.png")
+    assert files() == ["run.nc", "text.nc"]
+
+
+# Help.
+
+
+def test_without_a_command_there_is_help(vlasov):
+    assert vlasov() == vlasov("--help")
+
+
+@pytest.mark.parametrize("command", ["list", "show", "copy", "run", "plot"])
+def test_help_of_every_command(vlasov, command):
+    code, out, err = vlasov(command, "--help")
+    assert (code, err) == (0, "")
+    assert f"vlasov {command}" in out
+    assert command in vlasov("--help")[1]
+    assert files() == []
+
+
+def test_help_names_every_option(vlasov):
+    out = vlasov("run", "--help")[1]
+    for option in ("--solver", "--set", "-o", "--json", "--dry-run"):
+        assert option in out
+
+
+# The same through a process of its own.
+
+
+def test_a_run_in_a_process():
+    done = process("run", QUICK, "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert strict(done.stdout)["status"] == "completed"
+    assert files() == [f"{QUICK}-gaussian.nc"]
+
+
+def test_a_mistake_in_a_process():
+    done = process("run", QUICK, "--set", "horizon=-1", "-o", "run.nc")
+    assert refused((done.returncode, done.stdout, done.stderr), "horizon: is -1 but must be a finite number > 0")
+    assert files() == []
+
+
+def test_a_misspelt_command_in_a_process():
+    done = process("rum", QUICK)
+    assert refused((done.returncode, done.stdout, done.stderr), "rum", "run")
+
+
+def test_a_failure_in_a_process():
+    done = process("run", QUICK, "--set", "solvers.gaussian.tolerance=1e-3")
+    assert done.returncode == 1
+    assert "FAILS" in done.stdout
+    assert done.stderr.startswith("vlasov: ")
+    assert done.stderr.count("\n") == 1
