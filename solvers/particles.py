@@ -16,7 +16,6 @@ from functools import partial
 import numpy as np
 
 from vlasov import checks
-from vlasov.attention import Linear
 from vlasov.checks import Array
 from vlasov.errors import InputError, choose
 from vlasov.measures import SAMPLINGS, Particles
@@ -24,6 +23,7 @@ from vlasov.problem import Problem
 from vlasov.solvers.integrate import TIGHTEST, BlowUpWatch, growth_rate, inside, norm, segments, steps
 from vlasov.solvers.record import Record, Snapshot
 from vlasov.solvers.rescaling import Rescaling
+from vlasov.solvers.runge_kutta import CloudDOP853
 
 _MOST = 10**8  # particles
 _SMALLEST = 1e-280  # a cloud smaller than this leaves no room for a tolerance
@@ -65,7 +65,7 @@ def check(problem: Problem, options: Options) -> None:
     """Refuse what particles cannot do."""
     if options.sampling == "quantile" and problem.dimension != 1:
         raise InputError(f'"quantile" needs d = 1 but the problem has d = {problem.dimension}; use "sobol"', "sampling")
-    if options.rescaled and isinstance(problem.attention, Linear):
+    if options.rescaled and not problem.attention.normalised:
         raise InputError(
             "needs a normalised attention, where a single token obeys x' = V x; leave it out for linear attention",
             "rescaled",
@@ -84,7 +84,7 @@ def run(problem: Problem, options: Options, record: Record) -> None:
     def snapshot(t: float, y: Array) -> Snapshot:
         z = y.reshape(cloud.points.shape)
         if rescaling is None:
-            return _diagnostics(cloud, z)
+            return _diagnostics(cloud, z.copy())  # the integrator uses its memory again
         phi = rescaling.matrix(t)
         return _diagnostics(cloud, z @ phi.T) | {"rescaling": phi}
 
@@ -92,7 +92,9 @@ def run(problem: Problem, options: Options, record: Record) -> None:
     for start, end in segments(attention.breakpoints, problem.horizon):
         watch = BlowUpWatch(end)  # growth rates jump with the parameters
         rhs = _right_hand_side(problem, cloud, rescaling, options.tolerance, record, (start, end))
-        for step in steps(rhs, start, y, end, rtol=options.tolerance, atol=atol, taken=record.steps):
+        for step in steps(
+            rhs, start, y, end, rtol=options.tolerance, atol=atol, stepper=CloudDOP853, taken=record.steps
+        ):
             due = record.due(step.t)
             dense = step.dense_output() if due and due[0] < step.t else None
             for time in due:

@@ -72,6 +72,11 @@ class Attention(Described, ABC):
 
     @property
     @abstractmethod
+    def normalised(self) -> bool:
+        """Whether velocities are means over the tokens, so that |Gamma| <= |V| R."""
+
+    @property
+    @abstractmethod
     def parameters(self) -> dict[str, Parameter]:
         """The parameters that were given, by name."""
 
@@ -143,19 +148,23 @@ class _QueryKeyValue(Attention):
     def drift(self, t: float = 0.0) -> Array:
         if self.V is None:
             return np.eye(self.product(t).shape[0])
-        return at(self.V, t, "V")
+        return at(self.V, t)
 
     def product(self, t: float) -> Array:
         """A = K^T Q at time t."""
         if self.A is not None:
-            return at(self.A, t, "A")
+            return at(self.A, t)
         assert self.Q is not None  # checked in __post_init__
         assert self.K is not None
-        return at(self.K, t, "K").T @ at(self.Q, t, "Q")
+        return at(self.K, t).T @ at(self.Q, t)
 
 
 class Tilting(_QueryKeyValue):
     """Gamma_mu(x) = V m_nu(A x) with nu ~ e^{-<y, P y>} mu: the normalised attentions."""
+
+    @property
+    def normalised(self) -> bool:
+        return True
 
     def ingredients(self, t: float) -> Ingredients:
         """A, V and P at time t."""
@@ -221,7 +230,7 @@ class L2(Tilting, kind="l2"):
 
     def ingredients(self, t: float) -> Ingredients:
         assert self.K is not None  # checked in __post_init__
-        k = at(self.K, t, "K")
+        k = at(self.K, t)
         return Ingredients(2 * self.product(t), self.drift(t), k.T @ k)
 
 
@@ -231,6 +240,10 @@ class Linear(_QueryKeyValue, kind="linear"):
     Parameters as in ``Softmax``. It can blow up in finite time. Reference: Katharopoulos et al. (2020),
     arXiv:2006.16236.
     """
+
+    @property
+    def normalised(self) -> bool:
+        return False
 
     def field(
         self, measure: Measure, x: ArrayLike, t: float = 0.0, *, tolerance: float = 1e-10, method: str = "auto"
@@ -278,7 +291,9 @@ class MultiHead(Attention, kind="multi-head"):
             raise InputError("is empty; give at least one attention", "heads")
         for i, head in enumerate(heads):
             if not isinstance(head, Attention):
-                raise InputError(f"is {head!r} where an attention, such as vl.Softmax(...), is needed", f"heads[{i}]")
+                raise InputError(
+                    f"is {checks.short(head)} where an attention, such as vl.Softmax(...), is needed", f"heads[{i}]"
+                )
             if head.dimension != heads[0].dimension:
                 raise InputError(
                     f"acts on d = {head.dimension} but heads[0] on d = {heads[0].dimension}", f"heads[{i}]"
@@ -299,6 +314,10 @@ class MultiHead(Attention, kind="multi-head"):
             needed = (heads[0].dimension, head.drift().shape[0])
             if at(w, 0.0).shape != needed:
                 raise InputError(f"has shape {at(w, 0.0).shape} where {needed} is needed", f"outputs[{h}]")
+
+    @property
+    def normalised(self) -> bool:
+        return all(head.normalised for head in self.heads)
 
     @property
     def parameters(self) -> dict[str, Parameter]:
@@ -334,7 +353,7 @@ class MultiHead(Attention, kind="multi-head"):
     def _outputs(self, t: float) -> list[Array]:
         if self.outputs is None:
             return [np.eye(self.dimension)] * len(self.heads)
-        return [at(w, t, f"outputs[{h}]") for h, w in enumerate(self.outputs)]
+        return [at(w, t) for h, w in enumerate(self.outputs)]
 
 
 def _total(parts: Iterable[Array]) -> Array:

@@ -21,7 +21,7 @@ def array(value: ArrayLike, field: str, *, shape: tuple[int | None, ...] | None 
         result = np.array(value, dtype=np.float64)
     except (TypeError, ValueError):
         raise InputError(
-            f"{_short(value)} is not an array of numbers; give nested lists of equal length", field
+            f"{short(value)} is not an array of numbers; give nested lists of equal length", field
         ) from None
     if shape is not None and not _fits(result.shape, shape):
         raise InputError(f"has shape {result.shape} where {_spell(shape)} is needed", field)
@@ -54,14 +54,14 @@ def points(value: ArrayLike, field: str, *, dimension: int | None = None) -> Arr
 def items(value: Any, field: str) -> tuple[Any, ...]:
     """The members of a list, or of any other sequence."""
     if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
-        raise InputError(f"is {_short(value)} where a list is needed", field)
+        raise InputError(f"is {short(value)} where a list is needed", field)
     return tuple(value)
 
 
 def number(value: Any, field: str, *, above: float = -math.inf, below: float = math.inf) -> float:
     """A finite number strictly between two bounds."""
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
-        raise InputError(f"{_short(value)} is not a number", field)
+        raise InputError(f"{short(value)} is not a number", field)
     if not (math.isfinite(value) and above < value < below):
         limits = [f"> {above:g}"] * (above > -math.inf) + [f"< {below:g}"] * (below < math.inf)
         raise InputError(f"is {value:g} but must be a finite number {' and '.join(limits)}".rstrip(), field)
@@ -71,7 +71,7 @@ def number(value: Any, field: str, *, above: float = -math.inf, below: float = m
 def integer(value: Any, field: str, *, least: int) -> int:
     """A whole number, at least ``least``."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise InputError(f"{_short(value)} is not a whole number", field)
+        raise InputError(f"{short(value)} is not a whole number", field)
     if value < least:
         raise InputError(f"is {value} but must be at least {least}", field)
     return int(value)
@@ -127,6 +127,7 @@ def _spell(shape: tuple[int | None, ...]) -> str:
     return f"({inner},)" if len(shape) == 1 else f"({inner})"
 
 
-def _short(value: Any) -> str:
-    text = repr(value)
+def short(value: Any) -> str:
+    """What a value looks like, on one line of at most 60 characters."""
+    text = " ".join(repr(value).split())
     return text if len(text) <= 60 else text[:57] + "..."

@@ -13,7 +13,7 @@ import numpy as np
 
 from vlasov.attention import Attention, MultiHead, Tilting
 from vlasov.errors import InputError
-from vlasov.schedule import at
+from vlasov.schedule import Function, at
 
 
 def velocity_bound(attention: Attention, radius: float, t: float = 0.0) -> float:
@@ -31,11 +31,13 @@ def support_radius(attention: Attention, radius: float, t: float) -> float:
 
     Constant and piecewise constant parameters are integrated exactly, functions of time by Gauss-Legendre on panels.
     """
+    smooth = any(isinstance(value, Function) for value in attention.parameters.values())
+    order, panels = (8, 16) if smooth else (1, 1)
     cuts = [0.0, *(edge for edge in attention.breakpoints if 0.0 < edge < t), t]
-    nodes, weights = np.polynomial.legendre.leggauss(8)
+    nodes, weights = np.polynomial.legendre.leggauss(order)
     exponent = 0.0
     for start, end in pairwise(cuts):
-        for left, right in pairwise(np.linspace(start, end, 17)):
+        for left, right in pairwise(np.linspace(start, end, panels + 1)):
             half = (right - left) / 2
             norms = [_value_norm(attention, left + half * (node + 1)) for node in nodes]
             exponent += half * float(weights @ norms)

@@ -42,8 +42,11 @@ class Problem(Described):
         ):
             if not isinstance(value := getattr(self, field), family):
                 raise InputError(
-                    f"is {value!r}; give {field} as an object such as {example}, or as a table in a file", field
+                    f"is {checks.short(value)}; give {field} as an object such as {example}, or as a table in a file",
+                    field,
                 )
+        if not isinstance(self.name, str):
+            raise InputError(f"is {checks.short(self.name)} where a text is needed", "name")
         self._set(horizon=checks.number(self.horizon, "horizon", above=0.0))
         rows, columns = self.attention.drift().shape
         if rows != columns:
@@ -76,4 +79,8 @@ class Problem(Described):
     @classmethod
     def from_json(cls, text: str) -> Problem:
         """The problem that ``to_json`` wrote."""
-        return cls.from_dict(json.loads(text))
+        try:
+            plain = json.loads(text)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"is not JSON: {error}", "problem") from None
+        return cls.from_dict(plain)

@@ -53,7 +53,23 @@ class Piecewise(Described, kind="piecewise"):
         return self.values[layer]
 
 
-Parameter = Array | Piecewise | Callable[[float], ArrayLike]
+@dataclass(frozen=True)
+class Function:
+    """A user's function of time, whose values keep their shape and stay finite."""
+
+    function: Callable[[float], ArrayLike]
+    shape: tuple[int, ...]
+    field: str
+
+    def __call__(self, t: float) -> Array:
+        field = f"{self.field}({t:g})"
+        result = checks.matrix(self.function(t), field)
+        if result.shape != self.shape:
+            raise InputError(f"has shape {result.shape} but had {self.shape} at t = 0", field)
+        return result
+
+
+Parameter = Array | Piecewise | Function
 ParameterLike = ArrayLike | Piecewise | Callable[[float], ArrayLike]
 
 
@@ -62,18 +78,17 @@ def parameter(value: ParameterLike, field: str) -> Parameter:
     if isinstance(value, Piecewise):
         return value
     if callable(value):
-        at(value, 0.0, field)
-        return value
+        return (
+            value
+            if isinstance(value, Function)
+            else Function(value, checks.matrix(value(0.0), f"{field}(0)").shape, field)
+        )
     return checks.matrix(value, field)
 
 
-def at(value: Parameter, t: float, field: str = "parameter") -> Array:
+def at(value: Parameter, t: float) -> Array:
     """The parameter's matrix at time t."""
-    if isinstance(value, np.ndarray):
-        return value
-    if isinstance(value, Piecewise):
-        return value(t)
-    return checks.matrix(value(t), f"{field}({t:g})")
+    return value if isinstance(value, np.ndarray) else value(t)
 
 
 def breakpoints(values: Sequence[Parameter | None]) -> Array:

@@ -273,11 +273,13 @@ def test_a_path_that_is_none(path):
 # Writing.
 
 
-def test_an_existing_file_is_replaced(tmp_path):
-    path = tmp_path / "run.nc"
+def test_an_existing_file_is_replaced_not_rewritten(tmp_path):
+    path, other_name = tmp_path / "run.nc", tmp_path / "link"
     path.write_text("old")
+    os.link(path, other_name)
     result = vl.solve(PLAIN, "gaussian", output=path)
     assert vl.open_run(path).identical(result)
+    assert other_name.read_text() == "old", "who reads the old file goes on reading it"
 
 
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt(), ValueError("bad")])

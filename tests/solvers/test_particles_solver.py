@@ -85,6 +85,8 @@ def test_a_jump_equals_two_runs_glued_by_hand(solver, jump):
     for name in ("mean", "covariance", *(["position"] if solver == "particles" else [])):
         assert error(whole[name][0], first[name][0]) < 1e-12
         assert error(whole[name][1], second[name][0]) < 1e-12
+    # Step control must not have to find the jump: that would give the same numbers, in many tiny steps.
+    assert whole.attrs["steps"] <= first.attrs["steps"] + second.attrs["steps"] + 2
 
 
 # One and two tokens.
@@ -275,9 +277,11 @@ def test_rescaled_tokens_stay_in_their_hull():
     assert result["radius"].values[-1] > 1e12
 
 
-def test_rescaling_is_refused_for_linear_attention():
+@pytest.mark.parametrize("heads", [[], [vl.Softmax(A=np.eye(2))]])
+def test_rescaling_is_refused_for_linear_attention(heads):
+    linear = vl.Linear(A=np.eye(2))
     with pytest.raises(vl.InputError, match=r"^rescaled: needs a normalised attention"):
-        run(vl.Linear(A=np.eye(2)), CLOUD, 1.0, rescaled=True)
+        run(vl.MultiHead([*heads, linear]) if heads else linear, CLOUD, 1.0, rescaled=True)
 
 
 @pytest.mark.parametrize("v", [-100.0, 100.0])

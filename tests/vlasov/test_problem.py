@@ -121,3 +121,22 @@ def test_dimensions_must_agree():
         vl.Problem(vl.Softmax(A=np.eye(2)), vl.Gaussian(0.0, 1.0), 1.0)
     with pytest.raises(InputError, match="attention: has V of shape"):
         vl.Problem(vl.Softmax(A=np.eye(2), V=[[1.0, 0.0]]), vl.Gaussian([0.0, 0.0], np.eye(2)), 1.0)
+
+
+@pytest.mark.parametrize("text", ["{", "", None])
+def test_what_is_not_json_is_said_to_be(text):
+    with pytest.raises(InputError, match="problem: is not JSON"):
+        vl.Problem.from_json(text)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ((vl.Softmax(A=np.eye(2)), vl.Softmax(A=np.eye(2)), 1.0), "initial: is Softmax"),
+        ((vl.Softmax(A=[[1.0]]), vl.Gaussian(0.0, 1.0), 1.0, 3), "name: is 3 where a text is needed"),
+    ],
+)
+def test_mistakes_are_one_line(arguments, sentence):
+    with pytest.raises(InputError, match=sentence) as mistake:
+        vl.Problem(*arguments)
+    assert "\n" not in str(mistake.value)

@@ -45,3 +45,17 @@ def test_numbers_are_matrices_and_constants_are_copied_and_read_only():
 def test_mistakes_are_named(make, sentence):
     with pytest.raises(InputError, match=sentence):
         make()
+
+
+@pytest.mark.parametrize(
+    ("function", "sentence"),
+    [
+        (lambda t: np.eye(2 if t < 1 else 3), r"V\(1\): has shape \(3, 3\) but had \(2, 2\) at t = 0"),
+        (lambda t: np.eye(2) if t < 1 else np.full((2, 2), np.nan), r"V\(1\): entry \[0, 0\] is nan"),
+    ],
+)
+def test_a_function_of_time_keeps_its_shape_and_stays_finite(function, sentence):
+    value = parameter(function, "V")
+    assert at(value, 0.5).shape == (2, 2)
+    with pytest.raises(InputError, match=sentence):
+        at(value, 1.0)

@@ -1,0 +1,134 @@
+"""DOP853 for long vectors: SciPy's method and step control, with stages summed in one pass over memory.
+
+SciPy's own stepper spends as long on sums over the stages as a million particles spend on their velocity, and its
+norms are BLAS sums whose last bits depend on the number of threads. The coefficients are SciPy's.
+
+Reference: Hairer, Norsett, Wanner, *Solving Ordinary Differential Equations I*, sections II.4, II.5 and II.6.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Literal
+
+import numpy as np
+from scipy.integrate import DOP853
+
+from vlasov.checks import Array
+from vlasov.solvers.runge_kutta_kernels import combine, weighted_squares
+
+_STAGES, _ORDER = 12, 8
+_SAFETY, _SHRINK, _GROW = 0.9, 0.2, 10.0  # step control, as in SciPy
+_FAILED = "Required step size is less than spacing between numbers."
+
+
+class CloudDOP853:
+    """Steps y' = f(t, y) from t to the end; the attributes and methods are those of ``scipy.integrate.DOP853``.
+
+    Parameters
+    ----------
+    rhs
+        f(t, y), an array that may be reused by the next call.
+    t, y, end
+        Start, state there, and last time.
+    rtol, atol
+        Local error per step, in the root mean square over components of error / (atol + rtol |y|).
+    """
+
+    def __init__(
+        self, rhs: Callable[[float, Array], Array], t: float, y: Array, end: float, *, rtol: float, atol: float
+    ):
+        self._rhs, self._end, self._rtol, self._atol = rhs, end, rtol, atol
+        self._stages = np.empty((_STAGES + 1, y.size))
+        self._trial = np.empty(y.size)
+        self.t, self.t_old, self.y = t, t, np.array(y)
+        self._y_old = np.empty(y.size)
+        self._stages[_STAGES] = rhs(t, self.y)
+        self.status: Literal["running", "finished", "failed"] = "running"
+        self.h_abs = self._first_step()
+
+    @property
+    def f(self) -> Array:
+        """f(t, y) at the present state."""
+        return self._stages[_STAGES]
+
+    def step(self) -> str | None:
+        """Take one accepted step; a message where that is not possible."""
+        smallest = 10 * (np.nextafter(self.t, math.inf) - self.t)
+        step, rejected = max(self.h_abs, smallest), False
+        self._stages[0] = self._stages[_STAGES]
+        while True:
+            if step < smallest:
+                self._stages[_STAGES] = self._stages[0]
+                self.status = "failed"
+                return _FAILED
+            new = min(self.t + step, self._end)
+            h = new - self.t
+            self._take(h)
+            error = self._error(h)
+            if error < 1:
+                break
+            # A NaN shrinks the step too: comparisons with it are false.
+            step = h * max(_SHRINK, _SAFETY * error ** (-1 / _ORDER) if error < math.inf else 0.0)
+            rejected = True
+        factor = _GROW if error == 0 else min(_GROW, _SAFETY * error ** (-1 / _ORDER))
+        self.h_abs = h * (min(1.0, factor) if rejected else factor)
+        self._y_old, self.y, self._trial = self.y, self._trial, self._y_old
+        self.t_old, self.t = self.t, new
+        if self.t >= self._end:
+            self.status = "finished"
+        return None
+
+    def dense_output(self) -> Callable[[float], Array]:
+        """The solution inside the last step, of order 7: three more evaluations, once for each step."""
+        h, stages, y_old = self.t - self.t_old, np.empty((_STAGES + 4, self.y.size)), self._y_old.copy()
+        stages[: _STAGES + 1] = self._stages
+        for extra, (a, c) in enumerate(zip(DOP853.A_EXTRA, DOP853.C_EXTRA, strict=True), start=_STAGES + 1):
+            combine(y_old, stages, h * a[:extra], self._trial)
+            stages[extra] = self._rhs(self.t_old + c * h, self._trial)
+        change = self.y - y_old
+        terms = [change, h * stages[0] - change, 2 * change - h * (self.f + stages[0])]
+        for row in DOP853.D:
+            combine(np.zeros_like(change), stages, h * row, term := np.empty_like(change))
+            terms.append(term)
+        start = self.t_old
+
+        def solution(t: float) -> Array:
+            x, result = (t - start) / h, np.zeros_like(change)
+            for i, term in enumerate(reversed(terms)):
+                result = (result + term) * (x if i % 2 == 0 else 1 - x)
+            return y_old + result
+
+        return solution
+
+    def _take(self, h: float) -> None:
+        """The stages and the trial state of a step h."""
+        for s in range(1, _STAGES):
+            combine(self.y, self._stages, h * DOP853.A[s, :s], self._trial)
+            self._stages[s] = self._rhs(self.t + DOP853.C[s] * h, self._trial)
+        combine(self.y, self._stages, h * DOP853.B, self._trial)
+        self._stages[_STAGES] = self._rhs(self.t + h, self._trial)
+
+    def _error(self, h: float) -> float:
+        """|h e_5|^2 / sqrt(|e_5|^2 + |e_3|^2 / 100) of the two embedded estimates, section II.10."""
+        fifth, third = weighted_squares(self._stages, DOP853.E5, DOP853.E3, self.y, self._trial, self._rtol, self._atol)
+        if fifth == 0 and third == 0:
+            return 0.0
+        return float(h * fifth / math.sqrt((fifth + 0.01 * third) * self.y.size))
+
+    def _first_step(self) -> float:
+        """A step whose Euler increment is a hundredth of the state, corrected by y'', section II.4."""
+        scale, slope = self._atol + self._rtol * np.abs(self.y), self.f
+        d0, d1 = _rms(self.y / scale), _rms(slope / scale)
+        guess = min(0.01 * d0 / d1 if d0 >= 1e-5 and d1 >= 1e-5 else 1e-6, self._end - self.t)
+        if guess == 0.0:  # an infinite slope
+            return 0.0
+        change = (self._rhs(self.t + guess, self.y + guess * slope) - slope) / scale
+        largest = max(d1, _rms(change) / guess)
+        corrected = max(1e-6, 1e-3 * guess) if largest <= 1e-15 else (0.01 / largest) ** (1 / _ORDER)
+        return min(100 * guess, corrected, self._end - self.t)
+
+
+def _rms(x: Array) -> float:
+    return math.sqrt(float(np.add.reduce(x * x)) / x.size)
