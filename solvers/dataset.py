@@ -72,6 +72,7 @@ def build(
         "velocity_error_bound": record.velocity_error,
         "error_estimate": record.error_estimate,
         "steps": record.steps,
+        "velocity_evaluations": record.evaluations,
         "wall_seconds": wall_seconds,
         "vlasov_version": __version__,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),

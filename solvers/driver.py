@@ -45,7 +45,8 @@ def solve(
     problem
         Attention, initial measure and horizon.
     solver
-        "gaussian" (``tolerance``) or "particles" (``n``, ``sampling``, ``seed``, ``tolerance``, ``rescaled``).
+        "gaussian" (``tolerance``) or "particles" (``n``, ``sampling``, ``seed``, ``tolerance``,
+        ``rescaled``, ``method``).
     times
         Increasing output times in [0, horizon]; 101 equidistant ones if not given.
     progress

@@ -45,6 +45,8 @@ class Options:
         Local error per step, relative to the size of the cloud.
     rescaled
         Integrate z = Phi^{-1} x.
+    method
+        How velocities are evaluated: "auto", "laplace" (linear cost, d <= 3) or "all-pairs" (exact up to rounding).
     """
 
     n: int = 10_000
@@ -52,11 +54,13 @@ class Options:
     seed: int = 0
     tolerance: float = 1e-8
     rescaled: bool = False
+    method: str = "auto"
 
     def __post_init__(self) -> None:
         if checks.integer(self.n, "n", least=1) > _MOST:
             raise InputError(f"is {self.n:g} but at most {_MOST:g} particles can be moved", "n")
         choose(self.sampling, SAMPLINGS, "sampling")
+        choose(self.method, ("auto", "laplace", "all-pairs"), "method")
         checks.integer(self.seed, "seed", least=0)
         checks.number(self.tolerance, "tolerance", above=TIGHTEST, below=1e-2)
 
@@ -91,7 +95,7 @@ def run(problem: Problem, options: Options, record: Record) -> None:
     record.begin(partial(snapshot, 0.0, y))
     for start, end in segments(attention.breakpoints, problem.horizon):
         watch = BlowUpWatch(end)  # growth rates jump with the parameters
-        rhs = _right_hand_side(problem, cloud, rescaling, options.tolerance, record, (start, end))
+        rhs = _right_hand_side(problem, cloud, rescaling, options, record, (start, end))
         for step in steps(
             rhs, start, y, end, rtol=options.tolerance, atol=atol, stepper=CloudDOP853, taken=record.steps
         ):
@@ -118,16 +122,16 @@ def _right_hand_side(
     problem: Problem,
     cloud: Particles,
     rescaling: Rescaling | None,
-    tolerance: float,
+    options: Options,
     record: Record,
     segment: tuple[float, float],
 ) -> Callable[[float, Array], Array]:
     """The ODE on one segment of constant or smooth parameters, for the cloud as one flat vector."""
     # Sums may be wrong by less than the integrator notices.
-    attention, accuracy = problem.attention, min(1e-10, 1e-2 * tolerance)
+    attention, accuracy = problem.attention, min(1e-10, 1e-2 * options.tolerance)
 
     def velocity(t: float, x: Array) -> Array:
-        field = attention.field(cloud.moved(x), x, inside(t, *segment), tolerance=accuracy)
+        field = attention.field(cloud.moved(x), x, inside(t, *segment), tolerance=accuracy, method=options.method)
         record.evaluated(field.method, field.error_bound)
         return field.values
 

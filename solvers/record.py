@@ -30,6 +30,8 @@ class Record:
         Output times passed so far, and a dictionary of arrays for each.
     constants
         Arrays that do not depend on time.
+    evaluations
+        How often a velocity was evaluated.
     velocity_error
         Largest bound on the error of a velocity, in the units of velocity.
     error_estimate
@@ -45,6 +47,7 @@ class Record:
     status: Status = "stopped"
     blow_up_time: float = np.nan
     methods: set[str] = field(default_factory=set)
+    evaluations: int = 0
     velocity_error: float = 0.0
     error_estimate: float = 0.0
     _latest: tuple[float, Callable[[], Snapshot]] | None = None
@@ -72,6 +75,7 @@ class Record:
 
     def evaluated(self, method: str, error_bound: float) -> None:
         """Note how a velocity was evaluated and the bound on its error."""
+        self.evaluations += 1
         self.methods.add(method)
         self.velocity_error = max(self.velocity_error, error_bound)
 

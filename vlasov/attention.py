@@ -25,14 +25,7 @@ from vlasov.codec import Described
 from vlasov.errors import InputError
 from vlasov.measures import Gaussian, Measure
 from vlasov.schedule import Parameter, ParameterLike, at, breakpoints, parameter
-
-
-class Field(NamedTuple):
-    """A velocity field at given points, with how it was evaluated and a bound on the error of each velocity."""
-
-    values: Array
-    method: str
-    error_bound: float
+from vlasov.tilting import Field
 
 
 class Attention(Described, ABC):
@@ -174,8 +167,7 @@ class Tilting(_QueryKeyValue):
         self, measure: Measure, x: ArrayLike, t: float = 0.0, *, tolerance: float = 1e-10, method: str = "auto"
     ) -> Field:
         a, v, p = self.ingredients(t)
-        tilted = measure.tilted(measure.at(x) @ a.T, quadratic=p, tolerance=tolerance, method=method)
-        return Field(tilted.mean @ v.T, tilted.method, float(np.linalg.norm(v, 2)) * tilted.error_bound)
+        return measure.attend(measure.at(x), a, v, quadratic=p, tolerance=tolerance, method=method)
 
     def jacobian(self, measure: Measure, x: ArrayLike, t: float = 0.0) -> Array:
         a, v, p = self.ingredients(t)

@@ -45,6 +45,15 @@ def vector(value: ArrayLike, field: str, *, length: int | None = None) -> Array:
     return array(result.reshape(1) if result.ndim == 0 else result, field, shape=(length,))
 
 
+def places(value: ArrayLike, field: str, *, dimension: int) -> Array:
+    """Points as rows (m, d), not copied where they are that already: for evaluation, not for keeping."""
+    ready = isinstance(value, np.ndarray) and value.dtype == np.float64 and value.shape[1:] == (dimension,)
+    # A finite sum of all entries means finite entries, and needs no array of truth values.
+    if ready and np.isfinite(np.add.reduce(value, axis=None)):
+        return value  # type: ignore[return-value]
+    return points(value, field, dimension=dimension)
+
+
 def points(value: ArrayLike, field: str, *, dimension: int | None = None) -> Array:
     """Points as rows (n, d); a flat list is taken for points on the line."""
     result = array(value, field)

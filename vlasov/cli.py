@@ -98,6 +98,7 @@ def run(
         str | None, typer.Option("--solver", help="gaussian or particles; the case's first if not given.")
     ] = None,
     settings: SetOption = None,
+    threads: Annotated[int | None, typer.Option("--threads", help="How many to use; all if not given.")] = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="The .nc file to write; CASE-SOLVER.nc here if not given.")
     ] = None,
@@ -107,9 +108,11 @@ def run(
     """Run a case, write its solution, and hold it against the case's facts."""
     from vlasov.cases import load_case
     from vlasov.cases.facts import check
+    from vlasov.jit import set_threads
     from vlasov.solvers import solve
     from vlasov.solvers.driver import prepare
 
+    set_threads(threads)
     loaded = load_case(case, settings=settings or [])
     name = solver or next(iter(loaded.solvers))
     target = output or Path(f"{loaded.name}-{name}.nc")

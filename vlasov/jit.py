@@ -12,6 +12,9 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 import numba
 
+from vlasov.checks import integer
+from vlasov.errors import InputError
+
 # Sums may be reordered and fused, so that loops vectorise; NaN and infinity keep their meaning (no nnan, no ninf).
 SUMS = frozenset({"contract", "reassoc", "nsz"})
 # Fused multiply-add only: for code that rounds on purpose and must not be reassociated.
@@ -39,5 +42,11 @@ def kernel(
 
 
 def set_threads(count: int | None) -> None:
-    """Use ``count`` threads in parallel kernels from now on (None: all that NUMBA_NUM_THREADS allows)."""
-    numba.set_num_threads(numba.config.NUMBA_NUM_THREADS if count is None else count)
+    """Use ``count`` threads from now on; None: as many as NUMBA_NUM_THREADS allows, all cores if it is not set.
+
+    Results do not depend on it, to the last bit. Small problems use one thread whatever is set.
+    """
+    most = numba.config.NUMBA_NUM_THREADS
+    if count is not None and integer(count, "threads", least=1) > most:
+        raise InputError(f"is {count} but this process may use {most}; set NUMBA_NUM_THREADS first", "threads")
+    numba.set_num_threads(most if count is None else count)

@@ -133,6 +133,7 @@ def test_numbers_of_numpy_are_numbers(tmp_path):
     options = {"n": np.int32(9), "seed": np.uint8(3), "tolerance": np.float32(1e-6), "rescaled": np.True_}
     result = vl.solve(PROBLEM, "particles", sampling="random", output=tmp_path / "run.nc", times=[0.0, 1.0], **options)
     plain = {"n": 9, "seed": 3, "tolerance": float(np.float32(1e-6)), "rescaled": True, "sampling": "random"}
+    plain["method"] = "auto"
     assert json.loads(result.attrs["options"]) == plain
     assert result["position"].equals(vl.solve(PROBLEM, "particles", times=[0.0, 1.0], **plain)["position"])
 

@@ -3,10 +3,12 @@
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
 from vlasov import jit
+from vlasov.errors import InputError
 
 PROGRAM = """
 import numpy as np
@@ -34,7 +36,7 @@ def test_without_a_locator_compilation_goes_on_without_a_cache(monkeypatch):
             raise RuntimeError("cannot cache function: no locator available")
         return njit(function, cache=False, **options)
 
-    monkeypatch.setattr(jit.numba, "njit", without_locator)
+    monkeypatch.setattr(jit, "numba", SimpleNamespace(njit=without_locator))
     assert jit.kernel()(lambda x: 2 * x)(3) == 6
     assert asked == [True, False]
 
@@ -46,3 +48,16 @@ def test_waiting_threads_do_not_spin():
 @pytest.mark.parametrize("flags", [jit.SUMS, jit.EXACT])
 def test_no_kernel_may_assume_that_nan_and_infinity_do_not_occur(flags):
     assert not {"nnan", "ninf", "fast"} & flags
+
+
+def test_threads_are_set_and_given_back():
+    jit.set_threads(1)
+    assert jit.numba.get_num_threads() == 1
+    jit.set_threads(None)
+    assert jit.numba.get_num_threads() == jit.numba.config.NUMBA_NUM_THREADS
+
+
+@pytest.mark.parametrize("count", [0, 10_000, 1.5, True])
+def test_impossible_numbers_of_threads_are_refused(count):
+    with pytest.raises(InputError, match="threads: "):
+        jit.set_threads(count)

@@ -14,7 +14,7 @@ from vlasov import checks
 from vlasov.checks import Array
 from vlasov.codec import Described
 from vlasov.errors import InputError, choose
-from vlasov.tilting import Tilted
+from vlasov.tilting import Field, Tilted
 
 if TYPE_CHECKING:
     from vlasov.measures.density import Density
@@ -146,9 +146,23 @@ class Measure(Described, ABC):
             xi, quadratic=quadratic, covariance=covariance, tolerance=tolerance, method=method
         )
 
+    def attend(
+        self,
+        x: Array,
+        matrix: Array,
+        values: Array,
+        *,
+        quadratic: Array | None = None,
+        tolerance: float = 1e-10,
+        method: str = "auto",
+    ) -> Field:
+        """V m(A x): ``values`` times the mean of this measure tilted by e^{<A x, y> - <y, quadratic y>}."""
+        tilted = self.tilted(x @ matrix.T, quadratic=quadratic, tolerance=tolerance, method=method)
+        return Field(tilted.mean @ values.T, tilted.method, float(np.linalg.norm(values, 2)) * tilted.error_bound)
+
     def at(self, x: ArrayLike) -> Array:
         """Points as (m, d) for this measure's d."""
-        return checks.points(x, "x", dimension=self.dimension)
+        return checks.places(x, "x", dimension=self.dimension)
 
 
 def _cube(sampling: str, n: int, k: int, seed: Seed) -> Any:

@@ -46,7 +46,8 @@ class Particles(Measure, kind="particles"):
         particles = object.__new__(Particles)
         object.__setattr__(particles, "points", points)
         object.__setattr__(particles, "weights", self.weights)
-        particles.__dict__["log_weights"] = self.log_weights
+        workspace = self.__dict__.setdefault("workspace", tilting.Workspace())
+        particles.__dict__.update(log_weights=self.log_weights, _equal=self._equal, workspace=workspace)
         return particles
 
     def __len__(self) -> int:
@@ -86,10 +87,41 @@ class Particles(Measure, kind="particles"):
         method: str = "auto",
     ) -> tilting.Tilted:
         """The tilt of a discrete measure: see ``vlasov.tilting``; a quadratic part only changes the weights."""
-        log_weights = self.log_weights
-        if quadratic is not None:
-            log_weights = log_weights - ((self.points @ quadratic) * self.points).sum(axis=1)
-        return tilting.tilt(self.points, log_weights, xi, covariance=covariance, tolerance=tolerance, method=method)
+        weights, workspace = self._tilted_weights(quadratic), self._workspace
+        return tilting.tilt(
+            self.points, weights, xi, covariance=covariance, tolerance=tolerance, method=method, workspace=workspace
+        )
+
+    def attend(
+        self,
+        x: Array,
+        matrix: Array,
+        values: Array,
+        *,
+        quadratic: Array | None = None,
+        tolerance: float = 1e-10,
+        method: str = "auto",
+    ) -> tilting.Field:
+        weights = self._tilted_weights(quadratic) if quadratic is not None or not self._equal else None
+        return tilting.attend(
+            self.points, weights, x, matrix, values, tolerance=tolerance, method=method, workspace=self._workspace
+        )
+
+    def _tilted_weights(self, quadratic: Array | None) -> Array:
+        if quadratic is None:
+            return self.log_weights
+        from vlasov.tilting.log_weights import tilted_quadratically
+
+        return tilted_quadratically(self.points, quadratic, self.log_weights, self._workspace or tilting.Workspace())
+
+    @cached_property
+    def _equal(self) -> bool:
+        return bool((self.weights == self.weights[0]).all())
+
+    @property
+    def _workspace(self) -> tilting.Workspace | None:
+        """Scratch memory: shared by all that were ``moved`` from one cloud, so that a time loop allocates nothing."""
+        return self.__dict__.get("workspace")
 
     def density(self, x: ArrayLike) -> Array:
         raise InputError("have no density; use particles.on_grid(edges).density(x)", "particles")

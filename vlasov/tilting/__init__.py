@@ -6,6 +6,7 @@ Here mu is a sum of weighted points. ``tilt`` chooses how to evaluate it; measur
 ``Tilted`` from their own method ``tilted``.
 """
 
-from vlasov.tilting.evaluate import METHODS, Tilted, tilt
+from vlasov.tilting.evaluate import METHODS, Field, Tilted, attend, tilt
+from vlasov.tilting.workspace import Workspace
 
-__all__ = ["METHODS", "Tilted", "tilt"]
+__all__ = ["METHODS", "Field", "Tilted", "Workspace", "attend", "tilt"]

@@ -1,110 +1,66 @@
-"""All pairs of sources and targets: an online softmax over tiles of sources, one target per thread at a time.
-
-Every target's sum runs over the sources in one fixed order, so results do not depend on the number of threads.
-"""
+"""The tilted mean by all pairs of sources and targets: exact up to rounding, for any d and any tilt."""
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from vlasov.checks import Array
-from vlasov.jit import SUMS, kernel
-from vlasov.tilting.exponential import exp_negative
+from vlasov.tilting import all_pairs_kernels as kernels
+from vlasov.tilting.workspace import Workspace
 
-TILE = 512  # sources at a time: exponents and weights of a tile stay in the first-level cache
-
-
-@kernel(flags=SUMS)
-def _exponents(sources, log_weights, xi, start, stop, out):  # type: ignore[no-untyped-def]
-    """out[j] = <xi, y_j> + log w_j for one tile; returns the largest."""
-    for j in range(stop - start):
-        out[j] = log_weights[start + j]
-    for k in range(xi.size):
-        x, row = xi[k], sources[k, start:stop]
-        for j in range(stop - start):
-            out[j] += x * row[j]
-    largest = -np.inf
-    for j in range(stop - start):
-        largest = max(largest, out[j])
-    return largest
+_EPS = float(np.finfo(float).eps)
 
 
-@kernel(flags=SUMS)
-def _weights(exponents, count, shift):  # type: ignore[no-untyped-def]
-    """Replace exponents by e^{exponent - shift} in place; returns their sum."""
-    total = 0.0
-    for j in range(count):
-        exponents[j] = exp_negative(exponents[j] - shift)
-        total += exponents[j]
-    return total
+def moments(
+    points: Array,
+    log_weights: Array | None,
+    xi: Array,
+    *,
+    workspace: Workspace | None = None,
+    log_mass: bool = True,
+) -> tuple[Array | None, Array, float]:
+    """log Z (m,), if asked for, the tilted mean (m, d), and a bound on the mean's error."""
+    middle, centred, logs, heaviest = _prepared(points, log_weights)
+    mass, mean = kernels.moments(centred, logs, np.ascontiguousarray(xi))
+    rounding = 2 * _EPS * float(np.sqrt((points**2).sum(axis=1).max()))
+    bound = _error_bound(centred, xi) + rounding
+    return (mass + heaviest + xi @ middle if log_mass else None), mean + middle, bound
 
 
-@kernel(flags=SUMS)
-def _dot(a, b):  # type: ignore[no-untyped-def]
-    total = 0.0
-    for j in range(a.size):
-        total += a[j] * b[j]
-    return total
+def covariance(
+    points: Array,
+    log_weights: Array | None,
+    xi: Array,
+    log_mass: Array,
+    mean: Array,
+    *,
+    workspace: Workspace | None = None,
+) -> Array:
+    """The tilted covariance (m, d, d) about the tilted mean."""
+    middle, centred, logs, heaviest = _prepared(points, log_weights)
+    return kernels.covariance(centred, logs, np.ascontiguousarray(xi), log_mass - heaviest - xi @ middle, mean - middle)
 
 
-@kernel(flags=SUMS, parallel=True)
-def moments(sources, log_weights, xi):  # type: ignore[no-untyped-def]
-    """log Z (m,) and tilted mean (m, d) of sources (d, n) at tilts (m, d)."""
-    d, n = sources.shape
-    m = xi.shape[0]
-    log_mass, mean = np.empty(m), np.empty((m, d))
-    for i in numba.prange(m):
-        tile, sums = np.empty(TILE), np.zeros(d)
-        shift, mass = -np.inf, 0.0
-        for start in range(0, n, TILE):
-            stop = min(n, start + TILE)
-            largest = _exponents(sources, log_weights, xi[i], start, stop, tile)
-            if largest > shift:
-                scale = exp_negative(shift - largest) if mass > 0.0 else 0.0
-                mass *= scale
-                sums *= scale
-                shift = largest
-            if largest > -np.inf:
-                mass += _weights(tile, stop - start, shift)
-                for k in range(d):
-                    sums[k] += _dot(tile[: stop - start], sources[k, start:stop])
-        log_mass[i] = np.log(mass) + shift
-        mean[i] = sums / mass
-    return log_mass, mean
+def seconds(n: int, m: int, d: int, threads: int) -> float:
+    """Estimated time of ``moments``."""
+    return n * m * (0.3 + 0.06 * d) * 1e-9 / threads
 
 
-@kernel(flags=SUMS, parallel=True)
-def covariance(sources, log_weights, xi, log_mass, mean):  # type: ignore[no-untyped-def]
-    """Tilted covariance (m, d, d), summed about the tilted mean, so that nothing cancels."""
-    d, n = sources.shape
-    m = xi.shape[0]
-    result = np.zeros((m, d, d))
-    for i in numba.prange(m):
-        tile = np.empty(TILE)
-        for start in range(0, n, TILE):
-            stop = min(n, start + TILE)
-            if _exponents(sources, log_weights, xi[i], start, stop, tile) > -np.inf:
-                _weights(tile, stop - start, log_mass[i])
-                for k in range(d):
-                    for l in range(k + 1):
-                        total = 0.0
-                        for j in range(stop - start):
-                            total += (
-                                tile[j] * (sources[k, start + j] - mean[i, k]) * (sources[l, start + j] - mean[i, l])
-                            )
-                        result[i, k, l] += total
-        for k in range(d):
-            for l in range(k):
-                result[i, l, k] = result[i, k, l]
-    return result
+def _prepared(points: Array, log_weights: Array | None) -> tuple[Array, Array, Array, float]:
+    # Coordinates from the middle of the box halve the exponents and make results translation invariant.
+    middle = (points.max(axis=0) + points.min(axis=0)) / 2
+    centred = np.ascontiguousarray((points - middle).T)
+    if log_weights is None:
+        return middle, centred, np.zeros(len(points)), 0.0
+    heaviest = float(log_weights.max())
+    return middle, centred, log_weights - heaviest, heaviest
 
 
-def error_bound(centred: Array, xi: Array) -> float:
+def _error_bound(centred: Array, xi: Array) -> float:
     """Rounding error of the mean: the sources' radius times the error of the exponents that matter.
 
     Sources that matter have exponents within 40 of the largest, so that |log w_j| <= 40 + 2 |xi| R for them.
     """
     radius = float(np.sqrt((centred**2).sum(axis=0).max(initial=0.0)))
     largest = float(np.sqrt((xi**2).sum(axis=1).max(initial=0.0)))
-    return float(np.finfo(float).eps) * (50.0 + 8.0 * largest * radius) * radius
+    return _EPS * (50.0 + 8.0 * largest * radius) * radius

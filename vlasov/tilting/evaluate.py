@@ -1,15 +1,23 @@
-"""Evaluates Z, tilted mean and tilted covariance of weighted points, by the method that is asked for or best."""
+"""Chooses how the tilted mean of weighted points is evaluated, evaluates it, and says what was chosen."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from vlasov.checks import Array
-from vlasov.errors import choose
+from vlasov.errors import InputError, choose
+from vlasov.tilting.plan import Refusal
+from vlasov.tilting.workspace import Workspace
 
-METHODS = ("auto", "all-pairs")
+if TYPE_CHECKING:
+    from types import ModuleType
+
+METHODS = ("auto", "all-pairs", "laplace", "lattice", "convolution")
+_FEW_PAIRS = 300_000  # all pairs win below, whatever the plan says: a plan alone takes as long
+_LINEAR_DIMENSIONS = 3  # "laplace" exists up to d = 3
 
 
 @dataclass(frozen=True)
@@ -37,14 +45,32 @@ class Tilted:
     error_bound: float
 
 
+class Field(NamedTuple):
+    """A velocity field at given points, with how it was evaluated and a bound on the error of each velocity."""
+
+    values: Array
+    method: str
+    error_bound: float
+
+
+class _Wanted(NamedTuple):
+    """What is asked for beside the mean, and how good and by what method."""
+
+    log_mass: bool
+    covariance: bool
+    tolerance: float
+    method: str
+
+
 def tilt(
     points: Array,
-    log_weights: Array,
+    log_weights: Array | None,
     xi: Array,
     *,
     covariance: bool = False,
     tolerance: float = 1e-10,
     method: str = "auto",
+    workspace: Workspace | None = None,
 ) -> Tilted:
     """Z, mean and, if asked for, covariance of sum_j w_j delta_{y_j} tilted by e^{<xi, .>}.
 
@@ -53,28 +79,112 @@ def tilt(
     points
         Sources y_j, shape (n, d).
     log_weights
-        log w_j, shape (n,); minus infinity for a weight of zero. They need not be normalised.
+        log w_j, shape (n,), minus infinity for a weight of zero; None if all are zero, that is all weights one.
     xi
         Tilts, shape (m, d).
     tolerance
         Largest error of the mean that is accepted, relative to the radius of the sources.
+    method
+        "auto", "all-pairs", or "laplace" (linear cost, d <= 3).
+    workspace
+        Scratch memory that repeated calls share.
     """
+    wanted = _Wanted(True, covariance, tolerance, method)
+    mass, mean, spread, chosen, bound = _evaluate(points, log_weights, xi, None, None, wanted, workspace)
+    assert mass is not None
+    return Tilted(mass, mean, spread, chosen, bound)
+
+
+def attend(
+    points: Array,
+    log_weights: Array | None,
+    x: Array,
+    matrix: Array,
+    values: Array,
+    *,
+    tolerance: float = 1e-10,
+    method: str = "auto",
+    workspace: Workspace | None = None,
+) -> Field:
+    """V m(A x): the mean alone, with the products by A and V inside the sums' loops; parameters as in ``tilt``.
+
+    Parameters
+    ----------
+    x, matrix, values
+        Targets, A and V, shapes (m, d), (d, d) and (k, d).
+    """
+    wanted = _Wanted(False, False, tolerance, method)
+    _, mean, _, chosen, bound = _evaluate(points, log_weights, x, matrix, values, wanted, workspace)
+    return Field(mean, chosen, float(np.linalg.norm(values, 2)) * bound)
+
+
+def _evaluate(
+    points: Array,
+    log_weights: Array | None,
+    x: Array,
+    matrix: Array | None,
+    values: Array | None,
+    wanted: _Wanted,
+    workspace: Workspace | None,
+) -> tuple[Array | None, Array, Array | None, str, float]:
+    """log Z, V mean and covariance at the tilts A x, the method that was chosen, and the bound of the mean's error."""
+    workspace = Workspace() if workspace is None else workspace
+    planned = _plan(points, log_weights, x, matrix, wanted, workspace)
+    if planned is not None:
+        method, plan = planned
+        results = method.evaluate(
+            points,
+            log_weights,
+            x,
+            matrix=matrix,
+            values=values,
+            plan=plan,
+            workspace=workspace,
+            log_mass=wanted.log_mass,
+            covariance=wanted.covariance,
+        )
+        return *results, "laplace", plan.error_bound
     from vlasov.tilting import all_pairs  # compiled code: loaded on first use
 
-    choose(method, METHODS, "method")
-    # Coordinates from the middle of the sources' box halve the exponents and make the result translation invariant.
-    middle = (points.max(axis=0) + points.min(axis=0)) / 2
-    centred = np.ascontiguousarray((points - middle).T)
-    targets = np.ascontiguousarray(xi)
-    heaviest = log_weights.max()
-    relative = log_weights - heaviest
-    log_mass, mean = all_pairs.moments(centred, relative, targets)
-    spread = all_pairs.covariance(centred, relative, targets, log_mass, mean) if covariance else None
-    rounding = 2 * float(np.finfo(float).eps) * float(np.sqrt((points**2).sum(axis=1).max()))
-    return Tilted(
-        log_mass=log_mass + heaviest + xi @ middle,
-        mean=mean + middle,
-        covariance=spread,
-        method="all-pairs",
-        error_bound=all_pairs.error_bound(centred, targets) + rounding,
-    )
+    xi = x if matrix is None else x @ matrix.T
+    mass, mean, bound = all_pairs.moments(points, log_weights, xi, workspace=workspace, log_mass=wanted.log_mass)
+    spread = None
+    if wanted.covariance:
+        assert mass is not None
+        spread = all_pairs.covariance(points, log_weights, xi, mass, mean, workspace=workspace)
+    return mass, mean if values is None else mean @ values.T, spread, "all-pairs", bound
+
+
+def _plan(
+    points: Array,
+    log_weights: Array | None,
+    x: Array,
+    matrix: Array | None,
+    wanted: _Wanted,
+    workspace: Workspace,
+) -> tuple[ModuleType, Any] | None:
+    """The method of linear cost and its plan, or None for all pairs."""
+    (n, d), m, method = points.shape, len(x), choose(wanted.method, METHODS, "method")
+    if method == "all-pairs" or (method == "auto" and (d > _LINEAR_DIMENSIONS or n * m <= _FEW_PAIRS)):
+        return None
+    if method not in ("laplace", "auto"):
+        raise InputError(f'"{method}" needs a density on a uniform grid; choose "laplace" or "all-pairs"', "method")
+    if d > _LINEAR_DIMENSIONS:
+        raise InputError(f'"laplace" needs d <= {_LINEAR_DIMENSIONS} but d is {d}; use "auto" or "all-pairs"', "method")
+    from numba import get_num_threads
+
+    from vlasov.tilting import all_pairs, laplace, line
+    from vlasov.tilting.log_weights import finite_range
+
+    module, threads = line if d == 1 else laplace, get_num_threads()
+    boxes = (laplace.box(points, None, threads, workspace), laplace.box(x, matrix, threads, workspace))
+    spread = 0.0 if log_weights is None else finite_range(log_weights)
+    extra = {} if d == 1 else {"covariance": wanted.covariance}
+    plan = module.plan(n, m, *boxes, spread, wanted.tolerance, threads, **extra)
+    if isinstance(plan, Refusal):
+        if method == "auto":
+            return None
+        raise InputError(f'"laplace" cannot do this: {plan.reason}; use "auto" or "all-pairs"', "method")
+    if method == "auto" and all_pairs.seconds(n, m, d, threads) < plan.seconds:
+        return None
+    return module, plan

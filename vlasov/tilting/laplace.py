@@ -1,0 +1,172 @@
+"""The tilted mean at linear cost in one, two and three dimensions.
+
+    Z(xi_i) = sum_j w_j e^{<xi_i, y_j>},   m = grad Z / Z,   at all targets xi_i = A x_i
+
+Sources are spread to nodes of a uniform grid; from them Z at the nodes of a second grid is a product of small matrices,
+one for each axis; Z and grad Z are interpolated from these at the targets:
+
+    y_j  --stencil-->  nodes  --E = (e^{xi_k y_l})_kl along each axis-->  nodes  --stencil-->  Z, grad Z at xi_i
+    n p^d operations          2 * nodes * (nodes per axis)                m p^d operations
+
+With half widths R_k of the sources' box, Q_k of the targets' and S_k = Q_k R_k, an axis needs about 2 S_k / kappa + p
+nodes on either side. The boxes are moved to zero first, which multiplies the weights by e^{<xi_c, y - y_c>}.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from vlasov.checks import Array
+from vlasov.tilting import laplace_kernels as kernels
+from vlasov.tilting.laplace_outliers import add_outliers, plan_data
+from vlasov.tilting.laplace_plan import Plan, plan
+from vlasov.tilting.products import multiply, node_matrix
+from vlasov.tilting.stencils import table
+from vlasov.tilting.threads import in_threads
+from vlasov.tilting.views import plain
+from vlasov.tilting.workspace import Workspace
+
+__all__ = ["Plan", "box", "evaluate", "plan", "plan_data"]
+
+_NOTHING = np.empty(0)
+
+
+def box(points: Array, matrix: Array | None, threads: int, workspace: Workspace) -> tuple[Array, Array]:
+    """Smallest and largest entries of A x over all points x."""
+    matrix = np.eye(points.shape[1]) if matrix is None else plain(matrix)
+    d = len(matrix)
+    floats = workspace.array("laplace.box", (threads, d, 1024))
+    low, high = np.full((threads, d, kernels.LANES), np.inf), np.full((threads, d, kernels.LANES), -np.inf)
+    in_threads(threads, kernels.box, plain(points), matrix, floats, low, high)
+    return low.min(axis=(0, 2)), high.max(axis=(0, 2))
+
+
+def evaluate(
+    points: Array,
+    log_weights: Array | None,
+    x: Array,
+    *,
+    matrix: Array | None = None,
+    values: Array | None = None,
+    plan: Plan,
+    workspace: Workspace,
+    log_mass: bool = False,
+    covariance: bool = False,
+) -> tuple[Array | None, Array, Array | None]:
+    """log Z, ``values`` times the mean, and the covariance, at the tilts xi = matrix x.
+
+    Parameters
+    ----------
+    points, log_weights
+        Shapes (n, d) and (n,); None: all weights are one.
+    x
+        Shape (m, d).
+    matrix, values
+        Shapes (d, d) and (k, d); the identity if not given.
+    plan
+        For these sources and targets, from ``plan``.
+
+    Returns
+    -------
+    log_mass, mean, covariance
+        Shapes (m,), (m, k) and (m, d, d); the first and the last None where they were not asked for.
+    """
+    d, m = points.shape[1], len(x)
+    identity, run = np.eye(d), _Run(plan, workspace, 2 if covariance else 1)
+    points, x = plain(points), plain(x)
+    logs = _NOTHING if log_weights is None else plain(log_weights)
+    matrix = identity if matrix is None else plain(matrix)
+    applied = identity if values is None or plan.peeled else plain(values)
+    grid, shift = run.spread(points, logs, identity)
+    result = (
+        np.empty(m if log_mass or plan.peeled else 0),
+        np.empty((m, len(applied))),
+        np.empty((m, d, d) if covariance else (0, 0, 0)),
+    )
+    run.gather(x, matrix, run.transform(grid), applied, shift, result)
+    mean = result[1]
+    if plan.peeled:
+        add_outliers(points, logs, x, matrix, run.sources, run.targets, result, workspace)
+        mean = mean if values is None else mean @ values.T
+    return result[0] if log_mass else None, mean, result[2] if covariance else None
+
+
+class _Run:
+    """One evaluation: the plan's grids as the kernels want them, and the workspace's buffers."""
+
+    def __init__(self, plan: Plan, workspace: Workspace, derivatives: int) -> None:
+        d, threads = len(plan.cells), plan.threads
+        self.plan, self.workspace, self.derivatives = plan, workspace, derivatives
+        self.nodes = plan.nodes
+        self.size = math.prod(self.nodes)
+        self.strides = tuple(math.prod(self.nodes[k + 1 :]) for k in range(d))
+        self.table = table(plan.order, plan.kappa)
+        self.sources = np.array(
+            [plan.source_centre, [1 / h for h in plan.source_step], plan.cells, plan.source_reach], dtype=float
+        )
+        self.targets = np.array(
+            [plan.tilt, [1 / h for h in plan.target_step], plan.cells, plan.target_reach], dtype=float
+        )
+        self.tilt = np.array(plan.tilt)
+        rows = 1 + d + (1 + d + d * (d + 1) // 2 if derivatives == 2 else 1 + d)
+        self.floats = workspace.array("laplace.floats", (threads, rows, plan.chunk))
+        self.integers = workspace.array("laplace.integers", (threads, 2, plan.chunk), np.int64)
+        bins = (self.size >> plan.coarsening) + 2 if plan.coarsening >= 0 else 0
+        self.bins = workspace.array("laplace.bins", (threads, bins), np.int64)
+
+    def spread(self, points: Array, log_weights: Array, identity: Array) -> tuple[Array, float]:
+        """Sums over sources at the nodes, (parts, nodes), and the logarithm of their scale."""
+        plan = self.plan
+        shift = self.largest_exponent(points, log_weights) if log_weights.size or any(plan.tilt) else 0.0
+        shift = max(shift, -1e308)  # where all weights inside are zero
+        grids = self.workspace.array("laplace.grids", (plan.parts, self.size))
+        blocks = self.workspace.array("laplace.blocks", (plan.threads, self.size if plan.flush else 1))
+        in_threads(
+            plan.threads, kernels.spread(plan.order),
+            points, log_weights, identity, self.sources, self.strides, self.tilt, shift, self.table, plan.coarsening,
+            plan.flush, grids, blocks, self.floats, self.integers, self.bins,
+        )  # fmt: skip
+        return grids, shift
+
+    def largest_exponent(self, points: Array, log_weights: Array) -> float:
+        """The largest log w_j + <tilt, y_j - y_c>."""
+        high = np.full((self.plan.threads, 1, kernels.LANES), -np.inf)
+        low = np.empty_like(high)
+        in_threads(
+            self.plan.threads, kernels.peak, points, log_weights, self.tilt, self.sources, self.floats, low, high
+        )
+        return float(high.max())
+
+    def transform(self, grids: Array) -> Array:
+        """Z at the targets' nodes, flat: the sum of the grids times E along each axis."""
+        plan, nodes = self.plan, self.nodes
+        first, second = (self.workspace.array(f"laplace.{name}", self.size) for name in ("first", "second"))
+        for axis, count in enumerate(nodes):
+            exponentials = self.workspace.array("laplace.exponentials", (count, count))
+            node_matrix(plan.target_step[axis], plan.source_step[axis], exponentials)
+            if axis == 0:
+                multiply(
+                    exponentials, grids.reshape(plan.parts, 1, count, -1), first.reshape(1, count, -1), plan.threads
+                )
+            elif axis == len(nodes) - 1:  # E is symmetric
+                multiply(first.reshape(-1, count), exponentials[None, None], second.reshape(1, -1, count), plan.threads)
+                first, second = second, first
+            else:
+                shape = (nodes[0], count, nodes[2])
+                multiply(exponentials, first.reshape(1, *shape), second.reshape(shape), plan.threads)
+                first, second = second, first
+        return first
+
+    def gather(
+        self, x: Array, matrix: Array, grid: Array, values: Array, shift: float, result: tuple[Array, Array, Array]
+    ) -> None:
+        """Fill log Z, velocity and covariance at A x."""
+        plan = self.plan
+        centre = np.array(plan.source_centre)
+        in_threads(
+            plan.threads, kernels.gather(plan.order, self.derivatives),
+            x, matrix, self.targets, self.strides, self.table, plan.coarsening, grid, centre, values, shift,
+            centre @ matrix, result[1], result[0], result[2], self.floats, self.integers, self.bins,
+        )  # fmt: skip

@@ -1,0 +1,310 @@
+"""The arithmetic of ``laplace`` on points: boxes, tilted weights, sorting by cell, spreading and gathering.
+
+Points pass in chunks through small arrays that stay in the cache, so that nothing of size n is ever allocated:
+
+    locate -> weigh -> (sort by cell) -> spread        locate -> (sort by cell) -> gather -> finish
+
+Loops over the points of a chunk are written for the vectoriser: one operation on whole rows after the other.
+
+A node grid is flat. Each of its axes has ``cells`` cells of one step, p - 1 more nodes than cells, and is described by
+a column of ``axes``, whose rows are named below. What may be missing is passed as an array without entries, because
+every combination of types would be compiled anew. Kernels that end on (thread, threads) do the share of one thread, in
+``floats[thread]`` and the like.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+
+from vlasov.jit import EXACT, kernel
+from vlasov.tilting.exponential import exp_negative
+from vlasov.tilting.vectors import gather_point, spread_point
+
+# Rows of ``axes``: the middle of the cells, one over the step, their number, and how far from the middle points may be.
+CENTRE, INVERSE_STEP, CELLS, REACH = range(4)
+LANES = 64  # running minima side by side, so that they vectorise
+
+
+@kernel(flags=EXACT)
+def coordinates(points, matrix, result):  # type: ignore[no-untyped-def]
+    """result[k, j] = (A x_j)_k."""
+    for k in range(len(matrix)):
+        _combine(points.T, matrix[k], 0.0, len(points), result[k])
+
+
+@kernel(flags=EXACT)
+def _combine(rows, factors, constant, count, result):  # type: ignore[no-untyped-def]
+    """result[j] = constant + sum_k factors[k] rows[k, j]; factors that are zero cost nothing."""
+    first = True
+    for k in range(len(factors)):
+        row, factor = rows[k], factors[k]
+        if factor != 0.0 and first:
+            for j in range(count):
+                result[j] = constant + factor * row[j]
+            first = False
+        elif factor != 0.0:
+            for j in range(count):
+                result[j] += factor * row[j]
+    if first:
+        for j in range(count):
+            result[j] = constant
+
+
+@kernel(flags=EXACT)
+def locate(points, matrix, axes, strides, outside, corner, offsets):  # type: ignore[no-untyped-def]
+    """First node of the stencil, and offsets t in the cell, of A x; beyond the reach the node is >= ``outside``."""
+    count = len(points)
+    coordinates(points, matrix, offsets)
+    for k in range(len(strides)):
+        centre, inverse_step, stride = axes[CENTRE, k], axes[INVERSE_STEP, k], strides[k]
+        last, middle, reach = axes[CELLS, k] - 1.0, 0.5 * axes[CELLS, k], axes[REACH, k]
+        row = offsets[k]
+        for j in range(count):
+            distance = row[j] - centre
+            position = distance * inverse_step + middle
+            cell = np.floor(position)
+            cell = cell if cell > 0.0 else 0.0  # also for NaN: no index may leave the grid
+            cell = cell if cell < last else last
+            row[j] = position - cell - 0.5
+            along = outside if abs(distance) > reach else np.int64(cell) * stride
+            corner[j] = along if k == 0 else corner[j] + along
+
+
+@kernel(flags=EXACT)
+def exponents(points, log_weights, start, tilt, axes, result):  # type: ignore[no-untyped-def]
+    """log w_j + <tilt, y_j - centre>; minus infinity beyond the reach."""
+    count = len(points)
+    if log_weights.size:
+        for j in range(count):
+            result[j] = log_weights[start + j]
+    else:
+        for j in range(count):
+            result[j] = 0.0
+    for k in range(tilt.size):
+        slope, centre, reach = tilt[k], axes[CENTRE, k], axes[REACH, k]
+        for j in range(count):
+            distance = points[j, k] - centre
+            result[j] = -np.inf if abs(distance) > reach else result[j] + slope * distance
+
+
+@kernel(flags=EXACT)
+def sort_by_corner(corner, count, outside, coarsening, bins, ranks):  # type: ignore[no-untyped-def]
+    """Counting sort by corner >> coarsening: ``ranks`` lists points, the last are outside. Returns how many are not."""
+    last = (outside >> coarsening) + 1
+    for key in range(last + 1):
+        bins[key] = 0
+    for j in range(count):
+        key = corner[j] >> coarsening if corner[j] < outside else last
+        bins[key] += 1
+    before = 0
+    for key in range(last + 1):
+        before, bins[key] = before + bins[key], before
+    inside = bins[last]
+    for j in range(count):
+        key = corner[j] >> coarsening if corner[j] < outside else last
+        ranks[bins[key]] = j
+        bins[key] += 1
+    return inside
+
+
+@kernel(flags=EXACT)
+def _widen(row, count, low, high):  # type: ignore[no-untyped-def]
+    """Running minima and maxima, ``LANES`` of each side by side; entries beyond ``count`` are overwritten."""
+    for j in range(count, (count + LANES - 1) // LANES * LANES):
+        row[j] = row[0]
+    for begin in range(0, count, LANES):
+        part = row[begin : begin + LANES]
+        for lane in range(LANES):
+            low[lane] = part[lane] if part[lane] < low[lane] else low[lane]
+            high[lane] = part[lane] if part[lane] > high[lane] else high[lane]
+
+
+@kernel(flags=EXACT)
+def box(points, matrix, floats, low, high, thread, threads):  # type: ignore[no-untyped-def]
+    """Widen ``low[thread]`` and ``high[thread]``, shape (d, lanes), to hold A x for a share of the points."""
+    rows, stop = floats[thread], len(points) * (thread + 1) // threads
+    chunk = rows.shape[1]
+    for start in range(len(points) * thread // threads, stop, chunk):
+        block = points[start : min(start + chunk, stop)]
+        coordinates(block, matrix, rows)
+        for k in range(len(matrix)):
+            _widen(rows[k], len(block), low[thread, k], high[thread, k])
+
+
+@kernel(flags=EXACT)
+def peak(points, log_weights, tilt, axes, floats, low, high, thread, threads):  # type: ignore[no-untyped-def]
+    """Widen ``high[thread]``, shape (1, lanes), to hold the exponents of a share of the sources."""
+    row, stop = floats[thread, 0], len(points) * (thread + 1) // threads
+    for start in range(len(points) * thread // threads, stop, row.size):
+        block = points[start : min(start + row.size, stop)]
+        exponents(block, log_weights, start, tilt, axes, row)
+        _widen(row, len(block), low[thread, 0], high[thread, 0])
+
+
+@cache
+def spread(order: int) -> Callable[..., None]:
+    """The kernel that spreads sources to nodes by stencils of order p."""
+
+    @kernel(flags=EXACT)
+    def spread_parts(  # type: ignore[no-untyped-def]
+        points, log_weights, matrix, axes, strides, tilt, shift, table, coarsening, flush, grids, blocks,
+        floats, integers, bins, thread, threads,
+    ):  # fmt: skip
+        """Each part of the sources has a grid of its own, whichever thread spreads it.
+
+        With ``flush`` > 0, sums go to a block first, which is added to the part's grid after so many chunks.
+        """
+        parts, size = grids.shape
+        weights, offsets, corner, ranks = (
+            floats[thread, 0],
+            floats[thread, 1:],
+            integers[thread, 0],
+            integers[thread, 1],
+        )
+        weighted, block = log_weights.size > 0 or shift != 0.0, blocks[thread]
+        for j in range(weights.size):
+            weights[j] = 1.0
+        for i in range(block.size):
+            block[i] = 0.0
+        for part in range(thread, parts, threads):
+            total = grids[part]
+            for i in range(size):
+                total[i] = 0.0
+            grid = block if flush > 0 else total
+            passed, stop = 0, len(points) * (part + 1) // parts
+            for start in range(len(points) * part // parts, stop, weights.size):
+                end = min(start + weights.size, stop)
+                count = end - start
+                locate(points[start:end], matrix, axes, strides, size, corner, offsets)
+                if weighted:
+                    exponents(points[start:end], log_weights, start, tilt, axes, weights)
+                    for j in range(count):
+                        weights[j] = exp_negative(weights[j] - shift)
+                if coarsening >= 0:
+                    count = sort_by_corner(corner, count, size, coarsening, bins[thread], ranks)
+                    for i in range(count):
+                        j = ranks[i]
+                        spread_point(grid, corner[j], strides, offsets, j, weights[j], table, order)
+                else:
+                    for j in range(count):
+                        spread_point(grid, corner[j], strides, offsets, j, weights[j], table, order)
+                passed += 1
+                if flush > 0 and (passed == flush or end == stop):
+                    for i in range(size):
+                        total[i] += grid[i]
+                        grid[i] = 0.0
+                    passed = 0
+
+    return spread_parts
+
+
+@cache
+def gather(order: int, derivatives: int) -> Callable[..., None]:
+    """The kernel that interpolates Z and its derivatives at targets by stencils of order p, and finishes them."""
+
+    @kernel(flags=EXACT)
+    def gather_chunks(  # type: ignore[no-untyped-def]
+        points, matrix, axes, strides, table, coarsening, grid, centre, values, shift, lever,
+        velocity, log_mass, covariance, floats, integers, bins, thread, threads,
+    ):  # fmt: skip
+        d, n, size, chunk = len(strides), len(points), len(grid), floats.shape[2]
+        offsets, results, corner, ranks = (
+            floats[thread, :d],
+            floats[thread, d:],
+            integers[thread, 0],
+            integers[thread, 1],
+        )
+        for start in range(thread * chunk, n, threads * chunk):
+            block = points[start : min(start + chunk, n)]
+            locate(block, matrix, axes, strides, size, corner, offsets)
+            if coarsening >= 0:
+                for i in range(sort_by_corner(corner, len(block), size, coarsening, bins[thread], ranks)):
+                    j = ranks[i]
+                    gather_point(grid, corner[j], strides, offsets, j, table, results, order, derivatives)
+            else:
+                for j in range(len(block)):
+                    gather_point(grid, corner[j], strides, offsets, j, table, results, order, derivatives)
+            finish(block, start, results, axes, centre, values, shift, lever, velocity, log_mass, covariance)
+
+    return gather_chunks
+
+
+@kernel(flags=EXACT)
+def finish(  # type: ignore[no-untyped-def]
+    points, start, results, axes, centre, values, shift, lever, velocity, log_mass, covariance
+):
+    """Of Z and its derivatives in t (rows of ``results``) make V times the mean, log Z and the covariance.
+
+    The mean is ``centre`` + grad Z / Z, and log Z is ``shift`` + <x, lever> + log of the mass on the grid.
+    """
+    count, d = len(points), len(centre)
+    mass, scratch = results[0], results[len(results) - 1]
+    if log_mass.size:
+        for j in range(count):
+            log_mass[start + j] = np.log(mass[j]) + shift
+        for k in range(points.shape[1]):
+            for j in range(count):
+                log_mass[start + j] += lever[k] * points[j, k]
+    for j in range(count):
+        mass[j] = 1.0 / mass[j]
+    for k in range(d):
+        row, inverse_step = results[1 + k], axes[INVERSE_STEP, k]
+        for j in range(count):
+            row[j] = row[j] * mass[j] * inverse_step
+    if covariance.size:
+        second = 1 + d
+        for k in range(d):
+            for l in range(k, d):
+                row, scale = results[second], axes[INVERSE_STEP, k] * axes[INVERSE_STEP, l]
+                first_mean, second_mean = results[1 + k], results[1 + l]
+                for j in range(count):
+                    entry = row[j] * mass[j] * scale - first_mean[j] * second_mean[j]
+                    covariance[start + j, k, l] = entry
+                    covariance[start + j, l, k] = entry
+                second += 1
+    for i in range(len(values)):
+        constant = 0.0
+        for k in range(d):
+            constant += values[i, k] * centre[k]
+        _combine(results[1:], values[i], constant, count, scratch)
+        for j in range(count):
+            velocity[start + j, i] = scratch[j]
+
+
+@kernel(flags=EXACT)
+def count_levels(points, matrix, centre, inverse_half, floats, counts, thread, threads):  # type: ignore[no-untyped-def]
+    """How many points A x of a share lie in centre +- half 2^(l/2), but in none of the smaller boxes, by l."""
+    rows, count, highest = floats[thread], counts[thread], counts.shape[1] - 1
+    stop, chunk = len(points) * (thread + 1) // threads, rows.shape[1]
+    for start in range(len(points) * thread // threads, stop, chunk):
+        block = points[start : min(start + chunk, stop)]
+        coordinates(block, matrix, rows)
+        distance = rows[0]
+        for k in range(len(matrix)):
+            for j in range(len(block)):
+                scaled = abs(rows[k, j] - centre[k]) * inverse_half[k]
+                distance[j] = scaled if k == 0 or scaled > distance[j] else distance[j]
+        for j in range(len(block)):
+            level = np.ceil(2.0 * np.log2(distance[j])) if distance[j] > 1.0 else 0.0  # 0 also for NaN
+            count[int(level) if level < highest else highest] += 1
+
+
+@kernel(flags=EXACT)
+def list_outside(points, matrix, axes, floats, indices):  # type: ignore[no-untyped-def]
+    """List the points whose A x is beyond the reach, as far as ``indices`` has room; returns their number."""
+    found = 0
+    for start in range(0, len(points), floats.shape[1]):
+        block = points[start : min(start + floats.shape[1], len(points))]
+        coordinates(block, matrix, floats)
+        for j in range(len(block)):
+            outside = False
+            for k in range(len(matrix)):
+                outside = outside or abs(floats[k, j] - axes[CENTRE, k]) > axes[REACH, k]
+            if outside:
+                if found < len(indices):
+                    indices[found] = start + j
+                found += 1
+    return found

@@ -1,0 +1,29 @@
+"""Arrays as compiled loops want them: all of one type, because every combination of types is compiled anew."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from vlasov.checks import Array
+
+
+class _Memory:
+    """The memory of an array under other flags; keeps the array alive."""
+
+    def __init__(self, array: Array, interface: dict[str, Any]) -> None:
+        self.array, self.__array_interface__ = array, interface
+
+
+def plain(array: Array) -> Array:
+    """The same numbers C-contiguous and, to Numba, not read-only; a copy only where they are not contiguous.
+
+    For loops that do not write: what is returned may share its memory with an array that must not be written.
+    """
+    array = np.ascontiguousarray(array)
+    if array.flags.writeable:
+        return array
+    interface = dict(array.__array_interface__)
+    interface["data"] = (interface["data"][0], False)
+    return np.asarray(_Memory(array, interface))

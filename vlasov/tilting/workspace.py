@@ -1,0 +1,23 @@
+"""Scratch memory that repeated evaluations share: buffers grow to the largest size asked for and are then reused."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+
+class Workspace:
+    """Named buffers. What a buffer holds is undefined when it is handed out."""
+
+    def __init__(self) -> None:
+        self._buffers: dict[str, np.ndarray] = {}
+
+    def array(self, name: str, shape: int | tuple[int, ...], dtype: DTypeLike = np.float64) -> np.ndarray:
+        """A C-contiguous array of the given shape; the same memory for the same name as long as it is large enough."""
+        size = math.prod(shape) if isinstance(shape, tuple) else shape
+        held = self._buffers.get(name)
+        if held is None or held.size < size or held.dtype != np.dtype(dtype):
+            held = self._buffers[name] = np.empty(size, dtype=dtype)
+        return held[:size].reshape(shape)
