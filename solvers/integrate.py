@@ -17,7 +17,7 @@ from scipy.integrate import DOP853
 from vlasov.checks import Array
 from vlasov.errors import InputError, NonFiniteState, SolverError
 
-Rhs = Callable[[float, Array], Array]
+Rhs = Callable[..., Array]  # (t, y), and memory for the result where the stepper gives it
 ORDER = 8  # of the steps; dense output between them has order 7
 TIGHTEST = 1e2 * float(np.finfo(float).eps)  # smallest relative tolerance that DOP853 keeps
 _TINY = 1e-200  # squares below may have lost digits to underflow
@@ -52,7 +52,7 @@ def steps(
     Parameters
     ----------
     stepper
-        ``scipy.integrate.DOP853``, or what has the same attributes and methods.
+        ``scipy.integrate.DOP853``, or what has the same attributes and methods and calls rhs(t, y, out).
     taken
         Number of steps of the run so far, for messages.
     clock
@@ -61,12 +61,13 @@ def steps(
     reason = ""  # why the last velocities were not finite
 
     # Trial steps may overflow close to a blow-up; they are rejected, and a state that stays bad is reported below.
-    def trial(t: float, y: Array) -> Array:
+    def trial(t: float, y: Array, out: Array | None = None) -> Array:
         nonlocal reason
         try:
-            velocity, problem = rhs(t, y), "the velocity overflows"
+            velocity, problem = rhs(t, y) if out is None else rhs(t, y, out), "the velocity overflows"
         except InputError as mistake:  # the state, or a parameter at this time, is not finite
-            velocity, problem = np.full_like(y, np.nan), str(mistake)
+            velocity, problem = np.empty_like(y) if out is None else out, str(mistake)
+            velocity.fill(np.nan)
         reason = "" if np.isfinite(velocity).all() else reason or problem
         return velocity
 

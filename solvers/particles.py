@@ -125,23 +125,29 @@ def _right_hand_side(
     options: Options,
     record: Record,
     segment: tuple[float, float],
-) -> Callable[[float, Array], Array]:
+) -> Callable[..., Array]:
     """The ODE on one segment of constant or smooth parameters, for the cloud as one flat vector."""
     # Sums may be wrong by less than the integrator notices.
     attention, accuracy = problem.attention, min(1e-10, 1e-2 * options.tolerance)
 
-    def velocity(t: float, x: Array) -> Array:
-        field = attention.field(cloud.moved(x), x, inside(t, *segment), tolerance=accuracy, method=options.method)
+    def velocity(t: float, x: Array, out: Array) -> Array:
+        s = inside(t, *segment)
+        field = attention.field(cloud.moved(x), x, s, tolerance=accuracy, method=options.method, out=out)
         record.evaluated(field.method, field.error_bound)
         return field.values
 
-    def physical(t: float, y: Array) -> Array:
-        return velocity(t, y.reshape(cloud.points.shape)).ravel()
+    def physical(t: float, y: Array, out: Array | None = None) -> Array:
+        out = np.empty_like(y) if out is None else out
+        velocity(t, y.reshape(cloud.points.shape), out.reshape(cloud.points.shape))
+        return out
 
-    def rescaled(t: float, y: Array) -> Array:
+    def rescaled(t: float, y: Array, out: Array | None = None) -> Array:
+        out = np.empty_like(y) if out is None else out
         z, phi = y.reshape(cloud.points.shape), rescaling.matrix(t)  # type: ignore[union-attr]
-        x = z @ phi.T
-        return np.linalg.solve(phi, (velocity(t, x) - x @ attention.drift(inside(t, *segment)).T).T).T.ravel()
+        x, result = z @ phi.T, out.reshape(cloud.points.shape)
+        relative = velocity(t, x, result) - x @ attention.drift(inside(t, *segment)).T
+        result[:] = np.linalg.solve(phi, relative.T).T
+        return out
 
     return physical if rescaling is None else rescaled
 

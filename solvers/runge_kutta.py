@@ -29,7 +29,7 @@ class CloudDOP853:
     Parameters
     ----------
     rhs
-        f(t, y), an array that may be reused by the next call.
+        f(t, y, out) writes the derivative into out.
     t, y, end
         Start, state there, and last time.
     rtol, atol
@@ -37,14 +37,14 @@ class CloudDOP853:
     """
 
     def __init__(
-        self, rhs: Callable[[float, Array], Array], t: float, y: Array, end: float, *, rtol: float, atol: float
+        self, rhs: Callable[[float, Array, Array], Array], t: float, y: Array, end: float, *, rtol: float, atol: float
     ):
         self._rhs, self._end, self._rtol, self._atol = rhs, end, rtol, atol
         self._stages = np.empty((_STAGES + 1, y.size))
         self._trial = np.empty(y.size)
         self.t, self.t_old, self.y = t, t, np.array(y)
         self._y_old = np.empty(y.size)
-        self._stages[_STAGES] = rhs(t, self.y)
+        rhs(t, self.y, self._stages[_STAGES])
         self.status: Literal["running", "finished", "failed"] = "running"
         self.h_abs = self._first_step()
 
@@ -86,7 +86,7 @@ class CloudDOP853:
         stages[: _STAGES + 1] = self._stages
         for extra, (a, c) in enumerate(zip(DOP853.A_EXTRA, DOP853.C_EXTRA, strict=True), start=_STAGES + 1):
             combine(y_old, stages, h * a[:extra], self._trial)
-            stages[extra] = self._rhs(self.t_old + c * h, self._trial)
+            self._rhs(self.t_old + c * h, self._trial, stages[extra])
         change = self.y - y_old
         terms = [change, h * stages[0] - change, 2 * change - h * (self.f + stages[0])]
         for row in DOP853.D:
@@ -106,9 +106,9 @@ class CloudDOP853:
         """The stages and the trial state of a step h."""
         for s in range(1, _STAGES):
             combine(self.y, self._stages, h * DOP853.A[s, :s], self._trial)
-            self._stages[s] = self._rhs(self.t + DOP853.C[s] * h, self._trial)
+            self._rhs(self.t + DOP853.C[s] * h, self._trial, self._stages[s])
         combine(self.y, self._stages, h * DOP853.B, self._trial)
-        self._stages[_STAGES] = self._rhs(self.t + h, self._trial)
+        self._rhs(self.t + h, self._trial, self._stages[_STAGES])
 
     def _error(self, h: float) -> float:
         """|h e_5|^2 / sqrt(|e_5|^2 + |e_3|^2 / 100) of the two embedded estimates, section II.10."""
@@ -124,7 +124,8 @@ class CloudDOP853:
         guess = min(0.01 * d0 / d1 if d0 >= 1e-5 and d1 >= 1e-5 else 1e-6, self._end - self.t)
         if guess == 0.0:  # an infinite slope
             return 0.0
-        change = (self._rhs(self.t + guess, self.y + guess * slope) - slope) / scale
+        self._rhs(self.t + guess, self.y + guess * slope, self._stages[0])
+        change = (self._stages[0] - slope) / scale
         largest = max(d1, _rms(change) / guess)
         corrected = max(1e-6, 1e-3 * guess) if largest <= 1e-15 else (0.01 / largest) ** (1 / _ORDER)
         return min(100 * guess, corrected, self._end - self.t)

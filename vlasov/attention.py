@@ -47,9 +47,16 @@ class Attention(Described, ABC):
 
     @abstractmethod
     def field(
-        self, measure: Measure, x: ArrayLike, t: float = 0.0, *, tolerance: float = 1e-10, method: str = "auto"
+        self,
+        measure: Measure,
+        x: ArrayLike,
+        t: float = 0.0,
+        *,
+        tolerance: float = 1e-10,
+        method: str = "auto",
+        out: Array | None = None,
     ) -> Field:
-        """The velocity together with the method that was chosen and its error bound; parameters as in ``velocity``."""
+        """The velocity with the method that was chosen and its error bound; as ``velocity``, into ``out`` if given."""
 
     @abstractmethod
     def jacobian(self, measure: Measure, x: ArrayLike, t: float = 0.0) -> Array:
@@ -164,10 +171,17 @@ class Tilting(_QueryKeyValue):
         return Ingredients(self.product(t), self.drift(t), None)
 
     def field(
-        self, measure: Measure, x: ArrayLike, t: float = 0.0, *, tolerance: float = 1e-10, method: str = "auto"
+        self,
+        measure: Measure,
+        x: ArrayLike,
+        t: float = 0.0,
+        *,
+        tolerance: float = 1e-10,
+        method: str = "auto",
+        out: Array | None = None,
     ) -> Field:
         a, v, p = self.ingredients(t)
-        return measure.attend(measure.at(x), a, v, quadratic=p, tolerance=tolerance, method=method)
+        return measure.attend(measure.at(x), a, v, quadratic=p, tolerance=tolerance, method=method, out=out)
 
     def jacobian(self, measure: Measure, x: ArrayLike, t: float = 0.0) -> Array:
         a, v, p = self.ingredients(t)
@@ -238,13 +252,20 @@ class Linear(_QueryKeyValue, kind="linear"):
         return False
 
     def field(
-        self, measure: Measure, x: ArrayLike, t: float = 0.0, *, tolerance: float = 1e-10, method: str = "auto"
+        self,
+        measure: Measure,
+        x: ArrayLike,
+        t: float = 0.0,
+        *,
+        tolerance: float = 1e-10,
+        method: str = "auto",
+        out: Array | None = None,
     ) -> Field:
         points, matrix = measure.at(x), self._matrix(measure, t)
         rounding = (
             np.finfo(float).eps * self.dimension * float(np.linalg.norm(matrix) * np.abs(points).max(initial=0.0))
         )
-        return Field(points @ matrix.T, "moments", rounding)
+        return Field(np.matmul(points, matrix.T, out=out), "moments", rounding)
 
     def jacobian(self, measure: Measure, x: ArrayLike, t: float = 0.0) -> Array:
         matrix = self._matrix(measure, t)
@@ -321,12 +342,19 @@ class MultiHead(Attention, kind="multi-head"):
         return self.heads[0].dimension
 
     def field(
-        self, measure: Measure, x: ArrayLike, t: float = 0.0, *, tolerance: float = 1e-10, method: str = "auto"
+        self,
+        measure: Measure,
+        x: ArrayLike,
+        t: float = 0.0,
+        *,
+        tolerance: float = 1e-10,
+        method: str = "auto",
+        out: Array | None = None,
     ) -> Field:
         fields = [head.field(measure, x, t, tolerance=tolerance, method=method) for head in self.heads]
         outputs = self._outputs(t)
         return Field(
-            _total(f.values @ w.T for f, w in zip(fields, outputs, strict=True)),
+            _total((f.values @ w.T for f, w in zip(fields, outputs, strict=True)), out),
             " + ".join(sorted({f.method for f in fields})),
             sum(float(np.linalg.norm(w, 2)) * f.error_bound for f, w in zip(fields, outputs, strict=True)),
         )
@@ -348,6 +376,10 @@ class MultiHead(Attention, kind="multi-head"):
         return [at(w, t) for h, w in enumerate(self.outputs)]
 
 
-def _total(parts: Iterable[Array]) -> Array:
+def _total(parts: Iterable[Array], out: Array | None = None) -> Array:
     """The sum over heads."""
-    return reduce(np.add, parts)
+    total = reduce(np.add, parts)
+    if out is None:
+        return total
+    np.copyto(out, total)
+    return out

@@ -155,10 +155,15 @@ class Measure(Described, ABC):
         quadratic: Array | None = None,
         tolerance: float = 1e-10,
         method: str = "auto",
+        out: Array | None = None,
     ) -> Field:
-        """V m(A x): ``values`` times the mean of this measure tilted by e^{<A x, y> - <y, quadratic y>}."""
+        """V m(A x) with the mean m of this measure tilted by e^{<A x, y> - <y, quadratic y>}, into ``out`` if given."""
         tilted = self.tilted(x @ matrix.T, quadratic=quadratic, tolerance=tolerance, method=method)
-        return Field(tilted.mean @ values.T, tilted.method, float(np.linalg.norm(values, 2)) * tilted.error_bound)
+        return Field(
+            np.matmul(tilted.mean, values.T, out=out),
+            tilted.method,
+            float(np.linalg.norm(values, 2)) * tilted.error_bound,
+        )
 
     def at(self, x: ArrayLike) -> Array:
         """Points as (m, d) for this measure's d."""

@@ -101,10 +101,19 @@ class Particles(Measure, kind="particles"):
         quadratic: Array | None = None,
         tolerance: float = 1e-10,
         method: str = "auto",
+        out: Array | None = None,
     ) -> tilting.Field:
         weights = self._tilted_weights(quadratic) if quadratic is not None or not self._equal else None
         return tilting.attend(
-            self.points, weights, x, matrix, values, tolerance=tolerance, method=method, workspace=self._workspace
+            self.points,
+            weights,
+            x,
+            matrix,
+            values,
+            tolerance=tolerance,
+            method=method,
+            workspace=self._workspace,
+            out=out,
         )
 
     def _tilted_weights(self, quadratic: Array | None) -> Array:

@@ -41,9 +41,9 @@ def covariance(
     return kernels.covariance(centred, logs, np.ascontiguousarray(xi), log_mass - heaviest - xi @ middle, mean - middle)
 
 
-def seconds(n: int, m: int, d: int, threads: int) -> float:
-    """Estimated time of ``moments``."""
-    return n * m * (0.3 + 0.06 * d) * 1e-9 / threads
+def seconds(n: int, m: int, d: int) -> float:
+    """Estimated time of ``moments`` on one thread."""
+    return n * m * (0.3 + 0.06 * d) * 1e-9
 
 
 def _prepared(points: Array, log_weights: Array | None) -> tuple[Array, Array, Array, float]:

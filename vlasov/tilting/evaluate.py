@@ -105,6 +105,7 @@ def attend(
     tolerance: float = 1e-10,
     method: str = "auto",
     workspace: Workspace | None = None,
+    out: Array | None = None,
 ) -> Field:
     """V m(A x): the mean alone, with the products by A and V inside the sums' loops; parameters as in ``tilt``.
 
@@ -112,9 +113,14 @@ def attend(
     ----------
     x, matrix, values
         Targets, A and V, shapes (m, d), (d, d) and (k, d).
+    out
+        Memory for the result, shape (m, k).
     """
     wanted = _Wanted(False, False, tolerance, method)
-    _, mean, _, chosen, bound = _evaluate(points, log_weights, x, matrix, values, wanted, workspace)
+    _, mean, _, chosen, bound = _evaluate(points, log_weights, x, matrix, values, wanted, workspace, out)
+    if out is not None and mean is not out:
+        np.copyto(out, mean)
+        mean = out
     return Field(mean, chosen, float(np.linalg.norm(values, 2)) * bound)
 
 
@@ -126,12 +132,14 @@ def _evaluate(
     values: Array | None,
     wanted: _Wanted,
     workspace: Workspace | None,
+    out: Array | None = None,
 ) -> tuple[Array | None, Array, Array | None, str, float]:
     """log Z, V mean and covariance at the tilts A x, the method that was chosen, and the bound of the mean's error."""
     workspace = Workspace() if workspace is None else workspace
     planned = _plan(points, log_weights, x, matrix, wanted, workspace)
     if planned is not None:
         method, plan = planned
+        memory = {} if out is None or points.shape[1] == 1 else {"out": out}
         results = method.evaluate(
             points,
             log_weights,
@@ -142,6 +150,7 @@ def _evaluate(
             workspace=workspace,
             log_mass=wanted.log_mass,
             covariance=wanted.covariance,
+            **memory,
         )
         return *results, "laplace", plan.error_bound
     from vlasov.tilting import all_pairs  # compiled code: loaded on first use
@@ -176,15 +185,22 @@ def _plan(
     from vlasov.tilting import all_pairs, laplace, line
     from vlasov.tilting.log_weights import finite_range
 
-    module, threads = line if d == 1 else laplace, get_num_threads()
+    threads, covariance = get_num_threads(), wanted.covariance
     boxes = (laplace.box(points, None, threads, workspace), laplace.box(x, matrix, threads, workspace))
     spread = 0.0 if log_weights is None else finite_range(log_weights)
-    extra = {} if d == 1 else {"covariance": wanted.covariance}
-    plan = module.plan(n, m, *boxes, spread, wanted.tolerance, threads, **extra)
+    module: ModuleType = line if d == 1 else laplace
+    plan: Any
+    if d == 1:
+        plan = line.plan(n, m, *boxes, spread, wanted.tolerance, threads, covariance=covariance)
+    else:
+        plan = laplace.plan_data(
+            points, x, matrix, boxes, spread, wanted.tolerance, threads, workspace, covariance=covariance
+        )
     if isinstance(plan, Refusal):
         if method == "auto":
             return None
         raise InputError(f'"laplace" cannot do this: {plan.reason}; use "auto" or "all-pairs"', "method")
-    if method == "auto" and all_pairs.seconds(n, m, d, threads) < plan.seconds:
+    # Times of one thread on both sides: the choice, and with it the result, must not depend on the number of threads.
+    if method == "auto" and all_pairs.seconds(n, m, d) < plan.seconds:
         return None
     return module, plan

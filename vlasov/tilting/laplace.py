@@ -20,7 +20,7 @@ import numpy as np
 
 from vlasov.checks import Array
 from vlasov.tilting import laplace_kernels as kernels
-from vlasov.tilting.laplace_outliers import add_outliers, plan_data
+from vlasov.tilting.laplace_outliers import add_outliers, plan_data, tilts
 from vlasov.tilting.laplace_plan import Plan, plan
 from vlasov.tilting.products import multiply, node_matrix
 from vlasov.tilting.stencils import table
@@ -31,12 +31,15 @@ from vlasov.tilting.workspace import Workspace
 __all__ = ["Plan", "box", "evaluate", "plan", "plan_data"]
 
 _NOTHING = np.empty(0)
+_WORTH_THREADS = 200_000  # points; to wake a thread takes as long as a few ten thousand of them
+_WORTH_PRODUCT_THREADS = 10_000_000  # multiplications
+_ZERO = -1e307  # logarithm of the mass of sources without mass
 
 
 def box(points: Array, matrix: Array | None, threads: int, workspace: Workspace) -> tuple[Array, Array]:
     """Smallest and largest entries of A x over all points x."""
     matrix = np.eye(points.shape[1]) if matrix is None else plain(matrix)
-    d = len(matrix)
+    d, threads = len(matrix), threads if len(points) > _WORTH_THREADS else 1
     floats = workspace.array("laplace.box", (threads, d, 1024))
     low, high = np.full((threads, d, kernels.LANES), np.inf), np.full((threads, d, kernels.LANES), -np.inf)
     in_threads(threads, kernels.box, plain(points), matrix, floats, low, high)
@@ -54,6 +57,7 @@ def evaluate(
     workspace: Workspace,
     log_mass: bool = False,
     covariance: bool = False,
+    out: Array | None = None,
 ) -> tuple[Array | None, Array, Array | None]:
     """log Z, ``values`` times the mean, and the covariance, at the tilts xi = matrix x.
 
@@ -67,6 +71,8 @@ def evaluate(
         Shapes (d, d) and (k, d); the identity if not given.
     plan
         For these sources and targets, from ``plan``.
+    out
+        Memory for the mean, shape (m, k); not used where outliers are peeled off.
 
     Returns
     -------
@@ -82,14 +88,14 @@ def evaluate(
     grid, shift = run.spread(points, logs, identity)
     result = (
         np.empty(m if log_mass or plan.peeled else 0),
-        np.empty((m, len(applied))),
+        np.empty((m, len(applied))) if out is None or plan.peeled else out,
         np.empty((m, d, d) if covariance else (0, 0, 0)),
     )
     run.gather(x, matrix, run.transform(grid), applied, shift, result)
     mean = result[1]
     if plan.peeled:
         add_outliers(points, logs, x, matrix, run.sources, run.targets, result, workspace)
-        mean = mean if values is None else mean @ values.T
+        mean = mean if values is None else tilts(mean, plain(values))
     return result[0] if log_mass else None, mean, result[2] if covariance else None
 
 
@@ -119,43 +125,43 @@ class _Run:
     def spread(self, points: Array, log_weights: Array, identity: Array) -> tuple[Array, float]:
         """Sums over sources at the nodes, (parts, nodes), and the logarithm of their scale."""
         plan = self.plan
-        shift = self.largest_exponent(points, log_weights) if log_weights.size or any(plan.tilt) else 0.0
-        shift = max(shift, -1e308)  # where all weights inside are zero
+        # Weights are relative to the heaviest before anything is added to their logarithms: nothing is rounded away.
+        base = max(float(log_weights.max()), _ZERO) if log_weights.size else 0.0
+        shift = self.largest_exponent(points, log_weights, base) if log_weights.size or any(plan.tilt) else 0.0
         grids = self.workspace.array("laplace.grids", (plan.parts, self.size))
         blocks = self.workspace.array("laplace.blocks", (plan.threads, self.size if plan.flush else 1))
         in_threads(
             plan.threads, kernels.spread(plan.order),
-            points, log_weights, identity, self.sources, self.strides, self.tilt, shift, self.table, plan.coarsening,
-            plan.flush, grids, blocks, self.floats, self.integers, self.bins,
+            points, log_weights, base, identity, self.sources, self.strides, self.tilt, shift, self.table,
+            plan.coarsening, plan.flush, grids, blocks, self.floats, self.integers, self.bins,
         )  # fmt: skip
-        return grids, shift
+        return grids, base + shift
 
-    def largest_exponent(self, points: Array, log_weights: Array) -> float:
-        """The largest log w_j + <tilt, y_j - y_c>."""
+    def largest_exponent(self, points: Array, log_weights: Array, base: float) -> float:
+        """The largest log w_j - base + <tilt, y_j - y_c>."""
         high = np.full((self.plan.threads, 1, kernels.LANES), -np.inf)
         low = np.empty_like(high)
         in_threads(
-            self.plan.threads, kernels.peak, points, log_weights, self.tilt, self.sources, self.floats, low, high
+            self.plan.threads, kernels.peak, points, log_weights, base, self.tilt, self.sources, self.floats, low, high
         )
-        return float(high.max())
+        return max(float(high.max()), _ZERO)
 
     def transform(self, grids: Array) -> Array:
         """Z at the targets' nodes, flat: the sum of the grids times E along each axis."""
         plan, nodes = self.plan, self.nodes
         first, second = (self.workspace.array(f"laplace.{name}", self.size) for name in ("first", "second"))
+        threads = plan.threads if self.size * max(nodes) > _WORTH_PRODUCT_THREADS else 1
         for axis, count in enumerate(nodes):
             exponentials = self.workspace.array("laplace.exponentials", (count, count))
             node_matrix(plan.target_step[axis], plan.source_step[axis], exponentials)
             if axis == 0:
-                multiply(
-                    exponentials, grids.reshape(plan.parts, 1, count, -1), first.reshape(1, count, -1), plan.threads
-                )
+                multiply(exponentials, grids.reshape(plan.parts, 1, count, -1), first.reshape(1, count, -1), threads)
             elif axis == len(nodes) - 1:  # E is symmetric
-                multiply(first.reshape(-1, count), exponentials[None, None], second.reshape(1, -1, count), plan.threads)
+                multiply(first.reshape(-1, count), exponentials[None, None], second.reshape(1, -1, count), threads)
                 first, second = second, first
             else:
                 shape = (nodes[0], count, nodes[2])
-                multiply(exponentials, first.reshape(1, *shape), second.reshape(shape), plan.threads)
+                multiply(exponentials, first.reshape(1, *shape), second.reshape(shape), threads)
                 first, second = second, first
         return first
 

@@ -74,12 +74,12 @@ def locate(points, matrix, axes, strides, outside, corner, offsets):  # type: ig
 
 
 @kernel(flags=EXACT)
-def exponents(points, log_weights, start, tilt, axes, result):  # type: ignore[no-untyped-def]
-    """log w_j + <tilt, y_j - centre>; minus infinity beyond the reach."""
+def exponents(points, log_weights, base, start, tilt, axes, result):  # type: ignore[no-untyped-def]
+    """log w_j - base + <tilt, y_j - centre>; minus infinity beyond the reach."""
     count = len(points)
     if log_weights.size:
         for j in range(count):
-            result[j] = log_weights[start + j]
+            result[j] = log_weights[start + j] - base
     else:
         for j in range(count):
             result[j] = 0.0
@@ -135,12 +135,12 @@ def box(points, matrix, floats, low, high, thread, threads):  # type: ignore[no-
 
 
 @kernel(flags=EXACT)
-def peak(points, log_weights, tilt, axes, floats, low, high, thread, threads):  # type: ignore[no-untyped-def]
+def peak(points, log_weights, base, tilt, axes, floats, low, high, thread, threads):  # type: ignore[no-untyped-def]
     """Widen ``high[thread]``, shape (1, lanes), to hold the exponents of a share of the sources."""
     row, stop = floats[thread, 0], len(points) * (thread + 1) // threads
     for start in range(len(points) * thread // threads, stop, row.size):
         block = points[start : min(start + row.size, stop)]
-        exponents(block, log_weights, start, tilt, axes, row)
+        exponents(block, log_weights, base, start, tilt, axes, row)
         _widen(row, len(block), low[thread, 0], high[thread, 0])
 
 
@@ -150,7 +150,7 @@ def spread(order: int) -> Callable[..., None]:
 
     @kernel(flags=EXACT)
     def spread_parts(  # type: ignore[no-untyped-def]
-        points, log_weights, matrix, axes, strides, tilt, shift, table, coarsening, flush, grids, blocks,
+        points, log_weights, base, matrix, axes, strides, tilt, shift, table, coarsening, flush, grids, blocks,
         floats, integers, bins, thread, threads,
     ):  # fmt: skip
         """Each part of the sources has a grid of its own, whichever thread spreads it.
@@ -180,7 +180,7 @@ def spread(order: int) -> Callable[..., None]:
                 count = end - start
                 locate(points[start:end], matrix, axes, strides, size, corner, offsets)
                 if weighted:
-                    exponents(points[start:end], log_weights, start, tilt, axes, weights)
+                    exponents(points[start:end], log_weights, base, start, tilt, axes, weights)
                     for j in range(count):
                         weights[j] = exp_negative(weights[j] - shift)
                 if coarsening >= 0:

@@ -54,7 +54,7 @@ class _Onion(NamedTuple):
 def plan_data(
     points: Array,
     x: Array,
-    matrix: Array,
+    matrix: Array | None,
     boxes: tuple[tuple[Array, Array], tuple[Array, Array]],
     log_weight_range: float,
     tolerance: float,
@@ -70,6 +70,7 @@ def plan_data(
     if at_stake < max(_WORTH_A_LOOK, 0.3 * (by_pairs if isinstance(whole, Refusal) else whole.seconds)):
         return whole
     limit = by_pairs if isinstance(whole, Refusal) else whole.seconds
+    matrix = np.eye(x.shape[1]) if matrix is None else matrix
     peeled = plan_with_outliers(
         points, x, matrix, boxes, log_weight_range, tolerance, threads, workspace, seconds=limit, covariance=covariance
     )
@@ -129,7 +130,7 @@ def plan_with_outliers(
 
 
 def _onion(points: Array, matrix: Array, box: tuple[Array, Array], threads: int, workspace: Workspace) -> _Onion:
-    sample = points[:: max(1, len(points) // _SAMPLE)] @ matrix.T
+    sample = tilts(plain(points[:: max(1, len(points) // _SAMPLE)]), plain(matrix))
     low, high = np.quantile(sample, [_TRIMMED, 1 - _TRIMMED], axis=0)
     half = np.maximum((high - low) / 2, 1e-9 * (box[1] - box[0]) + 1e-300)
     centre = (low + high) / 2
@@ -138,6 +139,13 @@ def _onion(points: Array, matrix: Array, box: tuple[Array, Array], threads: int,
     in_threads(threads, kernels.count_levels, plain(points), plain(matrix), centre, 1 / half, floats, counts)
     beyond = np.cumsum(counts.sum(axis=0)[::-1])[::-1].tolist()  # points of level l and above
     return _Onion(centre, half, [*beyond[1:], 0], box)
+
+
+def tilts(x: Array, matrix: Array) -> Array:
+    """A x, shape (m, k); BLAS may round it by its number of threads."""
+    result = np.empty((len(matrix), len(x)))
+    kernels.coordinates(x, matrix, result)
+    return np.ascontiguousarray(result.T)
 
 
 class _Sums(NamedTuple):
@@ -170,11 +178,11 @@ def add_outliers(
         for block in _blocks(len(x)) if len(far_sources) else []:
             bulk = _Sums(log_mass[block], mean[block], covariance[block] if wanted else None)
             few = _all_pairs(
-                points[far_sources], _some(log_weights, far_sources), x[block] @ matrix.T, wanted, workspace
+                points[far_sources], _some(log_weights, far_sources), tilts(x[block], matrix), wanted, workspace
             )
             _store(_merged(bulk, few), result, block)
         if len(far_targets):
-            xi, every = x[far_targets] @ matrix.T, None
+            xi, every = tilts(x[far_targets], matrix), None
             for block in _blocks(len(points)):
                 some = _all_pairs(points[block], _some(log_weights, block), xi, wanted, workspace)
                 every = some if every is None else _merged(every, some)

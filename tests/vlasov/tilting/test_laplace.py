@@ -112,6 +112,16 @@ def test_tight_tolerances(d, n):
     check(plan, results, points, None, x, matrix, np.arange(8))
 
 
+def test_a_common_factor_of_all_weights_costs_no_digits():
+    rng = np.random.default_rng(0)
+    points, x = rng.normal(size=(800, 2)), 1 + rng.normal(size=(50, 2))
+    log_weights, factor = np.round(1024 * rng.normal(size=800)) / 1024, 2.0**40  # their sum is exact
+    _, (log_mass, mean, _) = evaluate(points, log_weights, x, log_mass=True)
+    _, (shifted, same, _) = evaluate(points, log_weights - factor, x, log_mass=True)
+    np.testing.assert_array_equal(same, mean)
+    np.testing.assert_allclose(shifted + factor, log_mass, rtol=0, atol=2.0**-12)
+
+
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_many_equal_points_do_not_add_up_rounding_errors(d):
     """Half a million sources in two places: each sum has equal terms, whose rounding errors have equal signs."""
