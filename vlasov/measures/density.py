@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,10 +16,11 @@ from vlasov.checks import Array
 from vlasov.errors import InputError
 from vlasov.measures.base import Measure
 from vlasov.measures.uniform import tilted_interval
-from vlasov.tilting import Tilted
+from vlasov.tilting import Field, Tilted, Workspace
 
 if TYPE_CHECKING:
     from vlasov.measures.particles import Particles
+    from vlasov.tilting.grid import Sums
 
 _UNIFORM = 1e-9  # widths that differ by less than this fraction are equal: linspace and arange round
 
@@ -169,6 +171,45 @@ class Density(Measure, kind="density"):
         method: str = "auto",
     ) -> Tilted:
         """Sums over the cells' centres, the smoothing by a cell taken back: Z / prod_k sinhc(xi_k h_k / 2)."""
+        self._check_evaluable(quadratic)
+        sums = self._sums(xi, None, None, tolerance, method, log_mass=True, covariance=covariance)
+        if sums is not None:
+            assert sums.log_mass is not None
+            return Tilted(
+                sums.log_mass - math.log(self.mass), sums.mean, sums.covariance, sums.method, sums.error_bound
+            )
+        particles = self._particles.tilted(xi, covariance=covariance, tolerance=tolerance, method=method)
+        log_cell, cell_mean, cell_variance = tilted_interval(self._smoothing / 2, xi)
+        return Tilted(
+            log_mass=particles.log_mass - log_cell.sum(axis=1),
+            mean=particles.mean - cell_mean,
+            covariance=None
+            if particles.covariance is None
+            else particles.covariance - cell_variance[:, :, None] * np.eye(self.dimension),
+            method=particles.method,
+            error_bound=particles.error_bound,
+        )
+
+    def attend(
+        self,
+        x: Array,
+        matrix: Array,
+        values: Array,
+        *,
+        quadratic: Array | None = None,
+        tolerance: float = 1e-10,
+        method: str = "auto",
+        out: Array | None = None,
+    ) -> Field:
+        self._check_evaluable(quadratic)
+        sums = self._sums(x, matrix, values, tolerance, method, out=out)
+        if sums is None:
+            return super().attend(x, matrix, values, tolerance=tolerance, method=method, out=out)
+        if out is not None and sums.mean is not out:
+            np.copyto(out, sums.mean)
+        return Field(sums.mean, sums.method, float(np.linalg.norm(values, 2)) * sums.error_bound)
+
+    def _check_evaluable(self, quadratic: Array | None) -> None:
         if quadratic is not None:
             raise InputError("cannot enter L2 attention as a grid density yet; use density.sample(n)", self.kind)
         if not all(self.uniform):
@@ -177,17 +218,25 @@ class Density(Measure, kind="density"):
                 "is not evenly spaced but a velocity needs a uniform grid; use density.on_grid(uniform_edges)",
                 f"edges[{axis}]",
             )
-        sums = self._particles.tilted(xi, covariance=covariance, tolerance=tolerance, method=method)
-        log_cell, cell_mean, cell_variance = tilted_interval(self._smoothing / 2, xi)
-        return Tilted(
-            log_mass=sums.log_mass - log_cell.sum(axis=1),
-            mean=sums.mean - cell_mean,
-            covariance=None
-            if sums.covariance is None
-            else sums.covariance - cell_variance[:, :, None] * np.eye(self.dimension),
-            method=sums.method,
-            error_bound=sums.error_bound,
+
+    def _sums(
+        self, x: Array, matrix: Array | None, values: Array | None, tolerance: float, method: str, **wanted: Any
+    ) -> Sums | None:
+        from vlasov.tilting import grid
+
+        cells = grid.Grid(
+            masses=self._masses,
+            lower=np.array([axis[0] for axis in self.edges]),
+            widths=np.array([(axis[-1] - axis[0]) / (axis.size - 1) for axis in self.edges]),
+            smooth=bool(self._smoothing.any()),
         )
+        return grid.evaluate(
+            cells, x, matrix, values, tolerance=tolerance, method=method, workspace=self._workspace, **wanted
+        )
+
+    @cached_property
+    def _workspace(self) -> Workspace:
+        return Workspace()
 
     def from_cube(self, u: Array) -> Array:
         """Axis by axis, the inverse of the distribution given the cells along the axes before (Rosenblatt)."""

@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,6 +29,7 @@ from vlasov.tilting.lattice_plan import LinePlan, NodesPlan, Plan, plan
 from vlasov.tilting.products import multiply
 from vlasov.tilting.stencils import table
 from vlasov.tilting.threads import in_threads
+from vlasov.tilting.views import plain
 from vlasov.tilting.workspace import Workspace
 
 __all__ = ["Plan", "evaluate", "plan"]
@@ -47,6 +49,7 @@ def evaluate(
     workspace: Workspace,
     log_mass: bool = False,
     covariance: bool = False,
+    out: Array | None = None,
 ) -> Result:
     """log Z, ``values`` times the mean, and the covariance, at the tilts xi = matrix x.
 
@@ -62,6 +65,8 @@ def evaluate(
         Shapes (d, d) and (k, d); the identity if not given.
     plan
         For this grid and these targets, from ``plan``.
+    out
+        Memory for the mean, shape (m, k).
 
     Returns
     -------
@@ -69,16 +74,26 @@ def evaluate(
         Shapes (m,), (m, k) and (m, d, d); the first and the last None where they were not asked for.
     """
     identity = np.eye(masses.ndim)
-    matrix, values = identity if matrix is None else matrix, identity if values is None else values
+    x, matrix = plain(x), identity if matrix is None else plain(matrix)
+    values = identity if values is None else plain(values)
     if isinstance(plan, LinePlan):
         sums = _on_line(masses, float(widths[0]), plan, workspace, log_mass)
         return line.interpolate(
-            plan.tilts, sums, x, matrix, values, plan.threads, workspace, log_mass=log_mass, covariance=covariance
+            plan.tilts,
+            sums,
+            x,
+            matrix,
+            values,
+            plan.threads,
+            workspace,
+            log_mass=log_mass,
+            covariance=covariance,
+            out=out,
         )
-    lattice = _Nodes(masses, lower, widths, plan, workspace)
+    lattice, wanted = _Nodes(masses, lower, widths, plan, workspace), _Wanted(matrix, values, log_mass, covariance)
     if math.prod(plan.blocks) == 1:
-        return lattice.evaluate(plan.centre, x, matrix, values, log_mass, covariance)
-    return _block_by_block(lattice, plan, x, matrix, values, log_mass, covariance)
+        return lattice.evaluate(plan.centre, x, wanted, out)
+    return _block_by_block(lattice, plan, x, wanted, out)
 
 
 def _on_line(masses: Array, h: float, plan: LinePlan, workspace: Workspace, log_mass: bool) -> Array:
@@ -117,27 +132,34 @@ def _folding(size: int) -> Array:
     return transform.to_nodes((2 * np.arange(size) + 1 - size) / size)
 
 
-def _block_by_block(
-    lattice: _Nodes, plan: NodesPlan, x: Array, matrix: Array, values: Array, log_mass: bool, covariance: bool
-) -> Result:
+def _block_by_block(lattice: _Nodes, plan: NodesPlan, x: Array, wanted: _Wanted, out: Array | None) -> Result:
     """The same for targets whose range is cut into blocks: those of each block together."""
     centre, width, blocks = np.array(plan.centre), np.array(plan.width), np.array(plan.blocks)
-    first = centre - (blocks - 1) * width  # the middle of the first block
-    where = np.clip(np.rint((x @ matrix.T - first) / (2 * width)).astype(np.int64), 0, blocks - 1)
+    first, step = centre - (blocks - 1) * width, 2 * np.where(width > 0, width, 1.0)
+    where = np.clip(np.rint((x @ wanted.matrix.T - first) / step).astype(np.int64), 0, blocks - 1)
     number = np.ravel_multi_index(tuple(where.T), plan.blocks)
     order = np.argsort(number, kind="stable")
     ends = np.searchsorted(number[order], np.arange(blocks.prod() + 1))
     d, m = x.shape[1], len(x)
-    result = np.empty(m), np.empty((m, len(values))), np.empty((m, d, d))
+    mean = np.empty((m, len(wanted.values))) if out is None else out
+    log_mass, covariance = np.empty(m if wanted.log_mass else 0), np.empty((m if wanted.covariance else 0, d, d))
     for block, index in enumerate(product(*(range(b) for b in plan.blocks))):
         chosen = order[ends[block] : ends[block + 1]]
         if chosen.size:
-            middle = tuple(first + 2 * width * np.array(index))
-            parts = lattice.evaluate(middle, x[chosen], matrix, values, log_mass, covariance)
-            for whole, part in zip(result, parts, strict=True):
+            parts = lattice.evaluate(tuple(first + step * np.array(index)), x[chosen], wanted)
+            for whole, part in zip((log_mass, mean, covariance), parts, strict=True):
                 if part is not None:
                     whole[chosen] = part
-    return result[0] if log_mass else None, result[1], result[2] if covariance else None
+    return log_mass if wanted.log_mass else None, mean, covariance if wanted.covariance else None
+
+
+class _Wanted(NamedTuple):
+    """A and V, and what is asked for beside the mean."""
+
+    matrix: Array
+    values: Array
+    log_mass: bool
+    covariance: bool
 
 
 class _Nodes:
@@ -148,7 +170,7 @@ class _Nodes:
         self.radius = np.array(masses.shape) * widths / 2
         self.middle = lower + self.radius
         box = _box(masses)
-        self.masses = masses[box]
+        self.masses = plain(masses[box])
         self.places = [
             (2 * np.arange(along.start, along.stop) + 1 - count) * (h / 2)
             for along, count, h in zip(box, masses.shape, widths, strict=True)
@@ -158,30 +180,27 @@ class _Nodes:
             with np.errstate(divide="ignore"):
                 self.logs = np.log(self.masses, out=workspace.array("lattice.logs", self.masses.shape))
 
-    def evaluate(
-        self, middle: tuple[float, ...], x: Array, matrix: Array, values: Array, log_mass: bool, covariance: bool
-    ) -> Result:
+    def evaluate(self, middle: tuple[float, ...], x: Array, wanted: _Wanted, out: Array | None = None) -> Result:
         """The results at targets in the block of tilts around ``middle``."""
         grid, shift = self._at_nodes(middle)
         plan, workspace, (m, d) = self.plan, self.workspace, x.shape
+        matrix, values, log_mass, covariance = wanted
         result = (
-            np.empty((m, len(values))), np.empty(m if log_mass else 0), np.empty((m, d, d) if covariance else (0, 0, 0))
-        )  # fmt: skip
-        derivatives = 2 if covariance else 1
+            np.empty((m, len(values))) if out is None else out,
+            np.empty(m if log_mass else 0),
+            np.empty((m, d, d) if covariance else (0, 0, 0)),
+        )
         rows = 1 + d + (1 + d + d * (d + 1) // 2 if covariance else 1 + d)
+        bins = (grid.size >> plan.coarsening) + 2 if plan.coarsening >= 0 else 0
         scratch = (
             workspace.array("lattice.floats", (plan.threads, rows, plan.chunk)),
             workspace.array("lattice.integers", (plan.threads, 2, plan.chunk), np.int64),
-            workspace.array(
-                "lattice.bins",
-                (plan.threads, (grid.size >> plan.coarsening) + 2 if plan.coarsening >= 0 else 0),
-                np.int64,
-            ),
+            workspace.array("lattice.bins", (plan.threads, bins), np.int64),
         )
         axes = np.array([middle, self.radius / plan.kappa, plan.cells, [math.inf] * d])
         strides = tuple(math.prod(plan.nodes[k + 1 :]) for k in range(d))
         in_threads(
-            plan.threads, laplace_kernels.gather(plan.order, derivatives),
+            plan.threads, laplace_kernels.gather(plan.order, 2 if covariance else 1),
             x, matrix, axes, strides, table(plan.order, plan.kappa), plan.coarsening, grid, self.middle, values, shift,
             self.middle @ matrix, *result, *scratch,
         )  # fmt: skip

@@ -23,7 +23,7 @@ _LARGEST_BLOCK = 250.0  # |<xi, y>| in a block: tilted masses below e^-540 of th
 _MOST_BYTES = 1e9
 _CHUNK, _SORTED_CHUNK = 1024, 16384  # targets at a time: in the first, or in the second level of the cache
 # Nanoseconds of one thread of a 2024 server: to gather a target, by d and p, and to sort it; for the rest, each unit.
-_GATHER = {2: (13, 26, 36), 3: (45, 150, 320)}
+_GATHER = {2: (12.5, 27.0, 38.0), 3: (40.0, 160.0, 345.0)}
 _SORT, _LINE_TARGET, _FOLD, _MULTIPLY, _EXPONENTIAL, _TILT, _START = 4.0, 1.4, 2.0, 0.025, 5.0, 15.0, 100e3
 
 
@@ -185,7 +185,7 @@ def _on_line(problem: _Problem) -> LinePlan | Refusal:
         covariance_bound=tilts.errors.covariance * radius**2,
         mass_error=tilts.errors.mass,
         memory=8.0 * (2 * count + 32 * 4 * tilts.expansions),
-        seconds=(work / threads + _START) * 1e-9,
+        seconds=(work + _START) * 1e-9,
         threads=threads,
     )
 
@@ -207,7 +207,7 @@ def _on_nodes(order: int, problem: _Problem) -> NodesPlan | Refusal:
     cells = tuple(2 * max(1, math.ceil(q * r / kappa * (1 + 1e-7))) for q, r in zip(width, radius, strict=True))
     nodes = [count + order - 1 for count in cells]
     size, every = math.prod(nodes), math.prod(problem.shape)
-    sort = problem.m > 4096 and (d == 3 or size > 200_000)
+    sort = problem.m > 4096 and d == 3 and size > 100_000
     chunk = _SORTED_CHUNK if sort else _CHUNK
     products = [math.prod(nodes[: k + 1]) * math.prod(problem.shape[k:]) for k in range(d)]
     largest = max(math.prod(nodes[: k + 1]) * math.prod(problem.shape[k + 1 :]) for k in range(d))
@@ -232,7 +232,7 @@ def _on_nodes(order: int, problem: _Problem) -> NodesPlan | Refusal:
         covariance_bound=found.curvature * norm**2,
         mass_error=found.value,
         memory=memory,
-        seconds=(work / threads + _START) * 1e-9,
+        seconds=(work + _START) * 1e-9,
         threads=threads,
     )
 

@@ -25,6 +25,7 @@ from vlasov.checks import Array
 from vlasov.tilting import line_kernels as kernels, line_transform as transform
 from vlasov.tilting.line_plan import Plan, Tilts, plan
 from vlasov.tilting.threads import in_threads
+from vlasov.tilting.views import plain
 from vlasov.tilting.workspace import Workspace
 
 __all__ = ["Plan", "evaluate", "plan"]
@@ -41,6 +42,7 @@ def evaluate(
     workspace: Workspace,
     log_mass: bool = False,
     covariance: bool = False,
+    out: Array | None = None,
 ) -> tuple[Array | None, Array, Array | None]:
     """log Z, ``values`` times the mean, and the variance, at the tilts xi = matrix x.
 
@@ -54,6 +56,8 @@ def evaluate(
         Shapes (1, 1) and (k, 1); one if not given.
     plan
         For these sources and targets, from ``plan``.
+    out
+        Memory for the mean, shape (m, k).
 
     Returns
     -------
@@ -67,7 +71,7 @@ def evaluate(
     if log_mass:
         sums[0] += top
     return interpolate(
-        plan.tilts, sums, x, matrix, values, plan.threads, workspace, log_mass=log_mass, covariance=covariance
+        plan.tilts, sums, x, matrix, values, plan.threads, workspace, log_mass=log_mass, covariance=covariance, out=out
     )
 
 
@@ -75,8 +79,8 @@ def _nodes(
     points: Array, log_weights: Array | None, plan: Plan, workspace: Workspace
 ) -> tuple[Array, Array, Array, float]:
     """Positions, weights and log scales of nodes that stand for the sources, and a log scale common to all."""
-    y, tilts, cells = np.ascontiguousarray(points[:, 0]), plan.tilts, plan.cells
-    logs = np.empty(0) if log_weights is None else np.ascontiguousarray(log_weights)
+    y, tilts, cells = plain(points[:, 0]), plan.tilts, plan.cells
+    logs = np.empty(0) if log_weights is None else plain(log_weights)
     top = float(logs.max()) if logs.size else 0.0
     location = tilts.center - tilts.radius, cells / (2 * tilts.radius), plan.tilt, tilts.center
     levels = np.array([abs(plan.tilt) * tilts.radius])
@@ -131,24 +135,28 @@ def interpolate(
     *,
     log_mass: bool,
     covariance: bool,
+    out: Array | None,
 ) -> tuple[Array | None, Array, Array | None]:
     """The results of ``evaluate`` from what ``log_derivatives`` made, in its units."""
-    targets, factor = np.ascontiguousarray(x[:, 0]), 1.0 if matrix is None else float(matrix[0, 0])
+    targets, factor = plain(x[:, 0]), 1.0 if matrix is None else float(matrix[0, 0])
     table = workspace.array("line.table", (tilts.expansions * transform.FINE, transform.ORDER))
 
-    def gather(at_points: Array, constant: float = 0.0, slope: float = 0.0) -> Array:
+    def gather(at_points: Array, constant: float = 0.0, slope: float = 0.0, out: Array | None = None) -> Array:
         transform.fit(at_points, table)
         table[:, 0] += constant  # not before: rounding errors of the fit stay relative to R
-        result = np.empty(targets.size)
+        result = np.empty(targets.size) if out is None else out
         in_threads(threads, kernels.gather, targets, factor, *_location(tilts), table, slope, result)
         return result
 
-    scale = 1.0 if values is None or len(values) > 1 else float(values[0, 0])
-    mean = gather(scale * tilts.radius * sums[1], constant=scale * tilts.center)[:, None]
-    if values is not None and len(values) > 1:
-        mean = mean * values[:, 0]
+    factors = np.ones(1) if values is None else values[:, 0]
+    if factors.size == 1 and (out is None or out.flags.c_contiguous):
+        scale = float(factors[0])
+        mean = gather(scale * tilts.radius * sums[1], scale * tilts.center, out=None if out is None else out[:, 0])
+        velocity = mean[:, None] if out is None else out
+    else:
+        velocity = np.multiply(gather(tilts.radius * sums[1], tilts.center)[:, None], factors, out=out)
     variance = gather(tilts.radius**2 * sums[2])[:, None, None] if covariance else None
-    return gather(sums[0], slope=tilts.center * factor) if log_mass else None, mean, variance
+    return gather(sums[0], slope=tilts.center * factor) if log_mass else None, velocity, variance
 
 
 def points(tilts: Tilts) -> Array:

@@ -222,12 +222,12 @@ def _source_errors(cells: int, largest: float) -> Errors:
 
 
 def _time(n: int, m: int, cells: int, sums: int, tilts: Tilts, weighted: bool, threads: int) -> tuple[float, int]:
-    """Seconds, and the number of threads that is worth its while."""
+    """Seconds on one thread, and the number of threads that is worth its while."""
     crowded = 2 if cells > 4 * _MOST_CELLS else 1
     points = n * (crowded * _SOURCE + weighted * _WEIGHT) + m * crowded * _TARGET
     work = points + 8 * sums * cells + time_of_tilts(tilts, cells // MERGED * NODES)
     threads = threads if work > 200e3 else 1
-    return (work / threads + _START) * 1e-9, threads
+    return (work + _START) * 1e-9, threads
 
 
 def time_of_tilts(tilts: Tilts, nodes: int) -> float:

@@ -37,7 +37,7 @@ def _powers(count: int) -> Array:
 
 
 def to_nodes(places: Array) -> Array:
-    """Lagrange's polynomials of a group's nodes: from weights at places in [-1, 1] to the nodes', (places.size, NODES)."""
+    """Lagrange's polynomials: from weights at places in [-1, 1] to those of a group's nodes, (places.size, NODES)."""
     values = chebyshev.chebvander(chebyshev_points(NODES), NODES - 1)
     return chebyshev.chebvander(places, NODES - 1) @ np.linalg.inv(values)
 

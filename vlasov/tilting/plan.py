@@ -31,7 +31,7 @@ class Promise:
     memory
         Bytes of workspace.
     seconds
-        Estimated.
+        Estimated, on one thread: what is chosen by it may not depend on the number of threads.
     threads
         How many are used.
     """

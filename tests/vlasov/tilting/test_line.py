@@ -139,6 +139,18 @@ def test_values_are_applied_and_columns_need_not_be_contiguous():
     assert two.shape == (50, 2)
 
 
+@pytest.mark.parametrize("columns", [1, 2])
+@pytest.mark.parametrize("contiguous", [True, False])
+def test_results_go_where_they_are_wanted(columns, contiguous):
+    rng = np.random.default_rng(5)
+    points, x, values = rng.normal(size=(300, 1)), rng.normal(size=(70, 1)), rng.normal(size=(columns, 1))
+    out = np.full((70, columns), np.nan) if contiguous else np.full((70, 5), np.nan)[:, :columns]
+    _, (_, expected, _) = evaluate(points, None, x, None, values)
+    _, (_, mean, _) = evaluate(points, None, x, None, values, out=out)
+    assert mean is out
+    np.testing.assert_allclose(out, expected, rtol=1e-14, atol=0)
+
+
 def test_a_workspace_changes_nothing_and_is_not_what_is_returned():
     rng = np.random.default_rng(3)
     workspace = Workspace()
