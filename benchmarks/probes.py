@@ -1,0 +1,260 @@
+"""Measurements that are no races: a small cloud, memory, the particle solver, the lattice, the stages of a velocity.
+
+Functions here run in a process of their own.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from contestants import Effort, timed
+from peers import fft_convolution
+from problems import Array, Problem
+from timing import Timing, Unavailable, clock, peak_memory, repeat, wait_for_quiet
+
+_CALLS = 200  # velocities in one repetition of ``hundred``
+
+
+def single_precision() -> dict[str, Any]:
+    """Keywords of ``Attention.field`` for float32."""
+    raise Unavailable("this vlasov has no float32 option")
+
+
+def hundred(budget: float) -> dict[str, Timing]:
+    """Time of one velocity of 100 points, by the ways that there are."""
+    import vlasov as vl
+    from vlasov.tilting import Workspace, attend
+
+    problem = Problem(2, 100, "box", 4.0)
+    points, A, V, workspace = problem.points(), problem.A, problem.V, Workspace()
+    attention, cloud = vl.Softmax(A=A, V=V), vl.Particles(points)
+    ways = {
+        "attention.velocity": lambda: attention.velocity(cloud.moved(points), points),
+        "tilting.attend with a workspace": lambda: attend(points, None, points, A, V, workspace=workspace),
+    }
+    return {way: _per_call(function, budget / len(ways)) for way, function in ways.items()}
+
+
+def _per_call(function: Any, budget: float) -> Timing:
+    def calls() -> None:
+        for _ in range(_CALLS):
+            function()
+
+    calls()
+    timing = repeat(calls, budget=budget)
+    return timing * (1 / _CALLS)
+
+
+def memory(n: int) -> tuple[int, int]:
+    """Peak memory of a cloud and one velocity on top of interpreter, modules and compiled code; size of the input."""
+    import vlasov as vl
+
+    def velocity(n: int) -> int:
+        problem = Problem(2, n, "box", 20.0)
+        points = problem.points()
+        cloud = vl.Particles(points)
+        vl.Softmax(A=problem.A, V=problem.V).velocity(cloud, points, tolerance=1e-9)
+        return points.nbytes + cloud.weights.nbytes
+
+    velocity(2_000)
+    baseline = peak_memory()
+    arrays = velocity(n)
+    return peak_memory() - baseline, arrays
+
+
+def solver(n: int, threads: int) -> dict[str, Any]:
+    """Run mixture-2d with n particles; count its velocities, time them inside the run, and time one alone."""
+    import vlasov as vl
+
+    now = clock(threads)
+    problem = vl.load_case("mixture-2d").problem
+    kind = type(problem.attention)
+    original, calls = kind.field, []
+
+    def counted(self: Any, measure: Any, x: Any, t: float = 0.0, **keywords: Any) -> Any:
+        began = now()
+        field = original(self, measure, x, t, **keywords)
+        calls.append((began, now(), keywords, field.method))
+        return field
+
+    vl.solve(problem, "particles", n=2_000, tolerance=1e-6, times=[0.0, 1.0])  # compiles
+    kind.field = counted
+    start = now()
+    result = vl.solve(problem, "particles", n=n, tolerance=1e-6, times=[0.0, 1.0])
+    stop = now()
+    kind.field = original
+    keywords, cloud, alone = calls[0][2], vl.measure(result, 0.0), []
+    for position in result["position"].values[[0, -1]]:
+        x = np.ascontiguousarray(position)
+        one = partial(problem.attention.field, cloud.moved(x), x, **keywords)
+        alone.append(repeat(one, budget=2.0, least=5).median(threads))
+    return {
+        "wall": stop - start,
+        "before": calls[0][0] - start,
+        "after": stop - calls[-1][1],
+        "evaluations": len(calls),
+        "inside": sum(end - began for began, end, _, _ in calls),
+        "one": float(np.mean(alone)),
+        "methods": sorted({method for _, _, _, method in calls}),
+        "each": [end - began for began, end, _, _ in calls],
+        "alone": alone,
+    }
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A square grid on [-1, 1]^2 that holds the cell averages of two Gaussians; A is symmetric with S_k = 20."""
+
+    cells: int
+
+    @property
+    def edges(self) -> Array:
+        """Edges along each axis."""
+        return np.linspace(-1.0, 1.0, self.cells + 1)
+
+    @property
+    def centres(self) -> Array:
+        """Centres of the cells along each axis."""
+        return (self.edges[1:] + self.edges[:-1]) / 2
+
+    @property
+    def targets(self) -> Array:
+        """Centres of all cells, (cells^2, 2)."""
+        return np.stack(np.meshgrid(self.centres, self.centres, indexing="ij"), axis=2).reshape(-1, 2)
+
+    @property
+    def averages(self) -> Array:
+        """Values of the density: averages of a smooth density, up to what no contestant sees."""
+        x, y = np.meshgrid(self.centres, self.centres, indexing="ij")
+        left, right = (np.exp(-((x - s * 0.4) ** 2 + (y - s * 0.2) ** 2) / 0.045) for s in (-1, 1))
+        return left + right
+
+    @property
+    def A(self) -> Array:
+        """Symmetric, as convolution needs it."""
+        return 20.0 * np.array([[0.75, 0.25], [0.25, 0.75]])
+
+    @property
+    def checked(self) -> Array:
+        """Indices of targets that are compared, all over the grid."""
+        return np.linspace(0, self.cells**2 - 1, 16).astype(int)
+
+
+def lattice_reference(grid: Grid) -> Array:
+    """Tilted means at the checked targets by sums over all cells, less those of a cell, in extended precision."""
+    places, masses = grid.targets.astype(np.longdouble), grid.averages.ravel().astype(np.longdouble)
+    half = np.longdouble(1) / grid.cells
+    means = []
+    for xi in places[grid.checked] @ grid.A.astype(np.longdouble):
+        exponents = places @ xi
+        weights = masses * np.exp(exponents - exponents.max())
+        mean = weights @ places / weights.sum()
+        z = half * xi
+        with np.errstate(divide="ignore", invalid="ignore"):
+            cell = np.where(np.abs(z) < 1e-3, z / 3 - z**3 / 45, 1 / np.tanh(z) - 1 / z)
+        means.append(mean - half * cell)
+    return np.array(means)
+
+
+def lattice(grid: Grid, effort: Effort, threads: int, method: str) -> tuple[Timing, Array, str]:
+    """Our velocity at all cell centres; with V = I it is the tilted mean."""
+    import vlasov as vl
+
+    attention, targets = vl.Softmax(A=grid.A), grid.targets
+    density = vl.Density(grid.averages, [grid.edges, grid.edges])
+
+    def velocity() -> Any:
+        return attention.field(density, targets, tolerance=1e-9, method=method)
+
+    velocity()
+    field = velocity()
+    return timed(velocity, threads, effort), field.values[grid.checked], field.method
+
+
+def lattice_by_scipy(grid: Grid, effort: Effort, threads: int) -> tuple[Timing, Array, str]:
+    """The same by SciPy's FFT; the cells' own means are subtracted afterwards and not timed."""
+    centres = grid.centres
+    mean = fft_convolution(grid.averages, [centres, centres], grid.A, threads)
+    values = mean().reshape(2, -1).T[grid.checked]
+    half = 1 / grid.cells
+    z = half * grid.targets[grid.checked] @ grid.A
+    small = np.abs(z) < 1e-3
+    cell = np.where(small, z / 3, 1 / np.tanh(np.where(small, 1.0, z)) - 1 / np.where(small, 1.0, z))
+    return timed(mean, threads, effort), values - half * cell, "4 transforms"
+
+
+def stages(n: int, threads: int, effort: Effort) -> dict[str, Any]:
+    """Time the stages of ``vlasov.tilting.laplace`` inside velocities, and the bytes and multiply-adds of each."""
+    import vlasov as vl
+    from vlasov.tilting import evaluate, laplace
+
+    now = clock(threads)
+    spent: dict[str, float] = defaultdict(float)
+    plans: list[Any] = []
+
+    def watch(owner: Any, name: str) -> None:
+        original = getattr(owner, name)
+
+        def wrapped(*arguments: Any, **keywords: Any) -> Any:
+            began = now()
+            result = original(*arguments, **keywords)
+            spent[name] += now() - began
+            if name == "plan":
+                plans.append(result)
+            return result
+
+        setattr(owner, name, wrapped)
+
+    try:
+        for owner, name in (
+            (laplace, "box"), (laplace, "plan"), (laplace, "evaluate"), (evaluate, "_plan"),
+            *((laplace._Run, name) for name in ("spread", "transform", "gather")),
+        ):  # fmt: skip
+            watch(owner, name)
+    except AttributeError as missing:
+        raise Unavailable(f"the stages have other names now: {missing}") from None
+    problem = Problem(2, n, "box", 20.0)
+    points = problem.points()
+    attention, cloud = vl.Softmax(A=problem.A, V=problem.V), vl.Particles(points)
+
+    def velocity() -> dict[str, float]:
+        spent.clear()
+        began = now()
+        attention.field(cloud.moved(points), points, tolerance=1e-9, method="laplace")
+        return dict(spent) | {"all": now() - began}
+
+    velocity()
+    velocity()
+    if threads > 1:
+        wait_for_quiet(effort.patience)
+    runs: list[dict[str, float]] = []
+    end = time.perf_counter() + effort.budget
+    while time.perf_counter() < end or len(runs) < 3:
+        runs.append(velocity())
+    best = min(runs, key=lambda run: run["all"])
+    plan = plans[-1]
+    p, nodes, size, data = plan.order, plan.nodes, math.prod(plan.nodes), points.nbytes
+    products = sum(count * size for count in nodes)
+    known = [
+        ("boxes of points and of A x", best["box"], 2 * data, 8 * n),
+        ("spread", best["spread"], data, n * (2 * p * (p - 1) + p * p + p)),
+        ("node products", best["transform"], 0, products),
+        ("gather", best["gather"], 2 * data, n * (2 * p * (2 * p - 3) + 2 * p * p + 3 * p)),
+        ("plan", best["_plan"] - best["box"], 0, 0),
+        ("the rest", best["all"] - best["_plan"] - best["evaluate"], 0, 0),
+        ("all", best["all"], 0, 0),
+    ]
+    return {
+        "stages": [
+            {"name": name, "seconds": seconds, "bytes": traffic, "multiply_adds": work}
+            for name, seconds, traffic, work in known
+        ],
+        "plan": f"p = {p}, kappa = {plan.kappa:.3g}, nodes {nodes}, {plan.parts} parts",
+        "runs": [run["all"] for run in runs],
+    }
