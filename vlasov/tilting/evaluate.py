@@ -139,7 +139,6 @@ def _evaluate(
     planned = _plan(points, log_weights, x, matrix, wanted, workspace)
     if planned is not None:
         method, plan = planned
-        memory = {} if out is None or points.shape[1] == 1 else {"out": out}
         results = method.evaluate(
             points,
             log_weights,
@@ -150,7 +149,7 @@ def _evaluate(
             workspace=workspace,
             log_mass=wanted.log_mass,
             covariance=wanted.covariance,
-            **memory,
+            out=out,
         )
         return *results, "laplace", plan.error_bound
     from vlasov.tilting import all_pairs  # compiled code: loaded on first use

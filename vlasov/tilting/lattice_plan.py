@@ -215,7 +215,7 @@ def _on_nodes(order: int, problem: _Problem) -> NodesPlan | Refusal:
     if memory > _MOST_BYTES:
         return Refusal(f"nodes for |xi| R = {_exponent(problem):.3g} would need {memory / 1e9:.1f} GB")
     of_blocks = sum(products) * _MULTIPLY + tilted * every * _TILT + sum(nodes) * max(problem.shape) * _EXPONENTIAL
-    work = problem.m * (_GATHER[d][ORDERS.index(order)] + sort * _SORT) + math.prod(blocks) * of_blocks
+    work = problem.m * (_GATHER[d][ORDERS.index(order)] + sort * _SORT) + min(math.prod(blocks), problem.m) * of_blocks
     threads = problem.threads if work > 200e3 else 1
     return NodesPlan(
         smooth=problem.smooth,
