@@ -1,99 +1,58 @@
-"""All pairs of sources and targets: an online softmax over tiles of sources, one target per thread at a time.
+"""What all pairs call: a small problem as a whole, a large one in shares for threads, and many small ones.
 
-Every target's sum runs over the sources in one fixed order, so results do not depend on the number of threads.
+The tuple ``zero`` chooses the kernel when it is compiled: d + 1 zeros for few dimensions, ``MANY`` zeros for many.
 """
 
 from __future__ import annotations
 
-import numba
-import numpy as np
+from vlasov.jit import EXACT, kernel
+from vlasov.tilting import blocked_kernels, fused_kernels, tiles
 
-from vlasov.jit import SUMS, kernel
-from vlasov.tilting.exponential import exp_negative
-
-TILE = 512  # sources at a time: exponents and weights of a tile stay in the first-level cache
-
-
-@kernel(flags=SUMS)
-def _exponents(sources, log_weights, xi, start, stop, out):  # type: ignore[no-untyped-def]
-    """out[j] = <xi, y_j> + log w_j for one tile; returns the largest."""
-    for j in range(stop - start):
-        out[j] = log_weights[start + j]
-    for k in range(xi.size):
-        x, row = xi[k], sources[k, start:stop]
-        for j in range(stop - start):
-            out[j] += x * row[j]
-    largest = -np.inf
-    for j in range(stop - start):
-        largest = max(largest, out[j])
-    return largest
+MANY = blocked_kernels.SIDE**2
+_BLOCK = 64  # targets that pass over a tile while it is in the cache
+_fused, _blocked, _covariances = fused_kernels.means, blocked_kernels.means, blocked_kernels.covariances
+error_bound, prepare = tiles.error_bound, tiles.prepare
 
 
-@kernel(flags=SUMS)
-def _weights(exponents, count, shift):  # type: ignore[no-untyped-def]
-    """Replace exponents by e^{exponent - shift} in place; returns their sum."""
-    total = 0.0
-    for j in range(count):
-        exponents[j] = exp_negative(exponents[j] - shift)
-        total += exponents[j]
-    return total
-
-
-@kernel(flags=SUMS)
-def _dot(a, b):  # type: ignore[no-untyped-def]
-    total = 0.0
-    for j in range(a.size):
-        total += a[j] * b[j]
-    return total
-
-
-@kernel(flags=SUMS, parallel=True)
-def moments(sources, log_weights, xi):  # type: ignore[no-untyped-def]
-    """log Z (m,) and tilted mean (m, d) of sources (d, n) at tilts (m, d)."""
-    d, n = sources.shape
+@kernel(flags=EXACT)
+def means(sources, xi, log_mass, mean, zero, thread, threads):  # type: ignore[no-untyped-def]
+    """The share of a thread: every so many blocks of targets. Sums do not depend on blocks."""
     m = xi.shape[0]
-    log_mass, mean = np.empty(m), np.empty((m, d))
-    for i in numba.prange(m):
-        tile, sums = np.empty(TILE), np.zeros(d)
-        shift, mass = -np.inf, 0.0
-        for start in range(0, n, TILE):
-            stop = min(n, start + TILE)
-            largest = _exponents(sources, log_weights, xi[i], start, stop, tile)
-            if largest > shift:
-                scale = exp_negative(shift - largest) if mass > 0.0 else 0.0
-                mass *= scale
-                sums *= scale
-                shift = largest
-            if largest > -np.inf:
-                mass += _weights(tile, stop - start, shift)
-                for k in range(d):
-                    sums[k] += _dot(tile[: stop - start], sources[k, start:stop])
-        log_mass[i] = np.log(mass) + shift
-        mean[i] = sums / mass
-    return log_mass, mean
+    size = max(1, min(_BLOCK, (m + threads - 1) // threads))
+    for first in range(thread * size, m, threads * size):
+        block = slice(first, first + size)
+        if len(zero) == MANY:
+            _blocked(sources, xi[block], log_mass[block], mean[block], zero)
+        else:
+            _fused(sources, xi[block], log_mass[block], mean[block], zero)
 
 
-@kernel(flags=SUMS, parallel=True)
-def covariance(sources, log_weights, xi, log_mass, mean):  # type: ignore[no-untyped-def]
-    """Tilted covariance (m, d, d), summed about the tilted mean, so that nothing cancels."""
-    d, n = sources.shape
+@kernel(flags=EXACT)
+def covariances(sources, xi, log_mass, mean, result, zero, thread, threads):  # type: ignore[no-untyped-def]
+    """The same for covariances."""
     m = xi.shape[0]
-    result = np.zeros((m, d, d))
-    for i in numba.prange(m):
-        tile = np.empty(TILE)
-        for start in range(0, n, TILE):
-            stop = min(n, start + TILE)
-            if _exponents(sources, log_weights, xi[i], start, stop, tile) > -np.inf:
-                _weights(tile, stop - start, log_mass[i])
-                for k in range(d):
-                    for l in range(k + 1):
-                        total = 0.0
-                        for j in range(stop - start):
-                            total += (
-                                tile[j] * (sources[k, start + j] - mean[i, k]) * (sources[l, start + j] - mean[i, l])
-                            )
-                        result[i, k, l] += total
-        for k in range(d):
-            for l in range(k):
-                result[i, l, k] = result[i, k, l]
-    return result
+    size = max(1, min(_BLOCK, (m + threads - 1) // threads))
+    for first in range(thread * size, m, threads * size):
+        block = slice(first, first + size)
+        _covariances(sources, xi[block], log_mass[block], mean[block], result[block], zero)
+
+
+@kernel(flags=EXACT)
+def moments(  # type: ignore[no-untyped-def]
+    points, log_weights, xi, buffer, rows, columns, log_mass, mean, zero
+):
+    """Log masses and means of one problem by one thread; returns their error bound."""
+    sources = prepare(points, log_weights, xi, buffer, rows, columns)
+    means(sources, xi, log_mass, mean, zero, 0, 1)
+    return error_bound(sources, points, log_weights, xi)
+
+
+@kernel(flags=EXACT)
+def batch(  # type: ignore[no-untyped-def]
+    points, log_weights, xi, buffers, rows, columns, log_mass, mean, bounds, zero, thread, threads
+):
+    """The share of a thread: every so many problems."""
+    for s in range(thread, points.shape[0], threads):
+        bounds[s] = moments(
+            points[s], log_weights[s], xi[s], buffers[thread], rows, columns, log_mass[s], mean[s], zero
+        )
