@@ -21,11 +21,6 @@ from timing import Timing, Unavailable, clock, peak_memory, repeat, wait_for_qui
 _CALLS = 200  # velocities in one repetition of ``hundred``
 
 
-def single_precision() -> dict[str, Any]:
-    """Keywords of ``Attention.field`` for float32."""
-    raise Unavailable("this vlasov has no float32 option")
-
-
 def hundred(budget: float) -> dict[str, Timing]:
     """Time of one velocity of 100 points, by the ways that there are."""
     import vlasov as vl

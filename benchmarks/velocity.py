@@ -82,10 +82,7 @@ def all_pairs_64(options: Options) -> Report:
 @job
 def all_pairs_single(options: Options) -> Report:
     """All pairs in float32, d = 2, n = 1e4."""
-    keywords = probes.single_precision()
-    return _all_pairs(
-        Problem(2, 10_000, "ball", 1.0), options, ratios={1: 3.5, 2: 3.5}, dtype="float32", keywords=keywords
-    )
+    return _all_pairs(Problem(2, 10_000, "ball", 1.0), options, ratios={1: 3.5, 2: 3.5}, dtype="float32")
 
 
 def _all_pairs(
@@ -95,13 +92,12 @@ def _all_pairs(
     ratios: dict[int, float],
     above_limit: float | None = None,
     dtype: str = "float64",
-    keywords: dict[str, Any] | None = None,
 ) -> Report:
     report = _report(f"All pairs, d = {problem.d}, n = m = {problem.n:,}, {dtype}", "pair")
     for threads in options.threads:
         limit = in_child(limits.measure, dtype, threads, options.effort.budget, threads=threads)
         contestants = [
-            ours("vlasov all pairs", "all-pairs", **(keywords or {})),
+            ours("vlasov all pairs", "all-pairs" if dtype == "float64" else f"all-pairs-{dtype}"),
             *(peer(entry, dtype) for entry in PEERS),
             peer(BY_HAND, dtype),
         ]

@@ -162,7 +162,7 @@ def error_bound(sources, points, log_weights, xi):  # type: ignore[no-untyped-de
     unit = 0.5 * (2.220446049250313e-16 if tiles.itemsize == 8 else 1.1920928955078125e-07)
     origin = np.zeros(middle.size)
     radius = _radius(points, middle)
-    reach = _radius(xi, origin) * radius
+    reach = _radius(xi, origin) * radius if radius > 0.0 else 0.0
     l = 0.0
     for value in log_weights:
         l = heaviest - value if -np.inf < value < heaviest - l else l

@@ -97,13 +97,18 @@ def test_equal_weights_are_weights_of_one():
         assert np.array_equal(a, b)
 
 
-@pytest.mark.parametrize("reach", [0.0, 100.0, 1e4])
-def test_weights_of_zero_do_not_count(reach):
-    points = np.array([[0.0], [1.0], [5.0]])
+@pytest.mark.parametrize("precision", EPS)
+@pytest.mark.parametrize("d", [1, 6])
+@pytest.mark.parametrize("reach", [0.0, 4.0, 60.0, 1e4])
+def test_weights_of_zero_do_not_count(reach, d, precision):
+    """Not even where the tilt favours them by e^{5 reach}."""
+    points, xi = np.zeros((3, d)), np.zeros((2, d))
+    points[:, 0], xi[1, 0] = [0.0, 1.0, 5.0], reach
     log_weights = np.array([0.0, 0.0, -np.inf])
-    log_mass, mean, _ = all_pairs.moments(points, log_weights, np.array([[0.0], [reach]]))
-    np.testing.assert_allclose(mean[:, 0], [0.5, 0.5 if reach == 0 else 1.0], rtol=0, atol=1e-13)
-    assert log_mass[1] == pytest.approx(np.logaddexp(0, reach), rel=1e-15)
+    log_mass, mean, _ = all_pairs.moments(points, log_weights, xi, precision=precision)
+    eps = EPS[precision]
+    np.testing.assert_allclose(mean[:, 0], [0.5, 1 / (1 + np.exp(-reach))], rtol=0, atol=50 * (1 + reach) * eps)
+    assert log_mass[1] == pytest.approx(np.logaddexp(0, reach), rel=10 * eps)
 
 
 @pytest.mark.parametrize("d", [2, 9])

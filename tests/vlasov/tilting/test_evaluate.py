@@ -115,3 +115,11 @@ def test_what_a_method_cannot_do_is_refused(d, reach, method, sentence):
     with pytest.raises(InputError) as mistake:
         tilt(*problem(d, 500, 500, reach)[:1], None, problem(d, 500, 500, reach)[1], method=method)
     assert str(mistake.value).startswith(sentence)
+
+
+def test_single_precision_keeps_its_bound():
+    points, xi = problem(2, 3_000, 400, 3.0)
+    single, double = (tilt(points, None, xi, method=method) for method in ("all-pairs-float32", "all-pairs"))
+    error = np.linalg.norm(single.mean - double.mean, axis=1).max()
+    assert 1e-12 < error <= single.error_bound < 1e-4
+    assert single.method == "all-pairs-float32"
