@@ -79,11 +79,15 @@ def solver(n: int, threads: int) -> dict[str, Any]:
         return field
 
     vl.solve(problem, "particles", n=2_000, tolerance=1e-6, times=[0.0, 1.0])  # compiles
-    kind.field = counted
-    start = now()
-    result = vl.solve(problem, "particles", n=n, tolerance=1e-6, times=[0.0, 1.0])
-    stop = now()
+    kind.field, runs = counted, []
+    for _ in range(3):
+        calls.clear()
+        start = now()
+        result = vl.solve(problem, "particles", n=n, tolerance=1e-6, times=[0.0, 1.0])
+        runs.append((now() - start, start, list(calls)))
     kind.field = original
+    wall, start, calls = min(runs)
+    stop = start + wall
     keywords, cloud, alone = calls[0][2], vl.measure(result, 0.0), []
     for position in result["position"].values[[0, -1]]:
         x = np.ascontiguousarray(position)

@@ -21,6 +21,7 @@ Rhs = Callable[..., Array]  # (t, y), and memory for the result where the steppe
 ORDER = 8  # of the steps; dense output between them has order 7
 TIGHTEST = 1e2 * float(np.finfo(float).eps)  # smallest relative tolerance that DOP853 keeps
 _TINY = 1e-200  # squares below may have lost digits to underflow
+_OVERFLOW = "the velocity overflows"
 _HEADROOM = 1e8  # sums over the stages overflow some digits before the state does
 
 
@@ -58,39 +59,47 @@ def steps(
     clock
         Simulated time at (t, y), for messages; t itself if not given.
     """
-    reason = ""  # why the last velocities were not finite
+    reason, last = "", y  # the first mistake in this step, and the last velocities
 
     # Trial steps may overflow close to a blow-up; they are rejected, and a state that stays bad is reported below.
     def trial(t: float, y: Array, out: Array | None = None) -> Array:
-        nonlocal reason
+        nonlocal reason, last
         try:
-            velocity, problem = rhs(t, y) if out is None else rhs(t, y, out), "the velocity overflows"
+            velocity = rhs(t, y) if out is None else rhs(t, y, out)
         except InputError as mistake:  # the state, or a parameter at this time, is not finite
-            velocity, problem = np.empty_like(y) if out is None else out, str(mistake)
+            velocity = np.empty_like(y) if out is None else out
             velocity.fill(np.nan)
-        reason = "" if np.isfinite(velocity).all() else reason or problem
+            reason = reason or (str(mistake) if _finite(last) else _OVERFLOW)
+        last = velocity
         return velocity
 
+    def why() -> str:
+        return "" if _finite(last) else reason or _OVERFLOW
+
     with np.errstate(all="ignore"):
-        trial(start, y)
-        if reason:
-            raise _non_finite(taken + 1, clock(start, y), 0.0, reason)
         method = stepper(trial, start, y, end, rtol=rtol, atol=atol)
+        if not _finite(method.f):
+            raise _non_finite(taken + 1, clock(start, y), 0.0, reason or _OVERFLOW)
     if not np.isfinite(method.h_abs):  # DOP853 would try such a step for ever
-        raise _non_finite(taken + 1, clock(start, y), float(method.h_abs), reason)
+        raise _non_finite(taken + 1, clock(start, y), float(method.h_abs), why())
     for number in itertools.count(taken + 1):
         with np.errstate(all="ignore"):
-            t, y, dt, slope = method.t, method.y, method.h_abs, method.f
+            reason, t, y, dt, slope = "", method.t, method.y, method.h_abs, method.f
             message = method.step()
-            if method.status == "failed" and not reason:
+            if method.status == "failed" and not why():
                 squares = (slope / (atol + rtol * np.abs(y))) ** 2  # as in the integrator's estimate of the error
                 if np.isfinite(_HEADROOM * y).all() and np.isfinite(squares).all():
                     raise SolverError(f"step {number} at t = {clock(t, y):.12g}: {message} Loosen the tolerance.")
-            if method.status == "failed" or not np.isfinite(method.y).all():
-                raise _non_finite(number, clock(t, y), clock(t + dt, y + dt * slope) - clock(t, y), reason)
+            if method.status == "failed" or not _finite(method.y):
+                raise _non_finite(number, clock(t, y), clock(t + dt, y + dt * slope) - clock(t, y), why())
         yield method
         if method.status == "finished":
             return
+
+
+def _finite(x: Array) -> bool:
+    # A NaN or an infinity makes the sum one too; only a sum that overflows needs a second look.
+    return bool(np.isfinite(np.add.reduce(x)) or np.isfinite(x).all())
 
 
 def _non_finite(number: int, t: float, dt: float, reason: str) -> NonFiniteState:
@@ -144,7 +153,7 @@ def growth_rate(y: Array, derivative: Array) -> float:
 def norm(y: Array) -> float:
     """Euclidean norm without overflow in the squares."""
     with np.errstate(all="ignore"):
-        square = float(np.dot(y.ravel(), y.ravel()))
+        square = float(np.einsum("i,i->", y.ravel(), y.ravel()))  # threads of BLAS would change the last bits
     if _TINY < square < np.inf:
         return math.sqrt(square)
     largest = float(np.abs(y).max(initial=0.0))

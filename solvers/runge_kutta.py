@@ -13,13 +13,16 @@ from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
+from numba import get_num_threads
 from scipy.integrate import DOP853
 
 from vlasov.checks import Array
-from vlasov.solvers.runge_kutta_kernels import combine, weighted_squares
+from vlasov.solvers import runge_kutta_kernels as kernels
+from vlasov.threads import in_threads
 
 _STAGES, _ORDER = 12, 8
 _SAFETY, _SHRINK, _GROW = 0.9, 0.2, 10.0  # step control, as in SciPy
+_WORTH_THREADS = 200_000  # numbers; to wake a thread takes as long as to sum a few ten thousand of them
 _FAILED = "Required step size is less than spacing between numbers."
 
 
@@ -51,7 +54,7 @@ class CloudDOP853:
     @property
     def f(self) -> Array:
         """f(t, y) at the present state."""
-        return self._stages[_STAGES]
+        return self._stages[0 if self.status == "failed" else _STAGES]
 
     def step(self) -> str | None:
         """Take one accepted step; a message where that is not possible."""
@@ -60,7 +63,6 @@ class CloudDOP853:
         self._stages[0] = self._stages[_STAGES]
         while True:
             if step < smallest:
-                self._stages[_STAGES] = self._stages[0]
                 self.status = "failed"
                 return _FAILED
             new = min(self.t + step, self._end)
@@ -85,12 +87,12 @@ class CloudDOP853:
         h, stages, y_old = self.t - self.t_old, np.empty((_STAGES + 4, self.y.size)), self._y_old.copy()
         stages[: _STAGES + 1] = self._stages
         for extra, (a, c) in enumerate(zip(DOP853.A_EXTRA, DOP853.C_EXTRA, strict=True), start=_STAGES + 1):
-            combine(y_old, stages, h * a[:extra], self._trial)
+            _combine(y_old, stages, h * a[:extra], self._trial)
             self._rhs(self.t_old + c * h, self._trial, stages[extra])
         change = self.y - y_old
         terms = [change, h * stages[0] - change, 2 * change - h * (self.f + stages[0])]
         for row in DOP853.D:
-            combine(np.zeros_like(change), stages, h * row, term := np.empty_like(change))
+            _combine(np.zeros_like(change), stages, h * row, term := np.empty_like(change))
             terms.append(term)
         start = self.t_old
 
@@ -105,31 +107,49 @@ class CloudDOP853:
     def _take(self, h: float) -> None:
         """The stages and the trial state of a step h."""
         for s in range(1, _STAGES):
-            combine(self.y, self._stages, h * DOP853.A[s, :s], self._trial)
+            _combine(self.y, self._stages, h * DOP853.A[s, :s], self._trial)
             self._rhs(self.t + DOP853.C[s] * h, self._trial, self._stages[s])
-        combine(self.y, self._stages, h * DOP853.B, self._trial)
+        _combine(self.y, self._stages, h * DOP853.B, self._trial)
         self._rhs(self.t + h, self._trial, self._stages[_STAGES])
 
     def _error(self, h: float) -> float:
         """|h e_5|^2 / sqrt(|e_5|^2 + |e_3|^2 / 100) of the two embedded estimates, section II.10."""
-        fifth, third = weighted_squares(self._stages, DOP853.E5, DOP853.E3, self.y, self._trial, self._rtol, self._atol)
+        fifth, third = self._squares(DOP853.E5, DOP853.E3, self._trial)
         if fifth == 0 and third == 0:
             return 0.0
         return float(h * fifth / math.sqrt((fifth + 0.01 * third) * self.y.size))
 
     def _first_step(self) -> float:
         """A step whose Euler increment is a hundredth of the state, corrected by y'', section II.4."""
-        scale, slope = self._atol + self._rtol * np.abs(self.y), self.f
-        d0, d1 = _rms(self.y / scale), _rms(slope / scale)
+        unit, n = np.eye(_STAGES + 1), self.y.size
+        self._stages[0] = self.y
+        d0, d1 = np.sqrt(self._squares(unit[0], unit[_STAGES], self.y) / n).tolist()
         guess = min(0.01 * d0 / d1 if d0 >= 1e-5 and d1 >= 1e-5 else 1e-6, self._end - self.t)
         if guess == 0.0:  # an infinite slope
             return 0.0
-        self._rhs(self.t + guess, self.y + guess * slope, self._stages[0])
-        change = (self._stages[0] - slope) / scale
-        largest = max(d1, _rms(change) / guess)
+        _combine(self.y, self._stages, guess * unit[_STAGES], self._trial)
+        self._rhs(self.t + guess, self._trial, self._stages[0])
+        change = unit[0] - unit[_STAGES]
+        largest = max(d1, math.sqrt(self._squares(change, change, self.y)[0] / n) / guess)
         corrected = max(1e-6, 1e-3 * guess) if largest <= 1e-15 else (0.01 / largest) ** (1 / _ORDER)
         return min(100 * guess, corrected, self._end - self.t)
 
+    def _squares(self, first: Array, second: Array, y_new: Array) -> Array:
+        """|e|^2 of two combinations e of the stages, relative to atol + rtol max(|y|, |y_new|)."""
+        parts = np.empty((-(-self.y.size // kernels.BLOCK), 2))
+        weights = np.zeros((2, _STAGES + 1))
+        weights[0, : len(first)], weights[1, : len(second)] = first, second
+        in_threads(
+            _threads(self.y.size), kernels.weighted_squares,
+            self._stages, *weights, self.y, y_new, self._rtol, self._atol, parts,
+        )  # fmt: skip
+        return np.add.reduce(parts)
 
-def _rms(x: Array) -> float:
-    return math.sqrt(float(np.add.reduce(x * x)) / x.size)
+
+def _combine(y: Array, stages: Array, coefficients: Array, out: Array) -> None:
+    """out = y + sum_j coefficients[j] stages[j]."""
+    in_threads(_threads(y.size), kernels.combine, y, stages, coefficients, out)
+
+
+def _threads(size: int) -> int:
+    return get_num_threads() if size > _WORTH_THREADS else 1

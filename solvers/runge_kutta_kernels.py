@@ -1,8 +1,7 @@
-"""Sums over Runge-Kutta stages for long vectors: one pass over memory, parallel, the same bits for any thread count."""
+"""Sums over Runge-Kutta stages for long vectors: one pass over memory, the same bits for any number of threads."""
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from vlasov.jit import SUMS, kernel
@@ -36,12 +35,12 @@ def _present(coefficients):  # type: ignore[no-untyped-def]
     return rows, values
 
 
-@kernel(flags=SUMS, parallel=True)
-def combine(y, stages, coefficients, out):  # type: ignore[no-untyped-def]
-    """out = y + sum_j coefficients[j] stages[j], leaving out zero coefficients."""
+@kernel(flags=SUMS)
+def combine(y, stages, coefficients, out, thread, threads):  # type: ignore[no-untyped-def]
+    """out = y + sum_j coefficients[j] stages[j], leaving out zero coefficients; this thread's share of the blocks."""
     n = y.size
     rows, values = _present(coefficients)
-    for number in numba.prange((n + BLOCK - 1) // BLOCK):
+    for number in range(thread, (n + BLOCK - 1) // BLOCK, threads):
         start, stop = number * BLOCK, min(n, (number + 1) * BLOCK)
         block, origin = out[start:stop], y[start:stop]
         for i in range(block.size):
@@ -49,24 +48,24 @@ def combine(y, stages, coefficients, out):  # type: ignore[no-untyped-def]
         _add(block, stages, rows, values, start)
 
 
-@kernel(flags=SUMS, parallel=True)
-def weighted_squares(stages, first, second, y, y_new, rtol, atol):  # type: ignore[no-untyped-def]
-    """Sums of squares of two combinations of the stages over the scale atol + rtol max(|y|, |y_new|)."""
+@kernel(flags=SUMS)
+def weighted_squares(  # type: ignore[no-untyped-def]
+    stages, first, second, y, y_new, rtol, atol, parts, thread, threads
+):
+    """Sums of squares of two combinations of the stages over the scale atol + rtol max(|y|, |y_new|), by blocks."""
     n = y.size
-    count = (n + BLOCK - 1) // BLOCK
     rows_a, values_a = _present(first)
     rows_b, values_b = _present(second)
-    parts = np.zeros((count, 2))
-    for number in numba.prange(count):
+    a, b = np.zeros(BLOCK), np.zeros(BLOCK)
+    for number in range(thread, len(parts), threads):
         start, stop = number * BLOCK, min(n, (number + 1) * BLOCK)
-        a, b = np.zeros(stop - start), np.zeros(stop - start)
-        _add(a, stages, rows_a, values_a, start)
-        _add(b, stages, rows_b, values_b, start)
+        a[:], b[:] = 0.0, 0.0
+        _add(a[: stop - start], stages, rows_a, values_a, start)
+        _add(b[: stop - start], stages, rows_b, values_b, start)
         old, new = y[start:stop], y_new[start:stop]
         square_a, square_b = 0.0, 0.0
-        for i in range(a.size):
+        for i in range(old.size):
             scale = 1.0 / (atol + rtol * max(abs(old[i]), abs(new[i])))
             square_a += (a[i] * scale) ** 2
             square_b += (b[i] * scale) ** 2
         parts[number, 0], parts[number, 1] = square_a, square_b
-    return parts.sum(axis=0)

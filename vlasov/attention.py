@@ -25,7 +25,7 @@ from vlasov.codec import Described
 from vlasov.errors import InputError
 from vlasov.measures import Gaussian, Measure
 from vlasov.schedule import Parameter, ParameterLike, at, breakpoints, parameter
-from vlasov.tilting import Field
+from vlasov.tilting import Field, Head, add_up
 
 
 class Attention(Described, ABC):
@@ -351,13 +351,20 @@ class MultiHead(Attention, kind="multi-head"):
         method: str = "auto",
         out: Array | None = None,
     ) -> Field:
-        fields = [head.field(measure, x, t, tolerance=tolerance, method=method) for head in self.heads]
-        outputs = self._outputs(t)
-        return Field(
-            _total((f.values @ w.T for f, w in zip(fields, outputs, strict=True)), out),
-            " + ".join(sorted({f.method for f in fields})),
-            sum(float(np.linalg.norm(w, 2)) * f.error_bound for f, w in zip(fields, outputs, strict=True)),
-        )
+        points, plain, fields = measure.at(x), [], []
+        for head, w in zip(self.heads, self._outputs(t), strict=True):
+            ingredients = head.ingredients(t) if isinstance(head, Tilting) else None
+            if ingredients is not None and ingredients.p is None:
+                plain.append(Head(ingredients.a, w @ ingredients.v))
+            else:
+                field = head.field(measure, points, t, tolerance=tolerance, method=method)
+                bound = float(np.linalg.norm(w, 2)) * field.error_bound
+                fields.append(Field(field.values @ w.T, field.method, bound))
+        if plain and not fields:
+            return measure.attend_heads(points, plain, tolerance=tolerance, method=method, out=out)
+        if plain:
+            fields.append(measure.attend_heads(points, plain, tolerance=tolerance, method=method))
+        return add_up(fields, out)
 
     def jacobian(self, measure: Measure, x: ArrayLike, t: float = 0.0) -> Array:
         fields = [head.jacobian(measure, x, t) for head in self.heads]
@@ -376,10 +383,6 @@ class MultiHead(Attention, kind="multi-head"):
         return [at(w, t) for h, w in enumerate(self.outputs)]
 
 
-def _total(parts: Iterable[Array], out: Array | None = None) -> Array:
+def _total(parts: Iterable[Array]) -> Array:
     """The sum over heads."""
-    total = reduce(np.add, parts)
-    if out is None:
-        return total
-    np.copyto(out, total)
-    return out
+    return reduce(np.add, parts)

@@ -14,7 +14,7 @@ from vlasov import checks
 from vlasov.checks import Array
 from vlasov.codec import Described
 from vlasov.errors import InputError, choose
-from vlasov.tilting import Field, Tilted
+from vlasov.tilting import Field, Head, Tilted, add_up
 
 if TYPE_CHECKING:
     from vlasov.measures.density import Density
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 SAMPLINGS = ("random", "sobol", "quantile", "quadrature")
 Seed = int | np.random.SeedSequence
+_PIECE = 16384  # points that are mapped at a time
 _MOST_NODES = 4_000_000  # quadrature nodes that a velocity may silently cost
 
 
@@ -117,7 +118,24 @@ class Measure(Described, ABC):
                 f'"quantile" needs d = 1 but this measure has d = {self.dimension}; use "sobol" or "quadrature"',
                 "sampling",
             )
-        return Particles(self.from_cube(_cube(sampling, n, self.cube_dimension, seed)))
+        return Particles(self._mapped(_cube(sampling, n, self.cube_dimension, seed)))
+
+    def _mapped(self, u: Array) -> Array:
+        """``from_cube`` for many points: pieces that stay in the cache, in several threads."""
+        if len(u) <= _PIECE:
+            return self.from_cube(u)
+        from numba import get_num_threads
+
+        from vlasov.threads import in_threads
+
+        points = np.empty((len(u), self.dimension))
+
+        def fill(thread: int, threads: int) -> None:
+            for start in range(thread * _PIECE, len(u), threads * _PIECE):
+                points[start : start + _PIECE] = self.from_cube(u[start : start + _PIECE])
+
+        in_threads(get_num_threads(), fill)
+        return points
 
     def tilted(
         self,
@@ -164,6 +182,19 @@ class Measure(Described, ABC):
             tilted.method,
             float(np.linalg.norm(values, 2)) * tilted.error_bound,
         )
+
+    def attend_heads(
+        self,
+        x: Array,
+        heads: Sequence[Head],
+        *,
+        tolerance: float = 1e-10,
+        method: str = "auto",
+        out: Array | None = None,
+    ) -> Field:
+        """sum_h V_h m(A_h x): as ``attend`` for each head."""
+        fields = [self.attend(x, *head, tolerance=tolerance, method=method) for head in heads]
+        return add_up(fields, out)
 
     def at(self, x: ArrayLike) -> Array:
         """Points as (m, d) for this measure's d."""

@@ -102,7 +102,7 @@ class Gaussian(Measure, kind="gaussian"):
     def from_cube(self, u: Array) -> Array:
         from scipy.special import ndtri
 
-        return self.mean + ndtri(u[:, : self.factor.shape[1]]) @ self.factor.T
+        return self.mean + np.einsum("nl,kl->nk", ndtri(u[:, : self.factor.shape[1]]), self.factor)
 
     def cumulative(self, x: Array) -> Array:
         from scipy.special import ndtr

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from vlasov import checks, tilting
 from vlasov.checks import Array
 from vlasov.errors import InputError
 from vlasov.measures.base import Measure
+
+_BLOCK = 8192  # sums by blocks are accurate, and need no threads of BLAS, which change the last bits
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,17 +62,27 @@ class Particles(Measure, kind="particles"):
 
     @cached_property
     def mean(self) -> Array:
-        return self.weights @ self.points
+        return np.add.reduce([np.einsum("n,kn->k", weights, rows) for rows, weights in self._blocks()])
 
     @cached_property
     def covariance(self) -> Array:
-        centred = self.points - self.mean
-        return centred.T @ (self.weights[:, None] * centred)
+        centre, parts = self.mean[:, None], []
+        for rows, weights in self._blocks():
+            rows -= centre
+            parts.append(np.einsum("kn,ln->kl", weights * rows, rows))
+        return np.add.reduce(parts)
 
     @cached_property
     def support_radius(self) -> float:
         """The largest |x_i| that carries weight."""
-        return float(np.sqrt((self.points[self.weights > 0] ** 2).sum(axis=1).max()))
+        squares = [float((np.square(rows).sum(axis=0) * (weights > 0)).max()) for rows, weights in self._blocks()]
+        return math.sqrt(max(squares))
+
+    def _blocks(self) -> Iterator[tuple[Array, Array]]:
+        """Coordinates (d, block) and weights, so many at a time that what is made of them stays in the cache."""
+        for start in range(0, len(self), _BLOCK):
+            block = slice(start, start + _BLOCK)
+            yield np.array(self.points[block].T, order="C"), self.weights[block]
 
     @cached_property
     def log_weights(self) -> Array:
@@ -116,6 +129,20 @@ class Particles(Measure, kind="particles"):
             out=out,
         )
 
+    def attend_heads(
+        self,
+        x: Array,
+        heads: Sequence[tilting.Head],
+        *,
+        tolerance: float = 1e-10,
+        method: str = "auto",
+        out: Array | None = None,
+    ) -> tilting.Field:
+        weights = None if self._equal else self.log_weights
+        return tilting.attend_heads(
+            self.points, weights, x, heads, tolerance=tolerance, method=method, workspace=self._workspace, out=out
+        )
+
     def _tilted_weights(self, quadratic: Array | None) -> Array:
         if quadratic is None:
             return self.log_weights
@@ -141,15 +168,20 @@ class Particles(Measure, kind="particles"):
 
     def from_cube(self, u: Array) -> Array:
         """Draw particles by the inverse of their cumulative weights (for d = 1 in the order of the line)."""
-        order = np.argsort(self.points[:, 0], kind="stable") if self.dimension == 1 else np.arange(len(self))
-        cumulative = np.cumsum(self.weights[order])
+        order, cumulative = self._in_order
         picked = np.searchsorted(cumulative, u[:, 0] * cumulative[-1], side="left")
         return self.points[order[np.minimum(picked, len(self) - 1)]]
 
     def cumulative(self, x: Array) -> Array:
-        order = np.argsort(self.points[:, 0], kind="stable")
-        below = np.concatenate([[0.0], np.cumsum(self.weights[order])])
+        order, cumulative = self._in_order
+        below = np.concatenate([[0.0], cumulative])
         return below[np.searchsorted(self.points[order, 0], x, side="right")] / below[-1]
+
+    @cached_property
+    def _in_order(self) -> tuple[NDArray[np.int64], Array]:
+        """Indices in the order of the line, or as they are for d > 1, and the sums of weights in that order."""
+        order = np.argsort(self.points[:, 0], kind="stable") if self.dimension == 1 else np.arange(len(self))
+        return order, np.cumsum(self.weights[order])
 
     def quadrature(self, nodes: int) -> Particles:
         """The particles themselves: nothing represents them better."""

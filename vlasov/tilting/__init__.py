@@ -6,7 +6,19 @@ Here mu is a sum of weighted points. ``tilt`` chooses how to evaluate it; measur
 ``Tilted`` from their own method ``tilted``.
 """
 
-from vlasov.tilting.evaluate import METHODS, Field, Tilted, attend, tilt
+from vlasov.tilting.evaluate import METHODS, Field, Head, Tilted, add_up, attend, tilt
+from vlasov.tilting.many import attend_heads, attend_systems
 from vlasov.tilting.workspace import Workspace
 
-__all__ = ["METHODS", "Field", "Tilted", "Workspace", "attend", "tilt"]
+__all__ = [
+    "METHODS",
+    "Field",
+    "Head",
+    "Tilted",
+    "Workspace",
+    "add_up",
+    "attend",
+    "attend_heads",
+    "attend_systems",
+    "tilt",
+]

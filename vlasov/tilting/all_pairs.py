@@ -12,8 +12,8 @@ import numpy as np
 from numba import get_num_threads
 
 from vlasov.checks import Array
+from vlasov.threads import in_threads
 from vlasov.tilting import all_pairs_kernels as kernels, blocked_kernels, fused_kernels, lanes
-from vlasov.tilting.threads import in_threads
 from vlasov.tilting.views import plain
 from vlasov.tilting.workspace import Workspace
 

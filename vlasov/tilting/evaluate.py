@@ -13,12 +13,13 @@ from vlasov.tilting.plan import Refusal
 from vlasov.tilting.workspace import Workspace
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from types import ModuleType
 
 METHODS = ("auto", "all-pairs", "all-pairs-float32", "laplace", "lattice", "convolution")
 _QUADRATIC: dict[str, Literal["float64", "float32"]] = {"all-pairs": "float64", "all-pairs-float32": "float32"}
-_FEW_PAIRS = 300_000  # all pairs win below, whatever the plan says: a plan alone takes as long
-_LINEAR_DIMENSIONS = 3  # "laplace" exists up to d = 3
+FEW_PAIRS = 300_000  # all pairs win below, whatever the plan says: a plan alone takes as long
+LINEAR_DIMENSIONS = 3  # "laplace" exists up to d = 3
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,13 @@ class Field(NamedTuple):
     values: Array
     method: str
     error_bound: float
+
+
+class Head(NamedTuple):
+    """A and V of one of several attentions on the same measure."""
+
+    matrix: Array
+    values: Array
 
 
 class _Wanted(NamedTuple):
@@ -125,6 +133,16 @@ def attend(
     return Field(mean, chosen, float(np.linalg.norm(values, 2)) * bound)
 
 
+def add_up(fields: Sequence[Field], out: Array | None = None) -> Field:
+    """The sum of velocity fields at the same points, into ``out`` if given."""
+    total = np.copy(fields[0].values) if out is None else out
+    total[...] = fields[0].values
+    for field in fields[1:]:
+        total += field.values
+    methods = {name for field in fields for name in field.method.split(" + ")}
+    return Field(total, " + ".join(sorted(methods)), sum(field.error_bound for field in fields))
+
+
 def _evaluate(
     points: Array,
     log_weights: Array | None,
@@ -177,12 +195,12 @@ def _plan(
 ) -> tuple[ModuleType, Any] | None:
     """The method of linear cost and its plan, or None for all pairs."""
     (n, d), m, method = points.shape, len(x), choose(wanted.method, METHODS, "method")
-    if method in _QUADRATIC or (method == "auto" and (d > _LINEAR_DIMENSIONS or n * m <= _FEW_PAIRS)):
+    if method in _QUADRATIC or (method == "auto" and (d > LINEAR_DIMENSIONS or n * m <= FEW_PAIRS)):
         return None
     if method not in ("laplace", "auto"):
         raise InputError(f'"{method}" needs a density on a uniform grid; choose "laplace" or "all-pairs"', "method")
-    if d > _LINEAR_DIMENSIONS:
-        raise InputError(f'"laplace" needs d <= {_LINEAR_DIMENSIONS} but d is {d}; use "auto" or "all-pairs"', "method")
+    if d > LINEAR_DIMENSIONS:
+        raise InputError(f'"laplace" needs d <= {LINEAR_DIMENSIONS} but d is {d}; use "auto" or "all-pairs"', "method")
     from numba import get_num_threads
 
     from vlasov.tilting import all_pairs, laplace, line

@@ -19,16 +19,16 @@ import math
 import numpy as np
 
 from vlasov.checks import Array
+from vlasov.threads import in_threads
 from vlasov.tilting import laplace_kernels as kernels
 from vlasov.tilting.laplace_outliers import add_outliers, plan_data, tilts
 from vlasov.tilting.laplace_plan import Plan, plan
 from vlasov.tilting.products import multiply, node_matrix
 from vlasov.tilting.stencils import table
-from vlasov.tilting.threads import in_threads
 from vlasov.tilting.views import plain
 from vlasov.tilting.workspace import Workspace
 
-__all__ = ["Plan", "box", "evaluate", "plan", "plan_data"]
+__all__ = ["Plan", "Prepared", "box", "evaluate", "plan", "plan_data"]
 
 _NOTHING = np.empty(0)
 _WORTH_THREADS = 200_000  # points; to wake a thread takes as long as a few ten thousand of them
@@ -79,30 +79,28 @@ def evaluate(
     log_mass, mean, covariance
         Shapes (m,), (m, k) and (m, d, d); the first and the last None where they were not asked for.
     """
-    d, m = points.shape[1], len(x)
-    identity, run = np.eye(d), _Run(plan, workspace, 2 if covariance else 1)
-    points, x = plain(points), plain(x)
+    points, x, d = plain(points), plain(x), points.shape[1]
     logs = _NOTHING if log_weights is None else plain(log_weights)
-    matrix = identity if matrix is None else plain(matrix)
-    applied = identity if values is None or plan.peeled else plain(values)
-    grid, shift = run.spread(points, logs, identity)
-    result = (
-        np.empty(m if log_mass or plan.peeled else 0),
-        np.empty((m, len(applied))) if out is None or plan.peeled else out,
-        np.empty((m, d, d) if covariance else (0, 0, 0)),
-    )
-    run.gather(x, matrix, run.transform(grid), applied, shift, result)
-    mean = result[1]
-    if plan.peeled:
-        add_outliers(points, logs, x, matrix, run.sources, run.targets, result, workspace)
-        mean = mean if values is None else tilts(mean, plain(values))
-    return result[0] if log_mass else None, mean, result[2] if covariance else None
+    sums = Prepared(points, logs, plan, workspace, derivatives=2 if covariance else 1)
+    if not plan.peeled:
+        return sums.read(x, matrix, values, log_mass=log_mass, covariance=covariance, out=out)
+    matrix = np.eye(d) if matrix is None else plain(matrix)
+    mass, mean, spread = sums.read(x, matrix, None, log_mass=True, covariance=covariance)
+    assert mass is not None
+    result = mass, mean, np.empty((0, 0, 0)) if spread is None else spread
+    add_outliers(points, logs, x, matrix, sums.sources, sums.targets, result, workspace)
+    return mass if log_mass else None, mean if values is None else tilts(mean, plain(values)), spread
 
 
-class _Run:
-    """One evaluation: the plan's grids as the kernels want them, and the workspace's buffers."""
+class Prepared:
+    """Sources, spread and transformed: Z at the targets' nodes, to be read at any targets that the plan covers.
 
-    def __init__(self, plan: Plan, workspace: Workspace, derivatives: int) -> None:
+    ``derivatives`` = 2: covariances may be asked for. What it holds lasts until the workspace is used again.
+    """
+
+    def __init__(
+        self, points: Array, log_weights: Array, plan: Plan, workspace: Workspace, *, derivatives: int
+    ) -> None:
         d, threads = len(plan.cells), plan.threads
         self.plan, self.workspace, self.derivatives = plan, workspace, derivatives
         self.nodes = plan.nodes
@@ -121,23 +119,25 @@ class _Run:
         self.integers = workspace.array("laplace.integers", (threads, 2, plan.chunk), np.int64)
         bins = (self.size >> plan.coarsening) + 2 if plan.coarsening >= 0 else 0
         self.bins = workspace.array("laplace.bins", (threads, bins), np.int64)
+        grids, self.shift = self._spread(points, log_weights)
+        self.grid = self._transform(grids)
 
-    def spread(self, points: Array, log_weights: Array, identity: Array) -> tuple[Array, float]:
+    def _spread(self, points: Array, log_weights: Array) -> tuple[Array, float]:
         """Sums over sources at the nodes, (parts, nodes), and the logarithm of their scale."""
         plan = self.plan
         # Weights are relative to the heaviest before anything is added to their logarithms: nothing is rounded away.
         base = max(float(log_weights.max()), _ZERO) if log_weights.size else 0.0
-        shift = self.largest_exponent(points, log_weights, base) if log_weights.size or any(plan.tilt) else 0.0
+        shift = self._largest_exponent(points, log_weights, base) if log_weights.size or any(plan.tilt) else 0.0
         grids = self.workspace.array("laplace.grids", (plan.parts, self.size))
         blocks = self.workspace.array("laplace.blocks", (plan.threads, self.size if plan.flush else 1))
         in_threads(
             plan.threads, kernels.spread(plan.order),
-            points, log_weights, base, identity, self.sources, self.strides, self.tilt, shift, self.table,
-            plan.coarsening, plan.flush, grids, blocks, self.floats, self.integers, self.bins,
+            points, log_weights, base, np.eye(points.shape[1]), self.sources, self.strides, self.tilt, shift,
+            self.table, plan.coarsening, plan.flush, grids, blocks, self.floats, self.integers, self.bins,
         )  # fmt: skip
         return grids, base + shift
 
-    def largest_exponent(self, points: Array, log_weights: Array, base: float) -> float:
+    def _largest_exponent(self, points: Array, log_weights: Array, base: float) -> float:
         """The largest log w_j - base + <tilt, y_j - y_c>."""
         high = np.full((self.plan.threads, 1, kernels.LANES), -np.inf)
         low = np.empty_like(high)
@@ -146,7 +146,7 @@ class _Run:
         )
         return max(float(high.max()), _ZERO)
 
-    def transform(self, grids: Array) -> Array:
+    def _transform(self, grids: Array) -> Array:
         """Z at the targets' nodes, flat: the sum of the grids times E along each axis."""
         plan, nodes = self.plan, self.nodes
         first, second = (self.workspace.array(f"laplace.{name}", self.size) for name in ("first", "second"))
@@ -165,14 +165,26 @@ class _Run:
                 first, second = second, first
         return first
 
-    def gather(
-        self, x: Array, matrix: Array, grid: Array, values: Array, shift: float, result: tuple[Array, Array, Array]
-    ) -> None:
-        """Fill log Z, velocity and covariance at A x."""
-        plan = self.plan
+    def read(
+        self,
+        x: Array,
+        matrix: Array | None,
+        values: Array | None,
+        *,
+        log_mass: bool = False,
+        covariance: bool = False,
+        out: Array | None = None,
+    ) -> tuple[Array | None, Array, Array | None]:
+        """What ``evaluate`` returns, without outliers."""
+        plan, m, d = self.plan, len(x), x.shape[1]
+        matrix, values = (np.eye(d) if factor is None else plain(factor) for factor in (matrix, values))
         centre = np.array(plan.source_centre)
+        mass = np.empty(m if log_mass else 0)
+        mean = np.empty((m, len(values))) if out is None else out
+        spread = np.empty((m, d, d) if covariance else (0, 0, 0))
         in_threads(
             plan.threads, kernels.gather(plan.order, self.derivatives),
-            x, matrix, self.targets, self.strides, self.table, plan.coarsening, grid, centre, values, shift,
-            centre @ matrix, result[1], result[0], result[2], self.floats, self.integers, self.bins,
+            plain(x), matrix, self.targets, self.strides, self.table, plan.coarsening, self.grid, centre, values,
+            self.shift, centre @ matrix, mean, mass, spread, self.floats, self.integers, self.bins,
         )  # fmt: skip
+        return mass if log_mass else None, mean, spread if covariance else None

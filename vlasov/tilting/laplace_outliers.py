@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vlasov.checks import Array
+from vlasov.threads import in_threads
 from vlasov.tilting import all_pairs, laplace_kernels as kernels
 from vlasov.tilting.laplace_plan import Plan, plan
 from vlasov.tilting.plan import Refusal
-from vlasov.tilting.threads import in_threads
 from vlasov.tilting.views import plain
 from vlasov.tilting.workspace import Workspace
 

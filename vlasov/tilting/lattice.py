@@ -24,11 +24,11 @@ import numpy as np
 
 from vlasov.checks import Array
 from vlasov.measures.uniform import tilted_interval
+from vlasov.threads import in_threads
 from vlasov.tilting import laplace_kernels, line, line_transform as transform
 from vlasov.tilting.lattice_plan import LinePlan, NodesPlan, Plan, plan
 from vlasov.tilting.products import multiply
 from vlasov.tilting.stencils import table
-from vlasov.tilting.threads import in_threads
 from vlasov.tilting.views import plain
 from vlasov.tilting.workspace import Workspace
 

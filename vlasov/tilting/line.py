@@ -22,13 +22,13 @@ import math
 import numpy as np
 
 from vlasov.checks import Array
+from vlasov.threads import in_threads
 from vlasov.tilting import line_kernels as kernels, line_transform as transform
 from vlasov.tilting.line_plan import Plan, Tilts, plan
-from vlasov.tilting.threads import in_threads
 from vlasov.tilting.views import plain
 from vlasov.tilting.workspace import Workspace
 
-__all__ = ["Plan", "evaluate", "plan"]
+__all__ = ["Plan", "Prepared", "evaluate", "plan"]
 
 
 def evaluate(
@@ -64,15 +64,43 @@ def evaluate(
     log_mass, mean, variance
         Shapes (m,), (m, k) and (m, 1, 1); the first and the last None where they were not asked for.
     """
-    nodes, weights, scales, top = _nodes(points, log_weights, plan, workspace)
-    sums = log_derivatives(
-        plan.tilts, nodes, weights, scales, transform.NODES, plan.threads, workspace, tilt=plan.tilt, log_mass=log_mass
-    )
-    if log_mass:
-        sums[0] += top
-    return interpolate(
-        plan.tilts, sums, x, matrix, values, plan.threads, workspace, log_mass=log_mass, covariance=covariance, out=out
-    )
+    sums = Prepared(points, log_weights, plan, workspace, log_mass=log_mass)
+    return sums.read(x, matrix, values, log_mass=log_mass, covariance=covariance, out=out)
+
+
+class Prepared:
+    """Sources, summed up: log Z and its derivatives on cells of tilts, to be read at any targets that the plan covers.
+
+    ``log_mass``: log Z may be asked for. What it holds lasts until the workspace is used again.
+    """
+
+    def __init__(
+        self, points: Array, log_weights: Array | None, plan: Plan, workspace: Workspace, *, log_mass: bool = False
+    ) -> None:
+        self.plan, self.workspace = plan, workspace
+        nodes, weights, scales, top = _nodes(points, log_weights, plan, workspace)
+        self.sums = log_derivatives(
+            plan.tilts, nodes, weights, scales, transform.NODES, plan.threads, workspace, tilt=plan.tilt,
+            log_mass=log_mass,
+        )  # fmt: skip
+        if log_mass:
+            self.sums[0] += top
+
+    def read(
+        self,
+        x: Array,
+        matrix: Array | None,
+        values: Array | None,
+        *,
+        log_mass: bool = False,
+        covariance: bool = False,
+        out: Array | None = None,
+    ) -> tuple[Array | None, Array, Array | None]:
+        """What ``evaluate`` returns."""
+        return interpolate(
+            self.plan.tilts, self.sums, x, matrix, values, self.plan.threads, self.workspace, log_mass=log_mass,
+            covariance=covariance, out=out,
+        )  # fmt: skip
 
 
 def _nodes(

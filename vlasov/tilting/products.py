@@ -14,8 +14,8 @@ import numpy as np
 
 from vlasov.checks import Array
 from vlasov.jit import EXACT, kernel
+from vlasov.threads import in_threads
 from vlasov.tilting.exponential import exp_negative
-from vlasov.tilting.threads import in_threads
 from vlasov.tilting.vectors import fused, multiply_tile
 
 TILE = 8  # a vector of the widest processors; as many sums at a time keep them busy
