@@ -5,51 +5,20 @@ python benchmarks/velocity.py [--job NAME ...] [--quick] [--threads 1,2] [--json
 
 from __future__ import annotations
 
-import argparse
-import os
-import time
-from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import Any
 
 import limits
 import numpy as np
 import probes
-from contestants import QUICK, Contestant, Effort, Result, need, ours, peer, race
+from contestants import Contestant, Result, need, ours, peer, race
 from peers import BY_HAND, PEERS
 from problems import Problem
-from timing import (
-    Check,
-    ChildFailed,
-    Report,
-    Unavailable,
-    in_child,
-    machine,
-    number,
-    seconds,
-    table,
-    versions,
-    write_json,
-)
+from program import Job, Options, run
+from timing import Check, ChildFailed, Report, Unavailable, in_child, number, seconds
 
 PACKAGES = ("vlasov", "numpy", "scipy", "numba", "llvmlite", "pyFFTW", "torch", "jax", "jaxlib", "pykeops")
 HEADER = ("contestant", "threads", "targets", "time", "ns per", "wall ns per", "cores", "error/R", "how")
 
-
-@dataclass(frozen=True)
-class Options:
-    """What the command line asks for."""
-
-    threads: tuple[int, ...]
-    effort: Effort
-    quick: bool
-
-    def size(self, n: int) -> int:
-        """The size of a job; a tenth of it in a quick run."""
-        return n // 10 if self.quick else n
-
-
-Job = Callable[[Options], Report]
 JOBS: dict[str, Job] = {}
 
 
@@ -412,84 +381,5 @@ def _threads(count: int) -> str:
 # -- the program -----------------------------------------------------------------------------------------------------
 
 
-def main() -> None:
-    """Run the jobs that are asked for, print what they find and write it down."""
-    arguments = _arguments()
-    options = Options(arguments.threads, QUICK if arguments.quick else Effort(), arguments.quick)
-    chosen = {name: getattr(arguments, name) for name in ("rounds", "patience")}
-    given = {name: value for name, value in chosen.items() if value is not None}
-    options = replace(options, effort=replace(options.effort, **given))
-    if arguments.quick:
-        print("Quick run: a tenth of the points and few repetitions; demands are made for the full sizes.")
-    before, packages = machine(), versions(PACKAGES)
-    print(", ".join(f"{name} {value}" for name, value in before.items()))
-    print(", ".join(f"{name} {version}" for name, version in packages.items()))
-    if "OPENBLAS_CORETYPE" in os.environ:
-        print("OPENBLAS_CORETYPE is unset for all contestants.")
-    reports: dict[str, Report] = {}
-    for name in arguments.job or JOBS:
-        print(f"\n== {name}: {JOBS[name].__doc__}", flush=True)
-        began = time.perf_counter()
-        try:
-            reports[name] = JOBS[name](options)
-        except Unavailable as reason:
-            print(f"not available: {reason}")
-            continue
-        except ChildFailed as failure:
-            print(f"failed: {failure}")
-            continue
-        print(
-            f"{reports[name]}\n({seconds(time.perf_counter() - began)}, load average {os.getloadavg()[0]:.1f})",
-            flush=True,
-        )
-    rows = [
-        (
-            check.demand,
-            number(check.measured),
-            str(check).rpartition("(")[2].rstrip(")"),
-            "pass" if check.passed else "FAIL",
-        )
-        for report in reports.values()
-        for check in report.checks
-    ]
-    print("\n" + table(("demand", "measured", "limit", ""), rows))
-    if arguments.json:
-        content = {
-            "machine": before,
-            "load_average_at_end": os.getloadavg(),
-            "versions": packages,
-            "quick": arguments.quick,
-            "jobs": {name: report.as_json() for name, report in reports.items()},
-        }
-        write_json(arguments.json, content)
-        print(f"written to {arguments.json}")
-
-
-def _arguments() -> argparse.Namespace:
-    names = "\n".join(f"  {name:18} {function.__doc__}" for name, function in JOBS.items())
-    parser = argparse.ArgumentParser(
-        description=__doc__.splitlines()[0],
-        epilog=f"jobs:\n{names}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--job", nargs="+", choices=JOBS, metavar="NAME", help="jobs to run; all if not given")
-    parser.add_argument("--quick", action="store_true", help="a tenth of the points, few repetitions")
-    parser.add_argument("--threads", type=_counts, default=_default_threads(), help="such as 1,2 (the default here)")
-    parser.add_argument("--rounds", type=int, help="turns of each contestant (2 if not given)")
-    parser.add_argument(
-        "--patience", type=float, help="seconds to wait for idle cores before several threads are timed"
-    )
-    parser.add_argument("--json", metavar="PATH", help="write all figures and raw times")
-    return parser.parse_args()
-
-
-def _counts(text: str) -> tuple[int, ...]:
-    return tuple(int(count) for count in text.split(","))
-
-
-def _default_threads() -> tuple[int, ...]:
-    return tuple(sorted({1, min(2, os.cpu_count() or 1)}))
-
-
 if __name__ == "__main__":
-    main()
+    run(__doc__.splitlines()[0], JOBS, PACKAGES, "a tenth of the points, few repetitions")

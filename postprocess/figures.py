@@ -13,13 +13,15 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from vlasov.errors import InputError, choose, did_you_mean
-from vlasov.postprocess.clouds import draw_against_time, snapshots, trajectories
+from vlasov.postprocess.clouds import draw_against_time, trajectories
 from vlasov.postprocess.cone import cone
 from vlasov.postprocess.covariances import Datasets, as_list, eigenvalues, ellipses
+from vlasov.postprocess.densities import draw_space_time, frame, planes_of
+from vlasov.postprocess.snapshots import add_key, has_key, is_overlay, layers_of, snapshots
 from vlasov.postprocess.style import END, entitle, new_figure, styled
 from vlasov.postprocess.view import View
 
-__all__ = ["cone", "eigenvalues", "ellipses", "overview", "plot", "save", "snapshots", "trajectories"]
+__all__ = ["cone", "eigenvalues", "ellipses", "frame", "overview", "plot", "save", "snapshots", "trajectories"]
 
 #: Suffixes that ``save`` writes.
 FORMATS = ("png", "pdf", "svg")
@@ -37,44 +39,61 @@ def overview(datasets: Datasets) -> Figure:
     Returns
     -------
     Figure
-        Tokens in the plane: snapshots above, paths and eigenvalues below. On the line: paths and variance. Beyond:
-        paths in the first two components, and eigenvalues. Without tokens: ellipses and eigenvalues.
+        Densities, tokens in the plane, and tokens over a density: snapshots above, paths or ellipses and eigenvalues
+        below. Tokens on the line: paths and variance. Beyond: paths in the first two components, and eigenvalues.
+        Without both: ellipses and eigenvalues.
     """
     several = as_list(datasets)
     view = View(several[0], rescaled=True)
-    if len(several) > 1 and view.dimension == 1:
+    pictured = len(several) == 1 and (view.has_density or (view.dimension == 2 and view.has_positions))
+    explained = False
+    if (pictured and view.dimension <= 3) or is_overlay(several):
+        figure, explained = _with_snapshots(several)
+    elif len(several) > 1 and view.dimension == 1:
         figure = new_figure()
         eigenvalues(several, ax=figure.add_subplot())
-    elif len(several) == 1 and view.dimension == 2 and view.has_positions:
-        figure = new_figure(7.0, 5.0)
-        rows = figure.add_gridspec(2, 1, height_ratios=(1, 1.45))
-        panels = len(view.moments(4))
-        above, below = rows[0].subgridspec(1, panels), rows[1].subgridspec(1, 2, width_ratios=(1, 1.25))
-        snapshots(view.dataset, axes=[figure.add_subplot(above[place]) for place in range(panels)])
-        trajectories(view.dataset, ax=figure.add_subplot(below[0]))
-        eigenvalues(view.dataset, ax=figure.add_subplot(below[1]))
     else:
         figure = new_figure(7.0, 3.2)
         left, right = figure.subplots(1, 2, width_ratios=(1, 1.15))
         _draw_motion(left, several, view)
         eigenvalues(several, ax=right)
     entitle(figure, view.title)
-    _say_how_it_ended(figure, several)
+    _say_how_it_ended(figure, several, above_key=explained)
     return figure
 
 
-def _draw_motion(ax: Axes, several: Sequence[xr.Dataset], view: View) -> None:
-    """The left panel: how the measure moves, by tokens if there are any, else by its moments."""
-    if len(several) == 1 and view.has_positions:
-        trajectories(view.dataset, ax=ax)
+def _with_snapshots(several: Sequence[xr.Dataset]) -> tuple[Figure, bool]:
+    """Snapshots above; below how the measure moves, and the eigenvalues; and whether a key stands below."""
+    layers = layers_of(several, rescaled=True)
+    view = layers.main
+    planes, panels = len(planes_of(view, None)), len(view.moments(4))
+    figure = new_figure(7.0, 5.0 + 1.7 * (planes - 1))
+    rows = figure.add_gridspec(2, 1, height_ratios=(planes, 1.45 if planes == 1 else 1.3))
+    above, below = rows[0].subgridspec(planes, panels), rows[1].subgridspec(1, 2, width_ratios=(1, 1.25))
+    top = [figure.add_subplot(above[row, column]) for row in range(planes) for column in range(panels)]
+    snapshots(several, axes=top)
+    _draw_motion(figure.add_subplot(below[0]), several, view, layers.tokens)
+    eigenvalues(several, ax=figure.add_subplot(below[1]))
+    if has_key(layers):
+        add_key(figure, layers)
+    return figure, has_key(layers)
+
+
+def _draw_motion(ax: Axes, several: Sequence[xr.Dataset], view: View, tokens: View | None = None) -> None:
+    """How the measure moves: by tokens if there are any, else by its density on the line, else by its moments."""
+    if view.dimension == 1 and view.has_density:
+        draw_space_time(ax, view)
+        draw_against_time(ax, view, band=False)
+    elif tokens is not None or (len(several) == 1 and view.has_positions):
+        trajectories(view.dataset if tokens is None else tokens.dataset, ax=ax)
     elif view.dimension == 1:
         draw_against_time(ax, view)
     else:
         ellipses(several, ax=ax)
 
 
-def _say_how_it_ended(figure: Figure, several: Sequence[xr.Dataset]) -> None:
-    """One line below the panels unless every run came to its end."""
+def _say_how_it_ended(figure: Figure, several: Sequence[xr.Dataset], *, above_key: bool) -> None:
+    """One line below the panels, above a key if there is one, unless every run came to its end."""
     words = []
     for view in map(View, several):
         status = view.dataset.attrs.get("status", "completed")
@@ -84,7 +103,7 @@ def _say_how_it_ended(figure: Figure, several: Sequence[xr.Dataset]) -> None:
         elif status == "stopped":
             words.append(f"{who} was stopped at t = {view.times[-1]:.6g}, before its horizon.")
     if words:
-        figure.supxlabel(" ".join(words), color=END, fontsize=9)
+        figure.supxlabel(" ".join(words) + "\n" * above_key, color=END, fontsize=9)
 
 
 #: What ``plot`` can draw.
@@ -95,6 +114,7 @@ KINDS: dict[str, Callable[..., Figure]] = {
     "ellipses": ellipses,
     "eigenvalues": eigenvalues,
     "cone": cone,
+    "frame": frame,
 }
 _COMPARING = ("overview", "ellipses", "eigenvalues", "cone")
 
@@ -105,9 +125,10 @@ def plot(datasets: Datasets, kind: str = "overview", **options: Any) -> Figure:
     Parameters
     ----------
     datasets
-        A solution; "overview", "ellipses", "eigenvalues" and "cone" also take several.
+        A solution; "overview", "ellipses", "eigenvalues" and "cone" also take several, "snapshots" also a density and
+        tokens over it.
     kind
-        "overview", "trajectories", "snapshots", "ellipses", "eigenvalues" or "cone".
+        "overview", "trajectories", "snapshots", "ellipses", "eigenvalues", "cone" or "frame".
     options
         What that figure's function takes by keyword.
     """
@@ -118,7 +139,7 @@ def plot(datasets: Datasets, kind: str = "overview", **options: Any) -> Figure:
             hint = did_you_mean(name, known) if known else "it takes none."
             raise InputError(f'is not an option of the figure "{kind}"; {hint}', name)
     several = as_list(datasets)
-    if len(several) > 1 and kind not in _COMPARING:
+    if len(several) > 1 and kind not in _COMPARING and not (kind == "snapshots" and is_overlay(several)):
         kinds = ", ".join(_COMPARING)
         raise InputError(f'"{kind}" draws one solution but {len(several)} were given; use one of: {kinds}', "kind")
     return draw(several if len(several) > 1 else several[0], **options)

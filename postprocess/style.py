@@ -26,7 +26,7 @@ from vlasov.checks import Array
 
 #: Okabe and Ito's colours, which the colour-blind tell apart; their yellow is left out, it is too pale for lines.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-TOKEN, END, INK, PALE = PALETTE[0], PALETTE[1], "#333333", "#999999"
+TOKEN, END, SKY, INK, PALE = PALETTE[0], PALETTE[1], PALETTE[5], "#333333", "#999999"
 WIDTH = 3.4  # inches: one column of a paper
 
 _LOOK: Any = {

@@ -17,11 +17,13 @@ from numpy.typing import NDArray
 from vlasov import checks
 from vlasov.checks import Array
 from vlasov.errors import InputError
+from vlasov.postprocess.mesh import Mesh, mesh
 
 Indices = NDArray[np.intp]
 
 NEGLIGIBLE = 1e-6  # of the largest weight: lighter tokens are not drawn
 FAINT = 1e-2  # of the largest weight: lighter tokens get no line of their own where there are many
+_KEPT_MESHES = 16  # what a figure draws, but not a whole run
 RUNAWAY = 4.0  # a run that blows up is shown until it has grown by this factor over its first half
 
 
@@ -55,6 +57,24 @@ class View:
     @property
     def has_positions(self) -> bool:
         return "position" in self.dataset
+
+    @property
+    def has_density(self) -> bool:
+        return "density" in self.dataset
+
+    def mesh(self, moment: int, plane: Indices) -> Mesh:
+        """The density of these components at one output time."""
+        key = (moment, *(int(component) for component in plane))
+        if key not in self._meshes:
+            if len(self._meshes) >= _KEPT_MESHES:
+                del self._meshes[next(iter(self._meshes))]
+            rescaling = None if self._rescaling is None else self._rescaling[moment]
+            self._meshes[key] = mesh(self.dataset, moment, list(key[1:]), rescaling)
+        return self._meshes[key]
+
+    @cached_property
+    def _meshes(self) -> dict[tuple[int, ...], Mesh]:
+        return {}
 
     @property
     def blow_up_time(self) -> float:
@@ -159,7 +179,15 @@ class View:
         return np.asarray(np.linalg.norm(np.diff(self.mean, axis=0), axis=1) + np.linalg.norm(moved, axis=(1, 2)))
 
     def window(self, time: int, plane: Indices, deviations: float) -> Array:
-        """Limits (component, 2) around the bulk of the mass at one time: mean +- deviations, 99.8 % of the tokens."""
+        """Limits (component, 2) around the bulk of the mass at one time: mean +- deviations, 99.8 % of the tokens.
+
+        Where there is a density, 99.8 % of the mass in the cells and nothing else.
+        """
+        if self.has_density:
+            cells = self.mesh(time, plane)
+            carrying = cells.masses > NEGLIGIBLE * cells.masses.max()
+            inner, outer = _weighted_range(cells.centers[carrying], cells.masses[carrying])
+            return np.stack([inner, outer], axis=1)
         center, reach = self.mean[time, plane], deviations * self.deviation[time, plane]
         low, high = center - reach, center + reach
         if self.has_positions:

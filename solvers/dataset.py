@@ -17,8 +17,9 @@ import numpy as np
 import xarray as xr
 
 from vlasov import __version__, checks
+from vlasov.checks import Array
 from vlasov.errors import InputError, SolverError
-from vlasov.measures import Gaussian, Measure, Particles
+from vlasov.measures import Density, Gaussian, Measure, Particles
 from vlasov.problem import Problem
 from vlasov.solvers.record import Record
 
@@ -44,6 +45,12 @@ SCHEMA = {
     "position": Variable(("time", "particle", "component"), "token positions"),
     "weight": Variable(("particle",), "token weights"),
     "rescaling": Variable(("time", "component", "component_b"), "matrix Phi of the rescaled positions z = Phi^-1 x"),
+    "density": Variable(("time", "x", "y", "z"), "density in the frame, cell averages"),  # the first d of x, y, z
+    "frame_origin": Variable(("time", "component"), "origin of the frame: position = origin + matrix z"),
+    "frame_matrix": Variable(("time", "component", "component_b"), "matrix of the frame: position = origin + matrix z"),
+    "x": Variable(("x",), "frame coordinate"),
+    "y": Variable(("y",), "frame coordinate"),
+    "z": Variable(("z",), "frame coordinate"),
 }
 
 
@@ -53,7 +60,7 @@ def build(
     """The Dataset of a run."""
     stacked = {name: np.stack([s[name] for s in record.snapshots]) for name in (record.snapshots or [{}])[0]}
     variables = {
-        name: (SCHEMA[name].dims, values, {"long_name": SCHEMA[name].long_name, "units": "1"})
+        name: (SCHEMA[name].dims[: np.ndim(values)], values, {"long_name": SCHEMA[name].long_name, "units": "1"})
         for name, values in (stacked | record.constants).items()
     }
     dataset = xr.Dataset(
@@ -73,6 +80,7 @@ def build(
         "error_estimate": record.error_estimate,
         "steps": record.steps,
         "velocity_evaluations": record.evaluations,
+        **record.attributes,
         "wall_seconds": wall_seconds,
         "vlasov_version": __version__,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -99,10 +107,21 @@ def measure(dataset: xr.Dataset, time: int | float = -1) -> Measure:
     """
     if not isinstance(dataset, xr.Dataset) or dataset.attrs.get("Conventions") != CONVENTIONS:
         raise InputError(f'has no attribute Conventions = "{CONVENTIONS}"; give a Dataset that vlasov made', "dataset")
-    state = dataset.isel(time=_index(dataset, time))
+    state = dataset.isel(time=time_index(dataset, time))
     if "position" in dataset:
         return Particles(state["position"].values, dataset["weight"].values)
+    if "density" in dataset:
+        edges = [cell_edges(dataset[axis].values) for axis in state["density"].dims]
+        return Density(
+            state["density"].values, edges, origin=state["frame_origin"].values, matrix=state["frame_matrix"].values
+        )
     return Gaussian(state["mean"].values, state["covariance"].values)
+
+
+def cell_edges(centers: Array) -> Array:
+    """Edges of uniform cells from their centres."""
+    width = (centers[-1] - centers[0]) / (centers.size - 1) if centers.size > 1 else 1.0
+    return np.linspace(centers[0] - width / 2, centers[-1] + width / 2, centers.size + 1)
 
 
 def save(dataset: xr.Dataset, path: Path) -> None:
@@ -168,7 +187,8 @@ def _problem_json(problem: Problem) -> str:
         return ""
 
 
-def _index(dataset: xr.Dataset, time: int | float) -> int:
+def time_index(dataset: xr.Dataset, time: int | float) -> int:
+    """Index of an output time; ``time`` as in ``measure``."""
     times = dataset["time"].values
     if isinstance(time, int | np.integer) and not isinstance(time, bool):
         if not -times.size <= time < times.size:

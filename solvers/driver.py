@@ -24,7 +24,11 @@ from vlasov.solvers.options import parse
 from vlasov.solvers.progress import progress_bar, silent
 from vlasov.solvers.record import Record
 
-SOLVERS = {"gaussian": "vlasov.solvers.gaussian", "particles": "vlasov.solvers.particles"}
+SOLVERS = {
+    "gaussian": "vlasov.solvers.gaussian",
+    "particles": "vlasov.solvers.particles",
+    "finite-volume": "vlasov.solvers.finite_volume",
+}
 OUTPUTS = 101  # output times where none are asked for
 
 
@@ -45,8 +49,8 @@ def solve(
     problem
         Attention, initial measure and horizon.
     solver
-        "gaussian" (``tolerance``) or "particles" (``n``, ``sampling``, ``seed``, ``tolerance``,
-        ``rescaled``, ``method``).
+        "gaussian" (``tolerance``), "particles" (``n``, ``sampling``, ``seed``, ``tolerance``, ``rescaled``, ``method``)
+        or "finite-volume" (``cells``, ``reconstruction``, ``frame``, ``extent``).
     times
         Increasing output times in [0, horizon]; 101 equidistant ones if not given.
     progress
@@ -131,7 +135,7 @@ def resolve(solver: str, options: Mapping[str, Any]) -> tuple[Any, Any]:
 
 def _dataset(problem: Problem, plan: Plan, record: Record, case: str, began: float) -> xr.Dataset:
     seconds = time.perf_counter() - began
-    return schema.build(problem, plan.solver, plan.resolved, record, case=case, wall_seconds=seconds)
+    return schema.build(problem, plan.solver, plan.resolved | record.resolved, record, case=case, wall_seconds=seconds)
 
 
 def _output_times(times: ArrayLike | None, horizon: float) -> Array:

@@ -69,7 +69,7 @@ def run(problem: Problem, options: Options, record: Record) -> None:
     def velocity(t: float, y: Array) -> tuple[Array, float]:
         """The derivative of y in t, and |B|."""
         mean, covariance = moments(y)
-        b, slope = attention.affine(_trusted(mean, covariance), t)
+        b, slope = attention.affine(trusted(mean, covariance), t)
         derivative = np.concatenate([b + slope @ mean, (slope @ y[d:-1].reshape(d, rank)).ravel(), [1.0]])
         return derivative, norm(slope)
 
@@ -138,7 +138,7 @@ class _StateAt:
         return self._dense(brentq(late, start, end, xtol=1e-15 * max(end, 1e-300), rtol=1e-15))
 
 
-def _trusted(mean: Array, covariance: Array) -> Gaussian:
+def trusted(mean: Array, covariance: Array) -> Gaussian:
     """A Gaussian without the checks meant for users: its covariance is a product F F^T."""
     gaussian = object.__new__(Gaussian)
     gaussian._set(mean=mean, covariance=covariance)

@@ -131,6 +131,11 @@ class BlowUpWatch:
     _last: tuple[float, float] = field(default=(np.nan, np.nan), init=False)  # t and 1/r
     _foreseen: float = field(default=np.nan, init=False)
 
+    @property
+    def foreseen(self) -> float:
+        """t* by the last secant; NaN if it does not meet zero."""
+        return self._foreseen
+
     def sees(self, t: float, rate: float) -> bool:
         """Take in one accepted step; true when the end is near, then ``time`` holds t*."""
         (before, inverse), self._last = self._last, (t, 1.0 / rate if rate > 0 else np.inf)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -36,6 +36,10 @@ class Record:
         Largest bound on the error of a velocity, in the units of velocity.
     error_estimate
         Sum of the local errors that were allowed, relative to the size of the state; not amplified by the flow.
+    resolved
+        Options that the solver has chosen itself.
+    attributes
+        What else the solver says about the run.
     """
 
     times: Array
@@ -50,6 +54,8 @@ class Record:
     evaluations: int = 0
     velocity_error: float = 0.0
     error_estimate: float = 0.0
+    resolved: dict[str, Any] = field(default_factory=dict)
+    attributes: dict[str, float | str] = field(default_factory=dict)
     _latest: tuple[float, Callable[[], Snapshot]] | None = None
 
     def begin(self, first: Callable[[], Snapshot]) -> None:

@@ -23,6 +23,7 @@ from vlasov.threads import in_threads
 _STAGES, _ORDER = 12, 8
 _SAFETY, _SHRINK, _GROW = 0.9, 0.2, 10.0  # step control, as in SciPy
 _WORTH_THREADS = 200_000  # numbers; to wake a thread takes as long as to sum a few ten thousand of them
+_NOTHING = np.empty(0)
 _FAILED = "Required step size is less than spacing between numbers."
 
 
@@ -67,8 +68,7 @@ class CloudDOP853:
                 return _FAILED
             new = min(self.t + step, self._end)
             h = new - self.t
-            self._take(h)
-            error = self._error(h)
+            error = self._take(h)
             if error < 1:
                 break
             # A NaN shrinks the step too: comparisons with it are false.
@@ -76,6 +76,7 @@ class CloudDOP853:
             rejected = True
         factor = _GROW if error == 0 else min(_GROW, _SAFETY * error ** (-1 / _ORDER))
         self.h_abs = h * (min(1.0, factor) if rejected else factor)
+        self._rhs(new, self._trial, self._stages[_STAGES])
         self._y_old, self.y, self._trial = self.y, self._trial, self._y_old
         self.t_old, self.t = self.t, new
         if self.t >= self._end:
@@ -104,17 +105,16 @@ class CloudDOP853:
 
         return solution
 
-    def _take(self, h: float) -> None:
-        """The stages and the trial state of a step h."""
+    def _take(self, h: float) -> float:
+        """The stages and the trial state of a step h; its error, of which less than one is accepted.
+
+        |h e_5|^2 / sqrt(|e_5|^2 + |e_3|^2 / 100) of the two embedded estimates, section II.10; both leave out the slope
+        at the end of the step.
+        """
         for s in range(1, _STAGES):
             _combine(self.y, self._stages, h * DOP853.A[s, :s], self._trial)
             self._rhs(self.t + DOP853.C[s] * h, self._trial, self._stages[s])
-        _combine(self.y, self._stages, h * DOP853.B, self._trial)
-        self._rhs(self.t + h, self._trial, self._stages[_STAGES])
-
-    def _error(self, h: float) -> float:
-        """|h e_5|^2 / sqrt(|e_5|^2 + |e_3|^2 / 100) of the two embedded estimates, section II.10."""
-        fifth, third = self._squares(DOP853.E5, DOP853.E3, self._trial)
+        fifth, third = self._squares(DOP853.E5, DOP853.E3, h * DOP853.B)
         if fifth == 0 and third == 0:
             return 0.0
         return float(h * fifth / math.sqrt((fifth + 0.01 * third) * self.y.size))
@@ -123,25 +123,28 @@ class CloudDOP853:
         """A step whose Euler increment is a hundredth of the state, corrected by y'', section II.4."""
         unit, n = np.eye(_STAGES + 1), self.y.size
         self._stages[0] = self.y
-        d0, d1 = np.sqrt(self._squares(unit[0], unit[_STAGES], self.y) / n).tolist()
+        d0, d1 = np.sqrt(self._squares(unit[0], unit[_STAGES]) / n).tolist()
         guess = min(0.01 * d0 / d1 if d0 >= 1e-5 and d1 >= 1e-5 else 1e-6, self._end - self.t)
         if guess == 0.0:  # an infinite slope
             return 0.0
         _combine(self.y, self._stages, guess * unit[_STAGES], self._trial)
         self._rhs(self.t + guess, self._trial, self._stages[0])
         change = unit[0] - unit[_STAGES]
-        largest = max(d1, math.sqrt(self._squares(change, change, self.y)[0] / n) / guess)
+        largest = max(d1, math.sqrt(self._squares(change, change)[0] / n) / guess)
         corrected = max(1e-6, 1e-3 * guess) if largest <= 1e-15 else (0.01 / largest) ** (1 / _ORDER)
         return min(100 * guess, corrected, self._end - self.t)
 
-    def _squares(self, first: Array, second: Array, y_new: Array) -> Array:
-        """|e|^2 of two combinations e of the stages, relative to atol + rtol max(|y|, |y_new|)."""
-        parts = np.empty((-(-self.y.size // kernels.BLOCK), 2))
-        weights = np.zeros((2, _STAGES + 1))
-        weights[0, : len(first)], weights[1, : len(second)] = first, second
+    def _squares(self, first: Array, second: Array, step: Array = _NOTHING) -> Array:
+        """|e|^2 of two combinations e of the stages, relative to atol + rtol max(|y|, |trial|).
+
+        The trial state y + sum_j step[j] stages[j] is made in the same pass over memory.
+        """
+        parts, weights = np.empty((-(-self.y.size // kernels.BLOCK), 2)), np.zeros((3, _STAGES + 1))
+        for row, given in zip(weights, (step, first, second), strict=True):
+            row[: len(given)] = given
         in_threads(
             _threads(self.y.size), kernels.weighted_squares,
-            self._stages, *weights, self.y, y_new, self._rtol, self._atol, parts,
+            self.y, self._stages, *weights, self._rtol, self._atol, self._trial, parts,
         )  # fmt: skip
         return np.add.reduce(parts)
 

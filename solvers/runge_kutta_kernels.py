@@ -50,19 +50,25 @@ def combine(y, stages, coefficients, out, thread, threads):  # type: ignore[no-u
 
 @kernel(flags=SUMS)
 def weighted_squares(  # type: ignore[no-untyped-def]
-    stages, first, second, y, y_new, rtol, atol, parts, thread, threads
+    y, stages, coefficients, first, second, rtol, atol, out, parts, thread, threads
 ):
-    """Sums of squares of two combinations of the stages over the scale atol + rtol max(|y|, |y_new|), by blocks."""
+    """What ``combine`` does, and of two other combinations of the stages the squares, over blocks of numbers.
+
+    They are relative to the scale atol + rtol max(|y|, |out|).
+    """
     n = y.size
+    rows, values = _present(coefficients)
     rows_a, values_a = _present(first)
     rows_b, values_b = _present(second)
     a, b = np.zeros(BLOCK), np.zeros(BLOCK)
     for number in range(thread, len(parts), threads):
         start, stop = number * BLOCK, min(n, (number + 1) * BLOCK)
-        a[:], b[:] = 0.0, 0.0
+        old, new = y[start:stop], out[start:stop]
+        for i in range(old.size):
+            new[i], a[i], b[i] = old[i], 0.0, 0.0
+        _add(new, stages, rows, values, start)
         _add(a[: stop - start], stages, rows_a, values_a, start)
         _add(b[: stop - start], stages, rows_b, values_b, start)
-        old, new = y[start:stop], y_new[start:stop]
         square_a, square_b = 0.0, 0.0
         for i in range(old.size):
             scale = 1.0 / (atol + rtol * max(abs(old[i]), abs(new[i])))

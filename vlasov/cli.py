@@ -143,19 +143,22 @@ def plot(
     paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Files that vlasov run wrote.")],
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", help="A .png, .pdf or .svg file; beside the first PATH if not given."),
+        typer.Option("-o", "--output", help="A .png, .pdf or .svg file, or a film: .gif or .mp4."),
     ] = None,
     kind: Annotated[
-        str, typer.Option("--kind", help="overview, trajectories, snapshots, ellipses, eigenvalues or cone.")
+        str, typer.Option("--kind", help="overview, snapshots, trajectories, ellipses, eigenvalues, cone or frame.")
     ] = "overview",
 ) -> None:
-    """Draw solutions."""
-    from vlasov.postprocess import figures
+    """Draw solutions: one, or several over each other; by default into a .png beside the first PATH."""
+    from vlasov.postprocess import figures, movie
     from vlasov.solvers import open_run
 
     datasets = [open_run(path) for path in paths]
     target = output or paths[0].with_suffix(".png")
-    figures.save(figures.plot(datasets, kind), target)
+    if target.suffix in {f".{name}" for name in movie.FORMATS}:
+        movie.movie(datasets, target)
+    else:
+        figures.save(figures.plot(datasets, kind), target)
     print(target)
 
 

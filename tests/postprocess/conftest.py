@@ -90,6 +90,45 @@ def vanishing() -> xr.Dataset:
     return solution(np.linspace(0, 1, 5), np.zeros((5, 2)), spectra[:, :, None] * np.eye(2))
 
 
+def euler(
+    means: Array,
+    covariances: Array,
+    frames: Array,
+    times: Array = TIMES,
+    cells: int = 48,
+    reach: float = 6.0,
+    **more: Any,
+) -> xr.Dataset:
+    """A Gaussian on the cells of frames (time, d, d) that move with its mean, by its density at the centres."""
+    d = means.shape[1]
+    edges = np.linspace(-reach, reach, cells + 1)
+    centers = (edges[1:] + edges[:-1]) / 2
+    grid = np.stack(np.meshgrid(*[centers] * d, indexing="ij"), axis=-1)
+    axes = ("x", "y", "z")[:d]
+    density = np.empty((times.size, *[cells] * d))
+    for k in range(times.size):
+        seen = np.linalg.solve(frames[k], np.linalg.solve(frames[k], covariances[k]).T)
+        exponent = np.einsum("...i,ij,...j->...", grid, np.linalg.inv(seen), grid) / 2
+        density[k] = np.exp(-exponent) / np.sqrt(np.linalg.det(2 * np.pi * seen))
+    dataset = solution(times, means, covariances, **{"solver": "finite-volume", **more})
+    dataset["density"] = (("time", *axes), density)
+    dataset["frame_origin"] = (("time", "component"), means)
+    dataset["frame_matrix"] = (("time", "component", "component_b"), frames)
+    return dataset.assign_coords({axis: (axis, centers, {"long_name": "frame coordinate"}) for axis in axes})
+
+
+def sheared(dataset: xr.Dataset, shear: float = 0.6, drift: float = 0.5, cells: int = 48, **more: Any) -> xr.Dataset:
+    """The same Gaussian on cells: a frame as wide as it is, sheared and moving, with singular values of its own."""
+    covariance, times = dataset["covariance"].values, dataset["time"].values
+    d = covariance.shape[1]
+    values, vectors = np.linalg.eigh(covariance)
+    root = np.einsum("tik,tk,tjk->tij", vectors, np.sqrt(values), vectors)
+    twist = np.eye(d) + shear * np.triu(np.ones((d, d)), 1)
+    means = drift * times[:, None] * np.arange(1.0, d + 1)
+    kept = {name: dataset.attrs[name] for name in ("status", "blow_up_time", "title")}
+    return euler(means, covariance, root @ twist, times, cells, **kept | more)
+
+
 SCENES: dict[str, Callable[[], xr.Dataset]] = {
     "collapse-1": lambda: gaussian([1.0], [-1.0], base=normal(1000, 1)),
     "collapse-2": lambda: gaussian([1.0, 0.3], [-1.0, -2.0], base=normal(10_000, 2)),
@@ -113,6 +152,12 @@ SCENES: dict[str, Callable[[], xr.Dataset]] = {
     "one-time-1": lambda: gaussian([1.0], [-1.0], np.zeros(1), normal(100, 1)),
     "vanishing": vanishing,
     "tiny": lambda: gaussian([1e-16, 3e-17], [-1e16, 0.0], base=normal(100, 2)),
+    "euler-1": lambda: sheared(gaussian([1.0], [-1.0])),
+    "euler-2": lambda: sheared(gaussian([1.0, 0.3], [-1.0, 0.4])),
+    "euler-3": lambda: sheared(gaussian([1.0, 0.3, 0.5], [-1.0, 0.4, -3.0], times=TIMES[::4]), cells=24),
+    "euler-collapse": lambda: sheared(gaussian([1.0, 0.3], [-3e3, -2e3]), cells=64),
+    "euler-blow-up-1": lambda: sheared(blow_up(1, tokens=False)),
+    "euler-blow-up": lambda: sheared(blow_up(2, tokens=False), drift=0.0, cells=64),
     "huge": lambda: gaussian([1e14, 3e13], [-1e-14, 0.0], base=normal(100, 2)),
 }
 

@@ -11,7 +11,8 @@ import xarray as xr
 from matplotlib.collections import LineCollection
 from matplotlib.patches import Ellipse
 
-from vlasov.postprocess.clouds import smoothed, snapshots, trajectories
+from vlasov.postprocess.clouds import trajectories
+from vlasov.postprocess.snapshots import smoothed, snapshots
 from vlasov.postprocess.view import FAINT, View
 
 Scene = Callable[[str], xr.Dataset]

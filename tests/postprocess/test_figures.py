@@ -15,6 +15,7 @@ import pytest
 import xarray as xr
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.transforms import Bbox
 
 from vlasov.errors import InputError
 from vlasov.postprocess import figures
@@ -55,6 +56,10 @@ def test_figures_are_tidy(every_scene: xr.Dataset, kind: str) -> None:
         ("cone", "gaussian-2", {}),
         ("cone", "blow-up-gaussian", {"labels": ["one"]}),
         ("cone", "huge", {}),
+        ("frame", "euler-2", {}),
+        ("frame", "euler-3", {}),
+        ("frame", "euler-blow-up", {}),
+        ("snapshots", "euler-3", {"components": (2, 0)}),
     ],
 )
 def test_other_figures_are_tidy(scene: Scene, kind: str, name: str, options: dict[str, Any]) -> None:
@@ -64,13 +69,22 @@ def test_other_figures_are_tidy(scene: Scene, kind: str, name: str, options: dic
 def test_global_settings_stay_as_they_are(scene: Scene) -> None:
     before = dict(mpl.rcParams)
     for kind in figures.KINDS:
-        figures.plot(scene("collapse-2"), kind)
+        figures.plot(scene("euler-2" if kind == "frame" else "collapse-2"), kind)
     assert dict(mpl.rcParams) == before
 
 
 @pytest.mark.parametrize(
     ("name", "panels"),
-    [("collapse-2", 6), ("one-time", 3), ("gaussian-2", 3), ("gaussian-1", 2), ("collapse-1", 2), ("five", 2)],
+    [
+        ("collapse-2", 6),
+        ("one-time", 3),
+        ("gaussian-2", 3),
+        ("gaussian-1", 2),
+        ("collapse-1", 2),
+        ("five", 2),
+        ("euler-2", 8),
+        ("euler-1", 6),
+    ],
 )
 def test_overview_is_composed_by_solver_and_dimension(scene: Scene, name: str, panels: int) -> None:
     figure = figures.overview(scene(name))
@@ -86,6 +100,16 @@ def test_overview_says_how_a_run_ended(scene: Scene) -> None:
     both = figures.overview([scene("blow-up-gaussian"), scene("collapse-2")])
     assert both.get_supxlabel() == "The gaussian run ended in blow-up at t = 1."
     assert_tidy(both)
+    over_key = figures.overview([scene("euler-blow-up"), scene("blow-up-2")])
+    assert_tidy(over_key)
+    (key,) = over_key.legends
+    (sentence,) = [text for text in over_key.texts if "ended" in text.get_text()]
+    assert not key.get_window_extent().overlaps(_first_line(sentence))
+
+
+def _first_line(text: Any) -> Bbox:
+    box = text.get_window_extent()
+    return Bbox([[box.x0, box.y1 - box.height / 2], [box.x1, box.y1]])
 
 
 def test_overview_of_several_on_the_line_compares_variances(scene: Scene) -> None:

@@ -14,7 +14,11 @@ from vlasov.solvers.record import Record
 
 A = np.array([[-0.8, 0.5], [-0.3, -0.4]])
 PROBLEM = vl.Problem(vl.Softmax(A=A), vl.Gaussian([0.3, -0.1], [[0.5, 0.1], [0.1, 0.3]]), 2.0)
-SMALL = {"gaussian": {}, "particles": {"n": 9, "sampling": "quadrature", "tolerance": 1e-10}}
+SMALL = {
+    "gaussian": {},
+    "particles": {"n": 9, "sampling": "quadrature", "tolerance": 1e-10},
+    "finite-volume": {"cells": 32},
+}
 
 
 def run(solver, problem=PROBLEM, **options):
@@ -42,7 +46,11 @@ def test_any_increasing_times_are_answered(solver, times):
     # What is asked for does not change what is answered.
     dense = run(solver, times=np.unique([*np.ravel(times), 0.1, 0.3, 1.9]))
     for t in np.ravel(times):
-        assert np.array_equal(dense["covariance"].sel(time=t), result["covariance"].sel(time=t))
+        one, other = (answer["covariance"].sel(time=t).values for answer in (dense, result))
+        if solver == "finite-volume":  # steps end at output times; on a Gaussian only sums over the grid err
+            assert np.abs(one - other).max() <= 1e-10
+        else:
+            assert np.array_equal(one, other)
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
@@ -143,7 +151,7 @@ def test_numbers_of_numpy_are_numbers(tmp_path):
     [
         ("particle", 'solver: "particle" is not known; did you mean "particles"?'),
         ("Gaussian", 'solver: "Gaussian" is not known; did you mean "gaussian"?'),
-        ("vlasov", 'solver: "vlasov" is not known; choose one of: gaussian, particles.'),
+        ("vlasov", 'solver: "vlasov" is not known; choose one of: finite-volume, gaussian, particles.'),
         ("", 'solver: "" is not known'),
         (None, 'solver: "None" is not known'),
         (["gaussian"], "solver: \"['gaussian']\" is not known"),
@@ -168,8 +176,9 @@ def test_a_case_that_is_no_name():
 
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_preparing_resolves_and_runs_nothing(solver, tmp_path):
-    plan = prepare(PROBLEM, solver, output=tmp_path / "run.nc", options={"tolerance": 1e-5})
-    assert plan.resolved["tolerance"] == 1e-5
+    name, value = ("reconstruction", "weno5") if solver == "finite-volume" else ("tolerance", 1e-5)
+    plan = prepare(PROBLEM, solver, output=tmp_path / "run.nc", options={name: value})
+    assert plan.resolved[name] == value
     assert set(plan.resolved) == set(json.loads(run(solver).attrs["options"]))
     assert not list(tmp_path.iterdir())
 
@@ -297,7 +306,7 @@ def test_extreme_horizons(solver, horizon, v):
     assert vl.measure(result, 0.5 * horizon).covariance == result["covariance"].values[1]
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("solver", ["gaussian", "particles"])
 def test_attributes_count_steps_and_allowed_errors(solver):
     loose, tight = run(solver, tolerance=1e-4), run(solver, tolerance=1e-12)
     assert 0 < loose.attrs["steps"] < tight.attrs["steps"]

@@ -37,6 +37,8 @@ class Measure(Described, ABC):
         Shapes (d,) and (d, d).
     support_radius
         The largest |x| in the support, infinity if it is unbounded (a ball's ``radius`` is about its own centre).
+    support_box
+        Lower and upper corner of the smallest box around the support, shapes (d,); infinite where it is unbounded.
     """
 
     if TYPE_CHECKING:  # subclasses hold these as fields, cached properties or properties
@@ -49,6 +51,8 @@ class Measure(Described, ABC):
         def covariance(self) -> Array: ...
         @property
         def support_radius(self) -> float: ...
+        @property
+        def support_box(self) -> tuple[Array, Array]: ...
 
     @abstractmethod
     def density(self, x: ArrayLike) -> Array:
@@ -78,13 +82,29 @@ class Measure(Described, ABC):
 
         They are exact: closed forms, or quadrature to 1e-12. Mass outside the grid is lost.
         """
-        from vlasov.measures.density import Density, outer, tensor_edges
+        from vlasov.measures.density import Density
+        from vlasov.measures.density_grid import outer, tensor_edges
 
         axes = tensor_edges(edges, self.dimension)
         masses = self.cell_masses(axes)
         if not masses.any():
             raise InputError("hold none of the measure's mass; extend the grid", "edges")
         return Density(masses / outer([np.diff(axis) for axis in axes]), axes)
+
+    def image(self, matrix: ArrayLike, shift: ArrayLike) -> Measure | None:
+        """The law of matrix x + shift, x distributed by this measure, shapes (d, d) and (d,).
+
+        None where that is none of our measures, such as a box that is turned; its ``sample(n)`` has an image always.
+        """
+        self._affine(matrix, shift)
+        return None
+
+    def _affine(self, matrix: ArrayLike, shift: ArrayLike) -> tuple[Array, Array]:
+        d = self.dimension
+        a, b = checks.matrix(matrix, "matrix"), checks.vector(shift, "shift", length=d)
+        if a.shape != (d, d):
+            raise InputError(f"has shape {a.shape} where {(d, d)} is needed", "matrix")
+        return a, b
 
     @property
     def mass(self) -> float:

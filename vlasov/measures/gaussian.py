@@ -64,6 +64,18 @@ class Gaussian(Measure, kind="gaussian"):
         """Infinity, but for a Dirac."""
         return math.inf if self.factor.size else float(np.linalg.norm(self.mean))
 
+    @property
+    def support_box(self) -> tuple[Array, Array]:
+        """All of space, but for axes without variance."""
+        reach = np.where(np.diag(self.covariance) > 0, math.inf, 0.0)
+        return self.mean - reach, self.mean + reach
+
+    def image(self, matrix: ArrayLike, shift: ArrayLike) -> Gaussian:
+        """N(A m + b, A C A^T)."""
+        a, b = self._affine(matrix, shift)
+        covariance = a @ self.covariance @ a.T
+        return Gaussian(a @ self.mean + b, covariance / 2 + covariance.T / 2)
+
     def density(self, x: ArrayLike) -> Array:
         if self.factor.shape[1] < self.dimension:
             raise InputError("is singular, so that there is no density; sample particles instead", "covariance")

@@ -83,6 +83,17 @@ class Mixture(Measure, kind="mixture"):
     def support_radius(self) -> float:
         return max(component.support_radius for _, component in self._present)
 
+    @cached_property
+    def support_box(self) -> tuple[Array, Array]:
+        boxes = [component.support_box for _, component in self._present]
+        return np.min([lower for lower, _ in boxes], axis=0), np.max([upper for _, upper in boxes], axis=0)
+
+    def image(self, matrix: ArrayLike, shift: ArrayLike) -> Mixture | None:
+        """The mixture of the components' images, if all have one."""
+        images = [component.image(matrix, shift) for component in self.components]
+        present = [image for image in images if image is not None]
+        return Mixture(present, self.weights) if len(present) == len(images) else None
+
     @property
     def _present(self) -> list[tuple[float, Measure]]:
         """Weights and components, without those of weight zero."""

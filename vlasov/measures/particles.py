@@ -78,6 +78,16 @@ class Particles(Measure, kind="particles"):
         squares = [float((np.square(rows).sum(axis=0) * (weights > 0)).max()) for rows, weights in self._blocks()]
         return math.sqrt(max(squares))
 
+    @cached_property
+    def support_box(self) -> tuple[Array, Array]:
+        carrying = self.points[self.weights > 0]
+        return carrying.min(axis=0), carrying.max(axis=0)
+
+    def image(self, matrix: ArrayLike, shift: ArrayLike) -> Particles:
+        """The same weights at A x_i + b."""
+        a, b = self._affine(matrix, shift)
+        return Particles(self.points @ a.T + b, self.weights)
+
     def _blocks(self) -> Iterator[tuple[Array, Array]]:
         """Coordinates (d, block) and weights, so many at a time that what is made of them stays in the cache."""
         for start in range(0, len(self), _BLOCK):

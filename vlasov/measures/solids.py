@@ -17,11 +17,13 @@ from vlasov.checks import Array
 from vlasov.errors import InputError
 from vlasov.measures.base import Measure
 from vlasov.measures.quadrature import legendre, shell, tensor
-from vlasov.measures.uniform import tilted_interval
 from vlasov.tilting import Tilted
+from vlasov.tilting.uniform import tilted_interval
 
 if TYPE_CHECKING:
     from vlasov.measures.particles import Particles
+
+_ORTHOGONAL = 1e-12  # relative error of A^T A with which A still counts as a multiple of an orthogonal matrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +73,19 @@ class Box(Measure, kind="box"):
     @cached_property
     def support_radius(self) -> float:
         return float(np.linalg.norm(np.maximum(np.abs(self.lower), np.abs(self.upper))))
+
+    @property
+    def support_box(self) -> tuple[Array, Array]:
+        return self.lower, self.upper
+
+    def image(self, matrix: ArrayLike, shift: ArrayLike) -> Box | None:
+        """A box, if the matrix maps every axis to an axis."""
+        a, b = self._affine(matrix, shift)
+        if not ((a != 0).sum(axis=0) == 1).all() or not ((a != 0).sum(axis=1) == 1).all():
+            return None
+        ends = a @ self.lower + b, a @ self.upper + b
+        lower, upper = np.minimum(*ends), np.maximum(*ends)
+        return Box(lower, upper) if (lower < upper).all() else None
 
     def density(self, x: ArrayLike) -> Array:
         points = self.at(x)
@@ -149,6 +164,21 @@ class Shell(Measure):
     def support_radius(self) -> float:
         return float(np.linalg.norm(self.center)) + self.radii[1]
 
+    @property
+    def support_box(self) -> tuple[Array, Array]:
+        return self.center - self.radii[1], self.center + self.radii[1]
+
+    @abstractmethod
+    def _like(self, scale: float, center: Array) -> Shell:
+        """The same solid, larger by a factor, elsewhere."""
+
+    def image(self, matrix: ArrayLike, shift: ArrayLike) -> Shell | None:
+        """The same solid, if the matrix is a multiple of an orthogonal one."""
+        a, b = self._affine(matrix, shift)
+        scale = float(np.linalg.norm(a, 2))
+        skew = np.abs(a.T @ a - scale**2 * np.eye(self.dimension)).max()
+        return self._like(scale, a @ self.center + b) if scale > 0 and skew <= _ORTHOGONAL * scale**2 else None
+
     @cached_property
     def volume(self) -> float:
         """pi^{d/2} / Gamma(d/2 + 1) * (outer^d - inner^d)."""
@@ -218,6 +248,9 @@ class Ball(Shell, kind="ball"):
     def radii(self) -> tuple[float, float]:
         return 0.0, self.radius
 
+    def _like(self, scale: float, center: Array) -> Ball:
+        return Ball(scale * self.radius, center)
+
 
 @dataclass(frozen=True, eq=False)
 class Ring(Shell, kind="ring"):
@@ -251,6 +284,9 @@ class Ring(Shell, kind="ring"):
     @property
     def radii(self) -> tuple[float, float]:
         return self.inner, self.outer
+
+    def _like(self, scale: float, center: Array) -> Ring:
+        return Ring(scale * self.inner, scale * self.outer, center)
 
 
 def _direction(u: Array) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 METHODS = ("auto", "all-pairs", "all-pairs-float32", "laplace", "lattice", "convolution")
 _QUADRATIC: dict[str, Literal["float64", "float32"]] = {"all-pairs": "float64", "all-pairs-float32": "float32"}
 FEW_PAIRS = 300_000  # all pairs win below, whatever the plan says: a plan alone takes as long
+_FEW_ENTRIES = 256  # of a matrix
 LINEAR_DIMENSIONS = 3  # "laplace" exists up to d = 3
 
 
@@ -130,7 +132,7 @@ def attend(
     if out is not None and mean is not out:
         np.copyto(out, mean)
         mean = out
-    return Field(mean, chosen, float(np.linalg.norm(values, 2)) * bound)
+    return Field(mean, chosen, size_of(values) * bound)
 
 
 def add_up(fields: Sequence[Field], out: Array | None = None) -> Field:
@@ -141,6 +143,14 @@ def add_up(fields: Sequence[Field], out: Array | None = None) -> Field:
         total += field.values
     methods = {name for field in fields for name in field.method.split(" + ")}
     return Field(total, " + ".join(sorted(methods)), sum(field.error_bound for field in fields))
+
+
+def size_of(values: Array) -> float:
+    """|V|, or for many dimensions the bound sqrt(|V|_1 |V|_inf): LAPACK's threads would be in the way of ours."""
+    if values.size <= _FEW_ENTRIES:
+        return float(np.linalg.norm(values, 2))
+    entries = np.abs(values)
+    return math.sqrt(float(entries.sum(axis=0).max()) * float(entries.sum(axis=1).max()))
 
 
 def _evaluate(
@@ -171,9 +181,12 @@ def _evaluate(
             out=out,
         )
         return *results, "laplace", plan.error_bound
-    from vlasov.tilting import all_pairs  # compiled code: loaded on first use
+    from numba import get_num_threads
 
-    xi = x if matrix is None else x @ matrix.T
+    from vlasov.tilting import all_pairs, products  # compiled code: loaded on first use
+
+    threads = get_num_threads()
+    xi = x if matrix is None else products.map_rows(x, matrix, threads)
     chosen = wanted.method if wanted.method in _QUADRATIC else "all-pairs"
     mass, mean, bound = all_pairs.moments(
         points, log_weights, xi, precision=_QUADRATIC[chosen], workspace=workspace, log_mass=wanted.log_mass
@@ -182,7 +195,7 @@ def _evaluate(
     if wanted.covariance:
         assert mass is not None
         spread = all_pairs.covariance(points, log_weights, xi, mass, mean, workspace=workspace)
-    return mass, mean if values is None else mean @ values.T, spread, chosen, bound
+    return mass, mean if values is None else products.map_rows(mean, values, threads), spread, chosen, bound
 
 
 def _plan(

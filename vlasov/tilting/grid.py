@@ -8,11 +8,12 @@ import numpy as np
 
 from vlasov.checks import Array
 from vlasov.errors import InputError, choose
-from vlasov.measures.uniform import tilted_interval
 from vlasov.tilting.evaluate import METHODS
 from vlasov.tilting.plan import Refusal
+from vlasov.tilting.uniform import tilted_interval
 from vlasov.tilting.workspace import Workspace
 
+_POINTWISE = ("all-pairs", "all-pairs-float32", "laplace")
 _FEW_PAIRS = 100_000  # all pairs win below, whatever the plan says: a plan alone takes as long
 
 
@@ -53,7 +54,7 @@ def evaluate(
 ) -> Sums | None:
     """Sums over the grid at the tilts matrix x, or None: all pairs or laplace shall do, with the cells as points."""
     few = grid.masses.size * len(x) <= _FEW_PAIRS
-    if choose(method, METHODS, "method") in ("all-pairs", "laplace") or (method == "auto" and few):
+    if choose(method, METHODS, "method") in _POINTWISE or (method == "auto" and few):
         return None
     if method == "convolution":
         return _convolved(grid, x, matrix, values, tolerance)

@@ -26,7 +26,6 @@ _EPS = float(np.finfo(float).eps)
 _SAMPLE = 4096
 _TRIMMED = 0.05  # of the sample on either side of each axis: what is left is the smallest bulk
 _LEVELS = 64  # bulks 2^(l/2) times as wide
-_PAIR = 0.35e-9  # seconds of one thread for a pair of source and target
 _WORTH_A_LOOK = 5e-3  # seconds that must be at stake
 _BLOCK = 65536  # points at a time go to all pairs
 
@@ -65,7 +64,7 @@ def plan_data(
 ) -> Plan | Refusal:
     """``plan`` for these sources and tilts A x in these ``boxes``, with outliers peeled off if that is faster."""
     whole = plan(len(points), len(x), *boxes, log_weight_range, tolerance, threads, covariance=covariance)
-    by_pairs = len(points) * len(x) * _PAIR
+    by_pairs = all_pairs.seconds(len(points), len(x), points.shape[1])
     at_stake = by_pairs if isinstance(whole, Refusal) else min(by_pairs, whole.node_seconds)
     if at_stake < max(_WORTH_A_LOOK, 0.3 * (by_pairs if isinstance(whole, Refusal) else whole.seconds)):
         return whole
@@ -101,7 +100,7 @@ def plan_with_outliers(
     for l in sources.choices:
         for k in targets.choices:
             pairs = sources.outside[l] * m + targets.outside[k] * n
-            extra = pairs * _PAIR
+            extra = all_pairs.seconds(pairs, 1, d)
             if pairs == 0 or extra > seconds:
                 continue
             found = plan(

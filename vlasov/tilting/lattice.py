@@ -23,12 +23,12 @@ from typing import NamedTuple
 import numpy as np
 
 from vlasov.checks import Array
-from vlasov.measures.uniform import tilted_interval
 from vlasov.threads import in_threads
 from vlasov.tilting import laplace_kernels, line, line_transform as transform
 from vlasov.tilting.lattice_plan import LinePlan, NodesPlan, Plan, plan
 from vlasov.tilting.products import multiply
 from vlasov.tilting.stencils import table
+from vlasov.tilting.uniform import tilted_interval
 from vlasov.tilting.views import plain
 from vlasov.tilting.workspace import Workspace
 
@@ -170,7 +170,7 @@ class _Nodes:
         self.radius = np.array(masses.shape) * widths / 2
         self.middle = lower + self.radius
         box = _box(masses)
-        self.masses = plain(masses[box])
+        self.masses = _contiguous(masses[box], workspace)
         self.places = [
             (2 * np.arange(along.start, along.stop) + 1 - count) * (h / 2)
             for along, count, h in zip(box, masses.shape, widths, strict=True)
@@ -242,6 +242,15 @@ class _Nodes:
         np.exp(grid, out=grid)
         box = _box(grid)
         return grid[box], [places[along] for places, along in zip(self.places, box, strict=True)], shift
+
+
+def _contiguous(masses: Array, workspace: Workspace) -> Array:
+    """The same numbers for compiled loops, in scratch memory where they are a part of an array."""
+    if not masses.flags.c_contiguous:
+        part = workspace.array("lattice.masses", masses.shape)
+        np.copyto(part, masses)
+        return part
+    return plain(masses)
 
 
 def _box(masses: Array) -> tuple[slice, ...]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from vlasov.checks import Array
+from vlasov.tilting.laplace_layout import CHUNK, GATHER, MULTIPLY, SORT, SORTED_CHUNK, SORTED_NODES
 from vlasov.tilting.line_plan import Tilts, cut, time_of_tilts
 from vlasov.tilting.line_transform import NODES
 from vlasov.tilting.plan import Promise, Refusal
@@ -21,10 +22,8 @@ _UNIT = 2.0**-53  # rounding error of one operation
 _LARGEST_EXPONENT = 600.0  # e^709 overflows
 _LARGEST_BLOCK = 250.0  # |<xi, y>| in a block: tilted masses below e^-540 of the largest then change nothing
 _MOST_BYTES = 1e9
-_CHUNK, _SORTED_CHUNK = 1024, 16384  # targets at a time: in the first, or in the second level of the cache
-# Nanoseconds of one thread of a 2024 server: to gather a target, by d and p, and to sort it; for the rest, each unit.
-_GATHER = {2: (12.5, 27.0, 38.0), 3: (40.0, 160.0, 345.0)}
-_SORT, _LINE_TARGET, _FOLD, _MULTIPLY, _EXPONENTIAL, _TILT, _START = 4.0, 1.4, 2.0, 0.025, 5.0, 15.0, 100e3
+# Nanoseconds of one thread of a 2024 server, each unit.
+_LINE_TARGET, _FOLD, _EXPONENTIAL, _TILT, _START = 1.4, 2.0, 5.0, 15.0, 100e3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -204,18 +203,18 @@ def _on_nodes(order: int, problem: _Problem) -> NodesPlan | Refusal:
         return Refusal(f"rounding errors come too close to the tolerance {problem.tolerance:g}")
     blocks, tilted = _blocks(order, kappa, problem)
     width = [q / b for q, b in zip(problem.width, blocks, strict=True)]
-    cells = tuple(2 * max(1, math.ceil(q * r / kappa * (1 + 1e-7))) for q, r in zip(width, radius, strict=True))
+    cells = tuple(max(1, math.ceil(2 * q * r / kappa * (1 + 1e-7))) for q, r in zip(width, radius, strict=True))
     nodes = [count + order - 1 for count in cells]
     size, every = math.prod(nodes), math.prod(problem.shape)
-    sort = problem.m > 4096 and d == 3 and size > 100_000
-    chunk = _SORTED_CHUNK if sort else _CHUNK
+    sort = problem.m > 4096 and d == 3 and size > SORTED_NODES
+    chunk = SORTED_CHUNK if sort else CHUNK
     products = [math.prod(nodes[: k + 1]) * math.prod(problem.shape[k:]) for k in range(d)]
     largest = max(math.prod(nodes[: k + 1]) * math.prod(problem.shape[k + 1 :]) for k in range(d))
     memory = 8.0 * (2 * largest + tilted * 3 * every + sum(a * b for a, b in zip(nodes, problem.shape, strict=True)))
     if memory > _MOST_BYTES:
         return Refusal(f"nodes for |xi| R = {_exponent(problem):.3g} would need {memory / 1e9:.1f} GB")
-    of_blocks = sum(products) * _MULTIPLY + tilted * every * _TILT + sum(nodes) * max(problem.shape) * _EXPONENTIAL
-    work = problem.m * (_GATHER[d][ORDERS.index(order)] + sort * _SORT) + min(math.prod(blocks), problem.m) * of_blocks
+    of_blocks = sum(products) * MULTIPLY + tilted * every * _TILT + sum(nodes) * max(problem.shape) * _EXPONENTIAL
+    work = problem.m * (GATHER[d][ORDERS.index(order)] + sort * SORT) + min(math.prod(blocks), problem.m) * of_blocks
     threads = problem.threads if work > 200e3 else 1
     return NodesPlan(
         smooth=problem.smooth,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from vlasov.checks import Array
-from vlasov.tilting.evaluate import FEW_PAIRS, LINEAR_DIMENSIONS, Field, Head, add_up, attend
+from vlasov.tilting.evaluate import FEW_PAIRS, LINEAR_DIMENSIONS, Field, Head, add_up, attend, size_of
 from vlasov.tilting.plan import Refusal
 from vlasov.tilting.views import plain
 from vlasov.tilting.workspace import Workspace
@@ -37,7 +37,7 @@ def attend_heads(
                 points, log_weights, x, matrix, values, tolerance=tolerance, method=method, workspace=workspace
             )
         else:
-            bound = float(np.linalg.norm(values, 2)) * prepared.plan.error_bound
+            bound = size_of(values) * prepared.plan.error_bound
             field = Field(prepared.read(x, matrix, values)[1], "laplace", bound)
         fields.append(field)
     return add_up(fields, out)
@@ -98,7 +98,7 @@ def attend_systems(
     result = np.empty((*x.shape[:2], len(values))) if out is None else out
     if method == "all-pairs" or (method == "auto" and (d > LINEAR_DIMENSIONS or n * m <= FEW_PAIRS)):
         _, mean, bound = all_pairs.batch(points, log_weights, x @ matrix.T)
-        return Field(np.matmul(mean, values.T, out=result), "all-pairs", float(np.linalg.norm(values, 2)) * bound)
+        return Field(np.matmul(mean, values.T, out=result), "all-pairs", size_of(values) * bound)
     workspace = Workspace()
     fields = [
         attend(

@@ -2,6 +2,7 @@
 
     node_matrix    E[k, l] = e^{<xi_k, y_l>} on two uniform grids of nodes about zero
     multiply       out[b] = left @ sum_s right[s, b]
+    map_rows       A x for every row x
 
 BLAS may choose its order of summation by its number of threads. Here every entry is one sum from the first to the last
 term. Eight columns of ``right`` at a time are copied to a contiguous strip, which stays in the cache while tiles of
@@ -17,9 +18,11 @@ from vlasov.jit import EXACT, kernel
 from vlasov.threads import in_threads
 from vlasov.tilting.exponential import exp_negative
 from vlasov.tilting.vectors import fused, multiply_tile
+from vlasov.tilting.views import plain
 
 TILE = 8  # a vector of the widest processors; as many sums at a time keep them busy
 _BLOCK = 4096
+_FEW_PRODUCTS = 500_000  # one thread of BLAS is faster below
 
 
 @kernel(flags=EXACT)
@@ -47,6 +50,15 @@ def multiply(left: Array, right: Array, out: Array, threads: int) -> None:
     if len(right) > 1:
         in_threads(threads, _add_up, right.reshape(len(right), -1))
     in_threads(threads, _strips, left, right[0], out)
+
+
+def map_rows(x: Array, matrix: Array, threads: int) -> Array:
+    """x @ matrix.T, shape (m, k). Threads of BLAS would wait beside ours, and be in the way of what comes next."""
+    if x.size * len(matrix) <= _FEW_PRODUCTS:
+        return x @ matrix.T
+    out = np.empty((len(x), len(matrix)))
+    multiply(plain(x), np.ascontiguousarray(matrix.T)[None, None], out[None], threads)
+    return out
 
 
 @kernel(flags=EXACT)

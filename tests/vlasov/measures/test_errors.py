@@ -108,7 +108,38 @@ MISTAKES = {
         "edges[1]",
         "needs a uniform grid; use density.on_grid",
     ),
-    "L2 on a grid": (lambda: SQUARE.tilted(XI, quadratic=np.eye(2)), "density", "use density.sample(n)"),
+    "L2 by convolution": (
+        lambda: SQUARE.tilted(XI, quadratic=np.eye(2), method="convolution"),
+        "method",
+        'serves neither L2 attention nor a density in a frame; use "lattice"',
+    ),
+    "singular frame": (
+        lambda: Density(np.ones((2, 2)), GRID, matrix=[[1, 2], [2, 4]]),
+        "matrix",
+        "a frame must be invertible",
+    ),
+    "frame that is no square": (
+        lambda: Density(np.ones((2, 2)), GRID, matrix=np.ones((2, 3))),
+        "matrix",
+        "has shape (2, 3) where (2, 2) is needed",
+    ),
+    "frame with NaN": (
+        lambda: Density([1.0], [0, 1], matrix=float("nan")),
+        "matrix",
+        "every entry must be a finite number",
+    ),
+    "origin elsewhere": (
+        lambda: Density(np.ones((2, 2)), GRID, origin=[1, 2, 3]),
+        "origin",
+        "has shape (3,) where (2,) is needed",
+    ),
+    "sheared density on a grid": (
+        lambda: Density(np.ones((2, 2)), GRID, matrix=[[1, 1], [0, 1]]).on_grid(GRID),
+        "matrix",
+        "use density.sample(n).on_grid(edges)",
+    ),
+    "image by a row": (lambda: PLANE.image([[1.0, 2.0]], [0, 0]), "matrix", "has shape (1, 2) where (2, 2) is needed"),
+    "image with a short shift": (lambda: PLANE.image(np.eye(2), [0.0]), "shift", "has shape (1,) where (2,) is needed"),
     "too many nodes": (lambda: Ball(1, np.zeros(5)).tilted(np.ones((1, 5))), "ball", "use measure.sample(n) in its pl"),
     "unknown sampling": (lambda: PLANE.sample(9, "sobel"), "sampling", 'did you mean "sobol"?'),
     "quantiles in the plane": (

@@ -1,0 +1,178 @@
+"""Solutions as films: one picture for every output time."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+from matplotlib.animation import AbstractMovieWriter, FFMpegWriter, PillowWriter
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.transforms import Bbox
+
+from vlasov import checks
+from vlasov.checks import Array
+from vlasov.errors import InputError
+from vlasov.postprocess.covariances import Datasets
+from vlasov.postprocess.densities import coloured, density_bar, density_scale
+from vlasov.postprocess.snapshots import brief, draw_panel, layers_of, one_scale
+from vlasov.postprocess.style import PALE, entitle, new_figure, styled
+from vlasov.postprocess.view import padded, united
+
+#: Suffixes that ``movie`` writes.
+FORMATS = ("gif", "mp4")
+_SMOOTHED = 0.03  # of the film: over so long the camera's path is averaged
+
+
+@styled
+def movie(
+    datasets: Datasets,
+    path: str | os.PathLike[str],
+    *,
+    fps: int = 12,
+    frames: int = 120,
+    components: Sequence[int] = (0, 1),
+    rescaled: bool = True,
+    dpi: int = 120,
+) -> Path:
+    """Write a film of the measure, one picture for each output time.
+
+    The file appears whole or not at all.
+
+    Parameters
+    ----------
+    datasets
+        A solution, or a density and tokens of the same problem to be drawn over each other.
+    path
+        A .gif file, or an .mp4 file where ffmpeg is installed; the folder must exist.
+    fps
+        Pictures per second.
+    frames
+        How many pictures at most; of more output times the ones closest to an even spread in time are taken.
+    components
+        The plane, for d >= 2.
+    rescaled
+        Show z = Phi^{-1} x where the solution holds its rescaling.
+    dpi
+        Pixels per inch; the picture is 4.4 inches wide.
+
+    Returns
+    -------
+    Path
+        The file. The camera stands still unless some picture would show nothing then; else it follows the mass, and the
+        numbers at the axes say how far it has zoomed. A bar below the title fills up with time.
+    """
+    target = Path(path)
+    fps, frames = checks.integer(fps, "fps", least=1), checks.integer(frames, "frames", least=1)
+    dpi = checks.integer(dpi, "dpi", least=10)
+    writer = _writer(target, fps)
+    layers = layers_of(datasets, rescaled)
+    view = layers.main
+    plane = view.plane(components)
+    times = view.times[view.before_runaway()]
+    moments = view.nearest(np.linspace(times[0], times[-1], min(frames, times.size)))
+    limits = _camera(np.stack([view.window(int(moment), plane, 3.0) for moment in moments]))
+    figure = new_figure(4.4, 4.0 if view.dimension > 1 else 3.0)
+    entitle(figure, view.title)
+    panel = figure.add_subplot()
+    colours = None
+    if coloured(view):
+        few = moments[np.unique(np.linspace(0, moments.size - 1, 8).astype(int))]
+        colours = density_scale([view.mesh(int(moment), plane) for moment in few])
+        if layers.tokens is None:
+            density_bar(figure, colours, [panel])
+    heights = None  # of curves: as they come, or where the camera stands still those of the highest
+    if view.has_density and view.dimension == 1 and np.ptp(limits, axis=0).max() == 0:
+        heights = 1.15 * max(view.mesh(int(moment), plane).level(0.0) for moment in moments)
+
+    def draw(place: int) -> None:
+        moment = int(moments[place])
+        panel.clear()
+        draw_panel(panel, layers, moment, plane, limits[place], colours)
+        if heights is not None:
+            panel.set_ylim(0, heights)
+        note = rf",  max $\rho$ = {brief(view.mesh(moment, plane).level(0.0))}" if colours else ""
+        _tell_time(panel, float(view.times[moment]), times, note)
+
+    handle, name = tempfile.mkstemp(suffix=target.suffix.lower(), prefix=".vlasov-", dir=target.parent)
+    os.close(handle)
+    unfinished = Path(name)
+    try:
+        _settle(figure, draw, moments.size)
+        writer.setup(figure, str(unfinished), dpi)
+        for place in range(moments.size):
+            draw(place)
+            writer.grab_frame()
+        writer.finish()
+        unfinished.chmod(0o666 & ~_umask())
+        os.replace(unfinished, target)
+    except (OSError, subprocess.CalledProcessError) as problem:
+        reason = getattr(problem, "strerror", None) or str(problem)
+        raise InputError(f'"{target}" cannot be written ({reason}); choose a folder you may write to', "path") from None
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return target
+
+
+def _writer(target: Path, fps: int) -> AbstractMovieWriter:
+    suffix = target.suffix.lower().lstrip(".")
+    if suffix not in FORMATS:
+        raise InputError(f'"{target}" does not end in a known format; choose one of: .{", .".join(FORMATS)}.', "path")
+    if not target.parent.is_dir():
+        raise InputError(f'"{target}" cannot be written, its folder does not exist; create it first', "path")
+    if suffix == "gif":
+        return PillowWriter(fps=fps)
+    if not FFMpegWriter.isAvailable():
+        raise InputError(f'"{target}" needs the program ffmpeg, which is not installed; write a .gif file', "path")
+    return FFMpegWriter(fps=fps, extra_args=["-vf", "pad=ceil(iw/2)*2:ceil(ih/2)*2", "-pix_fmt", "yuv420p"])
+
+
+def _camera(windows: Array) -> Array:
+    """Limits (time, component, 2): fixed if that shows something at all times, else smooth in place and in log size."""
+    if one_scale(windows):
+        return np.repeat(padded(united(windows), 0.1)[None], len(windows), axis=0)
+    wide = np.stack([padded(window, 0.15) for window in windows])
+    center, size = wide.mean(axis=-1), np.log(np.ptp(wide, axis=-1))
+    half = max(1, round(_SMOOTHED * len(windows)))
+    center, size = _averaged(center, half), _averaged(size, half)
+    return np.asarray(center[..., None] + np.exp(size)[..., None] * np.array([-0.5, 0.5]))
+
+
+def _averaged(values: Array, half: int) -> Array:
+    """Means over up to ``half`` neighbours on both sides along the first axis, over as many on either side."""
+    sums = np.concatenate([np.zeros((1, values.shape[1])), np.cumsum(values, axis=0)])
+    place = np.arange(len(values))
+    reach = np.minimum(half, np.minimum(place, len(values) - 1 - place))
+    return np.asarray((sums[place + reach + 1] - sums[place - reach]) / (2 * reach + 1)[:, None])
+
+
+def _settle(figure: Figure, draw: Callable[[int], None], count: int) -> None:
+    """Give the axes fixed places, with room for the widest labels of a few pictures, so that the film does not jump."""
+    layouts: list[list[Bbox]] = []
+    for place in np.unique(np.linspace(0, count - 1, 7).astype(int)):
+        draw(int(place))
+        figure.draw_without_rendering()
+        layouts.append([ax.get_position(original=True) for ax in figure.axes])
+    figure.set_layout_engine("none")
+    roomiest = max(layouts, key=lambda boxes: boxes[0].x0)
+    for ax, box in zip(figure.axes, roomiest, strict=True):
+        ax.set_position(box)
+
+
+def _tell_time(panel: Axes, time: float, times: Array, note: str) -> None:
+    """The time as the title, with as many digits in every picture, and a bar that fills up."""
+    digits = int(np.clip(2 - np.floor(np.log10(np.ptp(times) or 1.0)), 0, 12))
+    panel.set_title(f"$t$ = {time:.{digits}f}{note}", pad=8)
+    share = (time - times[0]) / (np.ptp(times) or 1.0)
+    for end, width in ((1.0, 0.5), (share, 2.0)):
+        panel.plot([0, end], [1.02, 1.02], color=PALE, linewidth=width, transform=panel.transAxes, clip_on=False)
+
+
+def _umask() -> int:
+    current = os.umask(0)
+    os.umask(current)
+    return current

@@ -1,0 +1,141 @@
+"""Densities in a frame whose velocities know what the grid cannot hold: Gaussian tails, or a compact support.
+
+Velocities are relative to the frame's origin (see ``Centered``): V (m - c) instead of V m.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cached_property
+from typing import Any, NamedTuple, Self, TypeVar
+
+import numpy as np
+
+from vlasov import tilting
+from vlasov.checks import Array
+from vlasov.errors import InputError
+from vlasov.measures import Density
+from vlasov.measures.density import Centered
+from vlasov.solvers.finite_volume.hull import Hull
+from vlasov.tilting import Field
+
+T = TypeVar("T")
+
+
+class Defect(NamedTuple):
+    """What cell averages of rough data miss of the mean and the covariance, in the frame."""
+
+    mean: Array
+    covariance: Array
+
+
+class Corrected(Density):
+    """A density whose moments are those of the measure it stands for, known when the run began.
+
+    Where the frame carries all of the motion, as under linear attention, they stay exact.
+    """
+
+    defect: Defect
+
+    def corrected(self, defect: Defect) -> Self:
+        """The same with a defect; in place, for a density that was just ``moved``."""
+        object.__setattr__(self, "defect", defect)
+        return self
+
+    @cached_property
+    def mean(self) -> Array:
+        return super().mean + self.matrix @ self.defect.mean
+
+    @cached_property
+    def covariance(self) -> Array:
+        return super().covariance + self.matrix @ self.defect.covariance @ self.matrix.T
+
+
+_TOLERANCES = (1e-12, 1e-11, 1e-10)  # relative to the grid's half width: the best that rounding allows
+_FEW_PAIRS = 3e6  # of cells and targets, where all pairs are as fast
+
+
+class Smooth(Centered):
+    """A smooth density on its grid."""
+
+    def attend(self, x: Array, matrix: Array, values: Array, *, quadratic: Array | None = None, **how: Any) -> Field:
+        evaluate = super().attend
+        return self._best(len(x), lambda best: evaluate(x, matrix, values, quadratic=quadratic, **how | best))
+
+    def _best(self, targets: int, evaluate: Callable[[dict[str, Any]], T]) -> T:
+        """The most accurate evaluation whose cost does not grow with the product of cells and targets."""
+        if self.values.size * targets <= _FEW_PAIRS:
+            return evaluate({"tolerance": _TOLERANCES[0]})
+        for tolerance in _TOLERANCES:
+            with suppress(InputError):  # rounding errors come too close to the tolerance
+                return evaluate({"tolerance": tolerance, "method": "lattice"})
+        return evaluate({"tolerance": _TOLERANCES[-1]})
+
+
+class GaussianTails(Smooth):
+    """Beyond tilts of ``reach`` along each axis, where sums miss the tails, log Z is continued quadratically.
+
+        m(xi) = m(xi_0) + C(xi_0) (xi - xi_0),   xi_0 = xi clipped to |xi_k| <= reach_k
+
+    On a Gaussian this is exact: its tilted covariance does not depend on xi.
+    """
+
+    reach: Array
+
+    def reaching(self, reach: Array) -> Self:
+        """The same with another reach; in place, for a density that was just ``moved``."""
+        object.__setattr__(self, "reach", reach)
+        return self
+
+    def attend(self, x: Array, matrix: Array, values: Array, *, quadratic: Array | None = None, **how: Any) -> Field:
+        tilts = x @ (self.matrix.T @ matrix).T
+        beyond = (np.abs(tilts) > self.reach).any(axis=1)
+        if quadratic is not None or not beyond.any():
+            return super().attend(x, matrix, values, quadratic=quadratic, **how)
+        out = how.pop("out", None)
+        out = np.empty((len(x), len(values))) if out is None else out
+        field = super().attend(x[~beyond], matrix, values, **how)
+        out[~beyond] = field.values
+        clipped = tilts[beyond].clip(-self.reach, self.reach)
+        inner, rest = (np.linalg.solve(self.matrix.T, xi.T).T for xi in (clipped, tilts[beyond] - clipped))
+        tilted = self._best(len(inner), lambda best: self.tilted(inner, covariance=True, **best))
+        assert tilted.covariance is not None
+        continued = tilted.mean - self.origin + np.einsum("nkl,nl->nk", tilted.covariance, rest)
+        out[beyond] = continued @ values.T
+        return Field(out, field.method, max(field.error_bound, tilted.error_bound))
+
+
+class Hulled(Centered):
+    """Sums over cells whose centres are moved into the convex hull of the true support.
+
+    Mass that numerical diffusion has carried out of the hull would be weighted by e^{<xi, y>} too large.
+    """
+
+    hull: Hull
+
+    def within(self, hull: Hull) -> Self:
+        """The same with a hull; in place, for a density that was just ``moved``."""
+        object.__setattr__(self, "hull", hull)
+        return self
+
+    def attend(
+        self,
+        x: Array,
+        matrix: Array,
+        values: Array,
+        *,
+        quadratic: Array | None = None,
+        tolerance: float = 1e-10,
+        method: str = "auto",
+        out: Array | None = None,
+    ) -> Field:
+        if quadratic is not None:
+            return super().attend(x, matrix, values, quadratic=quadratic, tolerance=tolerance, method=method, out=out)
+        carrying = np.flatnonzero(self.values.ravel() > 0)
+        with np.errstate(divide="ignore"):
+            logs = np.log(self.values.ravel()[carrying])
+        return tilting.attend(
+            self.hull.clip(carrying), logs, x, self.matrix.T @ matrix, values @ self.matrix,
+            tolerance=tolerance, method=method, workspace=self._workspace, out=out,
+        )  # fmt: skip

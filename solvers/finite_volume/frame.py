@@ -1,0 +1,227 @@
+"""Affine frames x = c(t) + S(t) z: in z, the density obeys a conservation law whose velocity a good path makes small.
+
+    d_t f + div_z(f w) = 0,   w(z, t) = S^{-1} (Gamma(c + S z) - c' - S' z)
+
+Each frame knows an affine closure Gamma(c + S z) ~ v + W z, and its path subtracts
+
+    S^{-1} c' + S^{-1} S' z = S^{-1} (v + W z) + g + K (z - b)
+
+so that, with the residual r = S^{-1} (Gamma - v - W z), the velocity is w = r - g - K (z - b) whatever c and S are. The
+fit over the mass is g = E r, K = Cov(r, z) Cov(z)^{-1}, b = E z. Any path is consistent; on a Gaussian the moving frame
+has r = 0, and the scheme is exact.
+
+Between steps r is extrapolated in time, and r is only as smooth as the path is: so the closure depends on c, S and a
+reference that stays, and the fit is extrapolated too instead of frozen.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from scipy.integrate import solve_ivp
+
+from vlasov.attention import Attention
+from vlasov.checks import Array
+from vlasov.errors import SolverError
+from vlasov.solvers.gaussian import trusted
+from vlasov.solvers.integrate import inside, norm, steps
+from vlasov.solvers.rescaling import Rescaling
+
+_PATH_TOLERANCE = 1e-13
+_STRONG = 2.0  # tilt over a standard deviation, beyond which compact data are far from Gaussian
+_STIFF = 0.5  # |V| dt beyond which the origin is integrated implicitly
+
+
+class Place(NamedTuple):
+    """x = origin + matrix z."""
+
+    origin: Array
+    matrix: Array
+
+
+class Affine(NamedTuple):
+    """z -> constant + slope z."""
+
+    constant: Array
+    slope: Array
+
+
+class Fit(NamedTuple):
+    """Mass-weighted moments in the frame, b = E z and C = Cov z, and the affine part g, K of the residual velocity."""
+
+    b: Array
+    C: Array
+    g: Array
+    K: Array
+
+    @property
+    def drift(self) -> Affine:
+        """g + K (z - b), what the path takes away from the residual."""
+        return Affine(self.g - self.K @ self.b, self.K)
+
+
+Drift = Callable[[float], Affine]  # in time
+
+
+class Frame(ABC):
+    """How the frame moves on one segment [start, end) of smooth parameters.
+
+    Attributes
+    ----------
+    reference
+        Moments b and C of z that closures are made with.
+    """
+
+    reference: Fit
+
+    def __init__(self, attention: Attention, segment: tuple[float, float]) -> None:
+        self.attention, self.segment = attention, segment
+
+    @abstractmethod
+    def closure(self, t: float, place: Place) -> Affine:
+        """v and W with Gamma(c + S z) - u ~ v + W z; u = ``base``."""
+
+    def base(self, t: float, place: Place) -> Array:
+        """u = V c, what every normalised velocity holds beside a part of the size of S; zero for others."""
+        return self.attention.drift(self.inside(t)) @ place.origin * self.attention.normalised
+
+    @abstractmethod
+    def path(self, t: float, times: Sequence[float], place: Place, drift: Drift) -> list[Place]:
+        """Where the frame is at increasing ``times`` >= t, from its place at t."""
+
+    def correction(self, fit: Fit) -> Fit:
+        """What of the fit this frame follows."""
+        return fit._replace(g=np.zeros_like(fit.g), K=np.zeros_like(fit.K))
+
+    def outgrown(self, strength: float) -> bool:
+        """Whether another closure is better from now on, at tilts of this ``strength`` over a standard deviation."""
+        return False
+
+    def rate(self, t: float, place: Place, drift: Affine) -> float:
+        """|S^{-1} S'|, which limits the step; zero where the path is exact."""
+        return 0.0
+
+    def stiff(self, t: float, dt: float) -> bool:
+        """Whether the mean relaxes, by x' = V x, faster than an explicit step follows."""
+        return False
+
+    def inside(self, t: float) -> float:
+        """t, kept where parameters have the values of this segment."""
+        return inside(t, *self.segment)
+
+
+class FixedFrame(Frame):
+    """c = 0, S = I: w = Gamma."""
+
+    def closure(self, t: float, place: Place) -> Affine:
+        d = len(place.origin)
+        return Affine(-self.base(t, place), np.zeros((d, d)))
+
+    def path(self, t: float, times: Sequence[float], place: Place, drift: Drift) -> list[Place]:
+        return [place] * len(times)
+
+
+class RescaledFrame(Frame):
+    """c' = V c, S' = V S: what tokens do that see nothing but themselves."""
+
+    def __init__(self, attention: Attention, segment: tuple[float, float], rescaling: Rescaling) -> None:
+        super().__init__(attention, segment)
+        self._rescaling = rescaling
+
+    def closure(self, t: float, place: Place) -> Affine:
+        return Affine(np.zeros_like(place.origin), self.attention.drift(self.inside(t)) @ place.matrix)
+
+    def path(self, t: float, times: Sequence[float], place: Place, drift: Drift) -> list[Place]:
+        phi = self._rescaling.matrix(t)
+        factors = [self._rescaling.matrix(time) @ np.linalg.inv(phi) for time in times]
+        return [Place(factor @ place.origin, factor @ place.matrix) for factor in factors]
+
+
+class MovingFrame(Frame):
+    """Follows an affine model Gamma(x) ~ beta + B x, and the fit's correction.
+
+        S' = B S + S K,   c' = beta + B c + S (g - K b)
+
+    The model is the velocity on N(c + S b, S C S^T), b and C of the reference. It grows like the covariance,
+    but the velocity of compact data is bounded by |V| R: under strong tilts it is V x, what extreme tokens feel.
+
+    Parameters
+    ----------
+    compact
+        Whether the data have no Gaussian tails.
+    """
+
+    def __init__(self, attention: Attention, segment: tuple[float, float], *, compact: bool) -> None:
+        super().__init__(attention, segment)
+        self._compact = compact and attention.normalised
+        self._bounded = False
+
+    def outgrown(self, strength: float) -> bool:
+        bounded = self._compact and strength > (_STRONG / 2 if self._bounded else _STRONG)
+        changed, self._bounded = bounded != self._bounded, bounded
+        return changed
+
+    def closure(self, t: float, place: Place) -> Affine:
+        beta, slope = self._model(t, place)
+        return Affine(beta + slope @ place.origin - self.base(t, place), slope @ place.matrix)
+
+    def correction(self, fit: Fit) -> Fit:
+        return fit
+
+    def rate(self, t: float, place: Place, drift: Affine) -> float:
+        _, slope = self._model(t, place)
+        return norm(np.linalg.solve(place.matrix, slope @ place.matrix) + drift.slope)
+
+    def path(self, t: float, times: Sequence[float], place: Place, drift: Drift) -> list[Place]:
+        d, shape = len(place.origin), place.matrix.shape
+        start = np.concatenate([place.origin, place.matrix.ravel()])
+
+        def rhs(t: float, y: Array) -> Array:
+            origin, matrix = self._derivative(t, Place(y[:d], y[d:].reshape(shape)), drift)
+            return np.concatenate([origin, matrix.ravel()])
+
+        if not self.stiff(t, times[-1] - t):
+            return [Place(y[:d], y[d:].reshape(shape)) for y in _through(rhs, t, times, start)]
+        # The origin obeys c' ~ V c: an implicit method. The matrix is slow, and as accurate as ever.
+        solution = solve_ivp(
+            rhs, (t, times[-1]), start, method="Radau", rtol=1e-9, atol=1e-12 * norm(place.matrix), dense_output=True
+        )
+        if not solution.success:
+            raise SolverError(solution.message)
+        origin = solution.sol
+
+        def slow(t: float, y: Array) -> Array:
+            return self._derivative(t, Place(origin(t)[:d], y.reshape(shape)), drift)[1].ravel()
+
+        matrices = _through(slow, t, times, start[d:])
+        return [Place(origin(time)[:d], y.reshape(shape)) for time, y in zip(times, matrices, strict=True)]
+
+    def stiff(self, t: float, dt: float) -> bool:
+        return norm(self.attention.drift(self.inside(t))) * dt > _STIFF
+
+    def _model(self, t: float, place: Place) -> tuple[Array, Array]:
+        (c, s), b = place, self.reference.b
+        if self._bounded:
+            return np.zeros_like(c), self.attention.drift(self.inside(t))
+        return self.attention.affine(trusted(c + s @ b, s @ self.reference.C @ s.T), self.inside(t))
+
+    def _derivative(self, t: float, place: Place, drift: Drift) -> tuple[Array, Array]:
+        c, s = place
+        beta, slope = self._model(t, place)
+        constant, correction = drift(t)
+        return beta + slope @ c + s @ constant, slope @ s + s @ correction
+
+
+def _through(rhs: Callable[[float, Array], Array], t: float, times: Sequence[float], y: Array) -> list[Array]:
+    """The solution of y' = rhs(t, y) at increasing times."""
+    states, atol = [], 1e-3 * _PATH_TOLERANCE * norm(y)
+    for time in times:
+        if time > t:
+            for step in steps(rhs, t, y, time, rtol=_PATH_TOLERANCE, atol=atol):
+                y = step.y
+        states.append(np.array(y))
+        t = time
+    return states

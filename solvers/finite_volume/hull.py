@@ -1,0 +1,91 @@
+"""The convex hull of a compact support, tracked by markers that move with the velocity; d = 1 and 2."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial import ConvexHull, QhullError
+
+from vlasov.checks import Array
+from vlasov.measures import Ball, Box, Density, Measure, Mixture, Particles, Ring
+
+_MARKERS = 128
+_AT_ONCE = 2048  # cells
+
+
+def markers(measure: Measure) -> Array | None:
+    """Points (n, d) on the boundary of the hull of the support, in physical coordinates; None if it is unbounded."""
+    if isinstance(measure, Mixture):
+        parts = [markers(part) for weight, part in zip(measure.weights, measure.components, strict=True) if weight > 0]
+        return None if any(part is None for part in parts) else np.concatenate(parts)  # type: ignore[arg-type]
+    d = measure.dimension
+    lower, upper = measure.support_box
+    if not (np.isfinite(lower).all() and np.isfinite(upper).all()) or d > 2:
+        return None
+    if d == 1:
+        return np.array([lower, upper])
+    if isinstance(measure, Ball | Ring):
+        radius = measure.radius if isinstance(measure, Ball) else measure.outer
+        angles = 2 * np.pi * np.arange(_MARKERS) / _MARKERS
+        # A polygon around the circle, not inside it.
+        return measure.center + radius / np.cos(np.pi / _MARKERS) * np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    if isinstance(measure, Box):
+        return _around(np.array([[0, 0], [1, 0], [1, 1], [0, 1]]) * (upper - lower) + lower)
+    if isinstance(measure, Particles):
+        return _around(_corners(measure.points[measure.weights > 0]))
+    if isinstance(measure, Density):
+        return _around(_corners(measure.carrying_corners))
+    return None
+
+
+def _corners(points: Array) -> Array:
+    try:
+        return points[ConvexHull(points).vertices]
+    except QhullError:  # all points on a line
+        return points[[points[:, 0].argmin(), points[:, 0].argmax(), points[:, 1].argmin(), points[:, 1].argmax()]]
+
+
+def _around(corners: Array) -> Array:
+    """Points along the edges of a polygon: edges bend as they move."""
+    share = np.arange(_MARKERS // max(4, len(corners)) + 1)[:, None, None] / (_MARKERS // max(4, len(corners)) + 1)
+    following = np.roll(corners, -1, axis=0)
+    return (corners + share * (following - corners)).reshape(-1, 2)
+
+
+class Hull:
+    """The convex hull of points in the frame, and the cells' centres moved into it.
+
+    Parameters
+    ----------
+    points
+        Shape (n, d), d = 1 or 2.
+    centers
+        Of all cells, shape (cells, d).
+    """
+
+    def __init__(self, points: Array, centers: Array) -> None:
+        self._inside = self._project(points, centers)
+
+    def clip(self, cells: NDArray[np.int64]) -> Array:
+        """The centres of these cells, those outside of the hull at its nearest point."""
+        return self._inside[cells]
+
+    @staticmethod
+    def _project(points: Array, centers: Array) -> Array:
+        if points.shape[1] == 1:
+            return centers.clip(points.min(), points.max())
+        try:
+            hull = ConvexHull(points)
+        except QhullError:  # flat: nothing to clip to
+            return centers
+        distances = centers @ hull.equations[:, :2].T + hull.equations[:, 2]
+        outside = np.flatnonzero(distances.max(axis=1) > 0)
+        corners, result = points[hull.vertices], centers.copy()
+        edges = np.roll(corners, -1, axis=0) - corners
+        for piece in np.array_split(outside, outside.size // _AT_ONCE + 1):
+            away = centers[piece, None] - corners
+            along = np.clip((away * edges).sum(axis=2) / (edges**2).sum(axis=1), 0.0, 1.0)
+            nearest = corners + along[:, :, None] * edges
+            best = ((centers[piece, None] - nearest) ** 2).sum(axis=2).argmin(axis=1)
+            result[piece] = nearest[np.arange(piece.size), best]
+        return result

@@ -1,0 +1,109 @@
+"""Options of the solver "finite-volume", checked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from vlasov import checks
+from vlasov.errors import InputError, choose
+from vlasov.problem import Problem
+from vlasov.solvers.finite_volume.schemes import SCHEMES
+
+FRAMES = ("moving", "fixed", "rescaled")
+DEFAULT_CELLS = {1: 512, 2: 128, 3: 64}  # along each axis
+_FEWEST, _MOST = 8, 10**8
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of the solver "finite-volume".
+
+    Attributes
+    ----------
+    cells
+        Along each axis; one number serves all. 512, 128 and 64 for d = 1, 2, 3 if not given.
+    reconstruction
+        "upwind5" (order 5), "weno5" (order 5, for rough data), "muscl" (order 2) or "upwind" (order 1).
+    frame
+        "moving": the grid follows the mean and the covariance. "fixed": physical coordinates. "rescaled":
+        z = Phi^{-1} x with Phi' = V Phi.
+    extent
+        Of the grid, in the coordinates of the frame: L for [-L, L] along each axis, or one such number or pair [lower,
+        upper] for each axis. Chosen from the problem if not given. A moving frame begins with the mean at zero and unit
+        covariance.
+    """
+
+    cells: int | Sequence[int] | None = None
+    reconstruction: str = "upwind5"
+    frame: str = "moving"
+    extent: float | Sequence[Any] | None = None
+
+    def __post_init__(self) -> None:
+        choose(self.reconstruction, SCHEMES, "reconstruction")
+        choose(self.frame, FRAMES, "frame")
+        if self.cells is not None:
+            for name, count in _named(self.cells, "cells"):
+                if checks.integer(count, name, least=_FEWEST) > _MOST:
+                    raise InputError(f"is {count} but a grid has at most {_MOST:g} cells", name)
+        if self.extent is not None:
+            for name, reach in _named(self.extent, "extent"):
+                _interval(reach, name)
+
+
+def check(problem: Problem, options: Options) -> None:
+    """Refuse what a grid cannot do."""
+    d = problem.dimension
+    if d > 3:
+        raise InputError(f'has d = {d}, but "finite-volume" needs d <= 3; use the solver "particles"', "initial")
+    if options.frame == "rescaled" and not problem.attention.normalised:
+        raise InputError(
+            'is "rescaled", which needs a normalised attention, where a single token obeys x\' = V x; use "moving"',
+            "frame",
+        )
+    if np.prod(cells(options, d), dtype=float) > _MOST:
+        raise InputError(f"make {np.prod(cells(options, d), dtype=float):g} cells in all; at most {_MOST:g}", "cells")
+    intervals(options, d)
+
+
+def cells(options: Options, dimension: int) -> tuple[int, ...]:
+    """Number of cells along each axis."""
+    if options.cells is None:
+        return (DEFAULT_CELLS[dimension],) * dimension
+    if isinstance(options.cells, Sequence):
+        if len(options.cells) != dimension:
+            raise InputError(f"has {len(options.cells)} numbers but d = {dimension}; give one for each axis", "cells")
+        return tuple(options.cells)
+    return (options.cells,) * dimension
+
+
+def intervals(options: Options, dimension: int) -> list[tuple[float, float]] | None:
+    """The extent that was asked for, along each axis; None if it is to be chosen."""
+    if options.extent is None:
+        return None
+    if isinstance(options.extent, Sequence):
+        if len(options.extent) != dimension:
+            raise InputError(f"has {len(options.extent)} entries but d = {dimension}; give one for each axis", "extent")
+        return [_interval(reach, name) for name, reach in _named(options.extent, "extent")]
+    return [_interval(options.extent, "extent")] * dimension
+
+
+def _named(value: Any, name: str) -> list[tuple[str, Any]]:
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [(f"{name}[{k}]", entry) for k, entry in enumerate(value)]
+    return [(name, value)]
+
+
+def _interval(value: Any, name: str) -> tuple[float, float]:
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        if len(value) != 2:
+            raise InputError(f"is {checks.short(value)} where a pair [lower, upper] is needed", name)
+        lower, upper = (checks.number(end, f"{name}[{i}]") for i, end in enumerate(value))
+        if not lower < upper:
+            raise InputError(f"is [{lower:g}, {upper:g}]; the upper end must be the larger one", name)
+        return lower, upper
+    reach = checks.number(value, name, above=0.0)
+    return -reach, reach

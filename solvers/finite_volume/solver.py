@@ -1,0 +1,228 @@
+"""Eulerian finite volumes: cell averages of the density in a frame, d_t f + div_z(f w) = 0, one step after the other.
+
+A step evaluates the velocity at the nodes once; the frame takes away its affine part and the scheme moves the rest:
+
+    r = S^{-1} (Gamma(c + S z) - v - W z)  ->  fit g, K  ->  path of (c, S)  ->  w = r - g - K (z - b)  ->  f
+
+At the stages inside a step r is extrapolated from the last four steps, or evaluated where that would err too much.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from vlasov.errors import InputError, NonFiniteState, SolverError
+from vlasov.problem import Problem
+from vlasov.solvers.finite_volume import initial
+from vlasov.solvers.finite_volume.fluxes import Fluxes
+from vlasov.solvers.finite_volume.frame import FixedFrame, Frame, MovingFrame, Place, RescaledFrame
+from vlasov.solvers.finite_volume.grid import Grid
+from vlasov.solvers.finite_volume.history import History
+from vlasov.solvers.finite_volume.options import Options
+from vlasov.solvers.finite_volume.schemes import SCHEMES
+from vlasov.solvers.finite_volume.velocity import Velocity
+from vlasov.solvers.integrate import BlowUpWatch, segments
+from vlasov.solvers.record import Record, Snapshot
+from vlasov.solvers.rescaling import Rescaling
+
+_COURANT = 0.9  # cells that the fastest mass crosses in a step
+_LARGEST_TURN = 0.3  # |S^{-1} S'| dt
+_CARRYING = 1e-13  # of the largest density: cells below do not limit the step
+_NOTICED = 1e-6  # of the largest density: velocities elsewhere may be extrapolated less well
+_EDGE = 1e-10  # of the mass: more in the border doubles the domain
+_EXTRAPOLATION = 0.5  # of h^order, relative to the largest velocity, may be the error of extrapolation
+_SAMPLES = 4096  # nodes at which extrapolation is checked
+_RESOLUTION = 1e-7  # fraction of t that is left when a blow-up is called
+
+
+def run(problem: Problem, options: Options, record: Record) -> None:
+    """Integrate the density of a problem into ``record``."""
+    attention, horizon = problem.attention, problem.horizon
+    rescaling = Rescaling(attention.drift, attention.breakpoints, horizon) if options.frame == "rescaled" else None
+    solver = _Solver(problem, options, record)
+    record.begin(solver.snapshot)
+    for segment in segments(attention.breakpoints, horizon):
+        solver.enter(_frame(problem, options, segment, rescaling, solver.compact))
+        watch, foreseen = BlowUpWatch(segment[1], _RESOLUTION), math.nan
+        while solver.t < segment[1]:
+            due = record.times[np.searchsorted(record.times, solver.t, side="right") :]
+            solver.step(min([*due[:1].tolist(), segment[1]]))
+            for time in record.due(solver.t):
+                record.add(time, solver.snapshot())
+            record.step(solver.t, solver.snapshot)
+            if watch.sees(solver.t, solver.growth):
+                record.status, record.blow_up_time = "blow-up", watch.time
+                record.attributes |= solver.report() | {"blow_up_time_error": abs(watch.time - foreseen)}
+                return
+            foreseen = watch.foreseen
+    record.status = "completed"
+    record.attributes |= solver.report()
+
+
+def _frame(
+    problem: Problem, options: Options, segment: tuple[float, float], rescaling: Rescaling | None, compact: bool
+) -> Frame:
+    if rescaling is not None:
+        return RescaledFrame(problem.attention, segment, rescaling)
+    if options.frame == "fixed":
+        return FixedFrame(problem.attention, segment)
+    return MovingFrame(problem.attention, segment, compact=compact)
+
+
+class _Solver:
+    """The state of a run: density ``f``, ``place`` of the frame, time ``t``; and what carries over between steps."""
+
+    def __init__(self, problem: Problem, options: Options, record: Record) -> None:
+        start = initial.start(problem, options)
+        self.grid = Grid(start.edges)
+        self.scheme = SCHEMES[options.reconstruction]
+        self.record, self.t, self.place = record, 0.0, start.place
+        self.f = np.array(start.values)
+        self.outflow = self.doublings = self.limited = 0.0
+        self.growth = 0.0
+        self._moving = options.frame == "moving"
+        self._spare, self._stage = np.empty_like(self.f), np.empty_like(self.f)
+        self._fluxes = Fluxes(self.scheme, self.grid.lower, self.grid.widths, self.grid.cells)
+        self._history = History()
+        self._sampled = self.grid.sample(_SAMPLES)
+        self._velocity = Velocity(problem, self.grid, start, record)
+        self.compact = self._velocity.compact
+        record.resolved |= {
+            "cells": list(self.grid.cells),
+            "extent": [[float(axis[0]), float(axis[-1])] for axis in self.grid.edges],
+        }
+        for name, centers in zip("xyz", self.grid.centers, strict=False):
+            record.constants[name] = centers
+
+    def enter(self, frame: Frame) -> None:
+        """Begin a segment of smooth parameters."""
+        self.frame = frame
+        self._forget()
+
+    def step(self, end: float) -> None:
+        """One step of at most the length that is stable, not beyond ``end``."""
+        grid, fluxes, frame = self.grid, self._fluxes, self.frame
+        if self._moving and grid.can_double and grid.border(self.f) > _EDGE:
+            self._double()
+        if frame.outgrown(self._velocity.strength(self.place, frame.inside(self.t))):
+            self._forget()
+        density = fluxes.to_nodes(self.f)
+        moments = grid.moments(density)
+        if not self._history.times:
+            frame.reference = self._velocity.moments(self.f)
+        residual = self._velocity.residual(self.t, self.f, self.place, frame)
+        if grid.rms(density, residual) <= self._velocity.noise(self.t, self.place, frame):
+            residual[:] = 0.0  # late in a collapse steps are so long that errors would move mass
+        fit = frame.correction(grid.fit(density, residual, moments))
+        self._velocity.remember_markers()
+        fluxes.remember(self.t, residual.reshape(*density.shape, grid.dimension))
+        carrying = density.ravel()[self._sampled] > _NOTICED * float(density.max())
+        self._history.remember(self.t, residual[self._sampled], carrying, fit.drift)
+
+        fluxes.velocities(self._history.weights(self.t), *fit.drift)
+        rate = fluxes.rate(self.f, _CARRYING * float(self.f.max()))
+        self.growth = frame.rate(self.t, self.place, fit.drift)
+        dt = self._length(rate, end)
+        dt, places = self._places(dt)
+
+        tableau = self.scheme.tableau
+        speed = rate * float(grid.widths.min()) + self.growth
+        expected = self._history.error(self.t + dt)
+        extrapolated = expected <= self._allowed_error() * speed or (expected < np.inf and frame.stiff(self.t, dt))
+        state = self.f
+        for number, c in enumerate(tableau.c):
+            if number > 0:
+                state = fluxes.stage(number, self.f, dt, self._stage)
+                time = self.t + c * dt
+                drift = self._history.drift(time)
+                if extrapolated:
+                    fluxes.velocities(self._history.weights(time), *drift)
+                else:
+                    moved = self._velocity.residual(time, state, places[c], frame)
+                    if frame.stiff(self.t, dt):  # the frame follows the mean, which the scheme could not
+                        mean = grid.fit(fluxes.to_nodes(state), moved, moments).g
+                        moved += drift.constant + drift.slope @ moments.b - mean
+                    fluxes.use(moved.reshape(*density.shape, grid.dimension), *drift)
+            fluxes.flux(number, state)
+        finished = fluxes.finish(self.f, dt, self._spare)
+        if not math.isfinite(float(self._spare.sum())):
+            raise NonFiniteState(self.record.steps + 1, self.t, dt)
+        self._velocity.move_markers(self._history, self.t, dt)
+        self.f, self._spare = self._spare, self.f
+        self.t, self.place = (end if self.t + dt >= end else self.t + dt), places[1.0]
+        self.outflow += finished.outflow * grid.volume
+        self.limited += finished.limited
+
+    def snapshot(self) -> Snapshot:
+        """What is kept of the present state."""
+        density = self._velocity.plain(self.f, self.place)
+        return {
+            "mean": density.mean,
+            "covariance": density.covariance,
+            "radius": self._velocity.radius(self.f, self.place),
+            "mass": density.mass,
+            "density": self.f.copy(),
+            "frame_origin": self.place.origin,
+            "frame_matrix": self.place.matrix,
+        }
+
+    def report(self) -> dict[str, float | str]:
+        """Attributes that tell how the run went."""
+        steps = max(1, self.record.steps) * self.f.size
+        return {
+            "outflow": self.outflow,
+            "doublings": self.doublings,
+            "limited_cells": self.limited / steps,
+            "advice": self._velocity.advice(),
+        }
+
+    def _allowed_error(self) -> float:
+        """Of extrapolation, relative to the largest velocity: about that of the scheme, of order 2 with a hull."""
+        order = 2 if self._velocity.hull is not None else self.scheme.order
+        return _EXTRAPOLATION * float((self.grid.widths**order).max())
+
+    def _length(self, rate: float, end: float) -> float:
+        """The step: limited by the mass that moves in the frame, and by the frame itself; even ones up to ``end``."""
+        left = end - self.t
+        with np.errstate(divide="ignore"):
+            longest = float(np.minimum(_COURANT / np.float64(rate), _LARGEST_TURN / np.float64(self.growth)))
+        if not rate + self.growth < np.inf:
+            raise NonFiniteState(self.record.steps + 1, self.t, 0.0)
+        if longest <= 4 * np.spacing(self.t):
+            raise SolverError(
+                f"step {self.record.steps + 1} at t = {self.t:.12g}: the step size {longest:g} is lost in rounding; "
+                'fewer cells, or the solver "particles", may go on'
+            )
+        return left / max(1, math.ceil(left / longest)) if left < 4 * longest else longest
+
+    def _places(self, dt: float) -> tuple[float, dict[float, Place]]:
+        """The frame at the times of the stages, by c, and at the end of a step dt, or of a part of it that works."""
+        shares: Sequence[float] = sorted({*self.scheme.tableau.c, 1.0} - {0.0})
+        while True:
+            try:
+                places = self.frame.path(self.t, [self.t + c * dt for c in shares], self.place, self._history.drift)
+                return dt, dict(zip(shares, places, strict=True)) | {0.0: self.place}
+            except (InputError, SolverError) as mistake:
+                dt /= 2
+                if dt < 4 * np.spacing(self.t):
+                    error = NonFiniteState(self.record.steps + 1, self.t, dt)
+                    for reason in getattr(mistake, "__notes__", []) or [f"({mistake})"]:
+                        error.add_note(reason)
+                    raise error from None
+
+    def _double(self) -> None:
+        """Twice the domain at half the resolution, by x = c + S z with z twice as long."""
+        middle = (self.grid.lower + self.grid.upper) / 2
+        self.f = self.grid.doubled(self.f)
+        self.place = Place(self.place.origin - self.place.matrix @ middle, 2 * self.place.matrix)
+        self._velocity.rescale(middle)
+        self.doublings += 1
+        self._forget()
+
+    def _forget(self) -> None:
+        """Velocities before now are no guide to those that follow."""
+        self._history.forget()
+        self._fluxes.forget()

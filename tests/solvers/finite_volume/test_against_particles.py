@@ -1,0 +1,200 @@
+"""Measures that are not Gaussian, against particles on quadrature nodes and against exact maps."""
+
+from itertools import product
+
+import numpy as np
+import ot
+import pytest
+
+import vlasov as vl
+from tests import references
+from tests.references import error
+from tests.solvers.finite_volume.common import A, V, run, volume
+
+POWERS = [powers for powers in product(range(5), repeat=2) if 0 < sum(powers) <= 4]
+
+
+def moments_of_points(points, weights):
+    return np.array([np.average((points**powers).prod(axis=1), weights=weights) for powers in POWERS])
+
+
+def moments_of_cells(result):
+    """E x^a y^b of the smooth density behind cell averages, x = c + S z.
+
+    A sum over averages is the integral of f against q convolved with a cell (spectrally), so q is chosen such that this
+    is a power: z^2 - h^2/12, z^3 - z h^2/4, z^4 - z^2 h^2/2 + 7 h^4/240.
+    """
+    f, axes = result["density"].values[-1], (result["x"].values, result["y"].values)
+    powers = []
+    for z in axes:
+        h = z[1] - z[0]
+        powers.append(
+            [np.ones_like(z), z, z**2 - h**2 / 12, z**3 - z * h**2 / 4, z**4 - z**2 * h**2 / 2 + 7 * h**4 / 240]
+        )
+    in_frame = np.array([[p @ f @ q for q in powers[1]] for p in powers[0]])
+    in_frame /= in_frame[0, 0]
+    origin, matrix = result["frame_origin"].values[-1], result["frame_matrix"].values[-1]
+    found = []
+    for wanted in POWERS:
+        polynomial = np.zeros((5, 5))
+        polynomial[0, 0] = 1.0
+        for c, (a, b), power in zip(origin, matrix, wanted, strict=True):
+            for _ in range(power):  # times c + a z_1 + b z_2; the degree stays below five
+                step = c * polynomial
+                step[1:] += a * polynomial[:-1]
+                step[:, 1:] += b * polynomial[:, :-1]
+                polynomial = step
+        found.append((polynomial * in_frame).sum())
+    return np.array(found)
+
+
+def test_moments_of_a_mixture_up_to_order_four():
+    problem = vl.load_case("mixture-2d").problem
+    nodes = vl.solve(problem, "particles", n=18_000, sampling="quadrature", tolerance=1e-11, times=[problem.horizon])
+    exact = moments_of_points(nodes["position"].values[-1], nodes["weight"].values)
+    result = run(problem, cells=128)
+    found = moments_of_cells(result)
+    assert result.attrs["velocity_evaluations"] <= 80
+    orders = np.array([sum(powers) for powers in POWERS])
+    for order in range(1, 5):
+        size = np.sqrt(exact[POWERS.index((2, 0))] + exact[POWERS.index((0, 2))]) ** order
+        assert np.abs(found - exact)[orders == order].max() <= 1e-5 * size
+    assert (
+        error(
+            result["covariance"].values[-1],
+            [
+                [exact[POWERS.index((2, 0))], exact[POWERS.index((1, 1))]],
+                [exact[POWERS.index((1, 1))], exact[POWERS.index((0, 2))]],
+            ],
+        )
+        <= 1e-5
+    )
+    assert result.attrs["advice"] == ""
+
+
+# Linear attention: X' = V M A X moves every measure.
+
+RING = vl.Problem(
+    vl.Linear(A=[[0.3, 0.4], [0.0, -0.5]], V=[[0.8, -0.3], [0.4, 0.6]]), vl.Ring(0.5, 1.0, [0.2, -0.1]), 1.5
+)
+
+
+def image(problem):
+    start, attention = problem.initial, problem.attention
+    second = start.covariance + np.outer(start.mean, start.mean)
+    return references.transport(attention.product(0.0), attention.drift(), second, [0.0, problem.horizon])[-1]
+
+
+def test_linear_attention_on_a_smooth_density_is_exact():
+    problem = vl.Problem(
+        RING.attention,
+        vl.Mixture([vl.Gaussian([0.5, 0.0], 0.1 * np.eye(2)), vl.Gaussian([-0.3, 0.4], 0.2 * np.eye(2))], [0.3, 0.7]),
+        1.5,
+    )
+    start, x = problem.initial, image(problem)
+    result = run(problem, cells=64, times=[0.0, 1.5])
+    assert error(result["mean"].values[-1], x @ start.mean) <= 1e-11
+    assert error(result["covariance"].values[-1], x @ start.covariance @ x.T) <= 1e-11
+    assert np.abs(result["density"][1] - result["density"][0]).max() <= 1e-11 * result["density"].max()
+
+
+def test_linear_attention_on_a_ring():
+    x, start, errors, moments = image(RING), RING.initial, [], []
+    for cells in (64, 128, 256):
+        result = run(RING, cells=cells)
+        moments.append(error(result["covariance"].values[-1], x @ start.covariance @ x.T))
+        state, fine = vl.measure(result), 8
+        edges = [np.linspace(axis[0], axis[-1], cells * fine + 1) for axis in state.edges]
+        centers = np.stack(np.meshgrid(*[(e[1:] + e[:-1]) / 2 for e in edges], indexing="ij"), -1).reshape(-1, 2)
+        back = np.linalg.solve(x, (state.origin + centers @ state.matrix.T).T).T
+        stretch = abs(np.linalg.det(state.matrix) / np.linalg.det(x))
+        exact = stretch * start.density(back).reshape(cells, fine, cells, fine).mean(axis=(1, 3))
+        errors.append(float(np.abs(state.values - exact).sum()) * volume(result))
+    assert errors[1] <= 1e-3
+    assert errors[2] < errors[1] < errors[0]
+    assert moments[2] < moments[1] < moments[0] <= 1e-4
+
+
+@pytest.mark.xfail(
+    reason="mean 4.5e-6, covariance 2.2e-5 at 128^2: of these the initial cells hold 0 and 1.6e-5, the path of the frame "
+    "the rest, since it takes second moments from nodes, across jumps"
+)
+def test_linear_attention_on_a_ring_keeps_exact_moments():
+    x, result = image(RING), run(RING, cells=128)
+    assert error(result["mean"].values[-1], x @ RING.initial.mean) <= 1e-6
+    assert error(result["covariance"].values[-1], x @ RING.initial.covariance @ x.T) <= 1e-6
+
+
+# Jumps and clusters.
+
+
+@pytest.mark.parametrize("frame", ["moving", "fixed"])
+def test_covariance_of_a_box(frame):
+    problem = vl.Problem(vl.Softmax(A=A, V=V), vl.Box([-1.0, -0.5], [1.0, 0.7]), 0.7)
+    nodes = vl.solve(problem, "particles", n=2500, sampling="quadrature", tolerance=1e-10, times=[0.7])
+    exact = nodes["covariance"].values[-1]
+    errors = [error(run(problem, cells=cells, frame=frame)["covariance"].values[-1], exact) for cells in (64, 128)]
+    assert errors[1] <= 5e-4
+    assert errors[1] < errors[0] / 1.5
+
+
+SQUARE = vl.Problem(vl.Softmax(A=np.eye(2)), vl.Box([-1.0, -1.0], [1.0, 1.0]), 5.0)
+
+
+def gathered(points, weights, size):
+    """Points in squares of this size, put together at their centres of mass."""
+    _, where = np.unique(np.round(points / size).astype(int), axis=0, return_inverse=True)
+    mass = np.bincount(where.ravel(), weights)
+    means = [np.bincount(where.ravel(), weights * axis) / mass for axis in points.T]
+    return np.stack(means, axis=1), mass / mass.sum()
+
+
+@pytest.fixture(scope="module")
+def clusters():
+    """W_2 over the standard deviation of a state to the clusters that particles form; good to 4e-3."""
+    nodes = vl.solve(SQUARE, "particles", n=10_000, sampling="quadrature", times=[5.0])
+    deviation = float(np.sqrt(np.trace(nodes["covariance"].values[-1])))
+    points, mass = gathered(nodes["position"].values[-1], nodes["weight"].values, deviation / 200)
+
+    def distance(result):
+        cells = vl.measure(result).quadrature(1)
+        kept = cells.weights > 1e-9 * cells.weights.max()
+        found, weights = gathered(cells.points[kept], cells.weights[kept], deviation / 200)
+        return np.sqrt(ot.emd2(weights, mass, ot.dist(found, points), numItermax=10**7)) / deviation
+
+    return distance
+
+
+def test_a_square_forms_clusters(clusters):
+    coarse, fine = (run(SQUARE, cells=cells) for cells in (48, 72))
+    assert clusters(fine) < clusters(coarse) <= 0.15
+    assert 'the solver "particles" is more accurate' in fine.attrs["advice"]
+    for result in (coarse, fine):
+        covariance = result["covariance"].values[-1]
+        assert error(covariance, covariance[0, 0] * np.eye(2)) <= 1e-9
+        assert abs(result["mass"].values[-1] - 1) <= 1e-13
+
+
+@pytest.mark.xfail(reason="W2/sd = 0.045 at 96^2, and 0.032 at 128^2 in 9 s; the prototype had 0.018 at 128^2")
+def test_a_square_forms_clusters_where_they_belong(clusters):
+    assert clusters(run(SQUARE, cells=96)) <= 2e-2
+
+
+# On the line: quantile particles.
+
+
+@pytest.mark.parametrize(
+    ("start", "bound"),
+    [
+        (vl.Mixture([vl.Gaussian([-1.0], [[0.2]]), vl.Gaussian([0.8], [[0.3]])], [0.5, 0.5]), 1e-6),
+        (vl.Box([-1.0], [2.0]), 2e-3),
+    ],
+    ids=["clouds", "box"],
+)
+def test_the_line_against_quantile_particles(start, bound):
+    problem, n = vl.Problem(vl.Softmax(A=[[1.2]], V=[[0.8]]), start, 1.0), 2000
+    tokens = vl.solve(problem, "particles", n=n, sampling="quantile", times=[1.0])["position"].values[-1]
+    state = vl.measure(run(problem))
+    # The flow keeps the order: the k-th token is the quantile (k + 1/2)/n at all times, up to O(1/n^2).
+    below = state.cumulative(np.sort(tokens, axis=0)).ravel()
+    assert np.abs(below - (np.arange(n) + 0.5) / n).max() <= bound

@@ -1,0 +1,139 @@
+"""Tilted means of a density on a uniform grid, in the coordinates z of its frame x = o + M z.
+
+    int e^{<xi, y> - <y, P y>} drho(y) = e^{<xi, o> - <o, P o>} int e^{<M^T (xi - 2 P o), z> - <z, M^T P M z>} drho(z)
+
+Without P, cell averages are summed and the smoothing by a cell is taken back (see ``vlasov.tilting.lattice``). With P,
+point values times e^{-<z, M^T P M z>} are new masses of Diracs. Around the middle x_c of the targets, so that no factor
+overflows, and no digits are lost far from zero:
+
+    M^T (A x - 2 P o) = M^T A (x - x_c) + M^T (A (x_c - o) + (A - 2 P) o)
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from vlasov import tilting
+from vlasov.checks import Array
+from vlasov.errors import InputError
+from vlasov.tilting.uniform import tilted_interval
+
+if TYPE_CHECKING:
+    from vlasov.measures.density import Density
+    from vlasov.tilting.grid import Sums
+
+_LARGEST_EXPONENT = 300.0  # masses below e^-700 of the largest vanish, which must not matter at any target
+
+
+class _Sources(NamedTuple):
+    """What is summed: masses of the cells, e^{<M^T A x, z>} at targets x, and what log Z is to be increased by.
+
+    ``exponents`` are those that the masses already contain, None for none; ``far``: of too wide a range for masses,
+    which may have vanished.
+    """
+
+    masses: Array
+    x: Array
+    smooth: bool
+    log_scale: float
+    exponents: Array | None
+    far: bool
+
+
+def evaluate(
+    density: Density,
+    x: Array,
+    matrix: Array,
+    values: Array,
+    quadratic: Array | None,
+    *,
+    log_mass: bool = False,
+    covariance: bool = False,
+    tolerance: float,
+    method: str,
+    out: Array | None = None,
+) -> Sums:
+    """log Z of rho / mass without <A x, o>, V M m and C, with the mean m and covariance C in z, at tilts A x."""
+    from vlasov.tilting import grid
+
+    frame, cells = density.matrix, density.grid
+    identity = np.array_equal(frame, np.eye(len(frame))) and not density.origin.any()
+    if method == "convolution" and (quadratic is not None or not identity):
+        raise InputError('"convolution" serves neither L2 attention nor a density in a frame; use "lattice"', "method")
+    tilts, outputs = frame.T @ matrix, values @ frame
+    sources = _plain(density, x) if quadratic is None else _reweighted(density, x, matrix, quadratic)
+    sums = None
+    if not sources.far:
+        sums = grid.evaluate(
+            grid.Grid(sources.masses, cells.lower, cells.steps, sources.smooth), sources.x, tilts, outputs,
+            log_mass=log_mass, covariance=covariance, tolerance=tolerance, method=method,
+            workspace=density._workspace, out=out,
+        )  # fmt: skip
+    if sums is None:
+        sums = _over_points(density, sources, tilts, outputs, covariance, tolerance, method)
+    if out is not None and sums.mean is not out:
+        np.copyto(out, sums.mean)
+        sums = sums._replace(mean=out)
+    return sums if sums.log_mass is None else sums._replace(log_mass=sums.log_mass + sources.log_scale)
+
+
+def _plain(density: Density, x: Array) -> _Sources:
+    log_scale = math.log(density.grid.steps.prod()) - math.log(density.mass)
+    return _Sources(density.values, x, bool(density.smoothing.any()), log_scale, None, far=False)
+
+
+def _reweighted(density: Density, x: Array, matrix: Array, quadratic: Array) -> _Sources:
+    """Point values times e^{<tilt, z> - <z, M^T P M z> - shift}, for the tilt at the middle of the targets."""
+    frame, origin, grid = density.matrix, density.origin, density.grid
+    low, high = (x.min(axis=0), x.max(axis=0)) if len(x) else (origin, origin)
+    middle = low / 2 + high / 2
+    tilt = frame.T @ (matrix @ (middle - origin) + (matrix - 2 * quadratic) @ origin)
+    inner = frame.T @ quadratic @ frame
+    d, shape = len(origin), density.values.shape
+    places = [center.reshape([-1 if l == k else 1 for l in range(d)]) for k, center in enumerate(grid.centers)]
+    exponents = density._workspace.array("density.exponents", shape)
+    exponents[...] = 0.0
+    for k in range(d):
+        exponents += places[k] * (tilt[k] - inner[k, k] * places[k])
+        for l in range(k):
+            term = density._workspace.array("density.masses", np.broadcast_shapes(places[k].shape, places[l].shape))
+            exponents -= np.multiply((inner[k, l] + inner[l, k]) * places[k], places[l], out=term)
+    points = density.point_values
+    carrying = points > 0
+    shift = float(exponents.max(where=carrying, initial=-np.inf))
+    spread = shift - float(exponents.min(where=carrying, initial=np.inf))
+    exponents -= shift
+    masses = density._workspace.array("density.masses", shape)
+    np.exp(np.minimum(exponents, 0.0, out=masses), out=masses)
+    masses *= points
+    reach = np.abs(frame.T @ matrix) @ (high - middle) @ (grid.steps * shape)
+    far = bool(spread > _LARGEST_EXPONENT and reach > 2 * _LARGEST_EXPONENT)
+    log_scale = math.log(grid.steps.prod()) - math.log(density.mass) + shift - float(origin @ quadratic @ origin)
+    return _Sources(masses, x - middle, False, log_scale, exponents, far)
+
+
+def _over_points(
+    density: Density, sources: _Sources, matrix: Array, values: Array, covariance: bool, tolerance: float, method: str
+) -> Sums:
+    """The same with cells as points: all pairs, or ``laplace``."""
+    from vlasov.tilting.grid import Sums
+
+    method = "auto" if method == "lattice" else method
+    carrying, points = density.carrying
+    weights = sources.masses if sources.exponents is None else density.point_values
+    logs = np.log(weights[carrying])
+    if sources.exponents is not None:
+        logs += sources.exponents[carrying]
+    xi = sources.x @ matrix.T
+    found = tilting.tilt(
+        points, logs, xi, covariance=covariance, tolerance=tolerance, method=method, workspace=density._workspace
+    )
+    log_mass, mean, second = found.log_mass, found.mean, found.covariance
+    if sources.smooth:
+        log_cell, cell_mean, cell_variance = tilted_interval(density.smoothing / 2, xi)
+        log_mass, mean = log_mass - log_cell.sum(axis=1), mean - cell_mean
+        second = None if second is None else second - cell_variance[:, :, None] * np.eye(xi.shape[1])
+    return Sums(log_mass, mean @ values.T, second, found.method, found.error_bound)
