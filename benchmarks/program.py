@@ -42,7 +42,7 @@ def run(description: str, jobs: Mapping[str, Job], packages: Sequence[str], quic
     """
     arguments = _arguments(description, jobs, quick)
     options = Options(arguments.threads, QUICK if arguments.quick else Effort(), arguments.quick)
-    chosen = {name: getattr(arguments, name) for name in ("rounds", "patience")}
+    chosen = {name: getattr(arguments, name) for name in ("budget", "rounds", "patience")}
     given = {name: value for name, value in chosen.items() if value is not None}
     options = replace(options, effort=replace(options.effort, **given))
     if arguments.quick:
@@ -102,6 +102,7 @@ def _arguments(description: str, jobs: Mapping[str, Job], quick: str) -> argpars
     parser.add_argument("--quick", action="store_true", help=quick)
     parser.add_argument("--threads", type=_counts, default=_default_threads(), help="such as 1,2 (the default here)")
     parser.add_argument("--rounds", type=int, help="turns of each contestant (2 if not given)")
+    parser.add_argument("--budget", type=float, help="seconds of repetitions in each turn (3 if not given)")
     parser.add_argument(
         "--patience", type=float, help="seconds to wait for idle cores before several threads are timed"
     )

@@ -14,6 +14,7 @@ from vlasov.checks import Array
 from vlasov.errors import InputError
 from vlasov.solvers.integrate import inside, segments
 
+_MOST_PANELS = 1e5
 _TINY = 1e-280  # a smallest singular value below this is about to underflow
 
 
@@ -42,6 +43,9 @@ class Rescaling:
                 return (drift(inside(t, start, end)) @ y.reshape(d, d)).ravel()
 
             speed = max(np.linalg.norm(drift(inside(t, start, end)), 2) for t in np.linspace(start, end, 17))
+            if not speed * (end - start) < _MOST_PANELS:
+                reached = f"|V| t reaches {speed * (end - start):g}"
+                raise InputError(f"is impossible here: {reached}; leave it out, or shorten the horizon", "rescaled")
             panels = np.linspace(start, end, 1 + max(1, math.ceil(speed * (end - start))))
             for panel in pairwise(panels):
                 piece = solve_ivp(

@@ -21,6 +21,9 @@ from .measures import (
     Particles as Particles,
     Ring as Ring,
 )
+from .postprocess.compare import compare as compare
+from .postprocess.mean_field import mean_field_study as mean_field_study
+from .postprocess.wasserstein import wasserstein as wasserstein
 from .problem import Problem as Problem
 from .schedule import Piecewise as Piecewise
 from .solvers import measure as measure, open_run as open_run, solve as solve

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from vlasov.cases import Case
 
+_WIDTH = 160  # of tables that go into a file
+
 app = typer.Typer(
     help="Solve the Transformer PDE, d_t mu + div(mu Gamma_mu) = 0: the mean-field limit of self-attention.",
     no_args_is_help=True,
@@ -95,7 +97,8 @@ def copy(
 def run(
     case: CaseArgument,
     solver: Annotated[
-        str | None, typer.Option("--solver", help="gaussian or particles; the case's first if not given.")
+        str | None,
+        typer.Option("--solver", help="gaussian, particles or finite-volume; the case's first if not given."),
     ] = None,
     settings: SetOption = None,
     threads: Annotated[int | None, typer.Option("--threads", help="How many to use; all if not given.")] = None,
@@ -162,6 +165,53 @@ def plot(
     print(target)
 
 
+@app.command()
+def compare(
+    case: CaseArgument,
+    solvers: Annotated[
+        str | None, typer.Option("--solvers", metavar="A,B,...", help="All that the case lists if not given.")
+    ] = None,
+    settings: SetOption = None,
+    times: Annotated[int, typer.Option("--times", help="How many output times, from zero to the horizon.")] = 6,
+    bandwidth: Annotated[
+        float | None, typer.Option("--bandwidth", help="Compare densities of particles too, smoothed by so much.")
+    ] = None,
+    threads: Annotated[int | None, typer.Option("--threads", help="How many to use; all if not given.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="The picture to write; CASE-compare.png here if not given.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Solve a case by several solvers; print and draw distances, errors and the stability estimates."""
+    import numpy as np
+
+    from vlasov.cases import load_case
+    from vlasov.jit import set_threads
+    from vlasov.postprocess import compare_figure, figures
+    from vlasov.postprocess.compare import compare as compare_solutions
+    from vlasov.postprocess.compare_table import table
+    from vlasov.solvers import solve
+
+    set_threads(threads)
+    loaded = load_case(case, settings=settings or [])
+    names = [name.strip() for name in solvers.split(",")] if solvers else list(loaded.solvers)
+    at = np.linspace(0.0, loaded.problem.horizon, max(times, 1) + (times < 2))
+    datasets = [
+        solve(loaded.problem, name, times=at, progress=not as_json, case=loaded.name, **loaded.solvers.get(name, {}))
+        for name in names
+    ]
+    result = compare_solutions(*datasets, bandwidth=bandwidth)
+    target = output or Path(f"{loaded.name}-compare.png")
+    figures.save(compare_figure.draw(result, datasets), target)
+    if as_json:
+        _print_json(
+            {name: _finite(values.values) for name, values in result.data_vars.items()} | {"picture": str(target)}
+        )
+        return
+    _print_table(table(result))
+    print(target)
+
+
 def main() -> None:
     """Run the command line; a user's mistake is one sentence and exit code 2, a failed run exit code 1."""
     try:
@@ -186,6 +236,13 @@ _Misuse: Any = typer.BadParameter.__base__
 def _complain(sentence: str, code: int) -> int:
     print("vlasov: " + sentence.replace("\n", " "), file=sys.stderr)
     return code
+
+
+def _print_table(table: Any) -> None:
+    from rich.console import Console
+
+    console = Console()
+    console.print(table, width=None if console.is_terminal else _WIDTH)
 
 
 def _print_json(value: Any) -> None:
@@ -230,6 +287,8 @@ def _print_run(result: xr.Dataset, target: Path) -> None:
     print(
         f"{attrs['title']}, solver {attrs['solver']}: {end} after {attrs['steps']} steps, {attrs['wall_seconds']:.2g} s"
     )
+    if advice := attrs.get("advice"):
+        print(f"  note: {advice}")
     print(f"  written to {target}")
 
 

@@ -7,11 +7,12 @@ arXiv:2312.14820.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
 
-from vlasov.attention import Attention, MultiHead, Tilting
+from vlasov.attention import Attention, MultiHead, Softmax, Tilting
 from vlasov.errors import InputError
 from vlasov.schedule import Function, at
 
@@ -26,39 +27,67 @@ def jacobian_bound(attention: Attention, radius: float, t: float = 0.0) -> float
     return sum(w * v * a for w, v, a in _norms(attention, t)) * radius**2
 
 
+def stability_rate(attention: Attention, radius: float, t: float = 0.0) -> float:
+    """L = |V| (1 + 3 |A| R^2) e^{2 |A| R^2}: d/dt W_p(mu, nu) <= L W_p(mu, nu) for softmax; the sum over heads."""
+    total = 0.0
+    for w, v, a in _norms(attention, t, of=Softmax):
+        strength = a * radius**2
+        total += w * v * (1 + 3 * strength) * math.exp(2 * strength) if strength < 350 else math.inf
+    return total
+
+
+def stability_bound(attention: Attention, radius: float, t: float) -> float:
+    """W_p(mu(t), nu(t)) <= exp(int_0^t L) W_p(mu_0, nu_0) for both supports in the ball of radius R_0, any p >= 1.
+
+    The a-priori form: R(s) = R_0 exp(int_0^s |V|) stands in for the radius. Infinity where it overflows.
+    """
+
+    def rate(s: float) -> float:
+        return stability_rate(attention, support_radius(attention, radius, s), s)
+
+    exponent = _integral(rate, attention, t, smooth=True)
+    return math.exp(exponent) if exponent < 700 else math.inf
+
+
 def support_radius(attention: Attention, radius: float, t: float) -> float:
     """R(t) = R_0 exp(int_0^t |V|): the support stays in this ball, whatever the measure.
 
     Constant and piecewise constant parameters are integrated exactly, functions of time by Gauss-Legendre on panels.
     """
     smooth = any(isinstance(value, Function) for value in attention.parameters.values())
+    return radius * math.exp(_integral(lambda s: _value_norm(attention, s), attention, t, smooth=smooth))
+
+
+def _integral(rate: Callable[[float], float], attention: Attention, t: float, *, smooth: bool) -> float:
+    """int_0^t rate: one node for each piece of constant parameters, or Gauss-Legendre on panels."""
     order, panels = (8, 16) if smooth else (1, 1)
     cuts = [0.0, *(edge for edge in attention.breakpoints if 0.0 < edge < t), t]
     nodes, weights = np.polynomial.legendre.leggauss(order)
-    exponent = 0.0
+    total = 0.0
     for start, end in pairwise(cuts):
         for left, right in pairwise(np.linspace(start, end, panels + 1)):
             half = (right - left) / 2
-            norms = [_value_norm(attention, left + half * (node + 1)) for node in nodes]
-            exponent += half * float(weights @ norms)
-    return radius * math.exp(exponent)
+            total += half * float(weights @ [rate(left + half * (node + 1)) for node in nodes])
+    return total
 
 
 def _value_norm(attention: Attention, t: float) -> float:
     return sum(w * v for w, v, _ in _norms(attention, t))
 
 
-def _norms(attention: Attention, t: float) -> list[tuple[float, float, float]]:
-    """|W_h|, |V_h| and |A_h| of every head."""
+def _norms(attention: Attention, t: float, of: type[Attention] = Tilting) -> list[tuple[float, float, float]]:
+    """|W_h|, |V_h| and |A_h| of every head, which must be ``of`` this kind."""
     if isinstance(attention, MultiHead):
         outputs = attention.outputs or [np.eye(attention.dimension)] * len(attention.heads)
         return [
             (_norm(at(w, t)) * outer, v, a)
             for w, head in zip(outputs, attention.heads, strict=True)
-            for outer, v, a in _norms(head, t)
+            for outer, v, a in _norms(head, t, of)
         ]
     if not isinstance(attention, Tilting):
         raise InputError(f"{attention.kind} is not normalised: the theory's estimates do not hold for it", "attention")
+    if not isinstance(attention, of):
+        raise InputError(f"is {attention.kind}; this estimate is known for softmax and its heads only", "attention")
     a, v, _ = attention.ingredients(t)
     return [(1.0, _norm(v), _norm(a))]
 

@@ -17,6 +17,7 @@ from vlasov.checks import Array
 from vlasov.errors import InputError
 from vlasov.measures import Density
 from vlasov.measures.density import Centered
+from vlasov.solvers.finite_volume.grid import map_rows
 from vlasov.solvers.finite_volume.hull import Hull
 from vlasov.tilting import Field
 
@@ -36,7 +37,7 @@ class Corrected(Density):
     Where the frame carries all of the motion, as under linear attention, they stay exact.
     """
 
-    defect: Defect
+    defect: Defect | None = None
 
     def corrected(self, defect: Defect) -> Self:
         """The same with a defect; in place, for a density that was just ``moved``."""
@@ -45,23 +46,35 @@ class Corrected(Density):
 
     @cached_property
     def mean(self) -> Array:
-        return super().mean + self.matrix @ self.defect.mean
+        found = super().mean
+        return found if self.defect is None else found + self.matrix @ self.defect.mean
 
     @cached_property
     def covariance(self) -> Array:
-        return super().covariance + self.matrix @ self.defect.covariance @ self.matrix.T
+        found = super().covariance
+        return found if self.defect is None else found + self.matrix @ self.defect.covariance @ self.matrix.T
 
 
 _TOLERANCES = (1e-12, 1e-11, 1e-10)  # relative to the grid's half width: the best that rounding allows
 _FEW_PAIRS = 3e6  # of cells and targets, where all pairs are as fast
 
 
-class Smooth(Centered):
-    """A smooth density on its grid."""
+class Smooth(Corrected, Centered):
+    """A smooth density on its grid; ``absolute``: velocities are V m, as attentions need that are not normalised."""
+
+    absolute: bool = False
+
+    def as_absolute(self, absolute: bool) -> Self:
+        """The same with velocities of this kind; in place, for a density that was just ``moved``."""
+        object.__setattr__(self, "absolute", absolute)
+        return self
 
     def attend(self, x: Array, matrix: Array, values: Array, *, quadratic: Array | None = None, **how: Any) -> Field:
         evaluate = super().attend
-        return self._best(len(x), lambda best: evaluate(x, matrix, values, quadratic=quadratic, **how | best))
+        field = self._best(len(x), lambda best: evaluate(x, matrix, values, quadratic=quadratic, **how | best))
+        if self.absolute:
+            np.add(field.values, values @ self.origin, out=field.values)
+        return field
 
     def _best(self, targets: int, evaluate: Callable[[dict[str, Any]], T]) -> T:
         """The most accurate evaluation whose cost does not grow with the product of cells and targets."""
@@ -89,7 +102,7 @@ class GaussianTails(Smooth):
         return self
 
     def attend(self, x: Array, matrix: Array, values: Array, *, quadratic: Array | None = None, **how: Any) -> Field:
-        tilts = x @ (self.matrix.T @ matrix).T
+        tilts = map_rows(x, self.matrix.T @ matrix)
         beyond = (np.abs(tilts) > self.reach).any(axis=1)
         if quadratic is not None or not beyond.any():
             return super().attend(x, matrix, values, quadratic=quadratic, **how)
@@ -98,11 +111,13 @@ class GaussianTails(Smooth):
         field = super().attend(x[~beyond], matrix, values, **how)
         out[~beyond] = field.values
         clipped = tilts[beyond].clip(-self.reach, self.reach)
-        inner, rest = (np.linalg.solve(self.matrix.T, xi.T).T for xi in (clipped, tilts[beyond] - clipped))
+        inverse = np.asarray(np.linalg.inv(self.matrix.T), dtype=np.float64)
+        inner, rest = (map_rows(xi, inverse) for xi in (clipped, tilts[beyond] - clipped))
         tilted = self._best(len(inner), lambda best: self.tilted(inner, covariance=True, **best))
         assert tilted.covariance is not None
-        continued = tilted.mean - self.origin + np.einsum("nkl,nl->nk", tilted.covariance, rest)
-        out[beyond] = continued @ values.T
+        base = 0.0 if self.absolute else self.origin
+        continued = tilted.mean - base + np.einsum("nkl,nl->nk", tilted.covariance, rest)
+        out[beyond] = map_rows(continued, values)
         return Field(out, field.method, max(field.error_bound, tilted.error_bound))
 
 

@@ -30,7 +30,7 @@ from vlasov.solvers.gaussian import trusted
 from vlasov.solvers.integrate import inside, norm, steps
 from vlasov.solvers.rescaling import Rescaling
 
-_PATH_TOLERANCE = 1e-13
+_PATH_TOLERANCE = 3e-14
 _STRONG = 2.0  # tilt over a standard deviation, beyond which compact data are far from Gaussian
 _STIFF = 0.5  # |V| dt beyond which the origin is integrated implicitly
 
@@ -169,7 +169,7 @@ class MovingFrame(Frame):
         return Affine(beta + slope @ place.origin - self.base(t, place), slope @ place.matrix)
 
     def correction(self, fit: Fit) -> Fit:
-        return fit
+        return super().correction(fit) if self._bounded else fit
 
     def rate(self, t: float, place: Place, drift: Affine) -> float:
         _, slope = self._model(t, place)

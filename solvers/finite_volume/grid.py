@@ -12,7 +12,13 @@ from numpy.typing import NDArray
 from vlasov.checks import Array
 from vlasov.solvers.finite_volume.frame import Fit
 
-_BORDER = 4  # layers of cells that are the edge of the grid
+_BORDER = 4  # layers of cells that are the edge of the grid; fewer where that is more than an eighth of it
+_WIDEST = 0.8  # standard deviations, of cells that still resolve a density
+
+
+def map_rows(rows: Array, matrix: Array) -> Array:
+    """A x for every row x. Threads of BLAS would go on waiting beside ours, and take a processor from them."""
+    return np.einsum("nl,kl->nk", rows, matrix)
 
 
 class Grid:
@@ -63,7 +69,7 @@ class Grid:
     def fit(self, density: Array, residual: Array, moments: Fit) -> Fit:
         """``moments`` with the affine part of a residual velocity, shape (nodes, d), over the mass."""
         weighted = (density.ravel() / density.sum())[:, None] * residual
-        with_nodes = weighted.T @ (self.nodes - moments.b)
+        with_nodes = np.einsum("nk,nl->kl", weighted, self.nodes - moments.b)
         return moments._replace(g=weighted.sum(axis=0), K=np.linalg.solve(moments.C, with_nodes.T).T)
 
     def rms(self, density: Array, field: Array) -> float:
@@ -72,7 +78,8 @@ class Grid:
 
     def border(self, values: Array) -> float:
         """The part of the mass in the outermost layers of cells."""
-        inner = tuple(slice(_BORDER, -_BORDER) for _ in self.cells)
+        layers = [max(1, min(_BORDER, count // 16)) for count in self.cells]
+        inner = tuple(slice(count, -count) for count in layers)
         total = float(values.sum())
         return (total - float(values[inner].sum())) / total
 
@@ -84,10 +91,10 @@ class Grid:
         result[tuple(slice(count // 4, count // 4 + count // 2) for count in self.cells)] = blocks
         return result * 2**self.dimension
 
-    @property
-    def can_double(self) -> bool:
-        """Whether blocks of two cells fill the middle of the grid."""
-        return all(count % 4 == 0 for count in self.cells)
+    def can_double(self, moments: Fit) -> bool:
+        """Whether blocks of two cells fill the middle of the grid, and still resolve the density."""
+        fits = all(count % 4 == 0 for count in self.cells)
+        return fits and bool((2 * self.widths <= _WIDEST * np.sqrt(np.diag(moments.C))).all())
 
     def sample(self, most: int) -> NDArray[np.int64]:
         """Indices of at most so many nodes, spread over the grid."""

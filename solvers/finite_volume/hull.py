@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.spatial import ConvexHull, QhullError
 
 from vlasov.checks import Array
@@ -61,10 +61,15 @@ class Hull:
         Shape (n, d), d = 1 or 2.
     centers
         Of all cells, shape (cells, d).
+    inset
+        The hull is so much smaller along each axis, shape (d,).
     """
 
-    def __init__(self, points: Array, centers: Array) -> None:
-        self._inside = self._project(points, centers)
+    def __init__(self, points: Array, centers: Array, inset: ArrayLike = 0.0) -> None:
+        middle = points.mean(axis=0)
+        away = points - middle
+        shares = np.asarray(inset) / np.maximum(np.abs(away).max(axis=0), 1e-300)
+        self._inside = self._project(middle + away * (1 - np.minimum(shares, 1.0)), centers)
 
     def clip(self, cells: NDArray[np.int64]) -> Array:
         """The centres of these cells, those outside of the hull at its nearest point."""

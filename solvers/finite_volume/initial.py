@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
 
 from vlasov.checks import Array
 from vlasov.errors import InputError, SolverError
-from vlasov.measures import Gaussian, Measure, Mixture
+from vlasov.measures import Density, Gaussian, Measure, Mixture
 from vlasov.problem import Problem
 from vlasov.solvers.finite_volume import options as asked
 from vlasov.solvers.finite_volume.densities import Defect
@@ -17,9 +17,11 @@ from vlasov.solvers.finite_volume.frame import Place
 from vlasov.solvers.finite_volume.options import Options
 
 _TAILS, _GAUSSIAN_TAILS = 8.0, 10.0  # standard deviations: 1e-15 of a Gaussian lies outside of 8
-_ROOM = 1.25  # for compact data, between the support and the edge
+_ROOM, _FREE = 1.25, 6  # for compact data: the grid's size over that of the support, and least cells on either side
+_LARGEST, _MOST_CELLS = 1e150, 1e9  # of an interval
 _LEAST_REACH = 0.5  # tilts that every grid holds
-_RESOLVED, _GAUSSIAN_RESOLVED = 5.0, 7.5  # standard deviations of a tilted Gaussian that stay on the grid
+_RESOLVED, _GAUSSIAN_RESOLVED = 4.0, 7.5  # standard deviations of a tilted Gaussian that stay on the grid
+_ROUNDING = 1e-12  # of moments in a frame of unit covariance
 _FLAT = 1e-12  # variance, relative to the largest, of a measure without a density
 _AT_THE_EDGE = 1e-10  # mass that a grid may leave out
 
@@ -59,39 +61,70 @@ def start(problem: Problem, options: Options) -> Start:
             '"particles" or "gaussian"',
             "initial",
         )
-    place = Place(np.zeros(d), np.eye(d))
-    local: Measure | None = measure
-    if options.frame == "moving":
-        root = (vectors * np.sqrt(values)) @ vectors.T
-        local = measure.image(np.linalg.inv(root), -np.linalg.solve(root, measure.mean))
-        place = Place(measure.mean, root)
-        if local is None:  # only axes parallel to the measure's own keep closed forms
-            deviations = np.sqrt(np.diag(measure.covariance))
-            local = measure.image(np.diag(1 / deviations), -measure.mean / deviations)
-            place = Place(measure.mean, np.diag(deviations))
-        if local is None:
-            place = Place(measure.mean, math.sqrt(values[-1]) * np.eye(d))
-            local = measure.image(np.eye(d) / place.matrix[0, 0], -measure.mean / place.matrix[0, 0])
-    if local is None:
-        raise InputError(f"a {measure.kind} cannot be put into a moving frame; use frame='fixed'", "initial")
+    place, local = _frame(measure, options, values, vectors)
     intervals = asked.intervals(options, d)
     if intervals is None:
-        intervals = _moving_extent(local) if options.frame == "moving" else _fixed_extent(problem, options)
+        intervals = (
+            _moving_extent(local, asked.cells(options, d))
+            if options.frame == "moving"
+            else _fixed_extent(problem, options)
+        )
+    for lower, upper in intervals:
+        if not 0 < (upper - lower) < _LARGEST or lower + (upper - lower) / _MOST_CELLS == lower:
+            raise InputError(f"[{lower:g}, {upper:g}] cannot be cut into cells", "extent")
     edges = tuple(
         np.linspace(lower, upper, count + 1)
         for (lower, upper), count in zip(intervals, asked.cells(options, d), strict=True)
     )
-    density = local.on_grid(edges)
-    outside = 1.0 - density.mass
+    try:
+        density = local.on_grid(edges)
+    except InputError as mistake:
+        raise InputError(str(mistake).removeprefix("edges: "), "extent") from None
+    mass = local.mass if isinstance(local, Density) else 1.0
+    outside = 1.0 - density.mass / mass
     if outside > _AT_THE_EDGE:
         raise InputError(
             f"leaves {outside:.2g} of the initial mass outside of the grid; make it larger, or leave it out", "extent"
         )
-    defect = Defect(local.mean - density.mean, local.covariance - density.covariance)
+    defect = Defect(*(_cleaned(getattr(local, name) - getattr(density, name)) for name in ("mean", "covariance")))
     resolved = _GAUSSIAN_RESOLVED if isinstance(local, Gaussian) else _RESOLVED
     corners = np.array([axis[0] for axis in edges]), np.array([axis[-1] for axis in edges])
     reach = _tail_reach(local, *corners, resolved)
-    return Start(edges, density.values, place, outside, reach, defect)
+    return Start(edges, density.values / mass, place, outside, reach, defect)
+
+
+def _frame(measure: Measure, options: Options, values: Array, vectors: Array) -> tuple[Place, Measure]:
+    """The frame's first place, and the measure as it is seen there; from the eigenvectors of the covariance.
+
+    A moving frame begins with unit covariance, or where cell averages would have no closed form then, with unit
+    variances along axes that keep it.
+    """
+    d = measure.dimension
+    if options.frame != "moving":
+        if isinstance(measure, Density) and np.count_nonzero(measure.matrix - np.diag(np.diag(measure.matrix))):
+            raise InputError(
+                f'a density in a sheared frame has no exact averages over cells of a "{options.frame}" frame; use '
+                'frame="moving", or density.sample(n)',
+                "initial",
+            )
+        return Place(np.zeros(d), np.eye(d)), measure
+    deviations = np.sqrt(np.diag(measure.covariance))
+    if isinstance(measure, Density):  # along the axes of its own frame
+        inverse = np.linalg.inv(measure.matrix)
+        along = np.sqrt(np.diag(inverse @ measure.covariance @ inverse.T))
+        place = Place(measure.mean, measure.matrix * along)
+        shift = np.asarray(np.linalg.solve(place.matrix, measure.origin - measure.mean), dtype=np.float64)
+        return place, measure.moved(measure.values, shift, np.diag(1 / along))
+    for matrix in ((vectors * np.sqrt(values)) @ vectors.T, np.diag(deviations), deviations.max() * np.eye(d)):
+        inverse = np.linalg.inv(matrix)
+        local = measure.image(inverse, -inverse @ measure.mean)
+        if local is not None:
+            return Place(measure.mean, matrix), local
+    raise InputError(f'a {measure.kind} cannot be put into a moving frame; use frame="fixed"', "initial")
+
+
+def _cleaned(defect: Array) -> Array:
+    return np.where(np.abs(defect) > _ROUNDING, defect, 0.0)
 
 
 def has_gaussian_tails(measure: Measure) -> bool:
@@ -99,14 +132,14 @@ def has_gaussian_tails(measure: Measure) -> bool:
     return not np.isfinite(measure.support_radius)
 
 
-def _moving_extent(measure: Measure) -> list[tuple[float, float]]:
+def _moving_extent(measure: Measure, cells: tuple[int, ...]) -> list[tuple[float, float]]:
     """[-L, L] along each axis, around zero where the mean stays."""
     if isinstance(measure, Gaussian):  # room for the tails that a growing covariance feels
         return [(-_GAUSSIAN_TAILS, _GAUSSIAN_TAILS)] * measure.dimension
     lower, upper = _reach(measure)
     half = np.maximum(np.abs(lower), np.abs(upper))
     if not has_gaussian_tails(measure):
-        half = _ROOM * half
+        half *= np.array([max(_ROOM, count / max(count - 2 * _FREE, count / 2)) for count in cells])
     return [(-float(reach), float(reach)) for reach in half]
 
 
@@ -128,9 +161,8 @@ def _tail_reach(measure: Measure, lower: Array, upper: Array, resolved: float) -
         return np.min([_tail_reach(part, lower, upper, resolved) for weight, part in parts if weight > 0], axis=0)
     if not isinstance(measure, Gaussian):
         return np.full(measure.dimension, np.inf)
-    variances = np.diag(measure.covariance)
-    room = np.minimum(measure.mean - lower, upper - measure.mean) - resolved * np.sqrt(variances)
-    return np.maximum(room / variances, _LEAST_REACH)
+    room = np.minimum(measure.mean - lower, upper - measure.mean) - resolved * np.sqrt(np.diag(measure.covariance))
+    return np.maximum(room / np.abs(measure.covariance).sum(axis=1), _LEAST_REACH)
 
 
 def _fixed_extent(problem: Problem, options: Options) -> list[tuple[float, float]]:
@@ -152,6 +184,8 @@ def _fixed_extent(problem: Problem, options: Options) -> list[tuple[float, float
     lower, upper = _reach(initial)
     deviations = np.sqrt(np.diag(initial.covariance))
     below, above = (initial.mean - lower) / deviations, (upper - initial.mean) / deviations
+    if not has_gaussian_tails(initial):
+        below = above = np.full_like(deviations, _ROOM * _whitened_reach(initial))
     means = moments["mean"].values
     spreads = np.sqrt(np.diagonal(moments["covariance"].values, axis1=1, axis2=2))
     if options.frame == "rescaled":
@@ -165,6 +199,12 @@ def _fixed_extent(problem: Problem, options: Options) -> list[tuple[float, float
             for inverse, covariance in zip(inverses, moments["covariance"].values, strict=True)
         ]
         spreads = np.sqrt(np.diagonal(np.array(covariances), axis1=1, axis2=2))
-    room = 1.0 if has_gaussian_tails(initial) else _ROOM
-    low, high = (means - room * below * spreads).min(axis=0), (means + room * above * spreads).max(axis=0)
+    low, high = (means - below * spreads).min(axis=0), (means + above * spreads).max(axis=0)
     return [(float(a), float(b)) for a, b in zip(low, high, strict=True)]
+
+
+def _whitened_reach(measure: Measure) -> float:
+    """Largest |Sigma^{-1/2} (x - mean)| over a compact support: affine flows keep x within so many deviations."""
+    values, vectors = np.linalg.eigh(measure.covariance)
+    corners = np.array(list(product(*zip(*measure.support_box, strict=True)))) - measure.mean
+    return float(np.linalg.norm(corners @ (vectors / np.sqrt(values)), axis=1).max())

@@ -73,18 +73,18 @@ def cells(options: Options, dimension: int) -> tuple[int, ...]:
     """Number of cells along each axis."""
     if options.cells is None:
         return (DEFAULT_CELLS[dimension],) * dimension
-    if isinstance(options.cells, Sequence):
+    if isinstance(options.cells, Sequence) and not isinstance(options.cells, str | bytes):
         if len(options.cells) != dimension:
             raise InputError(f"has {len(options.cells)} numbers but d = {dimension}; give one for each axis", "cells")
         return tuple(options.cells)
-    return (options.cells,) * dimension
+    return (int(options.cells),) * dimension
 
 
 def intervals(options: Options, dimension: int) -> list[tuple[float, float]] | None:
     """The extent that was asked for, along each axis; None if it is to be chosen."""
     if options.extent is None:
         return None
-    if isinstance(options.extent, Sequence):
+    if isinstance(options.extent, Sequence) and not isinstance(options.extent, str | bytes):
         if len(options.extent) != dimension:
             raise InputError(f"has {len(options.extent)} entries but d = {dimension}; give one for each axis", "extent")
         return [_interval(reach, name) for name, reach in _named(options.extent, "extent")]
@@ -92,13 +92,13 @@ def intervals(options: Options, dimension: int) -> list[tuple[float, float]] | N
 
 
 def _named(value: Any, name: str) -> list[tuple[str, Any]]:
-    if isinstance(value, Sequence) and not isinstance(value, str):
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
         return [(f"{name}[{k}]", entry) for k, entry in enumerate(value)]
     return [(name, value)]
 
 
 def _interval(value: Any, name: str) -> tuple[float, float]:
-    if isinstance(value, Sequence) and not isinstance(value, str):
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
         if len(value) != 2:
             raise InputError(f"is {checks.short(value)} where a pair [lower, upper] is needed", name)
         lower, upper = (checks.number(end, f"{name}[{i}]") for i, end in enumerate(value))

@@ -82,7 +82,7 @@ class _Solver:
         self.record, self.t, self.place = record, 0.0, start.place
         self.f = np.array(start.values)
         self.outflow = self.doublings = self.limited = 0.0
-        self.growth = 0.0
+        self.growth, self._longest = 0.0, math.inf  # a path that failed makes the next steps careful
         self._moving = options.frame == "moving"
         self._spare, self._stage = np.empty_like(self.f), np.empty_like(self.f)
         self._fluxes = Fluxes(self.scheme, self.grid.lower, self.grid.widths, self.grid.cells)
@@ -105,7 +105,7 @@ class _Solver:
     def step(self, end: float) -> None:
         """One step of at most the length that is stable, not beyond ``end``."""
         grid, fluxes, frame = self.grid, self._fluxes, self.frame
-        if self._moving and grid.can_double and grid.border(self.f) > _EDGE:
+        if self._moving and grid.border(self.f) > _EDGE and grid.can_double(self._velocity.moments(self.f)):
             self._double()
         if frame.outgrown(self._velocity.strength(self.place, frame.inside(self.t))):
             self._forget()
@@ -188,7 +188,7 @@ class _Solver:
         """The step: limited by the mass that moves in the frame, and by the frame itself; even ones up to ``end``."""
         left = end - self.t
         with np.errstate(divide="ignore"):
-            longest = float(np.minimum(_COURANT / np.float64(rate), _LARGEST_TURN / np.float64(self.growth)))
+            longest = min(_COURANT / np.float64(rate), _LARGEST_TURN / np.float64(self.growth), self._longest)
         if not rate + self.growth < np.inf:
             raise NonFiniteState(self.record.steps + 1, self.t, 0.0)
         if longest <= 4 * np.spacing(self.t):
@@ -204,9 +204,11 @@ class _Solver:
         while True:
             try:
                 places = self.frame.path(self.t, [self.t + c * dt for c in shares], self.place, self._history.drift)
+                self._longest *= 2
                 return dt, dict(zip(shares, places, strict=True)) | {0.0: self.place}
             except (InputError, SolverError) as mistake:
                 dt /= 2
+                self._longest = 2 * dt
                 if dt < 4 * np.spacing(self.t):
                     error = NonFiniteState(self.record.steps + 1, self.t, dt)
                     for reason in getattr(mistake, "__notes__", []) or [f"({mistake})"]:

@@ -14,7 +14,7 @@ from vlasov.problem import Problem
 from vlasov.solvers.finite_volume import initial
 from vlasov.solvers.finite_volume.densities import Corrected, Defect, GaussianTails, Hulled, Smooth
 from vlasov.solvers.finite_volume.frame import Fit, Frame, Place
-from vlasov.solvers.finite_volume.grid import Grid
+from vlasov.solvers.finite_volume.grid import Grid, map_rows
 from vlasov.solvers.finite_volume.history import LEVELS, History
 from vlasov.solvers.finite_volume.hull import Hull, markers
 from vlasov.solvers.integrate import norm
@@ -35,8 +35,7 @@ class Velocity:
         self._plain, self._defect = Corrected(start.values, start.edges), start.defect
         normalised = problem.attention.normalised
         self._reach, self._strongest = start.tail_reach, 0.0
-        kind = (GaussianTails if np.isfinite(start.tail_reach).any() else Smooth) if normalised else Corrected
-        self._density = kind(start.values, start.edges)
+        self._density = (Smooth if self.compact else GaussianTails)(start.values, start.edges)
         self._positive = np.empty_like(start.values)
         self._markers: Array = np.empty((0, grid.dimension))
         found = markers(problem.initial) if normalised else None
@@ -61,16 +60,16 @@ class Velocity:
         """r at the nodes, shape (nodes, d)."""
         nodes = self._grid.nodes
         targets = np.concatenate([nodes, self._markers]) if len(self._markers) else nodes
-        density = self._closed(np.maximum(f, 0.0, out=self._positive), place, frame.inside(t))
-        closure = frame.closure(t, place)
         try:
-            field = self._attention.field(density, place.origin + targets @ place.matrix.T, frame.inside(t))
+            density = self._closed(np.maximum(f, 0.0, out=self._positive), place, frame.inside(t))
+            closure = frame.closure(t, place)
+            field = self._attention.field(density, place.origin + map_rows(targets, place.matrix), frame.inside(t))
         except InputError as mistake:
             error = NonFiniteState(self._record.steps + 1, t, 0.0)
             error.add_note(f"({mistake})")
             raise error from None
         self._record.evaluated(field.method, field.error_bound)
-        relative = field.values - closure.constant - targets @ closure.slope.T
+        relative = field.values - closure.constant - map_rows(targets, closure.slope)
         result = _solve(place.matrix, relative)
         self._at_markers = result[len(nodes) :]
         return np.ascontiguousarray(result[: len(nodes)])
@@ -114,7 +113,7 @@ class Velocity:
         else:
             points = self._grid.cell_centers[f.ravel() > _CARRYING * f.max()]
             points = points + np.copysign(self._grid.widths / 2, points)
-        return math.sqrt(float(np.square(place.origin + points @ place.matrix.T).sum(axis=1).max()))
+        return math.sqrt(float(np.square(place.origin + map_rows(points, place.matrix)).sum(axis=1).max()))
 
     @property
     def compact(self) -> bool:
@@ -143,17 +142,17 @@ class Velocity:
             size = float(np.abs(self._markers).max())
             if strength * size * _DIFFUSED * float(self._grid.widths.max()) > _LEAST_AMPLIFIED:
                 if self.hull is None:
-                    self.hull = Hull(self._markers, self._grid.cell_centers)
+                    # What is at the very edge has come there by diffusion, from half a cell inside or further.
+                    self.hull = Hull(self._markers, self._grid.cell_centers, self._grid.widths / 2)
                 return self._hulled.moved(f, *place).within(self.hull)
-        density = self._density.moved(f, *place)
-        if isinstance(density, Corrected):
-            return density.corrected(self._defect)
+        absolute = not self._attention.normalised
+        density = self._density.moved(f, *place).corrected(self._defect).as_absolute(absolute)
         return density.reaching(self._reach) if isinstance(density, GaussianTails) else density
 
 
 def _solve(matrix: Array, rows: Array) -> Array:
     """matrix^{-1} applied to each row."""
-    return rows @ np.asarray(np.linalg.inv(matrix), dtype=np.float64).T
+    return map_rows(rows, np.asarray(np.linalg.inv(matrix), dtype=np.float64))
 
 
 def tilts(attention: Attention, t: float) -> list[Array]:

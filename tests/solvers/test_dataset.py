@@ -23,6 +23,14 @@ MOMENTS = {
 }
 TOKENS = {"position": ("time", "particle", "component"), "weight": ("particle",)}
 RESCALED = {"rescaling": ("time", "component", "component_b")}
+EULERIAN = {
+    "density": ("time", "x", "y", "z"),
+    "frame_origin": ("time", "component"),
+    "frame_matrix": ("time", "component", "component_b"),
+    "x": ("x",),
+    "y": ("y",),
+    "z": ("z",),
+}
 ATTRIBUTES = (
     "Conventions title case problem solver options status blow_up_time method error_estimate wall_seconds "
     "vlasov_version created citation"
@@ -144,6 +152,71 @@ def test_moments_are_those_of_the_positions():
         spread = np.cov(position[i].T, aweights=weight, ddof=0)
         assert np.allclose(result["covariance"][i], spread, rtol=1e-9, atol=0.0)
         assert np.isclose(result["radius"][i], np.linalg.norm(position[i], axis=1).max(), rtol=1e-14, atol=0.0)
+
+
+# Densities.
+
+ON_A_GRID = {
+    1: vl.Problem(vl.Softmax(A=[[-0.3]]), vl.Gaussian([0.2], [[0.3]]), 1.0),
+    2: PLAIN,
+    3: vl.Problem(vl.Softmax(A=-0.3 * np.eye(3)), vl.Gaussian([0.1, 0.2, 0.3], 0.3 * np.eye(3)), 1.0),
+}
+
+
+def finite_volume(d, **options):
+    times = [0.0, 1 / 3, 1.0]
+    return vl.solve(ON_A_GRID[d], "finite-volume", **{"cells": {1: 64, 2: 48, 3: 32}[d], "times": times} | options)
+
+
+@pytest.mark.parametrize("d", ON_A_GRID)
+def test_a_run_on_a_grid(d, tmp_path):
+    path = tmp_path / "run.nc"
+    result = finite_volume(d, output=path, case="the case")
+    axes = ("x", "y", "z")[:d]
+    expected = MOMENTS | {name: EULERIAN[name] for name in ("density", "frame_origin", "frame_matrix")}
+    expected["density"] = ("time", *axes)
+    assert {key: variable.dims for key, variable in result.data_vars.items()} == expected
+    assert {key: variable.dims for key, variable in result.coords.items()} == {
+        name: EULERIAN.get(name, (name,)) for name in ("time", *axes)
+    }
+    for variable in result.variables.values():
+        assert variable.attrs["units"] == "1"
+        assert variable.attrs["long_name"]
+        assert variable.dtype == np.float64
+        assert np.isfinite(variable).all()
+    attrs = result.attrs
+    assert set(ATTRIBUTES) <= set(attrs)
+    assert {"outflow", "doublings", "limited_cells", "advice"} <= set(attrs)
+    assert (attrs["solver"], attrs["status"], attrs["case"]) == ("finite-volume", "completed", "the case")
+    assert (abs(result["mass"] - 1) < 1e-13).all()
+    options = json.loads(attrs["options"])
+    assert set(options) == {"cells", "reconstruction", "frame", "extent"}
+    assert options["cells"] == list(result["density"].shape[1:])
+    for axis, (lower, upper), count in zip(axes, options["extent"], options["cells"], strict=True):
+        edges = np.linspace(lower, upper, count + 1)
+        assert np.allclose(result[axis], (edges[1:] + edges[:-1]) / 2, rtol=1e-13, atol=1e-13)
+    with xr.open_dataset(path, engine="h5netcdf") as alone:
+        assert alone.load().identical(result)
+        assert problem_of(alone) == ON_A_GRID[d]
+    assert vl.open_run(path).identical(result)
+    # Given back as options, what was chosen makes the same run.
+    again = vl.solve(problem_of(result), "finite-volume", times=result["time"].values, **options)
+    assert again["density"].equals(result["density"])
+
+
+@pytest.mark.parametrize("d", ON_A_GRID)
+def test_a_state_on_a_grid_is_a_density(d, tmp_path):
+    finite_volume(d, output=tmp_path / "run.nc")
+    result = vl.open_run(tmp_path / "run.nc")
+    exact = vl.solve(ON_A_GRID[d], "gaussian", tolerance=1e-12, times=result["time"].values)
+    for index, time in enumerate(result["time"].values):
+        state = vl.measure(result, index)
+        assert isinstance(state, vl.Density)
+        assert vl.measure(result, float(time)) == state
+        assert np.array_equal(state.values, result["density"].values[index])
+        for moment in ("mean", "covariance"):
+            assert np.allclose(getattr(state, moment), exact[moment].values[index], rtol=1e-9, atol=1e-10)
+        assert abs(state.mass - 1) < 1e-13
 
 
 # A state as a measure again.
@@ -360,4 +433,4 @@ def test_an_output_in_the_current_folder(tmp_path, monkeypatch):
 
 
 def test_the_names_of_the_schema_are_held_once():
-    assert {name: variable.dims for name, variable in schema.SCHEMA.items()} == MOMENTS | TOKENS | RESCALED
+    assert {name: variable.dims for name, variable in schema.SCHEMA.items()} == MOMENTS | TOKENS | RESCALED | EULERIAN

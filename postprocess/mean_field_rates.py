@@ -1,0 +1,148 @@
+"""Rates of a mean-field study: error ~ C n^slope, by least squares in logarithms, with bootstrap intervals.
+
+    slope = argmin sum_n (log e_n - c - slope log n)^2,   e_n = root mean square over replicas
+
+Replicas are drawn again with replacement, for each n by itself, to see how far slopes and errors scatter.
+
+Reference: Efron and Tibshirani, *An Introduction to the Bootstrap*, chapter 13 (percentile intervals).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import xarray as xr
+
+from vlasov.checks import Array
+
+ERRORS = ("coupled", "wasserstein", "mean", "covariance", "velocity")
+LEVEL = 0.95
+_RESAMPLES, _SEED = 2000, 20180424
+_ROUNDING = 1e-14
+_ABOVE_FLOOR = 3.0  # errors closer than this to the limit's own say nothing about a rate
+
+
+class Band(NamedTuple):
+    """Root mean square over replicas and its bootstrap interval, each of shape (n,)."""
+
+    rms: Array
+    low: Array
+    high: Array
+
+
+def rates(dataset: xr.Dataset) -> xr.Dataset:
+    """Slopes in n of every error, their intervals, and what the theory expects.
+
+    Returns
+    -------
+    xarray.Dataset
+        slope, low and high (sampling, quantity, time, p): NaN where fewer than two sizes tell, the interval also where
+        there is one replica; expected (sampling, quantity, p). Errors without p have the same slope for each.
+    """
+    samplings, times, exponents = (dataset[name].values for name in ("sampling", "time", "p"))
+    shape = (len(samplings), len(ERRORS), len(times), len(exponents))
+    found, expected = np.full((3, *shape), np.nan), np.full((shape[0], shape[1], shape[3]), np.nan)
+    for s, sampling in enumerate(samplings):
+        tokens = dataset["tokens"].isel(sampling=s).values
+        for q, quantity in enumerate(ERRORS):
+            for i, p in enumerate(exponents):
+                expected[s, q, i] = expected_slope(quantity, str(sampling), dataset.attrs["dimension"], float(p))
+                for k in range(len(times)):
+                    floor = _ABOVE_FLOOR * _floor(dataset, quantity, k)
+                    found[:, s, q, k, i] = fit(tokens, values_of(dataset, quantity, s, k, i), floor)
+    dims = ("sampling", "quantity", "time", "p")
+    kinds = {"slope": "fitted slope", "low": "lower end of its interval", "high": "upper end of its interval"}
+    described = {
+        name: (dims, part, {"long_name": f"{text}, level {LEVEL:g}", "units": "1"})
+        for (name, text), part in zip(kinds.items(), found, strict=True)
+    }
+    theory = (("sampling", "quantity", "p"), expected, {"long_name": "slope by the theory", "units": "1"})
+    return xr.Dataset(
+        {**described, "expected": theory},
+        {"sampling": samplings, "quantity": list(ERRORS), "time": dataset["time"], "p": exponents},
+    )
+
+
+def values_of(dataset: xr.Dataset, quantity: str, sampling: int, time: int, p: int) -> Array:
+    """One error for each size and replica, shape (n, replicas), by positions along the other axes."""
+    array = dataset[quantity].isel(sampling=sampling, time=time)
+    return array.isel(p=p).values if "p" in array.dims else array.values
+
+
+def fit(tokens: Array, values: Array, floor: float = 0.0) -> tuple[float, float, float]:
+    """Slope and the ends of its interval from errors (n, replicas), sizes with errors up to the floor left out."""
+    measured = _rms(values)
+    kept = np.isfinite(measured) & (measured > floor)
+    if kept.sum() < 2 or len(set(tokens[kept].tolist())) < 2:
+        return np.nan, np.nan, np.nan
+    slope = float(_slopes(tokens[kept], measured[kept]))
+    again = _resampled(values[kept])
+    if again is None:
+        return slope, np.nan, np.nan
+    low, high = np.quantile(_slopes(tokens[kept], again), [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return slope, float(low), float(high)
+
+
+def band(values: Array) -> Band:
+    """Root mean squares of errors (n, replicas) with their intervals; these are empty for one replica."""
+    measured = _rms(values)
+    again = _resampled(values)
+    if again is None:
+        return Band(measured, measured, measured)
+    low, high = np.quantile(again, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
+    return Band(measured, low, high)
+
+
+def expected_slope(quantity: str, sampling: str, dimension: int, p: float) -> float:
+    """The theory's slope for compactly supported data, up to logarithms; NaN where there is none.
+
+    Random tokens: -1/2, but for W_p: -1/2 in d = 1 and 2, -1/d beyond, where the support is connected and the density
+    bounded below; between two separate clouds W_p falls like n^{-1/(2p)}, as their shares of the tokens scatter.
+    Sobol's: -1 for smooth integrals, and with them for all but W_p, which no cloud brings below n^{-1/d}. Quantiles:
+    -1 for distances, -2 for smooth integrals. Quadrature's converge faster than any power.
+    """
+    if sampling == "quadrature":
+        return -1.0 / dimension if quantity == "wasserstein" else np.nan
+    if sampling == "quantile":
+        return -1.0 if quantity == "wasserstein" else -2.0
+    if quantity == "wasserstein":
+        return -1.0 / dimension if sampling == "sobol" else -1.0 / max(dimension, 2)
+    return -0.5 if sampling == "random" else -1.0
+
+
+def _floor(dataset: xr.Dataset, quantity: str, time: int) -> float:
+    """The estimated error of the limit, not below rounding."""
+    name = quantity if quantity in dataset["reference_quantity"] else "flow"
+    error = float(dataset["reference_error"].sel(reference_quantity=name).isel(time=time))
+    return max(error, _ROUNDING) if np.isfinite(error) else _ROUNDING
+
+
+def _rms(values: Array) -> Array:
+    """Over the replicas that there are."""
+    count = np.isfinite(values).sum(axis=-1)
+    squares = np.nansum(np.square(values), axis=-1)
+    return np.where(count > 0, np.sqrt(squares / np.maximum(count, 1)), np.nan)
+
+
+def _resampled(values: Array) -> Array | None:
+    """Root mean squares of replicas drawn again, shape (resamples, n); None if there is but one."""
+    rng = np.random.default_rng(_SEED)
+    columns = []
+    for row in values:
+        known = row[np.isfinite(row)]
+        if known.size == 1:
+            return None
+        if known.size == 0:
+            columns.append(np.full(_RESAMPLES, np.nan))
+            continue
+        picked = rng.integers(known.size, size=(_RESAMPLES, known.size))
+        columns.append(np.sqrt(np.square(known[picked]).mean(axis=1)))
+    return np.stack(columns, axis=1)
+
+
+def _slopes(tokens: Array, errors: Array) -> Array:
+    """Of log errors (..., n) against log tokens (n,)."""
+    x = np.log(tokens) - np.log(tokens).mean()
+    y = np.log(errors)
+    return np.asarray(((y - y.mean(axis=-1, keepdims=True)) * x).sum(axis=-1) / (x**2).sum())

@@ -1,0 +1,179 @@
+"""Many independent clouds of tokens in one call, with fixed time steps that are the same for all of them.
+
+    x' = Gamma_mu(x),   mu = sum_i w_i delta_{x_i},   one mu for each of b clouds
+
+Steps are chosen once, from an adaptive run, and then kept: what becomes of a cloud does not depend on which others are
+moved beside it, nor on the number of threads, to the last bit. The method is DOP853 of order 8 without step control.
+
+Reference: Hairer, Norsett, Wanner, *Solving Ordinary Differential Equations I*, section II.5.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from scipy.integrate import DOP853
+
+from vlasov.attention import Attention, Tilting
+from vlasov.checks import Array
+from vlasov.errors import SolverError
+from vlasov.measures import Particles
+from vlasov.problem import Problem
+from vlasov.solvers import runge_kutta_kernels as kernels
+from vlasov.solvers.integrate import inside, norm, segments, steps
+from vlasov.solvers.runge_kutta import CloudDOP853
+from vlasov.tilting import attend_systems
+
+ORDER = 8
+STAGES = 12
+_SAFETY = 0.8  # fixed steps, relative to the shortest that the adaptive run takes
+
+Velocity = Callable[[int, float, Array, Array], None]
+
+
+@dataclass(frozen=True)
+class TimeGrid:
+    """Fixed steps: interval i, from cuts[i] to cuts[i + 1], is crossed in counts[i] equal steps.
+
+    Attributes
+    ----------
+    times
+        Output times, each of them a cut.
+    cuts
+        Increasing, from zero: output times and the times at which parameters jump.
+    counts
+        Steps in each interval.
+    """
+
+    times: tuple[float, ...]
+    cuts: tuple[float, ...]
+    counts: tuple[int, ...]
+
+    @property
+    def steps(self) -> int:
+        """All steps together."""
+        return sum(self.counts)
+
+    def refined(self, factor: int) -> TimeGrid:
+        """The same times with so many steps in place of each."""
+        return TimeGrid(self.times, self.cuts, tuple(factor * count for count in self.counts))
+
+
+def march(velocity: Velocity, start: Array, grid: TimeGrid) -> Array:
+    """The clouds at the grid's output times: (b, n, d) -> (times, b, n, d).
+
+    Parameters
+    ----------
+    velocity
+        Called with (k, t, x, out): writes the velocities of all clouds x (b, n, d) at time t into out. k counts the
+        calls, so that a flow that was recorded can be replayed.
+    start
+        Clouds at time zero, shape (b, n, d).
+    """
+    b, size = len(start), start[0].size
+    y, trial = np.array(start).reshape(b, size), np.empty((b, size))
+    stages = np.empty((b, STAGES, size))
+    outputs, called = [y.copy()] if grid.times[0] == 0.0 else [], 0
+    for (left, right), count in zip(pairwise(grid.cuts), grid.counts, strict=True):
+        h = (right - left) / count
+        for number in range(count):
+            for s in range(STAGES):
+                t = inside(left + (number + DOP853.C[s]) * h, left, right)
+                if s > 0:
+                    _combine(y, stages, h * DOP853.A[s, :s], trial)
+                x = trial if s else y
+                _check_finite(x, start.shape[1], t)
+                velocity(called, t, x.reshape(start.shape), stages[:, s].reshape(start.shape))
+                called += 1
+            _combine(y, stages, h * DOP853.B, trial)
+            y, trial = trial, y
+            _check_finite(y, start.shape[1], left + (number + 1) * h)
+        if right in grid.times:
+            outputs.append(y.copy())
+    return np.stack(outputs).reshape(len(outputs), *start.shape)
+
+
+def _check_finite(x: Array, tokens: int, t: float) -> None:
+    if not np.isfinite(x).all():
+        raise SolverError(
+            f"a cloud of {tokens} tokens is not finite at t = {t:.6g}: it blows up, sooner than the limit may; "
+            "choose a shorter horizon"
+        )
+
+
+def _combine(y: Array, stages: Array, coefficients: Array, out: Array) -> None:
+    """Cloud by cloud, so that sums are grouped alike wherever a cloud stands."""
+    for cloud in range(len(y)):
+        kernels.combine(y[cloud], stages[cloud], coefficients, out[cloud], 0, 1)
+
+
+def systems(attention: Attention, weights: Array, *, accuracy: float) -> Velocity:
+    """The velocity of b interacting clouds with these weights, shape (n,), for ``march``."""
+    attend = _attending(attention, weights, accuracy)
+
+    def velocity(_: int, t: float, x: Array, out: Array) -> None:
+        attend(x, t, x, out)
+
+    return velocity
+
+
+def passive(attention: Attention, weights: Array, track: Array, *, accuracy: float) -> Velocity:
+    """The velocity of b clouds that follow others and do not act on them, for ``march``.
+
+    Parameters
+    ----------
+    weights, track
+        Of the nodes that act: weights (n,), and places (calls, n, d) in the order in which ``march`` calls.
+    """
+    attend = _attending(attention, weights, accuracy)
+
+    def velocity(k: int, t: float, x: Array, out: Array) -> None:
+        attend(np.broadcast_to(track[k], (len(x), *track[k].shape)), t, x, out)
+
+    return velocity
+
+
+def _attending(attention: Attention, weights: Array, accuracy: float) -> Callable[[Array, float, Array, Array], None]:
+    """A function of sources (b, n, d), time and targets (b, m, d) that writes velocities (b, m, d)."""
+    cloud = Particles(np.zeros((len(weights), attention.dimension)), weights)  # scratch memory for this caller alone
+    equal = bool((weights == weights[0]).all())
+
+    def attend(sources: Array, t: float, x: Array, out: Array) -> None:
+        ingredients = attention.ingredients(t) if isinstance(attention, Tilting) else None
+        if ingredients is not None and ingredients.p is None:
+            logs = None if equal else np.broadcast_to(cloud.log_weights, sources.shape[:2])
+            attend_systems(sources, logs, x, ingredients.a, ingredients.v, tolerance=accuracy, out=out)
+            return
+        for points, targets, result in zip(sources, x, out, strict=True):
+            attention.field(cloud.moved(points), targets, t, tolerance=accuracy, out=result)
+
+    return attend
+
+
+def choose_steps(problem: Problem, cloud: Particles, times: tuple[float, ...], *, tolerance: float) -> TimeGrid:
+    """Steps a little shorter than those of an adaptive run of this cloud, at this local error per step."""
+    cuts = sorted({0.0, *times, *(edge for _, edge in segments(problem.attention.breakpoints, times[-1]))})
+    cuts = [cut for cut in cuts if cut <= times[-1]]
+    y, counts = cloud.points.ravel(), []
+    scale = tolerance * max(norm(np.sqrt(cloud.weights)[:, None] * cloud.points), 1e-280)
+    for left, right in pairwise(cuts):
+
+        def rhs(t: float, y: Array, out: Array, left: float = left, right: float = right) -> Array:
+            points = y.reshape(cloud.points.shape)
+            accuracy = min(1e-10, 1e-2 * tolerance)
+            problem.attention.field(
+                cloud.moved(points), points, inside(t, left, right), tolerance=accuracy, out=out.reshape(points.shape)
+            )
+            return out
+
+        lengths = []
+        for step in steps(rhs, left, y, right, rtol=tolerance, atol=scale, stepper=CloudDOP853):
+            lengths.append(step.t - step.t_old)
+            y = step.y.copy()
+        # The first step is cautious, and the last one is cut off.
+        counts.append(math.ceil((right - left) / (_SAFETY * min(lengths[1:-1], default=max(lengths)))))
+    return TimeGrid(times, tuple(cuts), tuple(counts))

@@ -1,0 +1,203 @@
+"""Distances that are approximated: every returned error must cover the true one."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import vlasov as vl
+from vlasov.checks import Array
+from vlasov.measures import Measure
+from vlasov.postprocess.transport_linear import logarithmic_mean
+from vlasov.postprocess.wasserstein import Distance, distance
+
+S1, S2 = np.array([[1.0, 0.3], [0.3, 0.5]]), np.array([[0.4, -0.1], [-0.1, 0.9]])
+FIRST, SECOND = vl.Gaussian([0, 0], S1), vl.Gaussian([0.3, 0.2], S2)
+EYE = np.eye(2)
+
+
+def edges(cells: int, low: float = -6, high: float = 6) -> list[Array]:
+    return [np.linspace(low, high, cells + 1)] * 2
+
+
+def turned(angle: float) -> Array:
+    return np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+
+
+def product(first: Measure, second: Measure, cells: int = 256) -> vl.Density:
+    """Of two measures on the line: squares of W_2 between such add up."""
+    axis = edges(cells)
+    return vl.Density(np.outer(first.on_grid(axis[:1]).values, second.on_grid(axis[:1]).values), axis)
+
+
+def quantiles(mu: Measure, nu: Measure) -> float:
+    """W_2^2 on the line from midpoints."""
+    u = ((np.arange(40_000) + 0.5) / 40_000)[:, None]
+    return float(np.mean((mu.from_cube(u) - nu.from_cube(u)) ** 2))
+
+
+def pair(apart: float, *widths: float) -> vl.Mixture:
+    return vl.Mixture([vl.Gaussian(-apart, widths[0]), vl.Gaussian(apart, widths[1])], [0.4, 0.6])
+
+
+def assert_covered(found: Distance, truth: float, within: float) -> None:
+    assert abs(found.value - truth) <= found.error
+    assert found.error <= within * truth
+
+
+@pytest.mark.parametrize("cells", [128, 256, 512])
+def test_gaussians_on_grids(cells: int) -> None:
+    truth = distance(FIRST, SECOND).value
+    found = distance(FIRST.on_grid(edges(cells)), SECOND.on_grid(edges(cells)))
+    assert_covered(found, truth, 1e-4)
+    assert found.value == pytest.approx(truth, rel=1e-5)
+
+
+def test_lattices_alone() -> None:
+    truth = distance(FIRST, SECOND).value
+    found = distance(FIRST.on_grid(edges(256)), SECOND.on_grid(edges(256)), method="lattices")
+    assert found.method == "lattices"
+    assert_covered(found, truth, 1e-3)
+    assert found.value == pytest.approx(truth, rel=1e-4)
+
+
+def test_different_grids() -> None:
+    truth = distance(FIRST, SECOND).value
+    found = distance(FIRST.on_grid(edges(256)), SECOND.on_grid(edges(200, -5, 6)))
+    assert_covered(found, truth, 1e-3)
+
+
+def test_askew_frames() -> None:
+    matrix = np.array([[0.8, 0.3], [-0.2, 1.1]])
+    inverse = np.linalg.inv(matrix)
+    inner = vl.Gaussian(inverse @ SECOND.mean, inverse @ S2 @ inverse.T)
+    framed = inner.on_grid(edges(256)).image(matrix, [0, 0])
+    assert framed is not None
+    truth = distance(FIRST, SECOND).value
+    assert_covered(distance(FIRST.on_grid(edges(256)), framed), truth, 1e-4)
+    assert_covered(distance(FIRST, framed), truth, 1e-4)
+
+
+NORMAL = vl.Gaussian(0, 0.5)
+SHAPES: list[tuple[str, Measure, Measure, float, float, float]] = [
+    ("scaled ball", vl.Ball(1, [0, 0]), vl.Ball(1.2, [0.1, 0]), 2, math.sqrt(0.01 + 0.04 / 2), 1e-6),
+    ("scaled box", vl.Box([0, 0], [1, 1]), vl.Box([0, 0], [2, 1.5]), 2, math.sqrt(1 / 3 + 0.25 / 3), 1e-6),
+    ("scaled ball, p = 1", vl.Ball(1, [0, 0]), vl.Ball(1.5, [0, 0]), 1, 1 / 3, 1e-3),
+    ("scaled ball, p = 3", vl.Ball(1, [0, 0]), vl.Ball(2, [0, 0]), 3, 0.4 ** (1 / 3), 2e-2),
+    ("moved ball, p = 1", vl.Ball(1, [0, 0]), vl.Ball(1, [3, 4]), 1, 5.0, 1e-2),
+    ("moved ball, p = 3", vl.Ball(1, [0, 0]), vl.Ball(1, [3, 4]), 3, 5.0, 1e-2),
+    ("three dimensions", vl.Gaussian(np.zeros(3), np.eye(3)), vl.Ball(1, [1, 0, 0]), 2, math.nan, 0.1),
+    ("scaled Gaussian, p = 1", vl.Gaussian([0, 0], EYE), vl.Gaussian([0, 0], 4 * EYE), 1, math.sqrt(math.pi / 2), 0.1),
+]
+
+
+@pytest.mark.parametrize(("mu", "nu", "p", "truth", "within"), [s[1:] for s in SHAPES], ids=[s[0] for s in SHAPES])
+def test_shapes(mu: Measure, nu: Measure, p: float, truth: float, within: float) -> None:
+    if math.isnan(truth):  # the radii of both are matched
+        from scipy.stats import chi
+
+        u = (np.arange(100_000) + 0.5) / 100_000
+        truth = math.sqrt(1 + float(np.mean((chi(3).ppf(u) - u ** (1 / 3)) ** 2)))
+    assert_covered(distance(mu, nu, p), truth, within)
+
+
+def test_ball_onto_ring() -> None:
+    """Radii are matched: r^2 uniform in [0, 1] goes to r^2 uniform in [1/4, 1]."""
+    u = (np.arange(100_000) + 0.5) / 100_000
+    truth = math.sqrt(float(np.mean((np.sqrt(u) - np.sqrt(0.25 + 0.75 * u)) ** 2)))
+    assert_covered(distance(vl.Ball(1, [0, 0]), vl.Ring(0.5, 1, [0, 0])), truth, 1e-2)
+
+
+@pytest.mark.parametrize(("apart", "within"), [(1.01, 1e-2), (1.1, 2e-2), (1.5, 5e-2)])
+def test_products_of_mixtures(apart: float, within: float) -> None:
+    first, second = pair(1, 0.1, 0.3), pair(apart, 0.1, 0.3)
+    found = distance(product(first, NORMAL), product(second, NORMAL))
+    assert_covered(found, math.sqrt(quantiles(first, second)), within)
+
+
+def test_a_square_and_a_shifted_disc() -> None:
+    """Jumps: other lattices, and both turned together, agree within the errors."""
+    square, disc = vl.Box([-1, -1], [1, 1]), vl.Ball(1, [0.5, 0.3])
+    exact = distance(square, disc)
+    assert exact.error < 1e-3 * exact.value
+    axis = edges(100, -1.6, 1.7)
+    gridded = [m.on_grid(axis).image(turned(0.4), [1, 2]) for m in (square, disc)]
+    assert gridded[0] is not None
+    assert gridded[1] is not None
+    other = distance(gridded[0], gridded[1])
+    assert abs(other.value - exact.value) <= other.error + exact.error
+
+
+def test_a_measure_and_itself() -> None:
+    density = FIRST.on_grid(edges(64))
+    for p in (1, 2):
+        found = distance(density, density, p)
+        assert found.value <= found.error + 1e-12
+        assert found.value < 1e-6
+
+
+def test_logarithmic_mean() -> None:
+    f, g = np.array([1.0, 1.0, 2.0, 1.0, 0.0]), np.array([1.0, 1.0 + 1e-9, 1.0, 0.0, 0.0])
+    assert logarithmic_mean(f, g) == pytest.approx([1, 1 + 5e-10, 1 / math.log(2), 0, 0], rel=1e-14)
+
+
+class TestAtoms:
+    def test_four_atoms_in_a_square(self) -> None:
+        square = vl.Box([-1, -1], [1, 1])
+        atoms = vl.Particles([[x, y] for x in (-0.5, 0.5) for y in (-0.5, 0.5)])
+        found = distance(square, atoms)
+        assert found.method == "semi-discrete"
+        assert_covered(found, math.sqrt(1 / 6), 1e-2)
+        # The mean distance from the middle of a unit square.
+        assert_covered(distance(atoms, square, 1), (math.sqrt(2) + math.asinh(1)) / 6, 1e-2)
+
+    def test_two_weighted_atoms_and_a_gaussian(self) -> None:
+        """The first coordinate alone is matched, on the line; the second costs its variance."""
+        ends, weights = np.array([-1.0, 2.0]), [0.3, 0.7]
+        atoms = vl.Particles(np.column_stack([ends, [0, 0]]), weights)
+        line = distance(vl.Particles(ends, weights), vl.Gaussian(0, 1)).value
+        assert_covered(distance(atoms, vl.Gaussian([0, 0], EYE)), math.sqrt(line**2 + 1), 1e-2)
+
+    def test_many_atoms_by_two_methods(self) -> None:
+        normal = vl.Gaussian([1, 0], EYE)
+        atoms = vl.Gaussian([0, 0], EYE).sample(300)
+        first, second = (distance(atoms, normal, method=method) for method in ("semi-discrete", "lattices"))
+        assert abs(first.value - second.value) <= first.error + second.error
+        assert first.error < 1e-2 * first.value
+
+    @pytest.mark.parametrize("method", ["lattices", "sinkhorn"])
+    def test_clouds_against_exact(self, method: str) -> None:
+        mixture = vl.Mixture([vl.Gaussian([-1.5, 0], 0.1 * EYE), vl.Gaussian([1, 0.5], 0.3 * EYE)])
+        normal = vl.Gaussian([0, 0], EYE)
+        for other in (mixture, normal):
+            mu, nu = normal.sample(800, seed=1), other.sample(700, seed=2)
+            found, exact = distance(mu, nu, method=method), distance(mu, nu, method="exact")
+            assert found.method == method
+            assert abs(found.value - exact.value) <= found.error
+
+    def test_large_clouds_are_not_exact(self) -> None:
+        mu, nu = (vl.Gaussian([m, 0], EYE).sample(6000, seed=m) for m in (0, 2))
+        found = distance(mu, nu)
+        assert found.method == "lattices"
+        assert found.value == pytest.approx(2, abs=0.05)
+
+
+class TestSliced:
+    def test_translations(self) -> None:
+        """SW_2 = |a| / sqrt(d)."""
+        mu = vl.Gaussian([0, 0], S1).sample(100)
+        found = distance(mu, mu.image(EYE, [3, 4]), method="sliced")
+        assert found.method == "sliced"
+        assert found.value == pytest.approx(5 / math.sqrt(2), rel=1e-12)
+
+    def test_is_below(self) -> None:
+        assert distance(FIRST, SECOND, method="sliced").value < distance(FIRST, SECOND).value
+
+
+def test_refusals() -> None:
+    with pytest.raises(vl.InputError, match=r'^method: "sinkhorn" is for p = 2, not 1; use "lattices"'):
+        distance(FIRST.sample(3), SECOND.sample(3), 1, method="sinkhorn")
+    with pytest.raises(vl.InputError, match=r"^ball: has d = 4, too many for a grid; use measure.sample\(n\)"):
+        distance(vl.Ball(1, np.zeros(4)), vl.Ball(2, np.zeros(4)))
