@@ -5,11 +5,13 @@
     limit       limit_mean (time, component), limit_covariance (time, component, component_b),
                 reference_error (reference_quantity, time), transport_bias (n, p)
     rates       slope, low, high (sampling, quantity, time, p), expected (sampling, quantity, p)
-    stability   growth (sampling, n, time, p): the largest W_p(t) / W_p(0); stability_bound (time)
+    stability   growth (sampling, n, time, p): the largest W_p(t) / W_p(0) over replicas; a_priori_bound (time);
+                a_posteriori_bound (sampling, n, replica, time): from the tokens and the limit at the output times,
+                between two of which the larger rate counts
     beside      tokens (sampling, n), radius (sampling, n, replica, time)
 
 NaN stands where nothing was computed: replicas beyond the one of a sampling without randomness, and transport beyond
-``exact_up_to``.
+``exact_up_to``; bias and a-posteriori bounds are known for few replicas of small n.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ import xarray as xr
 from vlasov import __version__, estimates
 from vlasov.checks import Array
 from vlasov.errors import InputError
-from vlasov.postprocess import mean_field_rates
+from vlasov.postprocess import mean_field_rates, stability
 from vlasov.postprocess.mean_field_limit import QUANTITIES, Limit
 from vlasov.postprocess.mean_field_replica import CHECKED_UP_TO, FINER, Result, Study, multiple
 from vlasov.solvers.dataset import CITATION, CONVENTIONS
@@ -61,6 +63,7 @@ def assemble(
     arrays = {name: np.full(shape + (tail if name in _WITH_P else ()), np.nan) for name in _ERRORS}
     tokens = np.zeros(shape[:2], dtype=np.int64)
     coarse, fine = (np.full((*shape[:3], *tail), np.nan) for _ in range(2))
+    stable = np.full(shape, np.nan)
     for (name, size, replica), result in results.items():
         s, k = samplings.index(name), sizes.index(size)
         tokens[s, k] = result["tokens"]
@@ -68,11 +71,13 @@ def assemble(
             array[s, k, replica] = result[quantity]
         if "wasserstein_finer" in result:
             coarse[s, k, replica], fine[s, k, replica] = result["wasserstein"][0], result["wasserstein_finer"]
+            stable[s, k, replica] = stability.bound(np.array(result["stability_rate"], dtype=float), np.array(times))
     variables: dict[str, Any] = {
         name: ((*_WHERE, "p") if name in _WITH_P else _WHERE, array, _described(_ERRORS[name]))
         for name, array in arrays.items()
     }
     variables |= {
+        "a_posteriori_bound": (_WHERE, stable, _described("a-posteriori bound of W_p / W_p(0), the same for every p")),
         "tokens": (("sampling", "n"), tokens, _described("number of tokens; quadrature rounds n to a grid")),
         "limit_mean": (("time", "component"), limit.means, _described("mean of the limit")),
         "limit_covariance": (
@@ -145,7 +150,7 @@ def _with_stability(study: Study, dataset: xr.Dataset) -> xr.Dataset:
         radius = float(dataset["radius"].isel(time=0).max())
     dataset["growth"] = growth.assign_attrs(_described("largest ratio over replicas of W_p at a time to that at 0"))
     bounds = np.array([_bound(study, radius, t) for t in study.choice.grid.times])
-    dataset["stability_bound"] = ("time", bounds, _described("a-priori bound of W_p / W_p(0), the same for every p"))
+    dataset["a_priori_bound"] = ("time", bounds, _described("a-priori bound of W_p / W_p(0), the same for every p"))
     dataset.attrs |= {"support_radius": radius, "support": "compact" if compact else "radius of the tokens drawn"}
     return dataset
 

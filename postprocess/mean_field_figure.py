@@ -19,6 +19,7 @@ from vlasov.solvers.dataset import time_index
 _OBSERVABLES = {"mean": "mean", "covariance": "covariance", "velocity": "velocity"}
 _MARKERS = "osD^v"
 _BELOW = 0.7  # where the theory's slope stands, relative to the errors
+_REACH = 5.0  # times the largest ratio: bounds beyond are told, not drawn
 _ROOM = 0.1  # of the height for each line of a legend
 
 
@@ -99,7 +100,7 @@ def _draw_errors(ax: Axes, dataset: xr.Dataset, time: int, shown: list[tuple[str
 
 
 def _draw_growth(ax: Axes, dataset: xr.Dataset, time: int, several: bool) -> None:
-    """The largest ratio W_p(t) / W_p(0) over replicas, and the bound if it is in reach of the picture."""
+    """The largest ratio W_p(t) / W_p(0) over replicas, and the bounds that are in reach of the picture."""
     growth, last = dataset["growth"].isel(time=time), dataset.sizes["p"] - 1
     curves = [(last, s) for s in _samplings(dataset)] if several else [(i, 0) for i in range(last + 1)]
     for number, (i, s) in enumerate(curves):
@@ -110,15 +111,20 @@ def _draw_growth(ax: Axes, dataset: xr.Dataset, time: int, several: bool) -> Non
             look = {"color": PALETTE[number % len(PALETTE)], "marker": _MARKERS[number % len(_MARKERS)]}
             ax.plot(dataset["tokens"].values[s][keep], values[keep], label=label, **look)  # type: ignore[arg-type]
     ax.axhline(1.0, color=INK, linewidth=0.6)
-    bound = float(dataset["stability_bound"].isel(time=time))
     top = float(growth.max()) if np.isfinite(growth).any() else 1.0
-    if math.isfinite(bound) and bound < 100 * top:
-        ax.axhline(bound, color=END, linestyle="--", linewidth=1.0, label=f"a-priori bound {bound:.3g}")
-        ax.set_yscale("log")
-    elif not math.isnan(bound):
-        size = f"{bound:.2g}" if math.isfinite(bound) else "beyond $10^{300}$"
-        ax.text(0.97, 0.04, f"a-priori bound: {size}", transform=ax.transAxes, ha="right", va="bottom", color=END)
-    ax.set_ylim(bottom=0 if ax.get_yscale() == "linear" else None, top=None if bound < 100 * top else 1.25 * top)
+    bounds = {
+        "a-posteriori": float(dataset["a_posteriori_bound"].isel(time=time).max()),
+        "a-priori": float(dataset["a_priori_bound"].isel(time=time)),
+    }
+    beyond = []
+    for (name, bound), dashes in zip(bounds.items(), ("--", ":"), strict=True):
+        if bound < _REACH * top:
+            ax.axhline(bound, color=END, linestyle=dashes, linewidth=1.0, label=f"{name} bound {bound:.3g}")
+            top = max(top, bound)
+        elif not math.isnan(bound):
+            beyond.append(f"{name} bound: " + (f"{bound:.2g}" if math.isfinite(bound) else "beyond $10^{300}$"))
+    ax.text(0.97, 0.04, "\n".join(beyond), transform=ax.transAxes, ha="right", va="bottom", color=END)
+    ax.set_ylim(0, 1.25 * top)
     ax.set_xscale("log", base=2)
     ax.set_xlabel("number of tokens $n$")
     ax.set_title("Largest ratio $W_p(t)\\,/\\,W_p(0)$")

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,10 +25,11 @@ REFERENCES = ("auto", "gaussian", "quantile", "quadrature")
 QUANTITIES = ("flow", "mean", "covariance", "velocity")
 _PER_AXIS = (4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)  # nodes that are tried, one after the other
 _MOST_NODES = 60_000
-_MOST_STEPS = 10_000
+_MOST_STEPS = 1000
+_STALLED, _PATIENCE = 0.5, 2  # refinements that leave more than this of the change are of no use
 _PROBES = 32  # points at which velocities are compared
 _WITNESSES = 256  # tokens by which two references are compared
-_FINER = 4  # a Gaussian costs next to nothing: its steps are so much shorter than the clouds'
+_FINER = 2  # a Gaussian costs next to nothing: its steps are so much shorter than the clouds'
 
 
 class Choice(NamedTuple):
@@ -78,27 +78,45 @@ def choose(problem: Problem, times: tuple[float, ...], *, reference: str, tolera
     """The reference, and estimates of its errors at the output times, shape (4, times), in the order of QUANTITIES.
 
     Nodes are added until a witness flow, moments and velocities change by less than the tolerance, relative to the
-    size of the measure; the change by the last of these refinements, and that by steps half as long, are the estimate.
+    size of the measure, or until more nodes do not help; then steps are halved likewise. The last of both changes make
+    the estimate.
     """
     kind = _kind(problem, reference)
-    size = math.sqrt(float(np.trace(problem.initial.covariance)) + float(problem.initial.mean @ problem.initial.mean))
     rough = problem.initial.sample(_WITNESSES, "sobol", seed=0)
     grid = choose_steps(problem, rough, times, tolerance=tolerance)
-    if kind == "gaussian":
-        choice = Choice(kind, 0, grid)
-        return choice, _by_halved_steps(problem, choice, rough, tolerance)
-    ladder = _ladder(problem, kind)
-    coarse, fine, change = ladder[0], ladder[0], np.full((len(QUANTITIES), len(times)), np.nan)
-    for coarse, fine in pairwise(ladder):
-        change = _difference(problem, Choice(kind, coarse, grid), Choice(kind, fine, grid), rough, tolerance)
-        if change.max() < tolerance * size:
+    ladder = [Choice(kind, nodes, grid) for nodes in _ladder(problem, kind)]
+    _, choice, in_nodes = _refined(problem, ladder, rough, tolerance)
+    halvings = range(2 + int(math.log2(max(1.0, _MOST_STEPS / grid.steps))))
+    ladder = [choice._replace(grid=grid.refined(2**k)) for k in halvings]
+    choice, _, in_time = _refined(problem, ladder, rough, 10 * tolerance)  # halved steps only serve to see the error
+    return choice, in_nodes + in_time
+
+
+def _refined(
+    problem: Problem, ladder: list[Choice], witnesses: Particles, tolerance: float
+) -> tuple[Choice, Choice, Array]:
+    """The first two neighbours among references that hardly differ, or no less than those before; and how much."""
+    limit = solve(problem, ladder[0], tolerance=tolerance)
+    before, change = ladder[0], np.zeros((len(QUANTITIES), len(limit.means)))
+    last, stalled = math.inf, 0
+    for choice in ladder[1:]:
+        finer = solve(problem, choice, tolerance=tolerance)
+        change, size = _difference(limit, finer, witnesses), _size(finer)
+        before, limit = limit.choice, finer
+        relative = float((change / np.stack([size, size, np.ones_like(size), size])).max())
+        stalled = stalled + 1 if relative > _STALLED * last else 0
+        if stalled == _PATIENCE or not relative < math.inf:
+            before = ladder[0]
             break
-    choice = Choice(kind, fine, grid)
-    in_time = _by_halved_steps(problem, choice, rough, tolerance)
-    while in_time.max() > 10 * tolerance * size and choice.grid.steps < _MOST_STEPS:
-        choice = choice._replace(grid=choice.grid.refined(2))
-        in_time = _by_halved_steps(problem, choice, rough, tolerance)
-    return choice, change + in_time
+        if relative < tolerance:
+            break
+        last = relative
+    return before, limit.choice, change
+
+
+def _size(limit: Limit) -> Array:
+    """Root of the second moment, at each time."""
+    return np.sqrt(np.trace(limit.covariances, axis1=1, axis2=2) + np.square(limit.means).sum(axis=1))
 
 
 def solve(problem: Problem, choice: Choice, *, tolerance: float) -> Limit:
@@ -157,6 +175,8 @@ def _kind(problem: Problem, reference: str) -> str:
 def _ladder(problem: Problem, kind: str) -> list[int]:
     """Numbers of nodes per axis, increasing, as many as memory and patience allow."""
     initial = problem.initial
+    if kind == "gaussian":
+        return [0]
     if isinstance(initial, Density):
         raise InputError(
             "is known by cell averages only, so that no finer reference exists to say how wrong one is; "
@@ -164,7 +184,7 @@ def _ladder(problem: Problem, kind: str) -> list[int]:
             "initial",
         )
     if isinstance(initial, Particles):
-        return [1, 1]  # its nodes are the measure itself
+        return [1]  # its nodes are the measure itself
     if kind == "quantile":
         return [256, 1024, 4096, 16384]
     return [
@@ -178,26 +198,19 @@ def _sample(problem: Problem, choice: Choice) -> Particles:
     return problem.initial.quadrature(choice.nodes)
 
 
-def _by_halved_steps(problem: Problem, choice: Choice, cloud: Particles, tolerance: float) -> Array:
-    """How far the reference moves, and an interacting cloud, if steps are half as long: shape (4, times)."""
-    finer = choice._replace(grid=choice.grid.refined(2))
-    interacting = systems(problem.attention, cloud.weights, accuracy=min(1e-10, 1e-2 * tolerance))
-    ends = [march(interacting, cloud.points[None], grid)[:, 0] for grid in (choice.grid, finer.grid)]
-    change = _difference(problem, choice, finer, cloud, tolerance)
-    change[0] = np.maximum(change[0], np.linalg.norm(ends[0] - ends[1], axis=2).max(axis=1))
-    return change
-
-
-def _difference(problem: Problem, one: Choice, other: Choice, witnesses: Particles, tolerance: float) -> Array:
+def _difference(a: Limit, b: Limit, witnesses: Particles) -> Array:
     """How far two references are apart: shape (4, times)."""
-    a, b = (solve(problem, choice, tolerance=tolerance) for choice in (one, other))
     spread = np.linalg.norm(b.covariances, axis=(1, 2))
     rows: list[Any] = [
         np.linalg.norm(a.flow(witnesses.points[None]) - b.flow(witnesses.points[None]), axis=3).max(axis=(1, 2)),
         np.linalg.norm(a.means - b.means, axis=1),
-        np.linalg.norm(a.covariances - b.covariances, axis=(1, 2)) / spread,
+        np.linalg.norm(a.covariances - b.covariances, axis=(1, 2)) / np.where(spread > 0, spread, 1.0),
         np.linalg.norm(a.velocities - b.velocities, axis=2).max(axis=1),
     ]
+    if a.choice.grid != b.choice.grid:  # interacting tokens feel the steps too, and a Gaussian's limit hardly does
+        moving = systems(a.problem.attention, witnesses.weights, accuracy=a.accuracy)
+        ends = [march(moving, witnesses.points[None], limit.choice.grid)[:, 0] for limit in (a, b)]
+        rows[0] = np.maximum(rows[0], np.linalg.norm(ends[0] - ends[1], axis=2).max(axis=1))
     return np.stack(rows)
 
 

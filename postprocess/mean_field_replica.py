@@ -18,6 +18,7 @@ import numpy as np
 
 from vlasov.checks import Array
 from vlasov.measures import Particles
+from vlasov.postprocess import stability
 from vlasov.postprocess.mean_field_limit import Choice, Limit
 from vlasov.postprocess.wasserstein import distance
 from vlasov.problem import Problem
@@ -25,7 +26,7 @@ from vlasov.solvers.replicas import march, systems
 
 MULTIPLE, ON_THE_LINE = 4, 16  # points that stand for the limit, for each token: d > 1, d = 1
 FINER = 4  # times as many, where the bias of the former is measured
-CHECKED_UP_TO, CHECKED_REPLICAS = 256, 4  # tokens and replicas where it is
+CHECKED_UP_TO, CHECKED_REPLICAS = 256, 4  # tokens and replicas where it is, and where stability is estimated
 _BATCHED_UP_TO, _MOST_TOKENS = 512, 8192  # one batch of all replicas; else batches of so many tokens
 
 Result = dict[str, Any]  # plain lists and numbers
@@ -75,6 +76,10 @@ def run(study: Study, limit: Limit, piece: Piece) -> list[Result]:
         if points is not None and piece.n <= CHECKED_UP_TO and replica < CHECKED_REPLICAS:
             finer = _sample_limit(study, FINER * multiple(initial.dimension) * piece.n, piece.n)
             found["wasserstein_finer"] = [_distance(clouds[number], finer, p) for p in study.p]
+            found["stability_rate"] = [
+                stability.rate(study.problem.attention, Particles(state, clouds[number].weights), around, t)
+                for t, state, around in zip(grid.times, moved[:, number], points, strict=True)
+            ]
         results.append(found)
     return results
 

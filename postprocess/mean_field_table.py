@@ -89,10 +89,12 @@ def notes(dataset: xr.Dataset, time: int = -1) -> str:
             f"{100 * worst:.2g} % where that was checked."
         )
     if np.isfinite(end["growth"]).any():
-        bound = float(end["stability_bound"])
-        theory = "no a-priori bound" if math.isnan(bound) else f"the a-priori bound is {bound:.3g}"
-        radius = f"R = {attrs['support_radius']:.3g}, {attrs['support']}"
-        lines.append(f"Largest W_p(t) / W_p(0): {float(end['growth'].max()):.4g}; {theory} ({radius}).")
+        bounds = [("a-priori", float(end["a_priori_bound"])), ("a-posteriori", float(end["a_posteriori_bound"].max()))]
+        known = [f"{name} bound {bound:.3g}" for name, bound in bounds if not math.isnan(bound)]
+        lines.append(
+            f"Largest W_p(t) / W_p(0): {float(end['growth'].max()):.4g}; {', '.join(known) or 'no bound is known'} "
+            f"(R = {attrs['support_radius']:.3g}, {attrs['support']})."
+        )
     return "\n".join(lines)
 
 

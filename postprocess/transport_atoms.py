@@ -3,13 +3,14 @@
     W_p^p = max_f  sum_i a_i f_i + int min_i (|x_i - y|^p - f_i) dnu(y)
 
 Every f bounds from below. Its cells (the y whose minimum is at i) transport nu onto mu~ = sum_i nu(cell_i) delta_{x_i}
-optimally. Moving on to mu what a cell has too much bounds from above: for p = 2 that mass, taken evenly from the cell with
-mean b_i, pays |b_i - x_k|^2 - |b_i - x_i|^2 more; for other p the triangle inequality serves.
+optimally. Moving on to mu what a cell has too much bounds from above: for p = 2 that mass, taken evenly from the cell
+with mean b_i, pays |b_i - x_k|^2 - |b_i - x_i|^2 more; for other p the triangle inequality serves.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -17,11 +18,15 @@ from numpy.typing import NDArray
 
 from vlasov.checks import Array
 from vlasov.measures import Measure, Particles
-from vlasov.postprocess.transport_clouds import clouds, joined
+from vlasov.postprocess.transport_clouds import Cloud, clouds, joined, split
 from vlasov.postprocess.transport_exact import MOST_PAIRS, Points, powers, solve
 
 _START_CELLS, _START_ATOMS = 2000, 1500  # for the potentials to start from
 _ITERATIONS = 40
+_MANY, _CLOSER = 300, 1.5  # atoms from which on formulas get more cells, and how many times as many per axis
+_NEARER = 0.15  # where between the bounds the value is put
+_FINEST = 1e-9  # lattice step that asks for the finest split of cells
+_TINY = float(np.finfo(float).tiny)
 _CHUNK = 2**22  # costs at a time, where no tree can find the least
 
 
@@ -33,56 +38,68 @@ class Bounds(NamedTuple):
 
 
 def between(atoms: Particles, other: Measure, p: float) -> tuple[float, float]:
-    """The middle of the bounds of W_p, and how far they and the density's own resolution leave it open."""
-    parts = clouds(other)
-    smear = sum(float(np.trace(part.smear) * part.weights.sum()) for part in parts)
-    origin = other.mean if p == 2 else np.zeros(other.dimension)
-    own = atoms.mean if p == 2 else origin
-    fine = joined(parts)
-    lower, upper = bounds(
-        Points(atoms.points - own, atoms.weights), Points(fine.places - origin, fine.weights), p, smear
-    )
-    shift = float(np.linalg.norm(own - origin)) if p == 2 else 0.0
-    lower, upper = math.hypot(lower, shift), math.hypot(upper, shift)
-    middle = (lower + upper) / 2
-    resolution = abs(smear) / max(middle, math.sqrt(abs(smear)), 1e-300) if p == 2 else math.sqrt(abs(smear)) / 4
-    return middle, (upper - lower) / 2 + resolution / 2
+    """W_p between its bounds, and how far these and the density's own resolution leave it open."""
+    origins = (atoms.mean, other.mean) if p == 2 else (np.zeros(atoms.dimension),) * 2
+    shift = float(np.linalg.norm(origins[0] - origins[1]))
+    scale = _CLOSER if len(atoms) > _MANY and p == 2 else 1.0
+    parts = [cloud._replace(places=cloud.places - origins[1]) for cloud in clouds(other, scale)]
+    own = Points(atoms.points - origins[0], atoms.weights)
+    potentials = ascended(own, joined(parts), p)
+    finer = [split(cloud, np.full(atoms.dimension, _FINEST)) for cloud in parts]
+    # Finer points make the lower bound better, but those with which the potentials were found give less mass to move.
+    sets = [parts, finer] if p == 2 else [parts]
+    found = [bounds(own, joined(one), potentials, p, _smear(one)) for one in sets]
+    lower, upper = math.hypot(found[-1].lower, shift), math.hypot(min(one.upper for one in found), shift)
+    smear, upper = _smear(sets[-1]), max(lower, upper)
+    # The dual value is stationary at the optimum, and with it the lower bound much nearer than the upper.
+    value = lower + _NEARER * (upper - lower)
+    resolution = abs(smear) / max(value, math.sqrt(abs(smear)), _TINY) if p == 2 else math.sqrt(abs(smear)) / 4
+    return value, upper - value + resolution
 
 
-def bounds(atoms: Points, fine: Points, p: float, smear: float) -> Bounds:
-    """Of W_p between atoms and a density, given by many points whose variance exceeds its own by ``smear``."""
+def _smear(parts: Sequence[Cloud]) -> float:
+    """By how much the variance of the points exceeds the density's."""
+    return sum(float(np.trace(cloud.smear) * cloud.weights.sum()) for cloud in parts)
+
+
+def ascended(atoms: Points, fine: Points, p: float) -> Array:
+    """Potentials f at the atoms that nearly maximise the dual."""
     from scipy.optimize import minimize
 
     scale = float(np.abs(fine.places).max()) ** p or 1.0
-    start = _start(atoms, fine, p)
-
-    best: list[tuple[float, Array, Array]] = []
+    best: list[tuple[float, Array]] = [(-math.inf, np.zeros(len(atoms.places)))]
 
     def descend(f: Array) -> tuple[float, Array]:
         cell, least = _cells(atoms.places, fine.places, f * scale, p)
-        masses = np.bincount(cell, fine.weights, minlength=len(f))
         value = float(atoms.weights @ f) + float(fine.weights @ least) / scale
-        if not best or value > best[0][0]:
-            best[:] = [(value, f.copy(), masses)]
-        return -value, masses - atoms.weights
+        if value > best[0][0]:
+            best[0] = value, f.copy()
+        return -value, np.bincount(cell, fine.weights, minlength=len(f)) - atoms.weights
 
-    minimize(descend, start / scale, jac=True, method="L-BFGS-B", options={"maxiter": _ITERATIONS, "maxcor": 20})
-    value, f, masses = best[0]
-    reached = float((masses - atoms.weights) @ f) + value  # W_p^p(mu~, nu) / scale
+    options = {"maxiter": _ITERATIONS, "maxcor": 20}
+    minimize(descend, _start(atoms, fine, p) / scale, jac=True, method="L-BFGS-B", options=options)
+    return scale * best[0][1]
+
+
+def bounds(atoms: Points, fine: Points, f: Array, p: float, smear: float) -> Bounds:
+    """Of W_p between atoms and a density, given by many points whose variance exceeds its own by ``smear``."""
+    cell, least = _cells(atoms.places, fine.places, f, p)
+    masses = np.bincount(cell, fine.weights, minlength=len(f)).astype(np.float64)
+    value = float(atoms.weights @ f) + float(fine.weights @ least)
+    reached = float((masses - atoms.weights) @ f) + value  # W_p^p(mu~, nu)
     excess, missing = np.maximum(masses - atoms.weights, 0.0), np.maximum(atoms.weights - masses, 0.0)
     known, more, remaining = 0.0, 0.0, 0.0
     if p == 2:
-        cell, _ = _cells(atoms.places, fine.places, f * scale, p)
         known, more = smear, _repaired(atoms.places, excess, missing, _means(fine, cell, masses))
     else:
         remaining = _moved(atoms.places, excess, missing, p)
-    lower = max(scale * value - known, 0.0) ** (1 / p)
-    upper = max(scale * reached + more - known, 0.0) ** (1 / p) + remaining
+    lower = max(value - known, 0.0) ** (1 / p)
+    upper = max(reached + more - known, 0.0) ** (1 / p) + remaining
     return Bounds(lower, max(upper, lower))
 
 
 def _start(atoms: Points, fine: Points, p: float) -> Array:
-    """Potentials at the atoms, by the c-transform of those of exact transport between few points that stand for both."""
+    """Potentials at the atoms: the c-transform of those of exact transport between few points that stand for both."""
     few = gathered(fine, _START_CELLS)
     own = atoms if len(atoms.places) <= _START_ATOMS else gathered(atoms, _START_ATOMS)
     return _cells(few.places, atoms.places, solve(own, few, p).potentials[1], p)[1]

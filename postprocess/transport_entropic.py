@@ -1,10 +1,11 @@
 """Many particles: debiased entropic transport, and the mean over projections to lines.
 
     S_eps(mu, nu) = T_eps(mu, nu) - (T_eps(mu, mu) + T_eps(nu, nu)) / 2 -> W_2^2,   error O(eps^2) for smooth densities
-    T_eps = min E|x - y|^2 + eps KL(coupling | mu x nu),   f(x) = |x|^2 - eps log int e^{2 <x, y> / eps + (g - |y|^2) / eps} dnu
+    T_eps = min E|x - y|^2 + eps KL(coupling | mu x nu)
+    f(x) = |x|^2 - eps log int e^{2 <x, y> / eps + (g - |y|^2) / eps} dnu
 
-Each half-iteration is the tilted sum of ``vlasov.tilting`` with new weights. The affine part of W_2 is exact and removed
-before: entropy blurs only how the shapes differ.
+Each half-iteration is the tilted sum of ``vlasov.tilting`` with new weights. The affine part of W_2 is exact and
+removed before: entropy blurs only how the shapes differ.
 """
 
 from __future__ import annotations
@@ -37,14 +38,18 @@ def sinkhorn(mu: Measure, nu: Measure, p: float) -> tuple[float, float]:
     affine = removed((mu.mean, nu.mean), (mu.covariance, nu.covariance))
     first = Points((mu.points - mu.mean) @ affine.forward.T, mu.weights)
     second = Points((nu.points - nu.mean) @ affine.backward.T, nu.weights)
-    variance = float((first.weights @ np.square(first.places)).sum() + (second.weights @ np.square(second.places)).sum())
+    variance = float(
+        (first.weights @ np.square(first.places)).sum() + (second.weights @ np.square(second.places)).sum()
+    )
     variance /= 2 * mu.dimension
     if variance == 0:
         return math.sqrt(affine.square), 0.0
     values, left = [], 0.0
     for blur in _BLURS:
         eps = blur**2 * variance
-        both, first_self, second_self = (_entropic(*pair, eps) for pair in ((first, second), (first,) * 2, (second,) * 2))
+        both, first_self, second_self = (
+            _entropic(*pair, eps) for pair in ((first, second), (first,) * 2, (second,) * 2)
+        )
         values.append(both[0] - (first_self[0] + second_self[0]) / 2)
         left = max(both[1], first_self[1], second_self[1])
     # The bias is of order eps^2 for smooth densities, of order eps at worst.
@@ -69,7 +74,7 @@ def _entropic(mu: Points, nu: Points, eps: float) -> tuple[float, float]:
     while True:
         for _ in range(_MOST if now == eps else 3):
             if same:
-                new = (f + _potential(mu, nu, squares, logs[1] , g, now)) / 2
+                new = (f + _potential(mu, nu, squares, logs[1], g, now)) / 2
                 change, f = float(mu.weights @ np.abs(new - f)), new
                 g = f
             else:
@@ -90,9 +95,7 @@ def _potential(at: Points, over: Points, squares: list[Array], logs: Array, g: A
     """f(x) = |x|^2 - eps log sum_j w_j e^{(2 <x, y_j> + g_j - |y_j|^2) / eps}."""
     from vlasov.tilting import tilt
 
-    tilted = tilt(
-        over.places, logs + (g - squares[1]) / eps, at.places * (2 / eps), tolerance=_TOLERANCE
-    )
+    tilted = tilt(over.places, logs + (g - squares[1]) / eps, at.places * (2 / eps), tolerance=_TOLERANCE)
     return squares[0] - eps * tilted.log_mass
 
 
@@ -111,10 +114,7 @@ def sliced(mu: Measure, nu: Measure, p: float) -> tuple[float, float]:
         directions = directions / np.linalg.norm(directions, axis=1)[:, None]
     costs = np.array([cost(_projected(mu, u), _projected(nu, u), p)[0] for u in directions])
     value = float(costs.mean())
-    if d == 2:
-        error = abs(float(costs[::2].mean()) - value)
-    else:
-        error = float(costs.std()) / math.sqrt(len(costs))
+    error = abs(float(costs[::2].mean()) - value) if d == 2 else float(costs.std()) / math.sqrt(len(costs))
     root = value ** (1 / p)
     return root, (value + error) ** (1 / p) - root
 

@@ -24,13 +24,15 @@ from vlasov.postprocess.transport_clouds import Cloud, clouds, deposited, joined
 from vlasov.postprocess.transport_exact import Points, solve
 
 NODES = (500, 1000, 2000)  # lattice points that carry mass, per measure
+_MORE, _LOOSE = 4000, 3e-3  # one more lattice where the relative error of W_p is above this
 _FIRST = {1: 500, 2: 32, 3: 9}  # points along the longest axis, to see how many of them carry mass
 _LINEAR = {1: (1000, 2000), 2: (90, 128), 3: (18, 25)}  # the same for the linearised distance
-_ENOUGH = 1e-6  # relative error of W_2^2 by linearisation that needs no lattices beside it
+_ENOUGH = 1e-4  # relative error of W_2^2 by linearisation that needs no lattices beside it
 _NOISY = 0.2  # relative change between lattices from which on a linearised distance may be zero
+_FAINT = 1e-3  # of H^2: linearised costs below may come from how mass fell on the lattices
 _TAIL = 1e-9  # of the mass on each side of each axis is put on the lattice's boundary
 _NOISE = 0.02  # of H^2: costs below may come from how mass fell on the lattices
-_ROUNDING = 1e-14  # of the affine part, relative to the size of the measures
+_NOT_SQUARE = 2  # times the error, where costs are less smooth in the variance
 _ATOMS = 0.5  # what atoms cost below the lattice's scale, relative to their distance from the nearest
 _DOUBT = 0.15  # of what the extrapolation changes, at least, is its error
 _ALIKE = 3.0  # ratio of extents up to which both measures share one lattice
@@ -71,13 +73,26 @@ def between(mu: Measure, nu: Measure, p: float, method: str = "") -> tuple[Extra
         if method or found[0][0].error <= _ENOUGH * (square + found[0][0].cost):
             method = "linearised"
     if method != "linearised":
-        by_lattices = extrapolated(levels(parts, boxes, p), mu.dimension)
-        unseen = _ATOMS * _unseen(parts, p)
-        found.append((by_lattices._replace(error=by_lattices.error + unseen), "lattices"))
+        by_lattices = _by_lattices(parts, boxes, p, square, found[0][0].error if found else math.inf)
+        error = by_lattices.error * (1 if p == 2 else _NOT_SQUARE) + _ATOMS * _unseen(parts, p)
+        found.append((by_lattices._replace(error=error), "lattices"))
     best, name = min(found, key=lambda one: one[0].error)
-    size = float(np.trace(mu.covariance) + np.trace(nu.covariance)) + square
-    rounding = _ROUNDING * (square if p == 2 else 0.0) ** 0.5 * size**0.5
-    return Extrapolated(square + best.cost, best.error + rounding, square), name
+    return Extrapolated(square + best.cost, best.error, square), name
+
+
+def _by_lattices(
+    parts: Sequence[Sequence[Cloud]], boxes: Sequence[Box], p: float, square: float, known: float
+) -> Extrapolated:
+    """On three lattices, and on one more where these, and the error ``known`` from elsewhere, leave too much open."""
+    found = levels(parts, boxes, p)
+    result = extrapolated(found, boxes[0].low.size)
+    enough = max(_LOOSE * p * (square + result.cost), _LOOSE**2 * abs(found[-1].variance) ** (p / 2))
+    if min(result.error, known) > enough:
+        found += levels(parts, boxes, p, [_MORE])
+        finer = extrapolated(found[1:], boxes[0].low.size)
+        if finer.error < result.error:
+            result = finer._replace(error=max(finer.error, result.error / 2))
+    return result
 
 
 def _linearised(parts: Sequence[Sequence[Cloud]], boxes: Sequence[Box]) -> Extrapolated:
@@ -99,7 +114,9 @@ def _linearised(parts: Sequence[Sequence[Cloud]], boxes: Sequence[Box]) -> Extra
         bending = max(bending, one.bending)
     step = variances[1] * (costs[1] - costs[0]) / (variances[0] - variances[1])
     change = abs(costs[1] - costs[0])
-    noise = max(costs) if change > _NOISY * max(costs) else 0.0  # then what is left may be zero
+    square = 3 * variances[1] / boxes[0].low.size  # of the finer lattice's spacing
+    noisy = change > _NOISY * max(costs) or max(costs) < _FAINT * square
+    noise = max(costs) if noisy else 0.0  # then what is left may be zero
     return Extrapolated(max(costs[1] + step, 0.0), 2 * change + noise + bending)
 
 

@@ -202,7 +202,7 @@ def _common(mu: Pieces, nu: Pieces) -> tuple[Array, tuple[Array, Array], tuple[A
         start = upper[i] - part.shares[i]
         slope = (right - left) / part.shares[i]
         ends.append(tuple(left + slope * np.clip(u - start, 0.0, part.shares[i]) for u in (low, high)))
-    return widths[kept], ends[0], ends[1]  # type: ignore[return-value]
+    return widths[kept], ends[0], ends[1]
 
 
 def _mean_powers(start: Array, end: Array, p: float) -> Array:

@@ -37,7 +37,9 @@ def linearised(f: Array, g: Array, steps: Array) -> Linearised:
     index = np.arange(f.size).reshape(f.shape)
     rows, columns, weights = [], [], []
     for k, step in enumerate(steps):
-        low, high = (tuple(slice(a, b) if l == k else slice(None) for l in range(f.ndim)) for a, b in ((0, -1), (1, None)))
+        low, high = (
+            tuple(slice(a, b) if l == k else slice(None) for l in range(f.ndim)) for a, b in ((0, -1), (1, None))
+        )
         rows.append(index[low].ravel())
         columns.append(index[high].ravel())
         weights.append(((theta[low] + theta[high]) / (2 * step**2)).ravel())

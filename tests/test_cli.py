@@ -361,6 +361,12 @@ def test_plot_draws_tokens_in_other_formats(vlasov, kind, suffix, magic):
     assert Path(f"picture.{suffix}").read_bytes().startswith(magic)
 
 
+def test_plot_makes_films(vlasov):
+    vlasov("run", "polytope", "--set", "times=[0.0, 4.0, 8.0]", "-o", "run.nc")
+    assert vlasov("plot", "run.nc", "-o", "film.gif")[:2] == (0, "film.gif\n")
+    assert Path("film.gif").read_bytes().startswith(b"GIF8")
+
+
 def test_plot_compares_several_runs(vlasov):
     vlasov("run", QUICK, "-o", "a.nc")
     vlasov("run", "gaussian-two-lines", "-o", "b.nc")
@@ -378,7 +384,7 @@ def test_mistakes_in_plotting_leave_no_picture(vlasov):
         vlasov("plot", "run.nc", "--kind", "elipses"), 'kind: "elipses" is not known; did you mean "ellipses"?'
     )
     assert refused(vlasov("plot", "run.nc", "--kind", "trajectories"))
-    assert refused(vlasov("plot", "run.nc", "-o", "run.gif"), '"run.gif"', ".png, .pdf, .svg")
+    assert refused(vlasov("plot", "run.nc", "-o", "run.bmp"), '"run.bmp"', ".png, .pdf, .svg")
     assert refused(vlasov("plot", "run.nc", "-o", "no/run.png"), "no/run.png")
     assert files() == ["run.nc", "text.nc"]
 

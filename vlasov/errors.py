@@ -52,6 +52,6 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 def choose(value: Any, known: Iterable[str], field: str) -> str:
     """``value`` if it is one of the known names, else an InputError that suggests the closest."""
     names = list(known)
-    if value not in names:
+    if not isinstance(value, str) or value not in names:
         raise InputError(f'"{value}" is not known; {did_you_mean(str(value), names)}', field)
-    return str(value)
+    return value

@@ -55,7 +55,10 @@ class Corrected(Density):
         return found if self.defect is None else found + self.matrix @ self.defect.covariance @ self.matrix.T
 
 
-_TOLERANCES = (1e-12, 1e-11, 1e-10)  # relative to the grid's half width: the best that rounding allows
+_TOLERANCES = (1e-13, 1e-12, 1e-11, 1e-10)  # relative to the grid's half width: the best that rounding allows
+_WEAK = (
+    10.0  # exponents on the grid, below which velocities are next to affine: what counts is the error of their slope
+)
 _FEW_PAIRS = 3e6  # of cells and targets, where all pairs are as fast
 
 
@@ -71,16 +74,19 @@ class Smooth(Corrected, Centered):
 
     def attend(self, x: Array, matrix: Array, values: Array, *, quadratic: Array | None = None, **how: Any) -> Field:
         evaluate = super().attend
-        field = self._best(len(x), lambda best: evaluate(x, matrix, values, quadratic=quadratic, **how | best))
+        half = max(float(axis[-1] - axis[0]) / 2 for axis in self.edges)
+        weak = float(np.linalg.norm(self.matrix.T @ matrix @ self.matrix, 2)) * half**2 < _WEAK
+        field = self._best(len(x), lambda best: evaluate(x, matrix, values, quadratic=quadratic, **how | best), weak)
         if self.absolute:
             np.add(field.values, values @ self.origin, out=field.values)
         return field
 
-    def _best(self, targets: int, evaluate: Callable[[dict[str, Any]], T]) -> T:
+    def _best(self, targets: int, evaluate: Callable[[dict[str, Any]], T], weak: bool = False) -> T:
         """The most accurate evaluation whose cost does not grow with the product of cells and targets."""
+        tolerances = _TOLERANCES if weak else _TOLERANCES[1:]
         if self.values.size * targets <= _FEW_PAIRS:
-            return evaluate({"tolerance": _TOLERANCES[0]})
-        for tolerance in _TOLERANCES:
+            return evaluate({"tolerance": tolerances[0]})
+        for tolerance in tolerances:
             with suppress(InputError):  # rounding errors come too close to the tolerance
                 return evaluate({"tolerance": tolerance, "method": "lattice"})
         return evaluate({"tolerance": _TOLERANCES[-1]})

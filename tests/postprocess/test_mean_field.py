@@ -118,10 +118,15 @@ def test_transport_stops_where_it_is_told():
     assert np.isnan(found["wasserstein"].isel(n=1)).all()
 
 
-def test_growth_is_below_the_bound():
-    gentle = vl.Problem(vl.Softmax(A=0.2 * np.eye(2)), vl.Ball(0.5, [0.0, 0.0]), 0.2)
-    found = mean_field_study(gentle, n=[64], replicas=4)
-    assert found["growth"].isel(time=-1).max() <= found["stability_bound"][-1] < 2
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_growth_is_below_the_bounds(d):
+    gentle = vl.Problem(vl.Softmax(A=0.2 * np.eye(d)), vl.Ball(0.5, np.zeros(d)), 0.2)
+    found = mean_field_study(gentle, n=[16, 64], replicas=4, times=np.linspace(0, 0.2, 5))
+    ratio = (found["wasserstein"] / found["wasserstein"].isel(time=0)).max("p")
+    assert np.allclose(ratio.max("replica"), found["growth"].max("p"))
+    assert (ratio <= found["a_posteriori_bound"] * (1 + 1e-12)).all()
+    assert (found["a_posteriori_bound"] <= found["a_priori_bound"]).all()
+    assert found["a_priori_bound"][-1] < 2
 
 
 # The limit

@@ -212,7 +212,9 @@ points = st.lists(st.tuples(*[st.integers(-4, 4)] * 2), min_size=1, max_size=6)
 @st.composite
 def small_measures(draw: Callable[[Any], Any]) -> vl.Particles:
     places = draw(points)
-    return vl.Particles(np.array(places, float), draw(st.lists(st.integers(1, 5), min_size=len(places), max_size=len(places))))
+    return vl.Particles(
+        np.array(places, float), draw(st.lists(st.integers(1, 5), min_size=len(places), max_size=len(places)))
+    )
 
 
 @settings(max_examples=40)
