@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -18,7 +19,8 @@ from vlasov.postprocess.style import entitle, new_figure, styled
 def draw(comparison: xr.Dataset, datasets: Sequence[xr.Dataset]) -> Figure:
     """Densities with tokens over them, or ellipses; then distances, errors of moments, and radii with their bound."""
     figure = new_figure(9.0, 6.4)
-    above, below = np.ravel(figure.subfigures(2, 1, height_ratios=(1.1, 1.0))).tolist()
+    grid: Any = figure.subfigures(2, 1, height_ratios=(1.1, 1.0))
+    above, below = grid
     by_solver = {str(dataset.attrs["solver"]): dataset for dataset in datasets}
     pair = [by_solver[name] for name in ("finite-volume", "particles") if name in by_solver]
     if len(pair) == 2 and is_overlay(pair):

@@ -34,17 +34,19 @@ def table(comparison: xr.Dataset) -> Table:
             ]
             moments = max(float(at["moment_error"].sel(order=order)) for order in (3, 4))
             numbers = [at["mean_error"].item(), at["covariance_error"].item(), moments, at["density_error"].item()]
-            bounds = [at["growth"].values[-1], at["a_posteriori"].item(), at["a_priori"].item()]
+            bounds = [at["growth"].values[-1], at["log_a_posteriori"].item(), at["log_a_priori"].item()]
             result.add_row(
                 str(pair) if j == shown[0] else "",
                 f"{float(at['time']):.4g}",
                 *distances,
                 *(f"{number:.1e}" if np.isfinite(number) else "" for number in numbers),
-                " <= ".join(_short(bound) for bound in bounds),
+                " <= ".join([f"{bounds[0]:.3g}", *map(_exponential, bounds[1:])]),
                 end_section=j == shown[-1],
             )
     return result
 
 
-def _short(number: float) -> str:
-    return "?" if np.isnan(number) else f"{number:.3g}"
+def _exponential(exponent: float) -> str:
+    if np.isnan(exponent):
+        return "?"
+    return f"{np.exp(exponent):.3g}" if exponent < 20 else f"e^{exponent:.3g}"

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vlasov.checks import Array
-from vlasov.errors import InputError
+from vlasov.errors import InputError, SolverError
 from vlasov.measures import Density, Gaussian, Particles
 from vlasov.problem import Problem
 from vlasov.solvers.gaussian import trusted
@@ -83,7 +83,13 @@ def choose(problem: Problem, times: tuple[float, ...], *, reference: str, tolera
     """
     kind = _kind(problem, reference)
     rough = problem.initial.sample(_WITNESSES, "sobol", seed=0)
-    grid = choose_steps(problem, rough, times, tolerance=tolerance)
+    try:
+        grid = choose_steps(problem, rough, times, tolerance=tolerance)
+    except SolverError as error:
+        raise SolverError(
+            f"{len(rough)} tokens cannot be followed to t = {times[-1]:g}; if they blow up, choose earlier times "
+            f"({error})"
+        ) from None
     ladder = [Choice(kind, nodes, grid) for nodes in _ladder(problem, kind)]
     _, choice, in_nodes = _refined(problem, ladder, rough, tolerance)
     halvings = range(2 + int(math.log2(max(1.0, _MOST_STEPS / grid.steps))))

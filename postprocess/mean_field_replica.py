@@ -59,6 +59,7 @@ def pieces(sampling: str, n: int, replicas: list[int]) -> list[Piece]:
     return [Piece(sampling, n, tuple(replicas[i : i + size])) for i in range(0, len(replicas), size or 1)]
 
 
+@np.errstate(all="ignore")  # each thread has its own: states that overflow are reported by the integrator
 def run(study: Study, limit: Limit, piece: Piece) -> list[Result]:
     """The errors of each replica of a piece, in its order."""
     initial, grid = study.problem.initial, study.choice.grid
@@ -95,11 +96,9 @@ def _errors(
         state = cloud.moved(np.ascontiguousarray(moved[k]))
         gaps = np.linalg.norm(moved[k] - apart[k], axis=1)
         rows["coupled"].append([_mean_power(cloud.weights, gaps, p) for p in study.p])
-        rows["wasserstein"].append(
-            [np.nan if points is None else _distance(state, points[k], p) for p in study.p],
-        )
+        rows["wasserstein"].append([np.nan if points is None else _distance(state, points[k], p) for p in study.p])
         rows["mean"].append(_norm(state.mean - limit.means[k]))
-        rows["covariance"].append(_norm(state.covariance - limit.covariances[k]) / _norm(limit.covariances[k]))
+        rows["covariance"].append(_norm(state.covariance - limit.covariances[k]) / (_norm(limit.covariances[k]) or 1.0))
         there = attention.velocity(state, limit.probes, t, tolerance=limit.accuracy)
         rows["velocity"].append(_norm(there - limit.velocities[k]) / len(limit.probes) ** 0.5)
         rows["radius"].append(state.support_radius)

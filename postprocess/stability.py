@@ -42,11 +42,16 @@ def rate(attention: Attention, mu: Measure, nu: Measure, t: float) -> float:
     return min(sum(_rate_of_head(head, cloud, support) for head in heads) for cloud in clouds)
 
 
-def bound(rates: Array, times: Array) -> Array:
-    """exp(int_0^t L) at each time; between two times the larger rate counts."""
+def exponent(rates: Array, times: Array) -> Array:
+    """int_0^t L at each time, so that W_p(t) <= e^{int L} W_p(0); between two times the larger rate counts."""
     steps = np.diff(times) * np.maximum(rates[1:], rates[:-1])
+    return np.concatenate([[0.0], np.cumsum(steps)])
+
+
+def bound(rates: Array, times: Array) -> Array:
+    """e to the ``exponent``, infinity where it overflows."""
     with np.errstate(over="ignore"):
-        return np.exp(np.concatenate([[0.0], np.cumsum(steps)]))
+        return np.exp(exponent(rates, times))
 
 
 def _heads(attention: Attention, t: float) -> Sequence[_Head] | None:

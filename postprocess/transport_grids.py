@@ -113,11 +113,12 @@ def _linearised(parts: Sequence[Sequence[Cloud]], boxes: Sequence[Box]) -> Extra
         variances.append(variance)
         bending = max(bending, one.bending)
     step = variances[1] * (costs[1] - costs[0]) / (variances[0] - variances[1])
-    change = abs(costs[1] - costs[0])
+    value = max(costs[1] + step, 0.0)
+    change = max(abs(costs[1] - costs[0]), abs(step))
     square = 3 * variances[1] / boxes[0].low.size  # of the finer lattice's spacing
     noisy = change > _NOISY * max(costs) or max(costs) < _FAINT * square
-    noise = max(costs) if noisy else 0.0  # then what is left may be zero
-    return Extrapolated(max(costs[1] + step, 0.0), 2 * change + noise + bending)
+    noise = max(*costs, value) if noisy else 0.0  # then what is left may be zero
+    return Extrapolated(value, 2 * change + noise + bending)
 
 
 def _unseen(parts: Sequence[Sequence[Cloud]], p: float) -> float:

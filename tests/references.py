@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.integrate import quad, solve_ivp
 from scipy.linalg import eigh
-from scipy.optimize import brentq
+from scipy.optimize import brentq, linear_sum_assignment
 
 Affine = Callable[[float, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
 
@@ -141,3 +141,9 @@ def positive(rng: np.random.Generator, d: int, low: float = 0.3, high: float = 1
 def rotation(rng: np.random.Generator, d: int) -> np.ndarray:
     """A random orthogonal matrix."""
     return np.linalg.qr(rng.normal(size=(d, d)))[0]
+
+
+def wasserstein(x: np.ndarray, y: np.ndarray, p: float) -> float:
+    """W_p between equally many equal tokens: the best assignment."""
+    costs = np.linalg.norm(x[:, None] - y[None], axis=2) ** p
+    return float(costs[linear_sum_assignment(costs)].mean() ** (1 / p))

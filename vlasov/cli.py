@@ -172,7 +172,7 @@ def compare(
         str | None, typer.Option("--solvers", metavar="A,B,...", help="All that the case lists if not given.")
     ] = None,
     settings: SetOption = None,
-    times: Annotated[int, typer.Option("--times", help="How many output times, from zero to the horizon.")] = 6,
+    times: Annotated[int, typer.Option("--times", help="How many output times, from zero to the horizon.")] = 3,
     bandwidth: Annotated[
         float | None, typer.Option("--bandwidth", help="Compare densities of particles too, smoothed by so much.")
     ] = None,

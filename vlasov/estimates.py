@@ -36,8 +36,8 @@ def stability_rate(attention: Attention, radius: float, t: float = 0.0) -> float
     return total
 
 
-def stability_bound(attention: Attention, radius: float, t: float) -> float:
-    """W_p(mu(t), nu(t)) <= exp(int_0^t L) W_p(mu_0, nu_0) for both supports in the ball of radius R_0, any p >= 1.
+def stability_exponent(attention: Attention, radius: float, t: float) -> float:
+    """int_0^t L, with W_p(mu(t), nu(t)) <= e^{int L} W_p(mu_0, nu_0) for supports in the ball of radius R_0, p >= 1.
 
     The a-priori form: R(s) = R_0 exp(int_0^s |V|) stands in for the radius. Infinity where it overflows.
     """
@@ -45,7 +45,12 @@ def stability_bound(attention: Attention, radius: float, t: float) -> float:
     def rate(s: float) -> float:
         return stability_rate(attention, support_radius(attention, radius, s), s)
 
-    exponent = _integral(rate, attention, t, smooth=True)
+    return _integral(rate, attention, t, smooth=True)
+
+
+def stability_bound(attention: Attention, radius: float, t: float) -> float:
+    """e to the ``stability_exponent``, infinity where it overflows."""
+    exponent = stability_exponent(attention, radius, t)
     return math.exp(exponent) if exponent < 700 else math.inf
 
 

@@ -1,0 +1,138 @@
+"""Solutions side by side: known differences come out, agreement is seen, and the stability estimates hold."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+import vlasov as vl
+from tests import references
+from vlasov import estimates
+from vlasov.measures import Particles
+from vlasov.postprocess import stability
+from vlasov.postprocess.compare import compare, density_error, moment_errors
+from vlasov.postprocess.compare_table import table
+
+A, V = np.array([[-0.8, 0.3], [0.1, -0.5]]), np.array([[0.9, -0.2], [0.3, 0.7]])
+START = vl.Gaussian([0.2, -0.1], [[0.5, 0.1], [0.1, 0.3]])
+PROBLEM = vl.Problem(vl.Softmax(A=A, V=V), START, 1.0)
+TIMES = [0.0, 1.0]
+
+
+@pytest.fixture(scope="module")
+def solutions():
+    return [
+        vl.solve(PROBLEM, "gaussian", times=TIMES, tolerance=1e-12),
+        vl.solve(PROBLEM, "particles", times=TIMES, n=400, sampling="quadrature", tolerance=1e-10),
+        vl.solve(PROBLEM, "finite-volume", times=TIMES, cells=64),
+    ]
+
+
+@pytest.fixture(scope="module")
+def comparison(solutions):
+    return compare(*solutions)
+
+
+def test_three_ways_to_solve_a_gaussian_problem_agree(comparison):
+    assert comparison["pair"].values.tolist() == [
+        "gaussian / particles",
+        "gaussian / finite-volume",
+        "particles / finite-volume",
+    ]
+    assert comparison["mean_error"].max() <= 1e-6
+    assert comparison["covariance_error"].max() <= 1e-6
+    assert comparison["moment_error"].max() <= 1e-6
+    assert comparison["density_error"].sel(pair="gaussian / finite-volume").max() <= 1e-8
+    assert np.isnan(comparison["density_error"].sel(pair="particles / finite-volume")).all()
+    found = comparison.sel(pair="gaussian / finite-volume")
+    assert (found["wasserstein"] <= found["wasserstein_error"] + 1e-6).all()
+
+
+def test_the_table_has_a_row_for_each_pair_and_time(comparison):
+    assert table(comparison).row_count == 6
+
+
+def test_a_shift_is_seen_for_what_it_is():
+    shift = np.array([0.3, 0.4])
+    clouds = [Particles(START.sample(300, "sobol", seed=1).points + move) for move in (0.0, shift)]
+    runs = [
+        vl.solve(vl.Problem(PROBLEM.attention, cloud, 1.0), "particles", times=[0.0]).assign_attrs(
+            problem=PROBLEM.to_json()
+        )
+        for cloud in clouds
+    ]
+    result = compare(*runs, p=[1, 2, 3])
+    assert np.allclose(result["wasserstein"], 0.5, rtol=1e-9)
+    assert result["growth"].values.ravel().tolist() == [1.0, 1.0, 1.0]
+    covariance = clouds[0].covariance
+    assert result["mean_error"].item() == pytest.approx(0.5 / np.sqrt(np.trace(covariance)), rel=1e-9)
+    assert result["covariance_error"].item() <= 1e-12
+
+
+def test_moments_of_known_measures():
+    box, normal = vl.Box([-1.0], [1.0]), vl.Gaussian([0.0], [[1 / 3]])
+    # Kurtosis 9/5 against 3, in standard deviations and relative to the larger of 9/5 and 1.
+    assert moment_errors(box, normal) == pytest.approx([0.0, 0.0, 0.0, (3 - 9 / 5) / (9 / 5)], abs=1e-12)
+
+
+def test_densities_in_different_frames():
+    edges = [np.linspace(-9.0, 9.0, 181)] * 2
+    plain = vl.Gaussian([0.0, 0.0], np.eye(2)).on_grid(edges)
+    root = np.array([[1.5, 0.4], [0.0, 0.8]])
+    sheared = vl.Density(plain.values, edges, origin=[0.1, 0.2], matrix=root)
+    exact = vl.Gaussian([0.1, 0.2], root @ root.T)
+    assert density_error(sheared, exact, None) <= 1e-12
+    assert density_error(sheared, vl.Gaussian([0.1, 0.2], 1.01 * root @ root.T), None) > 1e-3
+
+
+def test_a_kernel_estimate_approaches_the_density():
+    start = vl.Gaussian([0.0, 0.0], np.eye(2))
+    cells = start.on_grid([np.linspace(-8.0, 8.0, 97)] * 2)
+    cloud = start.sample(200_000, "sobol", seed=3)
+    errors = [density_error(cells, cloud, width) for width in (0.1, 0.3)]
+    # The smoothed density is N(0, (1 + w^2) I): its distance from N(0, I) is what remains.
+    smooth = vl.Gaussian([0.0, 0.0], 1.09 * np.eye(2)).on_grid([np.linspace(-8.0, 8.0, 97)] * 2)
+    expected = float((np.abs(smooth.values - cells.values) * cells.volumes).sum())
+    assert errors[1] == pytest.approx(expected, rel=0.1)
+    assert errors[0] < errors[1]
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.sampled_from(["softmax", "multi-head"]))
+def test_the_estimates_bound_what_is_measured(seed, kind):
+    rng = np.random.default_rng(seed)
+    a, b, v, w = 0.5 * rng.normal(size=(4, 2, 2))
+    attention = {
+        "softmax": lambda: vl.Softmax(A=a, V=v),
+        "multi-head": lambda: vl.MultiHead([vl.Softmax(A=a, V=v), vl.Softmax(A=b)], [w, v]),
+    }[kind]()
+    one = rng.uniform(-1, 1, (12, 2))
+    other = one + 0.1 * rng.normal(size=(12, 2))
+    times = np.linspace(0.0, 0.3, 13)
+    runs = [vl.solve(vl.Problem(attention, Particles(x), 0.3), "particles", times=times) for x in (one, other)]
+    clouds = [[vl.measure(run, i) for i in range(len(times))] for run in runs]
+    rates = np.array([stability.rate(attention, mu, nu, t) for mu, nu, t in zip(*clouds, times, strict=True)])
+    radius = max(float(run["radius"][0]) for run in runs)
+    for p in (1, 2):
+        growth = np.array([references.wasserstein(mu.points, nu.points, p) for mu, nu in zip(*clouds, strict=True)])
+        growth /= growth[0]
+        a_posteriori = np.exp(stability.exponent(rates, times))
+        a_priori = np.array([estimates.stability_bound(attention, radius, t) for t in times])
+        assert (growth <= a_posteriori * (1 + 1e-9)).all()
+        assert (a_posteriori <= a_priori * (1 + 1e-9)).all()
+
+
+def test_no_estimate_is_claimed_where_none_is_known():
+    cloud = Particles([[1.0], [2.0]])
+    assert np.isnan(stability.rate(vl.Linear(A=[[1.0]]), cloud, cloud, 0.0))
+
+
+def test_what_cannot_be_compared(solutions):
+    with pytest.raises(vl.InputError, match="datasets: needs at least two solutions but got 1"):
+        compare(solutions[0])
+    with pytest.raises(vl.InputError, match=r"datasets: have no output time in common"):
+        compare(solutions[0], vl.solve(PROBLEM, "gaussian", times=[0.5]))
+    other = vl.solve(vl.Problem(PROBLEM.attention, START, 2.0), "gaussian", times=TIMES)
+    with pytest.raises(vl.InputError, match=r"datasets\[1\]: solves another problem"):
+        compare(solutions[0], other)
+    with pytest.raises(vl.InputError, match=r"^p: "):
+        compare(*solutions[:2], p=0.5)
