@@ -9,13 +9,13 @@ bin = .venv/bin
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' Makefile
 
-demo: environment  ## run two cases and draw them
+demo: environment  ## solve a case on a grid and by particles, study its mean-field limit, draw one picture
 	@mkdir -p demo
-	$(bin)/vlasov run mixture-2d --solver particles -o demo/mixture-2d.nc
-	$(bin)/vlasov plot demo/mixture-2d.nc -o demo/mixture-2d.png
-	$(bin)/vlasov run gaussian-blow-up --solver gaussian -o demo/gaussian-blow-up.nc
-	$(bin)/vlasov plot demo/gaussian-blow-up.nc -o demo/gaussian-blow-up.png
-	@echo "Done. Look at demo/mixture-2d.png and demo/gaussian-blow-up.png"
+	$(bin)/vlasov converge mixture-2d --n 64,128,256,512,1024,2048,4096 --replicas 32 --exact-up-to 512 \
+		-o demo/study
+	$(bin)/vlasov compare mixture-2d --study demo/study/study.nc -o demo/mixture-2d.png
+	@echo "Done. demo/mixture-2d.png: above, the density on a moving grid with tokens over it; below, how far the two"
+	@echo "solutions are apart, and how fast n tokens approach the mean-field limit."
 
 test: environment  ## run the tests
 	$(bin)/python -m pytest -n auto

@@ -361,6 +361,27 @@ def test_plot_draws_tokens_in_other_formats(vlasov, kind, suffix, magic):
     assert Path(f"picture.{suffix}").read_bytes().startswith(magic)
 
 
+def test_compare_prints_and_draws(vlasov):
+    code, out, _ = vlasov(
+        "compare", "gaussian-collapse", "--solvers", "gaussian,finite-volume", "--times", "2", "-o", "both.png"
+    )
+    assert code == 0
+    assert "gaussian / finite-volume" in out
+    assert out.endswith("both.png\n")
+    assert Path("both.png").read_bytes().startswith(b"\x89PNG")
+    assert refused(vlasov("compare", QUICK, "--solvers", "gaussian"), "datasets: needs at least two solutions")
+    assert refused(vlasov("compare", QUICK, "--solvers", "gaussian,particle"), 'did you mean "particles"?')
+
+
+def test_converge_writes_a_study_that_plot_draws(vlasov):
+    code, out, _ = vlasov("converge", "gaussian-collapse", "--n", "4,8,16", "--replicas", "4", "-o", "study")
+    assert code == 0, out
+    assert "slope" in out
+    assert out.endswith("study/study.png\n")
+    assert vlasov("plot", "study/study.nc", "-o", "again.png")[:2] == (0, "again.png\n")
+    assert refused(vlasov("converge", QUICK, "--n", "4,many"), 'n: is "4,many"')
+
+
 def test_plot_makes_films(vlasov):
     vlasov("run", "polytope", "--set", "times=[0.0, 4.0, 8.0]", "-o", "run.nc")
     assert vlasov("plot", "run.nc", "-o", "film.gif")[:2] == (0, "film.gif\n")

@@ -153,11 +153,15 @@ def plot(
     ] = "overview",
 ) -> None:
     """Draw solutions: one, or several over each other; by default into a .png beside the first PATH."""
-    from vlasov.postprocess import figures, movie
+    from vlasov.postprocess import figures, mean_field_dataset, mean_field_figure, movie
     from vlasov.solvers import open_run
 
     datasets = [open_run(path) for path in paths]
     target = output or paths[0].with_suffix(".png")
+    if len(datasets) == 1 and datasets[0].attrs.get("kind") == mean_field_dataset.KIND:
+        figures.save(mean_field_figure.draw(datasets[0]), target)
+        print(target)
+        return
     if target.suffix in {f".{name}" for name in movie.FORMATS}:
         movie.movie(datasets, target)
     else:
@@ -177,6 +181,9 @@ def compare(
         float | None, typer.Option("--bandwidth", help="Compare densities of particles too, smoothed by so much.")
     ] = None,
     threads: Annotated[int | None, typer.Option("--threads", help="How many to use; all if not given.")] = None,
+    study: Annotated[
+        Path | None, typer.Option("--study", help="What vlasov converge wrote, to draw beside the comparison.")
+    ] = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="The picture to write; CASE-compare.png here if not given.")
     ] = None,
@@ -190,7 +197,7 @@ def compare(
     from vlasov.postprocess import compare_figure, figures
     from vlasov.postprocess.compare import compare as compare_solutions
     from vlasov.postprocess.compare_table import table
-    from vlasov.solvers import solve
+    from vlasov.solvers import open_run, solve
 
     set_threads(threads)
     loaded = load_case(case, settings=settings or [])
@@ -202,7 +209,7 @@ def compare(
     ]
     result = compare_solutions(*datasets, bandwidth=bandwidth)
     target = output or Path(f"{loaded.name}-compare.png")
-    figures.save(compare_figure.draw(result, datasets), target)
+    figures.save(compare_figure.draw(result, datasets, None if study is None else open_run(study)), target)
     if as_json:
         _print_json(
             {name: _finite(values.values) for name, values in result.data_vars.items()} | {"picture": str(target)}
@@ -210,6 +217,69 @@ def compare(
         return
     _print_table(table(result))
     print(target)
+
+
+@app.command()
+def converge(
+    case: CaseArgument,
+    n: Annotated[str, typer.Option("--n", metavar="N,N,...", help="Numbers of tokens.")] = "64,256,1024,4096",
+    replicas: Annotated[int, typer.Option("--replicas", help="Random repetitions for each n.")] = 16,
+    p: Annotated[str, typer.Option("--p", metavar="P,P,...", help="Orders of the distances.")] = "1,2",
+    sampling: Annotated[
+        str, typer.Option("--sampling", metavar="A,B,...", help="random, sobol, quantile (d = 1), quadrature.")
+    ] = "random",
+    seed: Annotated[int, typer.Option("--seed", help="Makes the study repeatable.")] = 0,
+    exact_up_to: Annotated[
+        int, typer.Option("--exact-up-to", help="Largest n with Wasserstein distances in d >= 2.")
+    ] = 2048,
+    scheduler: Annotated[
+        str | None, typer.Option("--scheduler", help='A dask address, or "local" for a cluster here.')
+    ] = None,
+    settings: SetOption = None,
+    threads: Annotated[int | None, typer.Option("--threads", help="How many to use; all if not given.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="A folder, where a study goes on if it was interrupted.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Study how fast n tokens approach the mean-field limit: errors, rates with confidence intervals, a picture."""
+    from vlasov.cases import load_case
+    from vlasov.jit import set_threads
+    from vlasov.postprocess import figures, mean_field_figure, mean_field_table
+    from vlasov.postprocess.mean_field import mean_field_study
+    from vlasov.postprocess.mean_field_rates import rates
+
+    set_threads(threads)
+    loaded = load_case(case, settings=settings or [])
+    target = output or Path(f"{loaded.name}-converge")
+    result = mean_field_study(
+        loaded.problem,
+        n=_numbers(n, "n", int),
+        replicas=replicas,
+        p=_numbers(p, "p", float),
+        sampling=[name.strip() for name in sampling.split(",")],
+        seed=seed,
+        exact_up_to=exact_up_to,
+        output=target,
+        progress=not as_json,
+        scheduler=scheduler,
+    )
+    picture = target / "study.png"
+    figures.save(mean_field_figure.draw(result), picture)
+    if as_json:
+        fitted = rates(result)
+        numbers = {str(name): _finite(values.values) for name, values in fitted.data_vars.items()}
+        _print_json({**numbers, "study": str(target / "study.nc"), "picture": str(picture)})
+        return
+    _print_table(mean_field_table.table(result))
+    print(picture)
+
+
+def _numbers(text: str, field: str, kind: type[int] | type[float]) -> list[Any]:
+    try:
+        return [kind(number) for number in text.split(",")]
+    except ValueError:
+        raise InputError(f'is "{text}" where numbers with commas between them are needed', field) from None
 
 
 def main() -> None:
@@ -241,8 +311,7 @@ def _complain(sentence: str, code: int) -> int:
 def _print_table(table: Any) -> None:
     from rich.console import Console
 
-    console = Console()
-    console.print(table, width=None if console.is_terminal else _WIDTH)
+    Console(width=None if sys.stdout.isatty() else _WIDTH).print(table)
 
 
 def _print_json(value: Any) -> None:

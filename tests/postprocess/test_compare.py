@@ -51,6 +51,13 @@ def test_the_table_has_a_row_for_each_pair_and_time(comparison):
     assert table(comparison).row_count == 6
 
 
+def test_moments_of_a_mixture_on_a_grid_are_those_of_quadrature_particles():
+    problem = vl.load_case("mixture-2d").problem
+    grid = vl.solve(problem, "finite-volume", times=[1.0], cells=128)
+    cloud = vl.solve(problem, "particles", times=[1.0], n=4000, sampling="quadrature", tolerance=1e-10)
+    assert moment_errors(vl.measure(grid), vl.measure(cloud)).max() <= 1e-5
+
+
 def test_a_shift_is_seen_for_what_it_is():
     shift = np.array([0.3, 0.4])
     clouds = [Particles(START.sample(300, "sobol", seed=1).points + move) for move in (0.0, shift)]
