@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -21,18 +22,20 @@ def draw(comparison: xr.Dataset, datasets: Sequence[xr.Dataset], study: xr.Datas
     With a mean-field study, its errors against n take the place of the radii.
     """
     figure = new_figure(9.0, 6.2)
-    rows = figure.add_gridspec(2, 12, height_ratios=(1.15, 1.0))
     by_solver = {str(dataset.attrs["solver"]): dataset for dataset in datasets}
     pair = [by_solver[name] for name in ("finite-volume", "particles") if name in by_solver]
-    if len(pair) == 2 and is_overlay(pair):
-        times = comparison["time"].values
-        shown = times[np.unique(np.linspace(0, times.size - 1, min(4, times.size)).round().astype(int))]
-        width = 12 // shown.size
+    times = comparison["time"].values
+    shown = times[np.unique(np.linspace(0, times.size - 1, min(4, times.size)).round().astype(int))]
+    overlay = len(pair) == 2 and is_overlay(pair)
+    columns = math.lcm(3, shown.size) if overlay else 3
+    rows = figure.add_gridspec(2, columns, height_ratios=(1.15, 1.0))
+    if overlay:
+        width = columns // shown.size
         panels = [figure.add_subplot(rows[0, k * width : (k + 1) * width]) for k in range(shown.size)]
         snapshots([dataset.sel(time=times) for dataset in pair], times=shown, axes=panels)
     else:
-        ellipses(list(datasets), ax=figure.add_subplot(rows[0, 3:9]))
-    left, middle, right = (figure.add_subplot(rows[1, k : k + 4]) for k in (0, 4, 8))
+        ellipses(list(datasets), ax=figure.add_subplot(rows[0, :]))
+    left, middle, right = (figure.add_subplot(rows[1, k * columns // 3 : (k + 1) * columns // 3]) for k in range(3))
     _draw_distances(left, comparison)
     _draw_moments(middle, comparison)
     if study is None:
