@@ -14,6 +14,7 @@ from typing import Literal
 
 import numpy as np
 from numba import get_num_threads
+from numpy.typing import NDArray
 from scipy.integrate import DOP853
 
 from vlasov.checks import Array
@@ -21,6 +22,8 @@ from vlasov.solvers import runge_kutta_kernels as kernels
 from vlasov.threads import in_threads
 
 _STAGES, _ORDER = 12, 8
+# Which rows of memory hold the slopes of a step, the one at its end last: the second and the third are soon done with.
+_PLACES = np.array([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 2, 1])
 _SAFETY, _SHRINK, _GROW = 0.9, 0.2, 10.0  # step control, as in SciPy
 _WORTH_THREADS = 200_000  # numbers; to wake a thread takes as long as to sum a few ten thousand of them
 _NOTHING = np.empty(0)
@@ -44,24 +47,30 @@ class CloudDOP853:
         self, rhs: Callable[[float, Array, Array], Array], t: float, y: Array, end: float, *, rtol: float, atol: float
     ):
         self._rhs, self._end, self._rtol, self._atol = rhs, end, rtol, atol
-        self._stages = np.empty((_STAGES + 1, y.size))
+        self._stages, self._places = np.empty((_PLACES.max() + 1, y.size)), _PLACES.copy()
         self._trial = np.empty(y.size)
         self.t, self.t_old, self.y = t, t, np.array(y)
         self._y_old = np.empty(y.size)
-        rhs(t, self.y, self._stages[_STAGES])
+        rhs(t, self.y, self._stage(_STAGES))
         self.status: Literal["running", "finished", "failed"] = "running"
         self.h_abs = self._first_step()
 
     @property
     def f(self) -> Array:
         """f(t, y) at the present state."""
-        return self._stages[0 if self.status == "failed" else _STAGES]
+        return self._stage(0 if self.status == "failed" else _STAGES)
+
+    def _stage(self, number: int) -> Array:
+        """Memory of a slope: the present step's first, ..., and the one at its end."""
+        return self._stages[self._places[number]]
 
     def step(self) -> str | None:
         """Take one accepted step; a message where that is not possible."""
         smallest = 10 * (np.nextafter(self.t, math.inf) - self.t)
         step, rejected = max(self.h_abs, smallest), False
-        self._stages[0] = self._stages[_STAGES]
+        # The slope at the end of the last step is the first of this one.
+        self._places[0], self._places[1] = self._places[_STAGES], self._places[0]
+        self._places[_STAGES] = self._places[1]
         while True:
             if step < smallest:
                 self.status = "failed"
@@ -76,7 +85,7 @@ class CloudDOP853:
             rejected = True
         factor = _GROW if error == 0 else min(_GROW, _SAFETY * error ** (-1 / _ORDER))
         self.h_abs = h * (min(1.0, factor) if rejected else factor)
-        self._rhs(new, self._trial, self._stages[_STAGES])
+        self._rhs(new, self._trial, self._stage(_STAGES))
         self._y_old, self.y, self._trial = self.y, self._trial, self._y_old
         self.t_old, self.t = self.t, new
         if self.t >= self._end:
@@ -86,14 +95,14 @@ class CloudDOP853:
     def dense_output(self) -> Callable[[float], Array]:
         """The solution inside the last step, of order 7: three more evaluations, once for each step."""
         h, stages, y_old = self.t - self.t_old, np.empty((_STAGES + 4, self.y.size)), self._y_old.copy()
-        stages[: _STAGES + 1] = self._stages
+        stages[: _STAGES + 1] = self._stages[self._places]
         for extra, (a, c) in enumerate(zip(DOP853.A_EXTRA, DOP853.C_EXTRA, strict=True), start=_STAGES + 1):
-            _combine(y_old, stages, h * a[:extra], self._trial)
+            _combine(y_old, stages, np.arange(extra), h * a[:extra], self._trial)
             self._rhs(self.t_old + c * h, self._trial, stages[extra])
         change = self.y - y_old
         terms = [change, h * stages[0] - change, 2 * change - h * (self.f + stages[0])]
         for row in DOP853.D:
-            _combine(np.zeros_like(change), stages, h * row, term := np.empty_like(change))
+            _combine(np.zeros_like(change), stages, np.arange(len(stages)), h * row, term := np.empty_like(change))
             terms.append(term)
         start = self.t_old
 
@@ -112,8 +121,8 @@ class CloudDOP853:
         at the end of the step.
         """
         for s in range(1, _STAGES):
-            _combine(self.y, self._stages, h * DOP853.A[s, :s], self._trial)
-            self._rhs(self.t + DOP853.C[s] * h, self._trial, self._stages[s])
+            _combine(self.y, self._stages, self._places, h * DOP853.A[s, :s], self._trial)
+            self._rhs(self.t + DOP853.C[s] * h, self._trial, self._stage(s))
         fifth, third = self._squares(DOP853.E5, DOP853.E3, h * DOP853.B)
         if fifth == 0 and third == 0:
             return 0.0
@@ -122,13 +131,13 @@ class CloudDOP853:
     def _first_step(self) -> float:
         """A step whose Euler increment is a hundredth of the state, corrected by y'', section II.4."""
         unit, n = np.eye(_STAGES + 1), self.y.size
-        self._stages[0] = self.y
+        self._stage(0)[:] = self.y
         d0, d1 = np.sqrt(self._squares(unit[0], unit[_STAGES]) / n).tolist()
         guess = min(0.01 * d0 / d1 if d0 >= 1e-5 and d1 >= 1e-5 else 1e-6, self._end - self.t)
         if guess == 0.0:  # an infinite slope
             return 0.0
-        _combine(self.y, self._stages, guess * unit[_STAGES], self._trial)
-        self._rhs(self.t + guess, self._trial, self._stages[0])
+        _combine(self.y, self._stages, self._places, guess * unit[_STAGES], self._trial)
+        self._rhs(self.t + guess, self._trial, self._stage(0))
         change = unit[0] - unit[_STAGES]
         largest = max(d1, math.sqrt(self._squares(change, change)[0] / n) / guess)
         corrected = max(1e-6, 1e-3 * guess) if largest <= 1e-15 else (0.01 / largest) ** (1 / _ORDER)
@@ -144,14 +153,14 @@ class CloudDOP853:
             row[: len(given)] = given
         in_threads(
             _threads(self.y.size), kernels.weighted_squares,
-            self.y, self._stages, *weights, self._rtol, self._atol, self._trial, parts,
+            self.y, self._stages, self._places, *weights, self._rtol, self._atol, self._trial, parts,
         )  # fmt: skip
         return np.add.reduce(parts)
 
 
-def _combine(y: Array, stages: Array, coefficients: Array, out: Array) -> None:
-    """out = y + sum_j coefficients[j] stages[j]."""
-    in_threads(_threads(y.size), kernels.combine, y, stages, coefficients, out)
+def _combine(y: Array, stages: Array, places: NDArray[np.int64], coefficients: Array, out: Array) -> None:
+    """out = y + sum_j coefficients[j] stages[places[j]]."""
+    in_threads(_threads(y.size), kernels.combine, y, stages, places, coefficients, out)
 
 
 def _threads(size: int) -> int:

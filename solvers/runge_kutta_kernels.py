@@ -22,24 +22,24 @@ def _add(block, stages, rows, coefficients, start):  # type: ignore[no-untyped-d
 
 
 @kernel(flags=SUMS)
-def _present(coefficients):  # type: ignore[no-untyped-def]
-    """The stages whose coefficients are not zero, and these; filled up to a multiple of four by 0 times the first."""
+def _present(coefficients, places):  # type: ignore[no-untyped-def]
+    """Where the stages with nonzero coefficients are, and these; filled up to fours by 0 times the first."""
     count = (coefficients != 0.0).sum()
     rows, values = np.zeros((count + 3) // 4 * 4, np.int64), np.zeros((count + 3) // 4 * 4)
     k = 0
     for j in range(coefficients.size):
         if coefficients[j] != 0.0:
-            rows[k], values[k] = j, coefficients[j]
+            rows[k], values[k] = places[j], coefficients[j]
             k += 1
     rows[count:] = rows[0] if count > 0 else 0
     return rows, values
 
 
 @kernel(flags=SUMS)
-def combine(y, stages, coefficients, out, thread, threads):  # type: ignore[no-untyped-def]
-    """out = y + sum_j coefficients[j] stages[j], leaving out zero coefficients; this thread's share of the blocks."""
+def combine(y, stages, places, coefficients, out, thread, threads):  # type: ignore[no-untyped-def]
+    """out = y + sum_j coefficients[j] stages[places[j]] over nonzero coefficients; this thread's share of blocks."""
     n = y.size
-    rows, values = _present(coefficients)
+    rows, values = _present(coefficients, places)
     for number in range(thread, (n + BLOCK - 1) // BLOCK, threads):
         start, stop = number * BLOCK, min(n, (number + 1) * BLOCK)
         block, origin = out[start:stop], y[start:stop]
@@ -50,16 +50,16 @@ def combine(y, stages, coefficients, out, thread, threads):  # type: ignore[no-u
 
 @kernel(flags=SUMS)
 def weighted_squares(  # type: ignore[no-untyped-def]
-    y, stages, coefficients, first, second, rtol, atol, out, parts, thread, threads
+    y, stages, places, coefficients, first, second, rtol, atol, out, parts, thread, threads
 ):
     """What ``combine`` does, and of two other combinations of the stages the squares, over blocks of numbers.
 
     They are relative to the scale atol + rtol max(|y|, |out|).
     """
     n = y.size
-    rows, values = _present(coefficients)
-    rows_a, values_a = _present(first)
-    rows_b, values_b = _present(second)
+    rows, values = _present(coefficients, places)
+    rows_a, values_a = _present(first, places)
+    rows_b, values_b = _present(second, places)
     a, b = np.zeros(BLOCK), np.zeros(BLOCK)
     for number in range(thread, len(parts), threads):
         start, stop = number * BLOCK, min(n, (number + 1) * BLOCK)

@@ -114,7 +114,11 @@ class Gaussian(Measure, kind="gaussian"):
     def from_cube(self, u: Array) -> Array:
         from scipy.special import ndtri
 
-        return self.mean + np.einsum("nl,kl->nk", ndtri(u[:, : self.factor.shape[1]]), self.factor)
+        from vlasov.tilting.products import map_rows
+
+        points = map_rows(ndtri(u[:, : self.factor.shape[1]]), self.factor, threads=1)
+        points += self.mean
+        return points
 
     def cumulative(self, x: Array) -> Array:
         from scipy.special import ndtr

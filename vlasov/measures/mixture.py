@@ -145,7 +145,7 @@ class Mixture(Measure, kind="mixture"):
         picked = np.searchsorted(np.cumsum(self.weights)[:-1], u[:, 0], side="right")
         result = np.empty((len(u), self.dimension))
         for c, component in enumerate(self.components):
-            mine = picked == c
+            mine = np.flatnonzero(picked == c)
             result[mine] = component.from_cube(u[mine, 1 : 1 + component.cube_dimension])
         return result
 
