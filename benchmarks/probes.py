@@ -1,4 +1,4 @@
-"""Measurements that are no races: a small cloud, memory, the particle solver, the lattice, the stages of a velocity.
+"""Measurements that are no races: a small cloud, choices, memory, particle solver, lattice, the stages of a velocity.
 
 Functions here run in a process of their own.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import time
 from collections import defaultdict
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -19,6 +20,8 @@ from problems import Array, Problem
 from timing import Timing, Unavailable, clock, peak_memory, repeat, wait_for_quiet
 
 _CALLS = 200  # velocities in one repetition of ``hundred``
+_TURN = 2e-3  # seconds of a repetition in ``choice``: of one velocity, or of many short ones
+_PAIRS = 400_000_000  # all pairs of more are timed for some of the targets
 
 
 def hundred(budget: float) -> dict[str, Timing]:
@@ -36,14 +39,56 @@ def hundred(budget: float) -> dict[str, Timing]:
     return {way: _per_call(function, budget / len(ways)) for way, function in ways.items()}
 
 
-def _per_call(function: Any, budget: float) -> Timing:
+def _per_call(function: Callable[[], object], budget: float, count: int = _CALLS) -> Timing:
     def calls() -> None:
-        for _ in range(_CALLS):
+        for _ in range(count):
             function()
 
     calls()
     timing = repeat(calls, budget=budget)
-    return timing * (1 / _CALLS)
+    return timing * (1 / count)
+
+
+def choice(
+    problems: Sequence[Problem], effort: Effort, threads: int
+) -> list[tuple[dict[str, float], dict[str, Timing], str]]:
+    """Predicted times of both methods, measured times of both and of "auto", and what it chose, for each problem."""
+    return [_choice(problem, effort, threads) for problem in problems]
+
+
+def _choice(problem: Problem, effort: Effort, threads: int) -> tuple[dict[str, float], dict[str, Timing], str]:
+    import vlasov as vl
+    from vlasov.tilting import all_pairs, evaluate
+
+    n, points = problem.n, problem.points()
+    attention, cloud = vl.Softmax(A=problem.A, V=problem.V), vl.Particles(points)
+    some = min(n, _PAIRS // n)
+
+    def velocity(method: str) -> Any:
+        targets = points[:some] if method == "all-pairs" else points
+        return attention.field(cloud.moved(points), targets, tolerance=1e-9, method=method)
+
+    def watched(*arguments: Any) -> Any:
+        plans.append(original(*arguments))
+        return plans[-1]
+
+    plans: list[Any] = []
+    try:
+        original, evaluate._plan = evaluate._plan, watched
+        velocity("laplace")
+        evaluate._plan = original
+        predicted = {"laplace": plans[0][1].seconds, "all-pairs": all_pairs.seconds(n, n, problem.d)}
+    except AttributeError as missing:
+        raise Unavailable(f"predictions have other names now: {missing}") from None
+    if threads > 1:
+        wait_for_quiet(effort.patience / 10)
+    timings = {}
+    for method, factor in {"laplace": 1.0, "all-pairs": n / some, "auto": 1.0}.items():
+        function = partial(velocity, method)
+        function()
+        once = repeat(function, budget=0.0).best(threads)
+        timings[method] = _per_call(function, effort.budget / 10, max(1, round(_TURN / once))) * factor
+    return predicted, timings, velocity("auto").method
 
 
 def memory(n: int) -> tuple[int, int]:

@@ -1,23 +1,27 @@
 """Race our velocity against NumPy, PyTorch, JAX, KeOps and the machine's limits; see README.md beside this file.
 
 python benchmarks/velocity.py [--job NAME ...] [--quick] [--threads 1,2] [--json PATH]
+
+The job ``choice`` compares the times that method="auto" predicts with those of this machine, and what it loses by them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import limits
 import numpy as np
 import probes
-from contestants import Contestant, Result, need, ours, peer, race
+from contestants import Contestant, Effort, Result, need, ours, peer, race
 from peers import BY_HAND, PEERS
 from problems import Problem
 from program import Job, Options, run
-from timing import Check, ChildFailed, Report, Unavailable, in_child, number, seconds
+from timing import Check, ChildFailed, Report, Timing, Unavailable, in_child, number, seconds
 
 PACKAGES = ("vlasov", "numpy", "scipy", "numba", "llvmlite", "pyFFTW", "torch", "jax", "jaxlib", "pykeops")
 HEADER = ("contestant", "threads", "targets", "time", "ns per", "wall ns per", "cores", "error/R", "how")
+CHOICE_SIZES = (200, 500, 700, 1_000, 1_400, 2_000, 5_000, 20_000, 100_000)  # close to where the choice changes
 
 JOBS: dict[str, Job] = {}
 
@@ -225,6 +229,61 @@ def hundred(options: Options) -> Report:
                 demand = f"n = 100, d = 2, attention.velocity, {_threads(threads)}"
                 report.checks.append(Check(demand, 1e6 * timing.best(threads), 30.0, False, "us"))
     return report
+
+
+@job
+def choice(options: Options) -> Report:
+    """Both methods' predicted and measured times, d = 1, 2, 3, n = 200 to 1e5, and what "auto" loses by its choice."""
+    need("laplace", "auto")
+    names = [f"{way} {kind}" for way in ("laplace", "all pairs") for kind in ("predicted", "measured")]
+    header = ("d", "threads", "S", "n", *names, "chosen by auto", "regret")
+    report = Report("Choice of the method, n = m points in [-1, 1]^d, tolerance 1e-9", header)
+    for threads in options.threads:
+        regrets, detours, cores = {}, {}, []
+        for d, strengths in {1: (2.0, 20.0), 2: (2.0, 20.0), 3: (2.0, 8.0, 20.0)}.items():
+            ratios: dict[str, list[float]] = {"laplace": [], "all-pairs": []}
+            for problem, predicted, timings, chosen in _choices(d, strengths, options.effort, threads):
+                measured = {way: timing.best(threads) for way, timing in timings.items()}
+                fastest = min(measured[way] for way in ratios)
+                place = (str(d), str(threads), f"{problem.strength:g}", f"{problem.n:,}")
+                words = f"d = {d}, S = {problem.strength:g}, n = {problem.n:,}"
+                regrets[words], detours[words] = measured[chosen] / fastest, measured["auto"] / fastest
+                for way, found in ratios.items():
+                    found.append(measured[way] / predicted[way])
+                figures = (seconds(kind[way]) for way in ratios for kind in (predicted, measured))
+                report.rows.append((*place, *figures, chosen, number(regrets[words])))
+                report.raw[f"{words}, {threads} threads"] = {
+                    "predicted": predicted,
+                    "wall": {way: timing.wall for way, timing in timings.items()},
+                    "cpu": {way: timing.cpu for way, timing in timings.items()},
+                    "chosen": chosen,
+                    "regret": regrets[words],
+                }
+                if problem.n == CHOICE_SIZES[-1]:
+                    cores.append(timings["all-pairs"].cores)
+            spans = ", ".join(f"{way} {number(min(found))} to {number(max(found))}" for way, found in ratios.items())
+            report.notes.append(f"d = {d}, {_threads(threads)}: measured / predicted for one thread: {spans}")
+        worst, longest = max(regrets, key=regrets.__getitem__), max(detours, key=detours.__getitem__)
+        detour = f"auto with its planning / the faster method, at most: {number(detours[longest])} ({longest})"
+        report.notes.append(f"{_threads(threads)}: {detour}")
+        if threads > 1:
+            busy = f"{min(cores):.2f} to {max(cores):.2f}"
+            report.notes.append(f"{_threads(threads)}: cores at work in all pairs, n = {CHOICE_SIZES[-1]:,}: {busy}")
+        demand = f"largest regret of auto ({worst}), {_threads(threads)}"
+        report.checks.append(Check(demand, regrets[worst], 2.0, at_least=False))
+    return report
+
+
+def _choices(
+    d: int, strengths: Sequence[float], effort: Effort, threads: int
+) -> Iterator[tuple[Problem, dict[str, float], dict[str, Timing], str]]:
+    """Problems with predicted and measured times of the methods, and what "auto" chose."""
+    problems = [Problem(d, n, "box", strength) for strength in strengths for n in CHOICE_SIZES]
+    rounds = [in_child(probes.choice, problems, effort, threads, threads=threads) for _ in range(effort.rounds)]
+    for problem, (predicted, timings, chosen), *others in zip(problems, *rounds, strict=True):
+        for _, more, _ in others:
+            timings = {way: timing + more[way] for way, timing in timings.items()}
+        yield problem, predicted, timings, chosen
 
 
 @job

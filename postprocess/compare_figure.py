@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.gridspec import SubplotSpec
 
-from vlasov.postprocess.covariances import ellipses
+from vlasov.postprocess.covariances import eigenvalues, ellipses
 from vlasov.postprocess.snapshots import is_overlay, snapshots
 from vlasov.postprocess.style import PALETTE, entitle, new_figure, styled
+
+_DASHES = ("-", "--", "-.", ":")
 
 
 @styled
@@ -27,15 +29,13 @@ def draw(comparison: xr.Dataset, datasets: Sequence[xr.Dataset], study: xr.Datas
     times = comparison["time"].values
     shown = times[np.unique(np.linspace(0, times.size - 1, min(4, times.size)).round().astype(int))]
     overlay = len(pair) == 2 and is_overlay(pair)
-    columns = math.lcm(3, shown.size) if overlay else 3
-    rows = figure.add_gridspec(2, columns, height_ratios=(1.15, 1.0))
+    rows = figure.add_gridspec(2, 1, height_ratios=(1.15, 1.0))
     if overlay:
-        width = columns // shown.size
-        panels = [figure.add_subplot(rows[0, k * width : (k + 1) * width]) for k in range(shown.size)]
+        panels = _panels(figure, rows[0], shown.size)
         snapshots([dataset.sel(time=times) for dataset in pair], times=shown, axes=panels)
     else:
-        ellipses(list(datasets), ax=figure.add_subplot(rows[0, :]))
-    left, middle, right = (figure.add_subplot(rows[1, k * columns // 3 : (k + 1) * columns // 3]) for k in range(3))
+        _draw_covariances(figure, rows[0], datasets)
+    left, middle, right = _panels(figure, rows[1], 3)
     _draw_distances(left, comparison)
     _draw_moments(middle, comparison)
     if study is None:
@@ -46,18 +46,33 @@ def draw(comparison: xr.Dataset, datasets: Sequence[xr.Dataset], study: xr.Datas
     return figure
 
 
+def _panels(figure: Figure, place: SubplotSpec, count: int) -> list[Axes]:
+    """So many panels side by side."""
+    row = place.subgridspec(1, count)
+    return [figure.add_subplot(row[k]) for k in range(count)]
+
+
+def _draw_covariances(figure: Figure, place: SubplotSpec, datasets: Sequence[xr.Dataset]) -> None:
+    """Ellipses and eigenvalues side by side; on the line there are no ellipses."""
+    on_line = datasets[0].sizes["component"] == 1
+    panels = _panels(figure, place, 1 if on_line else 2)
+    if not on_line:
+        ellipses(list(datasets), ax=panels[0])
+    eigenvalues(list(datasets), ax=panels[-1])
+
+
 def _draw_distances(ax: Axes, comparison: xr.Dataset) -> None:
+    """Distances; where one is less than its error, a triangle that points down from the error."""
     times = comparison["time"].values
     for i, pair in enumerate(comparison["pair"].values):
-        for k, order in enumerate(comparison["p"].values):
-            values = comparison["wasserstein"].values[i, :, k]
-            ax.plot(
-                times,
-                values,
-                color=PALETTE[i % len(PALETTE)],
-                ls="-" if k == 0 else "--",
-                label=f"$W_{order:g}$, {pair}",
-            )
+        for k in range(comparison.sizes["p"]):
+            values, errors = (comparison[name].values[i, :, k] for name in ("wasserstein", "wasserstein_error"))
+            seen = values > errors
+            colour, dash, label = PALETTE[i % len(PALETTE)], _DASHES[k % len(_DASHES)], str(pair) if k == 0 else None
+            ax.plot(times, np.where(seen, values, errors), color=colour, ls=dash, label=label)
+            ax.plot(times[~seen], errors[~seen], "v", color=colour, ms=4, mfc="none")
+    for k, order in enumerate(comparison["p"].values):
+        ax.plot([], [], color="0.3", ls=_DASHES[k % len(_DASHES)], label=f"$W_{order:g}$")
     ax.set(xlabel="time $t$", ylabel="distance", yscale="log")
     ax.legend(fontsize="x-small")
 
@@ -68,7 +83,7 @@ def _draw_moments(ax: Axes, comparison: xr.Dataset) -> None:
         for k, order in enumerate(comparison["order"].values):
             values = np.maximum(comparison["moment_error"].values[i, :, k], 1e-17)
             label = f"order {order}" if i == 0 else None
-            ax.plot(times, values, color=PALETTE[i % len(PALETTE)], ls=("-", "--", "-.", ":")[k], label=label)
+            ax.plot(times, values, color=PALETTE[i % len(PALETTE)], ls=_DASHES[k], label=label)
     ax.set(xlabel="time $t$", ylabel="error of moments", yscale="log")
     ax.legend(fontsize="x-small")
 

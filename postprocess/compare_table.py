@@ -34,16 +34,22 @@ def table(comparison: xr.Dataset) -> Table:
             ]
             moments = max(float(at["moment_error"].sel(order=order)) for order in (3, 4))
             numbers = [at["mean_error"].item(), at["covariance_error"].item(), moments, at["density_error"].item()]
+            resolved = _resolved(comparison.isel(pair=i, time=0)) and _resolved(at)
             bounds = [at["growth"].values[-1], at["log_a_posteriori"].item(), at["log_a_priori"].item()]
             result.add_row(
                 str(pair) if j == shown[0] else "",
                 f"{float(at['time']):.4g}",
                 *distances,
                 *(f"{number:.1e}" if np.isfinite(number) else "" for number in numbers),
-                " <= ".join([f"{bounds[0]:.3g}", *map(_exponential, bounds[1:])]),
+                " <= ".join([f"{bounds[0]:.3g}" if resolved else "unresolved", *map(_exponential, bounds[1:])]),
                 end_section=j == shown[-1],
             )
     return result
+
+
+def _resolved(at: xr.Dataset) -> bool:
+    """Whether the distance is more than its error."""
+    return bool(at["wasserstein"].values[-1] > at["wasserstein_error"].values[-1])
 
 
 def _exponential(exponent: float) -> str:

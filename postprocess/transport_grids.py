@@ -254,5 +254,6 @@ def _lattices(parts: Sequence[Sequence[Cloud]], boxes: Sequence[Box], count: int
 
 
 def _relative(smear: Array, lattice: _Lattice) -> Array:
-    """The smear in units of what the lattice adds."""
-    return 6 * smear / np.outer(lattice.steps, lattice.steps)
+    """The smear in units of what the lattice adds; none along an axis where all is in one point."""
+    squares = np.outer(lattice.steps, lattice.steps)
+    return np.divide(6 * smear, squares, out=np.zeros_like(smear), where=squares > 0)
