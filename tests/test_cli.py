@@ -264,7 +264,7 @@ def test_an_interruption_leaves_no_traceback(vlasov, monkeypatch):
 MISTAKES = {
     "unknown case": (["run", "gausian-line"], 'case: "gausian-line" is not known; did you mean "gaussian-line"?'),
     "unknown case to show": (["show", "box2d"], 'did you mean "box-2d"?'),
-    "unknown case to copy": (["copy", "nothing"], "choose one of: box-2d"),
+    "unknown case to copy": (["copy", "nothing"], "choose one of: ball-3d, box-2d"),
     "missing file": (["run", "missing.toml"], 'case: "missing.toml" is not a file'),
     "unknown solver": (
         ["run", QUICK, "--solver", "gausian"],
