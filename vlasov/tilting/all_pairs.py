@@ -18,7 +18,7 @@ from vlasov.tilting.views import plain
 from vlasov.tilting.workspace import Workspace
 
 _FEW = 5  # dimensions up to which the fused kernel is the faster one
-_FEW_PAIRS = 200_000  # a second thread takes about 15 us to start
+_WORTH_THREADS = 150e-6  # seconds; to wake a second thread takes 30 us or more
 _NONE = np.empty(0)
 
 
@@ -52,7 +52,7 @@ def moments(
     layout = _layout(n, d, precision)
     buffer = _buffer(layout, workspace)
     mass, mean = np.empty(m if log_mass else 0), np.empty((m, d))
-    threads = 1 if n * m <= _FEW_PAIRS else get_num_threads()
+    threads = _threads(n, m, d)
     if threads == 1:
         bound = kernels.moments(points, weights, xi, buffer, layout.rows, layout.columns, mass, mean, layout.zero)
     else:
@@ -78,7 +78,7 @@ def covariance(
     layout = _many(n, d, np.dtype(np.float64))
     result = np.empty((m, d, d))
     sources = kernels.prepare(points, weights, xi, _buffer(layout, workspace), layout.rows, layout.columns)
-    threads = 1 if n * m <= _FEW_PAIRS else get_num_threads()
+    threads = _threads(n, m, d)
     in_threads(threads, kernels.covariances, sources, xi, plain(log_mass), plain(mean), result, layout.zero)
     return result
 
@@ -94,7 +94,7 @@ def batch(
     (b, n, d), m = points.shape, xi.shape[1]
     weights = np.empty((b, 0)) if log_weights is None else plain(log_weights)
     layout = _layout(n, d, "float64")
-    threads = 1 if b * n * m <= _FEW_PAIRS else get_num_threads()
+    threads = _threads(n, b * m, d)
     buffers = np.empty((threads, layout.size))
     mass, mean, bounds = np.empty((b, m if log_mass else 0)), np.empty((b, m, d)), np.empty(b)
     in_threads(
@@ -107,7 +107,11 @@ def batch(
 
 def seconds(n: int, m: int, d: int) -> float:
     """Estimated time of ``moments`` on one thread."""
-    return n * m * (0.13 + 0.05 * d) * 1e-9
+    return (20e3 + 20 * m + n * m * (0.13 + 0.05 * d)) * 1e-9
+
+
+def _threads(n: int, m: int, d: int) -> int:
+    return get_num_threads() if seconds(n, m, d) > _WORTH_THREADS else 1
 
 
 class _Layout(NamedTuple):

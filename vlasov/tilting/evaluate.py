@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 METHODS = ("auto", "all-pairs", "all-pairs-float32", "laplace", "lattice", "convolution")
 _QUADRATIC: dict[str, Literal["float64", "float32"]] = {"all-pairs": "float64", "all-pairs-float32": "float32"}
-FEW_PAIRS = 300_000  # all pairs win below, whatever the plan says: a plan alone takes as long
+# Seconds of all pairs, by d, up to which they win whatever the plan of the linear method says: it takes 0.1 ms to make.
+_WORTH_A_PLAN = {1: 75e-6, 2: 180e-6, 3: 400e-6}
 _FEW_ENTRIES = 256  # of a matrix
 LINEAR_DIMENSIONS = 3  # "laplace" exists up to d = 3
 
@@ -153,6 +154,13 @@ def size_of(values: Array) -> float:
     return math.sqrt(float(entries.sum(axis=0).max()) * float(entries.sum(axis=1).max()))
 
 
+def is_small(n: int, m: int, d: int) -> bool:
+    """Whether "auto" takes all pairs without a look at the data: few of them, or many dimensions."""
+    from vlasov.tilting import all_pairs
+
+    return d > LINEAR_DIMENSIONS or all_pairs.seconds(n, m, d) <= _WORTH_A_PLAN[d]
+
+
 def _evaluate(
     points: Array,
     log_weights: Array | None,
@@ -208,7 +216,7 @@ def _plan(
 ) -> tuple[ModuleType, Any] | None:
     """The method of linear cost and its plan, or None for all pairs."""
     (n, d), m, method = points.shape, len(x), choose(wanted.method, METHODS, "method")
-    if method in _QUADRATIC or (method == "auto" and (d > LINEAR_DIMENSIONS or n * m <= FEW_PAIRS)):
+    if method in _QUADRATIC or (method == "auto" and is_small(n, m, d)):
         return None
     if method not in ("laplace", "auto"):
         raise InputError(f'"{method}" needs a density on a uniform grid; choose "laplace" or "all-pairs"', "method")

@@ -16,7 +16,7 @@ _MOST_PARTS = 32
 # Nanoseconds of one thread of a 2024 server: to spread and to gather a point, by d and p; the rest by unit.
 _SPREAD = {1: (2.5, 3.5, 5.0), 2: (7.0, 15.5, 25.0), 3: (43.0, 115.0, 260.0)}
 GATHER = {1: (5.0, 9.0, 11.0), 2: (12.5, 27.0, 38.0), 3: (40.0, 160.0, 345.0)}
-SORT, _TILT, MULTIPLY, _NODE, _FLUSH, _EXPONENTIAL, _START = 4.0, 5.0, 0.025, 1.0, 0.25, 1.0, 60e3
+SORT, _TILT, MULTIPLY, _NODE, _FLUSH, _EXPONENTIAL, _START = 4.0, 5.0, 0.025, 1.0, 0.25, 1.0, 130e3
 _WORTH_THREADS = 400e3
 SORTED_NODES = 100_000  # in three dimensions, grids beyond the second level of the cache are visited in order
 

@@ -29,7 +29,7 @@ _LARGEST_RANGE = 500.0  # weights that differ by more than e^500 get a scale in 
 # Interpolation at eight Chebyshev points makes errors larger by this factor at most.
 _LEBESGUE = 1 + 2 / math.pi * math.log(ORDER)
 # Nanoseconds of one thread of a 2024 server: for a source, its weight, a target, an expansion, a node in it; the start.
-_SOURCE, _WEIGHT, _TARGET, _EXPANSION, _NODE, _START = 1.3, 1.2, 1.4, 500.0, 1.4, 60e3
+_SOURCE, _WEIGHT, _TARGET, _EXPANSION, _NODE, _START = 1.3, 1.2, 1.4, 500.0, 1.4, 70e3
 
 
 @dataclass(frozen=True)

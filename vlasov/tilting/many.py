@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from vlasov.checks import Array
-from vlasov.tilting.evaluate import FEW_PAIRS, LINEAR_DIMENSIONS, Field, Head, add_up, attend, size_of
+from vlasov.tilting.evaluate import Field, Head, add_up, attend, is_small, size_of
 from vlasov.tilting.plan import Refusal
 from vlasov.tilting.views import plain
 from vlasov.tilting.workspace import Workspace
@@ -54,7 +54,7 @@ def _prepare_for_heads(
 ) -> Any:
     """Sums over the sources that serve all heads, or None: each head does better alone."""
     (n, d), m = points.shape, len(x) * len(heads)
-    if method not in ("auto", "laplace") or d > LINEAR_DIMENSIONS or n * m <= FEW_PAIRS:
+    if method not in ("auto", "laplace") or is_small(n, m, d):
         return None
     from numba import get_num_threads
 
@@ -96,7 +96,7 @@ def attend_systems(
 
     (_, n, d), m = points.shape, x.shape[1]
     result = np.empty((*x.shape[:2], len(values))) if out is None else out
-    if method == "all-pairs" or (method == "auto" and (d > LINEAR_DIMENSIONS or n * m <= FEW_PAIRS)):
+    if method == "all-pairs" or (method == "auto" and is_small(n, m, d)):
         _, mean, bound = all_pairs.batch(points, log_weights, x @ matrix.T)
         return Field(np.matmul(mean, values.T, out=result), "all-pairs", size_of(values) * bound)
     workspace = Workspace()
