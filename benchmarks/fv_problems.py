@@ -16,10 +16,12 @@ _ROUNDING = 1e-14  # mass of tails that rounding moves: 1e-16 that is half a uni
 
 @dataclass(frozen=True)
 class Run:
-    """A solution, its initial state on the grid, and what its Dataset says about it."""
+    """A solution, its initial state on the grid, its last moments, and what else its Dataset says about it."""
 
     state: Any
     initial: Any
+    covariance: Array
+    mean: Array
     attributes: dict[str, Any]
 
     @property
@@ -48,23 +50,26 @@ def run(problem: Any, **options: Any) -> Run:
     import vlasov as vl
 
     result = vl.solve(problem, "finite-volume", times=[0.0, problem.horizon], **options)
-    return Run(vl.measure(result), vl.measure(result, 0), dict(result.attrs))
+    last = result.isel(time=-1)
+    return Run(
+        vl.measure(result), vl.measure(result, 0), last["covariance"].values, last["mean"].values, dict(result.attrs)
+    )
 
 
-def rotating() -> Any:
+def rotating(horizon: float = 2.0) -> Any:
     """A Gaussian in the plane that rotates and shears: A and V are not symmetric."""
     import vlasov as vl
 
     v = 0.5 * np.array([[0.0, 1.0], [-1.0, 0.2]])
     initial = vl.Gaussian([0.3, 0.0], [[0.8, 0.2], [0.2, 0.5]])
-    return vl.Problem(vl.Softmax(A=[[0.6, 0.5], [-0.7, 0.3]], V=v), initial, 2.0)
+    return vl.Problem(vl.Softmax(A=[[0.6, 0.5], [-0.7, 0.3]], V=v), initial, horizon)
 
 
-def line() -> Any:
+def line(horizon: float = 1.0) -> Any:
     """A Gaussian on the line."""
     import vlasov as vl
 
-    return vl.Problem(vl.Softmax(A=[[0.4]], V=[[0.7]]), vl.Gaussian([0.3], [[0.5]]), 1.0)
+    return vl.Problem(vl.Softmax(A=[[0.4]], V=[[0.7]]), vl.Gaussian([0.3], [[0.5]]), horizon)
 
 
 def space() -> Any:
@@ -186,6 +191,16 @@ def ring_moments(found: Run, f: Array) -> Array:
     flow = np.eye(3)
     flow[1:, 1:] = f
     return _moved(grid_moments(found.initial), flow)
+
+
+def ring_covariance_error(found: Run, points: Array, weights: Array) -> float:
+    """Of the Dataset's mean and covariance, relative to the ring's size."""
+    center = weights @ points
+    exact = (points - center).T @ (weights[:, None] * (points - center))
+    size = float(np.trace(exact))
+    return max(
+        float(np.abs(found.mean - center).max()) / math.sqrt(size), float(np.abs(found.covariance - exact).max()) / size
+    )
 
 
 def _linear_flow(problem: Any, second: Array) -> Array:
