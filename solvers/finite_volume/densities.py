@@ -55,11 +55,13 @@ class Corrected(Density):
         return found if self.defect is None else found + self.matrix @ self.defect.covariance @ self.matrix.T
 
 
-_TOLERANCES = (1e-13, 1e-12, 1e-11, 1e-10)  # relative to the grid's half width: the best that rounding allows
-_WEAK = (
-    10.0  # exponents on the grid, below which velocities are next to affine: what counts is the error of their slope
-)
+_FINEST, _FINE, _COARSE = 1e-13, 1e-12, (1e-11, 1e-10)  # tolerances, relative to the grid's half width
+# Exponents on the grid, below which velocities are next to affine: what counts is the error of their slope.
+_WEAK = 10.0
 _FEW_PAIRS = 3e6  # of cells and targets, where all pairs are as fast
+# Cells for which all pairs take some ten milliseconds, with ten times less rounding error than sums on a lattice:
+# where the covariance grows, so do the errors made before.
+_SMALL_GRID = 10_000
 
 
 class Smooth(Corrected, Centered):
@@ -82,14 +84,17 @@ class Smooth(Corrected, Centered):
         return field
 
     def _best(self, targets: int, evaluate: Callable[[dict[str, Any]], T], weak: bool = False) -> T:
-        """The most accurate evaluation whose cost does not grow with the product of cells and targets."""
-        tolerances = _TOLERANCES if weak else _TOLERANCES[1:]
+        """The most accurate evaluation that is fast: for many cells, at a cost that does not grow with their square."""
+        fine = (_FINEST, _FINE) if weak else (_FINE,)
         if self.values.size * targets <= _FEW_PAIRS:
-            return evaluate({"tolerance": tolerances[0]})
-        for tolerance in tolerances:
+            return evaluate({"tolerance": fine[0]})
+        small = self.values.size <= _SMALL_GRID
+        ladder = [(tolerance, "lattice") for tolerance in fine]
+        ladder += [(_FINE, "all-pairs")] if small else [(tolerance, "lattice") for tolerance in _COARSE]
+        for tolerance, method in ladder:
             with suppress(InputError):  # rounding errors come too close to the tolerance
-                return evaluate({"tolerance": tolerance, "method": "lattice"})
-        return evaluate({"tolerance": _TOLERANCES[-1]})
+                return evaluate({"tolerance": tolerance, "method": method})
+        return evaluate({"tolerance": _COARSE[-1]})
 
 
 class GaussianTails(Smooth):
