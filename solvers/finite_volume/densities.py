@@ -17,6 +17,7 @@ from vlasov.checks import Array
 from vlasov.errors import InputError
 from vlasov.measures import Density
 from vlasov.measures.density import Centered
+from vlasov.solvers.finite_volume import tail_kernels as kernels
 from vlasov.solvers.finite_volume.grid import map_rows
 from vlasov.solvers.finite_volume.hull import Hull
 from vlasov.tilting import Field
@@ -114,21 +115,23 @@ class GaussianTails(Smooth):
 
     def attend(self, x: Array, matrix: Array, values: Array, *, quadratic: Array | None = None, **how: Any) -> Field:
         tilts = map_rows(x, self.matrix.T @ matrix)
-        beyond = (np.abs(tilts) > self.reach).any(axis=1)
-        if quadratic is not None or not beyond.any():
+        order = np.empty(len(x), np.int64)
+        count = kernels.sort_out(tilts, self.reach, order)
+        if quadratic is not None or count == len(x):
             return super().attend(x, matrix, values, quadratic=quadratic, **how)
+        within, beyond = order[:count], order[count:]
         out = how.pop("out", None)
         out = np.empty((len(x), len(values))) if out is None else out
-        field = super().attend(x[~beyond], matrix, values, **how)
-        out[~beyond] = field.values
-        clipped = tilts[beyond].clip(-self.reach, self.reach)
+        field = super().attend(x.take(within, axis=0), matrix, values, **how)
+        kernels.scatter(field.values, within, out)
+        clipped = np.empty((beyond.size, self.dimension))
+        kernels.clip(tilts, beyond, self.reach, clipped)
         inverse = np.asarray(np.linalg.inv(self.matrix.T), dtype=np.float64)
-        inner, rest = (map_rows(xi, inverse) for xi in (clipped, tilts[beyond] - clipped))
+        inner = map_rows(clipped, inverse)
         tilted = self._best(len(inner), lambda best: self.tilted(inner, covariance=True, **best))
         assert tilted.covariance is not None
-        base = 0.0 if self.absolute else self.origin
-        continued = tilted.mean - base + np.einsum("nkl,nl->nk", tilted.covariance, rest)
-        out[beyond] = map_rows(continued, values)
+        base = np.zeros(self.dimension) if self.absolute else self.origin
+        kernels.continue_means(tilts, beyond, clipped, inverse, tilted.mean, tilted.covariance, base, values, out)
         return Field(out, field.method, max(field.error_bound, tilted.error_bound))
 
 

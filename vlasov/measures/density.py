@@ -213,7 +213,7 @@ class Density(Measure, kind="density"):
         return Tilted(
             log_mass=sums.log_mass + xi @ self.origin,
             mean=self.origin + sums.mean,
-            covariance=None if sums.covariance is None else self.matrix @ sums.covariance @ self.matrix.T,
+            covariance=None if sums.covariance is None else _congruent(sums.covariance, self.matrix),
             method=sums.method,
             error_bound=self._bound(identity, sums.error_bound) + _EPS * float(np.abs(self.origin).sum()),
         )
@@ -312,6 +312,14 @@ class Density(Measure, kind="density"):
         mapped = [(a - o) / s for a, o, s in zip(axes, self.origin, scales, strict=True)]
         cells = [axis[along] for axis, along in zip(mapped, forward, strict=True)]
         return overlaps(self.values, self.edges, cells)[forward]
+
+
+def _congruent(matrices: Array, frame: Array) -> Array:
+    """M C M^T for each C (n, d, d), as one linear map: small products one by one take ten times as long."""
+    from vlasov.tilting.products import map_rows
+
+    pairs = np.asarray(np.kron(frame, frame), dtype=np.float64)
+    return map_rows(matrices.reshape(len(matrices), -1), pairs, threads=1).reshape(matrices.shape)
 
 
 class Centered(Density):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cache, cached_property
 
 import numpy as np
 
@@ -103,6 +104,12 @@ class _Problem:
     covariance: bool
     smooth: bool
 
+    @cached_property
+    def exponent(self) -> float:
+        """The largest |<xi, y - y_c>|."""
+        lengths = zip(self.centre, self.width, self.radius, strict=True)
+        return sum((abs(centre) + width) * radius for centre, width, radius in lengths)
+
 
 def plan(
     shape: tuple[int, ...],
@@ -196,6 +203,8 @@ def _on_nodes(order: int, problem: _Problem) -> NodesPlan | Refusal:
     budget = max(allowed - _rounding(problem), allowed / 2) / norm
     second_budget = problem.tolerance * (max(radius) / norm) ** 2 if problem.covariance else math.inf
     for kappa in KAPPAS:
+        if errors(order, kappa).slope > budget:  # most are, and this is seen at once
+            continue
         found = _errors(order, kappa, problem)
         if found.slope <= budget and found.curvature <= second_budget:
             break
@@ -212,7 +221,7 @@ def _on_nodes(order: int, problem: _Problem) -> NodesPlan | Refusal:
     largest = max(math.prod(nodes[: k + 1]) * math.prod(problem.shape[k + 1 :]) for k in range(d))
     memory = 8.0 * (2 * largest + tilted * 3 * every + sum(a * b for a, b in zip(nodes, problem.shape, strict=True)))
     if memory > _MOST_BYTES:
-        return Refusal(f"nodes for |xi| R = {_exponent(problem):.3g} would need {memory / 1e9:.1f} GB")
+        return Refusal(f"nodes for |xi| R = {problem.exponent:.3g} would need {memory / 1e9:.1f} GB")
     of_blocks = sum(products) * MULTIPLY + tilted * every * _TILT + sum(nodes) * max(problem.shape) * _EXPONENTIAL
     work = problem.m * (GATHER[d][ORDERS.index(order)] + sort * SORT) + min(math.prod(blocks), problem.m) * of_blocks
     threads = problem.threads if work > 200e3 else 1
@@ -241,19 +250,13 @@ def _rounding(problem: _Problem) -> float:
     return 2 * _UNIT * (math.hypot(*problem.middle) + math.hypot(*problem.radius))
 
 
-def _exponent(problem: _Problem) -> float:
-    """The largest |<xi, y - y_c>|."""
-    lengths = zip(problem.centre, problem.width, problem.radius, strict=True)
-    return sum((abs(centre) + width) * radius for centre, width, radius in lengths)
-
-
 def _errors(order: int, kappa: float, problem: _Problem) -> Errors:
     """Bounds for Z, the mean and the covariance, in units of 1, R and R^2.
 
     Z at the nodes has independent rounding errors, of which interpolation takes differences. Exponents err by their
     size times one unit, and what is summed by half a unit for the root of the number of terms.
     """
-    one, d, exponent = errors(order, kappa), len(problem.shape), _exponent(problem)
+    one, d, exponent = errors(order, kappa), len(problem.shape), problem.exponent
     safety = 1.02 * (_smoothing(order, min(problem.shape)) if problem.smooth else 1.0)
     value, slope, curvature = safety * one.value, safety * one.slope, safety * one.curvature
     low, steep, bent = one.growth
@@ -265,6 +268,7 @@ def _errors(order: int, kappa: float, problem: _Problem) -> Errors:
     return Errors(d * value + at_nodes * low + everywhere, mean, second + 2 * mean + everywhere, one.growth)
 
 
+@cache
 def _smoothing(order: int, cells: int) -> float:
     """By how much the error of e^{xi y} / sinhc(xi h / 2) can be larger than that of e^{xi y}; N = ``cells``.
 
@@ -284,7 +288,7 @@ def _blocks(order: int, kappa: float, problem: _Problem) -> tuple[tuple[int, ...
     """How many blocks along each axis, and whether masses are tilted: so that no exponential overflows."""
     d = len(problem.shape)
     overhang = d * kappa * (order / 2 + 1)
-    if _exponent(problem) + overhang <= _LARGEST_EXPONENT:
+    if problem.exponent + overhang <= _LARGEST_EXPONENT:
         return (1,) * d, False
     most = (_LARGEST_BLOCK - overhang) / d
     return tuple(max(1, math.ceil(q * r / most)) for q, r in zip(problem.width, problem.radius, strict=True)), True
