@@ -70,7 +70,8 @@ def mean_field_study(
     times
         Increasing times in [0, horizon]; zero is always among them. Zero and the horizon if not given.
     reference
-        The limit: "gaussian" (exact, affine flow), "quadrature" (Gauss nodes), "quantile" (d = 1), or "auto".
+        The limit: "gaussian" (exact, affine flow), "quadrature" (Gauss nodes), "quantile" (d = 1),
+        "finite-volume" (d <= 3, less accurate, and the one for a density on a grid), or "auto".
     seed
         Makes everything repeatable.
     exact_up_to

@@ -1,31 +1,34 @@
-"""The limit of a mean-field study: mu(t) by a reference solution, and the flow X_t that it gives to any token.
+"""The limit of a mean-field study: mu(t) by a reference solution, which is refined until its own error is known.
 
-    X_t' = Gamma_{mu(t)}(X_t),   mu(t) = (X_t)_# mu_0
-
-Tokens are passive: they move with the velocity of the reference nodes, which do not feel them. A Gaussian's flow is
-affine and needs no nodes.
+d_t mu + div(mu Gamma_mu) = 0   by the Gaussian equations, by quadrature or quantile nodes, or by finite volumes
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from vlasov.checks import Array
 from vlasov.errors import InputError, SolverError
-from vlasov.measures import Density, Gaussian, Particles
+from vlasov.measures import Density, Gaussian, Measure, Particles
+from vlasov.postprocess.mean_field_flows import DensityFlow, Flow, GaussianFlow, NodesFlow
 from vlasov.problem import Problem
+from vlasov.solvers.dataset import measure
+from vlasov.solvers.driver import solve as solve_problem
 from vlasov.solvers.gaussian import trusted
-from vlasov.solvers.replicas import TimeGrid, choose_steps, march, passive, systems
+from vlasov.solvers.replicas import TimeGrid, choose_steps, march, systems
 
-REFERENCES = ("auto", "gaussian", "quantile", "quadrature")
+REFERENCES = ("auto", "gaussian", "quantile", "quadrature", "finite-volume")
 QUANTITIES = ("flow", "mean", "covariance", "velocity")
 _PER_AXIS = (4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)  # nodes that are tried, one after the other
 _MOST_NODES = 60_000
+_CELLS = {1: (64, 128, 256, 512, 1024), 2: (32, 64, 128, 256), 3: (16, 24, 32, 48)}  # per axis, by d
 _MOST_STEPS = 1000
+_SAME_TIME = 1e-12  # relative to the last one
 _STALLED, _PATIENCE = 0.5, 2  # refinements that leave more than this of the change are of no use
 _PROBES = 32  # points at which velocities are compared
 _WITNESSES = 256  # tokens by which two references are compared
@@ -33,7 +36,7 @@ _FINER = 2  # a Gaussian costs next to nothing: its steps are so much shorter th
 
 
 class Choice(NamedTuple):
-    """Which reference: its kind, the nodes per axis (zero for a Gaussian), and the steps of all clouds."""
+    """Which reference: its kind, the nodes or cells per axis (zero for a Gaussian), and the steps of all clouds."""
 
     kind: str
     nodes: int
@@ -50,6 +53,8 @@ class Limit:
         Shapes (times, d) and (times, d, d).
     probes, velocities
         Fixed points (m, d), and Gamma_mu there, shape (times, m, d).
+    flow
+        X_t of clouds (b, m, d) at the output times, shape (times, b, m, d).
     """
 
     problem: Problem
@@ -59,19 +64,7 @@ class Limit:
     probes: Array
     velocities: Array
     accuracy: float
-    _nodes: Particles | None  # of the reference, at time zero
-    _track: Array  # nodes at each evaluation of the velocity; mean and factor at each output time of a Gaussian
-
-    def flow(self, clouds: Array) -> Array:
-        """X_t of clouds (b, m, d) at the output times, shape (times, b, m, d)."""
-        if self._nodes is None:
-            initial = self.problem.initial
-            assert isinstance(initial, Gaussian)
-            coordinates = (clouds - initial.mean) @ np.linalg.pinv(initial.factor).T
-            moved = [coordinates @ (state[1:] - state[0]) + state[0] for state in self._track[1:]]
-            return np.stack([clouds, *moved])
-        velocity = passive(self.problem.attention, self._nodes.weights, self._track, accuracy=self.accuracy)
-        return march(velocity, clouds, self.choice.grid)
+    flow: Flow
 
 
 def choose(problem: Problem, times: tuple[float, ...], *, reference: str, tolerance: float) -> tuple[Choice, Array]:
@@ -127,47 +120,72 @@ def _size(limit: Limit) -> Array:
 
 def solve(problem: Problem, choice: Choice, *, tolerance: float) -> Limit:
     """The limit by a reference that has been chosen."""
-    accuracy, attention = min(1e-10, 1e-2 * tolerance), problem.attention
+    accuracy, attention, times = min(1e-10, 1e-2 * tolerance), problem.attention, choice.grid.times
     probes = problem.initial.sample(_PROBES, "sobol", seed=1).points
-    empty = np.empty(0)
-    blank = Limit(problem, choice, empty, empty, probes, empty, accuracy, None, empty)
+    flow: Flow
     if choice.kind == "gaussian":
-        states = _gaussian_states(problem, choice.grid.refined(_FINER))
-        gaussians = [trusted(state[0], _product(state[1:] - state[0])) for state in states]
-        affine = [attention.affine(gaussian, t) for gaussian, t in zip(gaussians, choice.grid.times, strict=True)]
-        return replace(
-            blank,
-            means=np.stack([gaussian.mean for gaussian in gaussians]),
-            covariances=np.stack([gaussian.covariance for gaussian in gaussians]),
-            velocities=np.stack([b + probes @ slope.T for b, slope in affine]),
-            _track=states,
-        )
+        assert isinstance(problem.initial, Gaussian)
+        flow = GaussianFlow(problem.initial, _gaussian_states(problem, choice.grid.refined(_FINER)))
+        gaussians = [trusted(state[0], _product(state[1:] - state[0])) for state in flow.states]
+        affine = [attention.affine(gaussian, t) for gaussian, t in zip(gaussians, times, strict=True)]
+        return Limit(
+            problem, choice, *_moments(gaussians), probes,
+            np.stack([b + probes @ slope.T for b, slope in affine]), accuracy, flow,
+        )  # fmt: skip
+    states: Sequence[Measure]
+    if choice.kind == "finite-volume":
+        states, track = _densities(problem, choice)
+        flow = DensityFlow(problem, track, choice.grid, accuracy)
+    else:
+        states, flow = _by_nodes(problem, choice, accuracy)
+    velocities = [
+        attention.velocity(state, probes, t, tolerance=accuracy) for state, t in zip(states, times, strict=True)
+    ]
+    return Limit(problem, choice, *_moments(states), probes, np.stack(velocities), accuracy, flow)
+
+
+def _moments(states: Sequence[Measure]) -> tuple[Array, Array]:
+    return np.stack([state.mean for state in states]), np.stack([state.covariance for state in states])
+
+
+def _by_nodes(problem: Problem, choice: Choice, accuracy: float) -> tuple[list[Particles], NodesFlow]:
+    """The nodes at the output times, and their flow."""
     nodes, track = _sample(problem, choice), []
-    interacting = systems(attention, nodes.weights, accuracy=accuracy)
+    interacting = systems(problem.attention, nodes.weights, accuracy=accuracy)
 
     def recorded(k: int, t: float, x: Array, out: Array) -> None:
         track.append(x[0].copy())
         interacting(k, t, x, out)
 
     clouds = [nodes.moved(points) for points in march(recorded, nodes.points[None], choice.grid)[:, 0]]
-    return replace(
-        blank,
-        means=np.stack([cloud.mean for cloud in clouds]),
-        covariances=np.stack([cloud.covariance for cloud in clouds]),
-        velocities=np.stack(
-            [
-                attention.velocity(cloud, probes, t, tolerance=accuracy)
-                for cloud, t in zip(clouds, choice.grid.times, strict=True)
-            ]
-        ),
-        _nodes=nodes,
-        _track=np.stack(track),
-    )
+    return clouds, NodesFlow(problem, nodes, np.stack(track), choice.grid, accuracy)
+
+
+def _densities(problem: Problem, choice: Choice) -> tuple[list[Density], list[Density]]:
+    """The density at the output times, and whenever the velocity is asked for."""
+    times, evaluations = np.array(choice.grid.times), np.array(choice.grid.evaluations)
+    wanted = np.unique(np.concatenate([times, evaluations]))
+    # Times a rounding error apart are one: the density does not jump.
+    wanted = wanted[np.diff(wanted, append=np.inf) > _SAME_TIME * times[-1]]
+    found = solve_problem(problem, "finite-volume", times=wanted, cells=choice.nodes)
+    if found.sizes["time"] < wanted.size:
+        raise SolverError(
+            f"finite volumes end at t = {float(found['time'][-1]):g}, {found.attrs['status']}; choose earlier times"
+        )
+
+    def at(moments: Array) -> list[Density]:
+        nearest = np.minimum(np.searchsorted(wanted, moments - _SAME_TIME * times[-1]), wanted.size - 1)
+        return [densities[k] for k in nearest]
+
+    densities = [measure(found, t) for t in wanted]
+    return at(times), at(evaluations)
 
 
 def _kind(problem: Problem, reference: str) -> str:
     initial = problem.initial
     if reference == "auto":
+        if isinstance(initial, Density):  # no nodes are finer than its cells
+            return "finite-volume"
         return "gaussian" if isinstance(initial, Gaussian) else "quadrature"
     if reference == "gaussian" and not isinstance(initial, Gaussian):
         raise InputError(
@@ -183,11 +201,13 @@ def _ladder(problem: Problem, kind: str) -> list[int]:
     initial = problem.initial
     if kind == "gaussian":
         return [0]
+    if kind == "finite-volume":
+        if problem.dimension not in _CELLS:
+            raise InputError(f'"finite-volume" needs d <= 3 but the problem has d = {problem.dimension}', "reference")
+        return list(_CELLS[problem.dimension])
     if isinstance(initial, Density):
         raise InputError(
-            "is known by cell averages only, so that no finer reference exists to say how wrong one is; "
-            "study a measure with a formula, or density.sample(n)",
-            "initial",
+            f'is a density on a grid, for which "{kind}" knows no finer nodes; use "finite-volume"', "reference"
         )
     if isinstance(initial, Particles):
         return [1]  # its nodes are the measure itself

@@ -59,6 +59,17 @@ class TimeGrid:
         """All steps together."""
         return sum(self.counts)
 
+    @property
+    def evaluations(self) -> list[float]:
+        """The times at which ``march`` asks for velocities, one after the other."""
+        pieces = zip(pairwise(self.cuts), self.counts, strict=True)
+        return [
+            inside(left + (number + share) * (right - left) / count, left, right)
+            for (left, right), count in pieces
+            for number in range(count)
+            for share in DOP853.C[:STAGES].tolist()
+        ]
+
     def refined(self, factor: int) -> TimeGrid:
         """The same times with so many steps in place of each."""
         return TimeGrid(self.times, self.cuts, tuple(factor * count for count in self.counts))
@@ -78,17 +89,16 @@ def march(velocity: Velocity, start: Array, grid: TimeGrid) -> Array:
     b, size = len(start), start[0].size
     y, trial = np.array(start).reshape(b, size), np.empty((b, size))
     stages = np.empty((b, STAGES, size))
-    outputs, called = [y.copy()] if grid.times[0] == 0.0 else [], 0
+    outputs, called, times = [y.copy()] if grid.times[0] == 0.0 else [], 0, grid.evaluations
     for (left, right), count in zip(pairwise(grid.cuts), grid.counts, strict=True):
         h = (right - left) / count
         for number in range(count):
             for s in range(STAGES):
-                t = inside(left + (number + DOP853.C[s]) * h, left, right)
                 if s > 0:
                     _combine(y, stages, h * DOP853.A[s, :s], trial)
                 x = trial if s else y
-                _check_finite(x, start.shape[1], t)
-                velocity(called, t, x.reshape(start.shape), stages[:, s].reshape(start.shape))
+                _check_finite(x, start.shape[1], times[called])
+                velocity(called, times[called], x.reshape(start.shape), stages[:, s].reshape(start.shape))
                 called += 1
             _combine(y, stages, h * DOP853.B, trial)
             y, trial = trial, y

@@ -228,6 +228,9 @@ def converge(
     sampling: Annotated[
         str, typer.Option("--sampling", metavar="A,B,...", help="random, sobol, quantile (d = 1), quadrature.")
     ] = "random",
+    reference: Annotated[
+        str, typer.Option("--reference", help="The limit: auto, gaussian, quadrature, quantile or finite-volume.")
+    ] = "auto",
     seed: Annotated[int, typer.Option("--seed", help="Makes the study repeatable.")] = 0,
     exact_up_to: Annotated[
         int, typer.Option("--exact-up-to", help="Largest n with Wasserstein distances in d >= 2.")
@@ -258,6 +261,7 @@ def converge(
         replicas=replicas,
         p=_numbers(p, "p", float),
         sampling=[name.strip() for name in sampling.split(",")],
+        reference=reference,
         seed=seed,
         exact_up_to=exact_up_to,
         output=target,

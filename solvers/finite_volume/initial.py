@@ -86,7 +86,8 @@ def start(problem: Problem, options: Options) -> Start:
         raise InputError(
             f"leaves {outside:.2g} of the initial mass outside of the grid; make it larger, or leave it out", "extent"
         )
-    defect = Defect(*(_cleaned(getattr(local, name) - getattr(density, name)) for name in ("mean", "covariance")))
+    covariance = local.covariance_of_steps if isinstance(local, Density) else local.covariance
+    defect = Defect(_cleaned(local.mean - density.mean), _cleaned(covariance - density.covariance))
     resolved = _GAUSSIAN_RESOLVED if isinstance(local, Gaussian) else _RESOLVED
     corners = np.array([axis[0] for axis in edges]), np.array([axis[-1] for axis in edges])
     reach = _tail_reach(local, *corners, resolved)

@@ -139,6 +139,41 @@ def test_references_agree():
     assert found["quadrature"][1] < 1e-8
 
 
+@pytest.mark.parametrize("d", [1, 2])
+def test_finite_volumes_give_the_same_limit(d):
+    """Two clouds that no Gaussian is, by nodes and on a grid; with parameters that jump."""
+    clouds = vl.Mixture([vl.Gaussian(s * 0.5 * np.ones(d), 0.05 * np.eye(d)) for s in (-1, 1)])
+    turn = np.array([[0.5, -1.0], [1.0, 0.5]])[:d, :d]
+    jumps = vl.Problem(vl.Softmax(A=vl.Piecewise([np.eye(d), 2 * np.eye(d)], [0.0, 0.2, 0.5]), V=turn), clouds, 0.5)
+    found = {}
+    for kind in ("quadrature", "finite-volume"):
+        choice, errors = limits.choose(jumps, (0.0, 0.3, 0.5), reference=kind, tolerance=1e-7)
+        found[kind] = limits.solve(jumps, choice, tolerance=1e-7), errors
+    (exact, _), (grid, errors) = found["quadrature"], found["finite-volume"]
+    tokens = clouds.sample(64, "sobol").points[None]
+    assert errors[0].max() < 1e-4
+    assert np.abs(grid.flow(tokens) - exact.flow(tokens)).max() <= errors[0].max()
+    assert np.abs(grid.means - exact.means).max() <= errors[1].max() + 1e-12
+    assert np.abs(grid.velocities - exact.velocities).max() <= errors[3].max()
+
+
+def test_a_density_is_studied_by_finite_volumes():
+    """Cells of the grid as boxes of a mixture have the same law, and a reference of nodes."""
+    edges = np.linspace(-1, 1, 9)
+    averages = vl.Gaussian(0.2, 0.3).on_grid([edges])
+    boxes = [vl.Box(a, b) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+    cells = vl.Mixture(boxes, averages.values)
+    on_grid, by_nodes = (mean_field_study(problem(measure), n=[16, 64], replicas=8) for measure in (averages, cells))
+    assert on_grid.attrs["reference"] == "finite-volume"
+    own = on_grid["reference_error"].sel(reference_quantity=["mean", "covariance"]).values
+    assert own.max() < 1e-3
+    assert (np.abs(on_grid["limit_mean"] - by_nodes["limit_mean"]).values[:, 0] <= own[0] + 1e-12).all()
+    assert (
+        np.abs(on_grid["limit_covariance"] / by_nodes["limit_covariance"] - 1).values[:, 0, 0] <= own[1] + 1e-9
+    ).all()
+    assert (on_grid["coupled"] > 10 * on_grid["reference_error"].max()).isel(time=-1).all()
+
+
 def test_gaussian_limit_is_the_solver_s():
     plane = problem(vl.Gaussian([0.3, -0.1], [[0.1, 0.02], [0.02, 0.05]]))
     found = mean_field_study(plane, n=[8], replicas=1, times=[0.25, 0.5])

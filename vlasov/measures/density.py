@@ -135,6 +135,11 @@ class Density(Measure, kind="density"):
         return Moments(self.values, self.grid)
 
     @property
+    def covariance_of_steps(self) -> Array:
+        """The covariance of the piecewise constant density, which cells of another grid are averages of."""
+        return self.matrix @ self._moments.covariance_of_steps @ self.matrix.T
+
+    @property
     def mass(self) -> float:
         """The integral of rho."""
         return self._moments.mass

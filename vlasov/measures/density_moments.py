@@ -39,6 +39,12 @@ class Moments:
         )
         return self._of_centers + np.diag((inside_cells - self.smoothing**2) / 12)
 
+    @property
+    def covariance_of_steps(self) -> Array:
+        """That of the piecewise constant density: of the centres, plus h^2 / 12 along all axes."""
+        inside_cells = [float(self._marginal(k) @ width**2) for k, width in enumerate(self.grid.widths)]
+        return self._of_centers + np.diag(inside_cells) / 12
+
     @cached_property
     def smoothing(self) -> Array:
         """Widths of the cells that smooth the density, zero along axes without Sheppard's correction; shape (d,)."""
