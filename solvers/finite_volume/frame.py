@@ -16,6 +16,7 @@ reference that stays, and the fit is extrapolated too instead of frozen.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -104,9 +105,9 @@ class Frame(ABC):
         """|S^{-1} S'|, which limits the step; zero where the path is exact."""
         return 0.0
 
-    def stiff(self, t: float, dt: float) -> bool:
-        """Whether the mean relaxes, by x' = V x, faster than an explicit step follows."""
-        return False
+    def explicit(self, t: float) -> float:
+        """The longest step that follows the mean explicitly, where it relaxes by x' = V x."""
+        return math.inf
 
     def inside(self, t: float) -> float:
         """t, kept where parameters have the values of this segment."""
@@ -183,7 +184,7 @@ class MovingFrame(Frame):
             origin, matrix = self._derivative(t, Place(y[:d], y[d:].reshape(shape)), drift)
             return np.concatenate([origin, matrix.ravel()])
 
-        if not self.stiff(t, times[-1] - t):
+        if times[-1] - t <= self.explicit(t):
             return [Place(y[:d], y[d:].reshape(shape)) for y in _through(rhs, t, times, start)]
         # The origin obeys c' ~ V c: an implicit method. The matrix is slow, and as accurate as ever.
         solution = solve_ivp(
@@ -199,8 +200,11 @@ class MovingFrame(Frame):
         matrices = _through(slow, t, times, start[d:])
         return [Place(origin(time)[:d], y.reshape(shape)) for time, y in zip(times, matrices, strict=True)]
 
-    def stiff(self, t: float, dt: float) -> bool:
-        return norm(self.attention.drift(self.inside(t))) * dt > _STIFF
+    def explicit(self, t: float) -> float:
+        v = self.attention.drift(self.inside(t))
+        decay = max(0.0, -float(np.linalg.eigvalsh(v + v.T)[0]) / 2)  # growth is followed by any method
+        speed = decay + norm(v - v.T) / 2
+        return _STIFF / speed if speed > 0 else math.inf
 
     def _model(self, t: float, place: Place) -> tuple[Array, Array]:
         (c, s), b = place, self.reference.b

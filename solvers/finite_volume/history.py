@@ -33,12 +33,15 @@ class History:
         What the frame takes away from it at each of these.
     constant
         The leading coefficient of the error of extrapolation, |r^(k)|/k!; NaN until it can be seen.
+    trend
+        How the drift changes in time, where only one level is known.
     """
 
     times: list[float] = field(default_factory=list)
     samples: list[Array] = field(default_factory=list)
     drifts: list[Affine] = field(default_factory=list)
     constant: float = math.nan
+    trend: Affine | None = None
 
     def remember(self, time: float, sample: Array, carrying: NDArray[np.bool_], drift: Affine) -> None:
         """Take in a velocity that was evaluated: what extrapolation would have said about it is an error seen."""
@@ -47,13 +50,14 @@ class History:
             predicted = np.tensordot(self.weights(time), np.array(self.samples), axes=1)
             worst = float(np.abs(predicted - sample)[carrying].max(initial=0.0))
             self.constant = worst / self._distance(time)
+        self.trend = None
         self.times = [*self.times, time][-LEVELS:]
         self.samples = [*self.samples, sample][-LEVELS:]
         self.drifts = [*self.drifts, drift][-LEVELS:]
 
     def forget(self) -> None:
         """Start anew, after velocities jumped."""
-        self.times, self.samples, self.drifts, self.constant = [], [], [], math.nan
+        self.times, self.samples, self.drifts, self.constant, self.trend = [], [], [], math.nan, None
 
     def weights(self, time: float) -> Array:
         """Of the levels, newest last."""
@@ -61,6 +65,9 @@ class History:
 
     def drift(self, time: float) -> Affine:
         """What the frame takes away, extrapolated."""
+        if self.trend is not None:
+            (first,), (start,) = self.drifts, self.times
+            return Affine(*(a + (time - start) * b for a, b in zip(first, self.trend, strict=True)))
         weights = self.weights(time)
         return Affine(*(np.tensordot(weights, np.array(parts), axes=1) for parts in zip(*self.drifts, strict=True)))
 

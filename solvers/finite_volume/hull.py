@@ -14,13 +14,14 @@ _AT_ONCE = 2048  # cells
 
 
 def markers(measure: Measure) -> Array | None:
-    """Points (n, d) on the boundary of the hull of the support, in physical coordinates; None if it is unbounded."""
+    """Points (n, d) on the boundary of the hull of the support, in physical coordinates; None if it has none."""
     if isinstance(measure, Mixture):
         parts = [markers(part) for weight, part in zip(measure.weights, measure.components, strict=True) if weight > 0]
         return None if any(part is None for part in parts) else np.concatenate(parts)  # type: ignore[arg-type]
     d = measure.dimension
     lower, upper = measure.support_box
-    if not (np.isfinite(lower).all() and np.isfinite(upper).all()) or d > 2:
+    unbounded = not (np.isfinite(lower).all() and np.isfinite(upper).all())
+    if unbounded or d > 2 or (isinstance(measure, Density) and measure.looks_smooth):
         return None
     if d == 1:
         return np.array([lower, upper])

@@ -10,6 +10,7 @@ import numpy as np
 from vlasov.checks import Array
 from vlasov.errors import InputError, SolverError
 from vlasov.measures import Density, Gaussian, Measure, Mixture
+from vlasov.measures.density_grid import outer
 from vlasov.problem import Problem
 from vlasov.solvers.finite_volume import options as asked
 from vlasov.solvers.finite_volume.densities import Defect
@@ -77,7 +78,7 @@ def start(problem: Problem, options: Options) -> Start:
         for (lower, upper), count in zip(intervals, asked.cells(options, d), strict=True)
     )
     try:
-        density = local.on_grid(edges)
+        density, covariance = _averages(local, edges)
     except InputError as mistake:
         raise InputError(str(mistake).removeprefix("edges: "), "extent") from None
     mass = local.mass if isinstance(local, Density) else 1.0
@@ -86,12 +87,21 @@ def start(problem: Problem, options: Options) -> Start:
         raise InputError(
             f"leaves {outside:.2g} of the initial mass outside of the grid; make it larger, or leave it out", "extent"
         )
-    covariance = local.covariance_of_steps if isinstance(local, Density) else local.covariance
     defect = Defect(_cleaned(local.mean - density.mean), _cleaned(covariance - density.covariance))
     resolved = _GAUSSIAN_RESOLVED if isinstance(local, Gaussian) else _RESOLVED
     corners = np.array([axis[0] for axis in edges]), np.array([axis[-1] for axis in edges])
     reach = _tail_reach(local, *corners, resolved)
     return Start(edges, density.values / mass, place, outside, reach, defect)
+
+
+def _averages(measure: Measure, edges: tuple[Array, ...]) -> tuple[Density, Array]:
+    """Cell averages of the measure, and the covariance of what they are averages of."""
+    if not isinstance(measure, Density):
+        return measure.on_grid(edges), measure.covariance
+    if not measure.looks_smooth:  # jumps stay where they are
+        return measure.on_grid(edges), measure.covariance_of_steps
+    masses = measure.smooth_cell_masses(edges)
+    return Density(masses / outer([np.diff(axis) for axis in edges]), edges), measure.covariance
 
 
 def _frame(measure: Measure, options: Options, values: Array, vectors: Array) -> tuple[Place, Measure]:

@@ -14,11 +14,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from vlasov.checks import Array
 from vlasov.errors import InputError, NonFiniteState, SolverError
 from vlasov.problem import Problem
 from vlasov.solvers.finite_volume import initial
 from vlasov.solvers.finite_volume.fluxes import Fluxes
-from vlasov.solvers.finite_volume.frame import FixedFrame, Frame, MovingFrame, Place, RescaledFrame
+from vlasov.solvers.finite_volume.frame import Affine, Fit, FixedFrame, Frame, MovingFrame, Place, RescaledFrame
 from vlasov.solvers.finite_volume.grid import Grid
 from vlasov.solvers.finite_volume.history import History
 from vlasov.solvers.finite_volume.options import Options
@@ -29,6 +30,7 @@ from vlasov.solvers.record import Record, Snapshot
 from vlasov.solvers.rescaling import Rescaling
 
 _COURANT = 0.9  # cells that the fastest mass crosses in a step
+_GLANCE = 1e-3  # of the first step, to see how velocities begin to change
 _LARGEST_TURN = 0.3  # |S^{-1} S'| dt
 _CARRYING = 1e-13  # of the largest density: cells below do not limit the step
 _NOTICED = 1e-6  # of the largest density: velocities elsewhere may be extrapolated less well
@@ -85,6 +87,7 @@ class _Solver:
         self.growth, self._longest = 0.0, math.inf  # a path that failed makes the next steps careful
         self._moving = options.frame == "moving"
         self._spare, self._stage = np.empty_like(self.f), np.empty_like(self.f)
+        self._nodal_shape = tuple(count + 1 for count in self.grid.cells)
         self._fluxes = Fluxes(self.scheme, self.grid.lower, self.grid.widths, self.grid.cells)
         self._history = History()
         self._sampled = self.grid.sample(_SAMPLES)
@@ -118,35 +121,20 @@ class _Solver:
             residual[:] = 0.0  # late in a collapse steps are so long that errors would move mass
         fit = frame.correction(grid.fit(density, residual, moments))
         self._velocity.remember_markers()
-        fluxes.remember(self.t, residual.reshape(*density.shape, grid.dimension))
+        fluxes.remember(self.t, residual.reshape(*self._nodal_shape, grid.dimension))
         carrying = density.ravel()[self._sampled] > _NOTICED * float(density.max())
         self._history.remember(self.t, residual[self._sampled], carrying, fit.drift)
 
         fluxes.velocities(self._history.weights(self.t), *fit.drift)
         rate = fluxes.rate(self.f, _CARRYING * float(self.f.max()))
+        fluxes.flux(0, self.f)
         self.growth = frame.rate(self.t, self.place, fit.drift)
-        dt = self._length(rate, end)
-        dt, places = self._places(dt)
-
-        tableau = self.scheme.tableau
         speed = rate * float(grid.widths.min()) + self.growth
-        expected = self._history.error(self.t + dt)
-        extrapolated = expected <= self._allowed_error() * speed or (expected < np.inf and frame.stiff(self.t, dt))
-        state = self.f
-        for number, c in enumerate(tableau.c):
-            if number > 0:
-                state = fluxes.stage(number, self.f, dt, self._stage)
-                time = self.t + c * dt
-                drift = self._history.drift(time)
-                if extrapolated:
-                    fluxes.velocities(self._history.weights(time), *drift)
-                else:
-                    moved = self._velocity.residual(time, state, places[c], frame)
-                    if frame.stiff(self.t, dt):  # the frame follows the mean, which the scheme could not
-                        mean = grid.fit(fluxes.to_nodes(state), moved, moments).g
-                        moved += drift.constant + drift.slope @ moments.b - mean
-                    fluxes.use(moved.reshape(*density.shape, grid.dimension), *drift)
-            fluxes.flux(number, state)
+        dt = self._length(rate, speed, end)
+        if len(self._history.times) == 1 and fit.K.any():
+            self._look_ahead(_GLANCE * dt, density, moments, fit)
+        dt, places = self._places(dt)
+        self._stages(dt, places, speed)
         finished = fluxes.finish(self.f, dt, self._spare)
         if not math.isfinite(float(self._spare.sum())):
             raise NonFiniteState(self.record.steps + 1, self.t, dt)
@@ -155,6 +143,28 @@ class _Solver:
         self.t, self.place = (end if self.t + dt >= end else self.t + dt), places[1.0]
         self.outflow += finished.outflow * grid.volume
         self.limited += finished.limited
+
+    def _look_ahead(self, dt: float, density: Array, moments: Fit, fit: Fit) -> None:
+        """How what the frame takes away begins to change: a frame that follows leaves less for the scheme to move."""
+        dt, places = self._places(dt)
+        residual = self._velocity.residual(self.t + dt, self.f, places[1.0], self.frame)
+        later = self.frame.correction(self.grid.fit(density, residual, moments)).drift
+        self._history.trend = Affine(*((b - a) / dt for a, b in zip(fit.drift, later, strict=True)))
+
+    def _stages(self, dt: float, places: dict[float, Place], speed: float) -> None:
+        """The fluxes at all stages of a step but the first."""
+        fluxes, frame, tableau = self._fluxes, self.frame, self.scheme.tableau
+        extrapolated = self._can_extrapolate(dt, speed)
+        for number, c in enumerate(tableau.c[1:], start=1):
+            state = fluxes.stage(number, self.f, dt, self._stage)
+            time = self.t + c * dt
+            drift = self._history.drift(time)
+            if extrapolated:
+                fluxes.velocities(self._history.weights(time), *drift)
+            else:
+                moved = self._velocity.residual(time, state, places[c], frame)
+                fluxes.use(moved.reshape(*self._nodal_shape, self.grid.dimension), *drift)
+            fluxes.flux(number, state)
 
     def snapshot(self) -> Snapshot:
         """What is kept of the present state."""
@@ -179,16 +189,19 @@ class _Solver:
             "advice": self._velocity.advice(),
         }
 
-    def _allowed_error(self) -> float:
-        """Of extrapolation, relative to the largest velocity: about that of the scheme, of order 2 with a hull."""
+    def _can_extrapolate(self, dt: float, speed: float) -> bool:
+        """Whether velocities extrapolated over a step err about as the scheme does, which is of order 2 with a hull."""
         order = 2 if self._velocity.hull is not None else self.scheme.order
-        return _EXTRAPOLATION * float((self.grid.widths**order).max())
+        allowed = _EXTRAPOLATION * float((self.grid.widths**order).max())
+        return self._history.error(self.t + dt) <= allowed * speed
 
-    def _length(self, rate: float, end: float) -> float:
+    def _length(self, rate: float, speed: float, end: float) -> float:
         """The step: limited by the mass that moves in the frame, and by the frame itself; even ones up to ``end``."""
         left = end - self.t
         with np.errstate(divide="ignore"):
             longest = min(_COURANT / np.float64(rate), _LARGEST_TURN / np.float64(self.growth), self._longest)
+        if not self._can_extrapolate(float(longest), speed):
+            longest = min(longest, self.frame.explicit(self.t))
         if not rate + self.growth < np.inf:
             raise NonFiniteState(self.record.steps + 1, self.t, 0.0)
         if longest <= 4 * np.spacing(self.t):

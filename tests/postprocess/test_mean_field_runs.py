@@ -137,7 +137,7 @@ def test_functions_of_time_stay_in_memory(tmp_path):
 
 def test_nodes_know_no_more_of_a_density_than_its_cells():
     density = vl.Problem(LINE.attention, vl.Box(-1, 1).on_grid([np.linspace(-1, 1, 9)]), 0.5)
-    with pytest.raises(vl.InputError, match='reference: is a density on a grid, .* use "finite-volume"'):
+    with pytest.raises(vl.InputError, match=r'reference: is a density on a grid, .* use "finite-volume"'):
         mean_field_study(density, n=[8], reference="quadrature")
 
 

@@ -307,6 +307,25 @@ class Density(Measure, kind="density"):
 
     def cell_masses(self, axes: Sequence[Array]) -> Array:
         """Those of the piecewise constant density: overlaps of cells, axis by axis."""
+        forward, cells = self._in_frame(axes)
+        return overlaps(self.values, self.edges, cells)[forward]
+
+    @cached_property
+    def looks_smooth(self) -> bool:
+        """Whether the averages are those of a density that a smooth curve goes through and that fades at the edges."""
+        from vlasov.measures.regrid import looks_smooth
+
+        return all(self.uniform) and bool(self.smoothing.any()) and looks_smooth(self.values, self.edges)
+
+    def smooth_cell_masses(self, axes: Sequence[Array]) -> Array:
+        """``cell_masses`` of the smooth density behind the averages, of order 5 at least."""
+        from vlasov.measures.regrid import smooth_masses
+
+        forward, cells = self._in_frame(axes)
+        return np.maximum(smooth_masses(self.values, self.edges, cells)[forward], 0.0)
+
+    def _in_frame(self, axes: Sequence[Array]) -> tuple[tuple[slice, ...], list[Array]]:
+        """The edges of other cells in coordinates z, increasing; and how to put their masses back in order."""
         scales = np.diag(self.matrix)
         if not np.array_equal(self.matrix, np.diag(scales)):
             raise InputError(
@@ -315,8 +334,7 @@ class Density(Measure, kind="density"):
             )
         forward = tuple(slice(None, None, 1 if scale > 0 else -1) for scale in scales)
         mapped = [(a - o) / s for a, o, s in zip(axes, self.origin, scales, strict=True)]
-        cells = [axis[along] for axis, along in zip(mapped, forward, strict=True)]
-        return overlaps(self.values, self.edges, cells)[forward]
+        return forward, [axis[along] for axis, along in zip(mapped, forward, strict=True)]
 
 
 def _congruent(matrices: Array, frame: Array) -> Array:

@@ -40,7 +40,9 @@ def test_mass_and_mean(d, frame, name):
     assert abs(mass[0] - 1.0) <= 1e-13
     assert abs(mass[1] + result.attrs["outflow"] - 1.0) <= 1e-13
     assert np.abs(mean[0] - initial.mean).max() <= 1e-12
-    assert error(result["covariance"].values[0], initial.covariance) <= 1e-12
+    # Of a few rough averages the solver takes the steps, whose variance is larger by h^2/6 than a smooth density's.
+    steps = 0.25 / 6 * np.eye(d) if name == "density" else 0.0
+    assert error(result["covariance"].values[0], initial.covariance + steps) <= 1e-12
     assert result.attrs["status"] == "completed"
     state = vl.measure(result, 0)
     assert isinstance(state, vl.Density)
@@ -52,9 +54,13 @@ def test_mass_and_mean(d, frame, name):
 def test_a_run_goes_on_from_what_another_left():
     start = vl.Gaussian([0.1, 0.2], [[0.3, 0.1], [0.1, 0.2]])
     whole = run(vl.Problem(attention(2), start, 0.4), cells=64)
-    half = vl.measure(run(vl.Problem(attention(2), start, 0.2), cells=64))
-    rest = run(vl.Problem(attention(2), half, 0.2), cells=64)
-    assert error(rest["covariance"].values[-1], whole["covariance"].values[-1]) <= 1e-2
+    errors = []
+    for cells in (64, 128):
+        half = vl.measure(run(vl.Problem(attention(2), start, 0.2), cells=cells))
+        rest = run(vl.Problem(attention(2), half, 0.2), cells=cells)
+        errors.append(error(rest["covariance"].values[-1], whole["covariance"].values[-1]))
+    assert errors[0] <= 1e-7  # the density is put on another grid, with order 5 or more
+    assert errors[1] <= 1e-11
     for frame in ("fixed", "rescaled"):
         with pytest.raises(vl.InputError, match=r"^initial: a density in a sheared frame .* use frame=\"moving\""):
             run(vl.Problem(attention(2), half, 0.2), cells=64, frame=frame)
