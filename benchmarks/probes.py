@@ -249,16 +249,16 @@ def stages(n: int, threads: int, effort: Effort) -> dict[str, Any]:
             began = now()
             result = original(*arguments, **keywords)
             spent[name] += now() - began
-            if name == "plan":
-                plans.append(result)
+            if name == "_plan":
+                plans.append(result[1])
             return result
 
         setattr(owner, name, wrapped)
 
     try:
         for owner, name in (
-            (laplace, "box"), (laplace, "plan"), (laplace, "evaluate"), (evaluate, "_plan"),
-            *((laplace._Run, name) for name in ("spread", "transform", "gather")),
+            (laplace, "box"), (laplace, "evaluate"), (evaluate, "_plan"),
+            *((laplace.Prepared, name) for name in ("_spread", "_transform", "read")),
         ):  # fmt: skip
             watch(owner, name)
     except AttributeError as missing:
@@ -287,9 +287,9 @@ def stages(n: int, threads: int, effort: Effort) -> dict[str, Any]:
     products = sum(count * size for count in nodes)
     known = [
         ("boxes of points and of A x", best["box"], 2 * data, 8 * n),
-        ("spread", best["spread"], data, n * (2 * p * (p - 1) + p * p + p)),
-        ("node products", best["transform"], 0, products),
-        ("gather", best["gather"], 2 * data, n * (2 * p * (2 * p - 3) + 2 * p * p + 3 * p)),
+        ("spread", best["_spread"], data, n * (2 * p * (p - 1) + p * p + p)),
+        ("node products", best["_transform"], 0, products),
+        ("gather", best["read"], 2 * data, n * (2 * p * (2 * p - 3) + 2 * p * p + 3 * p)),
         ("plan", best["_plan"] - best["box"], 0, 0),
         ("the rest", best["all"] - best["_plan"] - best["evaluate"], 0, 0),
         ("all", best["all"], 0, 0),

@@ -9,6 +9,7 @@ Reference: Geshkovski, Letrouit, Polyanskiy, Rigollet (2023), arXiv:2305.05465.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -83,7 +84,7 @@ def run(problem: Problem, options: Options, record: Record) -> None:
     rescaling = Rescaling(attention.drift, attention.breakpoints, problem.horizon) if options.rescaled else None
     record.constants["weight"] = cloud.weights
     y = cloud.points.ravel()
-    atol = options.tolerance * max(norm(np.sqrt(cloud.weights)[:, None] * cloud.points), _SMALLEST)
+    atol = options.tolerance * max(_size(cloud), _SMALLEST)
 
     def snapshot(t: float, y: Array) -> Snapshot:
         z = y.reshape(cloud.points.shape)
@@ -116,6 +117,15 @@ def _initial(problem: Problem, options: Options) -> Particles:
     if isinstance(problem.initial, Particles):
         return problem.initial
     return problem.initial.sample(options.n, options.sampling, seed=options.seed)
+
+
+def _size(cloud: Particles) -> float:
+    """Root mean square of |x|, in one pass over memory where no square overflows or vanishes."""
+    with np.errstate(all="ignore"):
+        square = float(np.einsum("n,nk,nk->", cloud.weights, cloud.points, cloud.points))
+    if _SMALLEST < square < math.inf:
+        return math.sqrt(square)
+    return norm(np.sqrt(cloud.weights)[:, None] * cloud.points)
 
 
 def _right_hand_side(

@@ -40,7 +40,8 @@ def combine(y, stages, places, coefficients, out, thread, threads):  # type: ign
     """out = y + sum_j coefficients[j] stages[places[j]] over nonzero coefficients; this thread's share of blocks."""
     n = y.size
     rows, values = _present(coefficients, places)
-    for number in range(thread, (n + BLOCK - 1) // BLOCK, threads):
+    blocks = (n + BLOCK - 1) // BLOCK
+    for number in range(blocks * thread // threads, blocks * (thread + 1) // threads):  # prefetched where contiguous
         start, stop = number * BLOCK, min(n, (number + 1) * BLOCK)
         block, origin = out[start:stop], y[start:stop]
         for i in range(block.size):
@@ -61,7 +62,7 @@ def weighted_squares(  # type: ignore[no-untyped-def]
     rows_a, values_a = _present(first, places)
     rows_b, values_b = _present(second, places)
     a, b = np.zeros(BLOCK), np.zeros(BLOCK)
-    for number in range(thread, len(parts), threads):
+    for number in range(len(parts) * thread // threads, len(parts) * (thread + 1) // threads):
         start, stop = number * BLOCK, min(n, (number + 1) * BLOCK)
         old, new = y[start:stop], out[start:stop]
         for i in range(old.size):
