@@ -30,6 +30,7 @@ from vlasov.solvers.record import Record, Snapshot
 from vlasov.solvers.rescaling import Rescaling
 
 _COURANT = 0.9  # cells that the fastest mass crosses in a step
+_LARGEST_COURANT = 3.0  # the same later in the step; a longer step is taken back
 _GLANCE = 1e-3  # of the first step, to see how velocities begin to change
 _LARGEST_TURN = 0.3  # |S^{-1} S'| dt
 _CARRYING = 1e-13  # of the largest density: cells below do not limit the step
@@ -133,8 +134,13 @@ class _Solver:
         dt = self._length(rate, speed, end)
         if len(self._history.times) == 1 and fit.K.any():
             self._look_ahead(_GLANCE * dt, density, moments, fit)
-        dt, places = self._places(dt)
-        self._stages(dt, places, speed)
+        while True:
+            dt, places = self._places(dt)
+            fastest = self._stages(dt, places, speed)
+            if not fastest * dt > _LARGEST_COURANT:
+                break
+            slope = (fastest - rate) / dt  # the frame leaves more of the velocity to the scheme as time goes on
+            dt = min(dt / 2, (math.sqrt(rate**2 + 4 * slope * _COURANT) - rate) / (2 * slope))
         finished = fluxes.finish(self.f, dt, self._spare)
         if not math.isfinite(float(self._spare.sum())):
             raise NonFiniteState(self.record.steps + 1, self.t, dt)
@@ -151,10 +157,11 @@ class _Solver:
         later = self.frame.correction(self.grid.fit(density, residual, moments)).drift
         self._history.trend = Affine(*((b - a) / dt for a, b in zip(fit.drift, later, strict=True)))
 
-    def _stages(self, dt: float, places: dict[float, Place], speed: float) -> None:
-        """The fluxes at all stages of a step but the first."""
+    def _stages(self, dt: float, places: dict[float, Place], speed: float) -> float:
+        """The fluxes at all stages of a step but the first; the largest rate of flow."""
         fluxes, frame, tableau = self._fluxes, self.frame, self.scheme.tableau
         extrapolated = self._can_extrapolate(dt, speed)
+        fastest, carrying = 0.0, _NOTICED * float(self.f.max())
         for number, c in enumerate(tableau.c[1:], start=1):
             state = fluxes.stage(number, self.f, dt, self._stage)
             time = self.t + c * dt
@@ -164,7 +171,9 @@ class _Solver:
             else:
                 moved = self._velocity.residual(time, state, places[c], frame)
                 fluxes.use(moved.reshape(*self._nodal_shape, self.grid.dimension), *drift)
+            fastest = max(fastest, fluxes.rate(self.f, carrying))
             fluxes.flux(number, state)
+        return fastest
 
     def snapshot(self) -> Snapshot:
         """What is kept of the present state."""

@@ -24,6 +24,7 @@ _ACCURACY = 2e-12  # of velocities, relative to the grid's half width
 _CARRYING = 1e-12  # of the largest density: cells below carry no mass worth a radius
 _LEAST_AMPLIFIED = 0.5  # log of what diffused mass outside of the hull may be magnified by
 _DIFFUSED = 5  # cells
+_INSIDE = 0.2  # of a cell: mass at the edge of the hull has come by diffusion from so far inside, or further
 _STRONGEST = 50.0  # tilt over a standard deviation, beyond which cells are too wide
 
 
@@ -142,8 +143,7 @@ class Velocity:
             size = float(np.abs(self._markers).max())
             if strength * size * _DIFFUSED * float(self._grid.widths.max()) > _LEAST_AMPLIFIED:
                 if self.hull is None:
-                    # What is at the very edge has come there by diffusion, from half a cell inside or further.
-                    self.hull = Hull(self._markers, self._grid.cell_centers, self._grid.widths / 2)
+                    self.hull = Hull(self._markers, self._grid.cell_centers, self._grid.widths * _INSIDE)
                 return self._hulled.moved(f, *place).within(self.hull)
         absolute = not self._attention.normalised
         density = self._density.moved(f, *place).corrected(self._defect).as_absolute(absolute)
