@@ -29,6 +29,7 @@ ORDERS = (1, 2, 3, 4)
 _MANY = 400  # tokens
 
 
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")  # where solutions part, powers of distances overflow
 def compare(*datasets: xr.Dataset, p: float | Sequence[float] = (1, 2), bandwidth: float | None = None) -> xr.Dataset:
     """Compare solutions of one problem.
 
@@ -45,7 +46,8 @@ def compare(*datasets: xr.Dataset, p: float | Sequence[float] = (1, 2), bandwidt
     Returns
     -------
     xarray.Dataset
-        Coordinates pair, solution, time, p and order. Variables: wasserstein and wasserstein_error (estimated),
+        Coordinates pair, solution, time, p and order. Variables: wasserstein and wasserstein_error (estimated; NaN for
+        d > 3 between particles and a solution that is none),
         moment_error (relative, by order), mean_error, covariance_error, density_error (L1), growth = W_p(t) / W_p(0),
         log_a_posteriori and log_a_priori (logarithms of its bounds, which are often huge), radius and radius_bound.
     """
@@ -71,7 +73,7 @@ def compare(*datasets: xr.Dataset, p: float | Sequence[float] = (1, 2), bandwidt
     for i, (a, b) in enumerate(pairs):
         for j in range(len(times)):
             mu, nu = states[a][j], states[b][j]
-            for k, order in enumerate(orders):
+            for k, order in enumerate(orders if _has_distance(mu, nu) else []):
                 found = distance(mu, nu, order, method=_method(mu, nu))
                 result["wasserstein"][i, j, k], result["wasserstein_error"][i, j, k] = found.value, found.error
                 methods.add(found.method)
@@ -82,6 +84,11 @@ def compare(*datasets: xr.Dataset, p: float | Sequence[float] = (1, 2), bandwidt
         )
         result["log_a_posteriori"][i] = stability.exponent(rates, times)
     return _dataset(problem, datasets, names, pairs, times, orders, result, methods)
+
+
+def _has_distance(mu: Measure, nu: Measure) -> bool:
+    """For d > 3 there are distances between particles only: no grid holds anything else."""
+    return mu.dimension <= 3 or isinstance(mu, Particles) == isinstance(nu, Particles)
 
 
 def _method(mu: Measure, nu: Measure) -> str:
@@ -97,10 +104,9 @@ def moment_errors(mu: Measure, nu: Measure) -> Array:
     """
     center, scale = mu.mean, np.sqrt(np.maximum(np.diag(mu.covariance), 1e-300))
     errors = []
-    with np.errstate(over="ignore", invalid="ignore"):  # where solutions part, powers of their distance overflow
-        for order in ORDERS:
-            one, other = (moments(measure, order, center=center, scale=scale) for measure in (mu, nu))
-            errors.append(np.abs(one - other).max() / max(1.0, np.abs(one).max()))
+    for order in ORDERS:
+        one, other = (moments(measure, order, center=center, scale=scale) for measure in (mu, nu))
+        errors.append(np.abs(one - other).max() / max(1.0, np.abs(one).max()))
     return np.array(errors)
 
 
@@ -184,9 +190,8 @@ def _dataset(
     methods: set[str],
 ) -> xr.Dataset:
     radii = np.array([dataset["radius"].sel(time=times).values for dataset in datasets])
-    with np.errstate(invalid="ignore", divide="ignore"):  # no distance at the start, no token with a radius
-        start = np.nanmax(radii[:, 0], initial=0.0)
-        growth = result["wasserstein"] / result["wasserstein"][:, :1]
+    start = np.nanmax(radii[:, 0], initial=0.0)
+    growth = result["wasserstein"] / result["wasserstein"][:, :1]
     dims = {
         "wasserstein": ("pair", "time", "p"),
         "wasserstein_error": ("pair", "time", "p"),

@@ -10,10 +10,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.gridspec import SubplotSpec
 
+from vlasov.checks import Array
 from vlasov.postprocess.covariances import eigenvalues, ellipses
 from vlasov.postprocess.snapshots import is_overlay, snapshots
 from vlasov.postprocess.style import PALETTE, entitle, new_figure, styled
 
+_LARGEST = 1e200
 _DASHES = ("-", "--", "-.", ":")
 
 
@@ -32,7 +34,8 @@ def draw(comparison: xr.Dataset, datasets: Sequence[xr.Dataset], study: xr.Datas
     rows = figure.add_gridspec(2, 1, height_ratios=(1.15, 1.0))
     if overlay:
         panels = _panels(figure, rows[0], shown.size)
-        snapshots([dataset.sel(time=times) for dataset in pair], times=shown, axes=panels)
+        plane = (0, 1) if datasets[0].sizes["component"] > 2 else None
+        snapshots([dataset.sel(time=times) for dataset in pair], times=shown, components=plane, axes=panels)
     else:
         _draw_covariances(figure, rows[0], datasets)
     left, middle, right = _panels(figure, rows[1], 3)
@@ -69,7 +72,7 @@ def _draw_distances(ax: Axes, comparison: xr.Dataset) -> None:
             values, errors = (comparison[name].values[i, :, k] for name in ("wasserstein", "wasserstein_error"))
             seen = values > errors
             colour, dash, label = PALETTE[i % len(PALETTE)], _DASHES[k % len(_DASHES)], str(pair) if k == 0 else None
-            ax.plot(times, np.where(seen, values, errors), color=colour, ls=dash, label=label)
+            ax.plot(times, _drawable(np.where(seen, values, errors)), color=colour, ls=dash, label=label)
             ax.plot(times[~seen], errors[~seen], "v", color=colour, ms=4, mfc="none")
     for k, order in enumerate(comparison["p"].values):
         ax.plot([], [], color="0.3", ls=_DASHES[k % len(_DASHES)], label=f"$W_{order:g}$")
@@ -77,11 +80,16 @@ def _draw_distances(ax: Axes, comparison: xr.Dataset) -> None:
     ax.legend(fontsize="x-small")
 
 
+def _drawable(values: Array) -> Array:
+    """Without numbers that a logarithmic axis cannot place."""
+    return np.where(values < _LARGEST, values, np.nan)
+
+
 def _draw_moments(ax: Axes, comparison: xr.Dataset) -> None:
     times = comparison["time"].values
     for i, _ in enumerate(comparison["pair"].values):
         for k, order in enumerate(comparison["order"].values):
-            values = np.maximum(comparison["moment_error"].values[i, :, k], 1e-17)
+            values = _drawable(np.maximum(comparison["moment_error"].values[i, :, k], 1e-17))
             label = f"order {order}" if i == 0 else None
             ax.plot(times, values, color=PALETTE[i % len(PALETTE)], ls=_DASHES[k], label=label)
     ax.set(xlabel="time $t$", ylabel="error of moments", yscale="log")
@@ -92,10 +100,10 @@ def _draw_radii(ax: Axes, comparison: xr.Dataset) -> None:
     times = comparison["time"].values
     for i, name in enumerate(comparison["solution"].values):
         if np.isfinite(comparison["radius"].values[i]).any():
-            ax.plot(times, comparison["radius"].values[i], color=PALETTE[i % len(PALETTE)], label=str(name))
+            ax.plot(times, _drawable(comparison["radius"].values[i]), color=PALETTE[i % len(PALETTE)], label=str(name))
     bound = comparison["radius_bound"].values
     if np.isfinite(bound).any():
-        ax.plot(times, bound, color="0.3", ls="--", label=r"$R_0\, e^{\int |V|}$")
+        ax.plot(times, _drawable(bound), color="0.3", ls="--", label=r"$R_0\, e^{\int |V|}$")
     ax.set(xlabel="time $t$", ylabel="radius of the support", yscale="log")
     ax.legend(fontsize="x-small")
 

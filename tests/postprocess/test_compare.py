@@ -10,7 +10,9 @@ from vlasov import estimates
 from vlasov.measures import Particles
 from vlasov.postprocess import stability
 from vlasov.postprocess.compare import compare, density_error, moment_errors
+from vlasov.postprocess.compare_figure import draw
 from vlasov.postprocess.compare_table import table
+from vlasov.postprocess.moments import moments
 
 A, V = np.array([[-0.8, 0.3], [0.1, -0.5]]), np.array([[0.9, -0.2], [0.3, 0.7]])
 START = vl.Gaussian([0.2, -0.1], [[0.5, 0.1], [0.1, 0.3]])
@@ -143,3 +145,46 @@ def test_what_cannot_be_compared(solutions):
         compare(solutions[0], other)
     with pytest.raises(vl.InputError, match=r"^p: "):
         compare(*solutions[:2], p=0.5)
+
+
+def test_moments_of_a_gaussian_by_isserlis_are_those_of_its_nodes():
+    gaussian = vl.Gaussian([0.3, -0.2], [[1.0, 0.3], [0.3, 0.5]])
+    where = {"center": np.array([0.1, 0.2]), "scale": np.array([2.0, 0.5])}
+    for order in range(1, 6):
+        exact = moments(gaussian.quadrature(8), order, **where)
+        assert moments(gaussian, order, **where) == pytest.approx(exact, abs=1e-12)
+
+
+def test_many_dimensions_are_compared_by_moments():
+    d = 16
+    problem = vl.Problem(vl.Softmax(A=0.1 * np.eye(d)), vl.Gaussian(np.zeros(d), np.eye(d)), 0.5)
+    particles = vl.solve(problem, "particles", n=512, times=[0.0, 0.5])
+    found = compare(vl.solve(problem, "gaussian", times=[0.0, 0.5]), particles)
+    assert np.isnan(found["wasserstein"]).all()
+    assert found["covariance_error"].values == pytest.approx(0.0, abs=0.2)
+    assert table(found).row_count == 2
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_pictures_in_every_dimension(d):
+    problem = vl.Problem(vl.Softmax(A=0.5 * np.eye(d)), vl.Box(-np.ones(d), np.ones(d)), 0.2)
+    times = [0.0, 0.1, 0.2]
+    datasets = [
+        vl.solve(problem, "particles", n=64, times=times),
+        vl.solve(problem, "finite-volume", cells=16, times=times),
+    ]
+    drawn = draw(compare(*datasets), datasets)
+    drawn.canvas.draw()
+    assert len(drawn.axes) == 6
+
+
+def test_solutions_that_part_by_powers_of_ten_can_be_drawn():
+    """V = I makes rounding errors of the mean grow like e^t, to numbers that logarithmic axes cannot place."""
+    problem = vl.Problem(vl.Softmax(A=-np.eye(2), V=np.eye(2)), vl.Gaussian([0.0, 0.0], np.eye(2)), 300.0)
+    datasets = [
+        vl.solve(problem, "gaussian", times=[0.0, 300.0]),
+        vl.solve(problem, "particles", n=64, times=[0.0, 300.0]),
+    ]
+    found = compare(*datasets)
+    assert found["moment_error"].values[0, -1].max() > 1e200
+    draw(found, datasets).canvas.draw()
