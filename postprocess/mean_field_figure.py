@@ -96,7 +96,7 @@ def _draw_errors(ax: Axes, dataset: xr.Dataset, time: int, shown: list[tuple[str
     ax.set_ylim(low * (low / high) ** (_ROOM * len(shown)), high)  # the legend hides nothing
     ax.yaxis.set_minor_formatter(NullFormatter())
     ax.set_xlabel("number of tokens $n$")
-    ax.legend(loc="lower left")
+    _add_legend(ax)
 
 
 def _draw_growth(ax: Axes, dataset: xr.Dataset, time: int, several: bool) -> None:
@@ -128,7 +128,13 @@ def _draw_growth(ax: Axes, dataset: xr.Dataset, time: int, several: bool) -> Non
     ax.set_xscale("log", base=2)
     ax.set_xlabel("number of tokens $n$")
     ax.set_title("Largest ratio $W_p(t)\\,/\\,W_p(0)$")
-    ax.legend(loc="lower left")
+    _add_legend(ax)
+
+
+def _add_legend(ax: Axes) -> None:
+    """Where there is something to name: distances may not have been computed."""
+    if ax.get_legend_handles_labels()[0]:
+        ax.legend(loc="lower left")
 
 
 def _label(dataset: xr.Dataset, name: str, i: int, s: int, several: bool) -> str:

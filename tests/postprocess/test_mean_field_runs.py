@@ -187,3 +187,9 @@ def test_dataset_says_what_was_done(straight):
     assert straight.attrs["points_per_token"] == 4
     assert np.isfinite(straight["transport_bias"]).sum() == 4
     assert all("long_name" in variable.attrs for variable in straight.data_vars.values())
+
+
+def test_a_study_without_distances_can_be_drawn():
+    study = mean_field_study(PLANE, n=[8, 16], replicas=2, exact_up_to=0)
+    assert np.isnan(study["wasserstein"]).all()
+    draw(study).canvas.draw()  # a warning would fail it
