@@ -201,3 +201,19 @@ def test_refusals() -> None:
         distance(FIRST.sample(3), SECOND.sample(3), 1, method="sinkhorn")
     with pytest.raises(vl.InputError, match=r"^ball: has d = 4, too many for a grid; use measure.sample\(n\)"):
         distance(vl.Ball(1, np.zeros(4)), vl.Ball(2, np.zeros(4)))
+
+
+def test_a_gaussian_and_its_averages_in_a_frame_are_one():
+    """As a solution of the Gaussian equations and one by finite volumes are compared."""
+    gaussian = vl.Gaussian([0.3, -0.2], [[0.5, 0.2], [0.2, 0.3]])
+    frame = np.array([[0.7, 0.1], [0.3, 0.5]])
+    inverse = np.linalg.inv(frame)
+    edges = [np.linspace(-9.0, 9.0, 65)] * 2
+    cells = gaussian.image(inverse, -inverse @ gaussian.mean).on_grid(edges)
+    density = vl.Density(cells.values, edges, origin=gaussian.mean, matrix=frame)
+    for p in (1, 2):
+        for pair in ((gaussian, density), (density, gaussian)):
+            found = distance(*pair, p)
+            assert found.value <= found.error <= 1e-6
+    small = gaussian.on_grid([np.linspace(-1.0, 1.0, 33)] * 2)  # too small a grid: not cut off on both sides alike
+    assert distance(gaussian, small).value > 0.1
