@@ -21,7 +21,7 @@ from vlasov.errors import InputError
 from vlasov.measures import Density, Measure, Particles
 from vlasov.postprocess import stability
 from vlasov.postprocess.moments import moments
-from vlasov.postprocess.wasserstein import distance
+from vlasov.postprocess.wasserstein import averages_in, distance
 from vlasov.problem import Problem
 from vlasov.solvers import measure, problem_of
 
@@ -123,20 +123,16 @@ def density_error(mu: Measure, nu: Measure, bandwidth: float | None) -> float:
 
 def on_cells_of(grid: Density, other: Measure, bandwidth: float | None) -> Array | None:
     """The density of another measure on the cells of a grid, in the coordinates of its frame."""
-    inverse = np.linalg.inv(grid.matrix)
     if isinstance(other, Density):
         mesh = np.stack(np.meshgrid(*grid.centers, indexing="ij"), axis=-1).reshape(-1, grid.dimension)
         values = other.density(grid.origin + mesh @ grid.matrix.T) * abs(np.linalg.det(grid.matrix))
         return values.reshape(grid.values.shape) / other.mass
     if isinstance(other, Particles) and bandwidth is None:
         return None
-    image = other.image(inverse, -inverse @ grid.origin)
-    if image is None:
+    cells = averages_in(grid, other)
+    if cells is None:
         return None
-    cells = image.on_grid(grid.edges)
-    return (
-        _smoothed(cells, float(bandwidth)) if isinstance(other, Particles) and bandwidth is not None else cells.values
-    )
+    return _smoothed(cells, bandwidth) if isinstance(other, Particles) and bandwidth is not None else cells.values
 
 
 def _smoothed(cells: Density, bandwidth: float) -> Array:

@@ -247,12 +247,17 @@ def _on_one_grid(mu: Measure, nu: Measure) -> tuple[Measure, Measure]:
         return found[1], found[0]
     if not isinstance(mu, Density) or isinstance(nu, Density | Particles) or not all(mu.uniform):
         return mu, nu
-    inverse = np.linalg.inv(mu.matrix)
-    image = nu.image(inverse, -inverse @ mu.origin)
-    cells = None if image is None else image.on_grid(mu.edges)
+    cells = averages_in(mu, nu)
     if cells is None or abs(cells.mass / nu.mass - 1) > _LOST:  # the grid is too small for it
         return mu, nu
     return mu, Density(cells.values, mu.edges, origin=mu.origin, matrix=mu.matrix)
+
+
+def averages_in(density: Density, other: Measure) -> Density | None:
+    """Averages of another measure over the cells of a density, in the coordinates of its frame, if it has an image."""
+    inverse = np.linalg.inv(density.matrix)
+    image = other.image(inverse, -inverse @ density.origin)
+    return None if image is None else image.on_grid(density.edges)
 
 
 def _sinkhorn(mu: Measure, nu: Measure, p: float) -> Distance:

@@ -18,9 +18,9 @@ from vlasov.errors import InputError
 from vlasov.measures import Density
 from vlasov.measures.density import Centered
 from vlasov.solvers.finite_volume import tail_kernels as kernels
-from vlasov.solvers.finite_volume.grid import map_rows
 from vlasov.solvers.finite_volume.hull import Hull
 from vlasov.tilting import Field
+from vlasov.tilting.products import map_rows
 
 T = TypeVar("T")
 
@@ -114,7 +114,7 @@ class GaussianTails(Smooth):
         return self
 
     def attend(self, x: Array, matrix: Array, values: Array, *, quadratic: Array | None = None, **how: Any) -> Field:
-        tilts = map_rows(x, self.matrix.T @ matrix)
+        tilts = map_rows(x, self.matrix.T @ matrix, threads=1)
         order = np.empty(len(x), np.int64)
         count = kernels.sort_out(tilts, self.reach, order)
         if quadratic is not None or count == len(x):
@@ -127,7 +127,7 @@ class GaussianTails(Smooth):
         clipped = np.empty((beyond.size, self.dimension))
         kernels.clip(tilts, beyond, self.reach, clipped)
         inverse = np.asarray(np.linalg.inv(self.matrix.T), dtype=np.float64)
-        inner = map_rows(clipped, inverse)
+        inner = map_rows(clipped, inverse, threads=1)
         tilted = self._best(len(inner), lambda best: self.tilted(inner, covariance=True, **best))
         assert tilted.covariance is not None
         base = np.zeros(self.dimension) if self.absolute else self.origin

@@ -13,16 +13,7 @@ from vlasov.checks import Array
 from vlasov.solvers.finite_volume.frame import Fit
 
 _BORDER = 4  # layers of cells that are the edge of the grid; fewer where that is more than an eighth of it
-_PIECE = 4096  # rows
 _WIDEST = 0.8  # standard deviations, of cells that still resolve a density
-
-
-def map_rows(rows: Array, matrix: Array) -> Array:
-    """A x for every row x, in pieces too small for threads of BLAS, which would go on waiting beside ours."""
-    result, transposed = np.empty((len(rows), len(matrix))), matrix.T
-    for start in range(0, len(rows), _PIECE):
-        np.matmul(rows[start : start + _PIECE], transposed, out=result[start : start + _PIECE])
-    return result
 
 
 class Grid:

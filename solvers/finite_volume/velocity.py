@@ -14,11 +14,12 @@ from vlasov.problem import Problem
 from vlasov.solvers.finite_volume import initial
 from vlasov.solvers.finite_volume.densities import Corrected, Defect, GaussianTails, Hulled, Smooth
 from vlasov.solvers.finite_volume.frame import Fit, Frame, Place
-from vlasov.solvers.finite_volume.grid import Grid, map_rows
+from vlasov.solvers.finite_volume.grid import Grid
 from vlasov.solvers.finite_volume.history import LEVELS, History
 from vlasov.solvers.finite_volume.hull import Hull, markers
 from vlasov.solvers.integrate import norm
 from vlasov.solvers.record import Record
+from vlasov.tilting.products import map_rows
 
 _ACCURACY = 2e-12  # of velocities, relative to the grid's half width
 _CARRYING = 1e-12  # of the largest density: cells below carry no mass worth a radius
@@ -64,13 +65,15 @@ class Velocity:
         try:
             density = self._closed(np.maximum(f, 0.0, out=self._positive), place, frame.inside(t))
             closure = frame.closure(t, place)
-            field = self._attention.field(density, place.origin + map_rows(targets, place.matrix), frame.inside(t))
+            field = self._attention.field(
+                density, place.origin + map_rows(targets, place.matrix, threads=1), frame.inside(t)
+            )
         except InputError as mistake:
             error = NonFiniteState(self._record.steps + 1, t, 0.0)
             error.add_note(f"({mistake})")
             raise error from None
         self._record.evaluated(field.method, field.error_bound)
-        relative = field.values - closure.constant - map_rows(targets, closure.slope)
+        relative = field.values - closure.constant - map_rows(targets, closure.slope, threads=1)
         result = _solve(place.matrix, relative)
         self._at_markers = result[len(nodes) :]
         return np.ascontiguousarray(result[: len(nodes)])
@@ -114,7 +117,7 @@ class Velocity:
         else:
             points = self._grid.cell_centers[f.ravel() > _CARRYING * f.max()]
             points = points + np.copysign(self._grid.widths / 2, points)
-        return math.sqrt(float(np.square(place.origin + map_rows(points, place.matrix)).sum(axis=1).max()))
+        return math.sqrt(float(np.square(place.origin + map_rows(points, place.matrix, threads=1)).sum(axis=1).max()))
 
     @property
     def compact(self) -> bool:
@@ -152,7 +155,7 @@ class Velocity:
 
 def _solve(matrix: Array, rows: Array) -> Array:
     """matrix^{-1} applied to each row."""
-    return map_rows(rows, np.asarray(np.linalg.inv(matrix), dtype=np.float64))
+    return map_rows(rows, np.asarray(np.linalg.inv(matrix), dtype=np.float64), threads=1)
 
 
 def tilts(attention: Attention, t: float) -> list[Array]:

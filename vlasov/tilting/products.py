@@ -54,9 +54,11 @@ def multiply(left: Array, right: Array, out: Array, threads: int) -> None:
 
 def map_rows(x: Array, matrix: Array, threads: int) -> Array:
     """x @ matrix.T, shape (m, k). Threads of BLAS would wait beside ours, and be in the way of what comes next."""
-    if x.size * len(matrix) <= _FEW_PRODUCTS:
-        return x @ matrix.T
     out = np.empty((len(x), len(matrix)))
+    if x.size * len(matrix) <= _FEW_PRODUCTS:  # in pieces that are too small to wake them
+        for start in range(0, len(x), _BLOCK):
+            np.matmul(x[start : start + _BLOCK], matrix.T, out=out[start : start + _BLOCK])
+        return out
     multiply(plain(x), np.ascontiguousarray(matrix.T)[None, None], out[None], threads)
     return out
 
