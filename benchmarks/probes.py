@@ -257,7 +257,7 @@ def stages(n: int, threads: int, effort: Effort) -> dict[str, Any]:
 
     try:
         for owner, name in (
-            (laplace, "box"), (laplace, "evaluate"), (evaluate, "_plan"),
+            (laplace, "boxes"), (laplace, "evaluate"), (evaluate, "_plan"),
             *((laplace.Prepared, name) for name in ("_spread", "_transform", "read")),
         ):  # fmt: skip
             watch(owner, name)
@@ -286,11 +286,11 @@ def stages(n: int, threads: int, effort: Effort) -> dict[str, Any]:
     p, nodes, size, data = plan.order, plan.nodes, math.prod(plan.nodes), points.nbytes
     products = sum(count * size for count in nodes)
     known = [
-        ("boxes of points and of A x", best["box"], 2 * data, 8 * n),
+        ("boxes of points and of A x", best["boxes"], data, 8 * n),
         ("spread", best["_spread"], data, n * (2 * p * (p - 1) + p * p + p)),
         ("node products", best["_transform"], 0, products),
         ("gather", best["read"], 2 * data, n * (2 * p * (2 * p - 3) + 2 * p * p + 3 * p)),
-        ("plan", best["_plan"] - best["box"], 0, 0),
+        ("plan", best["_plan"] - best["boxes"], 0, 0),
         ("the rest", best["all"] - best["_plan"] - best["evaluate"], 0, 0),
         ("all", best["all"], 0, 0),
     ]

@@ -228,15 +228,15 @@ def _plan(
     from vlasov.tilting.log_weights import finite_range
 
     threads, covariance = get_num_threads(), wanted.covariance
-    boxes = (laplace.box(points, None, threads, workspace), laplace.box(x, matrix, threads, workspace))
+    around, tilts = laplace.boxes(points, x, [matrix], threads, workspace)
     spread = 0.0 if log_weights is None else finite_range(log_weights)
     module: ModuleType = line if d == 1 else laplace
     plan: Any
     if d == 1:
-        plan = line.plan(n, m, *boxes, spread, wanted.tolerance, threads, covariance=covariance)
+        plan = line.plan(n, m, around, tilts, spread, wanted.tolerance, threads, covariance=covariance)
     else:
         plan = laplace.plan_data(
-            points, x, matrix, boxes, spread, wanted.tolerance, threads, workspace, covariance=covariance
+            points, x, matrix, (around, tilts), spread, wanted.tolerance, threads, workspace, covariance=covariance
         )
     if isinstance(plan, Refusal):
         if method == "auto":

@@ -63,7 +63,8 @@ def evaluate(
     from vlasov.tilting import all_pairs, laplace, lattice
 
     masses, lower, widths, smooth = grid
-    box, threads = laplace.box(x, matrix, get_num_threads(), workspace), get_num_threads()
+    threads = get_num_threads()
+    box = laplace.box(x, np.eye(masses.ndim) if matrix is None else matrix, threads, workspace)
     plan = lattice.plan(
         masses.shape, lower, widths, box, len(x), tolerance, threads, covariance=covariance, smooth=smooth
     )

@@ -15,6 +15,7 @@ nodes on either side. The boxes are moved to zero first, which multiplies the we
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -28,22 +29,34 @@ from vlasov.tilting.stencils import table
 from vlasov.tilting.views import plain
 from vlasov.tilting.workspace import Workspace
 
-__all__ = ["Plan", "Prepared", "box", "evaluate", "plan", "plan_data"]
+__all__ = ["Plan", "Prepared", "box", "boxes", "evaluate", "plan", "plan_data"]
 
 _NOTHING = np.empty(0)
+_PIECE = 1024  # points of a box at a time
 _WORTH_THREADS = 200_000  # points; to wake a thread takes as long as a few ten thousand of them
 _WORTH_PRODUCT_THREADS = 10_000_000  # multiplications
 _ZERO = -1e307  # logarithm of the mass of sources without mass
 
 
-def box(points: Array, matrix: Array | None, threads: int, workspace: Workspace) -> tuple[Array, Array]:
-    """Smallest and largest entries of A x over all points x."""
-    matrix = np.eye(points.shape[1]) if matrix is None else plain(matrix)
-    d, threads = len(matrix), threads if len(points) > _WORTH_THREADS else 1
-    floats = workspace.array("laplace.box", (threads, d, 1024))
-    low, high = np.full((threads, d, kernels.LANES), np.inf), np.full((threads, d, kernels.LANES), -np.inf)
-    in_threads(threads, kernels.box, plain(points), matrix, floats, low, high)
+def box(points: Array, matrix: Array, threads: int, workspace: Workspace) -> tuple[Array, Array]:
+    """Smallest and largest entries of A x over all points x; A may have any number of rows."""
+    rows, threads = len(matrix), threads if len(points) > _WORTH_THREADS else 1
+    floats = workspace.array("laplace.box", (threads, rows, _PIECE))
+    low, high = np.full((threads, rows, kernels.LANES), np.inf), np.full((threads, rows, kernels.LANES), -np.inf)
+    in_threads(threads, kernels.box, plain(points), plain(matrix), floats, low, high)
     return low.min(axis=(0, 2)), high.max(axis=(0, 2))
+
+
+def boxes(
+    points: Array, x: Array, matrices: Sequence[Array | None], threads: int, workspace: Workspace
+) -> list[tuple[Array, Array]]:
+    """The box of the points and, for each matrix A, of A x: in one pass over memory where x are the points."""
+    d = points.shape[1]
+    factors = [np.eye(d), *(np.eye(d) if matrix is None else matrix for matrix in matrices)]
+    groups = [(x, factors)] if x is points else [(points, factors[:1]), (x, factors[1:])]
+    found = [box(array, np.concatenate(some), threads, workspace) for array, some in groups]
+    low, high = (np.concatenate(ends).reshape(-1, d) for ends in zip(*found, strict=True))
+    return list(zip(low, high, strict=True))
 
 
 def evaluate(
@@ -142,8 +155,9 @@ class Prepared:
         high = np.full((self.plan.threads, 1, kernels.LANES), -np.inf)
         low = np.empty_like(high)
         in_threads(
-            self.plan.threads, kernels.peak, points, log_weights, base, self.tilt, self.sources, self.floats, low, high
-        )
+            self.plan.threads, kernels.peak,
+            points, log_weights, base, self.tilt, np.eye(points.shape[1]), self.sources, self.floats, low, high,
+        )  # fmt: skip
         return max(float(high.max()), _ZERO)
 
     def _transform(self, grids: Array) -> Array:

@@ -2,7 +2,7 @@
 
 Points pass in chunks through small arrays that stay in the cache, so that nothing of size n is ever allocated:
 
-    locate -> weigh -> (sort by cell) -> spread        locate -> (sort by cell) -> gather -> finish
+    weigh -> locate -> (sort by cell) -> spread        locate -> (sort by cell) -> gather -> finish
 
 Loops over the points of a chunk are written for the vectoriser: one operation on whole rows after the other.
 
@@ -30,38 +30,32 @@ LANES = 64  # running minima side by side, so that they vectorise
 
 @kernel(flags=EXACT)
 def coordinates(points, matrix, result):  # type: ignore[no-untyped-def]
-    """result[k, j] = (A x_j)_k."""
+    """result[k, j] = (A x_j)_k for d <= 3, each with a loop of its own: strides must be known where it is compiled."""
+    count, d = points.shape
+    flat = points.reshape(-1)
     for k in range(len(matrix)):
-        _combine(points.T, matrix[k], 0.0, len(points), result[k])
+        row, factors = result[k], matrix[k]
+        if d == 1:
+            for j in range(count):
+                row[j] = factors[0] * flat[j]
+        elif d == 2:
+            for j in range(count):
+                row[j] = factors[0] * flat[2 * j] + factors[1] * flat[2 * j + 1]
+        else:
+            for j in range(count):
+                row[j] = factors[0] * flat[3 * j] + factors[1] * flat[3 * j + 1] + factors[2] * flat[3 * j + 2]
 
 
 @kernel(flags=EXACT)
-def _combine(rows, factors, constant, count, result):  # type: ignore[no-untyped-def]
-    """result[j] = constant + sum_k factors[k] rows[k, j]; factors that are zero cost nothing."""
-    first = True
-    for k in range(len(factors)):
-        row, factor = rows[k], factors[k]
-        if factor != 0.0 and first:
-            for j in range(count):
-                result[j] = constant + factor * row[j]
-            first = False
-        elif factor != 0.0:
-            for j in range(count):
-                result[j] += factor * row[j]
-    if first:
-        for j in range(count):
-            result[j] = constant
+def locate(rows, count, axes, strides, outside, corner):  # type: ignore[no-untyped-def]
+    """First node of the stencil of A x; its coordinates in ``rows`` become the offsets t in the cell.
 
-
-@kernel(flags=EXACT)
-def locate(points, matrix, axes, strides, outside, corner, offsets):  # type: ignore[no-untyped-def]
-    """First node of the stencil, and offsets t in the cell, of A x; beyond the reach the node is >= ``outside``."""
-    count = len(points)
-    coordinates(points, matrix, offsets)
+    Beyond the reach the node is >= ``outside``.
+    """
     for k in range(len(strides)):
         centre, inverse_step, stride = axes[CENTRE, k], axes[INVERSE_STEP, k], strides[k]
         last, middle, reach = axes[CELLS, k] - 1.0, 0.5 * axes[CELLS, k], axes[REACH, k]
-        row = offsets[k]
+        row = rows[k]
         for j in range(count):
             distance = row[j] - centre
             position = distance * inverse_step + middle
@@ -74,9 +68,8 @@ def locate(points, matrix, axes, strides, outside, corner, offsets):  # type: ig
 
 
 @kernel(flags=EXACT)
-def exponents(points, log_weights, base, start, tilt, axes, result):  # type: ignore[no-untyped-def]
-    """log w_j - base + <tilt, y_j - centre>; minus infinity beyond the reach."""
-    count = len(points)
+def exponents(rows, count, log_weights, base, start, tilt, axes, result):  # type: ignore[no-untyped-def]
+    """log w_j - base + <tilt, y_j - centre>, of y_j in ``rows``; minus infinity beyond the reach."""
     if log_weights.size:
         for j in range(count):
             result[j] = log_weights[start + j] - base
@@ -84,9 +77,9 @@ def exponents(points, log_weights, base, start, tilt, axes, result):  # type: ig
         for j in range(count):
             result[j] = 0.0
     for k in range(tilt.size):
-        slope, centre, reach = tilt[k], axes[CENTRE, k], axes[REACH, k]
+        row, slope, centre, reach = rows[k], tilt[k], axes[CENTRE, k], axes[REACH, k]
         for j in range(count):
-            distance = points[j, k] - centre
+            distance = row[j] - centre
             result[j] = -np.inf if abs(distance) > reach else result[j] + slope * distance
 
 
@@ -112,19 +105,28 @@ def sort_by_corner(corner, count, outside, coarsening, bins, ranks):  # type: ig
 
 @kernel(flags=EXACT)
 def _widen(row, count, low, high):  # type: ignore[no-untyped-def]
-    """Running minima and maxima, ``LANES`` of each side by side; entries beyond ``count`` are overwritten."""
-    for j in range(count, (count + LANES - 1) // LANES * LANES):
-        row[j] = row[0]
-    for begin in range(0, count, LANES):
-        part = row[begin : begin + LANES]
+    """Running minima and maxima, ``LANES`` of each side by side.
+
+    Four numbers are compared with each other first, which spares running ones three of four loads and stores.
+    """
+    whole = count // (4 * LANES) * (4 * LANES)
+    for begin in range(0, whole, 4 * LANES):
+        part = row[begin : begin + 4 * LANES]
         for lane in range(LANES):
-            low[lane] = part[lane] if part[lane] < low[lane] else low[lane]
-            high[lane] = part[lane] if part[lane] > high[lane] else high[lane]
+            a, b, c, d = part[lane], part[lane + LANES], part[lane + 2 * LANES], part[lane + 3 * LANES]
+            least, other = (a if a < b else b), (c if c < d else d)
+            most, another = (a if a > b else b), (c if c > d else d)
+            least, most = (least if least < other else other), (most if most > another else another)
+            low[lane] = least if least < low[lane] else low[lane]
+            high[lane] = most if most > high[lane] else high[lane]
+    for j in range(whole, count):
+        low[0] = row[j] if row[j] < low[0] else low[0]
+        high[0] = row[j] if row[j] > high[0] else high[0]
 
 
 @kernel(flags=EXACT)
 def box(points, matrix, floats, low, high, thread, threads):  # type: ignore[no-untyped-def]
-    """Widen ``low[thread]`` and ``high[thread]``, shape (d, lanes), to hold A x for a share of the points."""
+    """Widen ``low[thread]`` and ``high[thread]``, shape (k, lanes), to hold A x for a share of the points."""
     rows, stop = floats[thread], len(points) * (thread + 1) // threads
     chunk = rows.shape[1]
     for start in range(len(points) * thread // threads, stop, chunk):
@@ -135,12 +137,13 @@ def box(points, matrix, floats, low, high, thread, threads):  # type: ignore[no-
 
 
 @kernel(flags=EXACT)
-def peak(points, log_weights, base, tilt, axes, floats, low, high, thread, threads):  # type: ignore[no-untyped-def]
+def peak(points, log_weights, base, tilt, identity, axes, floats, low, high, thread, threads):  # type: ignore[no-untyped-def]
     """Widen ``high[thread]``, shape (1, lanes), to hold the exponents of a share of the sources."""
-    row, stop = floats[thread, 0], len(points) * (thread + 1) // threads
+    row, rows, stop = floats[thread, 0], floats[thread, 1:], len(points) * (thread + 1) // threads
     for start in range(len(points) * thread // threads, stop, row.size):
         block = points[start : min(start + row.size, stop)]
-        exponents(block, log_weights, base, start, tilt, axes, row)
+        coordinates(block, identity, rows)
+        exponents(rows, len(block), log_weights, base, start, tilt, axes, row)
         _widen(row, len(block), low[thread, 0], high[thread, 0])
 
 
@@ -150,7 +153,7 @@ def spread(order: int) -> Callable[..., None]:
 
     @kernel(flags=EXACT)
     def spread_parts(  # type: ignore[no-untyped-def]
-        points, log_weights, base, matrix, axes, strides, tilt, shift, table, coarsening, flush, grids, blocks,
+        points, log_weights, base, identity, axes, strides, tilt, shift, table, coarsening, flush, grids, blocks,
         floats, integers, bins, thread, threads,
     ):  # fmt: skip
         """Each part of the sources has a grid of its own, whichever thread spreads it.
@@ -178,11 +181,12 @@ def spread(order: int) -> Callable[..., None]:
             for start in range(len(points) * part // parts, stop, weights.size):
                 end = min(start + weights.size, stop)
                 count = end - start
-                locate(points[start:end], matrix, axes, strides, size, corner, offsets)
+                coordinates(points[start:end], identity, offsets)
                 if weighted:
-                    exponents(points[start:end], log_weights, base, start, tilt, axes, weights)
+                    exponents(offsets, count, log_weights, base, start, tilt, axes, weights)
                     for j in range(count):
                         weights[j] = exp_negative(weights[j] - shift)
+                locate(offsets, count, axes, strides, size, corner)
                 if coarsening >= 0:
                     count = sort_by_corner(corner, count, size, coarsening, bins[thread], ranks)
                     for i in range(count):
@@ -219,7 +223,8 @@ def gather(order: int, derivatives: int) -> Callable[..., None]:
         )
         for start in range(thread * chunk, n, threads * chunk):
             block = points[start : min(start + chunk, n)]
-            locate(block, matrix, axes, strides, size, corner, offsets)
+            coordinates(block, matrix, offsets)
+            locate(offsets, len(block), axes, strides, size, corner)
             if coarsening >= 0:
                 for i in range(sort_by_corner(corner, len(block), size, coarsening, bins[thread], ranks)):
                     j = ranks[i]
@@ -241,7 +246,7 @@ def finish(  # type: ignore[no-untyped-def]
     The mean is ``centre`` + grad Z / Z, and log Z is ``shift`` + <x, lever> + log of the mass on the grid.
     """
     count, d = len(points), len(centre)
-    mass, scratch = results[0], results[len(results) - 1]
+    mass = results[0]
     if log_mass.size:
         for j in range(count):
             log_mass[start + j] = np.log(mass[j]) + shift
@@ -265,13 +270,34 @@ def finish(  # type: ignore[no-untyped-def]
                     covariance[start + j, k, l] = entry
                     covariance[start + j, l, k] = entry
                 second += 1
+    _products(values, centre, results[1:], count, velocity[start : start + count])
+
+
+@kernel(flags=EXACT)
+def _products(values, centre, rows, count, result):  # type: ignore[no-untyped-def]
+    """result[j] = V (centre + rows[:, j]); d = k = 2 and 3 have loops of their own, as in ``coordinates``."""
+    constants, flat = np.zeros(len(values)), result.reshape(-1)
     for i in range(len(values)):
-        constant = 0.0
-        for k in range(d):
-            constant += values[i, k] * centre[k]
-        _combine(results[1:], values[i], constant, count, scratch)
+        for k in range(len(centre)):
+            constants[i] += values[i, k] * centre[k]
+    if len(values) == 2 and len(centre) == 2:
         for j in range(count):
-            velocity[start + j, i] = scratch[j]
+            a, b = rows[0, j], rows[1, j]
+            flat[2 * j] = constants[0] + values[0, 0] * a + values[0, 1] * b
+            flat[2 * j + 1] = constants[1] + values[1, 0] * a + values[1, 1] * b
+    elif len(values) == 3 and len(centre) == 3:
+        for j in range(count):
+            a, b, c = rows[0, j], rows[1, j], rows[2, j]
+            flat[3 * j] = constants[0] + values[0, 0] * a + values[0, 1] * b + values[0, 2] * c
+            flat[3 * j + 1] = constants[1] + values[1, 0] * a + values[1, 1] * b + values[1, 2] * c
+            flat[3 * j + 2] = constants[2] + values[2, 0] * a + values[2, 1] * b + values[2, 2] * c
+    else:
+        for j in range(count):
+            for i in range(len(values)):
+                total = constants[i]
+                for k in range(len(centre)):
+                    total += values[i, k] * rows[k, j]
+                result[j, i] = total
 
 
 @kernel(flags=EXACT)

@@ -62,11 +62,10 @@ def _prepare_for_heads(
     from vlasov.tilting.log_weights import finite_range
 
     threads = get_num_threads()
-    each = [laplace.box(x, matrix, threads, workspace) for matrix, _ in heads]
-    around = np.min([low for low, _ in each], axis=0), np.max([high for _, high in each], axis=0)
+    around, *each = laplace.boxes(points, x, [matrix for matrix, _ in heads], threads, workspace)
+    tilts = np.min([low for low, _ in each], axis=0), np.max([high for _, high in each], axis=0)
     spread = 0.0 if log_weights is None else finite_range(log_weights)
-    boxes = laplace.box(points, None, threads, workspace), around
-    plan: Any = (line if d == 1 else laplace).plan(n, m, *boxes, spread, tolerance, threads)
+    plan: Any = (line if d == 1 else laplace).plan(n, m, around, tilts, spread, tolerance, threads)
     if isinstance(plan, Refusal) or (method == "auto" and all_pairs.seconds(n, m, d) < plan.seconds):
         return None
     if d == 1:

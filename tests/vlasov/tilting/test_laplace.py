@@ -35,8 +35,7 @@ def cloud(rng, shape, n, d):
 
 
 def boxes(points, x, matrix, threads=1):
-    workspace = Workspace()
-    return laplace.box(points, None, threads, workspace), laplace.box(x, matrix, threads, workspace)
+    return laplace.boxes(points, x, [matrix], threads, Workspace())
 
 
 def weight_range(log_weights):
@@ -334,7 +333,7 @@ points, workspace = np.random.default_rng(0).normal(size=(1000, 2)), Workspace()
 frozen = points.copy()
 frozen.setflags(write=False)
 for sources in (points, frozen, np.asfortranarray(points)):
-    box = laplace.box(sources, None, 1, workspace)
+    box, _ = laplace.boxes(sources, sources, [None], 1, workspace)
     plan = laplace.plan(1000, 1000, box, box, 0.0, 1e-9, 2)
     laplace.evaluate(sources, None, sources, plan=plan, workspace=workspace)
     print(Count.compiled)
