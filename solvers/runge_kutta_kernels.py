@@ -6,7 +6,7 @@ import numpy as np
 
 from vlasov.jit import SUMS, kernel
 
-BLOCK = 2048  # numbers at a time: a block of every stage stays in the second-level cache
+BLOCK = 4096  # numbers at a time: a block of every stage stays in the second-level cache
 
 
 @kernel(flags=SUMS)

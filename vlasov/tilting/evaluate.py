@@ -228,7 +228,9 @@ def _plan(
     from vlasov.tilting.log_weights import finite_range
 
     threads, covariance = get_num_threads(), wanted.covariance
-    around, tilts = laplace.boxes(points, x, [matrix], threads, workspace)
+    around, tilts = laplace.boxes(points, x, [matrix], threads)
+    if not np.isfinite(around).all():  # all pairs of so many would take long to come to nothing
+        raise InputError("hold an entry that is infinite or NaN; every entry must be a finite number", "points")
     spread = 0.0 if log_weights is None else finite_range(log_weights)
     module: ModuleType = line if d == 1 else laplace
     plan: Any

@@ -64,7 +64,7 @@ def evaluate(
 
     masses, lower, widths, smooth = grid
     threads = get_num_threads()
-    box = laplace.box(x, np.eye(masses.ndim) if matrix is None else matrix, threads, workspace)
+    box = laplace.box(x, np.eye(masses.ndim) if matrix is None else matrix, threads)
     plan = lattice.plan(
         masses.shape, lower, widths, box, len(x), tolerance, threads, covariance=covariance, smooth=smooth
     )

@@ -32,29 +32,25 @@ from vlasov.tilting.workspace import Workspace
 __all__ = ["Plan", "Prepared", "box", "boxes", "evaluate", "plan", "plan_data"]
 
 _NOTHING = np.empty(0)
-_PIECE = 1024  # points of a box at a time
 _WORTH_THREADS = 200_000  # points; to wake a thread takes as long as a few ten thousand of them
 _WORTH_PRODUCT_THREADS = 10_000_000  # multiplications
 _ZERO = -1e307  # logarithm of the mass of sources without mass
 
 
-def box(points: Array, matrix: Array, threads: int, workspace: Workspace) -> tuple[Array, Array]:
+def box(points: Array, matrix: Array, threads: int) -> tuple[Array, Array]:
     """Smallest and largest entries of A x over all points x; A may have any number of rows."""
     rows, threads = len(matrix), threads if len(points) > _WORTH_THREADS else 1
-    floats = workspace.array("laplace.box", (threads, rows, _PIECE))
-    low, high = np.full((threads, rows, kernels.LANES), np.inf), np.full((threads, rows, kernels.LANES), -np.inf)
-    in_threads(threads, kernels.box, plain(points), plain(matrix), floats, low, high)
-    return low.min(axis=(0, 2)), high.max(axis=(0, 2))
+    ends = np.empty((threads, 2, rows))
+    in_threads(threads, kernels.box, plain(points), plain(matrix), ends)
+    return ends[:, 0].min(axis=0), ends[:, 1].max(axis=0)
 
 
-def boxes(
-    points: Array, x: Array, matrices: Sequence[Array | None], threads: int, workspace: Workspace
-) -> list[tuple[Array, Array]]:
+def boxes(points: Array, x: Array, matrices: Sequence[Array | None], threads: int) -> list[tuple[Array, Array]]:
     """The box of the points and, for each matrix A, of A x: in one pass over memory where x are the points."""
     d = points.shape[1]
     factors = [np.eye(d), *(np.eye(d) if matrix is None else matrix for matrix in matrices)]
     groups = [(x, factors)] if x is points else [(points, factors[:1]), (x, factors[1:])]
-    found = [box(array, np.concatenate(some), threads, workspace) for array, some in groups]
+    found = [box(array, np.concatenate(some), threads) for array, some in groups]
     low, high = (np.concatenate(ends).reshape(-1, d) for ends in zip(*found, strict=True))
     return list(zip(low, high, strict=True))
 
@@ -152,13 +148,12 @@ class Prepared:
 
     def _largest_exponent(self, points: Array, log_weights: Array, base: float) -> float:
         """The largest log w_j - base + <tilt, y_j - y_c>."""
-        high = np.full((self.plan.threads, 1, kernels.LANES), -np.inf)
-        low = np.empty_like(high)
+        ends = np.empty((self.plan.threads, 2, 1))
         in_threads(
             self.plan.threads, kernels.peak,
-            points, log_weights, base, self.tilt, np.eye(points.shape[1]), self.sources, self.floats, low, high,
+            points, log_weights, base, self.tilt, np.eye(points.shape[1]), self.sources, self.floats, ends,
         )  # fmt: skip
-        return max(float(high.max()), _ZERO)
+        return max(float(ends[:, 1].max()), _ZERO)
 
     def _transform(self, grids: Array) -> Array:
         """Z at the targets' nodes, flat: the sum of the grids times E along each axis."""

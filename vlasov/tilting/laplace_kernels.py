@@ -25,6 +25,7 @@ from vlasov.tilting.vectors import gather_point, spread_point
 
 # Rows of ``axes``: the middle of the cells, one over the step, their number, and how far from the middle points may be.
 CENTRE, INVERSE_STEP, CELLS, REACH = range(4)
+PIECE = 2048  # points at a time
 LANES = 64  # running minima side by side, so that they vectorise
 
 
@@ -125,26 +126,32 @@ def _widen(row, count, low, high):  # type: ignore[no-untyped-def]
 
 
 @kernel(flags=EXACT)
-def box(points, matrix, floats, low, high, thread, threads):  # type: ignore[no-untyped-def]
-    """Widen ``low[thread]`` and ``high[thread]``, shape (k, lanes), to hold A x for a share of the points."""
-    rows, stop = floats[thread], len(points) * (thread + 1) // threads
-    chunk = rows.shape[1]
-    for start in range(len(points) * thread // threads, stop, chunk):
-        block = points[start : min(start + chunk, stop)]
-        coordinates(block, matrix, rows)
+def box(points, matrix, ends, thread, threads):  # type: ignore[no-untyped-def]
+    """``ends[thread]``, shape (2, k): the least and the largest entries of A x in a share of the points."""
+    row, stop = np.empty((1, PIECE)), len(points) * (thread + 1) // threads
+    low, high = np.full((len(matrix), LANES), np.inf), np.full((len(matrix), LANES), -np.inf)
+    for start in range(len(points) * thread // threads, stop, PIECE):
+        block = points[start : min(start + PIECE, stop)]
         for k in range(len(matrix)):
-            _widen(rows[k], len(block), low[thread, k], high[thread, k])
+            coordinates(block, matrix[k : k + 1], row)
+            _widen(row[0], len(block), low[k], high[k])
+    for k in range(len(matrix)):
+        ends[thread, 0, k], ends[thread, 1, k] = low[k].min(), high[k].max()
 
 
 @kernel(flags=EXACT)
-def peak(points, log_weights, base, tilt, identity, axes, floats, low, high, thread, threads):  # type: ignore[no-untyped-def]
-    """Widen ``high[thread]``, shape (1, lanes), to hold the exponents of a share of the sources."""
+def peak(  # type: ignore[no-untyped-def]
+    points, log_weights, base, tilt, identity, axes, floats, ends, thread, threads
+):
+    """``ends[thread]``, shape (2, 1): the least and the largest exponent in a share of the sources."""
     row, rows, stop = floats[thread, 0], floats[thread, 1:], len(points) * (thread + 1) // threads
+    low, high = np.full(LANES, np.inf), np.full(LANES, -np.inf)
     for start in range(len(points) * thread // threads, stop, row.size):
         block = points[start : min(start + row.size, stop)]
         coordinates(block, identity, rows)
         exponents(rows, len(block), log_weights, base, start, tilt, axes, row)
-        _widen(row, len(block), low[thread, 0], high[thread, 0])
+        _widen(row, len(block), low, high)
+    ends[thread, 0, 0], ends[thread, 1, 0] = low.min(), high.max()
 
 
 @cache

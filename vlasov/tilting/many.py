@@ -62,7 +62,7 @@ def _prepare_for_heads(
     from vlasov.tilting.log_weights import finite_range
 
     threads = get_num_threads()
-    around, *each = laplace.boxes(points, x, [matrix for matrix, _ in heads], threads, workspace)
+    around, *each = laplace.boxes(points, x, [matrix for matrix, _ in heads], threads)
     tilts = np.min([low for low, _ in each], axis=0), np.max([high for _, high in each], axis=0)
     spread = 0.0 if log_weights is None else finite_range(log_weights)
     plan: Any = (line if d == 1 else laplace).plan(n, m, around, tilts, spread, tolerance, threads)

@@ -35,7 +35,7 @@ def cloud(rng, shape, n, d):
 
 
 def boxes(points, x, matrix, threads=1):
-    return laplace.boxes(points, x, [matrix], threads, Workspace())
+    return laplace.boxes(points, x, [matrix], threads)
 
 
 def weight_range(log_weights):
@@ -333,7 +333,7 @@ points, workspace = np.random.default_rng(0).normal(size=(1000, 2)), Workspace()
 frozen = points.copy()
 frozen.setflags(write=False)
 for sources in (points, frozen, np.asfortranarray(points)):
-    box, _ = laplace.boxes(sources, sources, [None], 1, workspace)
+    box, _ = laplace.boxes(sources, sources, [None], 1)
     plan = laplace.plan(1000, 1000, box, box, 0.0, 1e-9, 2)
     laplace.evaluate(sources, None, sources, plan=plan, workspace=workspace)
     print(Count.compiled)
