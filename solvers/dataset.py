@@ -58,10 +58,9 @@ def build(
     problem: Problem, solver: str, options: dict[str, Any], record: Record, *, case: str, wall_seconds: float
 ) -> xr.Dataset:
     """The Dataset of a run."""
-    stacked = {name: np.stack([s[name] for s in record.snapshots]) for name in (record.snapshots or [{}])[0]}
     variables = {
         name: (SCHEMA[name].dims[: np.ndim(values)], values, {"long_name": SCHEMA[name].long_name, "units": "1"})
-        for name, values in (stacked | record.constants).items()
+        for name, values in (record.series | record.constants).items()
     }
     dataset = xr.Dataset(
         variables, coords={"time": ("time", np.array(record.reached), {"long_name": "time", "units": "1"})}

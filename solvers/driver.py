@@ -80,11 +80,11 @@ def solve(
             plan.run(problem, plan.options, record)
         except SolverError as error:
             record.rescue()
-            if plan.output is not None and record.snapshots:
+            if plan.output is not None and record.reached:
                 schema.save(_dataset(problem, plan, record, case, began), plan.output)
                 error.add_note(f"The solution up to t = {record.reached[-1]:.12g} is in {plan.output}.")
             raise
-        if not record.snapshots:  # blow-up before the first output time
+        if not record.reached:  # blow-up before the first output time
             record.rescue()
     result = _dataset(problem, plan, record, case, began)
     if plan.output is not None:

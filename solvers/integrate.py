@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 from scipy.integrate import DOP853
 
-from vlasov.checks import Array
+from vlasov.checks import Array, finite
 from vlasov.errors import InputError, NonFiniteState, SolverError
+from vlasov.measures import Particles
 
 Rhs = Callable[..., Array]  # (t, y), and memory for the result where the stepper gives it
 ORDER = 8  # of the steps; dense output between them has order 7
@@ -69,16 +70,16 @@ def steps(
         except InputError as mistake:  # the state, or a parameter at this time, is not finite
             velocity = np.empty_like(y) if out is None else out
             velocity.fill(np.nan)
-            reason = reason or (str(mistake) if _finite(last) else _OVERFLOW)
+            reason = reason or (str(mistake) if finite(last) else _OVERFLOW)
         last = velocity
         return velocity
 
     def why() -> str:
-        return "" if _finite(last) else reason or _OVERFLOW
+        return "" if finite(last) else reason or _OVERFLOW
 
     with np.errstate(all="ignore"):
         method = stepper(trial, start, y, end, rtol=rtol, atol=atol)
-        if not _finite(method.f):
+        if not finite(method.f):
             raise _non_finite(taken + 1, clock(start, y), 0.0, reason or _OVERFLOW)
     if not np.isfinite(method.h_abs):  # DOP853 would try such a step for ever
         raise _non_finite(taken + 1, clock(start, y), float(method.h_abs), why())
@@ -90,16 +91,11 @@ def steps(
                 squares = (slope / (atol + rtol * np.abs(y))) ** 2  # as in the integrator's estimate of the error
                 if np.isfinite(_HEADROOM * y).all() and np.isfinite(squares).all():
                     raise SolverError(f"step {number} at t = {clock(t, y):.12g}: {message} Loosen the tolerance.")
-            if method.status == "failed" or not _finite(method.y):
+            if method.status == "failed" or not finite(method.y):
                 raise _non_finite(number, clock(t, y), clock(t + dt, y + dt * slope) - clock(t, y), why())
         yield method
         if method.status == "finished":
             return
-
-
-def _finite(x: Array) -> bool:
-    # A NaN or an infinity makes the sum one too; only a sum that overflows needs a second look.
-    return bool(np.isfinite(np.add.reduce(x)) or np.isfinite(x).all())
 
 
 def _non_finite(number: int, t: float, dt: float, reason: str) -> NonFiniteState:
@@ -153,6 +149,15 @@ def growth_rate(y: Array, derivative: Array) -> float:
     size, speed = norm(y), norm(derivative)
     rate = speed / size if size > 0 else 0.0
     return rate if np.isfinite(rate) else np.nan
+
+
+def size(cloud: Particles) -> float:
+    """Root mean square of |x|, at least 1e-280: a smaller cloud leaves no room for a tolerance."""
+    with np.errstate(all="ignore"):
+        square = float(np.trace(cloud.covariance) + cloud.mean @ cloud.mean)
+    if _TINY < square < np.inf:
+        return math.sqrt(square)
+    return max(norm(np.sqrt(cloud.weights)[:, None] * cloud.points), 1e-280)
 
 
 def norm(y: Array) -> float:

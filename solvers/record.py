@@ -26,8 +26,8 @@ class Record:
         Requested output times, increasing.
     report
         Called after each step with the time reached and the number of steps.
-    reached, snapshots
-        Output times passed so far, and a dictionary of arrays for each.
+    reached
+        Output times passed so far.
     constants
         Arrays that do not depend on time.
     evaluations
@@ -45,7 +45,6 @@ class Record:
     times: Array
     report: Report
     reached: list[float] = field(default_factory=list)
-    snapshots: list[Snapshot] = field(default_factory=list)
     constants: Snapshot = field(default_factory=dict)
     steps: int = 0
     status: Status = "stopped"
@@ -57,6 +56,12 @@ class Record:
     resolved: dict[str, Any] = field(default_factory=dict)
     attributes: dict[str, float | str] = field(default_factory=dict)
     _latest: tuple[float, Callable[[], Snapshot]] | None = None
+    _series: dict[str, Array] = field(default_factory=dict)
+
+    @property
+    def series(self) -> dict[str, Array]:
+        """What the snapshots hold, with the output times passed so far along the first axis."""
+        return {name: rows[: len(self.reached)] for name, rows in self._series.items()}
 
     def begin(self, first: Callable[[], Snapshot]) -> None:
         """Take in the initial state."""
@@ -69,9 +74,12 @@ class Record:
         return [float(time) for time in self.times[len(self.reached) :] if time <= t]
 
     def add(self, time: float, snapshot: Snapshot) -> None:
-        """Store the snapshot of an output time."""
+        """Store the snapshot of an output time; its arrays may change afterwards."""
+        for name, value in snapshot.items():
+            if name not in self._series:  # with room for one that was not asked for; memory is taken as it is filled
+                self._series[name] = np.empty((self.times.size + 1, *np.shape(value)))
+            self._series[name][len(self.reached)] = value
         self.reached.append(time)
-        self.snapshots.append(snapshot)
 
     def step(self, t: float, latest: Callable[[], Snapshot]) -> None:
         """Count an accepted step that reached t; ``latest`` makes a snapshot of it if it turns out to be the last."""

@@ -19,18 +19,18 @@ import numpy as np
 from scipy.integrate import DOP853
 
 from vlasov.attention import Attention, Tilting
-from vlasov.checks import Array
+from vlasov.checks import Array, finite
 from vlasov.errors import SolverError
 from vlasov.measures import Particles
 from vlasov.problem import Problem
 from vlasov.solvers import runge_kutta_kernels as kernels
-from vlasov.solvers.integrate import inside, norm, segments, steps
+from vlasov.solvers.integrate import inside, segments, size, steps
 from vlasov.solvers.runge_kutta import CloudDOP853
 from vlasov.tilting import attend_systems
 
 ORDER = 8
 STAGES = 12
-_PLACES = np.arange(STAGES)  # each stage has a place of its own
+_PLACES, _NOWHERE = np.arange(STAGES), np.empty(0, np.int64)  # each stage has a place of its own
 _SAFETY = 0.8  # fixed steps, relative to the shortest that the adaptive run takes
 
 Velocity = Callable[[int, float, Array, Array], None]
@@ -109,7 +109,7 @@ def march(velocity: Velocity, start: Array, grid: TimeGrid) -> Array:
 
 
 def _check_finite(x: Array, tokens: int, t: float) -> None:
-    if not np.isfinite(x).all():
+    if not finite(x):
         raise SolverError(
             f"a cloud of {tokens} tokens is not finite at t = {t:.6g}: it blows up, sooner than the limit may; "
             "choose a shorter horizon"
@@ -119,7 +119,7 @@ def _check_finite(x: Array, tokens: int, t: float) -> None:
 def _combine(y: Array, stages: Array, coefficients: Array, out: Array) -> None:
     """Cloud by cloud, so that sums are grouped alike wherever a cloud stands."""
     for cloud in range(len(y)):
-        kernels.combine(y[cloud], stages[cloud], _PLACES, coefficients, out[cloud], 0, 1)
+        kernels.combine(y[cloud], stages[cloud], _PLACES, coefficients[None], out[cloud], _NOWHERE, 0, 1)
 
 
 def systems(attention: Attention, weights: Array, *, accuracy: float) -> Velocity:
@@ -170,7 +170,7 @@ def choose_steps(problem: Problem, cloud: Particles, times: tuple[float, ...], *
     cuts = sorted({0.0, *times, *(edge for _, edge in segments(problem.attention.breakpoints, times[-1]))})
     cuts = [cut for cut in cuts if cut <= times[-1]]
     y, counts = cloud.points.ravel(), []
-    scale = tolerance * max(norm(np.sqrt(cloud.weights)[:, None] * cloud.points), 1e-280)
+    scale = tolerance * size(cloud)
     for left, right in pairwise(cuts):
 
         def rhs(t: float, y: Array, out: Array, left: float = left, right: float = right) -> Array:

@@ -25,12 +25,18 @@ def array(value: ArrayLike, field: str, *, shape: tuple[int | None, ...] | None 
         ) from None
     if shape is not None and not _fits(result.shape, shape):
         raise InputError(f"has shape {result.shape} where {_spell(shape)} is needed", field)
-    if not np.isfinite(result).all():
+    if not finite(result):
         where = np.argwhere(~np.isfinite(result))[0]
         raise InputError(
             f"entry {where.tolist()} is {result[tuple(where)]}; every entry must be a finite number", field
         )
     return result
+
+
+def finite(value: Array) -> bool:
+    """Whether all entries are finite: if their sum is, and only if it is not, by a look at each."""
+    with np.errstate(all="ignore"):
+        return bool(np.isfinite(np.add.reduce(value, axis=None)) or np.isfinite(value).all())
 
 
 def matrix(value: ArrayLike, field: str) -> Array:
@@ -47,10 +53,13 @@ def vector(value: ArrayLike, field: str, *, length: int | None = None) -> Array:
 
 def places(value: ArrayLike, field: str, *, dimension: int) -> Array:
     """Points as rows (m, d), not copied where they are that already: for evaluation, not for keeping."""
-    ready = isinstance(value, np.ndarray) and value.dtype == np.float64 and value.shape[1:] == (dimension,)
-    # A finite sum of all entries means finite entries, and needs no array of truth values.
-    if ready and np.isfinite(np.add.reduce(value, axis=None)):
-        return value  # type: ignore[return-value]
+    if (
+        isinstance(value, np.ndarray)
+        and value.dtype == np.float64
+        and value.shape[1:] == (dimension,)
+        and finite(value)
+    ):
+        return value
     return points(value, field, dimension=dimension)
 
 

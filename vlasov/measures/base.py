@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from itertools import count
+from threading import Lock
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -138,21 +140,25 @@ class Measure(Described, ABC):
                 f'"quantile" needs d = 1 but this measure has d = {self.dimension}; use "sobol" or "quadrature"',
                 "sampling",
             )
-        return Particles(self._mapped(_cube(sampling, n, self.cube_dimension, seed)))
+        return Particles(self._mapped(_cube(sampling, n, self.cube_dimension, seed), n))
 
-    def _mapped(self, u: Array) -> Array:
-        """``from_cube`` for many points: pieces that stay in the cache, in several threads."""
-        if len(u) <= _PIECE:
-            return self.from_cube(u)
+    def _mapped(self, draw: Callable[[int], Array], n: int) -> Array:
+        """``from_cube`` for the next n points that are drawn: in pieces that stay in the cache, by several threads."""
+        if n <= _PIECE:
+            return self.from_cube(draw(n))
         from numba import get_num_threads
 
         from vlasov.threads import in_threads
 
-        points = np.empty((len(u), self.dimension))
+        points, starts, order = np.empty((n, self.dimension)), iter(range(0, n, _PIECE)), Lock()
 
         def fill(thread: int, threads: int) -> None:
-            for start in range(thread * _PIECE, len(u), threads * _PIECE):
-                points[start : start + _PIECE] = self.from_cube(u[start : start + _PIECE])
+            while True:
+                with order:
+                    if (start := next(starts, n)) == n:
+                        return
+                    u = draw(min(_PIECE, n - start))
+                points[start : start + len(u)] = self.from_cube(u)
 
         in_threads(get_num_threads(), fill)
         return points
@@ -221,16 +227,17 @@ class Measure(Described, ABC):
         return checks.places(x, "x", dimension=self.dimension)
 
 
-def _cube(sampling: str, n: int, k: int, seed: Seed) -> Any:
-    """n points in the open unit cube of dimension k."""
+def _cube(sampling: str, n: int, k: int, seed: Seed) -> Callable[[int], Array]:
+    """A function of a number that draws so many of n points in the open unit cube of dimension k, until there are n."""
     if sampling == "quantile":
-        return (np.arange(n)[:, None] + 0.5) / n
+        drawn = count()
+        return lambda number: (np.fromiter(drawn, float, number)[:, None] + 0.5) / n
     rng = np.random.default_rng(seed)
     if sampling == "random":
-        return np.maximum(rng.random((n, k)), 2.0**-54)
+        return lambda number: np.maximum(rng.random((number, k)), 2.0**-54)
     from scipy.stats import qmc
 
     bits = max(30, math.ceil(math.log2(n)) + 1)
     engine = qmc.Sobol(k, scramble=True, bits=bits, rng=rng)
-    # The first n of a full set of 2^m points; half a unit in the last bit keeps them off the cube's faces.
-    return engine.random_base2(math.ceil(math.log2(n)))[:n] + 0.5 ** (bits + 1)
+    # Only full sets of 2^m points are balanced; half a unit in the last bit keeps them off the cube's faces.
+    return lambda number: engine.random(2 ** math.ceil(math.log2(number)))[:number] + 0.5 ** (bits + 1)
