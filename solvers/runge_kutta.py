@@ -27,6 +27,8 @@ _PLACES = np.array([0, 1, 2, 1, 3, 2, 4, 5, 6, 7, 8, 1, 3])
 # While slopes 1 to 8 are summed up for stage 8, so they are for stages 9 to 11, which saves an eighth of all memory
 # traffic; these rows hold the sums, the first two in place of slopes that nobody needs any more.
 _EARLY, _KEPT = 8, np.array([1, 3, 9])
+_EXTRA = np.array([9, 10, 11])  # for the three slopes of dense output
+_ROWS = 12
 _SAFETY, _SHRINK, _GROW = 0.9, 0.2, 10.0  # step control, as in SciPy
 _WORTH_THREADS = 200_000  # numbers; to wake a thread takes as long as to sum a few ten thousand of them
 _NOTHING, _NOWHERE = np.empty(0), np.empty(0, np.int64)
@@ -50,7 +52,7 @@ class CloudDOP853:
         self, rhs: Callable[[float, Array, Array], Array], t: float, y: Array, end: float, *, rtol: float, atol: float
     ):
         self._rhs, self._end, self._rtol, self._atol = rhs, end, rtol, atol
-        self._stages, self._rows = np.empty((max(*_PLACES, *_KEPT) + 1, y.size)), np.arange(max(*_PLACES, *_KEPT) + 1)
+        self._stages, self._rows = np.empty((_ROWS, y.size)), np.arange(_ROWS)
         self._trial = np.empty(y.size)
         self.t, self.t_old, self.y = t, t, np.array(y)
         self._y_old = np.empty(y.size)
@@ -100,24 +102,25 @@ class CloudDOP853:
         return None
 
     def dense_output(self) -> Callable[[float], Array]:
-        """The solution inside the last step, of order 7: three more evaluations, once for each step."""
-        h, stages, y_old = self.t - self.t_old, np.empty((_STAGES + 4, self.y.size)), self._y_old.copy()
-        stages[: _STAGES + 1] = self._stages[self._places]
+        """The solution inside the last step, of order 7: three more evaluations, once for each step.
+
+        It lasts until the next step, and writes every state into the same memory.
+        """
+        start, h, places = self.t_old, self.t - self.t_old, self._rows[[*_PLACES, *_EXTRA]]
         for extra, (a, c) in enumerate(zip(DOP853.A_EXTRA, DOP853.C_EXTRA, strict=True), start=_STAGES + 1):
-            _combine(y_old, stages, np.arange(extra), h * a[:extra], self._trial)
-            self._rhs(self.t_old + c * h, self._trial, stages[extra])
-        change = self.y - y_old
-        terms = [change, h * stages[0] - change, 2 * change - h * (self.f + stages[0])]
-        for row in DOP853.D:
-            _combine(np.zeros_like(change), stages, np.arange(len(stages)), h * row, term := np.empty_like(change))
-            terms.append(term)
-        start = self.t_old
+            _combine(self._y_old, self._stages, places, h * a[:extra], self._trial)
+            self._rhs(start + c * h, self._trial, self._stages[places[extra]])
+        # The polynomial's coefficients in the slopes; the first three make it meet states and slopes at both ends.
+        size, unit = len(places), np.eye(len(places))
+        change = np.pad(DOP853.B, (0, size - len(DOP853.B)))
+        rows = [change, unit[0] - change, 2 * change - unit[0] - unit[_STAGES], *DOP853.D]
 
         def solution(t: float) -> Array:
-            x, result = (t - start) / h, np.zeros_like(change)
-            for i, term in enumerate(reversed(terms)):
-                result = (result + term) * (x if i % 2 == 0 else 1 - x)
-            return y_old + result
+            x, total = (t - start) / h, np.zeros(size)
+            for i, row in enumerate(reversed(rows)):
+                total = (total + row) * (x if i % 2 == 0 else 1 - x)
+            _combine(self._y_old, self._stages, places, h * total, self._trial)
+            return self._trial
 
         return solution
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ from vlasov.checks import Array
 from vlasov.errors import InputError
 from vlasov.measures.base import Measure
 
-_BLOCK = 8192  # sums by blocks are accurate, and need no threads of BLAS, which change the last bits
+_FEW = 10_000  # numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,23 +64,33 @@ class Particles(Measure, kind="particles"):
     def dimension(self) -> int:
         return self.points.shape[1]
 
-    @cached_property
+    @property
     def mean(self) -> Array:
-        return np.add.reduce([np.einsum("n,kn->k", weights, rows) for rows, weights in self._blocks()])
+        return self._moments[0]
 
-    @cached_property
+    @property
     def covariance(self) -> Array:
-        centre, parts = self.mean[:, None], []
-        for rows, weights in self._blocks():
-            rows -= centre
-            parts.append(np.einsum("kn,ln->kl", weights * rows, rows))
-        return np.add.reduce(parts)
+        return self._moments[1]
 
-    @cached_property
+    @property
     def support_radius(self) -> float:
         """The largest |x_i| that carries weight."""
-        squares = [float((np.square(rows).sum(axis=0) * (weights > 0)).max()) for rows, weights in self._blocks()]
-        return math.sqrt(max(squares))
+        return self._moments[2]
+
+    @cached_property
+    def _moments(self) -> tuple[Array, Array, float]:
+        """Mean, covariance and radius; for few particles without compiled code, which takes time to load."""
+        x, w = self.points, self.weights
+        if x.size > _FEW:
+            from numba import get_num_threads
+
+            from vlasov.measures.particle_kernels import moments
+
+            return moments(x, w, get_num_threads())
+        mean = np.einsum("n,nk->k", w, x)  # BLAS would take as many threads as it likes, and change the last bits
+        away = x - mean
+        largest = np.where(w > 0, np.einsum("nk,nk->n", x, x), 0.0).max()
+        return mean, np.einsum("nk,nl->kl", w[:, None] * away, away), math.sqrt(largest)
 
     @cached_property
     def support_box(self) -> tuple[Array, Array]:
@@ -91,12 +101,6 @@ class Particles(Measure, kind="particles"):
         """The same weights at A x_i + b."""
         a, b = self._affine(matrix, shift)
         return Particles(self.points @ a.T + b, self.weights)
-
-    def _blocks(self) -> Iterator[tuple[Array, Array]]:
-        """Coordinates (d, block) and weights, so many at a time that what is made of them stays in the cache."""
-        for start in range(0, len(self), _BLOCK):
-            block = slice(start, start + _BLOCK)
-            yield np.array(self.points[block].T, order="C"), self.weights[block]
 
     @cached_property
     def log_weights(self) -> Array:
