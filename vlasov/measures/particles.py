@@ -47,11 +47,13 @@ class Particles(Measure, kind="particles"):
     def moved(self, points: Array) -> Particles:
         """The same weights at other points of the same shape; unchecked, for inner loops."""
         particles = object.__new__(Particles)
-        object.__setattr__(particles, "points", points)
-        object.__setattr__(particles, "weights", self.weights)
-        workspace = self.__dict__.setdefault("workspace", tilting.Workspace())
-        particles.__dict__.update(log_weights=self.log_weights, _equal=self._equal, workspace=workspace)
+        particles.__dict__.update(points=points, weights=self.weights, origin=self._origin)
         return particles
+
+    @property
+    def _origin(self) -> Particles:
+        """The cloud that this one was moved from: it knows what their common weights say."""
+        return self.__dict__.get("origin", self)
 
     def at(self, x: ArrayLike) -> Array:
         """Points as (m, d); its own have been checked, or are those of an inner loop."""
@@ -102,9 +104,13 @@ class Particles(Measure, kind="particles"):
         a, b = self._affine(matrix, shift)
         return Particles(self.points @ a.T + b, self.weights)
 
-    @cached_property
+    @property
     def log_weights(self) -> Array:
         """log w_i, minus infinity for a weight of zero."""
+        return self._origin._logs
+
+    @cached_property
+    def _logs(self) -> Array:
         with np.errstate(divide="ignore"):
             return np.log(self.weights)
 
@@ -134,7 +140,7 @@ class Particles(Measure, kind="particles"):
         method: str = "auto",
         out: Array | None = None,
     ) -> tilting.Field:
-        weights = self._tilted_weights(quadratic) if quadratic is not None or not self._equal else None
+        weights = self._tilted_weights(quadratic) if quadratic is not None or not self._origin._equal else None
         return tilting.attend(
             self.points,
             weights,
@@ -156,7 +162,7 @@ class Particles(Measure, kind="particles"):
         method: str = "auto",
         out: Array | None = None,
     ) -> tilting.Field:
-        weights = None if self._equal else self.log_weights
+        weights = None if self._origin._equal else self.log_weights
         return tilting.attend_heads(
             self.points, weights, x, heads, tolerance=tolerance, method=method, workspace=self._workspace, out=out
         )
@@ -175,7 +181,11 @@ class Particles(Measure, kind="particles"):
     @property
     def _workspace(self) -> tilting.Workspace | None:
         """Scratch memory: shared by all that were ``moved`` from one cloud, so that a time loop allocates nothing."""
-        return self.__dict__.get("workspace")
+        return None if self._origin is self else self._origin._scratch
+
+    @cached_property
+    def _scratch(self) -> tilting.Workspace:
+        return tilting.Workspace()
 
     def density(self, x: ArrayLike) -> Array:
         raise InputError("have no density; use particles.on_grid(edges).density(x)", "particles")
