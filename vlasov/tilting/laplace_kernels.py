@@ -228,7 +228,8 @@ def gather(order: int, derivatives: int) -> Callable[..., None]:
             integers[thread, 0],
             integers[thread, 1],
         )
-        for start in range(thread * chunk, n, threads * chunk):
+        chunks = (n + chunk - 1) // chunk
+        for start in range(chunks * thread // threads * chunk, min(n, chunks * (thread + 1) // threads * chunk), chunk):
             block = points[start : min(start + chunk, n)]
             coordinates(block, matrix, offsets)
             locate(offsets, len(block), axes, strides, size, corner)
