@@ -20,6 +20,7 @@ from scipy.integrate import DOP853
 from vlasov.checks import Array
 from vlasov.solvers import runge_kutta_kernels as kernels
 from vlasov.threads import in_threads
+from vlasov.tilting.views import plain
 
 _STAGES, _ORDER = 12, 8
 # Which rows of memory hold the slopes of a step, the one at its end last: nobody asks for numbers 2 to 5 for long.
@@ -54,8 +55,8 @@ class CloudDOP853:
         self._rhs, self._end, self._rtol, self._atol = rhs, end, rtol, atol
         self._stages, self._rows = np.empty((_ROWS, y.size)), np.arange(_ROWS)
         self._trial = np.empty(y.size)
-        self.t, self.t_old, self.y = t, t, np.array(y)
-        self._y_old = np.empty(y.size)
+        self.t, self.t_old, self._given = t, t, plain(y)
+        self.y = self._y_old = self._given
         rhs(t, self.y, self._stage(_STAGES))
         self.status: Literal["running", "finished", "failed"] = "running"
         self.h_abs = self._first_step()
@@ -95,7 +96,8 @@ class CloudDOP853:
         factor = _GROW if error == 0 else min(_GROW, _SAFETY * error ** (-1 / _ORDER))
         self.h_abs = h * (min(1.0, factor) if rejected else factor)
         self._rhs(new, self._trial, self._stage(_STAGES))
-        self._y_old, self.y, self._trial = self.y, self._trial, self._y_old
+        free = np.empty_like(self.y) if self._y_old is self._given else self._y_old  # what was given is never written
+        self._y_old, self.y, self._trial = self.y, self._trial, free
         self.t_old, self.t = self.t, new
         if self.t >= self._end:
             self.status = "finished"

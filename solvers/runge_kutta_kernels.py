@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from vlasov.jit import SUMS, kernel
+from vlasov.threads import share
 
 BLOCK = 4096  # numbers at a time: a block of every stage stays in the second-level cache
 
@@ -59,9 +60,9 @@ def combine(y, stages, places, coefficients, out, kept, thread, threads):  # typ
     """
     n = y.size
     rows, values = _present(coefficients, places)
-    blocks = (n + BLOCK - 1) // BLOCK
+    first, last = share((n + BLOCK - 1) // BLOCK, thread, threads)
     sums = np.empty((len(kept), BLOCK))
-    for number in range(blocks * thread // threads, blocks * (thread + 1) // threads):  # prefetched where contiguous
+    for number in range(first, last):
         start, stop = number * BLOCK, min(n, (number + 1) * BLOCK)
         old, new = y[start:stop], out[start:stop]
         for q in range(len(values)):
@@ -82,7 +83,8 @@ def weighted_squares(  # type: ignore[no-untyped-def]
     n = y.size
     rows, values = _present(coefficients, places)
     moves, sums, zeros = values[0].any(), np.empty((2, BLOCK)), np.zeros(BLOCK)
-    for number in range(len(parts) * thread // threads, len(parts) * (thread + 1) // threads):
+    first, last = share(len(parts), thread, threads)
+    for number in range(first, last):
         start, stop = number * BLOCK, min(n, (number + 1) * BLOCK)
         old, a, b = y[start:stop], sums[0, : stop - start], sums[1, : stop - start]
         new = out[start:stop] if moves else old

@@ -19,16 +19,11 @@ import numpy as np
 
 from vlasov.jit import SUMS, kernel
 from vlasov.solvers.finite_volume.reconstruction import face_values, gather, interpolate, surrounded
+from vlasov.threads import share
 
 TINY = 1e-300  # below it densities are set to 0: arithmetic with denormal numbers is a hundred times slower
 _SMALLEST_OUTFLOW = 1e-280
 _JUST_BELOW_ONE = 1.0 - 1e-15
-
-
-@kernel()
-def share(count, thread, threads):  # type: ignore[no-untyped-def]
-    """First and last row of a thread."""
-    return count * thread // threads, count * (thread + 1) // threads
 
 
 # ---- fluxes ---------------------------------------------------------------------------------------------------------

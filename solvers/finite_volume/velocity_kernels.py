@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from vlasov.jit import kernel
-from vlasov.solvers.finite_volume.kernels import share
+from vlasov.threads import share
 
 LEVELS = 4  # kept for extrapolation in time
 

@@ -140,7 +140,7 @@ class Measure(Described, ABC):
                 f'"quantile" needs d = 1 but this measure has d = {self.dimension}; use "sobol" or "quadrature"',
                 "sampling",
             )
-        return Particles(self._mapped(_cube(sampling, n, self.cube_dimension, seed), n))
+        return Particles.owning(self._mapped(_cube(sampling, n, self.cube_dimension, seed), n))
 
     def _mapped(self, draw: Callable[[int], Array], n: int) -> Array:
         """``from_cube`` for the next n points that are drawn: in pieces that stay in the cache, by several threads."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from vlasov.checks import Array
 from vlasov.jit import SUMS, kernel
-from vlasov.threads import in_threads
+from vlasov.threads import in_threads, share
 from vlasov.tilting.views import plain
 
 _BLOCK = 4096
@@ -36,7 +36,8 @@ def moments(points: Array, weights: Array, threads: int) -> tuple[Array, Array, 
 def _block_moments(points, weights, masses, sums, seconds, squares, thread, threads):  # type: ignore[no-untyped-def]
     n, d = points.shape
     rows, weighted, square = np.empty((d, _BLOCK)), np.empty(_BLOCK), np.empty(_BLOCK)
-    for b in range(len(masses) * thread // threads, len(masses) * (thread + 1) // threads):
+    first, last = share(len(masses), thread, threads)
+    for b in range(first, last):
         start, stop = b * _BLOCK, min(n, (b + 1) * _BLOCK)
         count, w = stop - start, weights[start:stop]
         mass = 0.0

@@ -44,6 +44,13 @@ class Particles(Measure, kind="particles"):
             raise InputError(f"has shape {points.shape}; at least one particle is needed", "points")
         self._set(points=points, weights=checks.weights(self.weights, "weights", count=len(points)))
 
+    @classmethod
+    def owning(cls, points: Array) -> Particles:
+        """Equal weights at points that nobody else will change: neither copied nor checked."""
+        particles = object.__new__(cls)
+        particles._set(points=points, weights=checks.weights(None, "weights", count=len(points)))
+        return particles
+
     def moved(self, points: Array) -> Particles:
         """The same weights at other points of the same shape; unchecked, for inner loops."""
         particles = object.__new__(Particles)

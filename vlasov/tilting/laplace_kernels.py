@@ -20,6 +20,7 @@ from functools import cache
 import numpy as np
 
 from vlasov.jit import EXACT, kernel
+from vlasov.threads import share
 from vlasov.tilting.exponential import exp_negative
 from vlasov.tilting.vectors import gather_point, spread_point
 
@@ -128,9 +129,9 @@ def _widen(row, count, low, high):  # type: ignore[no-untyped-def]
 @kernel(flags=EXACT)
 def box(points, matrix, ends, thread, threads):  # type: ignore[no-untyped-def]
     """``ends[thread]``, shape (2, k): the least and the largest entries of A x in a share of the points."""
-    row, stop = np.empty((1, PIECE)), len(points) * (thread + 1) // threads
+    row, (begin, stop) = np.empty((1, PIECE)), share(len(points), thread, threads)
     low, high = np.full((len(matrix), LANES), np.inf), np.full((len(matrix), LANES), -np.inf)
-    for start in range(len(points) * thread // threads, stop, PIECE):
+    for start in range(begin, stop, PIECE):
         block = points[start : min(start + PIECE, stop)]
         for k in range(len(matrix)):
             coordinates(block, matrix[k : k + 1], row)
@@ -144,9 +145,9 @@ def peak(  # type: ignore[no-untyped-def]
     points, log_weights, base, tilt, identity, axes, floats, ends, thread, threads
 ):
     """``ends[thread]``, shape (2, 1): the least and the largest exponent in a share of the sources."""
-    row, rows, stop = floats[thread, 0], floats[thread, 1:], len(points) * (thread + 1) // threads
+    row, rows, (begin, stop) = floats[thread, 0], floats[thread, 1:], share(len(points), thread, threads)
     low, high = np.full(LANES, np.inf), np.full(LANES, -np.inf)
-    for start in range(len(points) * thread // threads, stop, row.size):
+    for start in range(begin, stop, row.size):
         block = points[start : min(start + row.size, stop)]
         coordinates(block, identity, rows)
         exponents(rows, len(block), log_weights, base, start, tilt, axes, row)
@@ -179,7 +180,8 @@ def spread(order: int) -> Callable[..., None]:
             weights[j] = 1.0
         for i in range(block.size):
             block[i] = 0.0
-        for part in range(thread, parts, threads):
+        first, last = share(parts, thread, threads)
+        for part in range(first, last):
             total = grids[part]
             for i in range(size):
                 total[i] = 0.0
@@ -228,9 +230,9 @@ def gather(order: int, derivatives: int) -> Callable[..., None]:
             integers[thread, 0],
             integers[thread, 1],
         )
-        chunks = (n + chunk - 1) // chunk
-        for start in range(chunks * thread // threads * chunk, min(n, chunks * (thread + 1) // threads * chunk), chunk):
-            block = points[start : min(start + chunk, n)]
+        begin, stop = share(n, thread, threads)
+        for start in range(begin, stop, chunk):
+            block = points[start : min(start + chunk, stop)]
             coordinates(block, matrix, offsets)
             locate(offsets, len(block), axes, strides, size, corner)
             if coarsening >= 0:
@@ -312,8 +314,8 @@ def _products(values, centre, rows, count, result):  # type: ignore[no-untyped-d
 def count_levels(points, matrix, centre, inverse_half, floats, counts, thread, threads):  # type: ignore[no-untyped-def]
     """How many points A x of a share lie in centre +- half 2^(l/2), but in none of the smaller boxes, by l."""
     rows, count, highest = floats[thread], counts[thread], counts.shape[1] - 1
-    stop, chunk = len(points) * (thread + 1) // threads, rows.shape[1]
-    for start in range(len(points) * thread // threads, stop, chunk):
+    (begin, stop), chunk = share(len(points), thread, threads), rows.shape[1]
+    for start in range(begin, stop, chunk):
         block = points[start : min(start + chunk, stop)]
         coordinates(block, matrix, rows)
         distance = rows[0]

@@ -13,6 +13,7 @@ from numba.core import types
 from numba.extending import intrinsic
 
 from vlasov.jit import EXACT, kernel
+from vlasov.threads import share
 from vlasov.tilting.exponential import exp_negative
 from vlasov.tilting.line_transform import MOMENTS, ORDER
 from vlasov.tilting.vectors import Vectors
@@ -155,7 +156,8 @@ def spread(  # type: ignore[no-untyped-def]
 def gather(x, factor, origin, per_cell, table, slope, out, thread, threads):  # type: ignore[no-untyped-def]
     """out[j]: the polynomial of the cell that holds factor * x_j, there, plus slope * x_j."""
     cells, offsets = np.empty(_TILE, np.int64), np.empty(_TILE)
-    for chunk in range(thread, (x.size + _CHUNK - 1) // _CHUNK, threads):
+    first, last = share((x.size + _CHUNK - 1) // _CHUNK, thread, threads)
+    for chunk in range(first, last):
         for start in range(chunk * _CHUNK, min((chunk + 1) * _CHUNK, x.size), _TILE):
             tile, piece = x[start : start + _TILE], out[start : start + _TILE]
             _locate(tile, factor, origin, per_cell, len(table), 0, cells, offsets)

@@ -15,7 +15,7 @@ import numpy as np
 
 from vlasov.checks import Array
 from vlasov.jit import EXACT, kernel
-from vlasov.threads import in_threads
+from vlasov.threads import in_threads, share
 from vlasov.tilting.exponential import exp_negative
 from vlasov.tilting.vectors import fused, multiply_tile
 from vlasov.tilting.views import plain
@@ -66,8 +66,8 @@ def map_rows(x: Array, matrix: Array, threads: int) -> Array:
 @kernel(flags=EXACT)
 def _add_up(terms, thread, threads):  # type: ignore[no-untyped-def]
     total, size = terms[0], terms.shape[1]
-    stop = size * (thread + 1) // threads
-    for start in range(size * thread // threads, stop, _BLOCK):
+    begin, stop = share(size, thread, threads)
+    for start in range(begin, stop, _BLOCK):
         end = min(start + _BLOCK, stop)
         for term in range(1, len(terms)):
             row = terms[term]
