@@ -71,7 +71,7 @@ def test_dense_output_disturbs_no_step():
         assert np.array_equal(ours.y, undisturbed.y)
         solution = ours.dense_output()
         for t in np.linspace(ours.t_old, ours.t, 4):
-            np.testing.assert_allclose(solution(t), exact(t), rtol=0, atol=1e-7)
+            np.testing.assert_allclose(solution(t), exact(t), rtol=0, atol=2e-7)  # SciPy: 1.4e-7
 
 
 def test_the_given_state_stays_as_it_is():
