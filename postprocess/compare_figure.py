@@ -17,6 +17,7 @@ from vlasov.postprocess.style import PALETTE, entitle, new_figure, styled
 
 _LARGEST = 1e200
 _DASHES = ("-", "--", "-.", ":")
+_SAMPLE = 3.2  # lengths of letters: dashes can be told apart
 
 
 @styled
@@ -66,7 +67,7 @@ def _draw_covariances(figure: Figure, place: SubplotSpec, datasets: Sequence[xr.
 
 def _draw_distances(ax: Axes, comparison: xr.Dataset) -> None:
     """Distances; where one is less than its error, a triangle that points down from the error."""
-    times = comparison["time"].values
+    times, unseen = comparison["time"].values, False
     for i, pair in enumerate(comparison["pair"].values):
         for k in range(comparison.sizes["p"]):
             values, errors = (comparison[name].values[i, :, k] for name in ("wasserstein", "wasserstein_error"))
@@ -74,10 +75,13 @@ def _draw_distances(ax: Axes, comparison: xr.Dataset) -> None:
             colour, dash, label = PALETTE[i % len(PALETTE)], _DASHES[k % len(_DASHES)], str(pair) if k == 0 else None
             ax.plot(times, _drawable(np.where(seen, values, errors)), color=colour, ls=dash, label=label)
             ax.plot(times[~seen], errors[~seen], "v", color=colour, ms=4, mfc="none")
+            unseen |= not seen.all()
     for k, order in enumerate(comparison["p"].values):
         ax.plot([], [], color="0.3", ls=_DASHES[k % len(_DASHES)], label=f"$W_{order:g}$")
+    if unseen:
+        ax.plot([], [], "v", color="0.3", ms=4, mfc="none", label="unresolved: at most")
     ax.set(xlabel="time $t$", ylabel="distance", yscale="log")
-    ax.legend(fontsize="x-small")
+    ax.legend(fontsize="x-small", handlelength=_SAMPLE)
 
 
 def _drawable(values: Array) -> Array:
@@ -93,7 +97,7 @@ def _draw_moments(ax: Axes, comparison: xr.Dataset) -> None:
             label = f"order {order}" if i == 0 else None
             ax.plot(times, values, color=PALETTE[i % len(PALETTE)], ls=_DASHES[k], label=label)
     ax.set(xlabel="time $t$", ylabel="error of moments", yscale="log")
-    ax.legend(fontsize="x-small")
+    ax.legend(fontsize="x-small", handlelength=_SAMPLE)
 
 
 def _draw_radii(ax: Axes, comparison: xr.Dataset) -> None:
