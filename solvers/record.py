@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from vlasov.checks import Array
+from vlasov.errors import InputError
 
 Status = Literal["completed", "blow-up", "stopped"]
 Report = Callable[[float, int], None]
@@ -76,10 +78,19 @@ class Record:
     def add(self, time: float, snapshot: Snapshot) -> None:
         """Store the snapshot of an output time; its arrays may change afterwards."""
         for name, value in snapshot.items():
-            if name not in self._series:  # with room for one that was not asked for; memory is taken as it is filled
-                self._series[name] = np.empty((self.times.size + 1, *np.shape(value)))
+            if name not in self._series:
+                self._series[name] = self._rows(np.shape(value))
             self._series[name][len(self.reached)] = value
         self.reached.append(time)
+
+    def _rows(self, shape: tuple[int, ...]) -> Array:
+        """A row for each output time, and one for a state that was not asked for; memory is taken as they are filled."""
+        try:
+            return np.empty((self.times.size + 1, *shape))
+        except MemoryError:
+            size = 8e-9 * self.times.size * math.prod(shape)
+            reason = f"are {self.times.size:,} and their states would take {size:,.0f} GB; ask for fewer"
+            raise InputError(reason, "times") from None
 
     def step(self, t: float, latest: Callable[[], Snapshot]) -> None:
         """Count an accepted step that reached t; ``latest`` makes a snapshot of it if it turns out to be the last."""

@@ -7,9 +7,10 @@ import pytest
 import xarray as xr
 
 import vlasov as vl
-from vlasov.errors import NonFiniteState
+from vlasov.errors import InputError, NonFiniteState
 from vlasov.solvers import SOLVERS
 from vlasov.solvers.driver import prepare
+from vlasov.solvers.progress import silent
 from vlasov.solvers.record import Record
 
 A = np.array([[-0.8, 0.5], [-0.3, -0.4]])
@@ -329,3 +330,18 @@ def test_the_reported_time_increases_to_the_horizon():
     assert list(times) == sorted(times)
     assert times[-1] == PROBLEM.horizon
     assert list(counts) == list(range(1, len(counts) + 1))
+
+
+def test_more_output_than_memory_is_refused_in_one_sentence():
+    record = Record(np.arange(10.0**7), silent)
+    with pytest.raises(InputError, match="times: are 10,000,000 and their states would take 160,000 GB; ask for fewer"):
+        record.add(0.0, {"position": np.broadcast_to(0.0, (10**6, 2))})
+
+
+def test_a_record_keeps_states_that_change_afterwards():
+    record, state = Record(np.array([0.0, 1.0]), silent), np.zeros(3)
+    for time in (0.0, 1.0, 1.5):  # the last one was not asked for
+        state[:] = time
+        record.add(time, {"mean": state, "mass": 1.0})
+    assert record.series["mean"].tolist() == [[0.0] * 3, [1.0] * 3, [1.5] * 3]
+    assert record.series["mass"].tolist() == [1.0] * 3
