@@ -84,7 +84,7 @@ class Record:
         self.reached.append(time)
 
     def _rows(self, shape: tuple[int, ...]) -> Array:
-        """A row for each output time, and one for a state that was not asked for; memory is taken as they are filled."""
+        """One for each output time and one for a state that was not asked for; memory is taken as they are filled."""
         try:
             return np.empty((self.times.size + 1, *shape))
         except MemoryError:
