@@ -21,7 +21,7 @@ import numpy as np
 
 from vlasov.checks import Array
 from vlasov.threads import in_threads
-from vlasov.tilting import laplace_kernels as kernels
+from vlasov.tilting import box_kernels, laplace_kernels as kernels
 from vlasov.tilting.laplace_outliers import add_outliers, plan_data, tilts
 from vlasov.tilting.laplace_plan import Plan, plan
 from vlasov.tilting.products import multiply, node_matrix
@@ -41,7 +41,7 @@ def box(points: Array, matrix: Array, threads: int) -> tuple[Array, Array]:
     """Smallest and largest entries of A x over all points x; A may have any number of rows."""
     rows, threads = len(matrix), threads if len(points) > _WORTH_THREADS else 1
     ends = np.empty((threads, 2, rows))
-    in_threads(threads, kernels.box, plain(points), plain(matrix), ends)
+    in_threads(threads, box_kernels.box, plain(points), plain(matrix), ends)
     return ends[:, 0].min(axis=0), ends[:, 1].max(axis=0)
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from vlasov.checks import Array
 from vlasov.threads import in_threads
-from vlasov.tilting import all_pairs, laplace_kernels as kernels
+from vlasov.tilting import all_pairs, box_kernels, laplace_kernels as kernels
 from vlasov.tilting.laplace_plan import Plan, plan
 from vlasov.tilting.plan import Refusal
 from vlasov.tilting.views import plain
@@ -135,7 +135,7 @@ def _onion(points: Array, matrix: Array, box: tuple[Array, Array], threads: int,
     centre = (low + high) / 2
     floats = workspace.array("laplace.box", (threads, len(matrix), 1024))
     counts = np.zeros((threads, _LEVELS), np.int64)
-    in_threads(threads, kernels.count_levels, plain(points), plain(matrix), centre, 1 / half, floats, counts)
+    in_threads(threads, box_kernels.count_levels, plain(points), plain(matrix), centre, 1 / half, floats, counts)
     beyond = np.cumsum(counts.sum(axis=0)[::-1])[::-1].tolist()  # points of level l and above
     return _Onion(centre, half, [*beyond[1:], 0], box)
 
@@ -143,7 +143,7 @@ def _onion(points: Array, matrix: Array, box: tuple[Array, Array], threads: int,
 def tilts(x: Array, matrix: Array) -> Array:
     """A x, shape (m, k); BLAS may round it by its number of threads."""
     result = np.empty((len(matrix), len(x)))
-    kernels.coordinates(x, matrix, result)
+    box_kernels.coordinates(x, matrix, result)
     return np.ascontiguousarray(result.T)
 
 

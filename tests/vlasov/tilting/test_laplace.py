@@ -351,3 +351,18 @@ def test_a_second_process_compiles_nothing_and_read_only_arrays_neither(tmp_path
     assert int(counts[0][0]) > 0
     assert len(set(counts[0])) == 1
     assert counts[1] == ["0"] * 3
+
+
+@pytest.mark.parametrize("n", [1, 255, 256, 2049, 300_001])
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_boxes_hold_the_points_and_their_tilts_and_touch_them(d, n):
+    rng = np.random.default_rng(10 * n + d)
+    points, other, matrices = rng.normal(size=(n, d)), rng.normal(size=(n + 3, d)), rng.normal(size=(2, d, d))
+    for x in (points, points.copy(), other):
+        around, *tilts = laplace.boxes(points, x, list(matrices), 2)
+        assert np.array_equal(around, (points.min(axis=0), points.max(axis=0)))
+        for matrix, (low, high) in zip(matrices, tilts, strict=True):
+            xi = x @ matrix.T
+            np.testing.assert_allclose((low, high), (xi.min(axis=0), xi.max(axis=0)), rtol=1e-15, atol=1e-15)
+        one = laplace.boxes(points, x, list(matrices), 1)
+        assert all(np.array_equal(a, b) for a, b in zip(one, [around, *tilts], strict=True))
