@@ -30,7 +30,7 @@ from vlasov.tilting import attend_systems
 
 ORDER = 8
 STAGES = 12
-_PLACES, _NOWHERE = np.arange(STAGES), np.empty(0, np.int64)  # each stage has a place of its own
+_PLACES = np.arange(STAGES)  # each stage has a place of its own
 _SAFETY = 0.8  # fixed steps, relative to the shortest that the adaptive run takes
 
 Velocity = Callable[[int, float, Array, Array], None]
@@ -119,7 +119,7 @@ def _check_finite(x: Array, tokens: int, t: float) -> None:
 def _combine(y: Array, stages: Array, coefficients: Array, out: Array) -> None:
     """Cloud by cloud, so that sums are grouped alike wherever a cloud stands."""
     for cloud in range(len(y)):
-        kernels.combine(y[cloud], stages[cloud], _PLACES, coefficients[None], out[cloud], _NOWHERE, 0, 1)
+        kernels.combine(y[cloud], stages[cloud], _PLACES, coefficients[None], out[cloud], kernels.NOWHERE, 0, 1)
 
 
 def systems(attention: Attention, weights: Array, *, accuracy: float) -> Velocity:

@@ -32,7 +32,7 @@ _EXTRA = np.array([9, 10, 11])  # for the three slopes of dense output
 _ROWS = 12
 _SAFETY, _SHRINK, _GROW = 0.9, 0.2, 10.0  # step control, as in SciPy
 _WORTH_THREADS = 200_000  # numbers; to wake a thread takes as long as to sum a few ten thousand of them
-_NOTHING, _NOWHERE = np.empty(0), np.empty(0, np.int64)
+_NOTHING = np.empty(0)
 _FAILED = "Required step size is less than spacing between numbers."
 
 
@@ -179,7 +179,7 @@ class CloudDOP853:
 
 def _combine(
     y: Array, stages: Array, places: NDArray[np.int64], coefficients: Array, out: Array,
-    kept: NDArray[np.int64] = _NOWHERE,
+    kept: NDArray[np.int64] = kernels.NOWHERE,
 ) -> None:  # fmt: skip
     """out = y + sum_j coefficients[j] stages[places[j]]; sums with more rows of coefficients go to rows ``kept``."""
     in_threads(_threads(y.size), kernels.combine, y, stages, places, np.atleast_2d(coefficients), out, kept)

@@ -8,6 +8,7 @@ from vlasov.jit import SUMS, kernel
 from vlasov.threads import share
 
 BLOCK = 4096  # numbers at a time: a block of every stage stays in the second-level cache
+NOWHERE = np.empty(0, np.int64)  # no rows are kept by ``combine``
 
 
 @kernel(flags=SUMS)

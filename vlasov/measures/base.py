@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from itertools import count
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -142,10 +141,10 @@ class Measure(Described, ABC):
             )
         return Particles.owning(self._mapped(_cube(sampling, n, self.cube_dimension, seed), n))
 
-    def _mapped(self, draw: Callable[[int], Array], n: int) -> Array:
-        """``from_cube`` for the next n points that are drawn: in pieces that stay in the cache, by several threads."""
+    def _mapped(self, draw: Callable[[int, int], Array], n: int) -> Array:
+        """``from_cube`` for n points that are drawn: in pieces that stay in the cache, by several threads."""
         if n <= _PIECE:
-            return self.from_cube(draw(n))
+            return self.from_cube(draw(0, n))
         from numba import get_num_threads
 
         from vlasov.threads import in_threads
@@ -157,7 +156,7 @@ class Measure(Described, ABC):
                 with order:
                     if (start := next(starts, n)) == n:
                         return
-                    u = draw(min(_PIECE, n - start))
+                    u = draw(start, min(_PIECE, n - start))
                 points[start : start + len(u)] = self.from_cube(u)
 
         in_threads(get_num_threads(), fill)
@@ -227,17 +226,16 @@ class Measure(Described, ABC):
         return checks.places(x, "x", dimension=self.dimension)
 
 
-def _cube(sampling: str, n: int, k: int, seed: Seed) -> Callable[[int], Array]:
-    """A function of a number that draws so many of n points in the open unit cube of dimension k, until there are n."""
+def _cube(sampling: str, n: int, k: int, seed: Seed) -> Callable[[int, int], Array]:
+    """A function (start, count) that draws n points in the open unit cube of dimension k, piece after piece."""
     if sampling == "quantile":
-        drawn = count()
-        return lambda number: (np.fromiter(drawn, float, number)[:, None] + 0.5) / n
+        return lambda start, count: (np.arange(start, start + count)[:, None] + 0.5) / n
     rng = np.random.default_rng(seed)
     if sampling == "random":
-        return lambda number: np.maximum(rng.random((number, k)), 2.0**-54)
+        return lambda _, count: np.maximum(rng.random((count, k)), 2.0**-54)
     from scipy.stats import qmc
 
     bits = max(30, math.ceil(math.log2(n)) + 1)
     engine = qmc.Sobol(k, scramble=True, bits=bits, rng=rng)
     # Only full sets of 2^m points are balanced; half a unit in the last bit keeps them off the cube's faces.
-    return lambda number: engine.random(2 ** math.ceil(math.log2(number)))[:number] + 0.5 ** (bits + 1)
+    return lambda _, count: engine.random(2 ** math.ceil(math.log2(count)))[:count] + 0.5 ** (bits + 1)

@@ -123,7 +123,7 @@ class Prepared:
             [plan.tilt, [1 / h for h in plan.target_step], plan.cells, plan.target_reach], dtype=float
         )
         self.tilt = np.array(plan.tilt)
-        rows = 1 + d + (1 + d + d * (d + 1) // 2 if derivatives == 2 else 1 + d)
+        rows = d + 1 + d + (d * (d + 1) // 2 if derivatives == 2 else 0)  # offsets, Z and its derivatives
         self.floats = workspace.array("laplace.floats", (threads, rows, plan.chunk))
         self.integers = workspace.array("laplace.integers", (threads, 2, plan.chunk), np.int64)
         bins = (self.size >> plan.coarsening) + 2 if plan.coarsening >= 0 else 0

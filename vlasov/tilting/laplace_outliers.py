@@ -133,7 +133,7 @@ def _onion(points: Array, matrix: Array, box: tuple[Array, Array], threads: int,
     low, high = np.quantile(sample, [_TRIMMED, 1 - _TRIMMED], axis=0)
     half = np.maximum((high - low) / 2, 1e-9 * (box[1] - box[0]) + 1e-300)
     centre = (low + high) / 2
-    floats = workspace.array("laplace.box", (threads, len(matrix), 1024))
+    floats = workspace.array("laplace.outside", (threads, len(matrix), 1024))
     counts = np.zeros((threads, _LEVELS), np.int64)
     in_threads(threads, box_kernels.count_levels, plain(points), plain(matrix), centre, 1 / half, floats, counts)
     beyond = np.cumsum(counts.sum(axis=0)[::-1])[::-1].tolist()  # points of level l and above
@@ -190,7 +190,7 @@ def add_outliers(
 
 
 def _outside(points: Array, matrix: Array, axes: Array, workspace: Workspace) -> NDArray[np.int64]:
-    floats = workspace.array("laplace.box", (len(matrix), 1024))
+    floats = workspace.array("laplace.outside", (len(matrix), 1024))
     indices = np.empty(1024, np.int64)
     found = kernels.list_outside(points, matrix, axes, floats, indices)
     if found > len(indices):

@@ -190,7 +190,7 @@ class _Nodes:
             np.empty(m if log_mass else 0),
             np.empty((m, d, d) if covariance else (0, 0, 0)),
         )
-        rows = 1 + d + (1 + d + d * (d + 1) // 2 if covariance else 1 + d)
+        rows = d + 1 + d + (d * (d + 1) // 2 if covariance else 0)
         bins = (grid.size >> plan.coarsening) + 2 if plan.coarsening >= 0 else 0
         scratch = (
             workspace.array("lattice.floats", (plan.threads, rows, plan.chunk)),

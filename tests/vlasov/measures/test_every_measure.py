@@ -200,7 +200,7 @@ def test_sobol_points_are_finite_for_every_n(measure, n):
 
 def test_sobol_points_stand_in_the_middle_of_the_finest_cells():
     """Multiples of 2^-30 plus half of it: never on a face of the cube, where a quantile may be infinite."""
-    u = _cube("sobol", 100, 3, 0)(100)
+    u = _cube("sobol", 100, 3, 0)(0, 100)
     assert ((u * 2.0**30) % 1 == 0.5).all()
 
 
