@@ -58,7 +58,7 @@ def choice(
 
 def _choice(problem: Problem, effort: Effort, threads: int) -> tuple[dict[str, float], dict[str, Timing], str]:
     import vlasov as vl
-    from vlasov.tilting import all_pairs, evaluate
+    from vlasov.tilting import all_pairs, choose
 
     n, points = problem.n, problem.points()
     attention, cloud = vl.Softmax(A=problem.A, V=problem.V), vl.Particles(points)
@@ -74,9 +74,9 @@ def _choice(problem: Problem, effort: Effort, threads: int) -> tuple[dict[str, f
 
     plans: list[Any] = []
     try:
-        original, evaluate._plan = evaluate._plan, watched
+        original, choose._plan = choose._plan, watched
         velocity("laplace")
-        evaluate._plan = original
+        choose._plan = original
         predicted = {"laplace": plans[0][1].seconds, "all-pairs": all_pairs.seconds(n, n, problem.d)}
     except AttributeError as missing:
         raise Unavailable(f"predictions have other names now: {missing}") from None
@@ -237,7 +237,7 @@ def lattice_by_scipy(grid: Grid, effort: Effort, threads: int) -> tuple[Timing, 
 def stages(n: int, threads: int, effort: Effort) -> dict[str, Any]:
     """Time the stages of ``vlasov.tilting.laplace`` inside velocities, and the bytes and multiply-adds of each."""
     import vlasov as vl
-    from vlasov.tilting import evaluate, laplace
+    from vlasov.tilting import choose, laplace
 
     now = clock(threads)
     spent: dict[str, float] = defaultdict(float)
@@ -258,7 +258,7 @@ def stages(n: int, threads: int, effort: Effort) -> dict[str, Any]:
 
     try:
         for owner, name in (
-            (laplace, "boxes"), (laplace, "evaluate"), (evaluate, "_plan"),
+            (laplace, "boxes"), (laplace, "evaluate"), (choose, "_plan"),
             *((laplace.Prepared, name) for name in ("_spread", "_transform", "read")),
         ):  # fmt: skip
             watch(owner, name)

@@ -13,13 +13,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from vlasov.errors import InputError, choose, did_you_mean
-from vlasov.postprocess.clouds import draw_against_time, trajectories
-from vlasov.postprocess.cone import cone
-from vlasov.postprocess.covariances import Datasets, as_list, eigenvalues, ellipses
-from vlasov.postprocess.densities import draw_space_time, frame, planes_of
-from vlasov.postprocess.snapshots import add_key, has_key, is_overlay, layers_of, snapshots
-from vlasov.postprocess.style import END, entitle, new_figure, styled
-from vlasov.postprocess.view import View
+from vlasov.postprocess.drawing.cone import cone
+from vlasov.postprocess.drawing.covariances import Datasets, as_list, eigenvalues, ellipses
+from vlasov.postprocess.drawing.densities import draw_space_time, frame, planes_of
+from vlasov.postprocess.drawing.paths import draw_against_time, trajectories
+from vlasov.postprocess.drawing.snapshots import add_key, has_key, is_overlay, layers_of, snapshots
+from vlasov.postprocess.drawing.style import END, entitle, new_figure, styled
+from vlasov.postprocess.drawing.view import View
 
 __all__ = ["cone", "eigenvalues", "ellipses", "frame", "overview", "plot", "save", "snapshots", "trajectories"]
 

@@ -17,11 +17,11 @@ from matplotlib.transforms import Bbox
 from vlasov import checks
 from vlasov.checks import Array
 from vlasov.errors import InputError
-from vlasov.postprocess.covariances import Datasets
-from vlasov.postprocess.densities import coloured, density_bar, density_scale
-from vlasov.postprocess.snapshots import brief, draw_panel, layers_of, one_scale
-from vlasov.postprocess.style import PALE, entitle, new_figure, styled
-from vlasov.postprocess.view import padded, united
+from vlasov.postprocess.drawing.covariances import Datasets
+from vlasov.postprocess.drawing.densities import coloured, density_bar, density_scale
+from vlasov.postprocess.drawing.snapshots import brief, draw_panel, layers_of, one_scale
+from vlasov.postprocess.drawing.style import PALE, entitle, new_figure, styled
+from vlasov.postprocess.drawing.view import padded, united
 
 #: Suffixes that ``movie`` writes.
 FORMATS = ("gif", "mp4")

@@ -133,7 +133,7 @@ def _power(value: float, error: float, p: float, least: float = 0.0) -> tuple[fl
 
 
 def _gaussian(mu: Measure, nu: Measure, p: float) -> Distance:
-    from vlasov.postprocess.transport_affine import bures
+    from vlasov.postprocess.transport.affine import bures
 
     if not (isinstance(mu, Gaussian) and isinstance(nu, Gaussian)):
         kinds = f"{mu.kind} and {nu.kind}"
@@ -171,7 +171,7 @@ def _dirac(mu: Measure, nu: Measure, p: float) -> Distance:
 
 def _moment(measure: Measure, centre: checks.Array, p: float) -> tuple[float, float]:
     """E|y - centre|^p by fine cells, less what their smearing adds to second order."""
-    from vlasov.postprocess.transport_clouds import clouds
+    from vlasov.postprocess.transport.clouds import clouds
 
     value = error = 0.0
     for cloud in clouds(measure):
@@ -188,13 +188,13 @@ def _moment(measure: Measure, centre: checks.Array, p: float) -> tuple[float, fl
 def _quantile(mu: Measure, nu: Measure, p: float) -> Distance:
     if mu.dimension != 1:
         raise InputError(f'"quantile" needs d = 1 but d is {mu.dimension}; use "auto"', "method")
-    from vlasov.postprocess.transport_line import cost
+    from vlasov.postprocess.transport.line import cost
 
     return Distance(*_power(*cost(mu, nu, p), p), "quantile")
 
 
 def _exact(mu: Measure, nu: Measure, p: float) -> Distance:
-    from vlasov.postprocess.transport_exact import Points, solve
+    from vlasov.postprocess.transport.exact import Points, solve
 
     if not (isinstance(mu, Particles) and isinstance(nu, Particles)):
         kind = nu.kind if isinstance(mu, Particles) else mu.kind
@@ -206,7 +206,7 @@ def _exact(mu: Measure, nu: Measure, p: float) -> Distance:
 
 
 def _semi_discrete(mu: Measure, nu: Measure, p: float) -> Distance:
-    from vlasov.postprocess.transport_atoms import between
+    from vlasov.postprocess.transport.atoms import between
 
     if isinstance(mu, Particles) == isinstance(nu, Particles):
         raise InputError(f'"semi-discrete" needs one cloud of particles, not {mu.kind} and {nu.kind}', "method")
@@ -218,14 +218,14 @@ def _semi_discrete(mu: Measure, nu: Measure, p: float) -> Distance:
 
 def _resolution(mu: Measure, nu: Measure) -> float:
     """What the grids of densities leave open, and the rounding of sums over many points."""
-    from vlasov.postprocess.transport_clouds import resolution
+    from vlasov.postprocess.transport.clouds import resolution
 
     size = sum(math.sqrt(float(np.trace(m.covariance))) for m in (mu, nu)) + float(np.linalg.norm(mu.mean - nu.mean))
     return resolution(mu) + resolution(nu) + _ROUNDING * size
 
 
 def _lattices(mu: Measure, nu: Measure, p: float, method: str = "lattices") -> Distance:
-    from vlasov.postprocess.transport_grids import between
+    from vlasov.postprocess.transport.grids import between
 
     found, how = between(mu, nu, p, method)
     value, error = _power(found.cost, found.error, p, least=found.least)
@@ -261,13 +261,13 @@ def averages_in(density: Density, other: Measure) -> Density | None:
 
 
 def _sinkhorn(mu: Measure, nu: Measure, p: float) -> Distance:
-    from vlasov.postprocess.transport_entropic import sinkhorn
+    from vlasov.postprocess.transport.entropic import sinkhorn
 
     return Distance(*sinkhorn(mu, nu, p), "sinkhorn")
 
 
 def _sliced(mu: Measure, nu: Measure, p: float) -> Distance:
-    from vlasov.postprocess.transport_entropic import sliced
+    from vlasov.postprocess.transport.entropic import sliced
 
     return Distance(*sliced(mu, nu, p), "sliced")
 

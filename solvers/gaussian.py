@@ -26,7 +26,7 @@ from vlasov.checks import Array
 from vlasov.errors import InputError
 from vlasov.measures import Gaussian
 from vlasov.problem import Problem
-from vlasov.solvers.integrate import TIGHTEST, BlowUpWatch, inside, norm, segments, steps
+from vlasov.solvers.ode.integrate import TIGHTEST, BlowUpWatch, inside, norm, segments, steps
 from vlasov.solvers.record import Record, Snapshot
 
 

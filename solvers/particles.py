@@ -20,10 +20,10 @@ from vlasov.checks import Array
 from vlasov.errors import InputError, choose
 from vlasov.measures import SAMPLINGS, Particles
 from vlasov.problem import Problem
-from vlasov.solvers.integrate import TIGHTEST, BlowUpWatch, growth_rate, inside, segments, size, steps
+from vlasov.solvers.ode.integrate import TIGHTEST, BlowUpWatch, growth_rate, inside, segments, size, steps
+from vlasov.solvers.ode.rescaling import Rescaling
+from vlasov.solvers.ode.runge_kutta import CloudDOP853
 from vlasov.solvers.record import Record, Snapshot
-from vlasov.solvers.rescaling import Rescaling
-from vlasov.solvers.runge_kutta import CloudDOP853
 
 _MOST = 10**8  # particles
 

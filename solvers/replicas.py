@@ -23,9 +23,9 @@ from vlasov.checks import Array, finite
 from vlasov.errors import SolverError
 from vlasov.measures import Particles
 from vlasov.problem import Problem
-from vlasov.solvers import runge_kutta_kernels as kernels
-from vlasov.solvers.integrate import inside, segments, size, steps
-from vlasov.solvers.runge_kutta import CloudDOP853
+from vlasov.solvers.ode import runge_kutta_kernels as kernels
+from vlasov.solvers.ode.integrate import inside, segments, size, steps
+from vlasov.solvers.ode.runge_kutta import CloudDOP853
 from vlasov.tilting import attend_systems
 
 ORDER = 8

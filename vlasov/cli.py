@@ -153,13 +153,14 @@ def plot(
     ] = "overview",
 ) -> None:
     """Draw solutions: one, or several over each other; by default into a .png beside the first PATH."""
-    from vlasov.postprocess import figures, mean_field_dataset, mean_field_figure, movie
+    from vlasov.postprocess import figures, movie
+    from vlasov.postprocess.mean_field import dataset, figure
     from vlasov.solvers import open_run
 
     datasets = [open_run(path) for path in paths]
     target = output or paths[0].with_suffix(".png")
-    if len(datasets) == 1 and datasets[0].attrs.get("kind") == mean_field_dataset.KIND:
-        figures.save(mean_field_figure.draw(datasets[0]), target)
+    if len(datasets) == 1 and datasets[0].attrs.get("kind") == dataset.KIND:
+        figures.save(figure.draw(datasets[0]), target)
         print(target)
         return
     if target.suffix in {f".{name}" for name in movie.FORMATS}:
@@ -194,9 +195,9 @@ def compare(
 
     from vlasov.cases import load_case
     from vlasov.jit import set_threads
-    from vlasov.postprocess import compare_figure, figures
-    from vlasov.postprocess.compare import compare as compare_solutions
-    from vlasov.postprocess.compare_table import table
+    from vlasov.postprocess import figures
+    from vlasov.postprocess.compare import compare as compare_solutions, figure
+    from vlasov.postprocess.compare.table import table
     from vlasov.solvers import open_run, solve
 
     set_threads(threads)
@@ -209,7 +210,7 @@ def compare(
     ]
     result = compare_solutions(*datasets, bandwidth=bandwidth)
     target = output or Path(f"{loaded.name}-compare.png")
-    figures.save(compare_figure.draw(result, datasets, None if study is None else open_run(study)), target)
+    figures.save(figure.draw(result, datasets, None if study is None else open_run(study)), target)
     if as_json:
         _print_json(
             {name: _finite(values.values) for name, values in result.data_vars.items()} | {"picture": str(target)}
@@ -248,9 +249,9 @@ def converge(
     """Study how fast n tokens approach the mean-field limit: errors, rates with confidence intervals, a picture."""
     from vlasov.cases import load_case
     from vlasov.jit import set_threads
-    from vlasov.postprocess import figures, mean_field_figure, mean_field_table
-    from vlasov.postprocess.mean_field import mean_field_study
-    from vlasov.postprocess.mean_field_rates import rates
+    from vlasov.postprocess import figures
+    from vlasov.postprocess.mean_field import figure, mean_field_study, table
+    from vlasov.postprocess.mean_field.rates import rates
 
     set_threads(threads)
     loaded = load_case(case, settings=settings or [])
@@ -269,13 +270,13 @@ def converge(
         scheduler=scheduler,
     )
     picture = target / "study.png"
-    figures.save(mean_field_figure.draw(result), picture)
+    figures.save(figure.draw(result), picture)
     if as_json:
         fitted = rates(result)
         numbers = {str(name): _finite(values.values) for name, values in fitted.data_vars.items()}
         _print_json({**numbers, "study": str(target / "study.nc"), "picture": str(picture)})
         return
-    _print_table(mean_field_table.table(result))
+    _print_table(table.table(result))
     print(picture)
 
 

@@ -14,13 +14,13 @@ import numpy as np
 
 from vlasov import tilting
 from vlasov.checks import Array
+from vlasov.compiled.products import map_rows
 from vlasov.errors import InputError
 from vlasov.measures import Density
 from vlasov.measures.density import Centered
 from vlasov.solvers.finite_volume import tail_kernels as kernels
 from vlasov.solvers.finite_volume.hull import Hull
 from vlasov.tilting import Field
-from vlasov.tilting.products import map_rows
 
 T = TypeVar("T")
 

@@ -10,9 +10,9 @@ from numba import get_num_threads
 from numpy.typing import ArrayLike
 
 from vlasov.checks import Array
+from vlasov.compiled.threads import in_threads
 from vlasov.solvers.finite_volume import kernels, velocity_kernels
 from vlasov.solvers.finite_volume.schemes import Scheme
-from vlasov.threads import in_threads
 
 _WORTH_THREADS = 150_000  # cells; to wake a thread takes as long as the fluxes of ten thousand
 LEVELS: int = velocity_kernels.LEVELS

@@ -28,8 +28,8 @@ from vlasov.attention import Attention
 from vlasov.checks import Array
 from vlasov.errors import SolverError
 from vlasov.solvers.gaussian import trusted
-from vlasov.solvers.integrate import inside, norm, steps
-from vlasov.solvers.rescaling import Rescaling
+from vlasov.solvers.ode.integrate import inside, norm, steps
+from vlasov.solvers.ode.rescaling import Rescaling
 
 _PATH_TOLERANCE = 3e-14
 _STRONG = 2.0  # tilt over a standard deviation, beyond which compact data are far from Gaussian

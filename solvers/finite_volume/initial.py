@@ -10,7 +10,7 @@ import numpy as np
 from vlasov.checks import Array
 from vlasov.errors import InputError, SolverError
 from vlasov.measures import Density, Gaussian, Measure, Mixture
-from vlasov.measures.density_grid import outer
+from vlasov.measures.density.grid import outer
 from vlasov.problem import Problem
 from vlasov.solvers.finite_volume import options as asked
 from vlasov.solvers.finite_volume.densities import Defect
@@ -200,7 +200,7 @@ def _fixed_extent(problem: Problem, options: Options) -> list[tuple[float, float
     means = moments["mean"].values
     spreads = np.sqrt(np.diagonal(moments["covariance"].values, axis1=1, axis2=2))
     if options.frame == "rescaled":
-        from vlasov.solvers.rescaling import Rescaling
+        from vlasov.solvers.ode.rescaling import Rescaling
 
         phi = Rescaling(problem.attention.drift, problem.attention.breakpoints, problem.horizon)
         inverses = [np.linalg.inv(phi.matrix(t)) for t in moments["time"].values]

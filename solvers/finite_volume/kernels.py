@@ -17,9 +17,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from vlasov.compiled.threads import share
 from vlasov.jit import SUMS, kernel
 from vlasov.solvers.finite_volume.reconstruction import face_values, gather, interpolate, surrounded
-from vlasov.threads import share
 
 TINY = 1e-300  # below it densities are set to 0: arithmetic with denormal numbers is a hundred times slower
 _SMALLEST_OUTFLOW = 1e-280

@@ -25,9 +25,9 @@ from vlasov.solvers.finite_volume.history import History
 from vlasov.solvers.finite_volume.options import Options
 from vlasov.solvers.finite_volume.schemes import SCHEMES
 from vlasov.solvers.finite_volume.velocity import Velocity
-from vlasov.solvers.integrate import BlowUpWatch, segments
+from vlasov.solvers.ode.integrate import BlowUpWatch, segments
+from vlasov.solvers.ode.rescaling import Rescaling
 from vlasov.solvers.record import Record, Snapshot
-from vlasov.solvers.rescaling import Rescaling
 
 _COURANT = 0.9  # cells that the fastest mass crosses in a step
 _LARGEST_COURANT = 3.0  # the same later in the step; a longer step is taken back

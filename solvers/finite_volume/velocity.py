@@ -8,6 +8,7 @@ import numpy as np
 
 from vlasov.attention import Attention, MultiHead, Tilting
 from vlasov.checks import Array
+from vlasov.compiled.products import map_rows
 from vlasov.errors import InputError, NonFiniteState
 from vlasov.measures import Density
 from vlasov.problem import Problem
@@ -17,9 +18,8 @@ from vlasov.solvers.finite_volume.frame import Fit, Frame, Place
 from vlasov.solvers.finite_volume.grid import Grid
 from vlasov.solvers.finite_volume.history import LEVELS, History
 from vlasov.solvers.finite_volume.hull import Hull, markers
-from vlasov.solvers.integrate import norm
+from vlasov.solvers.ode.integrate import norm
 from vlasov.solvers.record import Record
-from vlasov.tilting.products import map_rows
 
 _ACCURACY = 2e-12  # of velocities, relative to the grid's half width
 _CARRYING = 1e-12  # of the largest density: cells below carry no mass worth a radius

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from vlasov.compiled.threads import share
 from vlasov.jit import kernel
-from vlasov.threads import share
 
 LEVELS = 4  # kept for extrapolation in time
 

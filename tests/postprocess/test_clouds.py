@@ -11,9 +11,9 @@ import xarray as xr
 from matplotlib.collections import LineCollection
 from matplotlib.patches import Ellipse
 
-from vlasov.postprocess.clouds import trajectories
-from vlasov.postprocess.snapshots import smoothed, snapshots
-from vlasov.postprocess.view import FAINT, View
+from vlasov.postprocess.drawing.paths import trajectories
+from vlasov.postprocess.drawing.snapshots import smoothed, snapshots
+from vlasov.postprocess.drawing.view import FAINT, View
 
 Scene = Callable[[str], xr.Dataset]
 

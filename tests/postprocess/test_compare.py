@@ -10,8 +10,8 @@ from vlasov import estimates
 from vlasov.measures import Particles
 from vlasov.postprocess import stability
 from vlasov.postprocess.compare import compare, density_error, moment_errors
-from vlasov.postprocess.compare_figure import draw
-from vlasov.postprocess.compare_table import table
+from vlasov.postprocess.compare.figure import draw
+from vlasov.postprocess.compare.table import table
 from vlasov.postprocess.moments import moments
 
 A, V = np.array([[-0.8, 0.3], [0.1, -0.5]]), np.array([[0.9, -0.2], [0.3, 0.7]])

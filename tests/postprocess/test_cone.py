@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from vlasov.postprocess.cone import cone, coordinates
+from vlasov.postprocess.drawing.cone import cone, coordinates
 
 Scene = Callable[[str], xr.Dataset]
 

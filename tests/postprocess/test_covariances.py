@@ -11,8 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse
 
-from vlasov.postprocess.covariances import eigenvalues, ellipses, names
-from vlasov.postprocess.view import View
+from vlasov.postprocess.drawing.covariances import eigenvalues, ellipses, names
+from vlasov.postprocess.drawing.view import View
 
 Scene = Callable[[str], xr.Dataset]
 

@@ -18,10 +18,10 @@ import vlasov as vl
 from vlasov.checks import Array
 from vlasov.errors import InputError
 from vlasov.postprocess import figures
-from vlasov.postprocess.densities import SHARES, density_colours, density_scale, frame
-from vlasov.postprocess.mesh import Mesh, mesh
-from vlasov.postprocess.snapshots import snapshots
-from vlasov.postprocess.view import View
+from vlasov.postprocess.drawing.densities import SHARES, density_colours, density_scale, frame
+from vlasov.postprocess.drawing.mesh import Mesh, mesh
+from vlasov.postprocess.drawing.snapshots import snapshots
+from vlasov.postprocess.drawing.view import View
 
 Scene = Callable[[str], xr.Dataset]
 

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 import vlasov as vl
-from vlasov.postprocess import mean_field_limit as limits
-from vlasov.postprocess.mean_field import mean_field_study
-from vlasov.postprocess.mean_field_rates import fit
+from vlasov.postprocess.mean_field import limit as limits, mean_field_study
+from vlasov.postprocess.mean_field.rates import fit
 
 
 def problem(initial: vl.measures.Measure, horizon: float = 0.5) -> vl.Problem:

@@ -8,10 +8,9 @@ import pytest
 import xarray as xr
 
 import vlasov as vl
-from vlasov.postprocess import mean_field_limit as limits, mean_field_replica, mean_field_schedule as schedule
-from vlasov.postprocess.mean_field import mean_field_study
-from vlasov.postprocess.mean_field_figure import draw
-from vlasov.postprocess.mean_field_table import table
+from vlasov.postprocess.mean_field import limit as limits, mean_field_study, replica, schedule
+from vlasov.postprocess.mean_field.figure import draw
+from vlasov.postprocess.mean_field.table import table
 
 LINE = vl.Problem(vl.Softmax(A=[[0.6]]), vl.Box(-1, 1), 0.5)
 PLANE = vl.Problem(vl.Softmax(A=[[0.6, 0.3], [0.0, 0.6]]), vl.Ring(0.3, 1.0, [0.2, 0.0]), 0.5)
@@ -45,9 +44,9 @@ def test_resumed_equals_straight(straight, tmp_path):
 
 
 def test_interrupted_study_goes_on(straight, tmp_path, monkeypatch):
-    from vlasov.postprocess import mean_field_store
+    from vlasov.postprocess.mean_field import store
 
-    put, left = mean_field_store.Store.put, iter(range(4))
+    put, left = store.Store.put, iter(range(4))
 
     def interrupted(self, *result):
         if next(left, None) is None:
@@ -55,7 +54,7 @@ def test_interrupted_study_goes_on(straight, tmp_path, monkeypatch):
         put(self, *result)
 
     with monkeypatch.context() as patched:
-        patched.setattr(mean_field_store.Store, "put", interrupted)
+        patched.setattr(store.Store, "put", interrupted)
         with pytest.raises(KeyboardInterrupt):
             mean_field_study(PLANE, **ARGUMENTS, output=tmp_path / "study")
     assert len(list((tmp_path / "study").glob("*-*-*.json"))) == 4
@@ -81,7 +80,7 @@ def test_a_replica_does_not_depend_on_the_others(straight):
 def test_dask_gives_the_same_numbers(straight):
     pytest.importorskip("distributed")
     choice, _ = limits.choose(PLANE, (0.0, 0.5), reference="auto", tolerance=1e-8)
-    described = mean_field_replica.Study(PLANE, choice, (1.0, 2.0), 0, 1e-8, 2048)
+    described = replica.Study(PLANE, choice, (1.0, 2.0), 0, 1e-8, 2048)
     assert schedule.to_json(schedule.from_json(schedule.to_json(described))) == schedule.to_json(described)
     assert same(mean_field_study(PLANE, **ARGUMENTS, scheduler="local"), straight)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import xarray as xr
 
-from vlasov.postprocess.view import View, padded
+from vlasov.postprocess.drawing.view import View, padded
 
 Scene = Callable[[str], xr.Dataset]
 

@@ -10,7 +10,7 @@ import pytest
 import vlasov as vl
 from vlasov.checks import Array
 from vlasov.measures import Measure
-from vlasov.postprocess.transport_linear import logarithmic_mean
+from vlasov.postprocess.transport.linear import logarithmic_mean
 from vlasov.postprocess.wasserstein import Distance, distance
 
 S1, S2 = np.array([[1.0, 0.3], [0.3, 0.5]]), np.array([[0.4, -0.1], [-0.1, 0.9]])

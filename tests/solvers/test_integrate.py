@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 import vlasov as vl
 from tests import references
 from vlasov.errors import InputError, NonFiniteState, SolverError
-from vlasov.solvers.integrate import ORDER, TIGHTEST, BlowUpWatch, growth_rate, inside, norm, segments, steps
+from vlasov.solvers.ode.integrate import ORDER, TIGHTEST, BlowUpWatch, growth_rate, inside, norm, segments, steps
 
 
 def cloud_velocity():

@@ -5,7 +5,7 @@ import pytest
 from numba import get_num_threads, set_num_threads
 from scipy.integrate import DOP853, solve_ivp
 
-from vlasov.solvers.runge_kutta import CloudDOP853
+from vlasov.solvers.ode.runge_kutta import CloudDOP853
 
 N = 10_000  # numbers: several blocks, the last one not full
 

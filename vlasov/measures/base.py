@@ -84,7 +84,7 @@ class Measure(Described, ABC):
         They are exact: closed forms, or quadrature to 1e-12. Mass outside the grid is lost.
         """
         from vlasov.measures.density import Density
-        from vlasov.measures.density_grid import outer, tensor_edges
+        from vlasov.measures.density.grid import outer, tensor_edges
 
         axes = tensor_edges(edges, self.dimension)
         masses = self.cell_masses(axes)
@@ -147,7 +147,7 @@ class Measure(Described, ABC):
             return self.from_cube(draw(0, n))
         from numba import get_num_threads
 
-        from vlasov.threads import in_threads
+        from vlasov.compiled.threads import in_threads
 
         points, starts, order = np.empty((n, self.dimension)), iter(range(0, n, _PIECE)), Lock()
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from vlasov.checks import Array
 from vlasov.errors import InputError
 from vlasov.measures.ball_overlaps import ball_overlaps
-from vlasov.measures.density_grid import outer
+from vlasov.measures.density.grid import outer
 from vlasov.measures.quadrature import legendre
 
 if TYPE_CHECKING:

@@ -114,7 +114,7 @@ class Gaussian(Measure, kind="gaussian"):
     def from_cube(self, u: Array) -> Array:
         from scipy.special import ndtri
 
-        from vlasov.tilting.products import map_rows
+        from vlasov.compiled.products import map_rows
 
         points = map_rows(ndtri(u[:, : self.factor.shape[1]]), self.factor, threads=1)
         points += self.mean

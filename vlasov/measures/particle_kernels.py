@@ -12,9 +12,9 @@ import math
 import numpy as np
 
 from vlasov.checks import Array
+from vlasov.compiled.threads import in_threads, share
+from vlasov.compiled.views import plain
 from vlasov.jit import SUMS, kernel
-from vlasov.threads import in_threads, share
-from vlasov.tilting.views import plain
 
 _BLOCK = 4096
 _WORTH_THREADS = 200_000  # numbers

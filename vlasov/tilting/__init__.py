@@ -6,9 +6,9 @@ Here mu is a sum of weighted points. ``tilt`` chooses how to evaluate it; measur
 ``Tilted`` from their own method ``tilted``.
 """
 
-from vlasov.tilting.evaluate import METHODS, Field, Head, Tilted, add_up, attend, tilt
+from vlasov.compiled.workspace import Workspace
+from vlasov.tilting.choose import METHODS, Field, Head, Tilted, add_up, attend, tilt
 from vlasov.tilting.many import attend_heads, attend_systems
-from vlasov.tilting.workspace import Workspace
 
 __all__ = [
     "METHODS",

@@ -23,7 +23,7 @@ import pyfftw
 from scipy.fft import next_fast_len
 
 from vlasov.checks import Array
-from vlasov.tilting.plan import Refusal
+from vlasov.tilting.promise import Refusal
 
 _ROUNDING = 2e-16  # of a transform, relative to its largest entry
 

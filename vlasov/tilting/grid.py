@@ -7,11 +7,11 @@ from typing import NamedTuple
 import numpy as np
 
 from vlasov.checks import Array
+from vlasov.compiled.workspace import Workspace
 from vlasov.errors import InputError, choose
-from vlasov.tilting.evaluate import METHODS
-from vlasov.tilting.plan import Refusal
+from vlasov.tilting.choose import METHODS
+from vlasov.tilting.promise import Refusal
 from vlasov.tilting.uniform import tilted_interval
-from vlasov.tilting.workspace import Workspace
 
 _POINTWISE = ("all-pairs", "all-pairs-float32", "laplace")
 _FEW_PAIRS = 100_000  # all pairs win below, whatever the plan says: a plan alone takes as long

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from vlasov.checks import Array
+from vlasov.compiled.workspace import Workspace
 from vlasov.jit import SUMS, kernel
-from vlasov.tilting.workspace import Workspace
 
 
 @kernel(flags=SUMS)

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from vlasov.checks import Array
-from vlasov.tilting.evaluate import Field, Head, add_up, attend, is_small, size_of
-from vlasov.tilting.plan import Refusal
-from vlasov.tilting.views import plain
-from vlasov.tilting.workspace import Workspace
+from vlasov.compiled.views import plain
+from vlasov.compiled.workspace import Workspace
+from vlasov.tilting.choose import Field, Head, add_up, attend, is_small, size_of
+from vlasov.tilting.promise import Refusal
 
 
 def attend_heads(

@@ -9,7 +9,7 @@ import vlasov as vl
 from tests import references
 from tests.references import error
 from vlasov.solvers.finite_volume.frame import Affine, Fit, FixedFrame, MovingFrame, Place, RescaledFrame
-from vlasov.solvers.rescaling import Rescaling
+from vlasov.solvers.ode.rescaling import Rescaling
 
 RNG = np.random.default_rng(5)
 A, V = references.matrix(RNG, 2, 0.8), references.matrix(RNG, 2, 0.9)

@@ -6,7 +6,7 @@ from hypothesis import given, strategies as st
 
 import vlasov as vl
 from vlasov.measures import Density, Gaussian, Mixture
-from vlasov.measures.point_values import point_values
+from vlasov.measures.density.point_values import point_values
 
 TWO = Mixture([Gaussian(-1.0, 0.5), Gaussian(1.5, 1.0)], [2.0, 1.0])
 SIGMA = np.array([[1.0, 0.3, 0.1], [0.3, 0.8, -0.2], [0.1, -0.2, 1.2]])

@@ -14,7 +14,8 @@ from numba.core.registry import cpu_target
 
 from tests.vlasov.tilting.extended import tilted
 from vlasov.jit import set_threads
-from vlasov.tilting import Workspace, all_pairs, blocked_kernels, fused_kernels, tiles
+from vlasov.tilting import Workspace, all_pairs
+from vlasov.tilting.all_pairs import few_dimensions, many_dimensions, tiles
 
 SHAPES = ("uniform", "gaussian", "clustered", "collinear", "one place", "one point", "on the axis, far away")
 REACHES = (0.0, 1.0, 1e2, 1e4)  # |A| R^2
@@ -222,10 +223,10 @@ def test_the_loops_are_made_of_vector_instructions():
     register = "zmm" if "+avx512f" in features else "ymm"
     points, zero = np.random.default_rng(0).normal(size=(64, 2)), (0.0,) * 3
     sources = tiles.prepare(points, np.empty(0), points, np.empty(1000), 2, 64)
-    fused = assembly(fused_kernels.means, sources, points, np.empty(0), np.empty((64, 2)), zero)
-    rows, square = np.zeros(4 * blocked_kernels.COLUMNS), (0.0,) * 16
-    dots = assembly(blocked_kernels._dots, rows, rows, 32, square)
-    exponents = assembly(blocked_kernels._add_exponents, rows, rows.copy(), square, 32)
+    fused = assembly(few_dimensions.means, sources, points, np.empty(0), np.empty((64, 2)), zero)
+    rows, square = np.zeros(4 * many_dimensions.COLUMNS), (0.0,) * 16
+    dots = assembly(many_dimensions._dots, rows, rows, 32, square)
+    exponents = assembly(many_dimensions._add_exponents, rows, rows.copy(), square, 32)
     for code, least in ((fused, 20), (dots, 16), (exponents, 16)):
         assert len(re.findall(rf"vfmadd\d+pd\s.*%{register}", code)) >= least
     if register == "zmm":
@@ -234,7 +235,8 @@ def test_the_loops_are_made_of_vector_instructions():
 
 CALLS = """
 import numpy as np
-from vlasov.tilting import all_pairs, all_pairs_kernels as kernels
+from vlasov.tilting import all_pairs
+from vlasov.tilting.all_pairs import kernels
 points = np.random.default_rng(0).normal(size=(900, 2))
 log_mass, mean, _ = all_pairs.moments(points, None, points)
 all_pairs.moments(points[:9], None, points)

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from vlasov.attention import Softmax
+from vlasov.compiled.workspace import Workspace
 from vlasov.errors import InputError
 from vlasov.measures import Density, Gaussian
 from vlasov.tilting import convolution, lattice
-from vlasov.tilting.plan import Refusal
-from vlasov.tilting.workspace import Workspace
+from vlasov.tilting.promise import Refusal
 
 A = {1: [[3.0]], 2: [[2.0, 0.7], [0.7, 1.0]], 3: [[1.0, 0.2, 0.0], [0.2, 0.8, -0.3], [0.0, -0.3, 1.2]]}
 

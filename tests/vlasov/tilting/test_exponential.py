@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from vlasov.compiled.exponential import exp2, exp_negative
 from vlasov.jit import kernel
-from vlasov.tilting.exponential import exp2, exp_negative
-from vlasov.tilting.lanes import weigh
+from vlasov.tilting.all_pairs.lanes import weigh
 
 RANGES = {np.float64: (-1000, 500), np.float32: (-125, 60)}
 ULPS = {np.float64: 1.2, np.float32: 1.8}

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from tests.vlasov.tilting.extended import tilted
-from vlasov.tilting import laplace, laplace_plan
-from vlasov.tilting.laplace_outliers import plan_with_outliers
-from vlasov.tilting.plan import Refusal
-from vlasov.tilting.workspace import Workspace
+from vlasov.compiled.workspace import Workspace
+from vlasov.tilting import laplace
+from vlasov.tilting.laplace.outliers import plan_with_outliers
+from vlasov.tilting.promise import Refusal
 
 SHAPES = ("uniform", "gaussian", "clustered", "collinear", "along an axis", "one place", "one point")
 REACHES = (0.0, 1e-2, 1.0, 10.0, 60.0, 200.0)  # |A| R^2
@@ -198,7 +198,7 @@ def test_values_are_applied_and_may_have_any_number_of_rows():
 @pytest.mark.parametrize(("weighted", "limits"), [(False, (600, 700)), (True, (180, 240))])
 def test_the_boundary_of_what_is_refused(weighted, limits, monkeypatch):
     """Just before it results hold their bound; beyond it there is a reason."""
-    monkeypatch.setattr(laplace_plan, "_MOST_BYTES", 3e7)  # narrow steps overhang less, at a cost
+    monkeypatch.setattr("vlasov.tilting.laplace.plan._MOST_BYTES", 3e7)  # narrow steps overhang less, at a cost
     rng = np.random.default_rng(0)
     points, x = rng.uniform(-1, 1, (400, 1)), rng.uniform(-1, 1, (50, 1))
     log_weights = rng.uniform(-1000, 0, 400) if weighted else None
@@ -318,8 +318,9 @@ def test_no_index_leaves_the_grid_for_any_input():
 PROGRAM = """
 import numpy as np
 from numba.core import event
-from vlasov.tilting import laplace, laplace_plan
-from vlasov.tilting.workspace import Workspace
+from vlasov.tilting import laplace
+from vlasov.tilting.laplace import plan
+from vlasov.compiled.workspace import Workspace
 
 class Count(event.Listener):
     compiled = 0

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from tests.vlasov.tilting.extended import tilted
+from vlasov.compiled.workspace import Workspace
 from vlasov.measures import Box, Gaussian
 from vlasov.tilting import lattice
-from vlasov.tilting.lattice_plan import NodesPlan
-from vlasov.tilting.plan import Refusal
-from vlasov.tilting.workspace import Workspace
+from vlasov.tilting.lattice.plan import NodesPlan
+from vlasov.tilting.promise import Refusal
 
 SHAPES = ((50,), (1,), (40, 30), (4, 9), (1, 5), (12, 9, 14))
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from tests.vlasov.tilting.extended import tilted
+from vlasov.compiled.workspace import Workspace
 from vlasov.tilting import line
-from vlasov.tilting.plan import Refusal
-from vlasov.tilting.workspace import Workspace
+from vlasov.tilting.promise import Refusal
 
 SHAPES = ("uniform", "gaussian", "clustered", "two points", "one place", "gap", "few")
 REACHES = (0.0, 1e-3, 0.3, 2.0, 10.0, 50.0, 400.0, 3e3, 1e4)  # |a| R^2

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from vlasov.compiled.products import multiply, node_matrix
+from vlasov.compiled.vectors import derivative_orders, gather_point, spread_point
 from vlasov.jit import kernel
-from vlasov.tilting.products import multiply, node_matrix
 from vlasov.tilting.stencils import table
-from vlasov.tilting.vectors import derivative_orders, gather_point, spread_point
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 1, 1, 1), (1, 1, 5, 3, 20), (3, 1, 37, 41, 29), (2, 9, 16, 8, 24)])

@@ -1,0 +1,138 @@
+"""The cone of 2 x 2 covariances: Sigma = [[a, c], [c, b]] stands at (x, y, z) = (a - b, 2c, a + b).
+
+Positive semi-definite matrices fill the solid cone z >= sqrt(x^2 + y^2): its surface holds those of rank one, its axis
+the isotropic ones, its tip the Dirac masses. Divided by the trace they fill the unit disc.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Circle
+from matplotlib.ticker import MaxNLocator
+from numpy.typing import NDArray
+
+from vlasov import checks
+from vlasov.checks import Array
+from vlasov.errors import InputError
+from vlasov.postprocess.drawing.covariances import names
+from vlasov.postprocess.drawing.style import INK, PALE, PALETTE, TOKEN, legend_above, own_or_new, styled
+from vlasov.postprocess.drawing.view import View
+
+Covariances = xr.Dataset | NDArray[np.float64]
+
+
+def coordinates(covariance: Array) -> Array:
+    """(a - b, 2c, a + b) of every matrix [[a, c], [c, b]]: (..., 2, 2) -> (..., 3)."""
+    a, b = covariance[..., 0, 0], covariance[..., 1, 1]
+    return np.stack([a - b, covariance[..., 0, 1] + covariance[..., 1, 0], a + b], axis=-1)
+
+
+@styled
+def cone(
+    datasets: Covariances | Sequence[Covariances],
+    *,
+    trace_one: bool = False,
+    labels: Sequence[str] | None = None,
+    ax: Axes | None = None,
+) -> Figure:
+    """Paths of 2 x 2 covariances in the cone, from an open marker to a filled one.
+
+    Parameters
+    ----------
+    datasets
+        Solutions with d = 2, or arrays (time, 2, 2) of covariances: one or several.
+    trace_one
+        Divide by the trace, and draw the unit disc in place of the cone.
+    labels
+        Names of the paths; by default the solutions' own when there are two to five.
+    ax
+        Where to draw (three-dimensional unless ``trace_one``); a new figure by default.
+    """
+    given = [datasets] if isinstance(datasets, xr.Dataset | np.ndarray) else list(datasets)
+    if not given:
+        raise InputError("is empty; give at least one solution", "datasets")
+    paths = [_path(one) for one in given]
+    title = str(given[0].attrs.get("title", "")) if isinstance(given[0], xr.Dataset) else ""
+    called = _path_names(given, labels)
+    if trace_one:
+        figure, ax = own_or_new(ax, title, height=3.4)
+        _draw_disc(ax)
+        drawn = [path[path[:, 2] > 0] for path in paths]
+        drawn = [path[:, :2] / path[:, 2:] for path in drawn]
+    else:
+        figure, ax = own_or_new(ax, title, height=3.0, projection="3d")
+        if ax.name != "3d":
+            raise InputError('is flat; give axes made with projection="3d", or trace_one=True', "ax")
+        drawn = [_before_runaway(one, path) for one, path in zip(given, paths, strict=True)]
+        _draw_cone(ax, max((float(path[:, 2].max()) for path in drawn), default=1.0) or 1.0)
+    for path, whole, name, colour in zip(drawn, paths, called, _colours(len(drawn)), strict=True):
+        _draw_path(ax, path, colour, name, many=len(drawn) > len(PALETTE), ends=len(path) == len(whole))
+    legend_above(ax)
+    return figure
+
+
+def _path(one: Covariances) -> Array:
+    if isinstance(one, xr.Dataset):
+        if one.sizes["component"] != 2:
+            raise InputError(
+                f'has dimension {one.sizes["component"]} where the cone needs 2; use kind "eigenvalues"', "dataset"
+            )
+        return coordinates(np.asarray(one["covariance"].values, dtype=np.float64))
+    return coordinates(checks.array(one, "covariances", shape=(None, 2, 2)))
+
+
+def _path_names(given: Sequence[Covariances], labels: Sequence[str] | None) -> list[str]:
+    solutions = [one for one in given if isinstance(one, xr.Dataset)]
+    if labels is not None or (2 <= len(given) <= 5 and len(solutions) == len(given)):
+        return names(solutions if labels is None else [xr.Dataset()] * len(given), labels)
+    return [""] * len(given)
+
+
+def _colours(count: int) -> list[str]:
+    return list(PALETTE[:count]) if count <= len(PALETTE) else [TOKEN] * count
+
+
+def _before_runaway(one: Covariances, path: Array) -> Array:
+    return path[View(one).before_runaway()] if isinstance(one, xr.Dataset) else path
+
+
+def _draw_path(ax: Axes, path: Array, colour: str, name: str, *, many: bool, ends: bool) -> None:
+    if not len(path):
+        return
+    ax.plot(*path.T, color=colour, linewidth=0.8 if many else 1.4, alpha=0.8, label=name or "_nolegend_")
+    size = 3 if many else 5
+    ax.plot(*path[:1].T, "o", color=colour, markersize=size, markerfacecolor="white")
+    if ends:
+        ax.plot(*path[-1:].T, "o", color=colour, markersize=size)
+
+
+def _draw_cone(ax: Any, height: float) -> None:
+    angle, z = np.meshgrid(np.linspace(0, 2 * np.pi, 73), np.linspace(0, height, 2))
+    ax.plot_surface(z * np.cos(angle), z * np.sin(angle), z, color=PALE, alpha=0.15, linewidth=0, rstride=1, cstride=1)
+    for level in (height / 2, height):
+        ax.plot(level * np.cos(angle[0]), level * np.sin(angle[0]), level, color=PALE, linewidth=0.7)
+    ax.plot([0, 0], [0, 0], [0, height], color=PALE, linewidth=0.7, linestyle=":")
+    ax.set(xlim=(-height, height), ylim=(-height, height), zlim=(0, height))
+    for axis, name in ((ax.xaxis, "$a - b$"), (ax.yaxis, "$2c$"), (ax.zaxis, "$a + b$")):
+        axis.set_label_text(name)
+        axis.labelpad = -4 if axis is ax.zaxis else -2
+        axis.set_major_locator(MaxNLocator(3))
+        axis.set_tick_params(pad=-1)
+        axis.pane.set_visible(False)
+    ax.grid(visible=False)
+    ax.set_box_aspect((1, 1, 0.8), zoom=0.95)
+    ax.view_init(elev=20, azim=-60)
+
+
+def _draw_disc(ax: Axes) -> None:
+    ax.add_patch(Circle((0, 0), 1.0, facecolor=PALE, alpha=0.15, linewidth=0))
+    ax.add_patch(Circle((0, 0), 1.0, fill=False, edgecolor=INK, linewidth=0.8))
+    ax.plot(0, 0, "+", color=PALE)
+    ax.set(xlim=(-1.08, 1.08), ylim=(-1.08, 1.08), xlabel="$(a - b)/(a + b)$", ylabel="$2c/(a + b)$")
+    ax.set_box_aspect(1)

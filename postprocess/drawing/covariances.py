@@ -1,0 +1,241 @@
+"""Covariances as pictures: their ellipses in a plane, and their eigenvalues in time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from vlasov import checks
+from vlasov.checks import Array
+from vlasov.errors import InputError
+from vlasov.postprocess.drawing.style import (
+    INK,
+    PALE,
+    PALETTE,
+    covariance_ellipse,
+    draw_blow_up,
+    legend_above,
+    own_or_new,
+    square,
+    styled,
+    time_colours,
+)
+from vlasov.postprocess.drawing.view import Indices, View, padded, united
+
+T = TypeVar("T")
+Datasets = xr.Dataset | Sequence[xr.Dataset]
+
+_Dash = Literal["-", "--", ":", "-.", ""]
+_DASHES: tuple[_Dash, ...] = ("-", "--", ":", "-.")
+_MARKERS = ("o", "s", "^", "D", "v")
+_FLOOR = 1e-16  # of the largest eigenvalue: below it a logarithmic axis shows nothing
+_MARKED = 15  # times that get a marker, where solutions are drawn by markers
+_NAMED = 6  # eigenvalues up to this many have a colour and a name each
+
+
+def as_list(datasets: Datasets) -> list[xr.Dataset]:
+    """One dataset or several, as a list."""
+    several = [datasets] if isinstance(datasets, xr.Dataset) else list(datasets)
+    if not several:
+        raise InputError("is empty; give at least one solution", "datasets")
+    return several
+
+
+def names(datasets: Sequence[xr.Dataset], labels: Sequence[str] | None = None) -> list[str]:
+    """What to call each solution in a legend: by solver if that tells them apart, else by title, else by number."""
+    if labels is not None:
+        if len(labels) != len(datasets):
+            raise InputError(f"holds {len(labels)} names for {len(datasets)} solutions; give one each", "labels")
+        return [str(label) for label in labels]
+    for attribute in ("solver", "title", "case"):
+        found = [str(dataset.attrs.get(attribute, "")) for dataset in datasets]
+        if all(found) and len(set(found)) == len(found):
+            return found
+    return [f"{dataset.attrs.get('solver', 'run')} {place}" for place, dataset in enumerate(datasets, 1)]
+
+
+@styled
+def ellipses(
+    datasets: Datasets,
+    *,
+    components: Sequence[int] = (0, 1),
+    count: int = 10,
+    deviations: float = 1.0,
+    rescaled: bool = True,
+    labels: Sequence[str] | None = None,
+    ax: Axes | None = None,
+) -> Figure:
+    """Covariance ellipses in a plane, coloured by time, with the path of the mean.
+
+    Parameters
+    ----------
+    datasets
+        One solution, or several to compare: the first is drawn solid, the next dashed, dotted, dash-dotted.
+    components
+        The plane.
+    count
+        How many ellipses, spread over the first solution's run; the others are shown at the same times.
+    deviations
+        How many standard deviations the ellipses enclose.
+    rescaled
+        Show z = Phi^{-1} x where the solution holds its rescaling.
+    labels
+        Names for the legend when there are several solutions.
+    ax
+        Where to draw; a new figure by default.
+    """
+    views = [View(dataset, rescaled) for dataset in as_list(datasets)]
+    if any(view.dimension == 1 for view in views):
+        raise InputError('has dimension 1, where there are no ellipses; use kind "eigenvalues"', "dataset")
+    plane = views[0].plane(components)
+    figure, ax = own_or_new(ax, views[0].title, height=3.0)
+    span = Normalize(min(view.times[0] for view in views), max(view.times[-1] for view in views))
+    deviations = checks.number(deviations, "deviations", above=0)
+    times = views[0].times[views[0].moments(checks.integer(count, "count", least=1))]
+    windows = []
+    for view, dash in zip(views, _cycle(_DASHES, len(views)), strict=True):
+        _draw_ellipses(ax, view, view.plane(components), view.nearest(times), deviations, dash, span)
+        shown = view.before_runaway()
+        here = np.ix_(shown, view.plane(components))
+        center, reach = view.mean[here], deviations * view.deviation[here]
+        windows.append(united(np.stack([center - reach, center + reach], axis=-1)))
+    square(ax, padded(united(np.stack(windows))), ticks=5)
+    ax.set(xlabel=views[0].name(plane[0]), ylabel=views[0].name(plane[1]))
+    if span.vmax != span.vmin:
+        bar = figure.colorbar(ScalarMappable(span, time_colours()), ax=ax, pad=0.03, fraction=0.05)
+        bar.ax.set_title("$t$")
+    if len(views) > 1:
+        called = names([view.dataset for view in views], labels)
+        dashes = zip(_cycle(_DASHES, len(views)), called, strict=True)
+        legend_above(ax, [Line2D([], [], color=INK, linestyle=dash, label=name) for dash, name in dashes])
+    return figure
+
+
+def _draw_ellipses(
+    ax: Axes, view: View, plane: Indices, moments: Indices, deviations: float, dash: _Dash, span: Normalize
+) -> None:
+    colours = time_colours()(span(view.times[moments]))
+    for moment, colour in zip(moments, colours, strict=True):
+        covariance = view.covariance[moment][np.ix_(plane, plane)]
+        look = {"fill": False, "edgecolor": colour, "linestyle": dash, "linewidth": 1.2}
+        ax.add_patch(covariance_ellipse(view.mean[moment, plane], covariance, deviations, **look))
+    mean = view.mean[:, plane]
+    ax.plot(mean[:, 0], mean[:, 1], color=PALE, linestyle=dash, linewidth=1.0, zorder=1.8)
+    ax.scatter(mean[moments, 0], mean[moments, 1], s=9, color=colours, linewidths=0, zorder=3)
+
+
+@dataclass(frozen=True)
+class _Look:
+    """How one of several solutions is drawn: a line, or markers."""
+
+    linestyle: _Dash = "-"
+    marker: str = ""
+
+    def on(self, ax: Axes, times: Array, values: Array, colour: Any) -> Line2D:
+        marker = self.marker or ("o" if times.size == 1 else "")
+        spread = sorted(set(np.linspace(0, times.size - 1, _MARKED).round().astype(int)))
+        hollow: dict[str, Any] = {"markerfacecolor": "none", "markevery": spread} if self.marker else {}
+        (line,) = ax.plot(times, values, color=colour, linestyle=self.linestyle, marker=marker, **hollow)
+        return line
+
+
+@styled
+def eigenvalues(datasets: Datasets, *, labels: Sequence[str] | None = None, ax: Axes | None = None) -> Figure:
+    """Eigenvalues of the covariance against time, in any dimension.
+
+    Parameters
+    ----------
+    datasets
+        One solution, or several to compare: those of the Gaussian equations as lines, the others as markers.
+    labels
+        Names for the legend when there are several solutions.
+    ax
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    Figure
+        With a logarithmic axis if the eigenvalues span more than two decades, and a dashed line at the blow-up time.
+    """
+    views = [View(dataset) for dataset in as_list(datasets)]
+    figure, ax = own_or_new(ax, views[0].title)
+    pairs = [(values, _above_rounding(values)) for values in map(_spectrum, views)]
+    largest = max(values.max() for values, _ in pairs)
+    smallest = min((values[above].min() for values, above in pairs if above.any()), default=0.0)
+    logarithmic = 0 < smallest < largest / 100
+    for view, (values, above), look in zip(views, pairs, _looks(views), strict=True):
+        drawn = np.maximum(values, _FLOOR * largest) if logarithmic else values
+        for rank, colour in enumerate(_rank_colours(values.shape[1])):
+            line = look.on(ax, view.times, drawn[:, rank], colour)
+            line.set_label(_rank_name(rank, values.shape[1], vanishes=not above[:, rank].any()))
+    if logarithmic:
+        ax.set_yscale("log")
+        ax.set_ylim(max(smallest / 2, _FLOOR * largest), largest * 2)
+        if largest > 1e4 * smallest:
+            ax.minorticks_off()
+    else:
+        ax.set_ylim(-0.05 * (largest or 1.0), 1.05 * (largest or 1.0))
+    ax.set(xlabel=views[0].time_name)
+    ax.set(ylabel="variance" if views[0].dimension == 1 else "eigenvalues of the covariance")
+    _legend(ax, views, labels, views[0].dimension)
+    return figure
+
+
+def _spectrum(view: View) -> Array:
+    """Eigenvalues of the covariance (time, rank), the largest first."""
+    return np.asarray(np.linalg.eigvalsh(view.covariance)[:, ::-1], dtype=np.float64)
+
+
+def _above_rounding(values: Array) -> Any:
+    """Which eigenvalues (time, rank) differ from zero by more than the rounding of the largest at that time."""
+    rounding = 4 * values.shape[1] * np.finfo(float).eps
+    return values > rounding * values.max(axis=1, keepdims=True)
+
+
+def _looks(views: Sequence[View]) -> list[_Look]:
+    if len(views) == 1:
+        return [_Look()]
+    gaussian = [view.dataset.attrs.get("solver") == "gaussian" for view in views]
+    lines = gaussian if any(gaussian) else [True] + [False] * (len(views) - 1)
+    dashes, markers = iter(_cycle(_DASHES, len(views))), iter(_cycle(_MARKERS, len(views)))
+    return [_Look(linestyle=next(dashes)) if line else _Look(linestyle="", marker=next(markers)) for line in lines]
+
+
+def _rank_colours(dimension: int) -> list[Any]:
+    if dimension <= _NAMED:
+        return list(PALETTE[:dimension])
+    return list(time_colours()(np.linspace(0, 1, dimension)))
+
+
+def _rank_name(rank: int, dimension: int, *, vanishes: bool) -> str:
+    if dimension == 1 or (dimension > _NAMED and 0 < rank < dimension - 1):
+        return "_nolegend_"
+    name = rf"$\lambda_{{{rank + 1}}}$"
+    return rf"{name} $\approx$ 0" if vanishes else name
+
+
+def _legend(ax: Axes, views: Sequence[View], labels: Sequence[str] | None, dimension: int) -> None:
+    """Names of the eigenvalues, of the solutions where there are several, and of the blow-up time."""
+    entries = [line for line in ax.get_lines()[:dimension] if not str(line.get_label()).startswith("_")]
+    if len(views) > 1:
+        entries = [Line2D([], [], color=line.get_color(), linewidth=3, label=line.get_label()) for line in entries]
+        for look, name in zip(_looks(views), names([view.dataset for view in views], labels), strict=True):
+            sample = Line2D([], [], color=INK, linestyle=look.linestyle, marker=look.marker, markerfacecolor="none")
+            sample.set_label(name)
+            entries.append(sample)
+    for time in dict.fromkeys(view.blow_up_time for view in views if np.isfinite(view.blow_up_time)):
+        entries.append(draw_blow_up(ax, time))
+    legend_above(ax, entries)
+
+
+def _cycle(looks: Sequence[T], count: int) -> list[T]:
+    return [looks[place % len(looks)] for place in range(count)]

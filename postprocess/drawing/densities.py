@@ -1,0 +1,185 @@
+"""Densities as pictures: cells in physical coordinates with contours, curves on the line, and the frame that moves."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import xarray as xr
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Colormap, ListedColormap, PowerNorm
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch, Polygon
+
+from vlasov.checks import Array
+from vlasov.errors import InputError
+from vlasov.postprocess.drawing.mesh import Mesh
+from vlasov.postprocess.drawing.style import INK, PALE, PALETTE, TOKEN, draw_blow_up, legend_above, own_or_new, styled
+from vlasov.postprocess.drawing.view import Indices, View, padded, united
+
+#: Contours enclose these shares of the mass.
+SHARES = (0.5, 0.9, 0.99)
+_MIDDLE = 0.55  # the colour that half of the mass is at least as dark as
+_DARK = 0.5  # from here on lines are white
+_EDGE = "edge of the frame"
+_FEW_CELLS = 20_000
+_HIGHEST_INVERSE = 2.0  # of the frame's growth, where directions that shrink would hide those that blow up
+_POWERS = (0.15, 0.6)
+
+
+@functools.cache
+def density_colours() -> Colormap:
+    """From white by way of orange to dark purple: magma reversed, its pale end faded out, even in lightness."""
+    share = np.linspace(0.0, 1.0, 512)
+    colours = mpl.colormaps["magma_r"](0.92 * share)
+    fade = np.clip(share / 0.12, 0.0, 1.0)[:, None]
+    return ListedColormap(colours * fade + (1 - fade), name="density")
+
+
+def density_scale(meshes: Iterable[Mesh]) -> PowerNorm:
+    """Colours by a power of density / its maximum, so chosen that half of the mass is well visible in every picture."""
+    middle = min(cells.level(0.5) / cells.level(0.0) for cells in meshes)
+    power = np.log(_MIDDLE) / np.log(middle) if middle < 1 else _POWERS[1]
+    return PowerNorm(float(np.clip(power, *_POWERS)), 0.0, 1.0, clip=True)
+
+
+def draw_cells(ax: Axes, cells: Mesh, limits: Array, scale: PowerNorm | None, *, outline: bool = True) -> None:
+    """The cells within the limits, coloured by density / its maximum, their contours, and the frame's outline.
+
+    Without a scale the contours alone, for tokens to be drawn over.
+    """
+    part, most = cells.cropped(limits), cells.level(0.0)
+    if scale is not None:
+        few = min(part.values.shape) > 1 and part.values.size <= _FEW_CELLS  # colours between the centres, not steps
+        places, shading = (part.centers, "gouraud") if few else (part.corners, "flat")
+        look: dict[str, Any] = {"norm": scale, "cmap": density_colours(), "shading": shading}
+        ax.pcolormesh(places[..., 0], places[..., 1], part.values / most, rasterized=True, zorder=0.5, **look)
+    levels = cells.contour_levels(SHARES)
+    if levels and min(part.values.shape) > 1:
+        x, y = part.centers[..., 0], part.centers[..., 1]
+        width = 0.9 if scale is None else 0.5
+        colours = [PALETTE[1] if scale is None else _line_on(float(scale(level / most))) for level in levels]
+        ax.contour(x, y, part.values, levels, colors=colours, linewidths=width, zorder=3)
+    if outline:
+        ax.add_patch(Polygon(cells.outline, fill=False, edgecolor=PALE, linewidth=0.6, zorder=2.5, gid=_EDGE))
+
+
+def _line_on(shade: float) -> str:
+    """A colour that is seen on this shade."""
+    return "white" if shade > _DARK else INK
+
+
+def density_bar(figure: Figure, scale: PowerNorm, panels: list[Axes]) -> None:
+    """The colour bar of several panels, with the values where the colours are spread evenly."""
+    rows = len({panel.get_subplotspec().rowspan.start for panel in panels if panel.get_subplotspec()})  # type: ignore[union-attr]
+    steps = [0.0, 0.001, 0.01, 0.03, 0.1, 0.3, 0.6, 1.0]
+    ticks, last = [], -1.0
+    for step in steps:
+        if scale(step) - last > 0.1:
+            ticks.append(step)
+            last = float(scale(step))
+    bar = figure.colorbar(
+        ScalarMappable(scale, density_colours()), ax=panels, ticks=ticks, pad=0.015, fraction=0.05, aspect=14 * rows
+    )
+    bar.ax.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+    bar.ax.minorticks_off()
+    bar.ax.set_ylabel(r"density $\rho\,/\,\max\rho$")
+
+
+def key(panels: Iterable[Axes], dimension: int, *, tokens: bool) -> list[Artist]:
+    """What lines and dots in these panels mean, for a legend."""
+    shares = ", ".join(f"{100 * share:g}" for share in SHARES)
+    colour, width = (PALETTE[1], 0.9) if tokens else (INK, 0.5)
+    name = "density" if dimension == 1 else f"contours around {shares} % of the mass"
+    entries: list[Artist] = [Line2D([], [], color=colour, linewidth=width, label=name)]
+    if tokens and dimension == 1:
+        entries.append(Patch(color=TOKEN, alpha=0.5, linewidth=0, label="tokens"))
+    elif tokens:
+        entries.append(Line2D([], [], color=TOKEN, marker="o", markersize=2, linestyle="", label="tokens"))
+    edges = [(patch, panel.viewLim) for panel in panels for patch in panel.patches if patch.get_gid() == _EDGE]
+    if any(patch.get_path().intersects_bbox(seen, filled=False) for patch, seen in edges):
+        entries.append(Line2D([], [], color=PALE, linewidth=0.6, label=_EDGE))
+    return entries
+
+
+def coloured(view: View) -> bool:
+    """Whether a density is shown by colours: in a plane."""
+    return view.has_density and view.dimension > 1
+
+
+def draw_space_time(ax: Axes, view: View) -> None:
+    """On the line: density in (time, position), relative to its maximum at each time."""
+    shown = view.before_runaway()
+    if shown.size < 2:
+        return
+    meshes = [view.mesh(int(moment), np.array([0])) for moment in shown]
+    position = np.stack([cells.centers[:, 0] for cells in meshes])
+    relative = np.stack([np.maximum(cells.values, 0) / cells.level(0.0) for cells in meshes])
+    mean, reach = view.mean[shown, 0], 2 * view.deviation[shown, 0]
+    windows = [view.window(int(moment), np.array([0]), 3.0) for moment in shown]
+    windows += [np.array([[low, high]]) for low, high in zip(mean - reach, mean + reach, strict=True)]
+    limits = padded(united(np.stack(windows)))
+    ax.grid(visible=False)
+    ax.set_ylim(*limits[0])
+    times = np.broadcast_to(view.times[shown][:, None], position.shape)
+    ax.pcolormesh(
+        times,
+        position,
+        relative,
+        shading="gouraud",
+        norm=density_scale(meshes),
+        cmap=density_colours(),
+        rasterized=True,
+        zorder=0.5,
+    )
+
+
+@styled
+def frame(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
+    """The singular values of the moving frame's matrix against time, relative to their values at the start.
+
+    Parameters
+    ----------
+    dataset
+        A solution with a density.
+    ax
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    Figure
+        For a run that blows up their inverses, which reach zero at the blow-up time.
+    """
+    view = View(dataset)
+    if not view.has_density:
+        raise InputError('holds no density and hence no frame; use kind "eigenvalues"', "dataset")
+    figure, ax = own_or_new(ax, view.title)
+    values = np.linalg.svd(dataset["frame_matrix"].values, compute_uv=False)
+    values = values / values[0]
+    diverges = bool(np.isfinite(view.blow_up_time))
+    drawn = 1 / values if diverges else values
+    for rank, (line, colour) in enumerate(zip(drawn.T, PALETTE, strict=False), 1):
+        name = rf"$1\,/\,\sigma_{rank}$" if diverges else rf"$\sigma_{rank}$"
+        ax.plot(view.times, line, "o-" if view.times.size == 1 else "-", color=colour, label=name)
+    if not diverges and drawn.max() > 30 * drawn.min():
+        ax.set_yscale("log")
+    else:
+        ax.set_ylim(0, 1.1 * (min(drawn.max(), _HIGHEST_INVERSE) if diverges else drawn.max()))
+    if diverges:
+        draw_blow_up(ax, view.blow_up_time)
+    ax.set(xlabel=view.time_name, ylabel="1 / growth of the frame" if diverges else "growth of the frame")
+    legend_above(ax)
+    return figure
+
+
+def planes_of(view: View, components: Sequence[int] | None) -> list[Indices]:
+    """The planes to draw: those asked for, else all three of a density with d = 3, else that of the first two."""
+    if components is None and view.has_density and view.dimension == 3:
+        return [view.plane(pair) for pair in ((0, 1), (0, 2), (1, 2))]
+    return [view.plane((0, 1) if components is None else components)]

@@ -1,0 +1,121 @@
+"""Tokens as pictures: their paths."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+from matplotlib.figure import Figure
+
+from vlasov import checks
+from vlasov.checks import Array
+from vlasov.errors import InputError
+from vlasov.postprocess.drawing.style import (
+    END,
+    SKY,
+    TOKEN,
+    draw_blow_up,
+    legend_above,
+    own_or_new,
+    square,
+    styled,
+)
+from vlasov.postprocess.drawing.view import View, padded
+
+FEW_TOKENS = 12  # up to here tokens are drawn one by one, and well visible
+
+
+@styled
+def trajectories(
+    dataset: xr.Dataset,
+    *,
+    components: Sequence[int] = (0, 1),
+    lines: int = 60,
+    rescaled: bool = True,
+    ax: Axes | None = None,
+) -> Figure:
+    """The tokens' paths: against time on the line, in a plane of two components otherwise.
+
+    Parameters
+    ----------
+    dataset
+        A solution with positions.
+    components
+        The plane, for d >= 2.
+    lines
+        How many tokens at most; they stand for the measure and are the same in every run.
+    rescaled
+        Show z = Phi^{-1} x where the solution holds its rescaling.
+    ax
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    Figure
+        On the line with the mean and two standard deviations around it; in the plane with an open marker at the start
+        and a filled one at the end of each path.
+    """
+    view = View(dataset, rescaled)
+    if not view.has_positions:
+        others = '"snapshots" or "ellipses"' if view.has_density else '"ellipses" or "eigenvalues"'
+        raise InputError(f"holds no positions to draw trajectories of; use kind {others}", "dataset")
+    paths = view.positions(view.representatives(checks.integer(lines, "lines", least=1)))
+    if view.dimension == 1:
+        figure, ax = own_or_new(ax, view.title)
+        draw_against_time(ax, view, paths[..., 0])
+        return figure
+    plane = view.plane(components)
+    figure, ax = own_or_new(ax, view.title, height=3.6)
+    _draw_paths(ax, view, paths[..., plane])
+    ax.set(xlabel=view.name(plane[0]), ylabel=view.name(plane[1]))
+    legend_above(ax)
+    return figure
+
+
+def draw_against_time(ax: Axes, view: View, paths: Array | None = None, *, band: bool = True) -> None:
+    """On the line: the mean against time with two standard deviations on both sides, and paths (time, token).
+
+    Without the band the deviations are lines, which let a density be seen, and the limits stay as the density has them.
+    """
+    mean, reach = view.mean[:, 0], 2 * view.deviation[:, 0]
+    dot = "o" if view.times.size == 1 else ""
+    if band:
+        ax.fill_between(view.times, mean - reach, mean + reach, color=END, alpha=0.15, linewidth=0)
+    else:
+        for side in (-1, 1):
+            ax.plot(view.times, mean + side * reach, color=SKY, linewidth=0.8)
+    colour = END if band else SKY
+    ax.plot(view.times, mean, dot + "-", color=colour, label=r"mean, $\pm$ 2 s.d.")
+    held = np.stack([mean - reach, mean + reach], axis=1)
+    if paths is not None:
+        segments = [np.column_stack([view.times, path]) for path in paths.T]
+        lines = LineCollection(segments, colors=TOKEN, linewidths=0.6, alpha=0.55, label="tokens", zorder=1.5)
+        ax.add_collection(lines, autolim=False)
+        held = np.concatenate([held, paths], axis=1)
+        if view.times.size == 1:
+            ax.plot(np.repeat(view.times, paths.shape[1]), paths[0], "_", color=TOKEN)
+    held = held[view.before_runaway()]
+    if band:
+        ax.set_ylim(*padded(np.array([held.min(), held.max()])))
+    ax.set(xlabel=view.time_name, ylabel=view.name(0))
+    if np.isfinite(view.blow_up_time):
+        draw_blow_up(ax, view.blow_up_time)
+    legend_above(ax)
+
+
+def _draw_paths(ax: Axes, view: View, x: Array) -> None:
+    """Paths (time, token, 2) in a plane, open at the start and filled at the end."""
+    few = x.shape[1] <= FEW_TOKENS
+    width, opacity, size = (1.0, 0.8, 18) if few else (0.6, 0.5, 8)
+    paths = LineCollection(list(x.swapaxes(0, 1)), colors=TOKEN, linewidths=width, alpha=opacity)
+    ax.add_collection(paths, autolim=False)
+    first, last = x[0].T, x[-1].T
+    ax.scatter(first[0], first[1], s=size, color="white", edgecolors=TOKEN, linewidths=0.8, label="start", zorder=3)
+    shown = view.before_runaway()
+    if shown[-1] == view.times.size - 1:
+        ax.scatter(last[0], last[1], s=size, color=END, linewidths=0, label="end", zorder=4)
+    held = x[shown]
+    square(ax, padded(np.stack([held.min(axis=(0, 1)), held.max(axis=(0, 1))], axis=1)))

@@ -1,0 +1,341 @@
+"""The measure at a few times: tokens, densities, or tokens over a density."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import PowerNorm
+from matplotlib.figure import Figure
+
+from vlasov.checks import Array
+from vlasov.errors import InputError
+from vlasov.postprocess.drawing.covariances import Datasets, as_list
+from vlasov.postprocess.drawing.densities import coloured, density_bar, density_scale, draw_cells, key, planes_of
+from vlasov.postprocess.drawing.mesh import Mesh
+from vlasov.postprocess.drawing.paths import FEW_TOKENS
+from vlasov.postprocess.drawing.style import (
+    END,
+    TOKEN,
+    covariance_ellipse,
+    entitle,
+    figure_of,
+    new_figure,
+    square,
+    styled,
+)
+from vlasov.postprocess.drawing.view import Indices, View, padded, united
+
+_MOST_DOTS = 20_000  # in one panel; more would only cost time
+_ONE_SCALE = 20.0  # panels share their limits unless one is narrower than all together by this factor
+
+
+@styled
+def snapshots(
+    datasets: Datasets,
+    *,
+    times: int | Sequence[float] = 4,
+    components: Sequence[int] | None = None,
+    rescaled: bool = True,
+    axes: Sequence[Axes] | None = None,
+) -> Figure:
+    """The measure at several times, one panel each.
+
+    Parameters
+    ----------
+    datasets
+        A solution; without positions and density its mean and covariance are drawn as a Gaussian. Or two solutions of
+        the same problem, one with a density and one with tokens, to be drawn over each other.
+    times
+        How many, spread over the run (half by time, half by how far the measure moves), or which (the nearest outputs
+        are taken).
+    components
+        The plane, for d >= 2. By default the first two; for a density with d = 3 all three planes, one row each.
+    rescaled
+        Show z = Phi^{-1} x where the solution holds its rescaling.
+    axes
+        Where to draw, one for every time, row by row (those left over are hidden); a new figure by default.
+
+    Returns
+    -------
+    Figure
+        On the line the density, beside the normal density of the same mean and variance if there are only tokens; in
+        the plane the tokens, with marker areas by weight, and the covariance ellipses of one and two standard
+        deviations; or the density relative to its maximum, by a power scale, with contours that enclose given shares of
+        the mass. All panels have the same limits, unless some of them would show nothing then.
+    """
+    layers = layers_of(datasets, rescaled)
+    view = layers.main
+    planes = planes_of(view, components)
+    moments = view.moments(times)
+    shown = [_Row(layers, plane, moments) for plane in planes]
+    together = len(shown) == 1 and shown[0].shared
+    panels = _panels(view, axes, (len(shown), moments.size), together)
+    scale = density_scale([cells for row in shown for cells in row.meshes]) if coloured(view) else None
+    for place, row in enumerate(shown):
+        _draw_row(row, panels[place * moments.size : (place + 1) * moments.size], scale, titled=place == 0)
+    drawn = list(panels[: len(shown) * moments.size])
+    figure = figure_of(drawn[0])
+    if scale is not None and layers.tokens is None:
+        density_bar(figure, scale, drawn)
+    if axes is None and has_key(layers):
+        add_key(figure, layers)
+    return figure
+
+
+@dataclass(frozen=True)
+class Layers:
+    """What is drawn in one picture: a solution, and perhaps the tokens of another over its density."""
+
+    main: View
+    tokens: View | None = None
+
+    def moment_of_tokens(self, moment: int) -> int:
+        """The tokens' output time closest to one of the density's."""
+        assert self.tokens is not None
+        return int(self.tokens.nearest(self.main.times[[moment]])[0])
+
+
+def layers_of(datasets: Datasets, rescaled: bool) -> Layers:
+    """One solution, or a density with tokens of the same dimension over it."""
+    views = [View(dataset, rescaled) for dataset in as_list(datasets)]
+    if len(views) == 1:
+        return Layers(views[0])
+    views.sort(key=lambda view: not view.has_density)
+    if not is_overlay(datasets):
+        raise InputError(
+            f'"snapshots" draws one solution but {len(views)} were given, or two: a density and tokens over it', "kind"
+        )
+    if views[0].dimension != views[1].dimension:
+        raise InputError(
+            f"have dimensions {views[0].dimension} and {views[1].dimension}; give solutions of one problem", "datasets"
+        )
+    return Layers(*views)
+
+
+def is_overlay(datasets: Datasets) -> bool:
+    """Whether these are a density and tokens, to be drawn over each other."""
+    kinds = [(View(dataset).has_density, View(dataset).has_positions) for dataset in as_list(datasets)]
+    return sorted(kinds) == [(False, True), (True, False)]
+
+
+def has_key(layers: Layers) -> bool:
+    """Whether lines and dots need to be explained."""
+    return coloured(layers.main) or layers.tokens is not None
+
+
+def add_key(figure: Figure, layers: Layers) -> None:
+    """Below everything, what the lines and dots over a density mean."""
+    entries = key(figure.axes, layers.main.dimension, tokens=layers.tokens is not None)
+    figure.legend(handles=entries, loc="outside lower center", ncols=len(entries))
+
+
+@dataclass(frozen=True)
+class _Row:
+    """Panels of one plane at several times."""
+
+    layers: Layers
+    plane: Indices
+    moments: Indices
+
+    @cached_property
+    def windows(self) -> Array:
+        view, reach = self.layers.main, 3.0 if self.layers.main.dimension == 1 else 2.0
+        return np.stack([view.window(int(moment), self.plane, reach) for moment in self.moments])
+
+    @cached_property
+    def shared(self) -> bool:
+        return one_scale(self.windows)
+
+    @cached_property
+    def limits(self) -> Array:
+        """What the panels show, (time, component, 2)."""
+        margin = 0.15 if self.layers.main.has_density else 0.06
+        if self.shared:
+            return np.repeat(padded(united(self.windows), margin)[None], self.moments.size, axis=0)
+        return np.stack([padded(window, margin) for window in self.windows])
+
+    @property
+    def meshes(self) -> list[Mesh]:
+        return [self.layers.main.mesh(int(moment), self.plane) for moment in self.moments]
+
+
+def _draw_row(row: _Row, panels: Sequence[Axes], scale: PowerNorm | None, *, titled: bool) -> None:
+    view = row.layers.main
+    for panel, moment, limits in zip(panels, row.moments, row.limits, strict=True):
+        draw_panel(panel, row.layers, int(moment), row.plane, limits, scale)
+    times = [f"$t$ = {time}" for time in _distinct(view.times[row.moments])] if titled else [""] * row.moments.size
+    notes = _notes(row) if scale is not None else [""] * row.moments.size
+    for panel, time, note in zip(panels, times, notes, strict=True):
+        panel.set_title("\n".join(filter(None, [time, note])), fontsize=8 if note else None)
+    for panel in panels[1:]:
+        panel.set_ylabel("")
+    if row.shared:
+        _same_heights(panels)
+
+
+def draw_panel(
+    panel: Axes, layers: Layers, moment: int, plane: Indices, limits: Array, scale: PowerNorm | None
+) -> None:
+    """One time in one panel."""
+    if layers.main.dimension == 1:
+        _density_panel(panel, layers, moment, limits[0])
+    elif not layers.main.has_density:
+        _plane_panel(panel, layers.main, moment, plane, limits)
+    else:
+        panel.grid(visible=False)
+        alone = layers.tokens is None
+        cells = layers.main.mesh(moment, plane)
+        set_plane(panel, layers.main, plane, limits)
+        seen = np.array([panel.get_xlim(), panel.get_ylim()])
+        outline = layers.main.dimension == 2
+        draw_cells(panel, cells, seen, scale if alone else None, outline=outline)
+        if layers.tokens is not None:
+            _draw_tokens(panel, layers.tokens, layers.moment_of_tokens(moment), plane)
+
+
+def _notes(row: _Row) -> list[str]:
+    """The maximum of the density, which the colours do not tell, and how far a panel has zoomed since the first."""
+    widths = np.ptp(row.limits, axis=-1).max(axis=1)
+    notes = []
+    for cells, width in zip(row.meshes, widths, strict=True):
+        zoom = widths[0] / width
+        note = rf"max $\rho$ = {brief(cells.level(0.0))}"
+        if not row.shared:
+            note += f"\nzoom {brief(zoom)}" if zoom > 0.995 else f"\nzoom 1/{brief(1 / zoom)}"
+        notes.append(note)
+    return notes
+
+
+def brief(value: float) -> str:
+    """Two or three digits, powers of ten in mathematical type."""
+    text = f"{value:.0f}" if 100 <= value < 1e4 else f"{value:.2g}"
+    mantissa, _, power = text.partition("e")
+    return rf"${mantissa}\cdot10^{{{int(power)}}}$" if power else text
+
+
+def _panels(view: View, axes: Sequence[Axes] | None, shape: tuple[int, int], shared: bool) -> Sequence[Axes]:
+    rows, columns = shape
+    if axes is None:
+        height = (2.5 if shared else 2.2) + (0.3 if view.has_density and view.dimension > 1 else 0.0)
+        figure = new_figure(width=max(1.75 * columns, 3.4), height=height + 1.9 * (rows - 1))
+        entitle(figure, view.title)
+        return [figure.add_subplot(rows, columns, place) for place in range(1, rows * columns + 1)]
+    count = rows * columns
+    if len(axes) < count:
+        raise InputError(f"holds {len(axes)} panels where {count} times are to be drawn", "axes")
+    for unused in axes[count:]:
+        unused.set_visible(False)
+    return axes
+
+
+def one_scale(windows: Array) -> bool:
+    """Whether every panel still shows something under common limits; panels that are one point always do."""
+    together = united(windows)
+    whole = (together[:, 1] - together[:, 0]).max()
+    each = (windows[..., 1] - windows[..., 0]).max(axis=1)
+    return bool(((_ONE_SCALE * each >= whole) | (each <= 1e-6 * whole)).all())
+
+
+def _same_heights(panels: Sequence[Axes]) -> None:
+    bottom, top = np.array([panel.get_ylim() for panel in panels]).T
+    for place, panel in enumerate(panels):
+        panel.set_ylim(bottom.min(), top.max())
+        panel.tick_params(labelleft=place == 0)
+
+
+def _distinct(times: Array) -> list[str]:
+    """The times with as few digits as tell them apart, but three."""
+    texts: list[str] = []
+    for digits in range(3, 17):
+        texts = [f"{time:.{digits}g}" for time in times]
+        if len(set(texts)) == len(texts):
+            break
+    return texts
+
+
+def _plane_panel(panel: Axes, view: View, moment: int, plane: Indices, limits: Array) -> None:
+    if view.has_positions:
+        _draw_tokens(panel, view, moment, plane)
+    mean, covariance = view.mean[moment, plane], view.covariance[moment][np.ix_(plane, plane)]
+    for deviations, width in ((1.0, 1.2), (2.0, 0.8)):
+        panel.add_patch(covariance_ellipse(mean, covariance, deviations, fill=False, edgecolor=END, linewidth=width))
+    set_plane(panel, view, plane, limits)
+
+
+def set_plane(panel: Axes, view: View, plane: Indices, limits: Array) -> None:
+    """Limits and short names of a plane's axes."""
+    far = np.abs(limits).max() > 15 * np.ptp(limits, axis=1).max()  # numbers with many digits
+    square(panel, limits, ticks=2 if far else 3)
+    ticks = [tick for tick in panel.get_xticks() if panel.get_xlim()[0] <= tick <= panel.get_xlim()[1]]
+    if far and len(ticks) > 2:
+        panel.set_xticks([ticks[0], ticks[-1]])
+    panel.set(xlabel=view.name(plane[0], short=True), ylabel=view.name(plane[1], short=True))
+
+
+def _draw_tokens(panel: Axes, view: View, moment: int, plane: Indices) -> None:
+    """Dots with areas by weight, as many as can be told apart."""
+    tokens = view.visible
+    if tokens.size > _MOST_DOTS:
+        tokens = np.sort(np.random.default_rng(0).choice(tokens, _MOST_DOTS, replace=False))
+    x = view.positions(tokens, np.array([moment]))[0][:, plane]
+    weights = view.weights[tokens]
+    crowd = weights.sum() ** 2 / (weights**2).sum()  # how many tokens of equal weight would crowd as much
+    areas = np.clip(2000 / crowd, 1.0, 20.0) * weights / weights.max()
+    opacity = float(np.clip(16 / np.sqrt(crowd), 0.1, 0.9))
+    panel.scatter(x[:, 0], x[:, 1], s=areas, color=TOKEN, alpha=opacity, linewidths=0, rasterized=True)
+
+
+def _density_panel(panel: Axes, layers: Layers, moment: int, limits: Array) -> None:
+    """On the line: a histogram of the tokens, and the density of the cells or else of the normal law."""
+    view = layers.main
+    grid = np.linspace(limits[0], limits[1], 401)
+    panel.set(xlabel=view.name(0, short=True), ylabel="density", xlim=tuple(limits))
+    tokens = view if layers.tokens is None else layers.tokens
+    if tokens.has_positions:
+        when = moment if tokens is view else layers.moment_of_tokens(moment)
+        few = _draw_histogram(panel, tokens, when, grid)
+        if few and tokens is view:
+            return
+    if view.has_density:
+        cells = view.mesh(moment, np.array([0]))
+        order = np.argsort(cells.centers[:, 0])
+        colour = END if tokens.has_positions else TOKEN
+        panel.plot(cells.centers[order, 0], cells.values[order], color=colour, linewidth=1.0)
+        if not tokens.has_positions:
+            panel.fill_between(cells.centers[order, 0], cells.values[order], color=TOKEN, alpha=0.15, linewidth=0)
+    elif view.deviation[moment, 0] > 0:
+        mean, deviation = view.mean[moment, 0], view.deviation[moment, 0]
+        normal = np.exp(-(((grid - mean) / deviation) ** 2) / 2) / (deviation * np.sqrt(2 * np.pi))
+        panel.plot(grid, normal, color=END if view.has_positions else TOKEN, linewidth=1.0)
+    panel.set_ylim(bottom=0)
+
+
+def _draw_histogram(panel: Axes, view: View, moment: int, grid: Array) -> bool:
+    """The tokens' density on the line; of a few, their weights instead, and then the answer is yes."""
+    x, weights = view.positions(view.visible, np.array([moment]))[0, :, 0], view.weights[view.visible]
+    if x.size <= FEW_TOKENS:
+        panel.vlines(x, 0, weights, color=TOKEN, linewidth=1.2)
+        panel.plot(x, weights, "o", color=TOKEN)
+        panel.set(ylabel="weight", ylim=(0, 1.1 * weights.max()))
+        return True
+    if np.ptp(weights) <= 1e-9 * weights.max():
+        bins = int(np.clip(np.sqrt(x.size), 12, 60))
+        masses, edges = np.histogram(x, bins, (grid[0], grid[-1]), weights=weights / weights.sum())
+        panel.stairs(masses / np.diff(edges), edges, fill=True, color=TOKEN, alpha=0.5)
+    else:
+        panel.fill_between(grid, smoothed(x, weights, grid), color=TOKEN, alpha=0.5, linewidth=0)
+    return False
+
+
+def smoothed(x: Array, weights: Array, grid: Array) -> Array:
+    """The density of weighted nodes on the line, each spread over most of the distance to its neighbours."""
+    order = np.argsort(x)
+    nodes, masses = x[order], weights[order] / weights.sum()
+    widths = np.gradient(nodes) if nodes.size > 1 else np.zeros(1)
+    widths = np.maximum(0.8 * widths, 2 * (grid[1] - grid[0]))
+    bells = np.exp(-(((grid[:, None] - nodes) / widths) ** 2) / 2) / (widths * np.sqrt(2 * np.pi))
+    return np.asarray(bells @ masses)

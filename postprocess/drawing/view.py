@@ -1,0 +1,264 @@
+"""A dataset as a figure looks at it: which coordinates, which tokens, which times, and how far out.
+
+Weighted clouds (sampling = "quadrature") hold nodes far out that carry no mass; what is drawn, and how wide the picture
+is, follows the mass and never such nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from vlasov import checks
+from vlasov.checks import Array
+from vlasov.errors import InputError
+from vlasov.postprocess.drawing.mesh import Mesh, mesh
+
+Indices = NDArray[np.intp]
+
+NEGLIGIBLE = 1e-6  # of the largest weight: lighter tokens are not drawn
+FAINT = 1e-2  # of the largest weight: lighter tokens get no line of their own where there are many
+_KEPT_MESHES = 16  # what a figure draws, but not a whole run
+RUNAWAY = 4.0  # a run that blows up is shown until it has grown by this factor over its first half
+
+
+@dataclass(frozen=True)
+class View:
+    """A solution in the coordinates that its figures show.
+
+    Parameters
+    ----------
+    dataset
+        A solution with the schema of the solvers.
+    rescaled
+        Show z = Phi^{-1} x where the solution holds its ``rescaling`` Phi; positions as they are otherwise.
+    """
+
+    dataset: xr.Dataset
+    rescaled: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.dataset.sizes.get("time") or not {"mean", "covariance"} <= set(self.dataset.data_vars):
+            raise InputError("holds no mean and covariance in time; give a Dataset that a solver returned", "dataset")
+
+    @cached_property
+    def times(self) -> Array:
+        return np.asarray(self.dataset["time"].values, dtype=np.float64)
+
+    @cached_property
+    def dimension(self) -> int:
+        return int(self.dataset.sizes["component"])
+
+    @property
+    def has_positions(self) -> bool:
+        return "position" in self.dataset
+
+    @property
+    def has_density(self) -> bool:
+        return "density" in self.dataset
+
+    def mesh(self, moment: int, plane: Indices) -> Mesh:
+        """The density of these components at one output time."""
+        key = (moment, *(int(component) for component in plane))
+        if key not in self._meshes:
+            if len(self._meshes) >= _KEPT_MESHES:
+                del self._meshes[next(iter(self._meshes))]
+            rescaling = None if self._rescaling is None else self._rescaling[moment]
+            self._meshes[key] = mesh(self.dataset, moment, list(key[1:]), rescaling)
+        return self._meshes[key]
+
+    @cached_property
+    def _meshes(self) -> dict[tuple[int, ...], Mesh]:
+        return {}
+
+    @property
+    def blow_up_time(self) -> float:
+        return float(self.dataset.attrs.get("blow_up_time", np.nan))
+
+    @property
+    def title(self) -> str:
+        return str(self.dataset.attrs.get("title") or self.dataset.attrs.get("case") or "")
+
+    @cached_property
+    def _rescaling(self) -> Array | None:
+        """Phi(t), shape (time, d, d), where z = Phi^{-1} x is shown."""
+        held = self.rescaled and "rescaling" in self.dataset
+        return np.asarray(self.dataset["rescaling"].values, dtype=np.float64) if held else None
+
+    @cached_property
+    def mean(self) -> Array:
+        """Shape (time, d)."""
+        mean = np.asarray(self.dataset["mean"].values, dtype=np.float64)
+        return mean if self._rescaling is None else _solve(self._rescaling, mean[..., None])[..., 0]
+
+    @cached_property
+    def covariance(self) -> Array:
+        """Shape (time, d, d)."""
+        covariance = np.asarray(self.dataset["covariance"].values, dtype=np.float64)
+        if self._rescaling is None:
+            return covariance
+        return _solve(self._rescaling, _solve(self._rescaling, covariance).swapaxes(1, 2))
+
+    @cached_property
+    def deviation(self) -> Array:
+        """Standard deviation of every component, shape (time, d)."""
+        return np.sqrt(np.maximum(np.diagonal(self.covariance, axis1=1, axis2=2), 0.0))
+
+    @cached_property
+    def weights(self) -> Array:
+        return np.asarray(self.dataset["weight"].values, dtype=np.float64)
+
+    @cached_property
+    def visible(self) -> Indices:
+        """The tokens that carry mass worth drawing."""
+        return np.flatnonzero(self.weights >= NEGLIGIBLE * self.weights.max())
+
+    def positions(self, tokens: Indices, times: Indices | None = None) -> Array:
+        """Where these tokens are, shape (time, token, d); only what is asked for is read."""
+        moments = np.arange(self.times.size) if times is None else times
+        held = self.dataset["position"].isel(time=moments, particle=tokens)
+        x = np.asarray(held.transpose("time", "particle", "component").values, dtype=np.float64)
+        if self._rescaling is None:
+            return x
+        return _solve(self._rescaling[moments], x.swapaxes(1, 2)).swapaxes(1, 2)
+
+    def representatives(self, count: int) -> Indices:
+        """A few tokens that stand for the measure: quantiles on the line, else a draw by weight, always the same."""
+        strong = np.flatnonzero(self.weights >= FAINT * self.weights.max())
+        candidates = self.visible if self.visible.size <= 10 else strong
+        if candidates.size <= count:
+            return candidates
+        weights = self.weights[candidates]
+        if self.dimension == 1:
+            order = np.argsort(self.positions(candidates, np.array([0]))[0, :, 0], kind="stable")
+            reached = np.cumsum(weights[order]) / weights.sum()
+            chosen = np.unique(order[np.searchsorted(reached, (np.arange(count) + 0.5) / count)])
+        else:
+            draw = np.random.default_rng(0).choice(weights.size, count, replace=False, p=weights / weights.sum())
+            chosen = np.sort(draw)
+        return candidates[chosen]
+
+    def moments(self, wanted: int | Sequence[float]) -> Indices:
+        """Indices of the output times closest to those wanted, or of so many, spread over what can be shown.
+
+        They are spread evenly over the run, half by time and half by how far the mean and the covariance have moved, so
+        that a run that comes to rest early shows how it got there.
+        """
+        if isinstance(wanted, int | np.integer):
+            count = checks.integer(wanted, "times", least=1)
+            shown = self.before_runaway()
+            progress = _share(np.diff(self.times[shown])) + _share(self._steps[shown[1:] - 1])
+            targets = np.linspace(0.0, progress[-1], count)
+            return np.asarray(shown[np.unique(np.abs(progress[:, None] - targets).argmin(axis=0))])
+        targets = checks.vector(wanted, "times")
+        if not targets.size:
+            raise InputError("is empty; give at least one time", "times")
+        first, last = self.times[0], self.times[-1]
+        slack = 1e-9 * max(last - first, abs(last))
+        for target in targets:
+            if not first - slack <= target <= last + slack:
+                span = f"{first:.12g} to {last:.12g}"
+                raise InputError(f"{target:.12g} is outside the run, which lasts from {span}", "times")
+        return self.nearest(targets)
+
+    def nearest(self, targets: Array) -> Indices:
+        """Indices of the output times closest to the targets, each once."""
+        return np.unique(np.abs(self.times[:, None] - targets).argmin(axis=0))
+
+    @cached_property
+    def _steps(self) -> Array:
+        """How far the mean and the square root of the covariance move between outputs, shape (time - 1,)."""
+        values, vectors = np.linalg.eigh(self.covariance)
+        root = (vectors * np.sqrt(np.maximum(values, 0.0))[:, None]) @ vectors.swapaxes(1, 2)
+        moved = np.diff(root, axis=0)
+        return np.asarray(np.linalg.norm(np.diff(self.mean, axis=0), axis=1) + np.linalg.norm(moved, axis=(1, 2)))
+
+    def window(self, time: int, plane: Indices, deviations: float) -> Array:
+        """Limits (component, 2) around the bulk of the mass at one time: mean +- deviations, 99.8 % of the tokens.
+
+        Where there is a density, 99.8 % of the mass in the cells and nothing else.
+        """
+        if self.has_density:
+            cells = self.mesh(time, plane)
+            carrying = cells.masses > NEGLIGIBLE * cells.masses.max()
+            inner, outer = _weighted_range(cells.centers[carrying], cells.masses[carrying])
+            return np.stack([inner, outer], axis=1)
+        center, reach = self.mean[time, plane], deviations * self.deviation[time, plane]
+        low, high = center - reach, center + reach
+        if self.has_positions:
+            x = self.positions(self.visible, np.array([time]))[0][:, plane]
+            inner, outer = _weighted_range(x, self.weights[self.visible])
+            low, high = np.minimum(low, inner), np.maximum(high, outer)
+        return np.stack([low, high], axis=1)
+
+    def before_runaway(self) -> Indices:
+        """The output times to which a picture at one scale is fitted: all, but for the last ones before blow-up."""
+        if not np.isfinite(self.blow_up_time):
+            return np.arange(self.times.size)
+        scale = np.abs(self.mean).max(axis=1) + self.deviation.max(axis=1)
+        early = self.times <= (self.times[0] + self.times[-1]) / 2
+        return np.flatnonzero(scale <= RUNAWAY * scale[early].max())
+
+    @property
+    def time_name(self) -> str:
+        """Axis label of time."""
+        return f"{self.dataset['time'].attrs.get('long_name', 'time')} $t$"
+
+    def name(self, component: int, *, short: bool = False) -> str:
+        """Axis label of one component; it says so where rescaled tokens are shown."""
+        index = f"_{{{component + 1}}}" if self.dimension > 1 else ""
+        symbol = f"x{index}" if self._rescaling is None else rf"z{index} = (\Phi^{{-1}}x){index}"
+        if short:
+            return f"${symbol}$"
+        known = self.dataset["position"].attrs.get("long_name", "position") if self.has_positions else "position"
+        return f"{known if self._rescaling is None else 'rescaled'} ${symbol}$"
+
+    def plane(self, components: Sequence[int]) -> Indices:
+        """Two components to draw, checked; the only one on the line."""
+        if self.dimension == 1:
+            return np.array([0])
+        chosen = tuple(components)
+        if len(chosen) != 2 or len(set(chosen) & set(range(self.dimension))) != 2:
+            wanted = f"two different components between 0 and {self.dimension - 1}"
+            raise InputError(f"is {chosen} but must be {wanted}", "components")
+        return np.array(chosen)
+
+
+def padded(limits: Array, margin: float = 0.06) -> Array:
+    """Limits (..., 2) with a margin, and of some width even where all mass sits in one point."""
+    span, scale = limits[..., 1] - limits[..., 0], np.abs(limits).max(axis=-1)
+    point = span <= 1e-6 * scale
+    spread = np.where(point, 0.0, span).max() or scale.max() or 1.0
+    pad = np.where(point, 0.5 * spread, margin * span)
+    return np.stack([limits[..., 0] - pad, limits[..., 1] + pad], axis=-1)
+
+
+def united(windows: Array) -> Array:
+    """The limits (component, 2) that hold all of (window, component, 2)."""
+    return np.stack([windows[..., 0].min(axis=0), windows[..., 1].max(axis=0)], axis=-1)
+
+
+def _share(steps: Array) -> Array:
+    """How much of the way is behind after every step, from 0 to 1; all 0 if there is no way."""
+    way = np.concatenate([[0.0], np.cumsum(steps)])
+    return np.asarray(way / (way[-1] or 1.0))
+
+
+def _solve(matrices: Array, right: Array) -> Array:
+    return np.asarray(np.linalg.solve(matrices, right), dtype=np.float64)
+
+
+def _weighted_range(x: Array, weights: Array, outside: float = 1e-3) -> tuple[Array, Array]:
+    """Per component, the interval that leaves the given share of the mass on either side."""
+    order = np.argsort(x, axis=0)
+    reached = np.cumsum(weights[order], axis=0) / weights.sum()
+    inner = (reached < outside).sum(axis=0)
+    outer = np.minimum((reached < 1 - outside).sum(axis=0), len(x) - 1)
+    sorted_x = np.take_along_axis(x, order, axis=0)
+    columns = np.arange(x.shape[1])
+    return sorted_x[inner, columns], sorted_x[outer, columns]

@@ -1,0 +1,173 @@
+"""The Dataset of a mean-field study.
+
+    errors      coupled, wasserstein (sampling, n, replica, time, p); mean, covariance, velocity (sampling, n, replica,
+                time): |m_n - m|, |C_n - C| / |C| (Frobenius), root mean square of |Gamma_n - Gamma| over probe points
+    limit       limit_mean (time, component), limit_covariance (time, component, component_b),
+                reference_error (reference_quantity, time), transport_bias (n, p)
+    rates       slope, low, high (sampling, quantity, time, p), expected (sampling, quantity, p)
+    stability   growth (sampling, n, time, p): the largest W_p(t) / W_p(0) over replicas; a_priori_bound (time);
+                a_posteriori_bound (sampling, n, replica, time): from the tokens and the limit at the output times,
+                between two of which the larger rate counts
+    beside      tokens (sampling, n), radius (sampling, n, replica, time)
+
+NaN stands where nothing was computed: replicas beyond the one of a sampling without randomness, and transport beyond
+``exact_up_to``; bias and a-posteriori bounds are known for few replicas of small n.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from vlasov import __version__, estimates
+from vlasov.checks import Array
+from vlasov.errors import InputError
+from vlasov.postprocess import stability
+from vlasov.postprocess.mean_field import rates
+from vlasov.postprocess.mean_field.limit import QUANTITIES, Limit
+from vlasov.postprocess.mean_field.replica import CHECKED_UP_TO, FINER, Result, Study, multiple
+from vlasov.solvers.dataset import CITATION, CONVENTIONS
+
+KIND = "mean-field study"
+Results = dict[tuple[str, int, int], Result]  # by sampling, n and replica
+
+_WHERE = ("sampling", "n", "replica", "time")
+_ERRORS = {
+    "coupled": "distance of tokens to the same starting points moved by the limit flow",
+    "wasserstein": "Wasserstein distance to the limit",
+    "mean": "error of the mean",
+    "covariance": "relative error of the covariance, Frobenius norm",
+    "velocity": "root mean square error of the velocity at probe points",
+    "radius": "largest distance of a token from the origin",
+}
+_WITH_P = ("coupled", "wasserstein")
+
+
+def assemble(
+    study: Study,
+    limit: Limit,
+    errors: Array,
+    *,
+    samplings: list[str],
+    sizes: list[int],
+    replicas: int,
+    results: Results,
+) -> xr.Dataset:
+    """Everything in one Dataset, rates included."""
+    times, d = study.choice.grid.times, study.problem.dimension
+    shape, tail = (len(samplings), len(sizes), replicas, len(times)), (len(study.p),)
+    arrays = {name: np.full(shape + (tail if name in _WITH_P else ()), np.nan) for name in _ERRORS}
+    tokens = np.zeros(shape[:2], dtype=np.int64)
+    coarse, fine = (np.full((*shape[:3], *tail), np.nan) for _ in range(2))
+    stable = np.full(shape, np.nan)
+    for (name, size, replica), result in results.items():
+        s, k = samplings.index(name), sizes.index(size)
+        tokens[s, k] = result["tokens"]
+        for quantity, array in arrays.items():
+            array[s, k, replica] = result[quantity]
+        if "wasserstein_finer" in result:
+            coarse[s, k, replica], fine[s, k, replica] = result["wasserstein"][0], result["wasserstein_finer"]
+            stable[s, k, replica] = stability.bound(np.array(result["stability_rate"], dtype=float), np.array(times))
+    variables: dict[str, Any] = {
+        name: ((*_WHERE, "p") if name in _WITH_P else _WHERE, array, _described(_ERRORS[name]))
+        for name, array in arrays.items()
+    }
+    variables |= {
+        "a_posteriori_bound": (_WHERE, stable, _described("a-posteriori bound of W_p / W_p(0), the same for every p")),
+        "tokens": (("sampling", "n"), tokens, _described("number of tokens; quadrature rounds n to a grid")),
+        "limit_mean": (("time", "component"), limit.means, _described("mean of the limit")),
+        "limit_covariance": (
+            ("time", "component", "component_b"),
+            limit.covariances,
+            _described("covariance of the limit"),
+        ),
+        "reference_error": (
+            ("reference_quantity", "time"),
+            errors,
+            _described("estimated error of the limit: change by the last refinement of nodes and of time steps"),
+        ),
+        "transport_bias": (
+            ("n", "p"),
+            _mean(coarse - fine, (0, 2)) / _mean(fine, (0, 2)),
+            _described(
+                f"relative excess at time 0 of W_p to {multiple(d)} n points of the limit over W_p to "
+                f"{FINER * multiple(d)} n, known up to n = {CHECKED_UP_TO}"
+            ),
+        ),
+    }
+    coordinates = {
+        "sampling": samplings,
+        "n": sizes,
+        "replica": np.arange(replicas),
+        "time": ("time", np.array(times), _described("time")),
+        "p": np.array(study.p),
+        "reference_quantity": list(QUANTITIES),
+    }
+    dataset = xr.Dataset(variables, coordinates)
+    dataset.attrs = _attributes(study, d)
+    dataset = _with_stability(study, dataset)
+    return dataset.merge(rates.rates(dataset), combine_attrs="override")
+
+
+def _attributes(study: Study, dimension: int) -> dict[str, Any]:
+    problem, choice = study.problem, study.choice
+    try:
+        text = problem.to_json()
+    except InputError:  # a parameter is a Python function: fine in memory
+        text = ""
+    return {
+        "Conventions": CONVENTIONS,
+        "kind": KIND,
+        "title": problem.name or f"{problem.attention.kind} attention on a {problem.initial.kind}",
+        "problem": text,
+        "dimension": dimension,
+        "seed": study.seed,
+        "tolerance": study.tolerance,
+        "exact_up_to": study.exact_up_to,
+        "reference": choice.kind,
+        "reference_nodes_per_axis": choice.nodes,
+        "steps": choice.grid.steps,
+        "step_cuts": json.dumps(choice.grid.cuts),
+        "step_counts": json.dumps(choice.grid.counts),
+        "points_per_token": multiple(dimension),
+        "vlasov_version": __version__,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "citation": CITATION,
+    }
+
+
+def _with_stability(study: Study, dataset: xr.Dataset) -> xr.Dataset:
+    """Ratios W_p(t) / W_p(0) and their a-priori bound; NaN where the theory has none."""
+    distance = dataset["wasserstein"]
+    growth = (distance / distance.isel(time=0)).max("replica")
+    radius = study.problem.initial.support_radius
+    compact = math.isfinite(radius)
+    if not compact:
+        radius = float(dataset["radius"].isel(time=0).max())
+    dataset["growth"] = growth.assign_attrs(_described("largest ratio over replicas of W_p at a time to that at 0"))
+    bounds = np.array([_bound(study, radius, t) for t in study.choice.grid.times])
+    dataset["a_priori_bound"] = ("time", bounds, _described("a-priori bound of W_p / W_p(0), the same for every p"))
+    dataset.attrs |= {"support_radius": radius, "support": "compact" if compact else "radius of the tokens drawn"}
+    return dataset
+
+
+def _bound(study: Study, radius: float, t: float) -> float:
+    try:
+        return estimates.stability_bound(study.problem.attention, radius, t)
+    except InputError:  # the theory knows softmax only
+        return math.nan
+
+
+def _mean(values: Array, axes: tuple[int, ...]) -> Array:
+    """Over what is known; NaN where nothing is."""
+    count = np.isfinite(values).sum(axis=axes)
+    return np.where(count > 0, np.nansum(values, axis=axes) / np.maximum(count, 1), np.nan)
+
+
+def _described(long_name: str) -> dict[str, str]:
+    return {"long_name": long_name, "units": "1"}

@@ -1,0 +1,259 @@
+"""The limit of a mean-field study: mu(t) by a reference solution, which is refined until its own error is known.
+
+d_t mu + div(mu Gamma_mu) = 0   by the Gaussian equations, by quadrature or quantile nodes, or by finite volumes
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from vlasov.checks import Array
+from vlasov.errors import InputError, SolverError
+from vlasov.measures import Density, Gaussian, Measure, Particles
+from vlasov.postprocess.mean_field.flows import DensityFlow, Flow, GaussianFlow, NodesFlow
+from vlasov.problem import Problem
+from vlasov.solvers.dataset import measure
+from vlasov.solvers.driver import solve as solve_problem
+from vlasov.solvers.gaussian import trusted
+from vlasov.solvers.replicas import TimeGrid, choose_steps, march, systems
+
+REFERENCES = ("auto", "gaussian", "quantile", "quadrature", "finite-volume")
+QUANTITIES = ("flow", "mean", "covariance", "velocity")
+_PER_AXIS = (4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)  # nodes that are tried, one after the other
+_MOST_NODES = 60_000
+_CELLS = {1: (64, 128, 256, 512, 1024), 2: (32, 64, 128, 256), 3: (16, 24, 32, 48)}  # per axis, by d
+_MOST_STEPS = 1000
+_SAME_TIME = 1e-12  # relative to the last one
+_STALLED, _PATIENCE = 0.5, 2  # refinements that leave more than this of the change are of no use
+_PROBES = 32  # points at which velocities are compared
+_WITNESSES = 256  # tokens by which two references are compared
+_FINER = 2  # a Gaussian costs next to nothing: its steps are so much shorter than the clouds'
+
+
+class Choice(NamedTuple):
+    """Which reference: its kind, the nodes or cells per axis (zero for a Gaussian), and the steps of all clouds."""
+
+    kind: str
+    nodes: int
+    grid: TimeGrid
+
+
+@dataclass(frozen=True, eq=False)
+class Limit:
+    """mu at the output times, and the flow to them.
+
+    Attributes
+    ----------
+    means, covariances
+        Shapes (times, d) and (times, d, d).
+    probes, velocities
+        Fixed points (m, d), and Gamma_mu there, shape (times, m, d).
+    flow
+        X_t of clouds (b, m, d) at the output times, shape (times, b, m, d).
+    """
+
+    problem: Problem
+    choice: Choice
+    means: Array
+    covariances: Array
+    probes: Array
+    velocities: Array
+    accuracy: float
+    flow: Flow
+
+
+def choose(problem: Problem, times: tuple[float, ...], *, reference: str, tolerance: float) -> tuple[Choice, Array]:
+    """The reference, and estimates of its errors at the output times, shape (4, times), in the order of QUANTITIES.
+
+    Nodes are added until a witness flow, moments and velocities change by less than the tolerance, relative to the
+    size of the measure, or until more nodes do not help; then steps are halved likewise. The last of both changes make
+    the estimate.
+    """
+    kind = _kind(problem, reference)
+    rough = problem.initial.sample(_WITNESSES, "sobol", seed=0)
+    try:
+        grid = choose_steps(problem, rough, times, tolerance=tolerance)
+    except SolverError as error:
+        raise SolverError(
+            f"{len(rough)} tokens cannot be followed to t = {times[-1]:g}; if they blow up, choose earlier times "
+            f"({error})"
+        ) from None
+    ladder = [Choice(kind, nodes, grid) for nodes in _ladder(problem, kind)]
+    _, choice, in_nodes = _refined(problem, ladder, rough, tolerance)
+    halvings = range(2 + int(math.log2(max(1.0, _MOST_STEPS / grid.steps))))
+    ladder = [choice._replace(grid=grid.refined(2**k)) for k in halvings]
+    choice, _, in_time = _refined(problem, ladder, rough, 10 * tolerance)  # halved steps only serve to see the error
+    return choice, in_nodes + in_time
+
+
+def _refined(
+    problem: Problem, ladder: list[Choice], witnesses: Particles, tolerance: float
+) -> tuple[Choice, Choice, Array]:
+    """The first two neighbours among references that hardly differ, or no less than those before; and how much."""
+    limit = solve(problem, ladder[0], tolerance=tolerance)
+    before, change = ladder[0], np.zeros((len(QUANTITIES), len(limit.means)))
+    last, stalled = math.inf, 0
+    for choice in ladder[1:]:
+        finer = solve(problem, choice, tolerance=tolerance)
+        change, size = _difference(limit, finer, witnesses), _size(finer)
+        before, limit = limit.choice, finer
+        relative = float((change / np.stack([size, size, np.ones_like(size), size])).max())
+        stalled = stalled + 1 if relative > _STALLED * last else 0
+        if stalled == _PATIENCE or not relative < math.inf:
+            before = ladder[0]
+            break
+        if relative < tolerance:
+            break
+        last = relative
+    return before, limit.choice, change
+
+
+def _size(limit: Limit) -> Array:
+    """Root of the second moment, at each time."""
+    return np.sqrt(np.trace(limit.covariances, axis1=1, axis2=2) + np.square(limit.means).sum(axis=1))
+
+
+def solve(problem: Problem, choice: Choice, *, tolerance: float) -> Limit:
+    """The limit by a reference that has been chosen."""
+    accuracy, attention, times = min(1e-10, 1e-2 * tolerance), problem.attention, choice.grid.times
+    probes = problem.initial.sample(_PROBES, "sobol", seed=1).points
+    flow: Flow
+    if choice.kind == "gaussian":
+        assert isinstance(problem.initial, Gaussian)
+        flow = GaussianFlow(problem.initial, _gaussian_states(problem, choice.grid.refined(_FINER)))
+        gaussians = [trusted(state[0], _product(state[1:] - state[0])) for state in flow.states]
+        affine = [attention.affine(gaussian, t) for gaussian, t in zip(gaussians, times, strict=True)]
+        return Limit(
+            problem, choice, *_moments(gaussians), probes,
+            np.stack([b + probes @ slope.T for b, slope in affine]), accuracy, flow,
+        )  # fmt: skip
+    states: Sequence[Measure]
+    if choice.kind == "finite-volume":
+        states, track = _densities(problem, choice)
+        flow = DensityFlow(problem, track, choice.grid, accuracy)
+    else:
+        states, flow = _by_nodes(problem, choice, accuracy)
+    velocities = [
+        attention.velocity(state, probes, t, tolerance=accuracy) for state, t in zip(states, times, strict=True)
+    ]
+    return Limit(problem, choice, *_moments(states), probes, np.stack(velocities), accuracy, flow)
+
+
+def _moments(states: Sequence[Measure]) -> tuple[Array, Array]:
+    return np.stack([state.mean for state in states]), np.stack([state.covariance for state in states])
+
+
+def _by_nodes(problem: Problem, choice: Choice, accuracy: float) -> tuple[list[Particles], NodesFlow]:
+    """The nodes at the output times, and their flow."""
+    nodes, track = _sample(problem, choice), []
+    interacting = systems(problem.attention, nodes.weights, accuracy=accuracy)
+
+    def recorded(k: int, t: float, x: Array, out: Array) -> None:
+        track.append(x[0].copy())
+        interacting(k, t, x, out)
+
+    clouds = [nodes.moved(points) for points in march(recorded, nodes.points[None], choice.grid)[:, 0]]
+    return clouds, NodesFlow(problem, nodes, np.stack(track), choice.grid, accuracy)
+
+
+def _densities(problem: Problem, choice: Choice) -> tuple[list[Density], list[Density]]:
+    """The density at the output times, and whenever the velocity is asked for."""
+    times, evaluations = np.array(choice.grid.times), np.array(choice.grid.evaluations)
+    wanted = np.unique(np.concatenate([times, evaluations]))
+    # Times a rounding error apart are one: the density does not jump.
+    wanted = wanted[np.diff(wanted, append=np.inf) > _SAME_TIME * times[-1]]
+    found = solve_problem(problem, "finite-volume", times=wanted, cells=choice.nodes)
+    if found.sizes["time"] < wanted.size:
+        raise SolverError(
+            f"finite volumes end at t = {float(found['time'][-1]):g}, {found.attrs['status']}; choose earlier times"
+        )
+
+    def at(moments: Array) -> list[Density]:
+        nearest = np.minimum(np.searchsorted(wanted, moments - _SAME_TIME * times[-1]), wanted.size - 1)
+        return [densities[k] for k in nearest]
+
+    densities = [measure(found, t) for t in wanted]
+    return at(times), at(evaluations)
+
+
+def _kind(problem: Problem, reference: str) -> str:
+    initial = problem.initial
+    if reference == "auto":
+        if isinstance(initial, Density):  # no nodes are finer than its cells
+            return "finite-volume"
+        return "gaussian" if isinstance(initial, Gaussian) else "quadrature"
+    if reference == "gaussian" and not isinstance(initial, Gaussian):
+        raise InputError(
+            f'"gaussian" needs a Gaussian initial measure but this is a {initial.kind}; use "auto"', "reference"
+        )
+    if reference == "quantile" and problem.dimension != 1:
+        raise InputError(f'"quantile" needs d = 1 but the problem has d = {problem.dimension}; use "auto"', "reference")
+    return reference
+
+
+def _ladder(problem: Problem, kind: str) -> list[int]:
+    """Numbers of nodes per axis, increasing, as many as memory and patience allow."""
+    initial = problem.initial
+    if kind == "gaussian":
+        return [0]
+    if kind == "finite-volume":
+        if problem.dimension not in _CELLS:
+            raise InputError(f'"finite-volume" needs d <= 3 but the problem has d = {problem.dimension}', "reference")
+        return list(_CELLS[problem.dimension])
+    if isinstance(initial, Density):
+        raise InputError(
+            f'is a density on a grid, for which "{kind}" knows no finer nodes; use "finite-volume"', "reference"
+        )
+    if isinstance(initial, Particles):
+        return [1]  # its nodes are the measure itself
+    if kind == "quantile":
+        return [256, 1024, 4096, 16384]
+    return [
+        k for i, k in enumerate(_PER_AXIS) if i < 2 or len(initial.quadrature(1)) * k**problem.dimension <= _MOST_NODES
+    ]
+
+
+def _sample(problem: Problem, choice: Choice) -> Particles:
+    if choice.kind == "quantile" and not isinstance(problem.initial, Particles):
+        return problem.initial.sample(choice.nodes, "quantile")
+    return problem.initial.quadrature(choice.nodes)
+
+
+def _difference(a: Limit, b: Limit, witnesses: Particles) -> Array:
+    """How far two references are apart: shape (4, times)."""
+    spread = np.linalg.norm(b.covariances, axis=(1, 2))
+    rows: list[Any] = [
+        np.linalg.norm(a.flow(witnesses.points[None]) - b.flow(witnesses.points[None]), axis=3).max(axis=(1, 2)),
+        np.linalg.norm(a.means - b.means, axis=1),
+        np.linalg.norm(a.covariances - b.covariances, axis=(1, 2)) / np.where(spread > 0, spread, 1.0),
+        np.linalg.norm(a.velocities - b.velocities, axis=2).max(axis=1),
+    ]
+    if a.choice.grid != b.choice.grid:  # interacting tokens feel the steps too, and a Gaussian's limit hardly does
+        moving = systems(a.problem.attention, witnesses.weights, accuracy=a.accuracy)
+        ends = [march(moving, witnesses.points[None], limit.choice.grid)[:, 0] for limit in (a, b)]
+        rows[0] = np.maximum(rows[0], np.linalg.norm(ends[0] - ends[1], axis=2).max(axis=1))
+    return np.stack(rows)
+
+
+def _gaussian_states(problem: Problem, grid: TimeGrid) -> Array:
+    """Mean m and m + the columns of a factor of the covariance: all of them move with b + B x; (times, 1 + rank, d)."""
+    initial = problem.initial
+    assert isinstance(initial, Gaussian)
+
+    def velocity(_: int, t: float, x: Array, out: Array) -> None:
+        state = x[0]
+        b, slope = problem.attention.affine(trusted(state[0], _product(state[1:] - state[0])), t)
+        out[0] = b + state @ slope.T
+
+    start = np.concatenate([initial.mean[None], initial.mean + initial.factor.T])
+    return march(velocity, start[None], grid)[:, 0]
+
+
+def _product(rows: Array) -> Array:
+    """F F^T of the columns of F, given as rows."""
+    return rows.T @ rows

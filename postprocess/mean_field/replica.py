@@ -1,0 +1,140 @@
+"""One piece of a mean-field study: some replicas of n tokens, moved and held against the limit.
+
+    coupled distance      (sum_i w_i |x_i^n(t) - X_t(x_i(0))|^p)^{1/p}
+    Wasserstein distance  W_p(mu^n(t), mu(t)),   mu(t) by M points moved by the limit flow
+
+M = 4n Sobol points, or 16n quantiles for d = 1: a fixed multiple, so that their own distance to mu(t) falls at the
+rate of what is measured or faster and leaves the slope alone. A replica's numbers depend on the study, n and its own
+number alone, to the last bit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from vlasov.checks import Array
+from vlasov.measures import Particles
+from vlasov.postprocess import stability
+from vlasov.postprocess.mean_field.limit import Choice, Limit
+from vlasov.postprocess.wasserstein import distance
+from vlasov.problem import Problem
+from vlasov.solvers.replicas import march, systems
+
+MULTIPLE, ON_THE_LINE = 4, 16  # points that stand for the limit, for each token: d > 1, d = 1
+FINER = 4  # times as many, where the bias of the former is measured
+CHECKED_UP_TO, CHECKED_REPLICAS = 256, 4  # tokens and replicas where it is, and where stability is estimated
+_BATCHED_UP_TO, _MOST_TOKENS = 512, 8192  # one batch of all replicas; else batches of so many tokens
+
+Result = dict[str, Any]  # plain lists and numbers
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """What all replicas share."""
+
+    problem: Problem
+    choice: Choice
+    p: tuple[float, ...]
+    seed: int
+    tolerance: float
+    exact_up_to: int
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Replicas that are moved in one call."""
+
+    sampling: str
+    n: int
+    replicas: tuple[int, ...]
+
+
+def pieces(sampling: str, n: int, replicas: list[int]) -> list[Piece]:
+    """Replicas in batches: all of them together for small n."""
+    size = len(replicas) if n <= _BATCHED_UP_TO else max(1, _MOST_TOKENS // n)
+    return [Piece(sampling, n, tuple(replicas[i : i + size])) for i in range(0, len(replicas), size or 1)]
+
+
+@np.errstate(all="ignore")  # each thread has its own: states that overflow are reported by the integrator
+def run(study: Study, limit: Limit, piece: Piece) -> list[Result]:
+    """The errors of each replica of a piece, in its order."""
+    initial, grid = study.problem.initial, study.choice.grid
+    clouds = [
+        initial.sample(piece.n, piece.sampling, seed=np.random.SeedSequence(study.seed, spawn_key=(piece.n, replica)))
+        for replica in piece.replicas
+    ]
+    velocity = systems(study.problem.attention, clouds[0].weights, accuracy=limit.accuracy)
+    start = np.stack([cloud.points for cloud in clouds])
+    moved, apart = march(velocity, start, grid), limit.flow(start)
+    points = _limit_points(study, limit, piece.n) if _is_exact(study, piece.n) else None
+    results = []
+    for number, replica in enumerate(piece.replicas):
+        found = _errors(study, limit, clouds[number], moved[:, number], apart[:, number], points)
+        if points is not None and piece.n <= CHECKED_UP_TO and replica < CHECKED_REPLICAS:
+            finer = _sample_limit(study, FINER * multiple(initial.dimension) * piece.n, piece.n)
+            found["wasserstein_finer"] = [_distance(clouds[number], finer, p) for p in study.p]
+            found["stability_rate"] = [
+                stability.rate(study.problem.attention, Particles(state, clouds[number].weights), around, t)
+                for t, state, around in zip(grid.times, moved[:, number], points, strict=True)
+            ]
+        results.append(found)
+    return results
+
+
+def _errors(
+    study: Study, limit: Limit, cloud: Particles, moved: Array, apart: Array, points: list[Particles] | None
+) -> Result:
+    attention = study.problem.attention
+    rows: dict[str, list[Any]] = {
+        name: [] for name in ("coupled", "wasserstein", "mean", "covariance", "velocity", "radius")
+    }
+    for k, t in enumerate(study.choice.grid.times):
+        state = cloud.moved(np.ascontiguousarray(moved[k]))
+        gaps = np.linalg.norm(moved[k] - apart[k], axis=1)
+        rows["coupled"].append([_mean_power(cloud.weights, gaps, p) for p in study.p])
+        rows["wasserstein"].append([np.nan if points is None else _distance(state, points[k], p) for p in study.p])
+        rows["mean"].append(_norm(state.mean - limit.means[k]))
+        rows["covariance"].append(_norm(state.covariance - limit.covariances[k]) / (_norm(limit.covariances[k]) or 1.0))
+        there = attention.velocity(state, limit.probes, t, tolerance=limit.accuracy)
+        rows["velocity"].append(_norm(there - limit.velocities[k]) / len(limit.probes) ** 0.5)
+        rows["radius"].append(state.support_radius)
+    return rows | {"tokens": len(cloud)}
+
+
+def multiple(dimension: int) -> int:
+    """M / n."""
+    return ON_THE_LINE if dimension == 1 else MULTIPLE
+
+
+def _is_exact(study: Study, n: int) -> bool:
+    return study.problem.dimension == 1 or n <= study.exact_up_to
+
+
+@lru_cache(maxsize=2)
+def _limit_points(study: Study, limit: Limit, n: int) -> list[Particles]:
+    """M points that stand for the limit at each output time: the same for all replicas of n tokens."""
+    start = _sample_limit(study, multiple(study.problem.dimension) * n, n)
+    return [Particles(points, start.weights) for points in limit.flow(start.points[None])[:, 0]]
+
+
+def _sample_limit(study: Study, count: int, n: int) -> Particles:
+    sampling = "quantile" if study.problem.dimension == 1 else "sobol"
+    return study.problem.initial.sample(count, sampling, seed=np.random.SeedSequence(study.seed, spawn_key=(0, n)))
+
+
+def _distance(one: Particles, other: Particles, p: float) -> float:
+    return distance(one, other, p, method="quantile" if one.dimension == 1 else "exact").value
+
+
+def _mean_power(weights: Array, gaps: Array, p: float) -> float:
+    """(sum_i w_i gap_i^p)^{1/p}, without underflow of powers of small gaps."""
+    largest = float(gaps.max())
+    return largest * float(np.einsum("i,i->", weights, (gaps / largest) ** p)) ** (1 / p) if largest > 0 else 0.0
+
+
+def _norm(x: Array) -> float:
+    return float(np.linalg.norm(x))

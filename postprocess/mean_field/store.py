@@ -1,0 +1,104 @@
+"""Results of a mean-field study on disk: one small file for each (sampling, n, replica), whole or not at all.
+
+A folder holds ``study.json``, which says what is studied and by which reference and time steps, and files such as
+``random-64-0.json``. Python writes the shortest text that reads back to the same number, so that a study that is
+resumed ends with the same bits as one that never stopped.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from vlasov.errors import InputError, SolverError
+from vlasov.postprocess.mean_field.replica import Result
+
+_FORMAT = 1
+_HEAD = "study.json"
+
+
+class Store:
+    """The folder of one study, made if it does not exist.
+
+    Parameters
+    ----------
+    folder
+        Where; the folder that is to hold it must exist.
+    identity
+        What makes results comparable: problem, times, seed and options, as plain values.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], identity: dict[str, Any]) -> None:
+        self._identity = json.loads(json.dumps({"format": _FORMAT, **identity}))
+        try:
+            self._folder = Path(folder)
+            self._folder.mkdir(exist_ok=True)
+        except TypeError:
+            raise InputError(f"is {folder!r} where the path of a folder is needed", "output") from None
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise InputError(f'"{folder}" cannot be made a folder ({reason}); choose another', "output") from None
+        self._head = self._read(_HEAD)
+        if self._head is None and any(self._folder.glob("[!.]*")):
+            raise InputError(f'"{folder}" is not empty and holds no study; choose a new folder', "output")
+        for name, value in self._identity.items():
+            if self._head is not None and (found := self._head.get(name)) != value:
+                raise InputError(
+                    f'"{folder}" holds another study: its {name} is {_short(found)} and not {_short(value)}; '
+                    "choose another folder",
+                    "output",
+                )
+
+    @property
+    def settled(self) -> Any:
+        """What was settled when the study began: reference and time steps; None if it begins now."""
+        return None if self._head is None else self._head["settled"]
+
+    def settle(self, settled: Any) -> None:
+        """Begin: keep what all replicas share."""
+        self._head = {**self._identity, "settled": settled}
+        self._write(_HEAD, self._head)
+
+    def get(self, sampling: str, n: int, replica: int) -> Result | None:
+        """A replica's result, None if there is none yet."""
+        return self._read(_name(sampling, n, replica))
+
+    def put(self, sampling: str, n: int, replica: int, result: Result) -> None:
+        """Keep a replica's result."""
+        self._write(_name(sampling, n, replica), result)
+
+    def _read(self, name: str) -> Any:
+        try:
+            return json.loads((self._folder / name).read_text())
+        except FileNotFoundError:
+            return None
+        except ValueError:
+            if name != _HEAD:
+                return None  # damaged: computed again
+            raise InputError(f'"{self._folder / name}" is damaged; choose another folder', "output") from None
+        except OSError as error:
+            raise InputError(f'"{self._folder / name}" cannot be read ({error.strerror})', "output") from None
+
+    def _write(self, name: str, content: Any) -> None:
+        temporary = self._folder / f".{name}.{os.getpid()}"
+        try:
+            with temporary.open("w") as file:
+                json.dump(content, file)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(self._folder / name)
+        except OSError as error:
+            raise SolverError(f'"{self._folder / name}" could not be written: {error.strerror or error}') from None
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+def _name(sampling: str, n: int, replica: int) -> str:
+    return f"{sampling}-{n}-{replica}.json"
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."

@@ -1,0 +1,120 @@
+"""What came out of a mean-field study, as a table for the terminal."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+import xarray as xr
+
+from vlasov.errors import InputError
+from vlasov.postprocess.mean_field.rates import ERRORS, LEVEL, band, values_of
+from vlasov.solvers.dataset import time_index
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+_FAR_BELOW = 0.1  # of the smallest error: what the limit's own may be
+_LABELS = {"mean": "mean", "covariance": "covariance (relative)", "velocity": "velocity at probes"}
+
+
+def table(dataset: xr.Dataset, time: int | float = -1) -> Table:
+    """Errors for the smallest and the largest n, fitted slopes with their intervals, and those of the theory.
+
+    Parameters
+    ----------
+    dataset
+        What ``mean_field_study`` returns.
+    time
+        An index into the output times, or one of them.
+    """
+    from rich.table import Table
+
+    check(dataset)
+    k = time_index(dataset, time)
+    smallest, largest = int(dataset["n"][0]), int(dataset["n"][-1])
+    title = f"{dataset.attrs['title']}: n tokens against the limit at t = {float(dataset['time'][k]):g}"
+    result = Table(title=title, caption=notes(dataset, k), caption_justify="left", title_style="bold")
+    for name in ("sampling", "error"):
+        result.add_column(name)
+    for name in (f"n = {smallest}", f"n = {largest}", "slope", f"{100 * LEVEL:.0f} % interval", "theory"):
+        result.add_column(name, justify="right")
+    for s, sampling in enumerate(dataset["sampling"].values):
+        for label, quantity, i in rows(dataset):
+            errors = band(values_of(dataset, quantity, s, k, i)).rms
+            known = np.flatnonzero(np.isfinite(errors))
+            last = _number(errors[-1])
+            if known.size and known[-1] != len(errors) - 1:
+                last = f"{_number(errors[known[-1]])} (n = {int(dataset['n'][known[-1]])})"
+            here = dataset.isel(sampling=s, time=k, p=i).sel(quantity=quantity)
+            slope, low, high, expected = (float(here[name]) for name in ("slope", "low", "high", "expected"))
+            interval = f"{low:.3f} .. {high:.3f}" if math.isfinite(low) else ""
+            result.add_row(
+                str(sampling), label, _number(errors[0]), last, _slope(slope, 3), interval, _slope(expected, 2)
+            )
+        result.add_section()
+    return result
+
+
+def rows(dataset: xr.Dataset) -> list[tuple[str, str, int]]:
+    """Label, variable and position of p of every error; those without p once."""
+    exponents = list(enumerate(dataset["p"].values))
+    found = []
+    for quantity in ERRORS:
+        if quantity in _LABELS:
+            found.append((_LABELS[quantity], quantity, 0))
+        else:
+            names = {"coupled": "coupled, p = {:g}", "wasserstein": "W_{:g}"}
+            found.extend((names[quantity].format(p), quantity, i) for i, p in exponents)
+    return found
+
+
+def notes(dataset: xr.Dataset, time: int = -1) -> str:
+    """The limit and its error, the steps, and the ratio of distances against its bound, in three lines."""
+    attrs, end = dataset.attrs, dataset.isel(time=time)
+    own = float(end["reference_error"].max())
+    close = [
+        str(name) for s, name in enumerate(dataset["sampling"].values) if own > _FAR_BELOW * _smallest(dataset, s, time)
+    ]
+    nodes = f", {attrs['reference_nodes_per_axis']} nodes per axis" if attrs["reference_nodes_per_axis"] else ""
+    verdict = f", NOT far below the smallest errors of {' and '.join(close)}" if close else ""
+    lines = [
+        f"Limit by {attrs['reference']}{nodes}, {attrs['steps']} steps; its own error is about {own:.1e}{verdict}.",
+    ]
+    if np.isfinite(bias := dataset["transport_bias"].values).any():
+        worst = float(np.nanmax(np.abs(bias)))
+        lines.append(
+            f"W_p is taken to {attrs['points_per_token']} n points of the limit, which changes it by up to "
+            f"{100 * worst:.2g} % where that was checked."
+        )
+    if np.isfinite(end["growth"]).any():
+        bounds = [("a-priori", float(end["a_priori_bound"])), ("a-posteriori", float(end["a_posteriori_bound"].max()))]
+        known = [f"{name} bound {bound:.3g}" for name, bound in bounds if not math.isnan(bound)]
+        lines.append(
+            f"Largest W_p(t) / W_p(0): {float(end['growth'].max()):.4g}; {', '.join(known) or 'no bound is known'} "
+            f"(R = {attrs['support_radius']:.3g}, {attrs['support']})."
+        )
+    return "\n".join(lines)
+
+
+def check(dataset: xr.Dataset) -> None:
+    """Refuse what is no study."""
+    from vlasov.postprocess.mean_field.dataset import KIND
+
+    if not isinstance(dataset, xr.Dataset) or dataset.attrs.get("kind") != KIND:
+        raise InputError("is not a mean-field study; give what mean_field_study returned", "dataset")
+
+
+def _smallest(dataset: xr.Dataset, sampling: int, time: int) -> float:
+    """Of the coupled distance and the velocity."""
+    errors = [band(values_of(dataset, name, sampling, time, 0)).rms for name in ("coupled", "velocity")]
+    return min(float(error[error > 0].min(initial=math.inf)) for error in errors)
+
+
+def _number(x: float) -> str:
+    return f"{x:.3g}" if math.isfinite(x) else "-"
+
+
+def _slope(x: float, digits: int) -> str:
+    return f"{x:.{digits}f}" if math.isfinite(x) else "-"

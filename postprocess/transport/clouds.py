@@ -1,0 +1,194 @@
+"""Measures as fine clouds of weighted points, and their deposit on a coarse lattice.
+
+    x                the weight of x goes to the 2^d lattice points around it, multilinearly:
+o---*-----o          mass and mean are conserved, and the variance along each axis grows by f (1 - f) H^2,
+  f                  on average H^2 / 6
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+
+from vlasov.checks import Array
+from vlasov.errors import InputError
+from vlasov.measures import Box, Density, Gaussian, Measure, Mixture, Particles
+from vlasov.measures.density.grid import outer
+from vlasov.postprocess.transport.exact import Points
+
+FINE = {1: 4096, 2: 256, 3: 48}  # cells per axis that stand for a measure given by a formula
+_REACH = 8.0  # standard deviations of a Gaussian that are kept: 1e-15 of the mass lies beyond
+_MOST_POINTS = 1_000_000  # that splitting may make
+_FINER, _MOST_PARTS = 3, 4  # cells per lattice step at least, parts of a cell along an axis at most
+_EPS = float(np.finfo(float).eps)
+
+
+class Cloud(NamedTuple):
+    """Points that stand for a measure.
+
+    ``smear`` (d, d) is by how much their covariance exceeds the measure's, and ``spacing`` (d, d) has the edges of the
+    cells that the points stand for as columns (zero for atoms).
+    """
+
+    places: Array
+    weights: Array
+    smear: Array
+    spacing: Array
+
+
+def clouds(measure: Measure, scale: float = 1.0) -> list[Cloud]:
+    """One for each component of a mixture; ``scale`` times as many cells per axis where a formula is given."""
+    if isinstance(measure, Mixture):
+        return [
+            cloud._replace(weights=weight * cloud.weights)
+            for weight, component in zip(measure.weights, measure.components, strict=True)
+            if weight > 0
+            for cloud in clouds(component, scale)
+        ]
+    d = measure.dimension
+    if isinstance(measure, Particles):
+        kept = measure.weights > 0
+        return [Cloud(measure.points[kept], measure.weights[kept], np.zeros((d, d)), np.zeros((d, d)))]
+    if isinstance(measure, Gaussian):
+        places, weights, spacing = _normal_cells(measure, scale)
+    elif isinstance(measure, Density):
+        places, weights, spacing = _cells(measure)
+    else:
+        count = _fine(d, scale, measure)
+        low, high = measure.support_box
+        axes = [np.linspace(a, b, count + 1) for a, b in zip(low, high, strict=True)]
+        places, weights, spacing = _cells(Density(measure.cell_masses(axes), axes))
+        if isinstance(measure, Box):
+            weights = np.full(weights.size, 1 / weights.size)
+    weights = weights / weights.sum()
+    away = places - measure.mean
+    smear = (weights[:, None] * away).T @ away - measure.covariance
+    return [Cloud(places, weights, smear, spacing)]
+
+
+def resolution(measure: Measure) -> float:
+    """How far a grid's own coarseness may move its density, as a distance: from its spread on cells twice as wide.
+
+    Spectrally small for smooth densities, of order h^2 with jumps. Formulas and atoms are exact.
+    """
+    if isinstance(measure, Mixture):
+        return max(resolution(part) for part in measure.components)
+    if not isinstance(measure, Density) or not all(measure.uniform):
+        return 0.0
+    masses = np.pad(measure.values, [(0, size % 2) for size in measure.values.shape])
+    axes = [np.append(axis, axis[-1] + np.diff(axis[-2:])) if axis.size % 2 == 0 else axis for axis in measure.edges]
+    for k in range(masses.ndim):
+        masses = np.add.reduceat(masses, np.arange(0, masses.shape[k], 2), axis=k)
+    wide = Density(masses, [axis[::2] for axis in axes], origin=measure.origin, matrix=measure.matrix)
+    change = float(np.abs(np.linalg.eigvalsh(wide.covariance - measure.covariance)).sum())
+    return change / math.sqrt(float(np.trace(measure.covariance)))
+
+
+def joined(parts: Sequence[Cloud]) -> Points:
+    """All points, as one measure."""
+    weights = np.concatenate([part.weights for part in parts])
+    return Points(np.concatenate([part.places for part in parts]), weights / weights.sum())
+
+
+def _fine(rank: int, scale: float, measure: Measure) -> int:
+    if rank not in FINE:
+        raise InputError(
+            f"has d = {measure.dimension}, too many for a grid; use measure.sample(n), or d <= 3",
+            measure.kind,
+        )
+    return max(2, round(FINE[rank] * scale))
+
+
+def _normal_cells(gaussian: Gaussian, scale: float) -> tuple[Array, Array, Array]:
+    """Cells in the principal axes that carry variance."""
+    from scipy.special import ndtr
+
+    rank, d = gaussian.factor.shape[1], gaussian.dimension
+    if rank == 0:
+        return gaussian.mean[None, :], np.ones(1), np.zeros((d, d))
+    edges = np.linspace(-_REACH, _REACH, _fine(rank, scale, gaussian) + 1)
+    tails = ndtr(-np.abs(edges))
+    masses = np.where(edges[1:] <= 0, np.diff(tails), -np.diff(tails))
+    masses = np.where((edges[:-1] < 0) & (edges[1:] > 0), 1 - tails[1:] - tails[:-1], masses)
+    centers = (edges[1:] + edges[:-1]) / 2
+    z = np.stack([axis.ravel() for axis in np.meshgrid(*[centers] * rank, indexing="ij")], axis=1)
+    weights = outer([masses] * rank).ravel()
+    kept = weights > 1e-18
+    spacing = np.zeros((d, d))
+    spacing[:, :rank] = gaussian.factor * (edges[1] - edges[0])
+    return gaussian.mean + z[kept] @ gaussian.factor.T, weights[kept], spacing
+
+
+def _cells(density: Density) -> tuple[Array, Array, Array]:
+    """Centres of the cells that carry mass; two points per cell along non-uniform axes, with the cell's variance."""
+    centers, values = list(density.centers), density.values * density.volumes
+    for k, uniform in enumerate(density.uniform):
+        if not uniform:
+            half = density.widths[k] / math.sqrt(12)
+            centers[k] = np.stack([centers[k] - half, centers[k] + half], axis=1).ravel()
+            values = np.repeat(values, 2, axis=k) / 2
+    cells = np.nonzero(values)
+    z = np.stack([center[index] for center, index in zip(centers, cells, strict=True)], axis=1)
+    steps = np.array([width.mean() for width in density.widths])
+    return density.origin + z @ density.matrix.T, values[cells], density.matrix * steps
+
+
+def split(cloud: Cloud, steps: Array) -> Cloud:
+    """Cells in equal parts, none longer than a third of the lattice's steps, so that the deposit is even."""
+    lengths = (np.abs(cloud.spacing) / steps[:, None]).max(axis=0)
+    parts = np.clip(np.ceil(_FINER * lengths), 1, _MOST_PARTS).astype(np.int64)
+    while np.prod(parts) * len(cloud.places) > _MOST_POINTS and (parts > 1).any():
+        parts = np.maximum(parts - 1, 1)
+    if (parts == 1).all():
+        return cloud
+    ticks = [(np.arange(count) + 0.5) / count - 0.5 for count in parts]
+    offsets = np.stack([t.ravel() for t in np.meshgrid(*ticks, indexing="ij")], axis=1) @ cloud.spacing.T
+    added = cloud.spacing @ np.diag((1 - 1 / parts**2) / 12) @ cloud.spacing.T
+    places = (cloud.places[:, None, :] + offsets).reshape(-1, offsets.shape[1])
+    weights = np.repeat(cloud.weights / len(offsets), len(offsets))
+    return Cloud(places, weights, cloud.smear + added, cloud.spacing / parts)
+
+
+def spread(cloud: Cloud, wanted: Array) -> Cloud:
+    """Points with the variance ``wanted`` above the measure's: 2d for each, at +- sqrt(d) times the root's columns."""
+    values, vectors = np.linalg.eigh(wanted - cloud.smear)
+    d = len(values)
+    if values[-1] <= 0 or len(cloud.places) == 0:
+        return cloud
+    columns = vectors * np.sqrt(d * np.maximum(values, 0.0))
+    arms = np.concatenate([columns.T, -columns.T])
+    places = (cloud.places[:, None, :] + arms).reshape(-1, d)
+    return cloud._replace(places=places, weights=np.repeat(cloud.weights / (2 * d), 2 * d), smear=wanted)
+
+
+def deposited(points: Points, low: Array, steps: Array, counts: Sequence[int]) -> tuple[Points, Array]:
+    """On the lattice low + k steps, 0 <= k < counts; also the variance that the deposit added along each axis.
+
+    Points beyond the lattice go to its boundary.
+    """
+    places, weights = points
+    d = places.shape[1]
+    left, fraction, added = [], [], np.zeros(d)
+    for k in range(d):
+        position = np.clip((places[:, k] - low[k]) / steps[k], 0.0, counts[k] - 1.0)
+        index = np.minimum(position.astype(np.int64), max(counts[k] - 2, 0))
+        f = position - index
+        left.append(index)
+        fraction.append(f)
+        added[k] = float(weights @ (f * (1 - f))) * steps[k] ** 2
+    masses = np.zeros(math.prod(counts))
+    for corner in product((0, 1), repeat=d):
+        share = weights.copy()
+        flat = np.zeros(len(weights), dtype=np.int64)
+        for k, side in enumerate(corner):
+            share *= fraction[k] if side else 1 - fraction[k]
+            flat = flat * counts[k] + np.minimum(left[k] + side, counts[k] - 1)
+        masses += np.bincount(flat, share, minlength=masses.size)
+    carrying = np.flatnonzero(masses > _EPS * masses.max() * 1e-3)
+    indices = np.stack(np.unravel_index(carrying, tuple(counts)), axis=1)
+    found = masses[carrying]
+    return Points(low + indices * steps, found / found.sum()), added

@@ -1,0 +1,259 @@
+"""Distances between densities: exact transport on three coarse lattices, extrapolated in the variance that they add.
+
+A deposit on a lattice of spacing H smears both measures by v = H^2 / 6 along each axis, and for smooth densities
+
+    W_p^p(H) = W_p^p + c v + O(v^2)
+
+so that two lattices give the limit and a third its error. For p = 2 the affine part is removed first: what the lattices
+resolve is then only how the shapes differ.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from vlasov.checks import Array
+from vlasov.errors import InputError
+from vlasov.measures import Measure
+from vlasov.postprocess.transport.affine import removed
+from vlasov.postprocess.transport.clouds import Cloud, clouds, deposited, joined, split, spread
+from vlasov.postprocess.transport.exact import Points, solve
+
+NODES = (500, 1000, 2000)  # lattice points that carry mass, per measure
+_MORE, _LOOSE = 4000, 3e-3  # one more lattice where the relative error of W_p is above this
+_FIRST = {1: 500, 2: 32, 3: 9}  # points along the longest axis, to see how many of them carry mass
+_LINEAR = {1: (1000, 2000), 2: (90, 128), 3: (18, 25)}  # the same for the linearised distance
+_ENOUGH = 1e-4  # relative error of W_2^2 by linearisation that needs no lattices beside it
+_NOISY = 0.2  # relative change between lattices from which on a linearised distance may be zero
+_FAINT = 1e-3  # of H^2: linearised costs below may come from how mass fell on the lattices
+_TAIL = 1e-9  # of the mass on each side of each axis is put on the lattice's boundary
+_NOISE = 0.02  # of H^2: costs below may come from how mass fell on the lattices
+_NOT_SQUARE = 2  # times the error, where costs are less smooth in the variance
+_ATOMS = 0.5  # what atoms cost below the lattice's scale, relative to their distance from the nearest
+_DOUBT = 0.15  # of what the extrapolation changes, at least, is its error
+_ALIKE = 3.0  # ratio of extents up to which both measures share one lattice
+
+
+class Box(NamedTuple):
+    """Where a lattice lies."""
+
+    low: Array
+    high: Array
+
+
+class Level(NamedTuple):
+    """W_p^p on one pair of lattices and the variance, summed over both measures and all axes, that they added."""
+
+    cost: float
+    variance: float
+
+
+class Extrapolated(NamedTuple):
+    """W_p^p, its error, and what it is at least."""
+
+    cost: float
+    error: float
+    least: float = 0.0
+
+
+def between(mu: Measure, nu: Measure, p: float, method: str = "") -> tuple[Extrapolated, str]:
+    """W_p^p by three lattices, or linearised where that is more accurate (or as ``method`` says), and which it was."""
+    parts, square = prepared(mu, nu, p)
+    boxes = _boxes([joined(own) for own in parts])
+    smooth = p == 2 and boxes[0] is boxes[1] and all(cloud.spacing.any() for own in parts for cloud in own)
+    if method == "linearised" and not smooth:
+        raise InputError('"linearised" needs p = 2 and two densities of similar extent; use "lattices"', "method")
+    found = []
+    if smooth and method != "lattices":
+        found.append((_linearised(parts, boxes), "linearised"))
+        if method or found[0][0].error <= _ENOUGH * (square + found[0][0].cost):
+            method = "linearised"
+    if method != "linearised":
+        by_lattices = _by_lattices(parts, boxes, p, square, found[0][0].error if found else math.inf)
+        error = by_lattices.error * (1 if p == 2 else _NOT_SQUARE) + _ATOMS * _unseen(parts, p)
+        found.append((by_lattices._replace(error=error), "lattices"))
+    best, name = min(found, key=lambda one: one[0].error)
+    return Extrapolated(square + best.cost, best.error, square), name
+
+
+def _by_lattices(
+    parts: Sequence[Sequence[Cloud]], boxes: Sequence[Box], p: float, square: float, known: float
+) -> Extrapolated:
+    """On three lattices, and on one more where these, and the error ``known`` from elsewhere, leave too much open."""
+    found = levels(parts, boxes, p)
+    result = extrapolated(found, boxes[0].low.size)
+    enough = max(_LOOSE * p * (square + result.cost), _LOOSE**2 * abs(found[-1].variance) ** (p / 2))
+    if min(result.error, known) > enough:
+        found += levels(parts, boxes, p, [_MORE])
+        finer = extrapolated(found[1:], boxes[0].low.size)
+        if finer.error < result.error:
+            result = finer._replace(error=max(finer.error, result.error / 2))
+    return result
+
+
+def _linearised(parts: Sequence[Sequence[Cloud]], boxes: Sequence[Box]) -> Extrapolated:
+    """On two fine lattices, extrapolated."""
+    from vlasov.postprocess.transport.linear import linearised
+
+    costs, variances, bending = [], [], 0.0
+    for count in _LINEAR[boxes[0].low.size]:
+        points, variance = _lattices(parts, boxes, count)
+        lattice = _lattice(boxes[0], count)
+        masses = []
+        for own in points:
+            cells = np.rint((own.places - lattice.low) / lattice.steps).astype(np.int64)
+            masses.append(np.zeros(lattice.counts))
+            masses[-1][tuple(cells.T)] = own.weights
+        one = linearised(masses[0], masses[1], lattice.steps)
+        costs.append(one.cost)
+        variances.append(variance)
+        bending = max(bending, one.bending)
+    step = variances[1] * (costs[1] - costs[0]) / (variances[0] - variances[1])
+    value = max(costs[1] + step, 0.0)
+    change = max(abs(costs[1] - costs[0]), abs(step))
+    square = 3 * variances[1] / boxes[0].low.size  # of the finer lattice's spacing
+    noisy = change > _NOISY * max(costs) or max(costs) < _FAINT * square
+    noise = max(*costs, value) if noisy else 0.0  # then what is left may be zero
+    return Extrapolated(value, 2 * change + noise + bending)
+
+
+def _unseen(parts: Sequence[Sequence[Cloud]], p: float) -> float:
+    """What atoms cost at scales below the lattice's: the mean of |y - x|^p to the nearest atom x."""
+    from scipy.spatial import cKDTree
+
+    largest = 0.0
+    for own, other in (parts, parts[::-1]):
+        if any(cloud.spacing.any() for cloud in own):
+            continue
+        atoms, over = joined(own), joined(other)
+        away, _ = cKDTree(atoms.places).query(over.places, workers=-1)
+        largest = max(largest, float(over.weights @ away**p))
+    return largest
+
+
+def prepared(mu: Measure, nu: Measure, p: float) -> tuple[list[list[Cloud]], float]:
+    """Fine clouds in suitable axes, and the part of W_p^p that is known: the affine one for p = 2."""
+    parts = [clouds(mu), clouds(nu)]
+    if p == 2:
+        affine = removed((mu.mean, nu.mean), (mu.covariance, nu.covariance))
+        origins, matrices, square = (mu.mean, nu.mean), [affine.forward, affine.backward], affine.square
+        if not affine.explained:
+            matrices = [_principal(mu, nu)] * 2
+    else:
+        origins, matrices, square = (mu.mean, mu.mean), [_principal(mu, nu)] * 2, 0.0
+    moved = [
+        [_image(cloud, matrix, origin) for cloud in own]
+        for own, matrix, origin in zip(parts, matrices, origins, strict=True)
+    ]
+    return moved, square
+
+
+def levels(
+    parts: Sequence[Sequence[Cloud]], boxes: Sequence[Box], p: float, nodes: Sequence[int] = NODES
+) -> list[Level]:
+    """From the coarsest to the finest."""
+    d = boxes[0].low.size
+    first = _FIRST[d]
+    carrying = max(len(points.places) for points in _lattices(parts, boxes, first)[0])
+    found = []
+    for wanted in nodes:
+        count = max(4, round(1 + (first - 1) * (wanted / carrying) ** (1 / d)))
+        points, variance = _lattices(parts, boxes, count)
+        found.append(Level(solve(points[0], points[1], p).cost, variance))
+    return found
+
+
+def extrapolated(found: Sequence[Level], dimension: int) -> Extrapolated:
+    """To variance zero from the two finest levels; the error is how far other extrapolations disagree.
+
+    What is small against a lattice's own noise may be zero: then the error is as large as the value.
+    """
+    cost, v = np.array([level.cost for level in found]), np.array([level.variance for level in found])
+    if np.ptp(v) <= 1e-6 * np.abs(v).max():  # nothing to extrapolate: both lie on points of a lattice
+        return Extrapolated(float(cost[-1]), float(np.ptp(cost)))
+    linear = [cost[i + 1] - v[i + 1] * (cost[i] - cost[i + 1]) / (v[i] - v[i + 1]) for i in range(2)]
+    quadratic = linear[1] - v[2] * (linear[0] - linear[1]) / (v[0] - v[2])
+    error = max(1.5 * abs(linear[1] - linear[0]) + abs(quadratic - linear[1]), _DOUBT * abs(cost[2] - linear[1]))
+    value = float(max(linear[1], 0.0))
+    square = 3 * abs(v[-1]) / dimension  # of the finest spacing
+    noisy = value < _NOISE * square
+    error += max(-float(linear[1]), 0.0) + (max(value, float(cost[-1])) if noisy else 0.0)
+    return Extrapolated(value, float(error))
+
+
+def _image(cloud: Cloud, matrix: Array, origin: Array) -> Cloud:
+    """Under x -> A (x - origin)."""
+    places, smear = (cloud.places - origin) @ matrix.T, matrix @ cloud.smear @ matrix.T
+    return Cloud(places, cloud.weights, smear, matrix @ cloud.spacing)
+
+
+def _principal(mu: Measure, nu: Measure) -> Array:
+    """Rows: the axes along which the two measures together vary most and least."""
+    pooled = mu.covariance + nu.covariance
+    return np.linalg.eigh(pooled / 2 + pooled.T / 2)[1].T
+
+
+def _boxes(both: Sequence[Points]) -> list[Box]:
+    found = [_extent(points) for points in both]
+    sizes = [box.high - box.low for box in found]
+    low, high = np.minimum(found[0].low, found[1].low), np.maximum(found[0].high, found[1].high)
+    larger, smaller = np.maximum(*sizes), np.minimum(*sizes)
+    if (larger <= _ALIKE * smaller).all() and (high - low <= 2 * larger).all():
+        return [Box(low, high)] * 2
+    return found
+
+
+def _extent(points: Points) -> Box:
+    """The box outside of which at most _TAIL of the mass lies on each side."""
+    ends = []
+    for coordinate in points.places.T:
+        order = np.argsort(coordinate)
+        below = np.cumsum(points.weights[order])
+        first = coordinate[order[np.searchsorted(below, _TAIL)]]
+        last = coordinate[order[min(int(np.searchsorted(below, below[-1] - _TAIL)), len(order) - 1)]]
+        ends.append((first, last))
+    low, high = np.array(ends).T
+    return Box(low, high)
+
+
+class _Lattice(NamedTuple):
+    low: Array
+    steps: Array
+    counts: list[int]
+
+
+def _lattice(box: Box, count: int) -> _Lattice:
+    """``count`` points along the longest axis; shorter axes have smaller steps, but fewer of them."""
+    size = box.high - box.low
+    longest = max(float(size.max()), float(np.finfo(float).tiny))
+    steps = longest / (count - 1) * np.sqrt(np.maximum(size / longest, 1e-3))
+    counts = [max(2, math.ceil(s / step) + 1) if s > 0 else 1 for s, step in zip(size, steps, strict=True)]
+    middle = (box.low + box.high) / 2
+    return _Lattice(middle - steps * (np.array(counts) - 1) / 2, steps, counts)
+
+
+def _lattices(parts: Sequence[Sequence[Cloud]], boxes: Sequence[Box], count: int) -> tuple[list[Points], float]:
+    """Both measures on lattices, equally smeared relative to these, and the variance that was added in all."""
+    lattices = [_lattice(box, count) for box in boxes]
+    parts = [[split(cloud, lattice.steps) for cloud in own] for own, lattice in zip(parts, lattices, strict=True)]
+    units = [np.diag(lattice.steps**2) / 6 for lattice in lattices]
+    relative = [_relative(cloud.smear, lattice) for own, lattice in zip(parts, lattices, strict=True) for cloud in own]
+    share = max(0.0, *(float(np.linalg.eigvalsh(smear)[-1]) for smear in relative))
+    uneven = max(float(np.abs(share * np.eye(len(smear)) - smear).max()) for smear in relative) > 0.01
+    found, variance = [], 0.0
+    for own, lattice, unit in zip(parts, lattices, units, strict=True):
+        ready = [spread(cloud, share * unit) for cloud in own] if uneven else own
+        points, added = deposited(joined(ready), *lattice)
+        found.append(points)
+        variance += float(added.sum()) + sum(float(np.trace(c.smear) * c.weights.sum()) for c in ready)
+    return found, variance
+
+
+def _relative(smear: Array, lattice: _Lattice) -> Array:
+    """The smear in units of what the lattice adds; none along an axis where all is in one point."""
+    squares = np.outer(lattice.steps, lattice.steps)
+    return np.divide(6 * smear, squares, out=np.zeros_like(smear), where=squares > 0)

@@ -1,0 +1,94 @@
+"""Exponentials of all pairs of nodes, and products of matrices by threads that change no bit of the result.
+
+    node_matrix    E[k, l] = e^{<xi_k, y_l>} on two uniform grids of nodes about zero
+    multiply       out[b] = left @ sum_s right[s, b]
+    map_rows       A x for every row x
+
+BLAS may choose its order of summation by its number of threads. Here every entry is one sum from the first to the last
+term. Eight columns of ``right`` at a time are copied to a contiguous strip, which stays in the cache while tiles of
+eight rows run through it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from vlasov.checks import Array
+from vlasov.compiled.exponential import exp_negative
+from vlasov.compiled.threads import in_threads, share
+from vlasov.compiled.vectors import fused, multiply_tile
+from vlasov.compiled.views import plain
+from vlasov.jit import EXACT, kernel
+
+TILE = 8  # a vector of the widest processors; as many sums at a time keep them busy
+_BLOCK = 4096
+_FEW_PRODUCTS = 500_000  # one thread of BLAS is faster below
+
+
+@kernel(flags=EXACT)
+def node_matrix(first_step, second_step, result):  # type: ignore[no-untyped-def]
+    """e^{k l s t} for k, l = -c ... c, with steps s and t so short in bits that k s and l t are exact.
+
+    The rounding error of the exponent, up to 600 units of the last place, is found by a fused multiply-add and undone.
+    """
+    half = len(result) // 2
+    small = np.empty(half + 1)
+    for k in range(half + 1):
+        x, down, up = k * first_step, result[half - k], result[half + k]
+        for l in range(half + 1):
+            y = l * second_step
+            exponent = x * y
+            small[l] = exp_negative(-exponent) * (1.0 - fused(x, y, -exponent))
+        for l in range(half + 1):
+            up[half + l] = 1.0 / small[l]
+            up[half - l] = down[half + l] = small[l]
+            down[half - l] = up[half + l]
+
+
+def multiply(left: Array, right: Array, out: Array, threads: int) -> None:
+    """out (b, m, n) = left (m, k) @ right (s, b, k, n) summed over s; the sum is left in right[0]."""
+    if len(right) > 1:
+        in_threads(threads, _add_up, right.reshape(len(right), -1))
+    in_threads(threads, _strips, left, right[0], out)
+
+
+def map_rows(x: Array, matrix: Array, threads: int) -> Array:
+    """x @ matrix.T, shape (m, k). Threads of BLAS would wait beside ours, and be in the way of what comes next."""
+    out = np.empty((len(x), len(matrix)))
+    if x.size * len(matrix) <= _FEW_PRODUCTS:  # in pieces that are too small to wake them
+        for start in range(0, len(x), _BLOCK):
+            np.matmul(x[start : start + _BLOCK], matrix.T, out=out[start : start + _BLOCK])
+        return out
+    multiply(plain(x), np.ascontiguousarray(matrix.T)[None, None], out[None], threads)
+    return out
+
+
+@kernel(flags=EXACT)
+def _add_up(terms, thread, threads):  # type: ignore[no-untyped-def]
+    total, size = terms[0], terms.shape[1]
+    begin, stop = share(size, thread, threads)
+    for start in range(begin, stop, _BLOCK):
+        end = min(start + _BLOCK, stop)
+        for term in range(1, len(terms)):
+            row = terms[term]
+            for i in range(start, end):
+                total[i] += row[i]
+
+
+@kernel(flags=EXACT)
+def _strips(left, right, out, thread, threads):  # type: ignore[no-untyped-def]
+    rows, depth = left.shape
+    batches, _, columns = right.shape
+    per_matrix = (columns + TILE - 1) // TILE
+    strip, tile = np.empty((depth, TILE)), np.empty((TILE, TILE))
+    for task in range(thread, batches * per_matrix, threads):
+        batch, column = task // per_matrix, task % per_matrix * TILE
+        width = min(TILE, columns - column)
+        for k in range(depth):
+            for j in range(TILE):
+                strip[k, j] = right[batch, k, column + j] if j < width else 0.0
+        for row in range(0, rows, TILE):
+            multiply_tile(left, row, strip, tile, TILE)
+            for i in range(min(TILE, rows - row)):
+                for j in range(width):
+                    out[batch, row + i, column + j] = tile[i, j]

@@ -1,0 +1,148 @@
+"""The tilted mean by all pairs of sources and targets: exact up to rounding, for any d and any tilt.
+
+Every target's sums run over the sources in one fixed order, so that results do not depend on the number of threads.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numba import get_num_threads
+
+from vlasov.checks import Array
+from vlasov.compiled.threads import in_threads
+from vlasov.compiled.views import plain
+from vlasov.compiled.workspace import Workspace
+from vlasov.tilting.all_pairs import few_dimensions, kernels, lanes, many_dimensions
+
+_FEW = 5  # dimensions up to which the fused kernel is the faster one
+_WORTH_THREADS = 150e-6  # seconds; to wake a second thread takes 30 us or more
+_NONE = np.empty(0)
+
+
+def moments(
+    points: Array,
+    log_weights: Array | None,
+    xi: Array,
+    *,
+    precision: Literal["float64", "float32"] = "float64",
+    workspace: Workspace | None = None,
+    log_mass: bool = True,
+) -> tuple[Array | None, Array, float]:
+    """log Z (m,), if asked for, the tilted mean (m, d), and a bound on the mean's error in the Euclidean norm.
+
+    Parameters
+    ----------
+    points
+        Sources y_j, shape (n, d).
+    log_weights
+        log w_j, shape (n,), minus infinity for a weight of zero; None if all are zero.
+    xi
+        Tilts, shape (m, d).
+    precision
+        Of exponents, weights and sums over tiles; sums over all sources and results are in double precision always.
+    workspace
+        Scratch memory that repeated calls share.
+    """
+    points, xi = plain(points), plain(xi)
+    weights = _NONE if log_weights is None else plain(log_weights)
+    (n, d), m = points.shape, len(xi)
+    layout = _layout(n, d, precision)
+    buffer = _buffer(layout, workspace)
+    mass, mean = np.empty(m if log_mass else 0), np.empty((m, d))
+    threads = _threads(n, m, d)
+    if threads == 1:
+        bound = kernels.moments(points, weights, xi, buffer, layout.rows, layout.columns, mass, mean, layout.zero)
+    else:
+        sources = kernels.prepare(points, weights, xi, buffer, layout.rows, layout.columns)
+        in_threads(threads, kernels.means, sources, xi, mass, mean, layout.zero)
+        bound = kernels.error_bound(sources, points, weights, xi)
+    return mass if log_mass else None, mean, bound
+
+
+def covariance(
+    points: Array,
+    log_weights: Array | None,
+    xi: Array,
+    log_mass: Array,
+    mean: Array,
+    *,
+    workspace: Workspace | None = None,
+) -> Array:
+    """The tilted covariance (m, d, d), from the log masses and means that ``moments`` returns."""
+    points, xi = plain(points), plain(xi)
+    weights = _NONE if log_weights is None else plain(log_weights)
+    (n, d), m = points.shape, len(xi)
+    layout = _many(n, d, np.dtype(np.float64))
+    result = np.empty((m, d, d))
+    sources = kernels.prepare(points, weights, xi, _buffer(layout, workspace), layout.rows, layout.columns)
+    threads = _threads(n, m, d)
+    in_threads(threads, kernels.covariances, sources, xi, plain(log_mass), plain(mean), result, layout.zero)
+    return result
+
+
+def batch(
+    points: Array, log_weights: Array | None, xi: Array, *, log_mass: bool = False
+) -> tuple[Array | None, Array, float]:
+    """What ``moments`` returns for each of b problems, points (b, n, d) and xi (b, m, d); the largest bound.
+
+    One call for all: threads share the problems. The results are those of single calls, to the last bit.
+    """
+    points, xi = plain(points), plain(xi)
+    (b, n, d), m = points.shape, xi.shape[1]
+    weights = np.empty((b, 0)) if log_weights is None else plain(log_weights)
+    layout = _layout(n, d, "float64")
+    threads = _threads(n, b * m, d)
+    buffers = np.empty((threads, layout.size))
+    mass, mean, bounds = np.empty((b, m if log_mass else 0)), np.empty((b, m, d)), np.empty(b)
+    in_threads(
+        threads,
+        kernels.batch,
+        *(points, weights, xi, buffers, layout.rows, layout.columns, mass, mean, bounds, layout.zero),
+    )
+    return mass if log_mass else None, mean, float(bounds.max(initial=0.0))
+
+
+def seconds(n: int, m: int, d: int) -> float:
+    """Estimated time of ``moments`` on one thread."""
+    return (20e3 + 20 * m + n * m * (0.13 + 0.05 * d)) * 1e-9
+
+
+def _threads(n: int, m: int, d: int) -> int:
+    return get_num_threads() if seconds(n, m, d) > _WORTH_THREADS else 1
+
+
+class _Layout(NamedTuple):
+    """Rows of a tile, without that of log weights; columns; numbers in all; the tuple that chooses the kernel."""
+
+    rows: int
+    columns: int
+    size: int
+    dtype: np.dtype[Any]
+    zero: tuple[Any, ...]
+
+
+@lru_cache(maxsize=64)
+def _layout(n: int, d: int, precision: str) -> _Layout:
+    dtype = np.dtype(precision)
+    if d > _FEW:
+        return _many(n, d, dtype)
+    columns = min(few_dimensions.BYTES // dtype.itemsize, -(-max(n, 1) // lanes.STEP) * lanes.STEP)
+    return _Layout(d, columns, _size(n, d, columns), dtype, (dtype.type(0),) * (d + 1))
+
+
+def _many(n: int, d: int, dtype: np.dtype[Any]) -> _Layout:
+    rows, columns = -(-d // many_dimensions.SIDE) * many_dimensions.SIDE, many_dimensions.COLUMNS
+    return _Layout(rows, columns, _size(n, rows, columns), dtype, (dtype.type(0),) * kernels.MANY)
+
+
+def _size(n: int, rows: int, columns: int) -> int:
+    return -(-n // columns) * (rows + 1) * columns + lanes.LINE  # room for alignment
+
+
+def _buffer(layout: _Layout, workspace: Workspace | None) -> Array:
+    if workspace is None:
+        return np.empty(layout.size, layout.dtype)
+    return workspace.array("all_pairs.sources", layout.size, layout.dtype)

@@ -1,0 +1,164 @@
+"""Jitted arithmetic of all pairs for many dimensions, in small blocks, like products of matrices; and of covariances.
+
+Four targets at a time: their exponents over a tile grow by four coordinates in each pass, so that every number that is
+loaded serves four times; then come shifts and weights; then the weighted sums of four coordinates at a time.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba.cpython.unsafe.tuple import tuple_setitem
+
+from vlasov.compiled.exponential import LOG2_E
+from vlasov.jit import EXACT, SUMS, kernel
+from vlasov.tilting.all_pairs.lanes import LINE, largest, weigh
+from vlasov.tilting.all_pairs.tiles import add, aligned, exponent_bound, filled, finish
+
+SIDE = 4
+# A constant of the compiled code, so that LLVM knows how far rows are apart; not a power of two, or else all rows fall
+# into the same few sets of the cache.
+COLUMNS = 480
+
+
+@kernel(flags=SUMS)
+def _start(exponents, log_weights, count):  # type: ignore[no-untyped-def]
+    """exponents[g] = log_weights for four targets g."""
+    for j in range(count):
+        for g in range(SIDE):
+            exponents[g * COLUMNS + j] = log_weights[j]
+
+
+@kernel(flags=SUMS)
+def _add_exponents(exponents, rows, tilts, count):  # type: ignore[no-untyped-def]
+    """exponents[g] += sum_k tilts[g, k] rows[k] for four targets g and four coordinates k."""
+    for j in range(count):
+        for g in range(SIDE):
+            exponent = exponents[g * COLUMNS + j]
+            for k in range(SIDE):
+                exponent += tilts[g * SIDE + k] * rows[k * COLUMNS + j]
+            exponents[g * COLUMNS + j] = exponent
+
+
+@kernel(flags=SUMS)
+def _dots(left, right, count, zeros):  # type: ignore[no-untyped-def]
+    """sum_j left[g, j] right[k, j] for four rows g and four rows k."""
+    sums = zeros
+    for j in range(count):
+        for g in range(SIDE):
+            for k in range(SIDE):
+                product = left[g * COLUMNS + j] * right[k * COLUMNS + j]
+                sums = tuple_setitem(sums, g * SIDE + k, sums[g * SIDE + k] + product)
+    return sums
+
+
+@kernel(flags=EXACT)
+def _tilts(xi, rows, zeros):  # type: ignore[no-untyped-def]
+    """q, with zeros for what fills rows and targets up to multiples of four."""
+    m, d = xi.shape
+    tilts = np.full(((m + SIDE - 1) // SIDE * SIDE, rows), zeros[0])
+    for i in range(m):
+        for k in range(d):
+            tilts[i, k] = xi[i, k] * LOG2_E
+    return tilts
+
+
+@kernel(flags=EXACT)
+def _exponents(tile, count, tilts, first, exponents, zeros):  # type: ignore[no-untyped-def]
+    """Exponents (4, columns) of four targets over a tile."""
+    rows = tilts.shape[1]
+    _start(exponents, tile[rows * COLUMNS :], count)
+    for k in range(0, rows, SIDE):
+        block = zeros
+        for g in range(SIDE):
+            for l in range(SIDE):
+                block = tuple_setitem(block, g * SIDE + l, tilts[first + g, k + l])
+        _add_exponents(exponents, tile[k * COLUMNS :], block, count)
+
+
+@kernel(flags=EXACT)
+def means(sources, xi, log_mass, mean, zeros):  # type: ignore[no-untyped-def]
+    """Log masses and means of a block of targets; ``zeros`` is a tuple of 16 zeros of the tiles' precision.
+
+    Unless all are near, shifts are the largest exponents so far.
+    """
+    tiles, _, _, half, _, near = sources
+    m, rows, real = xi.shape[0], tiles.shape[1] - 1, tiles.dtype.type
+    tilts = _tilts(xi, rows, zeros)
+    totals, shifts = np.zeros((2, m, rows + 1)), np.empty(m)
+    for i in range(m):
+        shifts[i] = exponent_bound(half, xi, i) if near else -exponent_bound(half, xi, i)
+    exponents = aligned(np.empty(SIDE * COLUMNS + LINE, tiles.dtype), SIDE * COLUMNS)
+    sums = np.empty((SIDE, rows + 1), tiles.dtype)
+    for t in range(tiles.shape[0]):
+        tile, count = tiles[t].reshape(-1), filled(sources, t)
+        for first in range(0, m, SIDE):
+            _exponents(tile, count, tilts, first, exponents, zeros)
+            targets = min(SIDE, m - first)
+            changes = (0.0, 0.0, 0.0, 0.0)
+            for g in range(targets):
+                row, old = exponents[g * COLUMNS :], shifts[first + g]
+                if near:
+                    sums[g, rows] = weigh(row, count, real(old), True)
+                else:
+                    shifts[first + g] = max(old, np.ceil(float(largest(row, count))))
+                    sums[g, rows] = weigh(row, count, real(shifts[first + g]), False)
+                    changes = tuple_setitem(changes, g, old - shifts[first + g])
+            for k in range(0, rows, SIDE):
+                block = _dots(exponents, tile[k * COLUMNS :], count, zeros)
+                for g in range(SIDE):
+                    for l in range(SIDE):
+                        sums[g, k + l] = block[g * SIDE + l]
+            for g in range(targets):
+                add(totals, first + g, sums[g], changes[g])
+    finish(sources, xi, totals, shifts, log_mass, mean)
+
+
+@kernel(flags=SUMS)
+def _subtract(row, number, result, count):  # type: ignore[no-untyped-def]
+    for j in range(count):
+        result[j] = row[j] - number
+
+
+@kernel(flags=SUMS)
+def _multiply(rows, weights, result, count):  # type: ignore[no-untyped-def]
+    """Four rows times weights."""
+    for j in range(count):
+        for h in range(SIDE):
+            result[h * COLUMNS + j] = rows[h * COLUMNS + j] * weights[j]
+
+
+@kernel(flags=EXACT)
+def covariances(sources, xi, log_mass, mean, covariance, zeros):  # type: ignore[no-untyped-def]
+    """Covariances of a block of targets, summed about their means, so that nothing cancels."""
+    tiles, _, middle, _, heaviest, _ = sources
+    (m, d), rows = xi.shape, tiles.shape[1] - 1
+    tilts = _tilts(xi, rows, zeros)
+    exponents = aligned(np.empty(SIDE * COLUMNS + LINE), SIDE * COLUMNS)
+    centred = aligned(np.zeros(rows * COLUMNS + LINE), rows * COLUMNS)
+    weighted = aligned(np.empty(SIDE * COLUMNS + LINE), SIDE * COLUMNS)
+    masses, totals, shifts = np.zeros(m), np.zeros((m, rows, rows)), np.empty(m)
+    for i in range(m):
+        total = log_mass[i] - heaviest
+        for k in range(d):
+            total -= xi[i, k] * middle[k]
+        shifts[i] = np.ceil(total * LOG2_E)
+    for t in range(tiles.shape[0]):
+        tile, count = tiles[t].reshape(-1), filled(sources, t)
+        for first in range(0, m, SIDE):
+            _exponents(tile, count, tilts, first, exponents, zeros)
+            for i in range(first, min(m, first + SIDE)):
+                weights = exponents[(i - first) * COLUMNS :]
+                masses[i] += weigh(weights, count, shifts[i], False)
+                for k in range(d):
+                    _subtract(tile[k * COLUMNS :], mean[i, k] - middle[k], centred[k * COLUMNS :], count)
+                for k in range(0, d, SIDE):
+                    _multiply(centred[k * COLUMNS :], weights, weighted, count)
+                    for l in range(0, k + 1, SIDE):
+                        block = _dots(weighted, centred[l * COLUMNS :], count, zeros)
+                        for a in range(SIDE):
+                            for b in range(SIDE):
+                                totals[i, k + a, l + b] += block[a * SIDE + b]
+    for i in range(m):
+        for k in range(d):
+            for l in range(k + 1):
+                covariance[i, k, l] = covariance[i, l, k] = totals[i, k, l] / masses[i]
