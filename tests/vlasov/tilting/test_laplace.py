@@ -198,7 +198,7 @@ def test_values_are_applied_and_may_have_any_number_of_rows():
 @pytest.mark.parametrize(("weighted", "limits"), [(False, (600, 700)), (True, (180, 240))])
 def test_the_boundary_of_what_is_refused(weighted, limits, monkeypatch):
     """Just before it results hold their bound; beyond it there is a reason."""
-    monkeypatch.setattr("vlasov.tilting.laplace.plan._MOST_BYTES", 3e7)  # narrow steps overhang less, at a cost
+    monkeypatch.setattr(sys.modules["vlasov.tilting.laplace.plan"], "_MOST_BYTES", 3e7)  # narrow steps overhang less, at a cost
     rng = np.random.default_rng(0)
     points, x = rng.uniform(-1, 1, (400, 1)), rng.uniform(-1, 1, (50, 1))
     log_weights = rng.uniform(-1000, 0, 400) if weighted else None
