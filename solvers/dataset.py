@@ -24,6 +24,12 @@ from vlasov.problem import Problem
 from vlasov.solvers.record import Record
 
 CONVENTIONS = "vlasov-1"
+RUN, STUDY, COMPARISON = "run", "study", "comparison"
+_MADE_BY = {
+    RUN: 'what vl.solve returned or "vlasov run" wrote',
+    STUDY: 'what vl.mean_field_study returned or "vlasov converge" wrote',
+    COMPARISON: "what vl.compare returned",
+}
 CITATION = (
     "Castin, Ablin, Carrillo, Peyre (2025): A Unified Perspective on the Dynamics of Deep Transformers, "
     "arXiv:2501.18322"
@@ -67,6 +73,7 @@ def build(
     )
     dataset.attrs = {
         "Conventions": CONVENTIONS,
+        "kind": RUN,
         "title": problem.name or f"{problem.attention.kind} attention on a {problem.initial.kind}",
         "case": case,
         "problem": _problem_json(problem),
@@ -88,6 +95,20 @@ def build(
     return dataset
 
 
+def require(dataset: Any, kind: str, field: str = "dataset") -> None:
+    """Complain about a Dataset that is not of this kind; one that names none is a run if it has a run's moments."""
+    found = dataset.attrs.get("kind") if isinstance(dataset, xr.Dataset) else None
+    if isinstance(dataset, xr.Dataset) and "kind" not in dataset.attrs and _has_moments(dataset):
+        found = RUN
+    if found != kind:
+        what = f"a {found}" if found in _MADE_BY else "no Dataset that vlasov made"
+        raise InputError(f"is {what} where a {kind} is needed; give {_MADE_BY[kind]}", field)
+
+
+def _has_moments(dataset: xr.Dataset) -> bool:
+    return all(name in dataset and dataset[name].dims == SCHEMA[name].dims for name in ("mean", "covariance"))
+
+
 def problem_of(dataset: xr.Dataset) -> Problem:
     """The problem that a Dataset solves, rebuilt from its attributes."""
     text = dataset.attrs.get("problem", "")
@@ -104,8 +125,7 @@ def measure(dataset: xr.Dataset, time: int | float = -1) -> Measure:
     time
         A whole number is an index into the output times, -1 the last; any other number is one of the output times.
     """
-    if not isinstance(dataset, xr.Dataset) or dataset.attrs.get("Conventions") != CONVENTIONS:
-        raise InputError(f'has no attribute Conventions = "{CONVENTIONS}"; give a Dataset that vlasov made', "dataset")
+    require(dataset, RUN)
     state = dataset.isel(time=time_index(dataset, time))
     if "position" in dataset:
         return Particles(state["position"].values, dataset["weight"].values)

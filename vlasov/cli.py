@@ -154,15 +154,17 @@ def plot(
 ) -> None:
     """Draw solutions: one, or several over each other; by default into a .png beside the first PATH."""
     from vlasov.postprocess import figures, movie
-    from vlasov.postprocess.mean_field import dataset, figure
-    from vlasov.solvers import open_run
+    from vlasov.postprocess.mean_field import figure
+    from vlasov.solvers.dataset import RUN, STUDY, open_run, require
 
     datasets = [open_run(path) for path in paths]
     target = output or paths[0].with_suffix(".png")
-    if len(datasets) == 1 and datasets[0].attrs.get("kind") == dataset.KIND:
+    if len(datasets) == 1 and datasets[0].attrs.get("kind") == STUDY:
         figures.save(figure.draw(datasets[0]), target)
         print(target)
         return
+    for path, dataset in zip(paths, datasets, strict=True):
+        require(dataset, RUN, str(path))
     if target.suffix in {f".{name}" for name in movie.FORMATS}:
         movie.movie(datasets, target)
     else:
@@ -198,10 +200,14 @@ def compare(
     from vlasov.postprocess import figures
     from vlasov.postprocess.compare import compare as compare_solutions, figure
     from vlasov.postprocess.compare.table import table
-    from vlasov.solvers import open_run, solve
+    from vlasov.solvers import solve
+    from vlasov.solvers.dataset import STUDY, open_run, require
 
     set_threads(threads)
     loaded = load_case(case, settings=settings or [])
+    beside = None if study is None else open_run(study)
+    if beside is not None:
+        require(beside, STUDY, str(study))
     names = [name.strip() for name in solvers.split(",")] if solvers else list(loaded.solvers)
     at = np.linspace(0.0, loaded.problem.horizon, max(times, 1) + (times < 2))
     datasets = [
@@ -210,7 +216,7 @@ def compare(
     ]
     result = compare_solutions(*datasets, bandwidth=bandwidth)
     target = output or Path(f"{loaded.name}-compare.png")
-    figures.save(figure.draw(result, datasets, None if study is None else open_run(study)), target)
+    figures.save(figure.draw(result, datasets, beside), target)
     if as_json:
         _print_json(
             {name: _finite(values.values) for name, values in result.data_vars.items()} | {"picture": str(target)}

@@ -24,6 +24,7 @@ from vlasov.postprocess.moments import moments
 from vlasov.postprocess.wasserstein import averages_in, distance
 from vlasov.problem import Problem
 from vlasov.solvers import measure, problem_of
+from vlasov.solvers.dataset import COMPARISON, CONVENTIONS, RUN, require
 
 ORDERS = (1, 2, 3, 4)
 _MANY = 400  # tokens
@@ -153,6 +154,8 @@ def _smoothed(cells: Density, bandwidth: float) -> Array:
 
 def _common(datasets: Sequence[xr.Dataset]) -> tuple[Problem, Array]:
     """The problem that all solve, and the output times that they share."""
+    for i, dataset in enumerate(datasets):
+        require(dataset, RUN, f"datasets[{i}]")
     problems = [problem_of(dataset) for dataset in datasets]
     for i, problem in enumerate(problems[1:], start=1):
         if problem.to_dict() | {"name": ""} != problems[0].to_dict() | {"name": ""}:
@@ -212,7 +215,13 @@ def _dataset(
         "order": list(ORDERS),
     }
     title = problem.name or str(datasets[0].attrs["title"])
-    attributes = {"title": title, "case": datasets[0].attrs.get("case", ""), "method": ", ".join(sorted(methods))}
+    attributes = {
+        "Conventions": CONVENTIONS,
+        "kind": COMPARISON,
+        "title": title,
+        "case": datasets[0].attrs.get("case", ""),
+        "method": ", ".join(sorted(methods)),
+    }
     return xr.Dataset(variables, coords=coordinates, attrs=attributes)
 
 

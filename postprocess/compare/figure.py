@@ -14,6 +14,7 @@ from vlasov.checks import Array
 from vlasov.postprocess.drawing.covariances import eigenvalues, ellipses
 from vlasov.postprocess.drawing.snapshots import is_overlay, snapshots
 from vlasov.postprocess.drawing.style import PALETTE, entitle, new_figure, styled
+from vlasov.solvers.dataset import COMPARISON, STUDY, require
 
 _LARGEST = 1e200
 _DASHES = ("-", "--", "-.", ":")
@@ -26,6 +27,9 @@ def draw(comparison: xr.Dataset, datasets: Sequence[xr.Dataset], study: xr.Datas
 
     With a mean-field study, its errors against n take the place of the radii.
     """
+    require(comparison, COMPARISON, "comparison")
+    if study is not None:
+        require(study, STUDY, "study")
     figure = new_figure(9.0, 6.2)
     by_solver = {str(dataset.attrs["solver"]): dataset for dataset in datasets}
     pair = [by_solver[name] for name in ("finite-volume", "particles") if name in by_solver]

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import xarray as xr
 
+from vlasov.solvers.dataset import COMPARISON, require
+
 if TYPE_CHECKING:
     from rich.table import Table
 
@@ -17,6 +19,7 @@ def table(comparison: xr.Dataset) -> Table:
     """Errors of each pair at a few times, the last among them."""
     from rich.table import Table
 
+    require(comparison, COMPARISON, "comparison")
     result = Table(title=f"{comparison.attrs['title']}: solutions side by side")
     result.add_column("pair")
     orders = comparison["p"].values

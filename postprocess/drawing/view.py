@@ -18,6 +18,7 @@ from vlasov import checks
 from vlasov.checks import Array
 from vlasov.errors import InputError
 from vlasov.postprocess.drawing.mesh import Mesh, mesh
+from vlasov.solvers.dataset import RUN, require
 
 Indices = NDArray[np.intp]
 
@@ -43,6 +44,7 @@ class View:
     rescaled: bool = False
 
     def __post_init__(self) -> None:
+        require(self.dataset, RUN)
         if not self.dataset.sizes.get("time") or not {"mean", "covariance"} <= set(self.dataset.data_vars):
             raise InputError("holds no mean and covariance in time; give a Dataset that a solver returned", "dataset")
 

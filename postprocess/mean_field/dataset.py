@@ -1,7 +1,8 @@
 """The Dataset of a mean-field study.
 
-    errors      coupled, wasserstein (sampling, n, replica, time, p); mean, covariance, velocity (sampling, n, replica,
-                time): |m_n - m|, |C_n - C| / |C| (Frobenius), root mean square of |Gamma_n - Gamma| over probe points
+    errors      coupled, wasserstein (sampling, n, replica, time, p);
+                mean_error, covariance_error, velocity_error (sampling, n, replica, time): |m_n - m|,
+                |C_n - C| / |C| (Frobenius), root mean square of |Gamma_n - Gamma| over probe points
     limit       limit_mean (time, component), limit_covariance (time, component, component_b),
                 reference_error (reference_quantity, time), transport_bias (n, p)
     rates       slope, low, high (sampling, quantity, time, p), expected (sampling, quantity, p)
@@ -31,18 +32,17 @@ from vlasov.postprocess import stability
 from vlasov.postprocess.mean_field import rates
 from vlasov.postprocess.mean_field.limit import QUANTITIES, Limit
 from vlasov.postprocess.mean_field.replica import CHECKED_UP_TO, FINER, Result, Study, multiple
-from vlasov.solvers.dataset import CITATION, CONVENTIONS
+from vlasov.solvers.dataset import CITATION, CONVENTIONS, STUDY
 
-KIND = "mean-field study"
 Results = dict[tuple[str, int, int], Result]  # by sampling, n and replica
 
 _WHERE = ("sampling", "n", "replica", "time")
 _ERRORS = {
     "coupled": "distance of tokens to the same starting points moved by the limit flow",
     "wasserstein": "Wasserstein distance to the limit",
-    "mean": "error of the mean",
-    "covariance": "relative error of the covariance, Frobenius norm",
-    "velocity": "root mean square error of the velocity at probe points",
+    "mean_error": "error of the mean",
+    "covariance_error": "relative error of the covariance, Frobenius norm",
+    "velocity_error": "root mean square error of the velocity at probe points",
     "radius": "largest distance of a token from the origin",
 }
 _WITH_P = ("coupled", "wasserstein")
@@ -122,7 +122,7 @@ def _attributes(study: Study, dimension: int) -> dict[str, Any]:
         text = ""
     return {
         "Conventions": CONVENTIONS,
-        "kind": KIND,
+        "kind": STUDY,
         "title": problem.name or f"{problem.attention.kind} attention on a {problem.initial.kind}",
         "problem": text,
         "dimension": dimension,

@@ -13,10 +13,9 @@ from matplotlib.ticker import NullFormatter
 from vlasov.checks import Array
 from vlasov.postprocess.drawing.style import END, INK, PALE, PALETTE, entitle, new_figure, styled
 from vlasov.postprocess.mean_field.rates import band, values_of
-from vlasov.postprocess.mean_field.table import check
-from vlasov.solvers.dataset import time_index
+from vlasov.solvers.dataset import STUDY, require, time_index
 
-_OBSERVABLES = {"mean": "mean", "covariance": "covariance", "velocity": "velocity"}
+_OBSERVABLES = {"mean_error": "mean", "covariance_error": "covariance", "velocity_error": "velocity"}
 _MARKERS = "osD^v"
 _BELOW = 0.7  # where the theory's slope stands, relative to the errors
 _REACH = 5.0  # times the largest ratio: bounds beyond are told, not drawn
@@ -37,7 +36,7 @@ def draw(dataset: xr.Dataset, time: int | float = -1) -> Figure:
     time
         An index into the output times, or one of them.
     """
-    check(dataset)
+    require(dataset, STUDY)
     k = time_index(dataset, time)
     figure = new_figure(7.0, 5.4)
     axes = figure.subplots(2, 2).ravel()
@@ -51,7 +50,9 @@ def draw(dataset: xr.Dataset, time: int | float = -1) -> Figure:
         shown = [(name, i, 0) for i in exponents] if not several else [(name, last, s) for s in _samplings(dataset)]
         _draw_errors(ax, dataset, k, shown, several)
         ax.set_title(f"{title} at $t$ = {t}" + (f", $p$ = {dataset['p'].values[last]:g}" if several else ""))
-    shown = [(name, 0, s) for s in _samplings(dataset) for name in (_OBSERVABLES if not several else ("velocity",))]
+    shown = [
+        (name, 0, s) for s in _samplings(dataset) for name in (_OBSERVABLES if not several else ("velocity_error",))
+    ]
     _draw_errors(axes[2], dataset, k, shown, several)
     axes[2].set_title(f"{'Velocity at probe points' if several else 'Observables'} at $t$ = {t}")
     _draw_growth(axes[3], dataset, k, several)

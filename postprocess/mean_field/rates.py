@@ -16,7 +16,7 @@ import xarray as xr
 
 from vlasov.checks import Array
 
-ERRORS = ("coupled", "wasserstein", "mean", "covariance", "velocity")
+ERRORS = ("coupled", "wasserstein", "mean_error", "covariance_error", "velocity_error")
 LEVEL = 0.95
 _RESAMPLES, _SEED = 2000, 20180424
 _ROUNDING = 1e-14
@@ -113,7 +113,8 @@ def expected_slope(quantity: str, sampling: str, dimension: int, p: float) -> fl
 
 def _floor(dataset: xr.Dataset, quantity: str, time: int) -> float:
     """The estimated error of the limit, not below rounding."""
-    name = quantity if quantity in dataset["reference_quantity"] else "flow"
+    name = quantity.removesuffix("_error")
+    name = name if name in dataset["reference_quantity"] else "flow"
     error = float(dataset["reference_error"].sel(reference_quantity=name).isel(time=time))
     return max(error, _ROUNDING) if np.isfinite(error) else _ROUNDING
 

@@ -90,17 +90,18 @@ def _errors(
 ) -> Result:
     attention = study.problem.attention
     rows: dict[str, list[Any]] = {
-        name: [] for name in ("coupled", "wasserstein", "mean", "covariance", "velocity", "radius")
+        name: [] for name in ("coupled", "wasserstein", "mean_error", "covariance_error", "velocity_error", "radius")
     }
     for k, t in enumerate(study.choice.grid.times):
         state = cloud.moved(np.ascontiguousarray(moved[k]))
         gaps = np.linalg.norm(moved[k] - apart[k], axis=1)
         rows["coupled"].append([_mean_power(cloud.weights, gaps, p) for p in study.p])
         rows["wasserstein"].append([np.nan if points is None else _distance(state, points[k], p) for p in study.p])
-        rows["mean"].append(_norm(state.mean - limit.means[k]))
-        rows["covariance"].append(_norm(state.covariance - limit.covariances[k]) / (_norm(limit.covariances[k]) or 1.0))
+        rows["mean_error"].append(_norm(state.mean - limit.means[k]))
+        spread = _norm(limit.covariances[k]) or 1.0
+        rows["covariance_error"].append(_norm(state.covariance - limit.covariances[k]) / spread)
         there = attention.velocity(state, limit.probes, t, tolerance=limit.accuracy)
-        rows["velocity"].append(_norm(there - limit.velocities[k]) / len(limit.probes) ** 0.5)
+        rows["velocity_error"].append(_norm(there - limit.velocities[k]) / len(limit.probes) ** 0.5)
         rows["radius"].append(state.support_radius)
     return rows | {"tokens": len(cloud)}
 

@@ -15,7 +15,7 @@ from typing import Any
 from vlasov.errors import InputError, SolverError
 from vlasov.postprocess.mean_field.replica import Result
 
-_FORMAT = 1
+_FORMAT = 2
 _HEAD = "study.json"
 
 

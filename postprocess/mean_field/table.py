@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import xarray as xr
 
-from vlasov.errors import InputError
 from vlasov.postprocess.mean_field.rates import ERRORS, LEVEL, band, values_of
-from vlasov.solvers.dataset import time_index
+from vlasov.solvers.dataset import STUDY, require, time_index
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 _FAR_BELOW = 0.1  # of the smallest error: what the limit's own may be
-_LABELS = {"mean": "mean", "covariance": "covariance (relative)", "velocity": "velocity at probes"}
+_LABELS = {"mean_error": "mean", "covariance_error": "covariance (relative)", "velocity_error": "velocity at probes"}
 
 
 def table(dataset: xr.Dataset, time: int | float = -1) -> Table:
@@ -31,7 +30,7 @@ def table(dataset: xr.Dataset, time: int | float = -1) -> Table:
     """
     from rich.table import Table
 
-    check(dataset)
+    require(dataset, STUDY)
     k = time_index(dataset, time)
     smallest, largest = int(dataset["n"][0]), int(dataset["n"][-1])
     title = f"{dataset.attrs['title']}: n tokens against the limit at t = {float(dataset['time'][k]):g}"
@@ -98,17 +97,9 @@ def notes(dataset: xr.Dataset, time: int = -1) -> str:
     return "\n".join(lines)
 
 
-def check(dataset: xr.Dataset) -> None:
-    """Refuse what is no study."""
-    from vlasov.postprocess.mean_field.dataset import KIND
-
-    if not isinstance(dataset, xr.Dataset) or dataset.attrs.get("kind") != KIND:
-        raise InputError("is not a mean-field study; give what mean_field_study returned", "dataset")
-
-
 def _smallest(dataset: xr.Dataset, sampling: int, time: int) -> float:
     """Of the coupled distance and the velocity."""
-    errors = [band(values_of(dataset, name, sampling, time, 0)).rms for name in ("coupled", "velocity")]
+    errors = [band(values_of(dataset, name, sampling, time, 0)).rms for name in ("coupled", "velocity_error")]
     return min(float(error[error > 0].min(initial=math.inf)) for error in errors)
 
 

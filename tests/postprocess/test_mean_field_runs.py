@@ -154,7 +154,10 @@ def test_table_and_figure(straight):
     assert "NOT" not in text
     for dataset in (straight, straight.sel(sampling=["random"]), straight.isel(replica=[0])):
         assert len(draw(dataset).axes) == 4
-    with pytest.raises(vl.InputError, match="is not a mean-field study"):
+    with pytest.raises(
+        vl.InputError,
+        match=r"^dataset: is no Dataset that vlasov made where a study is needed; give what vl\.mean_field",
+    ):
         draw(straight.drop_attrs())
 
 
@@ -182,7 +185,7 @@ def test_no_progress_where_there_is_no_terminal():
 
 def test_dataset_says_what_was_done(straight):
     assert json.loads(straight.attrs["step_counts"])[0] == straight.attrs["steps"] > 0
-    assert straight.attrs["kind"] == "mean-field study"
+    assert straight.attrs["kind"] == "study"
     assert straight.attrs["points_per_token"] == 4
     assert np.isfinite(straight["transport_bias"]).sum() == 4
     assert all("long_name" in variable.attrs for variable in straight.data_vars.values())

@@ -32,7 +32,7 @@ EULERIAN = {
     "z": ("z",),
 }
 ATTRIBUTES = (
-    "Conventions title case problem solver options status blow_up_time method error_estimate wall_seconds "
+    "Conventions kind title case problem solver options status blow_up_time method error_estimate wall_seconds "
     "vlasov_version created citation"
 ).split()
 
@@ -275,7 +275,9 @@ def test_times_are_told_apart_on_the_scale_of_the_run():
 
 @pytest.mark.parametrize("thing", [xr.Dataset(), xr.Dataset(attrs={"Conventions": "CF-1.8"}), None, 3, {"time": [0]}])
 def test_a_measure_of_something_else(thing):
-    with pytest.raises(vl.InputError, match=r'^dataset: has no attribute Conventions = "vlasov-1"'):
+    with pytest.raises(
+        vl.InputError, match=r"^dataset: is no Dataset that vlasov made where a run is needed; give what vl\.solve"
+    ):
         vl.measure(thing)
 
 

@@ -1,0 +1,61 @@
+"""Every Dataset says what it is, and whoever is given another kind says so in one sentence."""
+
+import pytest
+
+import vlasov as vl
+from vlasov.postprocess import figures
+from vlasov.postprocess.compare import figure as compare_figure
+from vlasov.postprocess.compare.table import table as compare_table
+from vlasov.postprocess.mean_field import figure as study_figure
+from vlasov.postprocess.mean_field.table import table as study_table
+from vlasov.postprocess.movie import movie
+
+PROBLEM = vl.Problem(vl.Softmax(A=[[0.6]]), vl.Gaussian(0.1, 0.2), 0.5)
+
+
+@pytest.fixture(scope="module")
+def made():
+    run = vl.solve(PROBLEM, "gaussian", times=[0.0, 0.5])
+    study = vl.mean_field_study(PROBLEM, n=[4, 8], replicas=2)
+    return {"run": run, "study": study, "comparison": vl.compare(run, run)}
+
+
+def test_each_says_its_kind(made):
+    assert {name: dataset.attrs["kind"] for name, dataset in made.items()} == {name: name for name in made}
+    assert {dataset.attrs["Conventions"] for dataset in made.values()} == {"vlasov-1"}
+
+
+USES = {
+    "measure": ("run", lambda run, made: vl.measure(run)),
+    "plot": ("run", lambda run, made: figures.plot(run)),
+    "plot with a run": ("run", lambda run, made: figures.plot([made["run"], run])),
+    "ellipses": ("run", lambda run, made: figures.eigenvalues(run)),
+    "movie": ("run", lambda run, made: movie(run, "film.gif")),
+    "compare": ("run", lambda run, made: vl.compare(run, made["run"])),
+    "compare to": ("run", lambda run, made: vl.compare(made["run"], run)),
+    "picture of a comparison": ("comparison", lambda one, made: compare_figure.draw(one, [made["run"]] * 2)),
+    "table of a comparison": ("comparison", lambda one, made: compare_table(one)),
+    "picture beside": ("study", lambda one, made: compare_figure.draw(made["comparison"], [made["run"]] * 2, one)),
+    "picture of a study": ("study", lambda study, made: study_figure.draw(study)),
+    "table of a study": ("study", lambda study, made: study_table(study)),
+}
+
+
+@pytest.mark.parametrize("given", ["run", "study", "comparison"])
+@pytest.mark.parametrize("use", USES)
+def test_another_kind_is_named(use, given, made):
+    wanted, call = USES[use]
+    if given == wanted:
+        return
+    with pytest.raises(vl.InputError, match=f"^[a-z0-9\\[\\]]+: is a {given} where a {wanted} is needed; give what"):
+        call(made[given], made)
+
+
+def test_files_older_than_kinds_are_runs_if_they_look_like_runs(made):
+    for name, dataset in made.items():
+        del (older := dataset.copy()).attrs["kind"]
+        if name == "run":
+            assert vl.measure(older) == vl.measure(dataset)
+        else:
+            with pytest.raises(vl.InputError, match="dataset: is no Dataset that vlasov made where a run is needed"):
+                vl.measure(older)
