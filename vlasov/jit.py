@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable
 from typing import Any
@@ -34,11 +35,22 @@ def kernel(
 
     def compile_lazily(function: Callable[..., Any]) -> Any:
         try:
-            return numba.njit(function, cache=True, **options)
+            compiled = numba.njit(function, cache=True, **options)
         except RuntimeError:  # Numba: no locator available, i.e. no folder for the cache
-            return numba.njit(function, cache=False, **options)
+            compiled = numba.njit(function, cache=False, **options)
+        # Numba would draw a name at random, and never find again in the cache what was compiled for this kernel.
+        compiled.name = _name(function)
+        compiled._set_uuid(compiled.name)
+        return compiled
 
     return compile_lazily
+
+
+def _name(function: Callable[..., Any]) -> str:
+    """The same in every process: where a function stands, with a hash of its code and of the kernels it closes over."""
+    code, closed = function.__code__, [cell.cell_contents for cell in function.__closure__ or ()]
+    content = repr((code.co_code, code.co_consts, [getattr(value, "name", value) for value in closed]))
+    return f"{function.__module__}.{function.__qualname__}:{hashlib.sha256(content.encode()).hexdigest()}"
 
 
 def set_threads(count: int | None) -> None:

@@ -15,6 +15,8 @@ each slice of an array would be counted, which takes longer than a short row.
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 
 from vlasov.compiled.threads import share
@@ -55,42 +57,48 @@ def _correct(w, i, j, di, dj, ring, below, above, out):  # type: ignore[no-untyp
         out[i, j, k] += factor * (w[c, d, k] - w[a, b, k]) * (ring[above, k + 1] - ring[below, k + 1])
 
 
-@kernel()
-def flux(scheme, corrected, axis, f, w, out, thread, threads):  # type: ignore[no-untyped-def]
-    """F = w f + sum over transversal directions of dw df/12, with f reconstructed on faces normal to ``axis``.
+@cache
+def flux(face):  # type: ignore[no-untyped-def]
+    """The kernel of F = w f + sum over transversal directions of dw df/12, f on faces normal to ``axis`` by ``face``.
 
     dw and df are half the differences between the two neighbours. Face values stay in a ring of rows, long enough to
     hold the neighbours on either side of the row that is being finished, ``lag`` rows behind.
     """
-    rows, n = w.shape[1], w.shape[2]
-    count = w.shape[0] * rows
-    first, last = share(count, thread, threads)
-    over_i, over_j = corrected and axis != 0 and w.shape[0] > 1, corrected and axis != 1 and rows > 1
-    lag = rows if over_i else 1 if over_j else 0
-    length = 2 * lag + 1
-    ring = np.zeros((length + 1, n + 2))  # its last row stays 0
-    padded, near = np.zeros(f.shape[2] + 6), np.zeros((6, 1, n))
-    di, dj = (1, 0) if axis == 0 else (0, 1)
-    for r in range(max(first - lag, 0), last + lag):
-        if r < count:
-            i, j = r // rows, r % rows
-            if surrounded(f, axis, i, j):
-                face_values(scheme, f, i - 3 * di, j - 3 * dj, di, dj, w, i, j, ring, r % length)
-            else:
-                gather(f, axis, i, j, padded, near)
-                face_values(scheme, near, 0, 0, 1, 0, w, i, j, ring, r % length)
-        q = r - lag
-        if q < first:
-            continue
-        i, j = q // rows, q % rows
-        _product(w, i, j, ring, q % length, corrected and axis != 2, out)
-        if over_j:
-            below, above = (q - 1) % length if j > 0 else length, (q + 1) % length if j < rows - 1 else length
-            _correct(w, i, j, 0, 1, ring, below, above, out)
-        if over_i:
-            below = (q - rows) % length if i > 0 else length
-            above = (q + rows) % length if i < w.shape[0] - 1 else length
-            _correct(w, i, j, 1, 0, ring, below, above, out)
+    reconstruct = face_values(face)
+
+    @kernel()
+    def with_face(corrected, axis, f, w, out, thread, threads):  # type: ignore[no-untyped-def]
+        rows, n = w.shape[1], w.shape[2]
+        count = w.shape[0] * rows
+        first, last = share(count, thread, threads)
+        over_i, over_j = corrected and axis != 0 and w.shape[0] > 1, corrected and axis != 1 and rows > 1
+        lag = rows if over_i else 1 if over_j else 0
+        length = 2 * lag + 1
+        ring = np.zeros((length + 1, n + 2))  # its last row stays 0
+        padded, near = np.zeros(f.shape[2] + 6), np.zeros((6, 1, n))
+        di, dj = (1, 0) if axis == 0 else (0, 1)
+        for r in range(max(first - lag, 0), last + lag):
+            if r < count:
+                i, j = r // rows, r % rows
+                if surrounded(f, axis, i, j):
+                    reconstruct(f, i - 3 * di, j - 3 * dj, di, dj, w, i, j, ring, r % length)
+                else:
+                    gather(f, axis, i, j, padded, near)
+                    reconstruct(near, 0, 0, 1, 0, w, i, j, ring, r % length)
+            q = r - lag
+            if q < first:
+                continue
+            i, j = q // rows, q % rows
+            _product(w, i, j, ring, q % length, corrected and axis != 2, out)
+            if over_j:
+                below, above = (q - 1) % length if j > 0 else length, (q + 1) % length if j < rows - 1 else length
+                _correct(w, i, j, 0, 1, ring, below, above, out)
+            if over_i:
+                below = (q - rows) % length if i > 0 else length
+                above = (q + rows) % length if i < w.shape[0] - 1 else length
+                _correct(w, i, j, 1, 0, ring, below, above, out)
+
+    return with_face
 
 
 @kernel()

@@ -1,58 +1,30 @@
 """Values on faces from cell averages, a row of faces at a time.
 
-    cells   a   b   c | d   e      the face lies between c and d; c is upwind of it
+    cells   a   b   c | d   e   f      the face lies between c and d; the flow goes from c to d
+
+A reconstruction is one function of these six, which a scheme names (see ``schemes``); cells that it does not use are
+not read. Where the flow goes the other way it is given f, ..., a: results are symmetric to the last bit.
 
 Rows are read and written by index: each slice of an array would be counted, which takes longer than a short row.
 """
 
 from __future__ import annotations
 
+from functools import cache
+
 from vlasov.jit import kernel
-from vlasov.solvers.finite_volume.schemes import MUSCL, UPWIND5, WENO5
 
 
 @kernel()
-def face_values(scheme, g, i, j, di, dj, w, row, column, out, slot):  # type: ignore[no-untyped-def]
-    """The density between the third and the fourth of six rows of cells, from the side that the velocity w comes from.
-
-    The rows are g[i, j], g[i + di, j + dj], ...; w is w[row, column], and the result out[slot, 1 : -1].
-    """
-    i1, i2, i3, i4, i5 = i + di, i + 2 * di, i + 3 * di, i + 4 * di, i + 5 * di
-    j1, j2, j3, j4, j5 = j + dj, j + 2 * dj, j + 3 * dj, j + 4 * dj, j + 5 * dj
-    if scheme == UPWIND5:
-        for k in range(w.shape[2]):
-            out[slot, k + 1] = _upwind5(
-                w[row, column, k], g[i, j, k], g[i1, j1, k], g[i2, j2, k], g[i3, j3, k], g[i4, j4, k], g[i5, j5, k]
-            )
-    elif scheme == WENO5:
-        for k in range(w.shape[2]):
-            right = w[row, column, k] >= 0.0
-            p, q, r = g[i, j, k], g[i1, j1, k], g[i2, j2, k]
-            s, t, u = g[i3, j3, k], g[i4, j4, k], g[i5, j5, k]
-            out[slot, k + 1] = _weno5(
-                p if right else u, q if right else t, r if right else s, s if right else r, t if right else q
-            )
-    elif scheme == MUSCL:
-        for k in range(w.shape[2]):
-            right = w[row, column, k] >= 0.0
-            q, r, s, t = g[i1, j1, k], g[i2, j2, k], g[i3, j3, k], g[i4, j4, k]
-            out[slot, k + 1] = _muscl(q if right else t, r if right else s, s if right else r)
-    else:
-        for k in range(w.shape[2]):
-            r, s = g[i2, j2, k], g[i3, j3, k]
-            out[slot, k + 1] = r if w[row, column, k] >= 0.0 else s
+def upwind5(a, b, c, d, e, f):  # type: ignore[no-untyped-def]
+    """(2a - 13b + 47c + 27d - 3e)/60, written as the central value of order 6 less 1/60 of the fifth difference."""
+    central = (a + f) - 8.0 * (b + e) + 37.0 * (c + d)
+    fifth = (f - a) - 5.0 * (e - b) + 10.0 * (d - c)
+    return (1.0 / 60.0) * central - (1.0 / 60.0) * fifth
 
 
 @kernel()
-def _upwind5(w, p, q, r, s, t, u):  # type: ignore[no-untyped-def]
-    """(2a - 13b + 47c + 27d - 3e)/60, written as the central value of order 6 less +-1/60 of the fifth difference."""
-    central = (p + u) - 8.0 * (q + t) + 37.0 * (r + s)
-    fifth = (u - p) - 5.0 * (t - q) + 10.0 * (s - r)
-    return (1.0 / 60.0) * central - (1.0 / 60.0 if w >= 0.0 else -1.0 / 60.0) * fifth
-
-
-@kernel()
-def _weno5(a, b, c, d, e):  # type: ignore[no-untyped-def]
+def weno5(a, b, c, d, e, f):  # type: ignore[no-untyped-def]
     """WENO5-Z; smoothness is judged relative to the density, so that the scheme commutes with multiplication."""
     x, y, z = a - 2.0 * b + c, b - 2.0 * c + d, c - 2.0 * d + e
     u, v, w = a - 4.0 * b + 3.0 * c, b - d, 3.0 * c - 4.0 * d + e
@@ -68,13 +40,42 @@ def _weno5(a, b, c, d, e):  # type: ignore[no-untyped-def]
 
 
 @kernel()
-def _muscl(b, c, d):  # type: ignore[no-untyped-def]
+def muscl(a, b, c, d, e, f):  # type: ignore[no-untyped-def]
     """C plus half the monotonised central slope: minmod(2(c - b), 2(d - c), (d - b)/2)."""
     left, right, mean = c - b, d - c, 0.25 * (d - b)
     bound = abs(left) if abs(left) < abs(right) else abs(right)
     bound = bound if left * right > 0.0 else 0.0
     size = abs(mean) if abs(mean) < bound else bound
     return c + (size if mean > 0.0 else -size)
+
+
+@kernel()
+def upwind(a, b, c, d, e, f):  # type: ignore[no-untyped-def]
+    """The cell that the velocity comes from."""
+    return c
+
+
+@cache
+def face_values(face):  # type: ignore[no-untyped-def]
+    """The kernel that takes ``face`` of six rows of cells, in the direction of the velocity.
+
+    It is compiled for each ``face``: to look at a function that is handed over takes Numba as long as a small grid.
+    """
+
+    @kernel()
+    def along(g, i, j, di, dj, w, row, column, out, slot):  # type: ignore[no-untyped-def]
+        """The rows are g[i, j], g[i + di, j + dj], ...; w is w[row, column], and the result out[slot, 1 : -1]."""
+        i1, i2, i3, i4, i5 = i + di, i + 2 * di, i + 3 * di, i + 4 * di, i + 5 * di
+        j1, j2, j3, j4, j5 = j + dj, j + 2 * dj, j + 3 * dj, j + 4 * dj, j + 5 * dj
+        for k in range(w.shape[2]):
+            p, q, r = g[i, j, k], g[i1, j1, k], g[i2, j2, k]
+            s, t, u = g[i3, j3, k], g[i4, j4, k], g[i5, j5, k]
+            right = w[row, column, k] >= 0.0
+            a, b, c = p if right else u, q if right else t, r if right else s
+            d, e, f = s if right else r, t if right else q, u if right else p
+            out[slot, k + 1] = face(a, b, c, d, e, f)
+
+    return along
 
 
 @kernel()

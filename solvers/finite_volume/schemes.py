@@ -7,9 +7,9 @@ monotonised central limiter; Shu, Osher (1988) for SSPRK3.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-UPWIND, MUSCL, WENO5, UPWIND5 = range(4)  # numbers of reconstructions: kernels know no names
+from vlasov.solvers.finite_volume.reconstruction import muscl, upwind, upwind5, weno5
 
 
 class Tableau(NamedTuple):
@@ -37,28 +37,24 @@ class Scheme:
 
     Parameters
     ----------
+    face
+        The reconstruction: a compiled function of six cells, see ``reconstruction``.
     order
         Of the face values where the density is smooth.
-    number
-        What the kernels call the reconstruction.
     corrected
         Fluxes are fourth-order means of the product f u over a face: <f u> = <f><u> + h^2/12 f_t u_t + O(h^4) for each
         transversal direction t. Without it: <f><u>, of second order.
     """
 
-    name: str
+    face: Any
     order: int
-    number: int
     tableau: Tableau
     corrected: bool
 
 
 SCHEMES = {
-    scheme.name: scheme
-    for scheme in (
-        Scheme("upwind5", order=5, number=UPWIND5, tableau=RK4, corrected=True),
-        Scheme("weno5", order=5, number=WENO5, tableau=RK4, corrected=True),
-        Scheme("muscl", order=2, number=MUSCL, tableau=SSPRK3, corrected=False),
-        Scheme("upwind", order=1, number=UPWIND, tableau=SSPRK3, corrected=False),
-    )
+    "upwind5": Scheme(upwind5, order=5, tableau=RK4, corrected=True),
+    "weno5": Scheme(weno5, order=5, tableau=RK4, corrected=True),
+    "muscl": Scheme(muscl, order=2, tableau=SSPRK3, corrected=False),
+    "upwind": Scheme(upwind, order=1, tableau=SSPRK3, corrected=False),
 }

@@ -41,6 +41,33 @@ def test_without_a_locator_compilation_goes_on_without_a_cache(monkeypatch):
     assert asked == [True, False]
 
 
+CLOSURE = """
+from vlasov.jit import kernel
+
+def twice(function):
+    @kernel()
+    def run(x):
+        return function(function(x))
+    return run
+
+@kernel()
+def more(x):
+    return x + 1
+
+outer = twice(twice(more))
+print(outer(1.0), sum(outer.stats.cache_hits.values()))
+"""
+
+
+def test_a_kernel_that_closes_over_others_is_found_in_the_cache_by_the_next_process(tmp_path):
+    (tmp_path / "closure.py").write_text(CLOSURE)
+    command, environment = [sys.executable, "-m", "closure"], os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    environment["PYTHONPATH"] = os.pathsep.join([os.getcwd(), os.environ.get("PYTHONPATH", "")])
+    for hits in (0, 1):
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path, check=True)
+        assert done.stdout.split() == ["5.0", str(hits)]
+
+
 def test_waiting_threads_do_not_spin():
     assert os.environ["OMP_WAIT_POLICY"] == "passive"
 

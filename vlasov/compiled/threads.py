@@ -1,7 +1,6 @@
 """Compiled loops in several threads of Python: kernels release the lock, and need not be compiled a second time for it.
 
-A kernel with parallel loops takes 1 to 2 s longer to compile, and is not found in the cache again if it calls another
-that was made by a factory.
+A kernel with parallel loops takes 1 to 2 s longer to compile.
 """
 
 from __future__ import annotations

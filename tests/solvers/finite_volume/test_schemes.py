@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from vlasov.solvers.finite_volume.schemes import RK4, SCHEMES, SSPRK3
+from vlasov.solvers.finite_volume.schemes import RK4, SSPRK3
 
 
 def _arrays(tableau):
@@ -54,8 +54,3 @@ def test_ssprk3_is_convex_in_euler_steps():
     for row in SSPRK3.a:
         slopes.append(slope(y + dt * sum(x * k for x, k in zip(row, slopes, strict=True))))
     assert y + dt * sum(x * k for x, k in zip(SSPRK3.b, slopes, strict=True)) == pytest.approx(shu_osher, rel=1e-15)
-
-
-def test_names_and_numbers_are_unique():
-    assert all(scheme.name == name for name, scheme in SCHEMES.items())
-    assert len({scheme.number for scheme in SCHEMES.values()}) == len(SCHEMES)
