@@ -27,14 +27,14 @@ _PAIRS = 400_000_000  # all pairs of more are timed for some of the targets
 def hundred(budget: float) -> dict[str, Timing]:
     """Time of one velocity of 100 points, by the ways that there are."""
     import vlasov as vl
-    from vlasov.tilting import Workspace, attend
+    from vlasov.tilting import Head, Workspace, attend
 
     problem = Problem(2, 100, "box", 4.0)
     points, A, V, workspace = problem.points(), problem.A, problem.V, Workspace()
     attention, cloud = vl.Softmax(A=A, V=V), vl.Particles(points)
     ways = {
         "attention.velocity": lambda: attention.velocity(cloud.moved(points), points),
-        "tilting.attend with a workspace": lambda: attend(points, None, points, A, V, workspace=workspace),
+        "tilting.attend with a workspace": lambda: attend(points, None, points, [Head(A, V)], workspace=workspace),
     }
     return {way: _per_call(function, budget / len(ways)) for way, function in ways.items()}
 
@@ -58,7 +58,7 @@ def choice(
 
 def _choice(problem: Problem, effort: Effort, threads: int) -> tuple[dict[str, float], dict[str, Timing], str]:
     import vlasov as vl
-    from vlasov.tilting import all_pairs, choose
+    from vlasov.tilting import all_pairs, evaluate
 
     n, points = problem.n, problem.points()
     attention, cloud = vl.Softmax(A=problem.A, V=problem.V), vl.Particles(points)
@@ -74,9 +74,9 @@ def _choice(problem: Problem, effort: Effort, threads: int) -> tuple[dict[str, f
 
     plans: list[Any] = []
     try:
-        original, choose._plan = choose._plan, watched
+        original, evaluate.linear_plan = evaluate.linear_plan, watched
         velocity("laplace")
-        choose._plan = original
+        evaluate.linear_plan = original
         predicted = {"laplace": plans[0][1].seconds, "all-pairs": all_pairs.seconds(n, n, problem.d)}
     except AttributeError as missing:
         raise Unavailable(f"predictions have other names now: {missing}") from None
@@ -237,7 +237,7 @@ def lattice_by_scipy(grid: Grid, effort: Effort, threads: int) -> tuple[Timing, 
 def stages(n: int, threads: int, effort: Effort) -> dict[str, Any]:
     """Time the stages of ``vlasov.tilting.laplace`` inside velocities, and the bytes and multiply-adds of each."""
     import vlasov as vl
-    from vlasov.tilting import choose, laplace
+    from vlasov.tilting import evaluate, laplace
 
     now = clock(threads)
     spent: dict[str, float] = defaultdict(float)
@@ -250,7 +250,7 @@ def stages(n: int, threads: int, effort: Effort) -> dict[str, Any]:
             began = now()
             result = original(*arguments, **keywords)
             spent[name] += now() - began
-            if name == "_plan":
+            if name == "linear_plan":
                 plans.append(result[1])
             return result
 
@@ -258,7 +258,7 @@ def stages(n: int, threads: int, effort: Effort) -> dict[str, Any]:
 
     try:
         for owner, name in (
-            (laplace, "boxes"), (laplace, "evaluate"), (choose, "_plan"),
+            (laplace, "boxes"), (laplace, "evaluate"), (evaluate, "linear_plan"),
             *((laplace.Prepared, name) for name in ("_spread", "_transform", "read")),
         ):  # fmt: skip
             watch(owner, name)
@@ -291,8 +291,8 @@ def stages(n: int, threads: int, effort: Effort) -> dict[str, Any]:
         ("spread", best["_spread"], data, n * (2 * p * (p - 1) + p * p + p)),
         ("node products", best["_transform"], 0, products),
         ("gather", best["read"], 2 * data, n * (2 * p * (2 * p - 3) + 2 * p * p + 3 * p)),
-        ("plan", best["_plan"] - best["boxes"], 0, 0),
-        ("the rest", best["all"] - best["_plan"] - best["evaluate"], 0, 0),
+        ("plan", best["linear_plan"] - best["boxes"], 0, 0),
+        ("the rest", best["all"] - best["linear_plan"] - best["evaluate"], 0, 0),
         ("all", best["all"], 0, 0),
     ]
     return {

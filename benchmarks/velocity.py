@@ -177,7 +177,7 @@ def growth(options: Options) -> Report:
 
 @job
 def lattice(options: Options) -> Report:
-    """Cell averages on 1024 x 1024 cells, targets at their centres, S = 20, against convolution by FFT."""
+    """Cell averages on 1024 x 1024 cells, targets at their centres, S = 20, against convolution by SciPy's FFT."""
     need("lattice")
     grid = probes.Grid(options.size(1024))
     header = ("contestant", "threads", "time", "ns per cell", "wall", "cores", "error/R", "how")
@@ -185,7 +185,6 @@ def lattice(options: Options) -> Report:
     exact = in_child(probes.lattice_reference, grid, threads=1)
     ways: dict[str, tuple[Any, ...]] = {
         "vlasov lattice": (probes.lattice, "lattice"),
-        "vlasov convolution": (probes.lattice, "convolution"),
         "SciPy FFT": (probes.lattice_by_scipy,),
     }
     for threads in options.threads:

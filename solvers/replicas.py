@@ -26,7 +26,7 @@ from vlasov.problem import Problem
 from vlasov.solvers.ode import runge_kutta_kernels as kernels
 from vlasov.solvers.ode.integrate import inside, segments, size, steps
 from vlasov.solvers.ode.runge_kutta import CloudDOP853
-from vlasov.tilting import attend_systems
+from vlasov.tilting import Head, Request, attend_systems
 
 ORDER = 8
 STAGES = 12
@@ -157,7 +157,7 @@ def _attending(attention: Attention, weights: Array, accuracy: float) -> Callabl
         ingredients = attention.ingredients(t) if isinstance(attention, Tilting) else None
         if ingredients is not None and ingredients.p is None:
             logs = None if equal else np.broadcast_to(cloud.log_weights, sources.shape[:2])
-            attend_systems(sources, logs, x, ingredients.a, ingredients.v, tolerance=accuracy, out=out)
+            attend_systems(sources, logs, x, Head(ingredients.a, ingredients.v), Request(accuracy), out=out)
             return
         for points, targets, result in zip(sources, x, out, strict=True):
             attention.field(cloud.moved(points), targets, t, tolerance=accuracy, out=result)

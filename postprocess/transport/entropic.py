@@ -93,9 +93,9 @@ def _entropic(mu: Points, nu: Points, eps: float) -> tuple[float, float]:
 
 def _potential(at: Points, over: Points, squares: list[Array], logs: Array, g: Array, eps: float) -> Array:
     """f(x) = |x|^2 - eps log sum_j w_j e^{(2 <x, y_j> + g_j - |y_j|^2) / eps}."""
-    from vlasov.tilting import tilt
+    from vlasov.tilting import Request, tilt
 
-    tilted = tilt(over.places, logs + (g - squares[1]) / eps, at.places * (2 / eps), tolerance=_TOLERANCE)
+    tilted = tilt(over.places, logs + (g - squares[1]) / eps, at.places * (2 / eps), Request(_TOLERANCE))
     return squares[0] - eps * tilted.log_mass
 
 

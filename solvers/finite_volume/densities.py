@@ -164,7 +164,8 @@ class Hulled(Centered):
         carrying = np.flatnonzero(self.values.ravel() > 0)
         with np.errstate(divide="ignore"):
             logs = np.log(self.values.ravel()[carrying])
+        head = tilting.Head(self.matrix.T @ matrix, values @ self.matrix)
         return tilting.attend(
-            self.hull.clip(carrying), logs, x, self.matrix.T @ matrix, values @ self.matrix,
-            tolerance=tolerance, method=method, workspace=self._workspace, out=out,
+            self.hull.clip(carrying), logs, x, [head], tilting.Request(tolerance, method),
+            workspace=self._workspace, out=out,
         )  # fmt: skip

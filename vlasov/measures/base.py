@@ -218,7 +218,7 @@ class Measure(Described, ABC):
         out: Array | None = None,
     ) -> Field:
         """sum_h V_h m(A_h x): as ``attend`` for each head."""
-        fields = [self.attend(x, *head, tolerance=tolerance, method=method) for head in heads]
+        fields = [self.attend(x, head.A, head.V, tolerance=tolerance, method=method) for head in heads]
         return add_up(fields, out)
 
     def at(self, x: ArrayLike) -> Array:

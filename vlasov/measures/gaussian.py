@@ -102,13 +102,15 @@ class Gaussian(Measure, kind="gaussian"):
             both = np.asarray(np.linalg.solve(inverse, np.column_stack([self.covariance, self.mean])), dtype=np.float64)
             shrunk, centre = (both[:, :-1] + both[:, :-1].T) / 2, both[:, -1]
             log_mass = -0.5 * np.linalg.slogdet(inverse)[1] - float(self.mean @ quadratic @ centre)
-        shift = xi @ shrunk
+        shift, eps = xi @ shrunk, float(np.finfo(float).eps)
+        terms = [xi @ centre, 0.5 * (xi * shift).sum(axis=1)]
         return Tilted(
-            log_mass=log_mass + xi @ centre + 0.5 * (xi * shift).sum(axis=1),
+            log_mass=log_mass + terms[0] + terms[1],
             mean=centre + shift,
             covariance=np.broadcast_to(shrunk, (len(xi), *shrunk.shape)) if covariance else None,
             method="closed form",
-            error_bound=float(np.finfo(float).eps * self.dimension * np.abs(centre + shift).max(initial=0.0)),
+            error_bound=eps * self.dimension * float(np.abs(centre + shift).max(initial=0.0)),
+            mass_error=eps * (self.dimension + 4) * float(abs(log_mass) + np.abs(terms).max(initial=0.0)),
         )
 
     def from_cube(self, u: Array) -> Array:

@@ -137,6 +137,7 @@ class Mixture(Measure, kind="mixture"):
             covariance=spread,
             method=" + ".join(sorted({method for part in parts for method in part.method.split(" + ")})),
             error_bound=max(part.error_bound for part in parts) + rounding * farthest,
+            mass_error=max(part.mass_error for part in parts) + rounding,
         )
 
     def from_cube(self, u: Array) -> Array:

@@ -131,10 +131,8 @@ class Particles(Measure, kind="particles"):
         method: str = "auto",
     ) -> tilting.Tilted:
         """The tilt of a discrete measure: see ``vlasov.tilting``; a quadratic part only changes the weights."""
-        weights, workspace = self._tilted_weights(quadratic), self._workspace
-        return tilting.tilt(
-            self.points, weights, xi, covariance=covariance, tolerance=tolerance, method=method, workspace=workspace
-        )
+        request = tilting.Request(tolerance, method, covariance=covariance)
+        return tilting.tilt(self.points, self._tilted_weights(quadratic), xi, request, workspace=self._workspace)
 
     def attend(
         self,
@@ -148,17 +146,8 @@ class Particles(Measure, kind="particles"):
         out: Array | None = None,
     ) -> tilting.Field:
         weights = self._tilted_weights(quadratic) if quadratic is not None or not self._origin._equal else None
-        return tilting.attend(
-            self.points,
-            weights,
-            x,
-            matrix,
-            values,
-            tolerance=tolerance,
-            method=method,
-            workspace=self._workspace,
-            out=out,
-        )
+        heads, request = [tilting.Head(matrix, values)], tilting.Request(tolerance, method)
+        return tilting.attend(self.points, weights, x, heads, request, workspace=self._workspace, out=out)
 
     def attend_heads(
         self,
@@ -170,9 +159,8 @@ class Particles(Measure, kind="particles"):
         out: Array | None = None,
     ) -> tilting.Field:
         weights = None if self._origin._equal else self.log_weights
-        return tilting.attend_heads(
-            self.points, weights, x, heads, tolerance=tolerance, method=method, workspace=self._workspace, out=out
-        )
+        request = tilting.Request(tolerance, method)
+        return tilting.attend(self.points, weights, x, heads, request, workspace=self._workspace, out=out)
 
     def _tilted_weights(self, quadratic: Array | None) -> Array:
         if quadratic is None:

@@ -105,12 +105,14 @@ class Box(Measure, kind="box"):
         if quadratic is not None:
             return super().tilted(xi, quadratic=quadratic, covariance=covariance, tolerance=tolerance, method=method)
         log_mass, mean, variance = tilted_interval(self.half_widths, xi)
+        size, eps = float((np.abs(xi) @ (np.abs(self.mean) + self.half_widths)).max(initial=0.0)), np.finfo(float).eps
         return Tilted(
             log_mass=log_mass.sum(axis=1) + xi @ self.mean,
             mean=self.mean + mean,
             covariance=variance[:, :, None] * np.eye(self.dimension) if covariance else None,
             method="closed form",
-            error_bound=4 * float(np.finfo(float).eps) * self.support_radius,
+            error_bound=4 * float(eps) * self.support_radius,
+            mass_error=4 * float(eps) * (1 + size),
         )
 
     def from_cube(self, u: Array) -> Array:

@@ -2,23 +2,24 @@
 
     Z(xi) = int e^{<xi, y>} dmu(y),   m(xi) = grad log Z,   C(xi) = hess log Z
 
-Here mu is a sum of weighted points. ``tilt`` chooses how to evaluate it; measures with closed forms return the same
-``Tilted`` from their own method ``tilted``.
+Here mu is a sum of weighted points, or cell averages on a uniform grid (``grid.evaluate``). How a sum is evaluated is
+chosen here; measures with closed forms return the same ``Tilted``. Measures call this door, and the particle solvers.
 """
 
 from vlasov.compiled.workspace import Workspace
-from vlasov.tilting.choose import METHODS, Field, Head, Tilted, add_up, attend, tilt
-from vlasov.tilting.many import attend_heads, attend_systems
+from vlasov.tilting.evaluate import attend, attend_systems, tilt
+from vlasov.tilting.results import METHODS, Field, Head, Request, Sums, Tilted, add_up
 
 __all__ = [
     "METHODS",
     "Field",
     "Head",
+    "Request",
+    "Sums",
     "Tilted",
     "Workspace",
     "add_up",
     "attend",
-    "attend_heads",
     "attend_systems",
     "tilt",
 ]

@@ -108,11 +108,6 @@ MISTAKES = {
         "edges[1]",
         "needs a uniform grid; use density.on_grid",
     ),
-    "L2 by convolution": (
-        lambda: SQUARE.tilted(XI, quadratic=np.eye(2), method="convolution"),
-        "method",
-        'serves neither L2 attention nor a density in a frame; use "lattice"',
-    ),
     "singular frame": (
         lambda: Density(np.ones((2, 2)), GRID, matrix=[[1, 2], [2, 4]]),
         "matrix",

@@ -7,7 +7,6 @@ import pytest
 
 import vlasov as vl
 from vlasov.codec import decode, encode
-from vlasov.errors import InputError
 from vlasov.measures import Density, Gaussian, Measure
 from vlasov.measures.density import Centered
 
@@ -147,12 +146,6 @@ def test_a_tiny_frame_far_away_keeps_its_cells():
     step = 2.0**-30
     masses = density.on_grid([[1.0, 1.0 + step, 1.0 + 4 * step]]).values * np.array([step, 3 * step])
     assert masses == pytest.approx([step / 1e-9, 4 - step / 1e-9], rel=1e-12)
-
-
-def test_convolution_needs_the_identity():
-    density = Density(np.ones(30), np.arange(31.0), origin=[1.0])
-    with pytest.raises(InputError, match="nor a density in a frame"):
-        density.attend(density.quadrature(1).points, np.eye(1), np.eye(1), method="convolution")
 
 
 def test_moved_is_the_same_as_made():

@@ -14,6 +14,7 @@ from vlasov.compiled.workspace import Workspace
 from vlasov.tilting import laplace
 from vlasov.tilting.laplace.outliers import plan_with_outliers
 from vlasov.tilting.promise import Refusal
+from vlasov.tilting.results import Head, Request
 
 SHAPES = ("uniform", "gaussian", "clustered", "collinear", "along an axis", "one place", "one point")
 REACHES = (0.0, 1e-2, 1.0, 10.0, 60.0, 200.0)  # |A| R^2
@@ -54,12 +55,25 @@ def planned(points, log_weights, x, matrix=None, *, tolerance=1e-9, threads=1, c
     )
 
 
-def evaluate(points, log_weights, x, matrix=None, values=None, *, tolerance=1e-9, threads=1, workspace=None, **wanted):
+def head(x, matrix=None, values=None):
+    identity = np.eye(x.shape[1])
+    return Head(identity if matrix is None else matrix, identity if values is None else values)
+
+
+def results(sums):
+    return sums.log_mass, sums.mean, sums.covariance
+
+
+def evaluate(
+    points, log_weights, x, matrix=None, values=None, *, tolerance=1e-9, threads=1, workspace=None, out=None, **wanted
+):
     covariance = wanted.get("covariance", False)
     plan = planned(points, log_weights, x, matrix, tolerance=tolerance, threads=threads, covariance=covariance)
     assert isinstance(plan, laplace.Plan), plan
-    return plan, laplace.evaluate(
-        points, log_weights, x, matrix=matrix, values=values, plan=plan, workspace=workspace or Workspace(), **wanted
+    return plan, results(
+        laplace.evaluate(
+            points, log_weights, x, head(x, matrix, values), plan, Request(**wanted), workspace or Workspace(), out
+        )
     )
 
 
@@ -138,17 +152,17 @@ def test_one_thread_and_two_give_the_same_bits(case):
     d, n, tolerance = (3, 60_000, 1e-9) if case == "sorted" else (2, 300_000, 1e-12 if case == "flushed" else 1e-9)
     points, x = rng.normal(size=(n, d)), rng.normal(size=(n // 2, d))
     log_weights = rng.normal(size=n) if case == "weighted" else None
-    results = []
+    found = []
     for threads in (1, 2, 3):
         plan, result = evaluate(
             points, log_weights, x, 0.4 * np.eye(d), tolerance=tolerance, threads=threads, log_mass=True
         )
         assert plan.threads == threads
         assert (plan.flush > 0, plan.coarsening >= 0) == (case == "flushed", case == "sorted")
-        results.append(result)
-    for other in results[1:]:
-        assert np.array_equal(results[0][0], other[0])
-        assert np.array_equal(results[0][1], other[1])
+        found.append(result)
+    for other in found[1:]:
+        assert np.array_equal(found[0][0], other[0])
+        assert np.array_equal(found[0][1], other[1])
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])
@@ -198,7 +212,9 @@ def test_values_are_applied_and_may_have_any_number_of_rows():
 @pytest.mark.parametrize(("weighted", "limits"), [(False, (600, 700)), (True, (180, 240))])
 def test_the_boundary_of_what_is_refused(weighted, limits, monkeypatch):
     """Just before it results hold their bound; beyond it there is a reason."""
-    monkeypatch.setattr(sys.modules["vlasov.tilting.laplace.plan"], "_MOST_BYTES", 3e7)  # narrow steps overhang less, at a cost
+    monkeypatch.setattr(
+        sys.modules["vlasov.tilting.laplace.plan"], "_MOST_BYTES", 3e7
+    )  # narrow steps overhang less, at a cost
     rng = np.random.default_rng(0)
     points, x = rng.uniform(-1, 1, (400, 1)), rng.uniform(-1, 1, (50, 1))
     log_weights = rng.uniform(-1000, 0, 400) if weighted else None
@@ -247,7 +263,7 @@ def test_outliers_are_peeled_off(d, weighted):
     points, x, matrix = rng.standard_t(3, (n, d)), rng.standard_t(3, (m, d)), np.eye(d) / d
     log_weights = 3 * rng.normal(size=n) if weighted else None
     ends = boxes(points, x, matrix)
-    results = []
+    found = []
     for threads in (1, 2):
         workspace = Workspace()
         plan = laplace.plan_data(
@@ -257,15 +273,17 @@ def test_outliers_are_peeled_off(d, weighted):
         assert plan.peeled
         assert plan.error_bound <= 1e-9 * np.abs(points).max()
         assert plan.seconds < 0.5 * n * m * 0.35e-9
-        results.append(
-            laplace.evaluate(
-                points, log_weights, x, matrix=matrix, plan=plan, workspace=workspace, log_mass=True, covariance=True
+        found.append(
+            results(
+                laplace.evaluate(
+                    points, log_weights, x, head(x, matrix), plan, Request(log_mass=True, covariance=True), workspace
+                )
             )
         )
-    assert all(np.array_equal(a, b) for a, b in zip(*results, strict=True))
+    assert all(np.array_equal(a, b) for a, b in zip(*found, strict=True))
     farthest = np.argsort(np.abs(x).max(axis=1))
     chosen = np.concatenate([farthest[-6:], farthest[-300:-200:20], rng.choice(m, 5)])
-    check(plan, results[0], points, log_weights, x, matrix, chosen)
+    check(plan, found[0], points, log_weights, x, matrix, chosen)
 
 
 def test_all_the_mass_may_lie_in_the_outliers():
@@ -279,8 +297,8 @@ def test_all_the_mass_may_lie_in_the_outliers():
         points, x, matrix, boxes(points, x, matrix), 2.0, 1e-9, 1, workspace, seconds=10.0, covariance=False
     )
     assert isinstance(plan, laplace.Plan)
-    results = laplace.evaluate(points, log_weights, x, matrix=matrix, plan=plan, workspace=workspace, log_mass=True)
-    check(plan, results, points, log_weights, x, matrix, np.arange(20))
+    sums = laplace.evaluate(points, log_weights, x, head(x, matrix), plan, Request(log_mass=True), workspace)
+    check(plan, results(sums), points, log_weights, x, matrix, np.arange(20))
 
 
 def test_without_outliers_nothing_is_peeled():
@@ -297,7 +315,7 @@ def test_repeated_evaluations_allocate_the_result_only():
     points, x, matrix, workspace = rng.normal(size=(200_000, 2)), rng.normal(size=(200_000, 2)), np.eye(2), Workspace()
     plan, _ = evaluate(points, None, x, matrix, workspace=workspace)
     tracemalloc.start()
-    _, mean, _ = laplace.evaluate(points, None, x, matrix=matrix, plan=plan, workspace=workspace)
+    mean = laplace.evaluate(points, None, x, head(x, matrix), plan, Request(), workspace).mean
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak <= mean.nbytes + 100_000
@@ -312,7 +330,7 @@ def test_no_index_leaves_the_grid_for_any_input():
     points, x = rng.normal(size=(500, 2)), rng.normal(size=(500, 2))
     plan, _ = evaluate(points, None, x)
     wild = np.where(rng.random((500, 2)) < 0.3, rng.choice([np.nan, np.inf, -np.inf, 1e300], (500, 2)), points)
-    laplace.evaluate(wild, None, wild, plan=plan, workspace=Workspace(), log_mass=True)
+    laplace.evaluate(wild, None, wild, head(x), plan, Request(log_mass=True), Workspace())
 
 
 PROGRAM = """
@@ -321,6 +339,7 @@ from numba.core import event
 from vlasov.tilting import laplace
 from vlasov.tilting.laplace import plan
 from vlasov.compiled.workspace import Workspace
+from vlasov.tilting import Head, Request
 
 class Count(event.Listener):
     compiled = 0
@@ -331,12 +350,12 @@ class Count(event.Listener):
 
 event.register("numba:compile", Count())
 points, workspace = np.random.default_rng(0).normal(size=(1000, 2)), Workspace()
-frozen = points.copy()
+frozen, head = points.copy(), Head(np.eye(2), np.eye(2))
 frozen.setflags(write=False)
 for sources in (points, frozen, np.asfortranarray(points)):
     box, _ = laplace.boxes(sources, sources, [None], 1)
     plan = laplace.plan(1000, 1000, box, box, 0.0, 1e-9, 2)
-    laplace.evaluate(sources, None, sources, plan=plan, workspace=workspace)
+    laplace.evaluate(sources, None, sources, head, plan, Request(), workspace)
     print(Count.compiled)
 """
 

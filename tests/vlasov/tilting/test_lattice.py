@@ -9,13 +9,17 @@ from tests.vlasov.tilting.extended import tilted
 from vlasov.compiled.workspace import Workspace
 from vlasov.measures import Box, Gaussian
 from vlasov.tilting import lattice
+from vlasov.tilting.grid import Grid
 from vlasov.tilting.lattice.plan import NodesPlan
 from vlasov.tilting.promise import Refusal
+from vlasov.tilting.results import Head, Request
 
 SHAPES = ((50,), (1,), (40, 30), (4, 9), (1, 5), (12, 9, 14))
 
 
-def evaluate(masses, lower, widths, x, matrix=None, values=None, *, tolerance=1e-9, threads=2, smooth=True, **wanted):
+def evaluate(
+    masses, lower, widths, x, matrix=None, values=None, *, tolerance=1e-9, threads=2, smooth=True, out=None, **wanted
+):
     xi = x if matrix is None else x @ matrix.T
     lower, widths = np.asarray(lower, float), np.asarray(widths, float)
     plan = lattice.plan(
@@ -23,9 +27,10 @@ def evaluate(masses, lower, widths, x, matrix=None, values=None, *, tolerance=1e
         covariance=wanted.get("covariance", False), smooth=smooth,
     )  # fmt: skip
     assert not isinstance(plan, Refusal), plan
-    return plan, lattice.evaluate(
-        masses, lower, widths, x, matrix=matrix, values=values, plan=plan, workspace=Workspace(), **wanted
-    )
+    identity = np.eye(masses.ndim)
+    head = Head(identity if matrix is None else matrix, identity if values is None else values)
+    sums = lattice.evaluate(Grid(masses, lower, widths, smooth), x, head, plan, Request(**wanted), Workspace(), out)
+    return plan, (sums.log_mass, sums.mean, sums.covariance)
 
 
 def exact(masses, lower, widths, x, matrix, smooth):
@@ -206,10 +211,12 @@ def test_read_only_masses_and_reused_workspaces():
         lower, widths = -np.ones(2), np.full(2, 0.1)
         plan = lattice.plan(shape, lower, widths, (x.min(axis=0), x.max(axis=0)), 300, 1e-9)
         assert not isinstance(plan, Refusal)
-        shared, fresh = (
-            lattice.evaluate(masses, lower, widths, x, plan=plan, workspace=w, log_mass=True, covariance=True)
-            for w in (workspace, Workspace())
+        grid, head, request = (
+            Grid(masses, lower, widths, True),
+            Head(np.eye(2), np.eye(2)),
+            Request(log_mass=True, covariance=True),
         )
+        shared, fresh = (lattice.evaluate(grid, x, head, plan, request, w)[:3] for w in (workspace, Workspace()))
         kept.append((shared, fresh))
     for shared, fresh in kept:
         assert all(np.array_equal(a, b) for a, b in zip(shared, fresh, strict=True))

@@ -9,6 +9,7 @@ from tests.vlasov.tilting.extended import tilted
 from vlasov.compiled.workspace import Workspace
 from vlasov.tilting import line
 from vlasov.tilting.promise import Refusal
+from vlasov.tilting.results import Head, Request
 
 SHAPES = ("uniform", "gaussian", "clustered", "two points", "one place", "gap", "few")
 REACHES = (0.0, 1e-3, 0.3, 2.0, 10.0, 50.0, 400.0, 3e3, 1e4)  # |a| R^2
@@ -30,7 +31,18 @@ def sources(rng, shape, n):
     return rng.uniform(-1, 1, (rng.integers(1, 4), 1))
 
 
-def evaluate(points, log_weights, x, matrix=None, values=None, *, tolerance=1e-9, threads=2, workspace=None, **wanted):
+def head(x, matrix=None, values=None):
+    identity = np.eye(x.shape[1])
+    return Head(identity if matrix is None else matrix, identity if values is None else values)
+
+
+def results(sums):
+    return sums.log_mass, sums.mean, sums.covariance
+
+
+def evaluate(
+    points, log_weights, x, matrix=None, values=None, *, tolerance=1e-9, threads=2, workspace=None, out=None, **wanted
+):
     xi = x if matrix is None else x @ matrix.T
     finite = np.zeros(1) if log_weights is None else log_weights[np.isfinite(log_weights)]
     plan = line.plan(
@@ -44,8 +56,10 @@ def evaluate(points, log_weights, x, matrix=None, values=None, *, tolerance=1e-9
         covariance=wanted.get("covariance", False),
     )
     assert isinstance(plan, line.Plan), plan
-    return plan, line.evaluate(
-        points, log_weights, x, matrix=matrix, values=values, plan=plan, workspace=workspace or Workspace(), **wanted
+    return plan, results(
+        line.evaluate(
+            points, log_weights, x, head(x, matrix, values), plan, Request(**wanted), workspace or Workspace(), out
+        )
     )
 
 
@@ -200,4 +214,4 @@ def test_points_outside_the_planned_boxes_do_no_harm():
     chosen = plan(reach=3.0)
     assert isinstance(chosen, line.Plan)
     wild = np.array([[np.nan], [np.inf], [-1e300], [0.5]])
-    line.evaluate(wild, None, wild, plan=chosen, workspace=Workspace())
+    line.evaluate(wild, None, wild, head(wild), chosen, Request(), Workspace())

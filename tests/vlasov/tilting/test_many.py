@@ -5,13 +5,13 @@ import pytest
 
 import vlasov as vl
 from vlasov.jit import set_threads
-from vlasov.tilting import attend, attend_heads, attend_systems, many
+from vlasov.tilting import Head, Request, attend, attend_systems
 from vlasov.tilting.laplace import Prepared
 
 
 def heads(d, count=3, seed=0):
     rng = np.random.default_rng(seed)
-    return [many.Head(2 * rng.normal(size=(d, d)) / (h + 1), rng.normal(size=(d, d))) for h in range(count)]
+    return [Head(2 * rng.normal(size=(d, d)) / (h + 1), rng.normal(size=(d, d))) for h in range(count)]
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -20,19 +20,19 @@ def test_heads_together_are_the_sum_of_the_heads(d, n, weighted):
     rng = np.random.default_rng(1)
     points, x = rng.normal(size=(n, d)), rng.normal(size=(300, d))
     logs = rng.uniform(-20, 0, n) if weighted else None
-    together = attend_heads(points, logs, x, heads(d))
-    alone = [attend(points, logs, x, *head, method="all-pairs") for head in heads(d)]
+    together = attend(points, logs, x, heads(d))
+    alone = [attend(points, logs, x, [head], Request(method="all-pairs")) for head in heads(d)]
     error = np.linalg.norm(together.values - sum(field.values for field in alone), axis=1).max()
     assert error <= together.error_bound + sum(field.error_bound for field in alone)
     radius = np.abs(points).max()
-    assert together.error_bound <= 1e-10 * np.sqrt(d) * radius * sum(np.linalg.norm(v, 2) for _, v in heads(d))
+    assert together.error_bound <= 1e-10 * np.sqrt(d) * radius * sum(np.linalg.norm(head.V, 2) for head in heads(d))
 
 
 def test_sources_are_spread_once_for_all_heads(monkeypatch):
     spreads, original = [], Prepared._spread
     monkeypatch.setattr(Prepared, "_spread", lambda self, *data: spreads.append(1) or original(self, *data))
     cloud = vl.Particles(np.random.default_rng(2).normal(size=(50_000, 2)))
-    attention = vl.MultiHead([vl.Softmax(A=a, V=v) for a, v in heads(2)])
+    attention = vl.MultiHead([vl.Softmax(A=a, V=v) for a, v, _ in heads(2)])
     field = attention.field(cloud, cloud.points)
     assert (field.method, len(spreads)) == ("laplace", 1)
 
@@ -51,9 +51,9 @@ def test_heads_of_different_kinds_add_up():
 
 def test_a_head_beyond_linear_cost_does_not_spoil_the_others():
     points = np.random.default_rng(4).normal(size=(2_000, 2))
-    calm, steep = many.Head(np.eye(2), np.eye(2)), many.Head(1e4 * np.eye(2), np.eye(2))
-    field = attend_heads(points, None, points, [calm, steep])
-    alone = attend(points, None, points, *calm).values + attend(points, None, points, *steep).values
+    calm, steep = Head(np.eye(2), np.eye(2)), Head(1e4 * np.eye(2), np.eye(2))
+    field = attend(points, None, points, [calm, steep])
+    alone = attend(points, None, points, [calm]).values + attend(points, None, points, [steep]).values
     assert field.method == "all-pairs + laplace"
     assert np.array_equal(field.values, alone)
 
@@ -64,10 +64,10 @@ def test_systems_in_one_call_are_what_they_are_alone(d, b, n, weighted):
     rng = np.random.default_rng(5)
     points, x = rng.normal(size=(b, n, d)), rng.normal(size=(b, n, d))
     logs = rng.uniform(-5, 0, (b, n)) if weighted else None
-    matrix, values = rng.normal(size=(2, d, d))
-    together = attend_systems(points, logs, x, matrix, values)
+    head = Head(*rng.normal(size=(2, d, d)))
+    together = attend_systems(points, logs, x, head)
     for i in range(b):
-        alone = attend(points[i], None if logs is None else logs[i], x[i], matrix, values)
+        alone = attend(points[i], None if logs is None else logs[i], x[i], [head])
         assert np.abs(together.values[i] - alone.values).max() <= 1e-15 * np.abs(alone.values).max()
         assert together.method == alone.method
         assert together.error_bound >= alone.error_bound
@@ -81,8 +81,8 @@ def test_many_at_once_do_not_depend_on_the_number_of_threads():
         set_threads(threads)
         try:
             return (
-                attend_systems(systems, None, systems, np.eye(2), np.eye(2)).values,
-                attend_heads(cloud, None, cloud, heads(2)).values,
+                attend_systems(systems, None, systems, Head(np.eye(2), np.eye(2))).values,
+                attend(cloud, None, cloud, heads(2)).values,
             )
         finally:
             set_threads(None)

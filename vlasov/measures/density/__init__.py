@@ -16,7 +16,7 @@ from vlasov.errors import InputError
 from vlasov.measures.base import Measure
 from vlasov.measures.density.grid import TensorGrid, checked_frame, extreme_corners, overlaps, rosenblatt, tensor_edges
 from vlasov.measures.density.moments import Moments
-from vlasov.tilting import Field, Tilted, Workspace
+from vlasov.tilting import Field, Head, Request, Tilted, Workspace
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -210,17 +210,16 @@ class Density(Measure, kind="density"):
 
         self._check_evaluable()
         identity = np.eye(self.dimension)
-        sums = evaluate(
-            self, xi, identity, identity, quadratic, log_mass=True, covariance=covariance, tolerance=tolerance,
-            method=method,
-        )  # fmt: skip
+        sums = evaluate(self, xi, Head(identity, identity, quadratic), Request(tolerance, method, True, covariance))
         assert sums.log_mass is not None
+        lever = xi @ self.origin
         return Tilted(
-            log_mass=sums.log_mass + xi @ self.origin,
+            log_mass=sums.log_mass + lever,
             mean=self.origin + sums.mean,
             covariance=None if sums.covariance is None else _congruent(sums.covariance, self.matrix),
             method=sums.method,
             error_bound=self._bound(identity, sums.error_bound) + _EPS * float(np.abs(self.origin).sum()),
+            mass_error=sums.mass_error + 2 * _EPS * float(np.abs(lever).max(initial=0.0)),
         )
 
     def attend(
@@ -253,7 +252,7 @@ class Density(Measure, kind="density"):
         from vlasov.measures.density.tilts import evaluate
 
         self._check_evaluable()
-        sums = evaluate(self, x, matrix, values, quadratic, tolerance=tolerance, method=method, out=out)
+        sums = evaluate(self, x, Head(matrix, values, quadratic), Request(tolerance, method), out)
         return Field(sums.mean, sums.method, self._bound(values, sums.error_bound))
 
     def _bound(self, values: Array, in_frame: float) -> float:

@@ -12,18 +12,18 @@ overflows, and no digits are lost far from zero:
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from vlasov import tilting
 from vlasov.checks import Array
-from vlasov.errors import InputError
+from vlasov.tilting import Head, Request, Sums
 from vlasov.tilting.uniform import tilted_interval
 
 if TYPE_CHECKING:
     from vlasov.measures.density import Density
-    from vlasov.tilting.grid import Sums
 
 _LARGEST_EXPONENT = 300.0  # masses below e^-700 of the largest vanish, which must not matter at any target
 
@@ -43,37 +43,19 @@ class _Sources(NamedTuple):
     far: bool
 
 
-def evaluate(
-    density: Density,
-    x: Array,
-    matrix: Array,
-    values: Array,
-    quadratic: Array | None,
-    *,
-    log_mass: bool = False,
-    covariance: bool = False,
-    tolerance: float,
-    method: str,
-    out: Array | None = None,
-) -> Sums:
+def evaluate(density: Density, x: Array, head: Head, request: Request, out: Array | None = None) -> Sums:
     """log Z of rho / mass without <A x, o>, V M m and C, with the mean m and covariance C in z, at tilts A x."""
     from vlasov.tilting import grid
 
     frame, cells = density.matrix, density.grid
-    identity = np.array_equal(frame, np.eye(len(frame))) and not density.origin.any()
-    if method == "convolution" and (quadratic is not None or not identity):
-        raise InputError('"convolution" serves neither L2 attention nor a density in a frame; use "lattice"', "method")
-    tilts, outputs = frame.T @ matrix, values @ frame
-    sources = _plain(density, x) if quadratic is None else _reweighted(density, x, matrix, quadratic)
+    inner = Head(frame.T @ head.A, head.V @ frame)
+    sources = _plain(density, x) if head.P is None else _reweighted(density, x, head.A, head.P)
     sums = None
     if not sources.far:
-        sums = grid.evaluate(
-            grid.Grid(sources.masses, cells.lower, cells.steps, sources.smooth), sources.x, tilts, outputs,
-            log_mass=log_mass, covariance=covariance, tolerance=tolerance, method=method,
-            workspace=density._workspace, out=out,
-        )  # fmt: skip
+        masses = grid.Grid(sources.masses, cells.lower, cells.steps, sources.smooth)
+        sums = grid.evaluate(masses, sources.x, inner, request, workspace=density._workspace, out=out)
     if sums is None:
-        sums = _over_points(density, sources, tilts, outputs, covariance, tolerance, method)
+        sums = _over_points(density, sources, inner, request)
     if out is not None and sums.mean is not out:
         np.copyto(out, sums.mean)
         sums = sums._replace(mean=out)
@@ -115,25 +97,19 @@ def _reweighted(density: Density, x: Array, matrix: Array, quadratic: Array) -> 
     return _Sources(masses, x - middle, False, log_scale, exponents, far)
 
 
-def _over_points(
-    density: Density, sources: _Sources, matrix: Array, values: Array, covariance: bool, tolerance: float, method: str
-) -> Sums:
+def _over_points(density: Density, sources: _Sources, head: Head, request: Request) -> Sums:
     """The same with cells as points: all pairs, or ``laplace``."""
-    from vlasov.tilting.grid import Sums
-
-    method = "auto" if method == "lattice" else method
     carrying, points = density.carrying
     weights = sources.masses if sources.exponents is None else density.point_values
     logs = np.log(weights[carrying])
     if sources.exponents is not None:
         logs += sources.exponents[carrying]
-    xi = sources.x @ matrix.T
-    found = tilting.tilt(
-        points, logs, xi, covariance=covariance, tolerance=tolerance, method=method, workspace=density._workspace
-    )
+    xi = sources.x @ head.A.T
+    method = "auto" if request.method == "lattice" else request.method
+    found = tilting.tilt(points, logs, xi, replace(request, method=method), workspace=density._workspace)
     log_mass, mean, second = found.log_mass, found.mean, found.covariance
     if sources.smooth:
         log_cell, cell_mean, cell_variance = tilted_interval(density.smoothing / 2, xi)
         log_mass, mean = log_mass - log_cell.sum(axis=1), mean - cell_mean
         second = None if second is None else second - cell_variance[:, :, None] * np.eye(xi.shape[1])
-    return Sums(log_mass, mean @ values.T, second, found.method, found.error_bound)
+    return Sums(mean @ head.V.T, log_mass, second, found.method, found.error_bound, found.mass_error)

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -28,6 +29,7 @@ from vlasov.tilting import boxes as box_kernels
 from vlasov.tilting.laplace import kernels
 from vlasov.tilting.laplace.outliers import add_outliers, plan_data, tilts
 from vlasov.tilting.laplace.plan import Plan, plan
+from vlasov.tilting.results import Head, Request, Sums
 from vlasov.tilting.stencils import table
 
 __all__ = ["Plan", "Prepared", "box", "boxes", "evaluate", "plan", "plan_data"]
@@ -60,16 +62,13 @@ def evaluate(
     points: Array,
     log_weights: Array | None,
     x: Array,
-    *,
-    matrix: Array | None = None,
-    values: Array | None = None,
+    head: Head,
     plan: Plan,
+    request: Request,
     workspace: Workspace,
-    log_mass: bool = False,
-    covariance: bool = False,
     out: Array | None = None,
-) -> tuple[Array | None, Array, Array | None]:
-    """log Z, ``values`` times the mean, and the covariance, at the tilts xi = matrix x.
+) -> Sums:
+    """V m, log Z and the covariance at the tilts A x; with outliers, ``out`` is not used.
 
     Parameters
     ----------
@@ -77,41 +76,33 @@ def evaluate(
         Shapes (n, d) and (n,); None: all weights are one.
     x
         Shape (m, d).
-    matrix, values
-        Shapes (d, d) and (k, d); the identity if not given.
     plan
-        For these sources and targets, from ``plan``.
+        For these sources, targets and ``request``, from ``plan``.
     out
-        Memory for the mean, shape (m, k); not used where outliers are peeled off.
-
-    Returns
-    -------
-    log_mass, mean, covariance
-        Shapes (m,), (m, k) and (m, d, d); the first and the last None where they were not asked for.
+        Memory for V m, shape (m, k).
     """
-    points, x, d = plain(points), plain(x), points.shape[1]
-    logs = _NOTHING if log_weights is None else plain(log_weights)
-    sums = Prepared(points, logs, plan, workspace, derivatives=2 if covariance else 1)
+    sums = Prepared(points, log_weights, plan, request, workspace)
     if not plan.peeled:
-        return sums.read(x, matrix, values, log_mass=log_mass, covariance=covariance, out=out)
-    matrix = np.eye(d) if matrix is None else plain(matrix)
-    mass, mean, spread = sums.read(x, matrix, None, log_mass=True, covariance=covariance)
-    assert mass is not None
-    result = mass, mean, np.empty((0, 0, 0)) if spread is None else spread
-    add_outliers(points, logs, x, matrix, sums.sources, sums.targets, result, workspace)
-    return mass if log_mass else None, mean if values is None else tilts(mean, plain(values)), spread
+        return sums.read(x, head, request, out)
+    x, matrix = plain(x), plain(head.A)
+    found = sums.read(x, head._replace(V=np.eye(x.shape[1])), replace(request, log_mass=True))
+    assert found.log_mass is not None
+    result = found.log_mass, found.mean, np.empty((0, 0, 0)) if found.covariance is None else found.covariance
+    add_outliers(sums.points, sums.log_weights, x, matrix, sums.sources, sums.targets, result, workspace)
+    return found._replace(mean=tilts(found.mean, plain(head.V)))
 
 
 class Prepared:
     """Sources, spread and transformed: Z at the targets' nodes, to be read at any targets that the plan covers.
 
-    ``derivatives`` = 2: covariances may be asked for. What it holds lasts until the workspace is used again.
+    What it holds lasts until the workspace is used again.
     """
 
     def __init__(
-        self, points: Array, log_weights: Array, plan: Plan, workspace: Workspace, *, derivatives: int
+        self, points: Array, log_weights: Array | None, plan: Plan, request: Request, workspace: Workspace
     ) -> None:
-        d, threads = len(plan.cells), plan.threads
+        d, threads, derivatives = len(plan.cells), plan.threads, 2 if request.covariance else 1
+        self.points, self.log_weights = plain(points), _NOTHING if log_weights is None else plain(log_weights)
         self.plan, self.workspace, self.derivatives = plan, workspace, derivatives
         self.nodes = plan.nodes
         self.size = math.prod(self.nodes)
@@ -129,7 +120,7 @@ class Prepared:
         self.integers = workspace.array("laplace.integers", (threads, 2, plan.chunk), np.int64)
         bins = (self.size >> plan.coarsening) + 2 if plan.coarsening >= 0 else 0
         self.bins = workspace.array("laplace.bins", (threads, bins), np.int64)
-        grids, self.shift = self._spread(points, log_weights)
+        grids, self.shift = self._spread(self.points, self.log_weights)
         self.grid = self._transform(grids)
 
     def _spread(self, points: Array, log_weights: Array) -> tuple[Array, float]:
@@ -175,26 +166,23 @@ class Prepared:
                 first, second = second, first
         return first
 
-    def read(
-        self,
-        x: Array,
-        matrix: Array | None,
-        values: Array | None,
-        *,
-        log_mass: bool = False,
-        covariance: bool = False,
-        out: Array | None = None,
-    ) -> tuple[Array | None, Array, Array | None]:
+    def read(self, x: Array, head: Head, request: Request, out: Array | None = None) -> Sums:
         """What ``evaluate`` returns, without outliers."""
         plan, m, d = self.plan, len(x), x.shape[1]
-        matrix, values = (np.eye(d) if factor is None else plain(factor) for factor in (matrix, values))
-        centre = np.array(plan.source_centre)
-        mass = np.empty(m if log_mass else 0)
+        matrix, values, centre = plain(head.A), plain(head.V), np.array(plan.source_centre)
+        mass = np.empty(m if request.log_mass else 0)
         mean = np.empty((m, len(values))) if out is None else out
-        spread = np.empty((m, d, d) if covariance else (0, 0, 0))
+        covariance = np.empty((m, d, d) if request.covariance else (0, 0, 0))
         in_threads(
             plan.threads, kernels.gather(plan.order, self.derivatives),
             plain(x), matrix, self.targets, self.strides, self.table, plan.coarsening, self.grid, centre, values,
-            self.shift, centre @ matrix, mean, mass, spread, self.floats, self.integers, self.bins,
+            self.shift, centre @ matrix, mean, mass, covariance, self.floats, self.integers, self.bins,
         )  # fmt: skip
-        return mass if log_mass else None, mean, spread if covariance else None
+        return Sums(
+            mean,
+            mass if request.log_mass else None,
+            covariance if request.covariance else None,
+            "laplace",
+            plan.error_bound,
+            plan.mass_error,
+        )

@@ -18,7 +18,6 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 from itertools import product
-from typing import NamedTuple
 
 import numpy as np
 
@@ -28,74 +27,59 @@ from vlasov.compiled.threads import in_threads
 from vlasov.compiled.views import plain
 from vlasov.compiled.workspace import Workspace
 from vlasov.tilting import line
+from vlasov.tilting.grid import Grid
 from vlasov.tilting.laplace import kernels
 from vlasov.tilting.lattice.plan import LinePlan, NodesPlan, Plan, plan
 from vlasov.tilting.line import transform
+from vlasov.tilting.results import Head, Request, Sums
 from vlasov.tilting.stencils import table
 from vlasov.tilting.uniform import tilted_interval
 
 __all__ = ["Plan", "evaluate", "plan"]
 
-Result = tuple[Array | None, Array, Array | None]
+Parts = tuple[Array, Array | None, Array | None]  # V m, log Z, covariance
 
 
 def evaluate(
-    masses: Array,
-    lower: Array,
-    widths: Array,
-    x: Array,
-    *,
-    matrix: Array | None = None,
-    values: Array | None = None,
-    plan: Plan,
-    workspace: Workspace,
-    log_mass: bool = False,
-    covariance: bool = False,
-    out: Array | None = None,
-) -> Result:
-    """log Z, ``values`` times the mean, and the covariance, at the tilts xi = matrix x.
+    grid: Grid, x: Array, head: Head, plan: Plan, request: Request, workspace: Workspace, out: Array | None = None
+) -> Sums:
+    """V m, log Z and the covariance at the tilts A x.
 
     Parameters
     ----------
-    masses
-        Of the cells, at least zero, one axis for each of the d dimensions.
-    lower, widths
-        Lower corner of the grid and widths of a cell, shape (d,).
     x
         Shape (m, d).
-    matrix, values
-        Shapes (d, d) and (k, d); the identity if not given.
     plan
-        For this grid and these targets, from ``plan``.
+        For this grid, these targets and ``request``, from ``plan``.
     out
-        Memory for the mean, shape (m, k).
-
-    Returns
-    -------
-    log_mass, mean, covariance
-        Shapes (m,), (m, k) and (m, d, d); the first and the last None where they were not asked for.
+        Memory for V m, shape (m, k).
     """
-    identity = np.eye(masses.ndim)
-    x, matrix = plain(x), identity if matrix is None else plain(matrix)
-    values = identity if values is None else plain(values)
+    x, head = plain(x), Head(plain(head.A), plain(head.V))
     if isinstance(plan, LinePlan):
-        sums = _on_line(masses, float(widths[0]), plan, workspace, log_mass)
-        return line.interpolate(
-            plan.tilts,
-            sums,
-            x,
-            matrix,
-            values,
-            plan.threads,
-            workspace,
-            log_mass=log_mass,
-            covariance=covariance,
-            out=out,
-        )
-    lattice, wanted = _Nodes(masses, lower, widths, plan, workspace), _Wanted(matrix, values, log_mass, covariance)
+        parts = _line(grid, x, head, plan, request, workspace, out)
+    else:
+        parts = _blocks(grid, x, head, plan, request, workspace, out)
+    return Sums(*parts, "lattice", plan.error_bound, plan.mass_error)
+
+
+def _line(
+    grid: Grid, x: Array, head: Head, plan: LinePlan, request: Request, workspace: Workspace, out: Array | None
+) -> Parts:
+    sums = _on_line(grid.masses, float(grid.widths[0]), plan, workspace, request.log_mass)
+    log_mass, mean, variance = line.interpolate(
+        plan.tilts, sums, x, head, plan.threads, workspace, log_mass=request.log_mass, covariance=request.covariance,
+        out=out,
+    )  # fmt: skip
+    return mean, log_mass, variance
+
+
+def _blocks(
+    grid: Grid, x: Array, head: Head, plan: NodesPlan, request: Request, workspace: Workspace, out: Array | None
+) -> Parts:
+    nodes = _Nodes(grid, plan, workspace)
     if math.prod(plan.blocks) == 1:
-        return lattice.evaluate(plan.centre, x, wanted, out)
-    return _block_by_block(lattice, plan, x, wanted, out)
+        return nodes.evaluate(plan.centre, x, head, request, out)
+    return _block_by_block(nodes, plan, x, head, request, out)
 
 
 def _on_line(masses: Array, h: float, plan: LinePlan, workspace: Workspace, log_mass: bool) -> Array:
@@ -134,40 +118,32 @@ def _folding(size: int) -> Array:
     return transform.to_nodes((2 * np.arange(size) + 1 - size) / size)
 
 
-def _block_by_block(lattice: _Nodes, plan: NodesPlan, x: Array, wanted: _Wanted, out: Array | None) -> Result:
+def _block_by_block(nodes: _Nodes, plan: NodesPlan, x: Array, head: Head, request: Request, out: Array | None) -> Parts:
     """The same for targets whose range is cut into blocks: those of each block together."""
     centre, width, blocks = np.array(plan.centre), np.array(plan.width), np.array(plan.blocks)
     first, step = centre - (blocks - 1) * width, 2 * np.where(width > 0, width, 1.0)
-    where = np.clip(np.rint((x @ wanted.matrix.T - first) / step).astype(np.int64), 0, blocks - 1)
+    where = np.clip(np.rint((x @ head.A.T - first) / step).astype(np.int64), 0, blocks - 1)
     number = np.ravel_multi_index(tuple(where.T), plan.blocks)
     order = np.argsort(number, kind="stable")
     ends = np.searchsorted(number[order], np.arange(blocks.prod() + 1))
-    d, m = x.shape[1], len(x)
-    mean = np.empty((m, len(wanted.values))) if out is None else out
-    log_mass, covariance = np.empty(m if wanted.log_mass else 0), np.empty((m if wanted.covariance else 0, d, d))
+    m, d = x.shape
+    mean = np.empty((m, len(head.V))) if out is None else out
+    log_mass, covariance = np.empty(m if request.log_mass else 0), np.empty((m if request.covariance else 0, d, d))
     for block, index in enumerate(product(*(range(b) for b in plan.blocks))):
         chosen = order[ends[block] : ends[block + 1]]
         if chosen.size:
-            parts = lattice.evaluate(tuple(first + step * np.array(index)), x[chosen], wanted)
-            for whole, part in zip((log_mass, mean, covariance), parts, strict=True):
+            parts = nodes.evaluate(tuple(first + step * np.array(index)), x[chosen], head, request)
+            for whole, part in zip((mean, log_mass, covariance), parts, strict=True):
                 if part is not None:
                     whole[chosen] = part
-    return log_mass if wanted.log_mass else None, mean, covariance if wanted.covariance else None
-
-
-class _Wanted(NamedTuple):
-    """A and V, and what is asked for beside the mean."""
-
-    matrix: Array
-    values: Array
-    log_mass: bool
-    covariance: bool
+    return mean, log_mass if request.log_mass else None, covariance if request.covariance else None
 
 
 class _Nodes:
     """The cells that carry mass, and Z at the nodes of a block of tilts."""
 
-    def __init__(self, masses: Array, lower: Array, widths: Array, plan: NodesPlan, workspace: Workspace) -> None:
+    def __init__(self, grid: Grid, plan: NodesPlan, workspace: Workspace) -> None:
+        masses, lower, widths, _ = grid
         self.plan, self.workspace, self.widths = plan, workspace, widths
         self.radius = np.array(masses.shape) * widths / 2
         self.middle = lower + self.radius
@@ -182,14 +158,16 @@ class _Nodes:
             with np.errstate(divide="ignore"):
                 self.logs = np.log(self.masses, out=workspace.array("lattice.logs", self.masses.shape))
 
-    def evaluate(self, middle: tuple[float, ...], x: Array, wanted: _Wanted, out: Array | None = None) -> Result:
+    def evaluate(
+        self, middle: tuple[float, ...], x: Array, head: Head, request: Request, out: Array | None = None
+    ) -> Parts:
         """The results at targets in the block of tilts around ``middle``."""
         grid, shift = self._at_nodes(middle)
-        plan, workspace, (m, d) = self.plan, self.workspace, x.shape
-        matrix, values, log_mass, covariance = wanted
+        plan, workspace, (m, d), covariance = self.plan, self.workspace, x.shape, request.covariance
+        matrix, values = head.A, head.V
         result = (
             np.empty((m, len(values))) if out is None else out,
-            np.empty(m if log_mass else 0),
+            np.empty(m if request.log_mass else 0),
             np.empty((m, d, d) if covariance else (0, 0, 0)),
         )
         rows = d + 1 + d + (d * (d + 1) // 2 if covariance else 0)
@@ -206,7 +184,7 @@ class _Nodes:
             x, matrix, axes, strides, table(plan.order, plan.kappa), plan.coarsening, grid, self.middle, values, shift,
             self.middle @ matrix, *result, *scratch,
         )  # fmt: skip
-        return result[1] if log_mass else None, result[0], result[2] if covariance else None
+        return result[0], result[1] if request.log_mass else None, result[2] if covariance else None
 
     def _at_nodes(self, middle: tuple[float, ...]) -> tuple[Array, float]:
         """Z e^{-<xi, y_c>} at the nodes around ``middle``, flat, and what to add to its logarithm."""

@@ -27,6 +27,7 @@ from vlasov.compiled.views import plain
 from vlasov.compiled.workspace import Workspace
 from vlasov.tilting.line import kernels, transform
 from vlasov.tilting.line.plan import Plan, Tilts, plan
+from vlasov.tilting.results import Head, Request, Sums
 
 __all__ = ["Plan", "Prepared", "evaluate", "plan"]
 
@@ -35,16 +36,13 @@ def evaluate(
     points: Array,
     log_weights: Array | None,
     x: Array,
-    *,
-    matrix: Array | None = None,
-    values: Array | None = None,
+    head: Head,
     plan: Plan,
+    request: Request,
     workspace: Workspace,
-    log_mass: bool = False,
-    covariance: bool = False,
     out: Array | None = None,
-) -> tuple[Array | None, Array, Array | None]:
-    """log Z, ``values`` times the mean, and the variance, at the tilts xi = matrix x.
+) -> Sums:
+    """V m, log Z and the variance at the tilts A x.
 
     Parameters
     ----------
@@ -52,55 +50,39 @@ def evaluate(
         Shapes (n, 1) and (n,); None: all weights are one.
     x
         Shape (m, 1).
-    matrix, values
-        Shapes (1, 1) and (k, 1); one if not given.
     plan
-        For these sources and targets, from ``plan``.
+        For these sources, targets and ``request``, from ``plan``.
     out
-        Memory for the mean, shape (m, k).
-
-    Returns
-    -------
-    log_mass, mean, variance
-        Shapes (m,), (m, k) and (m, 1, 1); the first and the last None where they were not asked for.
+        Memory for V m, shape (m, k).
     """
-    sums = Prepared(points, log_weights, plan, workspace, log_mass=log_mass)
-    return sums.read(x, matrix, values, log_mass=log_mass, covariance=covariance, out=out)
+    return Prepared(points, log_weights, plan, request, workspace).read(x, head, request, out)
 
 
 class Prepared:
     """Sources, summed up: log Z and its derivatives on cells of tilts, to be read at any targets that the plan covers.
 
-    ``log_mass``: log Z may be asked for. What it holds lasts until the workspace is used again.
+    What it holds lasts until the workspace is used again.
     """
 
     def __init__(
-        self, points: Array, log_weights: Array | None, plan: Plan, workspace: Workspace, *, log_mass: bool = False
+        self, points: Array, log_weights: Array | None, plan: Plan, request: Request, workspace: Workspace
     ) -> None:
         self.plan, self.workspace = plan, workspace
         nodes, weights, scales, top = _nodes(points, log_weights, plan, workspace)
         self.sums = log_derivatives(
             plan.tilts, nodes, weights, scales, transform.NODES, plan.threads, workspace, tilt=plan.tilt,
-            log_mass=log_mass,
+            log_mass=request.log_mass,
         )  # fmt: skip
-        if log_mass:
+        if request.log_mass:
             self.sums[0] += top
 
-    def read(
-        self,
-        x: Array,
-        matrix: Array | None,
-        values: Array | None,
-        *,
-        log_mass: bool = False,
-        covariance: bool = False,
-        out: Array | None = None,
-    ) -> tuple[Array | None, Array, Array | None]:
-        """What ``evaluate`` returns."""
-        return interpolate(
-            self.plan.tilts, self.sums, x, matrix, values, self.plan.threads, self.workspace, log_mass=log_mass,
-            covariance=covariance, out=out,
+    def read(self, x: Array, head: Head, request: Request, out: Array | None = None) -> Sums:
+        """What ``evaluate`` returns. Users know the line by the name of its method in d = 2, 3."""
+        log_mass, mean, variance = interpolate(
+            self.plan.tilts, self.sums, x, head, self.plan.threads, self.workspace, log_mass=request.log_mass,
+            covariance=request.covariance, out=out,
         )  # fmt: skip
+        return Sums(mean, log_mass, variance, "laplace", self.plan.error_bound, self.plan.mass_error)
 
 
 def _nodes(
@@ -156,8 +138,7 @@ def interpolate(
     tilts: Tilts,
     sums: Array,
     x: Array,
-    matrix: Array | None,
-    values: Array | None,
+    head: Head,
     threads: int,
     workspace: Workspace,
     *,
@@ -166,7 +147,7 @@ def interpolate(
     out: Array | None,
 ) -> tuple[Array | None, Array, Array | None]:
     """The results of ``evaluate`` from what ``log_derivatives`` made, in its units."""
-    targets, factor = plain(x[:, 0]), 1.0 if matrix is None else float(matrix[0, 0])
+    targets, factor = plain(x[:, 0]), float(head.A[0, 0])
     table = workspace.array("line.table", (tilts.expansions * transform.FINE, transform.ORDER))
 
     def gather(at_points: Array, constant: float = 0.0, slope: float = 0.0, out: Array | None = None) -> Array:
@@ -176,7 +157,7 @@ def interpolate(
         in_threads(threads, kernels.gather, targets, factor, *_location(tilts), table, slope, result)
         return result
 
-    factors = np.ones(1) if values is None else values[:, 0]
+    factors = head.V[:, 0]
     if factors.size == 1 and (out is None or out.flags.c_contiguous):
         scale = float(factors[0])
         mean = gather(scale * tilts.radius * sums[1], scale * tilts.center, out=None if out is None else out[:, 0])

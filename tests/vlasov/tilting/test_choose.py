@@ -8,7 +8,7 @@ import pytest
 import vlasov as vl
 from vlasov.errors import InputError
 from vlasov.jit import set_threads
-from vlasov.tilting import Workspace, attend, tilt
+from vlasov.tilting import Head, Request, Workspace, attend, tilt
 
 
 def problem(d, n, m, reach, seed=0):
@@ -20,7 +20,7 @@ def problem(d, n, m, reach, seed=0):
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_large_problems_go_to_linear_cost_and_agree_with_all_pairs(d):
     points, xi = problem(d, 20_000, 20_000, 6.0)
-    fast, exact = tilt(points, None, xi), tilt(points, None, xi[:300], method="all-pairs")
+    fast, exact = tilt(points, None, xi), tilt(points, None, xi[:300], Request(method="all-pairs"))
     assert (fast.method, exact.method) == ("laplace", "all-pairs")
     error = np.linalg.norm(fast.mean[:300] - exact.mean, axis=1).max()
     assert error <= fast.error_bound + exact.error_bound
@@ -37,7 +37,7 @@ def test_the_rest_falls_back_to_all_pairs(d, n, reach):
     points, xi = problem(d, n, n, reach)
     chosen = tilt(points, None, xi)
     assert chosen.method == "all-pairs"
-    assert np.array_equal(chosen.mean, tilt(points, None, xi, method="all-pairs").mean)
+    assert np.array_equal(chosen.mean, tilt(points, None, xi, Request(method="all-pairs")).mean)
 
 
 def test_the_choice_is_by_estimated_time():
@@ -53,7 +53,7 @@ def test_products_inside_the_loops_change_nothing(d, n):
     rng = np.random.default_rng(1)
     points, x = problem(d, n, n, 1.0)
     matrix, values = 3 * rng.normal(size=(d, d)), rng.normal(size=(2, d))
-    field, plain = attend(points, None, x, matrix, values), tilt(points, None, x @ matrix.T)
+    field, plain = attend(points, None, x, [Head(matrix, values)]), tilt(points, None, x @ matrix.T)
     scale = float(np.linalg.norm(values, 2))
     assert np.abs(field.values - plain.mean @ values.T).max() <= field.error_bound + scale * plain.error_bound
     assert field.method == plain.method
@@ -84,7 +84,7 @@ def test_one_thread_and_two_give_the_same_bits():
     results = []
     for threads in (1, None):
         set_threads(threads)
-        results.append(tilt(points, None, xi, workspace=Workspace(), covariance=True))
+        results.append(tilt(points, None, xi, Request(covariance=True), workspace=Workspace()))
     for name in ("log_mass", "mean", "covariance"):
         assert np.array_equal(getattr(results[0], name), getattr(results[1], name))
 
@@ -112,14 +112,15 @@ def test_attention_agrees_with_itself_by_all_pairs(kind):
     ],
 )
 def test_what_a_method_cannot_do_is_refused(d, reach, method, sentence):
+    points, xi = problem(d, 500, 500, reach)
     with pytest.raises(InputError) as mistake:
-        tilt(*problem(d, 500, 500, reach)[:1], None, problem(d, 500, 500, reach)[1], method=method)
+        tilt(points, None, xi, Request(method=method))
     assert str(mistake.value).startswith(sentence)
 
 
 def test_single_precision_keeps_its_bound():
     points, xi = problem(2, 3_000, 400, 3.0)
-    single, double = (tilt(points, None, xi, method=method) for method in ("all-pairs-float32", "all-pairs"))
+    single, double = (tilt(points, None, xi, Request(method=method)) for method in ("all-pairs-float32", "all-pairs"))
     error = np.linalg.norm(single.mean - double.mean, axis=1).max()
     assert 1e-12 < error <= single.error_bound < 1e-4
     assert single.method == "all-pairs-float32"

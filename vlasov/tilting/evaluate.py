@@ -1,0 +1,167 @@
+"""The door to sums over weighted points: tilts, velocities of one or more heads, and many small systems at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal, cast
+
+import numpy as np
+
+from vlasov.checks import Array
+from vlasov.compiled.workspace import Workspace
+from vlasov.tilting.choose import QUADRATIC, is_small, linear_plan, shared_plan
+from vlasov.tilting.results import Field, Head, Request, Sums, Tilted, add_up, joined, size_of
+
+_PLAIN = Request()
+
+
+def tilt(
+    points: Array,
+    log_weights: Array | None,
+    xi: Array,
+    request: Request = _PLAIN,
+    *,
+    workspace: Workspace | None = None,
+) -> Tilted:
+    """Z, mean and, if asked for, covariance of sum_j w_j delta_{y_j} tilted by e^{<xi, .>}.
+
+    Parameters
+    ----------
+    points
+        Sources y_j, shape (n, d).
+    log_weights
+        log w_j, shape (n,), minus infinity for a weight of zero; None if all are zero, that is all weights one.
+    xi
+        Tilts, shape (m, d).
+    request
+        Tolerance, method, and whether the covariance is wanted; log Z comes always.
+    workspace
+        Scratch memory that repeated calls share.
+    """
+    request = request if request.log_mass else replace(request, log_mass=True)
+    sums = _evaluate(points, log_weights, xi, None, request, workspace or Workspace())
+    assert sums.log_mass is not None
+    return Tilted(sums.log_mass, sums.mean, sums.covariance, sums.method, sums.error_bound, sums.mass_error)
+
+
+def attend(
+    points: Array,
+    log_weights: Array | None,
+    x: Array,
+    heads: Sequence[Head],
+    request: Request = _PLAIN,
+    *,
+    workspace: Workspace | None = None,
+    out: Array | None = None,
+) -> Field:
+    """sum_h V_h m(A_h x): means alone, with the products by A and V inside the sums' loops; the rest as ``tilt``.
+
+    Several heads share what is done to the sources.
+
+    Parameters
+    ----------
+    x
+        Targets, shape (m, d).
+    heads
+        A_h (d, d) and V_h (k, d); their P is ignored.
+    out
+        Memory for the result, shape (m, k).
+    """
+    workspace = workspace or Workspace()
+    if len(heads) == 1:
+        return _velocity(points, log_weights, x, heads[0], request, workspace, out)
+    planned = shared_plan(points, log_weights, x, heads, request)
+    if planned is None:
+        return add_up([_velocity(points, log_weights, x, head, request, workspace) for head in heads], out)
+    method, plan = planned
+    prepared = method.Prepared(points, log_weights, plan, request, workspace)
+    sums = [prepared.read(x, head, request) for head in heads]
+    fields = [Field(s.mean, s.method, size_of(h.V) * s.error_bound) for s, h in zip(sums, heads, strict=True)]
+    return add_up(fields, out)
+
+
+def attend_systems(
+    points: Array,
+    log_weights: Array | None,
+    x: Array,
+    head: Head,
+    request: Request = _PLAIN,
+    *,
+    out: Array | None = None,
+) -> Field:
+    """``attend`` for b independent systems: points (b, n, d), log_weights (b, n) and x (b, m, d) give (b, m, k).
+
+    Threads share the systems where these are small, and work side by side on each where they are large. The results
+    are those of b calls, to the last bit.
+    """
+    from vlasov.tilting import all_pairs
+
+    (_, n, d), m, method = points.shape, x.shape[1], request.method
+    result = np.empty((*x.shape[:2], len(head.V))) if out is None else out
+    if method == "all-pairs" or (method == "auto" and is_small(n, m, d)):
+        _, mean, bound = all_pairs.batch(points, log_weights, x @ head.A.T)
+        return Field(np.matmul(mean, head.V.T, out=result), "all-pairs", size_of(head.V) * bound)
+    workspace, fields = Workspace(), []
+    for b, (system, targets) in enumerate(zip(points, x, strict=True)):
+        logs = None if log_weights is None else log_weights[b]
+        fields.append(_velocity(system, logs, targets, head, request, workspace, result[b]))
+    bound = max((field.error_bound for field in fields), default=0.0)
+    return Field(result, joined(field.method for field in fields), bound)
+
+
+def _velocity(
+    points: Array,
+    log_weights: Array | None,
+    x: Array,
+    head: Head,
+    request: Request,
+    workspace: Workspace,
+    out: Array | None = None,
+) -> Field:
+    """V m(A x) of one head."""
+    sums = _evaluate(points, log_weights, x, head, request, workspace, out)
+    velocity = sums.mean
+    if out is not None and velocity is not out:
+        np.copyto(out, velocity)
+        velocity = out
+    return Field(velocity, sums.method, size_of(head.V) * sums.error_bound)
+
+
+def _evaluate(
+    points: Array,
+    log_weights: Array | None,
+    x: Array,
+    head: Head | None,
+    request: Request,
+    workspace: Workspace,
+    out: Array | None = None,
+) -> Sums:
+    """The sums at the tilts A x, or at x itself without a head."""
+    identity = np.eye(points.shape[1])
+    whole = Head(identity, identity) if head is None else head
+    planned = linear_plan(points, log_weights, x, whole, request, workspace)
+    if planned is not None:
+        method, plan = planned
+        sums: Sums = method.evaluate(points, log_weights, x, whole, plan, request, workspace, out)
+        return sums
+    from numba import get_num_threads
+
+    from vlasov.compiled import products
+    from vlasov.tilting import all_pairs
+
+    threads = get_num_threads()
+    xi = x if head is None else products.map_rows(x, head.A, threads)
+    chosen = request.method if request.method in QUADRATIC else "all-pairs"
+    precision = cast("Literal['float64', 'float32']", QUADRATIC[chosen])
+    with_mass = request.log_mass or request.covariance
+    log_mass, mean, bound = all_pairs.moments(
+        points, log_weights, xi, precision=precision, workspace=workspace, log_mass=with_mass
+    )
+    covariance = None
+    if request.covariance:
+        assert log_mass is not None
+        covariance = all_pairs.covariance(points, log_weights, xi, log_mass, mean, workspace=workspace)
+    velocity = mean if head is None else products.map_rows(mean, head.V, threads)
+    return Sums(velocity, log_mass, covariance, chosen, bound, math.inf)

@@ -1,0 +1,116 @@
+"""What is asked of a sum over a tilted measure, and what comes back: one type for each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from vlasov.checks import Array
+
+METHODS = ("auto", "all-pairs", "all-pairs-float32", "laplace", "lattice")
+_FEW_ENTRIES = 256  # of a matrix
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked for beside the mean, how good, and by what method.
+
+    Attributes
+    ----------
+    tolerance
+        Largest error of the mean that is accepted, relative to the radius of the sources.
+    method
+        "auto", "all-pairs", "all-pairs-float32" (twice as fast, seven digits), "laplace" (linear cost, d <= 3), or
+        "lattice" (densities on uniform grids).
+    log_mass, covariance
+        Whether log Z and the covariance are wanted.
+    """
+
+    tolerance: float = 1e-10
+    method: str = "auto"
+    log_mass: bool = False
+    covariance: bool = False
+
+
+class Head(NamedTuple):
+    """V m_nu(A x) with nu ~ e^{-<y, P y>} mu; None: P = 0. Sums ignore P: the measure has taken it into the weights."""
+
+    A: Array
+    V: Array
+    P: Array | None = None
+
+
+class Sums(NamedTuple):
+    """What every method returns: V m (m, k), log Z (m,) and the covariance (m, d, d), None where not asked for.
+
+    ``error_bound`` is that of the mean m itself, without V; ``mass_error`` that of log Z.
+    """
+
+    mean: Array
+    log_mass: Array | None
+    covariance: Array | None
+    method: str
+    error_bound: float
+    mass_error: float
+
+
+@dataclass(frozen=True)
+class Tilted:
+    """A measure tilted by e^{<xi, .>} at m targets xi.
+
+    Attributes
+    ----------
+    log_mass
+        log Z(xi), shape (m,).
+    mean
+        grad log Z(xi), shape (m, d).
+    covariance
+        hess log Z(xi), shape (m, d, d), or None where it was not asked for.
+    method
+        How it was evaluated.
+    error_bound
+        Bound on the error of each ``mean``, in the Euclidean norm.
+    mass_error
+        Bound on the error of each ``log_mass``.
+    """
+
+    log_mass: Array
+    mean: Array
+    covariance: Array | None
+    method: str
+    error_bound: float
+    mass_error: float
+
+
+class Field(NamedTuple):
+    """A velocity field at given points, with how it was evaluated and a bound on the error of each velocity."""
+
+    values: Array
+    method: str
+    error_bound: float
+
+
+def add_up(fields: Sequence[Field], out: Array | None = None) -> Field:
+    """The sum of velocity fields at the same points, into ``out`` if given."""
+    total = np.copy(fields[0].values) if out is None else out
+    total[...] = fields[0].values
+    for field in fields[1:]:
+        total += field.values
+    return Field(total, joined(field.method for field in fields), sum(field.error_bound for field in fields))
+
+
+def joined(methods: Iterable[str]) -> str:
+    """The names of all methods that took part, such as "all-pairs + laplace"."""
+    return " + ".join(sorted({name for method in methods for name in method.split(" + ")}))
+
+
+def size_of(values: Array) -> float:
+    """|V|, or for many dimensions the bound sqrt(|V|_1 |V|_inf): LAPACK's threads would be in the way of ours."""
+    if values.size <= _FEW_ENTRIES:
+        return float(np.linalg.norm(values, 2))
+    entries = np.abs(values)
+    return math.sqrt(float(entries.sum(axis=0).max()) * float(entries.sum(axis=1).max()))
