@@ -1,21 +1,14 @@
 """All pairs against their definition in extended precision, the bounds that they promise, and their symmetries."""
 
-import os
-import re
-import subprocess
-import sys
 import tracemalloc
 
-import numba
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
-from numba.core.registry import cpu_target
 
 from tests.vlasov.tilting.extended import tilted
 from vlasov.jit import set_threads
 from vlasov.tilting import Workspace, all_pairs
-from vlasov.tilting.all_pairs import few_dimensions, many_dimensions, tiles
 
 SHAPES = ("uniform", "gaussian", "clustered", "collinear", "one place", "one point", "on the axis, far away")
 REACHES = (0.0, 1.0, 1e2, 1e4)  # |A| R^2
@@ -206,62 +199,3 @@ def test_a_workspace_saves_all_memory_of_the_sources_size(d):
     tracemalloc.stop()
     assert peak < 100_000
     assert np.array_equal(before[1], after[1])
-
-
-def assembly(kernel, *arguments):
-    """Machine code of a kernel: compiled anew, since Numba's cache keeps none to read."""
-    fresh = numba.njit(**{k: v for k, v in kernel.targetoptions.items() if k != "nopython"})(kernel.py_func)
-    fresh(*arguments)
-    [code] = fresh.inspect_asm().values()
-    return code
-
-
-def test_the_loops_are_made_of_vector_instructions():
-    features = cpu_target.target_context.codegen().magic_tuple()[2].split(",")
-    if "+fma" not in features:
-        pytest.skip("this processor has neither AVX2 nor AVX-512")
-    register = "zmm" if "+avx512f" in features else "ymm"
-    points, zero = np.random.default_rng(0).normal(size=(64, 2)), (0.0,) * 3
-    sources = tiles.prepare(points, np.empty(0), points, np.empty(1000), 2, 64)
-    fused = assembly(few_dimensions.means, sources, points, np.empty(0), np.empty((64, 2)), zero)
-    rows, square = np.zeros(4 * many_dimensions.COLUMNS), (0.0,) * 16
-    dots = assembly(many_dimensions._dots, rows, rows, 32, square)
-    exponents = assembly(many_dimensions._add_exponents, rows, rows.copy(), square, 32)
-    for code, least in ((fused, 20), (dots, 16), (exponents, 16)):
-        assert len(re.findall(rf"vfmadd\d+pd\s.*%{register}", code)) >= least
-    if register == "zmm":
-        assert "vpermi2q" in fused or "vpermt2q" in fused
-
-
-CALLS = """
-import numpy as np
-from vlasov.tilting import all_pairs
-from vlasov.tilting.all_pairs import kernels
-points = np.random.default_rng(0).normal(size=(900, 2))
-log_mass, mean, _ = all_pairs.moments(points, None, points)
-all_pairs.moments(points[:9], None, points)
-all_pairs.covariance(points, None, points, log_mass, mean)
-all_pairs.batch(points.reshape(9, 100, 2), None, points.reshape(9, 100, 2))
-hits = [sum(k.stats.cache_hits.values()) for k in (kernels.means, kernels.moments, kernels.covariances, kernels.batch)]
-print(hits, float(np.abs(mean).max()))
-"""
-
-
-def run(program, **variables):
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, env=os.environ | variables, check=False
-    )
-    assert done.stderr == ""
-    return done.stdout
-
-
-def test_compiled_code_is_found_again(tmp_path):
-    first, second = (run(CALLS, NUMBA_CACHE_DIR=str(tmp_path)) for _ in range(2))
-    assert first.startswith("[0, 0, 0, 0] ")
-    assert second.startswith("[1, 1, 1, 1] ")
-    assert first.split()[-1] == second.split()[-1]
-
-
-def test_without_a_folder_for_the_cache():
-    no_locator = "from numba.core import caching\ncaching.CompileResultCacheImpl._locator_classes = []\n"
-    assert run(no_locator + CALLS).startswith("[0, 0, 0, 0] ")

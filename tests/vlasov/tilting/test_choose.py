@@ -122,5 +122,7 @@ def test_single_precision_keeps_its_bound():
     points, xi = problem(2, 3_000, 400, 3.0)
     single, double = (tilt(points, None, xi, Request(method=method)) for method in ("all-pairs-float32", "all-pairs"))
     error = np.linalg.norm(single.mean - double.mean, axis=1).max()
-    assert 1e-12 < error <= single.error_bound < 1e-4
+    # A running sum of n numbers in each of four lanes or more rounds n / 4 times; what else rounds is 50 times less.
+    radius, eps = np.sqrt(2), 2.0**-23
+    assert 1e-12 < error <= single.error_bound < eps * radius * (3_000 / 4 + 50)
     assert single.method == "all-pairs-float32"

@@ -1,7 +1,6 @@
 """Exponentials against extended precision: scalar and in vectors, double and single, for several processors."""
 
 import os
-import platform
 import subprocess
 import sys
 from pathlib import Path
@@ -9,12 +8,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.processor import FUSED, X86
 from vlasov.compiled.exponential import exp2, exp_negative
 from vlasov.jit import kernel
 from vlasov.tilting.all_pairs.lanes import weigh
 
 RANGES = {np.float64: (-1000, 500), np.float32: (-125, 60)}
 ULPS = {np.float64: 1.2, np.float32: 1.8}
+# Without fused multiply-add the products in 2^r = 1 + r (c + r (...)) are rounded too: the last, below 1/2, by at most
+# a quarter of the result's last place, each one further inside by an eighth of that.
+PRODUCTS = 0.0 if FUSED else 0.25 / (1 - 1 / 8)
 
 
 @kernel()
@@ -85,7 +88,7 @@ def test_huge_shifts_lose_nothing():
 
 def test_scalar_powers_of_two():
     x = arguments(np.float64)
-    assert ulps(each(exp2, x), np.exp2(x.astype(np.longdouble))) <= 1.0
+    assert ulps(each(exp2, x), np.exp2(x.astype(np.longdouble))) <= 1.0 + PRODUCTS
     integers = np.arange(-1000.0, 501.0)
     np.testing.assert_array_equal(each(exp2, integers), 2.0**integers)
     np.testing.assert_array_equal(each(exp2, np.array([-np.inf, np.inf, np.nan])), [2.0**-1000, 2.0**500, np.nan])
@@ -93,7 +96,7 @@ def test_scalar_powers_of_two():
 
 def test_scalar_exponential_of_what_is_not_positive():
     x = -np.concatenate([np.geomspace(1e-20, 708, 200_000), [0.0]])
-    assert ulps(each(exp_negative, x), np.exp(x.astype(np.longdouble))) <= 1.3
+    assert ulps(each(exp_negative, x), np.exp(x.astype(np.longdouble))) <= 1.3 + PRODUCTS
     assert each(exp_negative, np.zeros(1)) == 1
     tiny = each(exp_negative, np.array([-709.0, -1e300, -np.inf]))
     assert ((tiny > 0) & (tiny < 1e-300)).all()
@@ -107,7 +110,7 @@ NARROW = {
 }
 
 
-@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="names of another family of processors")
+@pytest.mark.skipif(not X86, reason="names of another family of processors")
 @pytest.mark.parametrize("processor", NARROW)
 def test_other_processors(processor):
     environment = os.environ | {"NUMBA_CPU_NAME": processor, "NUMBA_CPU_FEATURES": NARROW[processor]}

@@ -1,0 +1,83 @@
+"""How all pairs are compiled: machine code of the loops, and a cache that finds them again."""
+
+import os
+import re
+import subprocess
+import sys
+
+import numba
+import numpy as np
+import pytest
+
+from tests.processor import FEATURES, FUSED, X86
+from vlasov.tilting.all_pairs import few_dimensions, many_dimensions, tiles
+
+WIDE = "+avx512f" in FEATURES
+LONGEST = "%zmm" if WIDE else "%ymm" if "+avx" in FEATURES else "%xmm"
+PRODUCT = r"vfmadd\d+pd" if FUSED else r"v?mulpd"
+
+
+def assembly(kernel, *arguments):
+    """Machine code of a kernel: compiled anew, since Numba's cache keeps none to read."""
+    fresh = numba.njit(**{k: v for k, v in kernel.targetoptions.items() if k != "nopython"})(kernel.py_func)
+    fresh(*arguments)
+    [code] = fresh.inspect_asm().values()
+    return code
+
+
+def products(code, register):
+    return len(re.findall(rf"{PRODUCT}\s.*{register}", code))
+
+
+@pytest.mark.skipif(not X86, reason="names of another family of processors")
+def test_vectors_that_are_written_out_are_the_longest():
+    points, zero = np.random.default_rng(0).normal(size=(64, 2)), (0.0,) * 3
+    sources = tiles.prepare(points, np.empty(0), points, np.empty(1000), 2, 64)
+    code = assembly(few_dimensions.means, sources, points, np.empty(0), np.empty((64, 2)), zero)
+    assert products(code, LONGEST) >= 20
+    if WIDE:
+        assert "vpermi2q" in code or "vpermt2q" in code
+
+
+@pytest.mark.skipif(not X86, reason="names of another family of processors")
+def test_loops_are_made_of_vector_instructions():
+    """Of the length that LLVM prefers: on many processors with AVX-512 that is half of the longest."""
+    rows, square = np.zeros(4 * many_dimensions.COLUMNS), (0.0,) * 16
+    dots = assembly(many_dimensions._dots, rows, rows, 32, square)
+    exponents = assembly(many_dimensions._add_exponents, rows, rows.copy(), square, 32)
+    for code in (dots, exponents):
+        assert products(code, "%[yz]mm" if WIDE else LONGEST) >= 16
+
+
+CALLS = """
+import numpy as np
+from vlasov.tilting import all_pairs
+from vlasov.tilting.all_pairs import kernels
+points = np.random.default_rng(0).normal(size=(900, 2))
+log_mass, mean, _ = all_pairs.moments(points, None, points)
+all_pairs.moments(points[:9], None, points)
+all_pairs.covariance(points, None, points, log_mass, mean)
+all_pairs.batch(points.reshape(9, 100, 2), None, points.reshape(9, 100, 2))
+hits = [sum(k.stats.cache_hits.values()) for k in (kernels.means, kernels.moments, kernels.covariances, kernels.batch)]
+print(hits, float(np.abs(mean).max()))
+"""
+
+
+def run(program, **variables):
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, env=os.environ | variables, check=False
+    )
+    assert done.stderr == ""
+    return done.stdout
+
+
+def test_compiled_code_is_found_again(tmp_path):
+    first, second = (run(CALLS, NUMBA_CACHE_DIR=str(tmp_path)) for _ in range(2))
+    assert first.startswith("[0, 0, 0, 0] ")
+    assert second.startswith("[1, 1, 1, 1] ")
+    assert first.split()[-1] == second.split()[-1]
+
+
+def test_without_a_folder_for_the_cache():
+    no_locator = "from numba.core import caching\ncaching.CompileResultCacheImpl._locator_classes = []\n"
+    assert run(no_locator + CALLS).startswith("[0, 0, 0, 0] ")
