@@ -211,7 +211,7 @@ def _linear_flow(problem: Any, second: Array) -> Array:
 
     def rhs(t: float, y: Array) -> Array:
         f = y.reshape(2, 2)
-        return np.asarray(attention.drift(t) @ f @ second @ f.T @ attention.product(t) @ f).ravel()
+        return np.asarray(attention.values(t) @ f @ second @ f.T @ attention.product(t) @ f).ravel()
 
     end = solve_ivp(rhs, (0, problem.horizon), np.eye(2).ravel(), method="DOP853", rtol=1e-13, atol=1e-14).y[:, -1]
     return np.asarray(end.reshape(2, 2))

@@ -138,8 +138,8 @@ def _closed_form_error(dataset: xr.Dataset, time: Any) -> float:
 def _effective(attention: Any) -> tuple[Array, Array]:
     """A and V of one head; several heads with V_h = v_h I act like one with V = I and A = sum v_h A_h."""
     if attention.kind != "multi-head":
-        return attention.product(0.0), attention.drift(0.0)
-    parts = [head.drift(0.0)[0, 0] * head.product(0.0) for head in attention.heads]
+        return attention.product(0.0), attention.values(0.0)
+    parts = [head.values(0.0)[0, 0] * head.product(0.0) for head in attention.heads]
     return sum(parts[1:], start=parts[0]), np.eye(attention.dimension)
 
 

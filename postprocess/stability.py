@@ -11,31 +11,23 @@ Reference: Castin, Ablin, Carrillo, Peyre (2025), arXiv:2501.18322, section 3.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
-
 import numpy as np
 
-from vlasov.attention import Attention, MultiHead, Softmax
+from vlasov.attention import Attention
 from vlasov.checks import Array
 from vlasov.measures import Density, Measure, Particles
 from vlasov.postprocess.moments import nodes
-from vlasov.schedule import at
+from vlasov.tilting import Head, Request
 
 _MOST = 1500  # points of each support at which suprema are taken
 _CARRYING = 1e-12  # of the largest density, as for the radius of a solution
 _DIRECTIONS = 32  # along which the extreme points are among them
 
 
-class _Head(NamedTuple):
-    A: Array
-    V: Array
-
-
 def rate(attention: Attention, mu: Measure, nu: Measure, t: float) -> float:
     """L with d/dt W_p(mu, nu) <= L W_p(mu, nu) at this time; NaN for attentions without the estimate."""
-    heads = _heads(attention, t)
-    if heads is None:
+    heads = attention.heads_at(t)
+    if heads is None or any(head.P is not None for head in heads):
         return float("nan")
     clouds = [nodes(measure) for measure in (mu, nu)]
     support = np.concatenate([_sample(cloud, measure) for cloud, measure in zip(clouds, (mu, nu), strict=True)])
@@ -54,24 +46,9 @@ def bound(rates: Array, times: Array) -> Array:
         return np.exp(exponent(rates, times))
 
 
-def _heads(attention: Attention, t: float) -> Sequence[_Head] | None:
-    if isinstance(attention, Softmax):
-        return [_Head(attention.product(t), attention.drift(t))]
-    if not isinstance(attention, MultiHead):
-        return None
-    outputs = attention.outputs or [np.eye(attention.dimension)] * len(attention.heads)
-    found: list[_Head] = []
-    for output, head in zip(outputs, attention.heads, strict=True):
-        inner = _heads(head, t)
-        if inner is None:
-            return None
-        found += [_Head(a, at(output, t) @ v) for a, v in inner]
-    return found
-
-
-def _rate_of_head(head: _Head, cloud: Particles, support: Array) -> float:
+def _rate_of_head(head: Head, cloud: Particles, support: Array) -> float:
     tilts = support @ head.A.T
-    tilted = cloud.tilted(tilts, covariance=True)
+    tilted = cloud.tilted(tilts, Request(covariance=True))
     assert tilted.covariance is not None
     size = float(np.linalg.norm(head.V, 2))
     slope = np.linalg.norm(head.V @ tilted.covariance @ head.A, 2, axis=(1, 2)).max()

@@ -64,6 +64,7 @@ def build(
     problem: Problem, solver: str, options: dict[str, Any], record: Record, *, case: str, wall_seconds: float
 ) -> xr.Dataset:
     """The Dataset of a run."""
+    assert record.flow is not None  # every solver says what it follows
     variables = {
         name: (SCHEMA[name].dims[: np.ndim(values)], values, {"long_name": SCHEMA[name].long_name, "units": "1"})
         for name, values in (record.series | record.constants).items()
@@ -81,11 +82,11 @@ def build(
         "options": json.dumps(options),
         "status": record.status,
         "blow_up_time": record.blow_up_time,
-        "method": ", ".join(sorted(record.methods)),
-        "velocity_error_bound": record.velocity_error,
+        "method": ", ".join(sorted(record.flow.methods)),
+        "velocity_error_bound": record.flow.error_bound,
         "error_estimate": record.error_estimate,
         "steps": record.steps,
-        "velocity_evaluations": record.evaluations,
+        "velocity_evaluations": record.flow.evaluations,
         **record.attributes,
         "wall_seconds": wall_seconds,
         "vlasov_version": __version__,

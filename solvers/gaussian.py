@@ -53,11 +53,20 @@ def check(problem: Problem, options: Options) -> None:
             f'is a {problem.initial.kind}, but the solver "gaussian" needs a gaussian; use the solver "particles"',
             "initial",
         )
+    with np.errstate(all="ignore"):  # what overflows is reported by the first step
+        affine = problem.attention.affine(problem.initial)
+    if affine is None:
+        raise InputError(
+            f'is {problem.attention.kind}, under which Gaussians do not stay Gaussian; use the solver "particles"',
+            "attention",
+        )
 
 
 def run(problem: Problem, options: Options, record: Record) -> None:
     """Integrate the moments of a Gaussian problem into ``record``."""
-    initial, attention, horizon = problem.initial, problem.attention, problem.horizon
+    initial, horizon = problem.initial, problem.horizon
+    flow = record.follow(problem.flow())
+    flow.methods.add("affine")
     assert isinstance(initial, Gaussian)
     d, rank = initial.factor.shape
     y = np.concatenate([initial.mean, initial.factor.ravel(), [0.0]])
@@ -69,7 +78,9 @@ def run(problem: Problem, options: Options, record: Record) -> None:
     def velocity(t: float, y: Array) -> tuple[Array, float]:
         """The derivative of y in t, and |B|."""
         mean, covariance = moments(y)
-        b, slope = attention.affine(trusted(mean, covariance), t)
+        found = flow.affine(Gaussian.trusted(mean=mean, covariance=covariance), t)
+        assert found is not None  # see check
+        b, slope = found
         derivative = np.concatenate([b + slope @ mean, (slope @ y[d:-1].reshape(d, rank)).ravel(), [1.0]])
         return derivative, norm(slope)
 
@@ -80,9 +91,8 @@ def run(problem: Problem, options: Options, record: Record) -> None:
     # Absolute errors are measured against the initial sizes, far below them: collapsing directions stay accurate.
     sizes = [(d, norm(initial.mean)), (d * rank, norm(initial.factor)), (1, horizon)]
     atol = options.tolerance * 1e-6 * np.concatenate([np.full(count, size or 1.0) for count, size in sizes])
-    record.methods.add("affine")
     record.begin(partial(snapshot, y))
-    for start, end in segments(attention.breakpoints, horizon):
+    for start, end in segments(flow.breakpoints, horizon):
 
         def stretched(_: float, y: Array, start: float = start, end: float = end) -> Array:
             derivative, rate = velocity(inside(y[-1], start, end), y)
@@ -136,10 +146,3 @@ class _StateAt:
         if late(start) >= 0 or late(end) <= 0:  # by rounding
             return self._dense(start if late(start) >= 0 else end)
         return self._dense(brentq(late, start, end, xtol=1e-15 * max(end, 1e-300), rtol=1e-15))
-
-
-def trusted(mean: Array, covariance: Array) -> Gaussian:
-    """A Gaussian without the checks meant for users: its covariance is a product F F^T."""
-    gaussian = object.__new__(Gaussian)
-    gaussian._set(mean=mean, covariance=covariance)
-    return gaussian

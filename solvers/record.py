@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from vlasov.checks import Array
 from vlasov.errors import InputError
+from vlasov.flow import Flow
 
 Status = Literal["completed", "blow-up", "stopped"]
 Report = Callable[[float, int], None]
@@ -32,10 +33,8 @@ class Record:
         Output times passed so far.
     constants
         Arrays that do not depend on time.
-    evaluations
-        How often a velocity was evaluated.
-    velocity_error
-        Largest bound on the error of a velocity, in the units of velocity.
+    flow
+        What velocities came from: it knows how many there were, how they were evaluated and how wrong they may be.
     error_estimate
         Sum of the local errors that were allowed, relative to the size of the state; not amplified by the flow.
     resolved
@@ -51,9 +50,7 @@ class Record:
     steps: int = 0
     status: Status = "stopped"
     blow_up_time: float = np.nan
-    methods: set[str] = field(default_factory=set)
-    evaluations: int = 0
-    velocity_error: float = 0.0
+    flow: Flow | None = None
     error_estimate: float = 0.0
     resolved: dict[str, Any] = field(default_factory=dict)
     attributes: dict[str, float | str] = field(default_factory=dict)
@@ -64,6 +61,11 @@ class Record:
     def series(self) -> dict[str, Array]:
         """What the snapshots hold, with the output times passed so far along the first axis."""
         return {name: rows[: len(self.reached)] for name, rows in self._series.items()}
+
+    def follow(self, flow: Flow) -> Flow:
+        """Note where the velocities of the run will come from."""
+        self.flow = flow
+        return flow
 
     def begin(self, first: Callable[[], Snapshot]) -> None:
         """Take in the initial state."""
@@ -97,12 +99,6 @@ class Record:
         self.steps += 1
         self._latest = t, latest
         self.report(t, self.steps)
-
-    def evaluated(self, method: str, error_bound: float) -> None:
-        """Note how a velocity was evaluated and the bound on its error."""
-        self.evaluations += 1
-        self.methods.add(method)
-        self.velocity_error = max(self.velocity_error, error_bound)
 
     def rescue(self) -> None:
         """After a failure, or without any output time before the end: keep the last good state too."""

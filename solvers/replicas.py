@@ -18,15 +18,14 @@ from itertools import pairwise
 import numpy as np
 from scipy.integrate import DOP853
 
-from vlasov.attention import Attention, Tilting
 from vlasov.checks import Array, finite
 from vlasov.errors import SolverError
+from vlasov.flow import Flow
 from vlasov.measures import Particles
 from vlasov.problem import Problem
 from vlasov.solvers.ode import runge_kutta_kernels as kernels
-from vlasov.solvers.ode.integrate import inside, segments, size, steps
+from vlasov.solvers.ode.integrate import accuracy_for, inside, segments, size, steps
 from vlasov.solvers.ode.runge_kutta import CloudDOP853
-from vlasov.tilting import Head, Request, attend_systems
 
 ORDER = 8
 STAGES = 12
@@ -122,17 +121,17 @@ def _combine(y: Array, stages: Array, coefficients: Array, out: Array) -> None:
         kernels.combine(y[cloud], stages[cloud], _PLACES, coefficients[None], out[cloud], kernels.NOWHERE, 0, 1)
 
 
-def systems(attention: Attention, weights: Array, *, accuracy: float) -> Velocity:
+def systems(flow: Flow, weights: Array) -> Velocity:
     """The velocity of b interacting clouds with these weights, shape (n,), for ``march``."""
-    attend = _attending(attention, weights, accuracy)
+    tokens = _tokens(flow, weights)
 
     def velocity(_: int, t: float, x: Array, out: Array) -> None:
-        attend(x, t, x, out)
+        flow.velocity_of_systems(tokens, x, x, t, out)
 
     return velocity
 
 
-def passive(attention: Attention, weights: Array, track: Array, *, accuracy: float) -> Velocity:
+def passive(flow: Flow, weights: Array, track: Array) -> Velocity:
     """The velocity of b clouds that follow others and do not act on them, for ``march``.
 
     Parameters
@@ -140,45 +139,30 @@ def passive(attention: Attention, weights: Array, track: Array, *, accuracy: flo
     weights, track
         Of the nodes that act: weights (n,), and places (calls, n, d) in the order in which ``march`` calls.
     """
-    attend = _attending(attention, weights, accuracy)
+    nodes = _tokens(flow, weights)
 
     def velocity(k: int, t: float, x: Array, out: Array) -> None:
-        attend(np.broadcast_to(track[k], (len(x), *track[k].shape)), t, x, out)
+        flow.velocity_of_systems(nodes, np.broadcast_to(track[k], (len(x), *track[k].shape)), x, t, out)
 
     return velocity
 
 
-def _attending(attention: Attention, weights: Array, accuracy: float) -> Callable[[Array, float, Array, Array], None]:
-    """A function of sources (b, n, d), time and targets (b, m, d) that writes velocities (b, m, d)."""
-    cloud = Particles(np.zeros((len(weights), attention.dimension)), weights)  # scratch memory for this caller alone
-    equal = bool((weights == weights[0]).all())
-
-    def attend(sources: Array, t: float, x: Array, out: Array) -> None:
-        ingredients = attention.ingredients(t) if isinstance(attention, Tilting) else None
-        if ingredients is not None and ingredients.p is None:
-            logs = None if equal else np.broadcast_to(cloud.log_weights, sources.shape[:2])
-            attend_systems(sources, logs, x, Head(ingredients.a, ingredients.v), Request(accuracy), out=out)
-            return
-        for points, targets, result in zip(sources, x, out, strict=True):
-            attention.field(cloud.moved(points), targets, t, tolerance=accuracy, out=result)
-
-    return attend
+def _tokens(flow: Flow, weights: Array) -> Particles:
+    """A measure with these weights, whose places do not matter."""
+    return Particles(np.zeros((len(weights), flow.attention.dimension)), weights)
 
 
 def choose_steps(problem: Problem, cloud: Particles, times: tuple[float, ...], *, tolerance: float) -> TimeGrid:
     """Steps a little shorter than those of an adaptive run of this cloud, at this local error per step."""
     cuts = sorted({0.0, *times, *(edge for _, edge in segments(problem.attention.breakpoints, times[-1]))})
     cuts = [cut for cut in cuts if cut <= times[-1]]
-    y, counts = cloud.points.ravel(), []
+    flow, y, counts = problem.flow(tolerance=accuracy_for(tolerance)), cloud.points.ravel(), []
     scale = tolerance * size(cloud)
     for left, right in pairwise(cuts):
 
         def rhs(t: float, y: Array, out: Array, left: float = left, right: float = right) -> Array:
             points = y.reshape(cloud.points.shape)
-            accuracy = min(1e-10, 1e-2 * tolerance)
-            problem.attention.field(
-                cloud.moved(points), points, inside(t, left, right), tolerance=accuracy, out=out.reshape(points.shape)
-            )
+            flow.velocity(cloud.moved(points), points, inside(t, left, right), out=out.reshape(points.shape))
             return out
 
         lengths = []

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar, get_args, get_type_hints
+from typing import Any, ClassVar, Self, get_args, get_type_hints
 
 import numpy as np
 
@@ -24,9 +24,23 @@ class Described:
 
     def __init_subclass__(cls, kind: str = "", **rest: Any) -> None:
         super().__init_subclass__(**rest)
-        if kind:
-            cls.kind = kind
-            _KINDS[kind] = cls
+        if not kind:
+            return
+        other = _KINDS.get(kind, cls)
+        if (other.__module__, other.__qualname__) != (cls.__module__, cls.__qualname__):  # not a cell run again
+            raise TypeError(f'the kind "{kind}" of {cls.__qualname__} is taken by {other.__qualname__}; choose another')
+        cls.kind = kind
+        _KINDS[kind] = cls
+
+    @classmethod
+    def trusted(cls, **values: Any) -> Self:
+        """An instance with these values, neither copied nor checked: for those that are known to be right.
+
+        What is cached on an instance may be among them.
+        """
+        instance = object.__new__(cls)
+        instance.__dict__.update(values)
+        return instance
 
     def _set(self, **values: Any) -> None:
         """Store checked values in the frozen instance; arrays become read-only."""
@@ -46,6 +60,13 @@ class Described:
 def encode(value: Any, field: str = "") -> Any:
     """Plain dictionaries, lists, numbers and strings that say the same; defaults are left out."""
     if isinstance(value, Described):
+        if value.kind and "kind" not in vars(type(value)):
+            name = type(value).__name__
+            raise InputError(
+                f'is a {name}, which would be read back as "{value.kind}"; give it a kind of its own: '
+                f'class {name}(..., kind="...")',
+                field,
+            )
         plain: dict[str, Any] = {"kind": value.kind} if value.kind else {}
         for f in _arguments(type(value)):
             given = getattr(value, f.name)

@@ -12,9 +12,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from vlasov.attention import Attention, MultiHead, Softmax, Tilting
+from vlasov.attention import Attention
 from vlasov.errors import InputError
-from vlasov.schedule import Function, at
+from vlasov.schedule import Function
+from vlasov.tilting import Head
 
 
 def velocity_bound(attention: Attention, radius: float, t: float = 0.0) -> float:
@@ -24,15 +25,19 @@ def velocity_bound(attention: Attention, radius: float, t: float = 0.0) -> float
 
 def jacobian_bound(attention: Attention, radius: float, t: float = 0.0) -> float:
     """sup_x |D Gamma_mu(x)| <= |V| |A| R^2 with A = 2 K^T Q for L2; for several heads the sum over heads."""
-    return sum(w * v * a for w, v, a in _norms(attention, t)) * radius**2
+    return sum(_norm(head.V) * _norm(head.A) for head in _heads(attention, t)) * radius**2
 
 
 def stability_rate(attention: Attention, radius: float, t: float = 0.0) -> float:
     """L = |V| (1 + 3 |A| R^2) e^{2 |A| R^2}: d/dt W_p(mu, nu) <= L W_p(mu, nu) for softmax; the sum over heads."""
     total = 0.0
-    for w, v, a in _norms(attention, t, of=Softmax):
-        strength = a * radius**2
-        total += w * v * (1 + 3 * strength) * math.exp(2 * strength) if strength < 350 else math.inf
+    for head in _heads(attention, t):
+        if head.P is not None:
+            raise InputError(
+                "is L2 attention, or has such heads; this estimate is known for softmax and its heads only", "attention"
+            )
+        strength = _norm(head.A) * radius**2
+        total += _norm(head.V) * (1 + 3 * strength) * math.exp(2 * strength) if strength < 350 else math.inf
     return total
 
 
@@ -77,24 +82,14 @@ def _integral(rate: Callable[[float], float], attention: Attention, t: float, *,
 
 
 def _value_norm(attention: Attention, t: float) -> float:
-    return sum(w * v for w, v, _ in _norms(attention, t))
+    return sum(_norm(head.V) for head in _heads(attention, t))
 
 
-def _norms(attention: Attention, t: float, of: type[Attention] = Tilting) -> list[tuple[float, float, float]]:
-    """|W_h|, |V_h| and |A_h| of every head, which must be ``of`` this kind."""
-    if isinstance(attention, MultiHead):
-        outputs = attention.outputs or [np.eye(attention.dimension)] * len(attention.heads)
-        return [
-            (_norm(at(w, t)) * outer, v, a)
-            for w, head in zip(outputs, attention.heads, strict=True)
-            for outer, v, a in _norms(head, t, of)
-        ]
-    if not isinstance(attention, Tilting):
+def _heads(attention: Attention, t: float) -> tuple[Head, ...]:
+    heads = attention.heads_at(t)
+    if heads is None:
         raise InputError(f"{attention.kind} is not normalised: the theory's estimates do not hold for it", "attention")
-    if not isinstance(attention, of):
-        raise InputError(f"is {attention.kind}; this estimate is known for softmax and its heads only", "attention")
-    a, v, _ = attention.ingredients(t)
-    return [(1.0, _norm(v), _norm(a))]
+    return heads
 
 
 def _norm(matrix: np.ndarray) -> float:

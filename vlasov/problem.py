@@ -11,6 +11,7 @@ from vlasov import checks
 from vlasov.attention import Attention
 from vlasov.codec import Described, decode, encode
 from vlasov.errors import InputError
+from vlasov.flow import Flow
 from vlasov.measures import Measure
 
 
@@ -48,7 +49,7 @@ class Problem(Described):
         if not isinstance(self.name, str):
             raise InputError(f"is {checks.short(self.name)} where a text is needed", "name")
         self._set(horizon=checks.number(self.horizon, "horizon", above=0.0))
-        rows, columns = self.attention.drift().shape
+        rows, columns = self.attention.shape
         if rows != columns:
             raise InputError(
                 f"has V of shape {(rows, columns)} but velocities need d rows; add an output matrix", "attention"
@@ -62,6 +63,10 @@ class Problem(Described):
     def dimension(self) -> int:
         """d."""
         return self.initial.dimension
+
+    def flow(self, *, tolerance: float = 1e-10, method: str = "auto") -> Flow:
+        """The velocity of this problem: one for each run and thread; see ``vlasov.flow``."""
+        return Flow(self.attention, tolerance=tolerance, method=method)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain dictionaries, lists, numbers and strings: the form of a case's TOML file."""

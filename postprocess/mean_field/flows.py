@@ -50,7 +50,7 @@ class NodesFlow:
     accuracy: float
 
     def __call__(self, clouds: Array) -> Array:
-        velocity = passive(self.problem.attention, self.nodes.weights, self.track, accuracy=self.accuracy)
+        velocity = passive(self.problem.flow(tolerance=self.accuracy), self.nodes.weights, self.track)
         return march(velocity, clouds, self.grid)
 
 
@@ -64,12 +64,10 @@ class DensityFlow:
     accuracy: float
 
     def __call__(self, clouds: Array) -> Array:
-        first = self.track[0]
-        scratch = Density(first.values, first.edges)  # memory for this caller alone
+        flow = self.problem.flow(tolerance=self.accuracy)
 
         def velocity(k: int, t: float, x: Array, out: Array) -> None:
-            density = scratch.moved(self.track[k].values, self.track[k].origin, self.track[k].matrix)
             for cloud, result in zip(x, out, strict=True):
-                self.problem.attention.field(density, cloud, t, tolerance=self.accuracy, out=result)
+                flow.velocity(self.track[k], cloud, t, out=result)
 
         return march(velocity, clouds, self.grid)

@@ -19,7 +19,7 @@ from vlasov.postprocess.mean_field.flows import DensityFlow, Flow, GaussianFlow,
 from vlasov.problem import Problem
 from vlasov.solvers.dataset import measure
 from vlasov.solvers.driver import solve as solve_problem
-from vlasov.solvers.gaussian import trusted
+from vlasov.solvers.ode.integrate import accuracy_for
 from vlasov.solvers.replicas import TimeGrid, choose_steps, march, systems
 
 REFERENCES = ("auto", "gaussian", "quantile", "quadrature", "finite-volume")
@@ -120,17 +120,17 @@ def _size(limit: Limit) -> Array:
 
 def solve(problem: Problem, choice: Choice, *, tolerance: float) -> Limit:
     """The limit by a reference that has been chosen."""
-    accuracy, attention, times = min(1e-10, 1e-2 * tolerance), problem.attention, choice.grid.times
+    accuracy, attention, times = accuracy_for(tolerance), problem.attention, choice.grid.times
     probes = problem.initial.sample(_PROBES, "sobol", seed=1).points
     flow: Flow
     if choice.kind == "gaussian":
         assert isinstance(problem.initial, Gaussian)
         flow = GaussianFlow(problem.initial, _gaussian_states(problem, choice.grid.refined(_FINER)))
-        gaussians = [trusted(state[0], _product(state[1:] - state[0])) for state in flow.states]
+        gaussians = [_gaussian(state) for state in flow.states]
         affine = [attention.affine(gaussian, t) for gaussian, t in zip(gaussians, times, strict=True)]
         return Limit(
             problem, choice, *_moments(gaussians), probes,
-            np.stack([b + probes @ slope.T for b, slope in affine]), accuracy, flow,
+            np.stack([b + probes @ slope.T for b, slope in affine]), accuracy, flow,  # type: ignore[misc]
         )  # fmt: skip
     states: Sequence[Measure]
     if choice.kind == "finite-volume":
@@ -151,7 +151,7 @@ def _moments(states: Sequence[Measure]) -> tuple[Array, Array]:
 def _by_nodes(problem: Problem, choice: Choice, accuracy: float) -> tuple[list[Particles], NodesFlow]:
     """The nodes at the output times, and their flow."""
     nodes, track = _sample(problem, choice), []
-    interacting = systems(problem.attention, nodes.weights, accuracy=accuracy)
+    interacting = systems(problem.flow(tolerance=accuracy), nodes.weights)
 
     def recorded(k: int, t: float, x: Array, out: Array) -> None:
         track.append(x[0].copy())
@@ -234,7 +234,7 @@ def _difference(a: Limit, b: Limit, witnesses: Particles) -> Array:
         np.linalg.norm(a.velocities - b.velocities, axis=2).max(axis=1),
     ]
     if a.choice.grid != b.choice.grid:  # interacting tokens feel the steps too, and a Gaussian's limit hardly does
-        moving = systems(a.problem.attention, witnesses.weights, accuracy=a.accuracy)
+        moving = systems(a.problem.flow(tolerance=a.accuracy), witnesses.weights)
         ends = [march(moving, witnesses.points[None], limit.choice.grid)[:, 0] for limit in (a, b)]
         rows[0] = np.maximum(rows[0], np.linalg.norm(ends[0] - ends[1], axis=2).max(axis=1))
     return np.stack(rows)
@@ -247,11 +247,16 @@ def _gaussian_states(problem: Problem, grid: TimeGrid) -> Array:
 
     def velocity(_: int, t: float, x: Array, out: Array) -> None:
         state = x[0]
-        b, slope = problem.attention.affine(trusted(state[0], _product(state[1:] - state[0])), t)
+        b, slope = problem.attention.affine(_gaussian(state), t)  # type: ignore[misc]
         out[0] = b + state @ slope.T
 
     start = np.concatenate([initial.mean[None], initial.mean + initial.factor.T])
     return march(velocity, start[None], grid)[:, 0]
+
+
+def _gaussian(state: Array) -> Gaussian:
+    """N(m, F F^T) from m and m + the columns of F."""
+    return Gaussian.trusted(mean=state[0], covariance=_product(state[1:] - state[0]))
 
 
 def _product(rows: Array) -> Array:

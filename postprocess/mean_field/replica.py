@@ -67,7 +67,7 @@ def run(study: Study, limit: Limit, piece: Piece) -> list[Result]:
         initial.sample(piece.n, piece.sampling, seed=np.random.SeedSequence(study.seed, spawn_key=(piece.n, replica)))
         for replica in piece.replicas
     ]
-    velocity = systems(study.problem.attention, clouds[0].weights, accuracy=limit.accuracy)
+    velocity = systems(study.problem.flow(tolerance=limit.accuracy), clouds[0].weights)
     start = np.stack([cloud.points for cloud in clouds])
     moved, apart = march(velocity, start, grid), limit.flow(start)
     points = _limit_points(study, limit, piece.n) if _is_exact(study, piece.n) else None

@@ -1,12 +1,10 @@
-"""Densities in a frame whose velocities know what the grid cannot hold: Gaussian tails, or a compact support.
-
-Velocities are relative to the frame's origin (see ``Centered``): V (m - c) instead of V m.
-"""
+"""Densities in a frame whose velocities know what the grid cannot hold: Gaussian tails, or a compact support."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple, Self, TypeVar
 
@@ -15,12 +13,12 @@ import numpy as np
 from vlasov import tilting
 from vlasov.checks import Array
 from vlasov.compiled.products import map_rows
+from vlasov.compiled.workspace import Workspace
 from vlasov.errors import InputError
 from vlasov.measures import Density
-from vlasov.measures.density import Centered
 from vlasov.solvers.finite_volume import tail_kernels as kernels
 from vlasov.solvers.finite_volume.hull import Hull
-from vlasov.tilting import Field
+from vlasov.tilting import Field, Head, Request
 
 T = TypeVar("T")
 
@@ -65,37 +63,27 @@ _FEW_PAIRS = 3e6  # of cells and targets, where all pairs are as fast
 _SMALL_GRID = 10_000
 
 
-class Smooth(Corrected, Centered):
-    """A smooth density on its grid; ``absolute``: velocities are V m, as attentions need that are not normalised."""
+class Smooth(Corrected):
+    """A smooth density on its grid."""
 
-    absolute: bool = False
-
-    def as_absolute(self, absolute: bool) -> Self:
-        """The same with velocities of this kind; in place, for a density that was just ``moved``."""
-        object.__setattr__(self, "absolute", absolute)
-        return self
-
-    def attend(self, x: Array, matrix: Array, values: Array, *, quadratic: Array | None = None, **how: Any) -> Field:
-        evaluate = super().attend
+    def average(self, x: Array, head: Head, request: Request = Request(), **how: Any) -> Field:
+        evaluate = super().average
         half = max(float(axis[-1] - axis[0]) / 2 for axis in self.edges)
-        weak = float(np.linalg.norm(self.matrix.T @ matrix @ self.matrix, 2)) * half**2 < _WEAK
-        field = self._best(len(x), lambda best: evaluate(x, matrix, values, quadratic=quadratic, **how | best), weak)
-        if self.absolute:
-            np.add(field.values, values @ self.origin, out=field.values)
-        return field
+        weak = float(np.linalg.norm(self.matrix.T @ head.A @ self.matrix, 2)) * half**2 < _WEAK
+        return self._best(len(x), lambda best: evaluate(x, head, best, **how), weak)
 
-    def _best(self, targets: int, evaluate: Callable[[dict[str, Any]], T], weak: bool = False) -> T:
+    def _best(self, targets: int, evaluate: Callable[[Request], T], weak: bool = False) -> T:
         """The most accurate evaluation that is fast: for many cells, at a cost that does not grow with their square."""
         fine = (_FINEST, _FINE) if weak else (_FINE,)
         if self.values.size * targets <= _FEW_PAIRS:
-            return evaluate({"tolerance": fine[0]})
+            return evaluate(Request(fine[0]))
         small = self.values.size <= _SMALL_GRID
         ladder = [(tolerance, "lattice") for tolerance in fine]
         ladder += [(_FINE, "all-pairs")] if small else [(tolerance, "lattice") for tolerance in _COARSE]
         for tolerance, method in ladder:
             with suppress(InputError):  # rounding errors come too close to the tolerance
-                return evaluate({"tolerance": tolerance, "method": method})
-        return evaluate({"tolerance": _COARSE[-1]})
+                return evaluate(Request(tolerance, method))
+        return evaluate(Request(_COARSE[-1]))
 
 
 class GaussianTails(Smooth):
@@ -113,29 +101,31 @@ class GaussianTails(Smooth):
         object.__setattr__(self, "reach", reach)
         return self
 
-    def attend(self, x: Array, matrix: Array, values: Array, *, quadratic: Array | None = None, **how: Any) -> Field:
-        tilts = map_rows(x, self.matrix.T @ matrix, threads=1)
+    def average(
+        self, x: Array, head: Head, request: Request = Request(), *, about: Array | None = None, **how: Any
+    ) -> Field:
+        tilts = map_rows(x, self.matrix.T @ head.A, threads=1)
         order = np.empty(len(x), np.int64)
         count = kernels.sort_out(tilts, self.reach, order)
-        if quadratic is not None or count == len(x):
-            return super().attend(x, matrix, values, quadratic=quadratic, **how)
+        if head.P is not None or count == len(x):
+            return super().average(x, head, request, about=about, **how)
         within, beyond = order[:count], order[count:]
         out = how.pop("out", None)
-        out = np.empty((len(x), len(values))) if out is None else out
-        field = super().attend(x.take(within, axis=0), matrix, values, **how)
+        out = np.empty((len(x), len(head.V))) if out is None else out
+        field = super().average(x.take(within, axis=0), head, request, about=about, **how)
         kernels.scatter(field.values, within, out)
         clipped = np.empty((beyond.size, self.dimension))
         kernels.clip(tilts, beyond, self.reach, clipped)
         inverse = np.asarray(np.linalg.inv(self.matrix.T), dtype=np.float64)
         inner = map_rows(clipped, inverse, threads=1)
-        tilted = self._best(len(inner), lambda best: self.tilted(inner, covariance=True, **best))
+        tilted = self._best(len(inner), lambda best: self.tilted(inner, replace(best, covariance=True), **how))
         assert tilted.covariance is not None
-        base = np.zeros(self.dimension) if self.absolute else self.origin
-        kernels.continue_means(tilts, beyond, clipped, inverse, tilted.mean, tilted.covariance, base, values, out)
+        base = np.zeros(self.dimension) if about is None else about
+        kernels.continue_means(tilts, beyond, clipped, inverse, tilted.mean, tilted.covariance, base, head.V, out)
         return Field(out, field.method, max(field.error_bound, tilted.error_bound))
 
 
-class Hulled(Centered):
+class Hulled(Density):
     """Sums over cells whose centres are moved into the convex hull of the true support.
 
     Mass that numerical diffusion has carried out of the hull would be weighted by e^{<xi, y>} too large.
@@ -148,24 +138,23 @@ class Hulled(Centered):
         object.__setattr__(self, "hull", hull)
         return self
 
-    def attend(
+    def average(
         self,
         x: Array,
-        matrix: Array,
-        values: Array,
+        head: Head,
+        request: Request = Request(),
         *,
-        quadratic: Array | None = None,
-        tolerance: float = 1e-10,
-        method: str = "auto",
+        workspace: Workspace | None = None,
+        about: Array | None = None,
         out: Array | None = None,
     ) -> Field:
-        if quadratic is not None:
-            return super().attend(x, matrix, values, quadratic=quadratic, tolerance=tolerance, method=method, out=out)
+        if head.P is not None:
+            return super().average(x, head, request, workspace=workspace, about=about, out=out)
         carrying = np.flatnonzero(self.values.ravel() > 0)
         with np.errstate(divide="ignore"):
             logs = np.log(self.values.ravel()[carrying])
-        head = tilting.Head(self.matrix.T @ matrix, values @ self.matrix)
-        return tilting.attend(
-            self.hull.clip(carrying), logs, x, [head], tilting.Request(tolerance, method),
-            workspace=self._workspace, out=out,
-        )  # fmt: skip
+        in_frame = Head(self.matrix.T @ head.A, head.V @ self.matrix)
+        field = tilting.attend(self.hull.clip(carrying), logs, x, (in_frame,), request, workspace=workspace, out=out)
+        away = self.origin if about is None else self.origin - about
+        np.add(field.values, head.V @ away, out=field.values)
+        return field

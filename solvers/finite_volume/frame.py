@@ -24,10 +24,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy.integrate import solve_ivp
 
-from vlasov.attention import Attention
 from vlasov.checks import Array
 from vlasov.errors import SolverError
-from vlasov.solvers.gaussian import trusted
+from vlasov.flow import Flow
+from vlasov.measures import Gaussian
 from vlasov.solvers.ode.integrate import inside, norm, steps
 from vlasov.solvers.ode.rescaling import Rescaling
 
@@ -78,16 +78,20 @@ class Frame(ABC):
 
     reference: Fit
 
-    def __init__(self, attention: Attention, segment: tuple[float, float]) -> None:
-        self.attention, self.segment = attention, segment
+    def __init__(self, flow: Flow, segment: tuple[float, float]) -> None:
+        self.flow, self.segment = flow, segment
 
     @abstractmethod
     def closure(self, t: float, place: Place) -> Affine:
         """v and W with Gamma(c + S z) - u ~ v + W z; u = ``base``."""
 
     def base(self, t: float, place: Place) -> Array:
-        """u = V c, what every normalised velocity holds beside a part of the size of S; zero for others."""
-        return self.attention.drift(self.inside(t)) @ place.origin * self.attention.normalised
+        """u = V c, what every equivariant velocity holds beside a part of the size of S; zero for others."""
+        return self.flow.base(place.origin, self.inside(t))
+
+    def values(self, t: float) -> Array:
+        """V, on this segment."""
+        return self.flow.values(self.inside(t))
 
     @abstractmethod
     def path(self, t: float, times: Sequence[float], place: Place, drift: Drift) -> list[Place]:
@@ -128,12 +132,12 @@ class FixedFrame(Frame):
 class RescaledFrame(Frame):
     """c' = V c, S' = V S: what tokens do that see nothing but themselves."""
 
-    def __init__(self, attention: Attention, segment: tuple[float, float], rescaling: Rescaling) -> None:
-        super().__init__(attention, segment)
+    def __init__(self, flow: Flow, segment: tuple[float, float], rescaling: Rescaling) -> None:
+        super().__init__(flow, segment)
         self._rescaling = rescaling
 
     def closure(self, t: float, place: Place) -> Affine:
-        return Affine(np.zeros_like(place.origin), self.attention.drift(self.inside(t)) @ place.matrix)
+        return Affine(np.zeros_like(place.origin), self.values(t) @ place.matrix)
 
     def path(self, t: float, times: Sequence[float], place: Place, drift: Drift) -> list[Place]:
         phi = self._rescaling.matrix(t)
@@ -155,9 +159,9 @@ class MovingFrame(Frame):
         Whether the data have no Gaussian tails.
     """
 
-    def __init__(self, attention: Attention, segment: tuple[float, float], *, compact: bool) -> None:
-        super().__init__(attention, segment)
-        self._compact = compact and attention.normalised
+    def __init__(self, flow: Flow, segment: tuple[float, float], *, compact: bool) -> None:
+        super().__init__(flow, segment)
+        self._compact = compact and flow.attention.bounded
         self._bounded = False
 
     def outgrown(self, strength: float) -> bool:
@@ -201,7 +205,7 @@ class MovingFrame(Frame):
         return [Place(origin(time)[:d], y.reshape(shape)) for time, y in zip(times, matrices, strict=True)]
 
     def explicit(self, t: float) -> float:
-        v = self.attention.drift(self.inside(t))
+        v = self.values(t)
         decay = max(0.0, -float(np.linalg.eigvalsh(v + v.T)[0]) / 2)  # growth is followed by any method
         speed = decay + norm(v - v.T) / 2
         return _STIFF / speed if speed > 0 else math.inf
@@ -209,8 +213,11 @@ class MovingFrame(Frame):
     def _model(self, t: float, place: Place) -> tuple[Array, Array]:
         (c, s), b = place, self.reference.b
         if self._bounded:
-            return np.zeros_like(c), self.attention.drift(self.inside(t))
-        return self.attention.affine(trusted(c + s @ b, s @ self.reference.C @ s.T), self.inside(t))
+            return np.zeros_like(c), self.values(t)
+        gaussian = Gaussian.trusted(mean=c + s @ b, covariance=s @ self.reference.C @ s.T)
+        found = self.flow.affine(gaussian, self.inside(t))
+        assert found is not None  # every attention so far keeps Gaussians Gaussian
+        return found
 
     def _derivative(self, t: float, place: Place, drift: Drift) -> tuple[Array, Array]:
         c, s = place

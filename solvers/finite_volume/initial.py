@@ -202,7 +202,7 @@ def _fixed_extent(problem: Problem, options: Options) -> list[tuple[float, float
     if options.frame == "rescaled":
         from vlasov.solvers.ode.rescaling import Rescaling
 
-        phi = Rescaling(problem.attention.drift, problem.attention.breakpoints, problem.horizon)
+        phi = Rescaling(problem.flow(), problem.horizon)
         inverses = [np.linalg.inv(phi.matrix(t)) for t in moments["time"].values]
         means = np.array([inverse @ mean for inverse, mean in zip(inverses, means, strict=True)])
         covariances = [

@@ -59,7 +59,7 @@ def check(problem: Problem, options: Options) -> None:
     d = problem.dimension
     if d > 3:
         raise InputError(f'has d = {d}, but "finite-volume" needs d <= 3; use the solver "particles"', "initial")
-    if options.frame == "rescaled" and not problem.attention.normalised:
+    if options.frame == "rescaled" and problem.attention.drift() is None:
         raise InputError(
             'is "rescaled", which needs a normalised attention, where a single token obeys x\' = V x; use "moving"',
             "frame",

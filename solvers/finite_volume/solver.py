@@ -16,6 +16,7 @@ import numpy as np
 
 from vlasov.checks import Array
 from vlasov.errors import InputError, NonFiniteState, SolverError
+from vlasov.flow import Flow
 from vlasov.problem import Problem
 from vlasov.solvers.finite_volume import initial
 from vlasov.solvers.finite_volume.fluxes import Fluxes
@@ -43,12 +44,12 @@ _RESOLUTION = 1e-7  # fraction of t that is left when a blow-up is called
 
 def run(problem: Problem, options: Options, record: Record) -> None:
     """Integrate the density of a problem into ``record``."""
-    attention, horizon = problem.attention, problem.horizon
-    rescaling = Rescaling(attention.drift, attention.breakpoints, horizon) if options.frame == "rescaled" else None
-    solver = _Solver(problem, options, record)
+    flow, horizon = record.follow(problem.flow()), problem.horizon
+    rescaling = Rescaling(flow, horizon) if options.frame == "rescaled" else None
+    solver = _Solver(problem, flow, options, record)
     record.begin(solver.snapshot)
-    for segment in segments(attention.breakpoints, horizon):
-        solver.enter(_frame(problem, options, segment, rescaling, solver.compact))
+    for segment in segments(flow.breakpoints, horizon):
+        solver.enter(_frame(flow, options, segment, rescaling, solver.compact))
         watch, foreseen = BlowUpWatch(segment[1], _RESOLUTION), math.nan
         while solver.t < segment[1]:
             due = record.times[np.searchsorted(record.times, solver.t, side="right") :]
@@ -66,19 +67,19 @@ def run(problem: Problem, options: Options, record: Record) -> None:
 
 
 def _frame(
-    problem: Problem, options: Options, segment: tuple[float, float], rescaling: Rescaling | None, compact: bool
+    flow: Flow, options: Options, segment: tuple[float, float], rescaling: Rescaling | None, compact: bool
 ) -> Frame:
     if rescaling is not None:
-        return RescaledFrame(problem.attention, segment, rescaling)
+        return RescaledFrame(flow, segment, rescaling)
     if options.frame == "fixed":
-        return FixedFrame(problem.attention, segment)
-    return MovingFrame(problem.attention, segment, compact=compact)
+        return FixedFrame(flow, segment)
+    return MovingFrame(flow, segment, compact=compact)
 
 
 class _Solver:
     """The state of a run: density ``f``, ``place`` of the frame, time ``t``; and what carries over between steps."""
 
-    def __init__(self, problem: Problem, options: Options, record: Record) -> None:
+    def __init__(self, problem: Problem, flow: Flow, options: Options, record: Record) -> None:
         start = initial.start(problem, options)
         self.grid = Grid(start.edges)
         self.scheme = SCHEMES[options.reconstruction]
@@ -92,7 +93,7 @@ class _Solver:
         self._fluxes = Fluxes(self.scheme, self.grid.lower, self.grid.widths, self.grid.cells)
         self._history = History()
         self._sampled = self.grid.sample(_SAMPLES)
-        self._velocity = Velocity(problem, self.grid, start, record)
+        self._velocity = Velocity(problem, flow, self.grid, start, record)
         self.compact = self._velocity.compact
         record.resolved |= {
             "cells": list(self.grid.cells),

@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 
-from vlasov.attention import Attention, MultiHead, Tilting
 from vlasov.checks import Array
 from vlasov.compiled.products import map_rows
 from vlasov.errors import InputError, NonFiniteState
+from vlasov.flow import Flow
 from vlasov.measures import Density
 from vlasov.problem import Problem
 from vlasov.solvers.finite_volume import initial
@@ -32,15 +32,14 @@ _STRONGEST = 50.0  # tilt over a standard deviation, beyond which cells are too 
 class Velocity:
     """Evaluates r = S^{-1} (Gamma(c + S z) - v - W z) at the nodes, and moves the markers of a compact support."""
 
-    def __init__(self, problem: Problem, grid: Grid, start: initial.Start, record: Record) -> None:
-        self._attention, self._grid, self._record = problem.attention, grid, record
+    def __init__(self, problem: Problem, flow: Flow, grid: Grid, start: initial.Start, record: Record) -> None:
+        self._flow, self._grid, self._record = flow, grid, record
         self._plain, self._defect = Corrected(start.values, start.edges), start.defect
-        normalised = problem.attention.normalised
         self._reach, self._strongest = start.tail_reach, 0.0
         self._density = (Smooth if self.compact else GaussianTails)(start.values, start.edges)
         self._positive = np.empty_like(start.values)
         self._markers: Array = np.empty((0, grid.dimension))
-        found = markers(problem.initial) if normalised else None
+        found = markers(problem.initial) if flow.attention.bounded else None
         if found is not None:
             self._hulled = Hulled(start.values, start.edges)
             self._markers = _solve(start.place.matrix, found - start.place.origin)
@@ -65,14 +64,12 @@ class Velocity:
         try:
             density = self._closed(np.maximum(f, 0.0, out=self._positive), place, frame.inside(t))
             closure = frame.closure(t, place)
-            field = self._attention.field(
-                density, place.origin + map_rows(targets, place.matrix, threads=1), frame.inside(t)
-            )
+            x = place.origin + map_rows(targets, place.matrix, threads=1)
+            field = self._flow.velocity(density, x, frame.inside(t), about=place.origin)
         except InputError as mistake:
             error = NonFiniteState(self._record.steps + 1, t, 0.0)
             error.add_note(f"({mistake})")
             raise error from None
-        self._record.evaluated(field.method, field.error_bound)
         relative = field.values - closure.constant - map_rows(targets, closure.slope, threads=1)
         result = _solve(place.matrix, relative)
         self._at_markers = result[len(nodes) :]
@@ -80,7 +77,7 @@ class Velocity:
 
     def noise(self, t: float, place: Place, frame: Frame) -> float:
         """Size of errors in ``residual``: below it carries no information."""
-        drift = _solve(place.matrix, (self._attention.drift(frame.inside(t)) @ place.matrix).T)
+        drift = _solve(place.matrix, (frame.values(t) @ place.matrix).T)
         return _ACCURACY * float(np.abs(self._grid.nodes).max()) * norm(drift)
 
     def remember_markers(self) -> None:
@@ -107,7 +104,7 @@ class Velocity:
 
     def strength(self, place: Place, t: float) -> float:
         """Largest tilt |S^T A S| over a standard deviation, of all heads."""
-        in_frame = [place.matrix.T @ a @ place.matrix for a in tilts(self._attention, t)]
+        in_frame = [place.matrix.T @ a @ place.matrix for a in self._flow.tilts(t)]
         return max((float(np.linalg.norm(a, 2)) for a in in_frame), default=0.0)
 
     def radius(self, f: Array, place: Place) -> float:
@@ -148,18 +145,10 @@ class Velocity:
                 if self.hull is None:
                     self.hull = Hull(self._markers, self._grid.cell_centers, self._grid.widths * _INSIDE)
                 return self._hulled.moved(f, *place).within(self.hull)
-        absolute = not self._attention.normalised
-        density = self._density.moved(f, *place).corrected(self._defect).as_absolute(absolute)
+        density = self._density.moved(f, *place).corrected(self._defect)
         return density.reaching(self._reach) if isinstance(density, GaussianTails) else density
 
 
 def _solve(matrix: Array, rows: Array) -> Array:
     """matrix^{-1} applied to each row."""
     return map_rows(rows, np.asarray(np.linalg.inv(matrix), dtype=np.float64), threads=1)
-
-
-def tilts(attention: Attention, t: float) -> list[Array]:
-    """A of every head whose velocity is a tilted mean."""
-    if isinstance(attention, MultiHead):
-        return [a for head in attention.heads for a in tilts(head, t)]
-    return [attention.ingredients(t).a] if isinstance(attention, Tilting) else []

@@ -26,6 +26,11 @@ _OVERFLOW = "the velocity overflows"
 _HEADROOM = 1e8  # sums over the stages overflow some digits before the state does
 
 
+def accuracy_for(tolerance: float) -> float:
+    """Of velocities: errors of sums stay below what an integrator with this tolerance notices."""
+    return min(1e-10, 1e-2 * tolerance)
+
+
 def segments(breakpoints: Array, end: float) -> list[tuple[float, float]]:
     """[0, end] cut at the times where a parameter jumps."""
     cuts = [0.0, *(t for t in breakpoints.tolist() if 0.0 < t < end), end]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
@@ -12,6 +11,7 @@ from scipy.integrate import solve_ivp
 
 from vlasov.checks import Array
 from vlasov.errors import InputError
+from vlasov.flow import Flow
 from vlasov.solvers.ode.integrate import inside, segments
 
 _MOST_PANELS = 1e5
@@ -25,19 +25,17 @@ class Rescaling:
 
     Parameters
     ----------
-    drift
-        t -> V(t), shape (d, d).
-    breakpoints
-        Times at which V jumps.
+    flow
+        Whose lone tokens obey x' = V x.
     horizon
         The last time.
     """
 
-    def __init__(self, drift: Callable[[float], Array], breakpoints: Array, horizon: float) -> None:
-        d = drift(0.0).shape[0]
+    def __init__(self, flow: Flow, horizon: float) -> None:
+        drift, d = flow.values, len(flow.values(0.0))
         self._ends, self._pieces = [], []
         phi = np.eye(d)
-        for start, end in segments(breakpoints, horizon):
+        for start, end in segments(flow.breakpoints, horizon):
 
             def rhs(t: float, y: Array, start: float = start, end: float = end) -> Array:
                 return (drift(inside(t, start, end)) @ y.reshape(d, d)).ravel()

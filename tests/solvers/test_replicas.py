@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import vlasov as vl
+from vlasov.flow import Flow
 from vlasov.solvers.replicas import ORDER, TimeGrid, choose_steps, march, passive, systems
 
 TURN = np.array([[0.7, 0.5], [-0.4, 0.4]])
@@ -46,7 +47,7 @@ def test_order_on_an_ode_with_a_closed_form():
 def test_fixed_steps_agree_with_an_adaptive_run(name):
     problem = vl.Problem(ATTENTIONS[name], vl.Particles(clouds(1, 40)[0]), 1.0)
     chosen = choose_steps(problem, problem.initial, (0.0, 0.3, 1.0), tolerance=1e-10)
-    moved = march(systems(problem.attention, equal(40), accuracy=1e-13), problem.initial.points[None], chosen)
+    moved = march(systems(Flow(problem.attention, tolerance=1e-13), equal(40)), problem.initial.points[None], chosen)
     tight = vl.solve(problem, "particles", tolerance=1e-13, times=[0.0, 0.3, 1.0])
     assert np.abs(moved[:, 0] - tight["position"].values).max() < 1e-8
 
@@ -54,7 +55,7 @@ def test_fixed_steps_agree_with_an_adaptive_run(name):
 @pytest.mark.parametrize("n", [16, 700])
 @pytest.mark.parametrize("name", ATTENTIONS)
 def test_a_cloud_does_not_depend_on_its_batch(name, n):
-    start, velocity = clouds(3, n), systems(ATTENTIONS[name], equal(n), accuracy=1e-10)
+    start, velocity = clouds(3, n), systems(Flow(ATTENTIONS[name], tolerance=1e-10), equal(n))
     together = march(velocity, start, grid(2))
     alone = [march(velocity, cloud[None], grid(2))[:, 0] for cloud in start]
     assert np.array_equal(together, np.stack(alone, axis=1))
@@ -64,14 +65,14 @@ def test_a_cloud_does_not_depend_on_its_batch(name, n):
 def test_passive_tokens_follow_a_recorded_cloud(name):
     """Tokens that start where acting ones do stay with them, beside others and alone."""
     start, track = clouds(1, 30), []
-    interacting = systems(ATTENTIONS[name], equal(30), accuracy=1e-13)
+    interacting = systems(Flow(ATTENTIONS[name], tolerance=1e-13), equal(30))
 
     def recorded(k, t, x, out):
         track.append(x[0].copy())
         interacting(k, t, x, out)
 
     moved = march(recorded, start, grid(3))
-    follow = passive(ATTENTIONS[name], equal(30), np.stack(track), accuracy=1e-13)
+    follow = passive(Flow(ATTENTIONS[name], tolerance=1e-13), equal(30), np.stack(track))
     beside = np.concatenate([start[:, :7], clouds(2, 7)])
     followed = march(follow, beside, grid(3))
     assert np.allclose(followed[:, 0], moved[:, 0, :7], rtol=0, atol=1e-13)
@@ -83,11 +84,11 @@ def test_weights_count():
     start = clouds(1, 10)
     double = np.concatenate([start, start[:, :5]], axis=1)
     weights = np.concatenate([np.full(5, 2.0), np.ones(5)]) / 15
-    one = march(systems(SOFTMAX, weights, accuracy=1e-13), start, grid(4))[1, 0]
-    other = march(systems(SOFTMAX, equal(15), accuracy=1e-13), double, grid(4))[1, 0]
+    one = march(systems(Flow(SOFTMAX, tolerance=1e-13), weights), start, grid(4))[1, 0]
+    other = march(systems(Flow(SOFTMAX, tolerance=1e-13), equal(15)), double, grid(4))[1, 0]
     assert np.allclose(one, other[:10], rtol=0, atol=1e-13)
 
 
 def test_blow_up_is_an_error():
     with np.errstate(all="ignore"), pytest.raises(vl.SolverError, match="a cloud of 8 tokens is not finite at t = "):
-        march(systems(vl.Linear(A=50 * np.eye(2)), equal(8), accuracy=1e-10), 100 * clouds(2, 8), grid(30))
+        march(systems(Flow(vl.Linear(A=50 * np.eye(2)), tolerance=1e-10), equal(8)), 100 * clouds(2, 8), grid(30))

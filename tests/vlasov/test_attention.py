@@ -31,11 +31,11 @@ def by_definition(attention, points, weights, x):
     query, key = x @ attention.Q.T, points @ attention.K.T
     scores = query @ key.T
     if attention.kind == "linear":
-        return (scores * weights) @ points @ attention.drift().T
+        return (scores * weights) @ points @ attention.values().T
     if attention.kind == "l2":
         scores = -((query[:, None] - key[None]) ** 2).sum(axis=2)
     kernel = np.exp(scores) * weights
-    return kernel @ points @ attention.drift().T / kernel.sum(axis=1, keepdims=True)
+    return kernel @ points @ attention.values().T / kernel.sum(axis=1, keepdims=True)
 
 
 KINDS = ["softmax", "l2", "linear", "multi-head"]
@@ -85,7 +85,7 @@ def test_affine_is_the_velocity_on_a_gaussian(kind, rank):
 @pytest.mark.parametrize("kind", ["softmax", "l2"])
 def test_a_dirac_moves_by_its_drift(kind):
     attention, point = make(kind), np.array([[0.3, -2.0, 1.0]])
-    assert np.abs(attention.velocity(vl.Particles(point), point) - point @ attention.drift().T).max() <= 1e-15
+    assert np.abs(attention.velocity(vl.Particles(point), point) - point @ attention.values().T).max() <= 1e-15
 
 
 @pytest.mark.parametrize("kind", ["softmax", "l2"])
@@ -140,7 +140,7 @@ def test_permutation_and_rotation(seed, kind):
 def rotated(attention, turn):
     """The same attention in rotated coordinates."""
     if isinstance(attention, vl.MultiHead):
-        heads = [type(h)(h.Q @ turn.T, h.K @ turn.T, h.drift() @ turn.T) for h in attention.heads]
+        heads = [type(h)(h.Q @ turn.T, h.K @ turn.T, h.values() @ turn.T) for h in attention.heads]
         return vl.MultiHead(heads, [turn @ w for w in attention.outputs])
     return type(attention)(attention.Q @ turn.T, attention.K @ turn.T, turn @ attention.V @ turn.T)
 

@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,8 +14,9 @@ from numpy.typing import ArrayLike
 from vlasov import checks
 from vlasov.checks import Array
 from vlasov.codec import Described
+from vlasov.compiled.workspace import Workspace
 from vlasov.errors import InputError, choose
-from vlasov.tilting import Field, Head, Tilted, add_up
+from vlasov.tilting import Field, Head, Request, Tilted, add_up
 
 if TYPE_CHECKING:
     from vlasov.measures.density import Density
@@ -25,6 +26,13 @@ SAMPLINGS = ("random", "sobol", "quantile", "quadrature")
 Seed = int | np.random.SeedSequence
 _PIECE = 16384  # points that are mapped at a time
 _MOST_NODES = 4_000_000  # quadrature nodes that a velocity may silently cost
+
+
+class Tiltable(Protocol):
+    """A measure, or what is left of one under a quadratic tilt."""
+
+    def tilted(self, xi: Array, request: Request = ..., *, workspace: Workspace | None = None) -> Tilted:
+        """As ``Measure.tilted``."""
 
 
 class Measure(Described, ABC):
@@ -74,9 +82,11 @@ class Measure(Described, ABC):
     def quadrature(self, nodes: int) -> Particles:
         """Weighted nodes of Gauss type, ``nodes`` of them per axis: exact moments up to order 2 nodes - 1."""
 
-    @abstractmethod
     def cell_masses(self, axes: Sequence[Array]) -> Array:
         """Mass in each cell of a tensor grid, given the edges along each axis; shape: number of cells per axis."""
+        if self.dimension > 1:
+            raise InputError("has no cell averages for d > 1; deposit its sample(n) instead", self.kind)
+        return np.diff(self.cumulative(axes[0][:, None])[:, 0])
 
     def on_grid(self, edges: Sequence[ArrayLike]) -> Density:
         """Averages of the density over the cells of a tensor grid (one array of edges per axis).
@@ -139,7 +149,7 @@ class Measure(Described, ABC):
                 f'"quantile" needs d = 1 but this measure has d = {self.dimension}; use "sobol" or "quadrature"',
                 "sampling",
             )
-        return Particles.owning(self._mapped(_cube(sampling, n, self.cube_dimension, seed), n))
+        return Particles.equally_weighted(self._mapped(_cube(sampling, n, self.cube_dimension, seed), n))
 
     def _mapped(self, draw: Callable[[int, int], Array], n: int) -> Array:
         """``from_cube`` for n points that are drawn: in pieces that stay in the cache, by several threads."""
@@ -162,68 +172,74 @@ class Measure(Described, ABC):
         in_threads(get_num_threads(), fill)
         return points
 
-    def tilted(
-        self,
-        xi: Array,
-        *,
-        quadratic: Array | None = None,
-        covariance: bool = False,
-        tolerance: float = 1e-10,
-        method: str = "auto",
-    ) -> Tilted:
-        """This measure tilted by e^{<xi, y> - <y, quadratic y>}: log Z, mean and, if asked for, covariance.
+    # Tilts
+
+    def tilted(self, xi: Array, request: Request = Request(), *, workspace: Workspace | None = None) -> Tilted:
+        """This measure tilted by e^{<xi, .>}: log Z, mean and, if asked for, covariance at tilts (m, d).
 
         Without a closed form, by Gauss nodes: enough of them for the largest tilt.
         """
-        reach = np.abs(xi).max(initial=0.0) * math.sqrt(np.trace(self.covariance))
-        if quadratic is not None:
-            reach += np.linalg.norm(quadratic, 2) * self.support_radius**2
-        nodes = 32 + math.ceil(1.5 * reach)
-        if nodes**self.dimension > _MOST_NODES:
-            raise InputError(
-                f"its velocity needs {nodes} quadrature nodes on each of {self.dimension} axes; "
-                "use measure.sample(n) in its place",
-                self.kind,
-            )
-        return self.quadrature(nodes).tilted(
-            xi, quadratic=quadratic, covariance=covariance, tolerance=tolerance, method=method
-        )
+        return Nodes(self, None).tilted(xi, request, workspace=workspace)
+
+    def reweighted(self, quadratic: Array | None) -> Tiltable:
+        """e^{-<y, P y>} mu with P = ``quadratic``, shape (d, d), whose mass is Z; this measure itself for None."""
+        return self if quadratic is None else Nodes(self, quadratic)
+
+    def average(
+        self,
+        x: Array,
+        head: Head,
+        request: Request = Request(),
+        *,
+        workspace: Workspace | None = None,
+        about: Array | None = None,
+        out: Array | None = None,
+    ) -> Field:
+        """V (m_nu(A x) - about), nu ~ e^{-<y, P y>} mu, at points (m, d): one head of an attention, into ``out``."""
+        tilted = self.reweighted(head.P).tilted(x @ head.A.T, request, workspace=workspace)
+        relative = tilted.mean if about is None else tilted.mean - about
+        values = np.matmul(relative, head.V.T, out=out)
+        return Field(values, tilted.method, float(np.linalg.norm(head.V, 2)) * tilted.error_bound)
 
     def attend(
         self,
         x: Array,
-        matrix: Array,
-        values: Array,
-        *,
-        quadratic: Array | None = None,
-        tolerance: float = 1e-10,
-        method: str = "auto",
-        out: Array | None = None,
-    ) -> Field:
-        """V m(A x) with the mean m of this measure tilted by e^{<A x, y> - <y, quadratic y>}, into ``out`` if given."""
-        tilted = self.tilted(x @ matrix.T, quadratic=quadratic, tolerance=tolerance, method=method)
-        return Field(
-            np.matmul(tilted.mean, values.T, out=out),
-            tilted.method,
-            float(np.linalg.norm(values, 2)) * tilted.error_bound,
-        )
-
-    def attend_heads(
-        self,
-        x: Array,
         heads: Sequence[Head],
+        request: Request = Request(),
         *,
-        tolerance: float = 1e-10,
-        method: str = "auto",
+        workspace: Workspace | None = None,
+        about: Array | None = None,
         out: Array | None = None,
     ) -> Field:
-        """sum_h V_h m(A_h x): as ``attend`` for each head."""
-        fields = [self.attend(x, head.A, head.V, tolerance=tolerance, method=method) for head in heads]
-        return add_up(fields, out)
+        """The sum of ``average`` over heads."""
+        if len(heads) == 1:
+            return self.average(x, heads[0], request, workspace=workspace, about=about, out=out)
+        return add_up([self.average(x, head, request, workspace=workspace, about=about) for head in heads], out)
 
     def at(self, x: ArrayLike) -> Array:
         """Points as (m, d) for this measure's d."""
         return checks.places(x, "x", dimension=self.dimension)
+
+
+class Nodes(NamedTuple):
+    """e^{-<y, P y>} mu by Gauss nodes, as many as the tilts need."""
+
+    measure: Measure
+    quadratic: Array | None
+
+    def tilted(self, xi: Array, request: Request = Request(), *, workspace: Workspace | None = None) -> Tilted:
+        """As ``Measure.tilted``."""
+        mu, reach = self.measure, np.abs(xi).max(initial=0.0) * math.sqrt(np.trace(self.measure.covariance))
+        if self.quadratic is not None:
+            reach += np.linalg.norm(self.quadratic, 2) * mu.support_radius**2
+        nodes = 32 + math.ceil(1.5 * reach)
+        if nodes**mu.dimension > _MOST_NODES:
+            raise InputError(
+                f"its velocity needs {nodes} quadrature nodes on each of {mu.dimension} axes; "
+                "use measure.sample(n) in its place",
+                mu.kind,
+            )
+        return mu.quadrature(nodes).reweighted(self.quadratic).tilted(xi, request, workspace=workspace)
 
 
 def _cube(sampling: str, n: int, k: int, seed: Seed) -> Callable[[int, int], Array]:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from vlasov import checks
 from vlasov.checks import Array
+from vlasov.compiled.workspace import Workspace
 from vlasov.errors import InputError
-from vlasov.measures.base import Measure
-from vlasov.tilting import Tilted
+from vlasov.measures.base import Measure, Tiltable
+from vlasov.tilting import Request, Tilted
 
 if TYPE_CHECKING:
     from vlasov.measures.particles import Particles
@@ -83,35 +84,34 @@ class Gaussian(Measure, kind="gaussian"):
         scale = math.sqrt(2 * math.pi) ** self.dimension * abs(np.linalg.det(self.factor))
         return np.exp(-0.5 * (standard**2).sum(axis=0)) / scale
 
-    def tilted(
-        self,
-        xi: Array,
-        *,
-        quadratic: Array | None = None,
-        covariance: bool = False,
-        tolerance: float = 1e-10,
-        method: str = "auto",
-    ) -> Tilted:
-        """Closed form: with G = (I + 2 Sigma P)^{-1}, the tilted measure is N(G alpha + G Sigma xi, G Sigma).
-
-        log Z = -log det(G^{-1}) / 2 - <alpha, P G alpha> + <xi, G alpha> + <xi, G Sigma xi> / 2.
-        """
-        shrunk, centre, log_mass = self.covariance, self.mean, 0.0
-        if quadratic is not None:
-            inverse = np.eye(self.dimension) + 2 * self.covariance @ quadratic
-            both = np.asarray(np.linalg.solve(inverse, np.column_stack([self.covariance, self.mean])), dtype=np.float64)
-            shrunk, centre = (both[:, :-1] + both[:, :-1].T) / 2, both[:, -1]
-            log_mass = -0.5 * np.linalg.slogdet(inverse)[1] - float(self.mean @ quadratic @ centre)
-        shift, eps = xi @ shrunk, float(np.finfo(float).eps)
-        terms = [xi @ centre, 0.5 * (xi * shift).sum(axis=1)]
-        return Tilted(
-            log_mass=log_mass + terms[0] + terms[1],
-            mean=centre + shift,
-            covariance=np.broadcast_to(shrunk, (len(xi), *shrunk.shape)) if covariance else None,
-            method="closed form",
-            error_bound=eps * self.dimension * float(np.abs(centre + shift).max(initial=0.0)),
-            mass_error=eps * (self.dimension + 4) * float(abs(log_mass) + np.abs(terms).max(initial=0.0)),
+    def tilted(self, xi: Array, request: Request = Request(), *, workspace: Workspace | None = None) -> Tilted:
+        """Closed form: N(alpha + Sigma xi, Sigma), log Z = <xi, alpha> + <xi, Sigma xi> / 2."""
+        shift = xi @ self.covariance
+        eps, mean, log_mass = (
+            float(np.finfo(float).eps),
+            self.mean + shift,
+            xi @ self.mean + 0.5 * (xi * shift).sum(axis=1),
         )
+        return Tilted(
+            log_mass=log_mass,
+            mean=mean,
+            covariance=np.broadcast_to(self.covariance, (len(xi), *self.covariance.shape))
+            if request.covariance
+            else None,
+            method="closed form",
+            error_bound=eps * self.dimension * float(np.abs(mean).max(initial=0.0)),
+            mass_error=4 * eps * self.dimension * (1 + float(np.abs(log_mass).max(initial=0.0))),
+        )
+
+    def reweighted(self, quadratic: Array | None) -> Tiltable:
+        """Closed form: Z N(G alpha, G Sigma), G = (I + 2 Sigma P)^{-1}, Z = det(G)^{1/2} e^{-<alpha, P G alpha>}."""
+        if quadratic is None:
+            return self
+        inverse = np.eye(self.dimension) + 2 * self.covariance @ quadratic
+        both = np.asarray(np.linalg.solve(inverse, np.column_stack([self.covariance, self.mean])), dtype=np.float64)
+        shrunk, mean = (both[:, :-1] + both[:, :-1].T) / 2, both[:, -1]
+        log_mass = -0.5 * float(np.linalg.slogdet(inverse)[1]) - float(self.mean @ quadratic @ mean)
+        return Scaled(Gaussian.trusted(mean=mean, covariance=shrunk), log_mass)
 
     def from_cube(self, u: Array) -> Array:
         from scipy.special import ndtri
@@ -140,3 +140,15 @@ class Gaussian(Measure, kind="gaussian"):
         from vlasov.measures.cell_averages import gaussian_masses
 
         return gaussian_masses(self, axes)
+
+
+class Scaled(NamedTuple):
+    """A measure times e^{log_mass}."""
+
+    measure: Measure
+    log_mass: float
+
+    def tilted(self, xi: Array, request: Request = Request(), *, workspace: Workspace | None = None) -> Tilted:
+        """As ``Measure.tilted``."""
+        tilted = self.measure.tilted(xi, request, workspace=workspace)
+        return replace(tilted, log_mass=self.log_mass + tilted.log_mass)

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vlasov import checks
 from vlasov.checks import Array
+from vlasov.compiled.workspace import Workspace
 from vlasov.errors import InputError
-from vlasov.measures.base import Measure
-from vlasov.tilting import Tilted
+from vlasov.measures.base import Measure, Tiltable
+from vlasov.tilting import Request, Tilted
 
 if TYPE_CHECKING:
     from vlasov.measures.particles import Particles
@@ -104,41 +105,11 @@ class Mixture(Measure, kind="mixture"):
         parts = (w / component.mass * component.density(points) for w, component in self._present)
         return sum(parts, np.zeros(len(points)))
 
-    def tilted(
-        self,
-        xi: Array,
-        *,
-        quadratic: Array | None = None,
-        covariance: bool = False,
-        tolerance: float = 1e-10,
-        method: str = "auto",
-    ) -> Tilted:
-        """Z = sum_c w_c Z_c: the tilted mixture is the mixture of the tilted components with weights w_c Z_c / Z."""
-        parts = [
-            component.tilted(xi, quadratic=quadratic, covariance=covariance, tolerance=tolerance, method=method)
-            for _, component in self._present
-        ]
-        log_masses = np.array([np.log(w) + part.log_mass for (w, _), part in zip(self._present, parts, strict=True)])
-        log_mass = np.logaddexp.reduce(log_masses, axis=0)
-        shares = np.exp(log_masses - log_mass)
-        means = np.array([part.mean for part in parts])
-        mean = np.einsum("cm,cmk->mk", shares, means)
-        away = means - mean
-        spread = None
-        if covariance:
-            within = np.array([part.covariance for part in parts])
-            spread = np.einsum("cm,cmkl->mkl", shares, within) + np.einsum("cm,cmk,cml->mkl", shares, away, away)
-        # The shares are as wrong as the exponents are rounded.
-        rounding = 4 * float(np.finfo(float).eps * (1 + np.abs(log_masses)).max(initial=0.0))
-        farthest = float(np.linalg.norm(away, axis=2).max(initial=0.0))
-        return Tilted(
-            log_mass=log_mass,
-            mean=mean,
-            covariance=spread,
-            method=" + ".join(sorted({method for part in parts for method in part.method.split(" + ")})),
-            error_bound=max(part.error_bound for part in parts) + rounding * farthest,
-            mass_error=max(part.mass_error for part in parts) + rounding,
-        )
+    def tilted(self, xi: Array, request: Request = Request(), *, workspace: Workspace | None = None) -> Tilted:
+        return Mixed(self._present).tilted(xi, request, workspace=workspace)
+
+    def reweighted(self, quadratic: Array | None) -> Tiltable:
+        return Mixed([(w, component.reweighted(quadratic)) for w, component in self._present])
 
     def from_cube(self, u: Array) -> Array:
         if self.dimension == 1:
@@ -187,6 +158,41 @@ class Mixture(Measure, kind="mixture"):
                 except InputError as mistake:
                     raise mistake.inside(f"components[{c}]") from None
         return masses
+
+
+class Mixed(NamedTuple):
+    """sum_c w_c mu_c of what can be tilted, with weights that need not sum to one."""
+
+    parts: Sequence[tuple[float, Tiltable]]
+
+    def tilted(self, xi: Array, request: Request = Request(), *, workspace: Workspace | None = None) -> Tilted:
+        """Z = sum_c w_c Z_c: the tilted mixture is the mixture of the tilted components with weights w_c Z_c / Z."""
+        weights, parts = zip(
+            *((w, part.tilted(xi, request, workspace=workspace)) for w, part in self.parts), strict=True
+        )
+        log_masses = np.array([np.log(w) + part.log_mass for w, part in zip(weights, parts, strict=True)])
+        log_mass = np.logaddexp.reduce(log_masses, axis=0)
+        shares = np.exp(log_masses - log_mass)
+        means = np.array([part.mean for part in parts])
+        mean = np.einsum("cm,cmk->mk", shares, means)
+        away = means - mean
+        spread = None
+        if request.covariance:
+            within = np.array([part.covariance for part in parts])
+            spread = np.einsum("cm,cmkl->mkl", shares, within) + np.einsum("cm,cmk,cml->mkl", shares, away, away)
+        # The shares are as wrong as the exponents are: by rounding, and by the errors of the parts' masses. Errors e_c of
+        # these move the mean by sum_c s_c e_c (m_c - m).
+        rounding = 4 * float(np.finfo(float).eps * (1 + np.abs(log_masses)).max(initial=0.0))
+        mass_error = rounding + max(part.mass_error for part in parts)
+        lever = float(np.einsum("cm,cm->m", shares, np.linalg.norm(away, axis=2)).max(initial=0.0))
+        return Tilted(
+            log_mass=log_mass,
+            mean=mean,
+            covariance=spread,
+            method=" + ".join(sorted({method for part in parts for method in part.method.split(" + ")})),
+            error_bound=max(part.error_bound for part in parts) + mass_error * lever,
+            mass_error=mass_error,
+        )
 
 
 _LOWEST = np.iinfo(np.int64).min

@@ -6,15 +6,17 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vlasov import checks, tilting
 from vlasov.checks import Array
+from vlasov.compiled.workspace import Workspace
 from vlasov.errors import InputError
-from vlasov.measures.base import Measure
+from vlasov.measures.base import Measure, Tiltable
+from vlasov.tilting import Field, Head, Request, Tilted, add_up
 
 _FEW = 10_000  # numbers
 
@@ -45,22 +47,16 @@ class Particles(Measure, kind="particles"):
         self._set(points=points, weights=checks.weights(self.weights, "weights", count=len(points)))
 
     @classmethod
-    def owning(cls, points: Array) -> Particles:
+    def equally_weighted(cls, points: Array) -> Particles:
         """Equal weights at points that nobody else will change: neither copied nor checked."""
-        particles = object.__new__(cls)
-        particles._set(points=points, weights=checks.weights(None, "weights", count=len(points)))
-        return particles
+        weights = checks.weights(None, "weights", count=len(points))
+        points.setflags(write=False)
+        weights.setflags(write=False)
+        return cls.trusted(points=points, weights=weights)
 
     def moved(self, points: Array) -> Particles:
         """The same weights at other points of the same shape; unchecked, for inner loops."""
-        particles = object.__new__(Particles)
-        particles.__dict__.update(points=points, weights=self.weights, origin=self._origin)
-        return particles
-
-    @property
-    def _origin(self) -> Particles:
-        """The cloud that this one was moved from: it knows what their common weights say."""
-        return self.__dict__.get("origin", self)
+        return Particles.trusted(points=points, weights=self.weights, _weighting=self._weighting)
 
     def at(self, x: ArrayLike) -> Array:
         """Points as (m, d); its own have been checked, or are those of an inner loop."""
@@ -114,73 +110,66 @@ class Particles(Measure, kind="particles"):
     @property
     def log_weights(self) -> Array:
         """log w_i, minus infinity for a weight of zero."""
-        return self._origin._logs
+        return self._weighting.logs
+
+    @property
+    def unequal_log_weights(self) -> Array | None:
+        """``log_weights``, or None where all weights are equal and drop out of every mean."""
+        return None if self._weighting.equal else self._weighting.logs
 
     @cached_property
-    def _logs(self) -> Array:
-        with np.errstate(divide="ignore"):
-            return np.log(self.weights)
+    def _weighting(self) -> _Weighting:
+        """What follows from the weights, found once for all clouds that were ``moved`` from one."""
+        return _Weighting(self.weights)
 
-    def tilted(
+    def tilted(self, xi: Array, request: Request = Request(), *, workspace: Workspace | None = None) -> Tilted:
+        """The tilt of a discrete measure: see ``vlasov.tilting``."""
+        return tilting.tilt(self.points, self.log_weights, xi, request, workspace=workspace)
+
+    def reweighted(self, quadratic: Array | None) -> Tiltable:
+        """Other weights."""
+        return self if quadratic is None else Weighted(self, quadratic)
+
+    def average(
         self,
-        xi: Array,
+        x: Array,
+        head: Head,
+        request: Request = Request(),
         *,
-        quadratic: Array | None = None,
-        covariance: bool = False,
-        tolerance: float = 1e-10,
-        method: str = "auto",
-    ) -> tilting.Tilted:
-        """The tilt of a discrete measure: see ``vlasov.tilting``; a quadratic part only changes the weights."""
-        request = tilting.Request(tolerance, method, covariance=covariance)
-        return tilting.tilt(self.points, self._tilted_weights(quadratic), xi, request, workspace=self._workspace)
+        workspace: Workspace | None = None,
+        about: Array | None = None,
+        out: Array | None = None,
+    ) -> Field:
+        return self.attend(x, (head,), request, workspace=workspace, about=about, out=out)
 
     def attend(
         self,
         x: Array,
-        matrix: Array,
-        values: Array,
+        heads: Sequence[Head],
+        request: Request = Request(),
         *,
-        quadratic: Array | None = None,
-        tolerance: float = 1e-10,
-        method: str = "auto",
+        workspace: Workspace | None = None,
+        about: Array | None = None,
         out: Array | None = None,
-    ) -> tilting.Field:
-        weights = self._tilted_weights(quadratic) if quadratic is not None or not self._origin._equal else None
-        heads, request = [tilting.Head(matrix, values)], tilting.Request(tolerance, method)
-        return tilting.attend(self.points, weights, x, heads, request, workspace=self._workspace, out=out)
+    ) -> Field:
+        """Heads without P look at the same weights, and share what their sums have in common."""
+        plain = [head for head in heads if head.P is None]
+        groups: list[tuple[Sequence[Head], Array | None]] = [(plain, self.unequal_log_weights)] if plain else []
+        groups += [((head,), self._log_weights_under(head.P, workspace)) for head in heads if head.P is not None]
+        into = out if len(groups) == 1 else None
+        fields = [
+            tilting.attend(self.points, logs, x, group, request, workspace=workspace, out=into)
+            for group, logs in groups
+        ]
+        total = fields[0] if len(fields) == 1 else add_up(fields, out)
+        if about is not None:
+            total.values[...] -= sum(head.V for head in heads) @ about
+        return total
 
-    def attend_heads(
-        self,
-        x: Array,
-        heads: Sequence[tilting.Head],
-        *,
-        tolerance: float = 1e-10,
-        method: str = "auto",
-        out: Array | None = None,
-    ) -> tilting.Field:
-        weights = None if self._origin._equal else self.log_weights
-        request = tilting.Request(tolerance, method)
-        return tilting.attend(self.points, weights, x, heads, request, workspace=self._workspace, out=out)
-
-    def _tilted_weights(self, quadratic: Array | None) -> Array:
-        if quadratic is None:
-            return self.log_weights
+    def _log_weights_under(self, quadratic: Array, workspace: Workspace | None) -> Array:
         from vlasov.tilting.log_weights import tilted_quadratically
 
-        return tilted_quadratically(self.points, quadratic, self.log_weights, self._workspace or tilting.Workspace())
-
-    @cached_property
-    def _equal(self) -> bool:
-        return bool((self.weights == self.weights[0]).all())
-
-    @property
-    def _workspace(self) -> tilting.Workspace | None:
-        """Scratch memory: shared by all that were ``moved`` from one cloud, so that a time loop allocates nothing."""
-        return None if self._origin is self else self._origin._scratch
-
-    @cached_property
-    def _scratch(self) -> tilting.Workspace:
-        return tilting.Workspace()
+        return tilted_quadratically(self.points, quadratic, self.log_weights, workspace or Workspace())
 
     def density(self, x: ArrayLike) -> Array:
         raise InputError("have no density; use particles.on_grid(edges).density(x)", "particles")
@@ -215,3 +204,31 @@ class Particles(Measure, kind="particles"):
         from vlasov.measures.deposit import deposit
 
         return deposit(self, axes)
+
+
+class _Weighting:
+    """Of weights (n,): their logarithms, and whether all are equal."""
+
+    def __init__(self, weights: Array) -> None:
+        self._weights = weights
+
+    @cached_property
+    def logs(self) -> Array:
+        with np.errstate(divide="ignore"):
+            return np.log(self._weights)
+
+    @cached_property
+    def equal(self) -> bool:
+        return bool((self._weights == self._weights[0]).all())
+
+
+class Weighted(NamedTuple):
+    """e^{-<y, P y>} mu for particles mu: other weights, kept as logarithms."""
+
+    particles: Particles
+    quadratic: Array
+
+    def tilted(self, xi: Array, request: Request = Request(), *, workspace: Workspace | None = None) -> Tilted:
+        """As ``Measure.tilted``."""
+        logs = self.particles._log_weights_under(self.quadratic, workspace)
+        return tilting.tilt(self.particles.points, logs, xi, request, workspace=workspace)

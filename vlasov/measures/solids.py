@@ -14,10 +14,11 @@ from numpy.typing import ArrayLike
 
 from vlasov import checks
 from vlasov.checks import Array
+from vlasov.compiled.workspace import Workspace
 from vlasov.errors import InputError
 from vlasov.measures.base import Measure
 from vlasov.measures.quadrature import legendre, shell, tensor
-from vlasov.tilting import Tilted
+from vlasov.tilting import Request, Tilted
 from vlasov.tilting.uniform import tilted_interval
 
 if TYPE_CHECKING:
@@ -92,27 +93,17 @@ class Box(Measure, kind="box"):
         inside = ((self.lower <= points) & (points <= self.upper)).all(axis=1)
         return np.where(inside, 1 / np.prod(2 * self.half_widths), 0.0)
 
-    def tilted(
-        self,
-        xi: Array,
-        *,
-        quadratic: Array | None = None,
-        covariance: bool = False,
-        tolerance: float = 1e-10,
-        method: str = "auto",
-    ) -> Tilted:
-        """Closed form, axis by axis; with a quadratic part, by Gauss nodes."""
-        if quadratic is not None:
-            return super().tilted(xi, quadratic=quadratic, covariance=covariance, tolerance=tolerance, method=method)
+    def tilted(self, xi: Array, request: Request = Request(), *, workspace: Workspace | None = None) -> Tilted:
+        """Closed form, axis by axis."""
+        eps = float(np.finfo(float).eps)
         log_mass, mean, variance = tilted_interval(self.half_widths, xi)
-        size, eps = float((np.abs(xi) @ (np.abs(self.mean) + self.half_widths)).max(initial=0.0)), np.finfo(float).eps
         return Tilted(
             log_mass=log_mass.sum(axis=1) + xi @ self.mean,
             mean=self.mean + mean,
-            covariance=variance[:, :, None] * np.eye(self.dimension) if covariance else None,
+            covariance=variance[:, :, None] * np.eye(self.dimension) if request.covariance else None,
             method="closed form",
-            error_bound=4 * float(eps) * self.support_radius,
-            mass_error=4 * float(eps) * (1 + size),
+            error_bound=4 * eps * self.support_radius,
+            mass_error=4 * eps * self.dimension * (1 + float(np.abs(xi).max(initial=0.0)) * self.support_radius),
         )
 
     def from_cube(self, u: Array) -> Array:

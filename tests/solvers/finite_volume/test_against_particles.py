@@ -73,7 +73,7 @@ RING = vl.Problem(
 def image(problem):
     start, attention = problem.initial, problem.attention
     second = start.covariance + np.outer(start.mean, start.mean)
-    return references.transport(attention.product(0.0), attention.drift(), second, [0.0, problem.horizon])[-1]
+    return references.transport(attention.product(0.0), attention.values(), second, [0.0, problem.horizon])[-1]
 
 
 def test_linear_attention_on_a_smooth_density_is_exact():

@@ -9,6 +9,7 @@ from vlasov.solvers.finite_volume.densities import GaussianTails, Hulled, Smooth
 from vlasov.solvers.finite_volume.hull import Hull
 from vlasov.solvers.finite_volume.initial import start
 from vlasov.solvers.finite_volume.options import Options
+from vlasov.tilting import Head
 
 RNG = np.random.default_rng(3)
 V = np.array([[0.7, -0.6], [0.8, 0.5]])
@@ -33,7 +34,7 @@ def exact(x, a):
 def test_tilts_that_the_grid_holds():
     a, x = 0.05 * np.array([[1.0, 0.5], [-0.5, 1.0]]), RNG.normal(size=(50, 2))
     for density in (on_grid(Smooth), on_grid(GaussianTails).reaching(REACH)):
-        assert error(density.attend(x, a, V).values, exact(x, a)) <= 1e-11
+        assert error(density.average(x, Head(a, V), about=ORIGIN).values, exact(x, a)) <= 1e-11
 
 
 @pytest.mark.parametrize("size", [1.0, 10.0, 1e4])
@@ -41,16 +42,16 @@ def test_gaussian_tails_are_exact_far_beyond_the_grid(size):
     a, x = np.array([[1.0, 0.5], [-0.5, 1.0]]), size * RNG.normal(size=(200, 2))
     density = on_grid(GaussianTails).reaching(REACH)
     assert (np.abs(x @ a.T @ MATRIX) > REACH).any(axis=1).mean() > 0.3
-    assert error(density.attend(x, a, V).values, exact(x, a)) <= 1e-10
+    assert error(density.average(x, Head(a, V), about=ORIGIN).values, exact(x, a)) <= 1e-10
     # Without: the mean stays on the grid.
     if size > 1.0:
-        assert error(on_grid(Smooth).attend(x, a, V).values, exact(x, a)) > 0.1
+        assert error(on_grid(Smooth).average(x, Head(a, V), about=ORIGIN).values, exact(x, a)) > 0.1
 
 
 def test_what_is_given_is_filled():
     a, x, out = np.eye(2), 10 * RNG.normal(size=(20, 2)), np.empty((20, 2))
     density = on_grid(GaussianTails).reaching(REACH)
-    assert density.attend(x, a, V, out=out).values is out
+    assert density.average(x, Head(a, V), about=ORIGIN, out=out).values is out
     assert error(out, exact(x, a)) <= 1e-10
 
 
@@ -61,7 +62,7 @@ def test_a_small_frame_far_away_keeps_its_digits():
     density = Smooth(values, edges, origin=[1e3, -1e3], matrix=1e-9 * np.eye(2))
     x = density.origin + 1e-9 * RNG.normal(size=(9, 2))
     a = np.eye(2)
-    found = density.attend(x, a, V).values
+    found = density.average(x, Head(a, V), about=density.origin).values
     assert error(found, (1e-9 * SHIFT + 1e-18 * (x @ COVARIANCE)) @ V.T) <= 1e-11
 
 
@@ -77,7 +78,7 @@ def test_a_hull_moves_the_centres_and_nothing_else():
     logs = x @ a.T @ tokens.T
     weights = np.exp(logs - logs.max(axis=1, keepdims=True)) * values.ravel()
     mean = weights @ tokens / weights.sum(axis=1, keepdims=True)
-    assert error(density.attend(x, a, V).values, mean @ V.T) <= 1e-9
+    assert error(density.average(x, Head(a, V), about=ORIGIN).values, mean @ V.T) <= 1e-9
 
 
 @pytest.mark.parametrize(
@@ -93,4 +94,4 @@ def test_the_reach_that_is_chosen_leaves_the_tails_on_the_grid(correlation):
     begun = start(problem, Options(frame="fixed", extent=20.0, cells=128))
     density = GaussianTails(begun.values, begun.edges).reaching(begun.tail_reach)
     x = 20.0 * np.array([[1.0, 1.0], [1.0, -1.0], [1.0, 0.3], [-0.2, 0.7]])
-    assert error(density.attend(x, np.eye(2), np.eye(2)).values, x @ covariance) <= 1e-9
+    assert error(density.average(x, Head(np.eye(2), np.eye(2))).values, x @ covariance) <= 1e-9

@@ -8,6 +8,7 @@ from scipy.linalg import expm
 import vlasov as vl
 from tests import references
 from tests.references import error
+from vlasov.flow import Flow
 from vlasov.solvers.finite_volume.frame import Affine, Fit, FixedFrame, MovingFrame, Place, RescaledFrame
 from vlasov.solvers.ode.rescaling import Rescaling
 
@@ -25,7 +26,7 @@ def drift(t):
 
 
 def moving(attention=ATTENTION, end=10.0):
-    frame = MovingFrame(attention, (0.0, end), compact=False)
+    frame = MovingFrame(Flow(attention), (0.0, end), compact=False)
     frame.reference = FIT
     return frame
 
@@ -84,9 +85,9 @@ def test_the_closure_of_a_gaussian_is_exact():
 
 
 def test_the_moving_frame_follows_the_fit_and_others_do_not():
-    rescaling = Rescaling(ATTENTION.drift, ATTENTION.breakpoints, 1.0)
+    rescaling = Rescaling(Flow(ATTENTION), 1.0)
     assert moving().correction(FIT) is FIT
-    for frame in (FixedFrame(ATTENTION, (0.0, 1.0)), RescaledFrame(ATTENTION, (0.0, 1.0), rescaling)):
+    for frame in (FixedFrame(Flow(ATTENTION), (0.0, 1.0)), RescaledFrame(Flow(ATTENTION), (0.0, 1.0), rescaling)):
         left = frame.correction(FIT)
         assert not left.g.any()
         assert not left.K.any()
@@ -95,7 +96,7 @@ def test_the_moving_frame_follows_the_fit_and_others_do_not():
 
 
 def test_the_fixed_frame_stays_and_subtracts_nothing():
-    frame = FixedFrame(ATTENTION, (0.0, 1.0))
+    frame = FixedFrame(Flow(ATTENTION), (0.0, 1.0))
     assert frame.path(0.0, [0.5, 1.0], PLACE, drift) == [PLACE, PLACE]
     closure = frame.closure(0.0, PLACE)
     assert np.abs(frame.base(0.0, PLACE) + closure.constant).max() == 0.0
@@ -103,7 +104,7 @@ def test_the_fixed_frame_stays_and_subtracts_nothing():
 
 
 def test_the_rescaled_frame_is_the_exponential():
-    frame = RescaledFrame(ATTENTION, (0.0, 1.0), Rescaling(ATTENTION.drift, ATTENTION.breakpoints, 1.0))
+    frame = RescaledFrame(Flow(ATTENTION), (0.0, 1.0), Rescaling(Flow(ATTENTION), 1.0))
     for time, place in zip([0.5, 1.0], frame.path(0.2, [0.5, 1.0], PLACE, drift), strict=True):
         phi = expm((time - 0.2) * V)
         assert error(place.origin, phi @ PLACE.origin) <= 1e-11

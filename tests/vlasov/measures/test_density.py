@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from vlasov.measures import Density, Gaussian
+from vlasov.tilting import Request
 
 SIGMA = np.array([[1.0, 0.4], [0.4, 0.7]])
 
@@ -37,7 +38,10 @@ def test_tilt_of_cell_averages_is_that_of_the_gaussian(h, accuracy):
     gaussian = Gaussian([0.2, -0.1], SIGMA)
     edges = np.arange(-14.0, 14.0 + h / 2, h)
     xi = np.array([[0.0, 0.0], [1.0, -1.0], [0.5, 2.0], [-2.0, 1e-9]])
-    ours, exact = gaussian.on_grid([edges, edges]).tilted(xi, covariance=True), gaussian.tilted(xi, covariance=True)
+    ours, exact = (
+        gaussian.on_grid([edges, edges]).tilted(xi, Request(covariance=True)),
+        gaussian.tilted(xi, Request(covariance=True)),
+    )
     assert ours.log_mass == pytest.approx(exact.log_mass, abs=accuracy)
     assert ours.mean == pytest.approx(exact.mean, abs=accuracy)
     assert ours.covariance == pytest.approx(exact.covariance, abs=accuracy)
@@ -55,7 +59,7 @@ def test_unresolved_density_is_read_as_diracs():
     """All mass in one cell: Sheppard's correction would give a negative variance."""
     density = Density([[0.0, 0.0], [0.0, 3.0]], [[0.0, 1.0, 2.0], [0.0, 1.0, 2.0]])
     assert density.covariance.tolist() == [[0.0, 0.0], [0.0, 0.0]]
-    tilted = density.tilted(np.array([[3.0, -1.0]]), covariance=True)
+    tilted = density.tilted(np.array([[3.0, -1.0]]), Request(covariance=True))
     assert tilted.mean.tolist() == [[1.5, 1.5]]
     assert tilted.covariance == pytest.approx(np.zeros((1, 2, 2)), abs=1e-15)
 
@@ -137,6 +141,6 @@ def test_a_flat_list_of_edges_will_do_on_the_line():
 def test_single_precision_is_what_was_asked_for():
     edges = np.linspace(-8, 8, 401)
     density, x = Gaussian(0.5, 1.0).on_grid(edges), np.linspace(-2, 2, 1000)[:, None]
-    tilted = density.tilted(x, method="all-pairs-float32")
+    tilted = density.tilted(x, Request(method="all-pairs-float32"))
     assert tilted.method == "all-pairs-float32"
     assert tilted.mean == pytest.approx(0.5 + x, abs=1e-5)

@@ -11,6 +11,7 @@ from scipy import stats
 from vlasov.codec import decode, encode
 from vlasov.measures import Ball, Box, Density, Gaussian, Measure, Mixture, Particles, Ring
 from vlasov.measures.base import _cube
+from vlasov.tilting import Request
 
 SIGMA2 = np.array([[1.0, 0.4], [0.4, 0.6]])
 SIGMA3 = np.array([[1.0, 0.3, 0.1], [0.3, 0.6, -0.2], [0.1, -0.2, 0.8]])
@@ -137,8 +138,8 @@ def test_tilt_agrees_with_quadrature(measure):
     xi = np.array([np.zeros(d), np.linspace(-1.0, 0.7, d), np.full(d, 1.5)])
     root = 0.3 * np.eye(d) + 0.1
     for quadratic in (None, root @ root.T):
-        ours = measure.tilted(xi, quadratic=quadratic, covariance=True)
-        nodes = measure.quadrature(40 if d == 3 else 80).tilted(xi, quadratic=quadratic, covariance=True)
+        ours = measure.reweighted(quadratic).tilted(xi, Request(covariance=True))
+        nodes = measure.quadrature(40 if d == 3 else 80).reweighted(quadratic).tilted(xi, Request(covariance=True))
         assert ours.log_mass == pytest.approx(nodes.log_mass, abs=1e-12)
         assert ours.mean == pytest.approx(nodes.mean, abs=1e-12)
         assert ours.covariance == pytest.approx(nodes.covariance, abs=1e-12)

@@ -7,8 +7,9 @@ import pytest
 
 import vlasov as vl
 from vlasov.codec import decode, encode
+from vlasov.compiled.workspace import Workspace
 from vlasov.measures import Density, Gaussian, Measure
-from vlasov.measures.density import Centered
+from vlasov.tilting import Head, Request
 
 SIGMA = np.array([[1.0, 0.3, 0.1], [0.3, 0.8, -0.2], [0.1, -0.2, 1.2]])
 CENTRE = np.array([0.2, -0.1, 0.3])
@@ -50,7 +51,7 @@ def test_moments(d, name):
 def test_velocities_relative_to_the_origin_keep_their_digits(d, name, kind, method):
     """V (m - o), m of the Gaussian about o tilted by A x - 2 P o: parameters so large that tilts move the mean."""
     rng = np.random.default_rng(d)
-    density, about, scale = framed(d, name, Centered)
+    density, about, scale = framed(d, name)
     key, value = (np.eye(d) + 0.3 * rng.normal(size=(d, d))) * 0.5 / scale, rng.normal(size=(d, d))
     x = density.origin + scale * rng.normal(size=(60, d))
     if kind == "softmax":
@@ -61,15 +62,14 @@ def test_velocities_relative_to_the_origin_keep_their_digits(d, name, kind, meth
         attention = vl.L2(key, key, value)
         quadratic = key.T @ key
         tilts = 2 * (x - density.origin) @ quadratic  # what is left of A x - 2 P o
-    exact = about.tilted(tilts, quadratic=quadratic, covariance=True)
-    field = attention.field(density, x, tolerance=1e-11, method=method)
+    exact = about.reweighted(quadratic).tilted(tilts, Request(covariance=True))
+    field = attention.field(density, x, 0.0, Request(1e-11, method), about=density.origin)
     allowed = 1e-10 * scale * np.linalg.norm(value, 2) * np.linalg.norm(density.matrix / scale, 2)
     assert field.values == pytest.approx(exact.mean @ value.T, rel=0, abs=allowed)
-    plain = Density(density.values, density.edges, origin=density.origin, matrix=density.matrix)
     wanted, reach = (density.origin + exact.mean) @ value.T, np.abs(density.origin).max()
-    velocity = attention.velocity(plain, x, tolerance=1e-11, method=method)
+    velocity = attention.velocity(density, x, tolerance=1e-11, method=method)
     assert velocity == pytest.approx(wanted, rel=0, abs=allowed + 1e-14 * reach)
-    matrix = attention.ingredients(0.0).a
+    matrix = attention.heads_at(0.0)[0].A
     wanted = np.einsum("kl,nlm,mj->nkj", value, exact.covariance, matrix)
     assert attention.jacobian(density, x) == pytest.approx(wanted, rel=0, abs=1e-9 * np.abs(wanted).max())
 
@@ -84,12 +84,12 @@ def test_log_mass(d, name, quadratic):
     quadratic = None if quadratic is None else quadratic[:d, :d]
     xi = np.random.default_rng(d).uniform(-0.6, 0.6, (300, d))
     for method in ("auto", "lattice", "all-pairs"):
-        ours = density.tilted(xi, quadratic=quadratic, method=method, tolerance=1e-11)
-        exact = gaussian.tilted(xi, quadratic=quadratic)
+        ours = density.reweighted(quadratic).tilted(xi, Request(1e-11, method))
+        exact = gaussian.reweighted(quadratic).tilted(xi)
         assert ours.log_mass == pytest.approx(exact.log_mass, abs=1e-9)
         assert ours.mean == pytest.approx(exact.mean, abs=1e-9)
         scaled = Density(3 * density.values, density.edges, origin=density.origin, matrix=density.matrix)
-        again = scaled.tilted(xi, quadratic=quadratic, method=method, tolerance=1e-11)
+        again = scaled.reweighted(quadratic).tilted(xi, Request(1e-11, method))
         assert again.log_mass == pytest.approx(exact.log_mass, abs=1e-9)
 
 
@@ -149,14 +149,13 @@ def test_a_tiny_frame_far_away_keeps_its_cells():
 
 
 def test_moved_is_the_same_as_made():
-    density, _, _ = framed(2, "sheared", Centered)
+    density, _, _ = framed(2, "sheared")
     rng = np.random.default_rng(0)
     values, origin, matrix = rng.random(density.values.shape), rng.normal(size=2), rng.normal(size=(2, 2))
-    moved, made = density.moved(values, origin, matrix), Centered(values, density.edges, origin=origin, matrix=matrix)
-    assert type(moved) is Centered
+    moved, made = density.moved(values, origin, matrix), Density(values, density.edges, origin=origin, matrix=matrix)
     assert moved == made
-    x, identity = rng.normal(size=(50, 2)), np.eye(2)
-    assert np.array_equal(moved.attend(x, identity, identity).values, made.attend(x, identity, identity).values)
+    x, head = rng.normal(size=(50, 2)), Head(np.eye(2), np.eye(2))
+    assert np.array_equal(moved.average(x, head).values, made.average(x, head).values)
     assert np.array_equal(moved.covariance, made.covariance)
     assert moved.grid is density.grid
 
@@ -165,14 +164,19 @@ def test_moved_is_the_same_as_made():
 def test_a_time_loop_allocates_nothing_of_the_grids_size(quadratic):
     edges = np.linspace(-8, 8, 1001)
     density = Gaussian(CENTRE[:2], SIGMA[:2, :2]).on_grid([edges, edges])
-    x, identity, out = np.random.default_rng(0).normal(size=(2000, 2)), np.eye(2), np.empty((2000, 2))
+    x, head, out = (
+        np.random.default_rng(0).normal(size=(2000, 2)),
+        Head(np.eye(2), np.eye(2), quadratic),
+        np.empty((2000, 2)),
+    )
+    workspace = Workspace()
     for _ in range(2):
         density = density.moved(density.values.copy(), density.origin, density.matrix)
         if quadratic is not None:
             assert density.point_values.shape == (1000, 1000)  # these are a result, kept for all heads
         density.mass, density.smoothing  # noqa: B018
         tracemalloc.start()
-        field = density.attend(x, identity, identity, quadratic=quadratic, method="lattice", out=out)
+        field = density.average(x, head, Request(method="lattice"), workspace=workspace, out=out)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
     assert field.values is out

@@ -6,6 +6,7 @@ from hypothesis import given, strategies as st
 from scipy import optimize, stats
 
 from vlasov.measures import Ball, Box, Density, Gaussian, Mixture, Particles, Ring
+from vlasov.tilting import Request
 
 
 @given(st.integers(0, 2**32 - 1))
@@ -97,7 +98,7 @@ def test_nodes_of_a_mixture_are_the_union():
 def test_a_far_component_neither_overflows_nor_is_lost():
     """Z of two Diracs at +-100, tilted by 50: exponents of 5000."""
     mixture = Mixture([Gaussian(-100.0, 0.0), Gaussian(100.0, 0.0)])
-    tilted = mixture.tilted(np.array([[50.0], [0.001]]), covariance=True)
+    tilted = mixture.tilted(np.array([[50.0], [0.001]]), Request(covariance=True))
     assert tilted.log_mass == pytest.approx([5000 - np.log(2), np.log(np.cosh(0.1))], rel=1e-14)
     assert tilted.mean[:, 0] == pytest.approx([100, 100 * np.tanh(0.1)], rel=1e-13)
     assert tilted.covariance[1].item() == pytest.approx(1e4 / np.cosh(0.1) ** 2, rel=1e-13)

@@ -7,6 +7,7 @@ from hypothesis import given, strategies as st
 import vlasov as vl
 from vlasov.measures import Density, Gaussian, Mixture
 from vlasov.measures.density.point_values import point_values
+from vlasov.tilting import Request
 
 TWO = Mixture([Gaussian(-1.0, 0.5), Gaussian(1.5, 1.0)], [2.0, 1.0])
 SIGMA = np.array([[1.0, 0.3, 0.1], [0.3, 0.8, -0.2], [0.1, -0.2, 1.2]])
@@ -76,7 +77,7 @@ def test_unresolved_densities_are_diracs():
     """All mass in two cells of four: point masses at the centres with their L2 weights."""
     density = Density([[0.0, 3.0], [1.0, 0.0]], [[0.0, 1.0, 2.0], [0.0, 1.0, 2.0]])
     x, p = np.array([[0.3, -0.7], [1.0, 2.0]]), np.array([[0.5, 0.1], [0.1, 0.3]])
-    ours, diracs = (m.tilted(x, quadratic=p, covariance=True) for m in (density, density.quadrature(1)))
+    ours, diracs = (m.reweighted(p).tilted(x, Request(covariance=True)) for m in (density, density.quadrature(1)))
     assert ours.log_mass == pytest.approx(diracs.log_mass, abs=1e-14)
     assert ours.mean == pytest.approx(diracs.mean, abs=1e-14)
     assert ours.covariance == pytest.approx(diracs.covariance, abs=1e-14)

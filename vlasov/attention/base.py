@@ -1,0 +1,129 @@
+"""What every attention answers: its heads if it has any, its velocity, and three facts about it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from functools import reduce
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from vlasov.attention import heads as sums
+from vlasov.checks import Array
+from vlasov.codec import Described
+from vlasov.compiled.workspace import Workspace
+from vlasov.measures import Gaussian, Measure
+from vlasov.schedule import Parameter, breakpoints
+from vlasov.tilting import Field, Head, Request
+
+
+class Attention(Described, ABC):
+    """A map from measures to velocity fields, with parameters that may depend on time.
+
+    A subclass says either what its heads are, and everything else follows; or, where its velocity is no sum of tilted
+    means, ``field``, ``jacobian`` and ``affine``.
+    """
+
+    def velocity(
+        self, measure: Measure, x: ArrayLike, t: float = 0.0, *, tolerance: float = 1e-10, method: str = "auto"
+    ) -> Array:
+        """Gamma_mu(x) at points (m, d), shape (m, d).
+
+        Parameters
+        ----------
+        tolerance
+            Largest error accepted, relative to |V| and the radius of the measure.
+        method
+            How sums over particles are evaluated: one of ``vlasov.tilting.METHODS``.
+        """
+        return self.field(measure, measure.at(x), t, Request(tolerance, method)).values
+
+    @abstractmethod
+    def heads_at(self, t: float = 0.0) -> tuple[Head, ...] | None:
+        """The heads at time t with Gamma_mu(x) = sum_h V_h m_{nu_h}(A_h x), nu_h ~ e^{-<y, P_h y>} mu.
+
+        Output matrices are multiplied in, and heads of heads stand side by side. None: no such sum.
+        """
+
+    def field(
+        self,
+        measure: Measure,
+        x: Array,
+        t: float = 0.0,
+        request: Request = Request(),
+        *,
+        workspace: Workspace | None = None,
+        about: Array | None = None,
+        out: Array | None = None,
+    ) -> Field:
+        """The velocity at checked points (m, d), with the method that was chosen and a bound on its error.
+
+        Parameters
+        ----------
+        about
+            c: the velocity less V c, which keeps its digits where the measure is small and far from zero. Nothing is
+            taken away where ``equivariant`` does not hold.
+        out
+            Memory for the result.
+        """
+        return measure.attend(x, self._sum(t), request, workspace=workspace, about=about, out=out)
+
+    def jacobian(self, measure: Measure, x: ArrayLike, t: float = 0.0) -> Array:
+        """D Gamma_mu(x) at points (m, d), shape (m, d, d)."""
+        return sums.jacobian(self._sum(t), measure, measure.at(x))
+
+    def affine(self, gaussian: Gaussian, t: float = 0.0) -> tuple[Array, Array] | None:
+        """b (d,) and B (d, d) with Gamma(x) = b + B x; None where Gaussians do not stay Gaussian."""
+        return sums.affine(self._sum(t), gaussian)
+
+    def _sum(self, t: float) -> tuple[Head, ...]:
+        heads = self.heads_at(t)
+        if heads is None:
+            raise NotImplementedError(f"{type(self).__name__} has no heads, so it must say what its velocity is")
+        return heads
+
+    # Three facts, which hold for every sum of tilted means
+
+    @property
+    def bounded(self) -> bool:
+        """Whether |Gamma_mu(x)| <= |V| R for every measure in the ball of radius R."""
+        return self.heads_at() is not None
+
+    @property
+    def equivariant(self) -> bool:
+        """Whether Gamma follows the measure: Gamma_{mu + c}(x) = Gamma_mu(x) + V c, up to a shift of the tilts."""
+        return self.heads_at() is not None
+
+    def drift(self, t: float = 0.0) -> Array | None:
+        """V with x' = V x for a lone token, shape (d, d); None where it obeys another law."""
+        return None if self.heads_at(t) is None else self.values(t)
+
+    # Parameters
+
+    def values(self, t: float = 0.0) -> Array:
+        """V at time t, shape ``shape``: what velocities are made of; for several heads the sum of W_h V_h."""
+        return reduce(np.add, (head.V for head in self._sum(t)))
+
+    def tilts(self, t: float = 0.0) -> tuple[Array, ...]:
+        """A of every head whose velocity is a tilted mean."""
+        return tuple(head.A for head in self.heads_at(t) or ())
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, int]:
+        """Of V: the dimensions of a velocity and of a token."""
+
+    @property
+    def dimension(self) -> int:
+        """d."""
+        return self.shape[1]
+
+    @property
+    @abstractmethod
+    def parameters(self) -> dict[str, Parameter]:
+        """The parameters that were given, by name."""
+
+    @property
+    def breakpoints(self) -> Array:
+        """Times at which a parameter jumps."""
+        return np.asarray(breakpoints(list(self.parameters.values())))

@@ -1,0 +1,134 @@
+"""Several attentions on the same tokens, each behind an output matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from itertools import chain
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from vlasov import checks
+from vlasov.attention.base import Attention
+from vlasov.attention.heads import behind
+from vlasov.checks import Array
+from vlasov.compiled.workspace import Workspace
+from vlasov.errors import InputError
+from vlasov.measures import Gaussian, Measure
+from vlasov.schedule import Parameter, ParameterLike, at, parameter
+from vlasov.tilting import Field, Head, Request, add_up
+
+
+@dataclass(frozen=True, eq=False)
+class MultiHead(Attention, kind="multi-head"):
+    """Gamma_mu(x) = sum_h W_h Gamma^(h)_mu(x).
+
+    Parameters
+    ----------
+    heads
+        Attentions on the same d. Their values V_h may have fewer rows than columns, shape (k, d).
+    outputs
+        W_h, one matrix (d, k) for each head; identities if not given.
+    """
+
+    heads: tuple[Attention, ...]
+    outputs: tuple[Parameter, ...] | None = None
+
+    if TYPE_CHECKING:  # what may be given; what is kept stands above
+
+        def __init__(self, heads: Sequence[Attention], outputs: Sequence[ParameterLike] | None = None) -> None: ...
+
+    def __post_init__(self) -> None:
+        heads = checks.items(self.heads, "heads")
+        if not heads:
+            raise InputError("is empty; give at least one attention", "heads")
+        for i, head in enumerate(heads):
+            if not isinstance(head, Attention):
+                raise InputError(
+                    f"is {checks.short(head)} where an attention, such as vl.Softmax(...), is needed", f"heads[{i}]"
+                )
+            if head.dimension != heads[0].dimension:
+                raise InputError(
+                    f"acts on d = {head.dimension} but heads[0] on d = {heads[0].dimension}", f"heads[{i}]"
+                )
+            rows = head.shape[0]
+            if self.outputs is None and rows != head.dimension:
+                raise InputError(
+                    f"is missing, but V of heads[{i}] has {rows} rows; give one matrix per head", "outputs"
+                )
+        self._set(heads=heads)
+        if self.outputs is None:
+            return
+        outputs = checks.items(self.outputs, "outputs")
+        if len(outputs) != len(heads):
+            raise InputError(f"has {len(outputs)} matrices for {len(heads)} heads; give one for each", "outputs")
+        self._set(outputs=tuple(parameter(w, f"outputs[{h}]") for h, w in enumerate(outputs)))
+        for h, (w, head) in enumerate(zip(self.outputs, heads, strict=True)):
+            needed = (heads[0].dimension, head.shape[0])
+            if at(w, 0.0).shape != needed:
+                raise InputError(f"has shape {at(w, 0.0).shape} where {needed} is needed", f"outputs[{h}]")
+
+    @property
+    def parameters(self) -> dict[str, Parameter]:
+        of_heads = {f"heads[{h}].{name}": p for h, head in enumerate(self.heads) for name, p in head.parameters.items()}
+        return of_heads | {f"outputs[{h}]": w for h, w in enumerate(self.outputs or ())}
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        rows = self.heads[0].shape[0] if self.outputs is None else at(self.outputs[0], 0.0).shape[0]
+        return rows, self.heads[0].dimension
+
+    def values(self, t: float = 0.0) -> Array:
+        return reduce(np.add, (w @ head.values(t) for w, head in self._parts(t)))
+
+    def tilts(self, t: float = 0.0) -> tuple[Array, ...]:
+        return tuple(head.A for head in self._means(t))
+
+    def heads_at(self, t: float = 0.0) -> tuple[Head, ...] | None:
+        return None if self._others(t) else self._means(t)
+
+    def field(
+        self,
+        measure: Measure,
+        x: Array,
+        t: float = 0.0,
+        request: Request = Request(),
+        *,
+        workspace: Workspace | None = None,
+        about: Array | None = None,
+        out: Array | None = None,
+    ) -> Field:
+        means, others = self._means(t), self._others(t)
+        if not others:
+            return measure.attend(x, means, request, workspace=workspace, about=about, out=out)
+        fields = [measure.attend(x, means, request, workspace=workspace)] if means else []
+        for w, head in others:
+            field = head.field(measure, x, t, request, workspace=workspace)
+            fields.append(Field(field.values @ w.T, field.method, float(np.linalg.norm(w, 2)) * field.error_bound))
+        return add_up(fields, out)
+
+    def jacobian(self, measure: Measure, x: ArrayLike, t: float = 0.0) -> Array:
+        return reduce(np.add, (w @ head.jacobian(measure, x, t) for w, head in self._parts(t)))
+
+    def affine(self, gaussian: Gaussian, t: float = 0.0) -> tuple[Array, Array] | None:
+        found = [(w, head.affine(gaussian, t)) for w, head in self._parts(t)]
+        parts = [(w @ part[0], w @ part[1]) for w, part in found if part is not None]
+        if len(parts) < len(found):
+            return None
+        return reduce(np.add, (b for b, _ in parts)), reduce(np.add, (slope for _, slope in parts))
+
+    def _parts(self, t: float) -> list[tuple[Array, Attention]]:
+        """W_h and the attention behind it."""
+        if self.outputs is None:
+            return [(np.eye(self.dimension), head) for head in self.heads]
+        return [(at(w, t), head) for w, head in zip(self.outputs, self.heads, strict=True)]
+
+    def _means(self, t: float) -> tuple[Head, ...]:
+        """All heads of those attentions that are sums of tilted means."""
+        return tuple(chain.from_iterable(behind(w, head.heads_at(t) or ()) for w, head in self._parts(t)))
+
+    def _others(self, t: float) -> list[tuple[Array, Attention]]:
+        return [(w, head) for w, head in self._parts(t) if head.heads_at(t) is None]

@@ -1,0 +1,57 @@
+"""Normalised attentions: Gamma_mu(x) = V m_nu(A x) with nu ~ e^{-<y, P y>} mu, means over the tokens.
+
+Softmax has P = 0 and A = K^T Q, L2 has P = K^T K and A = 2 K^T Q. Each only says what its head is.
+"""
+
+from __future__ import annotations
+
+from vlasov.attention.query_key_value import QueryKeyValue
+from vlasov.errors import InputError
+from vlasov.schedule import at
+from vlasov.tilting import Head
+
+
+class Softmax(QueryKeyValue, kind="softmax"):
+    """Gamma_mu(x) = V int y e^{<Qx, Ky>} dmu(y) / int e^{<Qx, Ky>} dmu(y).
+
+    Parameters
+    ----------
+    Q, K
+        Queries and keys, shape (k, d); or
+    A
+        their product A = K^T Q, shape (d, d).
+    V
+        Values, shape (d, d); the identity if not given.
+
+    Each may be constant, a ``Piecewise``, or a function of t.
+    """
+
+    def heads_at(self, t: float = 0.0) -> tuple[Head, ...]:
+        return (Head(self.product(t), self.values(t)),)
+
+
+class L2(QueryKeyValue, kind="l2"):
+    """Gamma_mu(x) = V int y e^{-|Qx - Ky|^2} dmu(y) / int e^{-|Qx - Ky|^2} dmu(y).
+
+    The part of |Qx - Ky|^2 that depends on x alone cancels; e^{-|Ky|^2} reweights the measure.
+
+    Parameters
+    ----------
+    Q, K
+        Queries and keys, shape (k, d).
+    V
+        Values, shape (d, d); the identity if not given.
+
+    Each may be constant, a ``Piecewise``, or a function of t. Reference: Kim, Papamakarios, Mnih (2021),
+    arXiv:2006.04710.
+    """
+
+    def __post_init__(self) -> None:
+        if self.A is not None:
+            raise InputError("does not determine L2 attention, which depends on |Ky|; give Q and K", "A")
+        super().__post_init__()
+
+    def heads_at(self, t: float = 0.0) -> tuple[Head, ...]:
+        assert self.K is not None  # checked in __post_init__
+        k = at(self.K, t)
+        return (Head(2 * self.product(t), self.values(t), k.T @ k),)

@@ -1,0 +1,117 @@
+"""The velocity of a problem as one object, x' = Gamma_mu(x): what every solver and study evaluates.
+
+A flow belongs to one run and one thread. It holds what evaluations share - scratch memory, the tolerance and the method
+asked for - and remembers how velocities were evaluated and how large their errors may be. Measures, attentions and
+problems are values, which any number of flows and threads may share.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from vlasov.attention import Attention
+from vlasov.checks import Array
+from vlasov.compiled.workspace import Workspace
+from vlasov.measures import Gaussian, Measure, Particles
+from vlasov.tilting import Field, Head, Request, attend_systems
+
+
+class Flow:
+    """Gamma_mu(x) at time t, for one run in one thread.
+
+    Parameters
+    ----------
+    attention
+        The map from measures to velocities.
+    tolerance
+        Largest error of a velocity that is accepted, relative to |V| and the radius of the measure.
+    method
+        How sums over particles are evaluated: one of ``vlasov.tilting.METHODS``.
+
+    Attributes
+    ----------
+    evaluations
+        How often ``velocity`` was called.
+    methods
+        Those that were chosen.
+    error_bound
+        The largest bound on the error of a velocity so far.
+    """
+
+    def __init__(self, attention: Attention, *, tolerance: float = 1e-10, method: str = "auto") -> None:
+        self.attention, self.request = attention, Request(tolerance, method)
+        self.evaluations, self.error_bound = 0, 0.0
+        self.methods: set[str] = set()
+        self._workspace = Workspace()
+
+    def velocity(
+        self, measure: Measure, x: Array, t: float, *, about: Array | None = None, out: Array | None = None
+    ) -> Field:
+        """Gamma_mu(x) at points (m, d), which may be those of the measure.
+
+        Parameters
+        ----------
+        about
+            c: the velocity less ``base(c, t)``, which keeps its digits where the measure is small and far from zero.
+        out
+            Memory for the result, shape (m, d).
+        """
+        field = self.attention.field(
+            measure, measure.at(x), t, self.request, workspace=self._workspace, about=about, out=out
+        )
+        self.evaluations += 1
+        self.methods.add(field.method)
+        self.error_bound = max(self.error_bound, field.error_bound)
+        return field
+
+    def velocity_of_systems(self, clouds: Particles, sources: Array, x: Array, t: float, out: Array) -> None:
+        """Velocities at x (b, m, d) in b independent systems of tokens (b, n, d), into ``out`` (b, m, d).
+
+        The results are those of b calls, to the last bit.
+
+        Parameters
+        ----------
+        clouds
+            A measure with the weights of the tokens, which are those of every system.
+        """
+        heads = self.attention.heads_at(t)
+        if heads is not None and len(heads) == 1 and heads[0].P is None:
+            logs = clouds.unequal_log_weights
+            shared = None if logs is None else np.broadcast_to(logs, sources.shape[:2])
+            attend_systems(sources, shared, x, heads[0], self.request, out=out)
+            return
+        for points, targets, result in zip(sources, x, out, strict=True):
+            self.velocity(clouds.moved(points), targets, t, out=result)
+
+    def base(self, about: Array, t: float) -> Array:
+        """V c, what ``velocity`` leaves out about c; zero where velocities do not follow the measure. Shape (d,)."""
+        return self.attention.values(t) @ about if self.attention.equivariant else np.zeros_like(about)
+
+    def jacobian(self, measure: Measure, x: Array, t: float) -> Array:
+        """D Gamma_mu(x) at points (m, d), shape (m, d, d)."""
+        return self.attention.jacobian(measure, x, t)
+
+    def affine(self, gaussian: Gaussian, t: float) -> tuple[Array, Array] | None:
+        """b (d,) and B (d, d) with Gamma(x) = b + B x; None where Gaussians do not stay Gaussian."""
+        return self.attention.affine(gaussian, t)
+
+    def heads_at(self, t: float) -> tuple[Head, ...] | None:
+        """See ``Attention.heads_at``."""
+        return self.attention.heads_at(t)
+
+    def tilts(self, t: float) -> tuple[Array, ...]:
+        """A of every head whose velocity is a tilted mean."""
+        return self.attention.tilts(t)
+
+    def values(self, t: float) -> Array:
+        """V, or the sum of W_h V_h: what velocities are made of, shape (d, d)."""
+        return self.attention.values(t)
+
+    def drift(self, t: float) -> Array | None:
+        """V with x' = V x for a lone token, shape (d, d); None where it obeys another law."""
+        return self.attention.drift(t)
+
+    @property
+    def breakpoints(self) -> Array:
+        """Times at which a parameter jumps: a solver must not step across them."""
+        return self.attention.breakpoints
