@@ -178,14 +178,15 @@ def _ours(
 ) -> Outcome:
     """Softmax attention of a cloud to itself. The cloud is a new measure each time, as in a time loop."""
     import vlasov as vl
+    from vlasov.flow import Flow
 
     need(method, needs)
     points = problem.points()
-    attention = vl.Softmax(A=problem.A, V=problem.V)
+    flow = Flow(vl.Softmax(A=problem.A, V=problem.V), tolerance=tolerance, method=method)
     cloud = vl.Particles(points, problem.weights())
 
     def velocity(targets: int) -> Any:
-        return attention.field(cloud.moved(points), points[:targets], tolerance=tolerance, method=method, **keywords)
+        return flow.velocity(cloud.moved(points), points[:targets], 0.0, **keywords)
 
     if method == "all-pairs":
         timing, targets, field = _quadratic(velocity, problem.n, threads, effort)

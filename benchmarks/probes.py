@@ -58,6 +58,7 @@ def choice(
 
 def _choice(problem: Problem, effort: Effort, threads: int) -> tuple[dict[str, float], dict[str, Timing], str]:
     import vlasov as vl
+    from vlasov.flow import Flow
     from vlasov.tilting import all_pairs, evaluate
 
     n, points = problem.n, problem.points()
@@ -66,7 +67,7 @@ def _choice(problem: Problem, effort: Effort, threads: int) -> tuple[dict[str, f
 
     def velocity(method: str) -> Any:
         targets = points[:some] if method == "all-pairs" else points
-        return attention.field(cloud.moved(points), targets, tolerance=1e-9, method=method)
+        return Flow(attention, tolerance=1e-9, method=method).velocity(cloud.moved(points), targets, 0.0)
 
     def watched(*arguments: Any) -> Any:
         plans.append(original(*arguments))
@@ -111,33 +112,33 @@ def memory(n: int) -> tuple[int, int]:
 def solver(n: int, threads: int) -> dict[str, Any]:
     """Run mixture-2d with n particles; count its velocities, time them inside the run, and time one alone."""
     import vlasov as vl
+    from vlasov.flow import Flow
 
     now = clock(threads)
     problem = vl.load_case("mixture-2d").problem
-    kind = type(problem.attention)
-    original, calls = kind.field, []
+    original, calls = Flow.velocity, []
 
-    def counted(self: Any, measure: Any, x: Any, t: float = 0.0, **keywords: Any) -> Any:
+    def counted(self: Any, measure: Any, x: Any, t: float, **keywords: Any) -> Any:
         began = now()
         field = original(self, measure, x, t, **keywords)
         # Not the memory for the result: runs would never get back what the ones before them have used.
-        calls.append((began, now(), {key: value for key, value in keywords.items() if key != "out"}, field.method))
+        calls.append((began, now(), self, field.method))
         return field
 
     vl.solve(problem, "particles", n=2_000, tolerance=1e-6, times=[0.0, 1.0])  # compiles
-    kind.field, runs = counted, []
+    Flow.velocity, runs = counted, []
     for _ in range(5):  # the first ones wait for memory that was never touched
         calls.clear()
         start = now()
         result = vl.solve(problem, "particles", n=n, tolerance=1e-6, times=[0.0, 1.0])
         runs.append((now() - start, start, list(calls)))
-    kind.field = original
+    Flow.velocity = original
     wall, start, calls = min(runs)
     stop = start + wall
-    keywords, cloud, alone = calls[0][2], vl.measure(result, 0.0), []
+    flow, cloud, alone = calls[0][2], vl.measure(result, 0.0), []
     for position in result["position"].values[[0, -1]]:
         x = np.ascontiguousarray(position)
-        one = partial(problem.attention.field, cloud.moved(x), x, out=np.empty_like(x), **keywords)
+        one = partial(flow.velocity, cloud.moved(x), x, 0.0, out=np.empty_like(x))
         alone.append(repeat(one, budget=2.0, least=5).median(threads))
     return {
         "wall": stop - start,
@@ -210,12 +211,15 @@ def lattice_reference(grid: Grid) -> Array:
 def lattice(grid: Grid, effort: Effort, threads: int, method: str) -> tuple[Timing, Array, str]:
     """Our velocity at all cell centres; with V = I it is the tilted mean."""
     import vlasov as vl
+    from vlasov.flow import Flow
 
     attention, targets = vl.Softmax(A=grid.A), grid.targets
     density = vl.Density(grid.averages, [grid.edges, grid.edges])
 
+    flow = Flow(attention, tolerance=1e-9, method=method)
+
     def velocity() -> Any:
-        return attention.field(density, targets, tolerance=1e-9, method=method)
+        return flow.velocity(density, targets, 0.0)
 
     velocity()
     field = velocity()
@@ -237,6 +241,7 @@ def lattice_by_scipy(grid: Grid, effort: Effort, threads: int) -> tuple[Timing, 
 def stages(n: int, threads: int, effort: Effort) -> dict[str, Any]:
     """Time the stages of ``vlasov.tilting.laplace`` inside velocities, and the bytes and multiply-adds of each."""
     import vlasov as vl
+    from vlasov.flow import Flow
     from vlasov.tilting import evaluate, laplace
 
     now = clock(threads)
@@ -266,12 +271,12 @@ def stages(n: int, threads: int, effort: Effort) -> dict[str, Any]:
         raise Unavailable(f"the stages have other names now: {missing}") from None
     problem = Problem(2, n, "box", 20.0)
     points = problem.points()
-    attention, cloud = vl.Softmax(A=problem.A, V=problem.V), vl.Particles(points)
+    flow, cloud = Flow(vl.Softmax(A=problem.A, V=problem.V), tolerance=1e-9, method="laplace"), vl.Particles(points)
 
     def velocity() -> dict[str, float]:
         spent.clear()
         began = now()
-        attention.field(cloud.moved(points), points, tolerance=1e-9, method="laplace")
+        flow.velocity(cloud.moved(points), points, 0.0)
         return dict(spent) | {"all": now() - began}
 
     velocity()

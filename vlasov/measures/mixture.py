@@ -180,8 +180,7 @@ class Mixed(NamedTuple):
         if request.covariance:
             within = np.array([part.covariance for part in parts])
             spread = np.einsum("cm,cmkl->mkl", shares, within) + np.einsum("cm,cmk,cml->mkl", shares, away, away)
-        # The shares are as wrong as the exponents are: by rounding, and by the errors of the parts' masses. Errors e_c of
-        # these move the mean by sum_c s_c e_c (m_c - m).
+        # The shares are as wrong as the exponents: errors e_c of these move the mean by sum_c s_c e_c (m_c - m).
         rounding = 4 * float(np.finfo(float).eps * (1 + np.abs(log_masses)).max(initial=0.0))
         mass_error = rounding + max(part.mass_error for part in parts)
         lever = float(np.einsum("cm,cm->m", shares, np.linalg.norm(away, axis=2)).max(initial=0.0))
