@@ -121,7 +121,7 @@ def test_the_rescaled_frame_is_the_exponential():
 
 def test_the_end_of_a_segment_has_the_parameters_of_before():
     layers = vl.Softmax(A=A, V=vl.Piecewise([V, -V], [0.0, 0.5, 1.0]))
-    early, late = MovingFrame(layers, (0.0, 0.5), compact=False), MovingFrame(layers, (0.5, 1.0), compact=False)
+    early, late = (MovingFrame(Flow(layers), part, compact=False) for part in ((0.0, 0.5), (0.5, 1.0)))
     early.reference = late.reference = FIT
     assert np.allclose(early.closure(0.5, PLACE).slope, -late.closure(0.5, PLACE).slope, rtol=1e-13, atol=0.0)
 

@@ -6,7 +6,6 @@ import pytest
 from vlasov.codec import decode
 from vlasov.errors import InputError
 from vlasov.measures import Ball, Box, Density, Gaussian, Measure, Mixture, Particles, Ring
-from vlasov.tilting import Request
 
 PLANE = Gaussian([0.0, 0.0], np.eye(2))
 SINGULAR = Gaussian([0.0, 0.0], [[1.0, 1.0], [1.0, 1.0]])
@@ -108,11 +107,6 @@ MISTAKES = {
         lambda: SLANTED.tilted(XI),
         "edges[1]",
         "needs a uniform grid; use density.on_grid",
-    ),
-    "L2 by convolution": (
-        lambda: SQUARE.reweighted(np.eye(2)).tilted(XI, Request(method="convolution")),
-        "method",
-        'serves neither L2 attention nor a density in a frame; use "lattice"',
     ),
     "singular frame": (
         lambda: Density(np.ones((2, 2)), GRID, matrix=[[1, 2], [2, 4]]),

@@ -62,8 +62,8 @@ def test_unresolved_densities_count_as_points():
     values[3, 4] = values[30, 20] = 1.0
     density = Density(values, [np.linspace(0, 1, 41)] * 2)
     xi = np.random.default_rng(0).normal(size=(3000, 2)) * 20
-    tilted = density.tilted(xi, method="lattice")
+    tilted = density.tilted(xi, Request(method="lattice"))
     assert tilted.method == "lattice"
-    reference = density.tilted(xi, method="all-pairs")
+    reference = density.tilted(xi, Request(method="all-pairs"))
     assert np.abs(tilted.mean - reference.mean).max() <= tilted.error_bound + reference.error_bound
     assert np.abs(tilted.log_mass - reference.log_mass).max() <= 1e-9
