@@ -123,7 +123,7 @@ def check(report: str, home: Path) -> None:
     for file in said["files"]:
         # Not resolved: in a checkout the path leads through the links or past them, both inside.
         assert Path(file).is_relative_to(home)
-    assert said["softmax"] == "vlasov.attention"
+    assert said["softmax"] == "vlasov.attention.normalised"
     assert set(said["cases"]) == {path.stem for path in (ROOT / "cases").glob("*.toml")}
 
 
