@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from vlasov import checks, estimates, gaussian
+from vlasov.attention import Attention, Linear
 from vlasov.checks import Array
 from vlasov.codec import Described
 from vlasov.errors import InputError, choose
@@ -135,12 +137,17 @@ def _closed_form_error(dataset: xr.Dataset, time: Any) -> float:
     return float(np.max(errors))
 
 
-def _effective(attention: Any) -> tuple[Array, Array]:
+def _effective(attention: Attention) -> tuple[Array, Array]:
     """A and V of one head; several heads with V_h = v_h I act like one with V = I and A = sum v_h A_h."""
-    if attention.kind != "multi-head":
-        return attention.product(0.0), attention.values(0.0)
-    parts = [head.values(0.0)[0, 0] * head.product(0.0) for head in attention.heads]
-    return sum(parts[1:], start=parts[0]), np.eye(attention.dimension)
+    heads = attention.heads_at()
+    if isinstance(attention, Linear):
+        return attention.product(0.0), attention.values()
+    if heads is not None and len(heads) == 1:
+        return heads[0].A, heads[0].V
+    identity = np.eye(attention.dimension)
+    if heads is None or any((head.V[0, 0] * identity != head.V).any() for head in heads):
+        raise InputError(f"{attention.kind} has no single A and V; choose another quantity", "quantity")
+    return reduce(np.add, (head.V[0, 0] * head.A for head in heads)), identity
 
 
 def _tensor(mean: Array, covariance: Array) -> Array:

@@ -34,6 +34,7 @@ SetOption = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="SECTION.KEY=VALUE", help="Change the case; values in TOML. May be repeated."),
 ]
+ThreadsOption = Annotated[int | None, typer.Option("--threads", help="How many to use; all if not given.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 
@@ -101,7 +102,7 @@ def run(
         typer.Option("--solver", help="gaussian, particles or finite-volume; the case's first if not given."),
     ] = None,
     settings: SetOption = None,
-    threads: Annotated[int | None, typer.Option("--threads", help="How many to use; all if not given.")] = None,
+    threads: ThreadsOption = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="The .nc file to write; CASE-SOLVER.nc here if not given.")
     ] = None,
@@ -109,14 +110,11 @@ def run(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check everything and print what would be run.")] = False,
 ) -> None:
     """Run a case, write its solution, and hold it against the case's facts."""
-    from vlasov.cases import load_case
     from vlasov.cases.facts import check
-    from vlasov.jit import set_threads
     from vlasov.solvers import solve
     from vlasov.solvers.driver import prepare
 
-    set_threads(threads)
-    loaded = load_case(case, settings=settings or [])
+    loaded = _load(case, settings, threads)
     name = solver or next(iter(loaded.solvers))
     target = output or Path(f"{loaded.name}-{name}.nc")
     options = loaded.solvers.get(name, {})
@@ -183,7 +181,7 @@ def compare(
     bandwidth: Annotated[
         float | None, typer.Option("--bandwidth", help="Compare densities of particles too, smoothed by so much.")
     ] = None,
-    threads: Annotated[int | None, typer.Option("--threads", help="How many to use; all if not given.")] = None,
+    threads: ThreadsOption = None,
     study: Annotated[
         Path | None, typer.Option("--study", help="What vlasov converge wrote, to draw beside the comparison.")
     ] = None,
@@ -195,16 +193,13 @@ def compare(
     """Solve a case by several solvers; print and draw distances, errors and the stability estimates."""
     import numpy as np
 
-    from vlasov.cases import load_case
-    from vlasov.jit import set_threads
     from vlasov.postprocess import figures
     from vlasov.postprocess.compare import compare as compare_solutions, figure
     from vlasov.postprocess.compare.table import table
     from vlasov.solvers import solve
     from vlasov.solvers.dataset import STUDY, open_run, require
 
-    set_threads(threads)
-    loaded = load_case(case, settings=settings or [])
+    loaded = _load(case, settings, threads)
     beside = None if study is None else open_run(study)
     if beside is not None:
         require(beside, STUDY, str(study))
@@ -246,21 +241,17 @@ def converge(
         str | None, typer.Option("--scheduler", help='A dask address, or "local" for a cluster here.')
     ] = None,
     settings: SetOption = None,
-    threads: Annotated[int | None, typer.Option("--threads", help="How many to use; all if not given.")] = None,
+    threads: ThreadsOption = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="A folder, where a study goes on if it was interrupted.")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Study how fast n tokens approach the mean-field limit: errors, rates with confidence intervals, a picture."""
-    from vlasov.cases import load_case
-    from vlasov.jit import set_threads
     from vlasov.postprocess import figures
     from vlasov.postprocess.mean_field import figure, mean_field_study, table
-    from vlasov.postprocess.mean_field.rates import rates
 
-    set_threads(threads)
-    loaded = load_case(case, settings=settings or [])
+    loaded = _load(case, settings, threads)
     target = output or Path(f"{loaded.name}-converge")
     result = mean_field_study(
         loaded.problem,
@@ -278,12 +269,20 @@ def converge(
     picture = target / "study.png"
     figures.save(figure.draw(result), picture)
     if as_json:
-        fitted = rates(result)
-        numbers = {str(name): _finite(values.values) for name, values in fitted.data_vars.items()}
-        _print_json({**numbers, "study": str(target / "study.nc"), "picture": str(picture)})
+        fitted = {name: _finite(result[name].values) for name in ("slope", "low", "high", "expected")}
+        _print_json({**fitted, "study": str(target / "study.nc"), "picture": str(picture)})
         return
     _print_table(table.table(result))
     print(picture)
+
+
+def _load(case: str, settings: list[str] | None, threads: int | None) -> Case:
+    """The case with its changes, to be run by so many threads."""
+    from vlasov.cases import load_case
+    from vlasov.jit import set_threads
+
+    set_threads(threads)
+    return load_case(case, settings=settings or [])
 
 
 def _numbers(text: str, field: str, kind: type[int] | type[float]) -> list[Any]:

@@ -12,7 +12,7 @@ import numpy as np
 from vlasov.attention import Attention
 from vlasov.checks import Array
 from vlasov.compiled.workspace import Workspace
-from vlasov.measures import Gaussian, Measure, Particles
+from vlasov.measures import Gaussian, How, Measure, Particles
 from vlasov.tilting import Field, Head, Request, attend_systems
 
 
@@ -56,9 +56,8 @@ class Flow:
         out
             Memory for the result, shape (m, d).
         """
-        field = self.attention.field(
-            measure, measure.at(x), t, self.request, workspace=self._workspace, about=about, out=out
-        )
+        points, how = measure.at(x), How(workspace=self._workspace, about=about, out=out)
+        field = self.attention.evaluate(measure, points, t, self.request, **how)
         self.evaluations += 1
         self.methods.add(field.method)
         self.error_bound = max(self.error_bound, field.error_bound)

@@ -38,8 +38,8 @@ class Shifted(Attention, kind="shifted"):
     def values(self, t=0.0):
         return self.attention.values(t)
 
-    def field(self, measure, x, *arguments, **keywords):
-        field = self.attention.field(measure, x, *arguments, **keywords)
+    def evaluate(self, measure, x, *arguments, **keywords):
+        field = self.attention.evaluate(measure, x, *arguments, **keywords)
         return field._replace(values=np.add(field.values, self.shift, out=field.values))
 
     def jacobian(self, measure, x, t=0.0):

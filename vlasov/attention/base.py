@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import reduce
+from typing import Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,8 +12,7 @@ from numpy.typing import ArrayLike
 from vlasov.attention import heads as sums
 from vlasov.checks import Array
 from vlasov.codec import Described
-from vlasov.compiled.workspace import Workspace
-from vlasov.measures import Gaussian, Measure
+from vlasov.measures import Gaussian, How, Measure
 from vlasov.schedule import Parameter, breakpoints
 from vlasov.tilting import Field, Head, Request
 
@@ -21,7 +21,7 @@ class Attention(Described, ABC):
     """A map from measures to velocity fields, with parameters that may depend on time.
 
     A subclass says either what its heads are, and everything else follows; or, where its velocity is no sum of tilted
-    means, ``field``, ``jacobian`` and ``affine``.
+    means, ``evaluate``, ``jacobian`` and ``affine``.
     """
 
     def velocity(
@@ -36,7 +36,20 @@ class Attention(Described, ABC):
         method
             How sums over particles are evaluated: one of ``vlasov.tilting.METHODS``.
         """
-        return self.field(measure, measure.at(x), t, Request(tolerance, method)).values
+        return self.field(measure, x, t, tolerance=tolerance, method=method).values
+
+    def field(
+        self,
+        measure: Measure,
+        x: ArrayLike,
+        t: float = 0.0,
+        *,
+        tolerance: float = 1e-10,
+        method: str = "auto",
+        out: Array | None = None,
+    ) -> Field:
+        """The velocity with the method that was chosen and its error bound; as ``velocity``, into ``out`` if given."""
+        return self.evaluate(measure, measure.at(x), t, Request(tolerance, method), out=out)
 
     @abstractmethod
     def heads_at(self, t: float = 0.0) -> tuple[Head, ...] | None:
@@ -45,28 +58,12 @@ class Attention(Described, ABC):
         Output matrices are multiplied in, and heads of heads stand side by side. None: no such sum.
         """
 
-    def field(
-        self,
-        measure: Measure,
-        x: Array,
-        t: float = 0.0,
-        request: Request = Request(),
-        *,
-        workspace: Workspace | None = None,
-        about: Array | None = None,
-        out: Array | None = None,
-    ) -> Field:
-        """The velocity at checked points (m, d), with the method that was chosen and a bound on its error.
+    def evaluate(self, measure: Measure, x: Array, t: float, request: Request, **how: Unpack[How]) -> Field:
+        """The velocity at checked points (m, d): what ``vlasov.flow`` calls.
 
-        Parameters
-        ----------
-        about
-            c: the velocity less V c, which keeps its digits where the measure is small and far from zero. Nothing is
-            taken away where ``equivariant`` does not hold.
-        out
-            Memory for the result.
+        Where ``equivariant`` does not hold, nothing is taken away about a point.
         """
-        return measure.attend(x, self._sum(t), request, workspace=workspace, about=about, out=out)
+        return measure.attend(x, self._sum(t), request, **how)
 
     def jacobian(self, measure: Measure, x: ArrayLike, t: float = 0.0) -> Array:
         """D Gamma_mu(x) at points (m, d), shape (m, d, d)."""

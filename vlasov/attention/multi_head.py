@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,9 +15,8 @@ from vlasov import checks
 from vlasov.attention.base import Attention
 from vlasov.attention.heads import behind
 from vlasov.checks import Array
-from vlasov.compiled.workspace import Workspace
 from vlasov.errors import InputError
-from vlasov.measures import Gaussian, Measure
+from vlasov.measures import Gaussian, How, Measure
 from vlasov.schedule import Parameter, ParameterLike, at, parameter
 from vlasov.tilting import Field, Head, Request, add_up
 
@@ -90,25 +89,16 @@ class MultiHead(Attention, kind="multi-head"):
     def heads_at(self, t: float = 0.0) -> tuple[Head, ...] | None:
         return None if self._others(t) else self._means(t)
 
-    def field(
-        self,
-        measure: Measure,
-        x: Array,
-        t: float = 0.0,
-        request: Request = Request(),
-        *,
-        workspace: Workspace | None = None,
-        about: Array | None = None,
-        out: Array | None = None,
-    ) -> Field:
+    def evaluate(self, measure: Measure, x: Array, t: float, request: Request, **how: Unpack[How]) -> Field:
         means, others = self._means(t), self._others(t)
         if not others:
-            return measure.attend(x, means, request, workspace=workspace, about=about, out=out)
-        fields = [measure.attend(x, means, request, workspace=workspace)] if means else []
+            return measure.attend(x, means, request, **how)
+        scratch: How = {"workspace": how.get("workspace")}
+        fields = [measure.attend(x, means, request, **scratch)] if means else []
         for w, head in others:
-            field = head.field(measure, x, t, request, workspace=workspace)
+            field = head.evaluate(measure, x, t, request, **scratch)
             fields.append(Field(field.values @ w.T, field.method, float(np.linalg.norm(w, 2)) * field.error_bound))
-        return add_up(fields, out)
+        return add_up(fields, how.get("out"))
 
     def jacobian(self, measure: Measure, x: ArrayLike, t: float = 0.0) -> Array:
         return reduce(np.add, (w @ head.jacobian(measure, x, t) for w, head in self._parts(t)))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Unpack
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from vlasov.attention.query_key_value import QueryKeyValue
 from vlasov.checks import Array
-from vlasov.compiled.workspace import Workspace
-from vlasov.measures import Gaussian, Measure
+from vlasov.measures import Gaussian, How, Measure
 from vlasov.tilting import Field, Head, Request
 
 
@@ -22,20 +23,10 @@ class Linear(QueryKeyValue, kind="linear"):
     def heads_at(self, t: float = 0.0) -> tuple[Head, ...] | None:
         """None: a lone token obeys x' = V x <x, A x>."""
 
-    def field(
-        self,
-        measure: Measure,
-        x: Array,
-        t: float = 0.0,
-        request: Request = Request(),
-        *,
-        workspace: Workspace | None = None,
-        about: Array | None = None,
-        out: Array | None = None,
-    ) -> Field:
+    def evaluate(self, measure: Measure, x: Array, t: float, request: Request, **how: Unpack[How]) -> Field:
         matrix = self._matrix(measure, t)
         rounding = np.finfo(float).eps * self.dimension * float(np.linalg.norm(matrix) * np.abs(x).max(initial=0.0))
-        return Field(np.matmul(x, matrix.T, out=out), "moments", rounding)
+        return Field(np.matmul(x, matrix.T, out=how.get("out")), "moments", rounding)
 
     def jacobian(self, measure: Measure, x: ArrayLike, t: float = 0.0) -> Array:
         matrix = self._matrix(measure, t)

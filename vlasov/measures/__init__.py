@@ -1,10 +1,16 @@
-"""Measures: what is moved. Each knows its moments, its density, how to be sampled and how to be averaged over cells."""
+"""Measures: what is moved. Each knows its moments, its density, its samples, its cell averages and its tilted mean.
 
-from vlasov.measures.base import SAMPLINGS, Measure
+``base``: what every measure answers, and what follows from it. ``gaussian``, ``mixture``, ``solids`` (boxes, balls,
+rings), ``particles`` and ``density`` (cell averages in an affine frame): the measures. ``quadrature``,
+``cell_averages``, ``ball_overlaps``, ``deposit``: integrals they share. Measures are values: attentions, flows and
+solvers read them, from any number of threads, and never change them.
+"""
+
+from vlasov.measures.base import SAMPLINGS, How, Measure
 from vlasov.measures.density import Density
 from vlasov.measures.gaussian import Gaussian
 from vlasov.measures.mixture import Mixture
 from vlasov.measures.particles import Particles
 from vlasov.measures.solids import Ball, Box, Ring
 
-__all__ = ["SAMPLINGS", "Ball", "Box", "Density", "Gaussian", "Measure", "Mixture", "Particles", "Ring"]
+__all__ = ["SAMPLINGS", "Ball", "Box", "Density", "Gaussian", "How", "Measure", "Mixture", "Particles", "Ring"]

@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from threading import Lock
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,6 +26,24 @@ SAMPLINGS = ("random", "sobol", "quantile", "quadrature")
 Seed = int | np.random.SeedSequence
 _PIECE = 16384  # points that are mapped at a time
 _MOST_NODES = 4_000_000  # quadrature nodes that a velocity may silently cost
+
+
+class How(TypedDict, total=False):
+    """How a velocity is evaluated, beside the request.
+
+    Attributes
+    ----------
+    workspace
+        Scratch memory of the caller, for one thread.
+    about
+        c: the velocity less V c, which keeps its digits where the measure is small and far from zero.
+    out
+        Memory for the result, shape (m, k).
+    """
+
+    workspace: Workspace | None
+    about: Array | None
+    out: Array | None
 
 
 class Tiltable(Protocol):
@@ -185,36 +203,20 @@ class Measure(Described, ABC):
         """e^{-<y, P y>} mu with P = ``quadratic``, shape (d, d), whose mass is Z; this measure itself for None."""
         return self if quadratic is None else Nodes(self, quadratic)
 
-    def average(
-        self,
-        x: Array,
-        head: Head,
-        request: Request = Request(),
-        *,
-        workspace: Workspace | None = None,
-        about: Array | None = None,
-        out: Array | None = None,
-    ) -> Field:
-        """V (m_nu(A x) - about), nu ~ e^{-<y, P y>} mu, at points (m, d): one head of an attention, into ``out``."""
-        tilted = self.reweighted(head.P).tilted(x @ head.A.T, request, workspace=workspace)
+    def average(self, x: Array, head: Head, request: Request = Request(), **how: Unpack[How]) -> Field:
+        """V (m_nu(A x) - about), nu ~ e^{-<y, P y>} mu, at points (m, d): one head of an attention."""
+        tilted = self.reweighted(head.P).tilted(x @ head.A.T, request, workspace=how.get("workspace"))
+        about = how.get("about")
         relative = tilted.mean if about is None else tilted.mean - about
-        values = np.matmul(relative, head.V.T, out=out)
+        values = np.matmul(relative, head.V.T, out=how.get("out"))
         return Field(values, tilted.method, float(np.linalg.norm(head.V, 2)) * tilted.error_bound)
 
-    def attend(
-        self,
-        x: Array,
-        heads: Sequence[Head],
-        request: Request = Request(),
-        *,
-        workspace: Workspace | None = None,
-        about: Array | None = None,
-        out: Array | None = None,
-    ) -> Field:
+    def attend(self, x: Array, heads: Sequence[Head], request: Request = Request(), **how: Unpack[How]) -> Field:
         """The sum of ``average`` over heads."""
         if len(heads) == 1:
-            return self.average(x, heads[0], request, workspace=workspace, about=about, out=out)
-        return add_up([self.average(x, head, request, workspace=workspace, about=about) for head in heads], out)
+            return self.average(x, heads[0], request, **how)
+        each: How = {**how, "out": None}
+        return add_up([self.average(x, head, request, **each) for head in heads], how.get("out"))
 
     def at(self, x: ArrayLike) -> Array:
         """Points as (m, d) for this measure's d."""

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,7 +15,7 @@ from vlasov import checks, tilting
 from vlasov.checks import Array
 from vlasov.compiled.workspace import Workspace
 from vlasov.errors import InputError
-from vlasov.measures.base import Measure, Tiltable
+from vlasov.measures.base import How, Measure, Tiltable
 from vlasov.tilting import Field, Head, Request, Tilted, add_up
 
 _FEW = 10_000  # numbers
@@ -130,29 +130,12 @@ class Particles(Measure, kind="particles"):
         """Other weights."""
         return self if quadratic is None else Weighted(self, quadratic)
 
-    def average(
-        self,
-        x: Array,
-        head: Head,
-        request: Request = Request(),
-        *,
-        workspace: Workspace | None = None,
-        about: Array | None = None,
-        out: Array | None = None,
-    ) -> Field:
-        return self.attend(x, (head,), request, workspace=workspace, about=about, out=out)
+    def average(self, x: Array, head: Head, request: Request = Request(), **how: Unpack[How]) -> Field:
+        return self.attend(x, (head,), request, **how)
 
-    def attend(
-        self,
-        x: Array,
-        heads: Sequence[Head],
-        request: Request = Request(),
-        *,
-        workspace: Workspace | None = None,
-        about: Array | None = None,
-        out: Array | None = None,
-    ) -> Field:
+    def attend(self, x: Array, heads: Sequence[Head], request: Request = Request(), **how: Unpack[How]) -> Field:
         """Heads without P look at the same weights, and share what their sums have in common."""
+        workspace, about, out = how.get("workspace"), how.get("about"), how.get("out")
         plain = [head for head in heads if head.P is None]
         groups: list[tuple[Sequence[Head], Array | None]] = [(plain, self.unequal_log_weights)] if plain else []
         groups += [((head,), self._log_weights_under(head.P, workspace)) for head in heads if head.P is not None]

@@ -63,7 +63,7 @@ def test_velocities_relative_to_the_origin_keep_their_digits(d, name, kind, meth
         quadratic = key.T @ key
         tilts = 2 * (x - density.origin) @ quadratic  # what is left of A x - 2 P o
     exact = about.reweighted(quadratic).tilted(tilts, Request(covariance=True))
-    field = attention.field(density, x, 0.0, Request(1e-11, method), about=density.origin)
+    field = attention.evaluate(density, x, 0.0, Request(1e-11, method), about=density.origin)
     allowed = 1e-10 * scale * np.linalg.norm(value, 2) * np.linalg.norm(density.matrix / scale, 2)
     assert field.values == pytest.approx(exact.mean @ value.T, rel=0, abs=allowed)
     wanted, reach = (density.origin + exact.mean) @ value.T, np.abs(density.origin).max()

@@ -71,9 +71,9 @@ def test_a_time_loop_allocates_no_more_than_its_result(kind):
     points, _ = problem(2, 200_000, 1, 1.0)
     attention = vl.Softmax(A=np.eye(2)) if kind == "softmax" else vl.L2(np.eye(2), np.eye(2))
     cloud = vl.Particles(points).moved(points)
-    attention.field(cloud, points, workspace=(workspace := Workspace()))
+    attention.evaluate(cloud, points, 0.0, Request(), workspace=(workspace := Workspace()))
     tracemalloc.start()
-    attention.field(cloud.moved(points), points, workspace=workspace)
+    attention.evaluate(cloud.moved(points), points, 0.0, Request(), workspace=workspace)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak <= 1.1 * points.nbytes
@@ -97,7 +97,7 @@ def test_attention_agrees_with_itself_by_all_pairs(kind):
     attention = heads.get(kind) or vl.MultiHead(list(heads.values()))
     particles = vl.Particles(rng.normal(size=(8_000, 2)) / 2, rng.random(8_000))
     x = particles.points[:400]
-    fast, exact = (attention.field(particles, x, 0.0, Request(method=method)) for method in ("laplace", "all-pairs"))
+    fast, exact = (attention.field(particles, x, method=method) for method in ("laplace", "all-pairs"))
     assert np.linalg.norm(fast.values - exact.values, axis=1).max() <= fast.error_bound + exact.error_bound
     assert fast.error_bound < 1e-7
     assert fast.method == "laplace"

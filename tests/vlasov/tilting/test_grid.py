@@ -27,13 +27,13 @@ def test_attention_on_a_density_by_each_method(density):
     exact = attention.velocity(Gaussian([0.2, -0.1], [[1.0, 0.4], [0.4, 0.7]]), x)
     assert np.abs(auto.values - exact).max() <= 1e-8  # of a Gaussian cut off at seven standard deviations
     for method in ("all-pairs", "laplace"):
-        field = attention.field(density, x, 0.0, Request(method=method))
+        field = attention.field(density, x, method=method)
         assert field.method == method
         assert np.linalg.norm(field.values - auto.values, axis=1).max() <= field.error_bound + auto.error_bound
 
 
 def test_few_targets_are_left_to_all_pairs(density):
-    assert Softmax(A=np.eye(2)).field(density, np.array([[0.3, 0.1]])).method == "all-pairs"
+    assert Softmax(A=np.eye(2)).field(density, [[0.3, 0.1]]).method == "all-pairs"
 
 
 def test_the_jacobian_is_that_of_the_velocity(density):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,7 +14,7 @@ from vlasov import checks
 from vlasov.checks import Array
 from vlasov.compiled.workspace import Workspace
 from vlasov.errors import InputError
-from vlasov.measures.base import Measure, Tiltable
+from vlasov.measures.base import How, Measure, Tiltable
 from vlasov.measures.density.grid import TensorGrid, checked_frame, extreme_corners, overlaps, rosenblatt, tensor_edges
 from vlasov.measures.density.moments import Moments
 from vlasov.measures.density.tilts import Cells
@@ -196,17 +196,8 @@ class Density(Measure, kind="density"):
         """Point values of the density times e^{-<y, P y>}, as they are needed."""
         return self if quadratic is None else Cells(self, quadratic)
 
-    def average(
-        self,
-        x: Array,
-        head: Head,
-        request: Request = Request(),
-        *,
-        workspace: Workspace | None = None,
-        about: Array | None = None,
-        out: Array | None = None,
-    ) -> Field:
-        return Cells(self, head.P).average(x, head, request, workspace=workspace, about=about, out=out)
+    def average(self, x: Array, head: Head, request: Request = Request(), **how: Unpack[How]) -> Field:
+        return Cells(self, head.P).average(x, head, request, **how)
 
     @cached_property
     def point_values(self) -> Array:

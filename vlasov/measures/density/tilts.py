@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Unpack
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from vlasov import tilting
 from vlasov.checks import Array
 from vlasov.compiled.workspace import Workspace
 from vlasov.errors import InputError
+from vlasov.measures.base import How
 from vlasov.tilting import Field, Head, Request, Tilted
 from vlasov.tilting.results import Sums
 from vlasov.tilting.uniform import tilted_interval
@@ -69,19 +70,10 @@ class Cells(NamedTuple):
             mass_error=sums.mass_error + _EPS * len(origin) * float(np.abs(shift).max(initial=0.0)),
         )
 
-    def average(
-        self,
-        x: Array,
-        head: Head,
-        request: Request = Request(),
-        *,
-        workspace: Workspace | None = None,
-        about: Array | None = None,
-        out: Array | None = None,
-    ) -> Field:
+    def average(self, x: Array, head: Head, request: Request = Request(), **how: Unpack[How]) -> Field:
         """As ``Measure.average``: V (m_z + origin - about), with the mean m_z in the frame."""
-        sums = self._sums(x, head, request, workspace or Workspace(), out)
-        bound = self._bound(head.V, sums.error_bound)
+        sums = self._sums(x, head, request, how.get("workspace") or Workspace(), how.get("out"))
+        bound, about = self._bound(head.V, sums.error_bound), how.get("about")
         away = self.density.origin if about is None else self.density.origin - about
         if away.any():
             np.add(sums.mean, head.V @ away, out=sums.mean)
