@@ -50,44 +50,25 @@ class Affine(NamedTuple):
     slope: Array
 
 
-class Fit(NamedTuple):
-    """Mass-weighted moments in the frame, b = E z and C = Cov z, and the affine part g, K of the residual velocity."""
+class Moments(NamedTuple):
+    """Of the mass in the frame: b = E z and C = Cov z."""
 
     b: Array
     C: Array
-    g: Array
-    K: Array
-
-    @property
-    def drift(self) -> Affine:
-        """g + K (z - b), what the path takes away from the residual."""
-        return Affine(self.g - self.K @ self.b, self.K)
 
 
 Drift = Callable[[float], Affine]  # in time
 
 
 class Frame(ABC):
-    """How the frame moves on one segment [start, end) of smooth parameters.
-
-    Attributes
-    ----------
-    reference
-        Moments b and C of z that closures are made with.
-    """
-
-    reference: Fit
+    """How the frame moves on one segment [start, end) of smooth parameters."""
 
     def __init__(self, flow: Flow, segment: tuple[float, float]) -> None:
         self.flow, self.segment = flow, segment
 
     @abstractmethod
     def closure(self, t: float, place: Place) -> Affine:
-        """v and W with Gamma(c + S z) - u ~ v + W z; u = ``base``."""
-
-    def base(self, t: float, place: Place) -> Array:
-        """u = V c, what every equivariant velocity holds beside a part of the size of S; zero for others."""
-        return self.flow.base(place.origin, self.inside(t))
+        """v and W with Gamma(c + S z) - u ~ v + W z; u = ``Flow.base``."""
 
     def values(self, t: float) -> Array:
         """V, on this segment."""
@@ -97,13 +78,17 @@ class Frame(ABC):
     def path(self, t: float, times: Sequence[float], place: Place, drift: Drift) -> list[Place]:
         """Where the frame is at increasing ``times`` >= t, from its place at t."""
 
-    def correction(self, fit: Fit) -> Fit:
-        """What of the fit this frame follows."""
-        return fit._replace(g=np.zeros_like(fit.g), K=np.zeros_like(fit.K))
+    def followed(self, fit: Affine) -> Affine:
+        """What of the fit g + K (z - b) the path takes away."""
+        return Affine(np.zeros_like(fit.constant), np.zeros_like(fit.slope))
 
     def outgrown(self, strength: float) -> bool:
-        """Whether another closure is better from now on, at tilts of this ``strength`` over a standard deviation."""
+        """Whether another closure is better, at tilts of this ``strength`` over a standard deviation."""
         return False
+
+    def renewed(self, reference: Moments, strength: float) -> Frame:
+        """This frame with the closure that is best for these moments and tilts."""
+        return self
 
     def rate(self, t: float, place: Place, drift: Affine) -> float:
         """|S^{-1} S'|, which limits the step; zero where the path is exact."""
@@ -123,7 +108,7 @@ class FixedFrame(Frame):
 
     def closure(self, t: float, place: Place) -> Affine:
         d = len(place.origin)
-        return Affine(-self.base(t, place), np.zeros((d, d)))
+        return Affine(-self.flow.base(place.origin, self.inside(t)), np.zeros((d, d)))
 
     def path(self, t: float, times: Sequence[float], place: Place, drift: Drift) -> list[Place]:
         return [place] * len(times)
@@ -150,31 +135,43 @@ class MovingFrame(Frame):
 
         S' = B S + S K,   c' = beta + B c + S (g - K b)
 
-    The model is the velocity on N(c + S b, S C S^T), b and C of the reference. It grows like the covariance,
-    but the velocity of compact data is bounded by |V| R: under strong tilts it is V x, what extreme tokens feel.
+    The model is the velocity on N(c + S b, S C S^T), b and C of a reference that stays. It grows like the covariance,
+    but the velocity of compact data is bounded by |V| R: under strong tilts it is V x, what extreme tokens feel. Where
+    Gaussians do not stay Gaussian, it is what the mean of a cloud without extent does, and the fit says the rest.
 
     Parameters
     ----------
+    reference
+        Moments of the mass when the closure was made.
     compact
         Whether the data have no Gaussian tails.
+    strong
+        Whether the model is V x.
     """
 
-    def __init__(self, flow: Flow, segment: tuple[float, float], *, compact: bool) -> None:
+    def __init__(
+        self, flow: Flow, segment: tuple[float, float], reference: Moments, *, compact: bool, strong: bool = False
+    ) -> None:
         super().__init__(flow, segment)
+        self._reference, self._strong = reference, strong
         self._compact = compact and flow.attention.bounded
-        self._bounded = False
 
     def outgrown(self, strength: float) -> bool:
-        bounded = self._compact and strength > (_STRONG / 2 if self._bounded else _STRONG)
-        changed, self._bounded = bounded != self._bounded, bounded
-        return changed
+        return self._is_strong(strength) != self._strong
+
+    def renewed(self, reference: Moments, strength: float) -> MovingFrame:
+        strong = self._is_strong(strength)
+        return MovingFrame(self.flow, self.segment, reference, compact=self._compact, strong=strong)
+
+    def _is_strong(self, strength: float) -> bool:
+        return self._compact and strength > (_STRONG / 2 if self._strong else _STRONG)
 
     def closure(self, t: float, place: Place) -> Affine:
         beta, slope = self._model(t, place)
-        return Affine(beta + slope @ place.origin - self.base(t, place), slope @ place.matrix)
+        return Affine(beta + slope @ place.origin - self.flow.base(place.origin, self.inside(t)), slope @ place.matrix)
 
-    def correction(self, fit: Fit) -> Fit:
-        return super().correction(fit) if self._bounded else fit
+    def followed(self, fit: Affine) -> Affine:
+        return super().followed(fit) if self._strong else fit
 
     def rate(self, t: float, place: Place, drift: Affine) -> float:
         _, slope = self._model(t, place)
@@ -211,13 +208,12 @@ class MovingFrame(Frame):
         return _STIFF / speed if speed > 0 else math.inf
 
     def _model(self, t: float, place: Place) -> tuple[Array, Array]:
-        (c, s), b = place, self.reference.b
-        if self._bounded:
+        (c, s), (b, covariance) = place, self._reference
+        if self._strong:
             return np.zeros_like(c), self.values(t)
-        gaussian = Gaussian.trusted(mean=c + s @ b, covariance=s @ self.reference.C @ s.T)
-        found = self.flow.affine(gaussian, self.inside(t))
-        assert found is not None  # every attention so far keeps Gaussians Gaussian
-        return found
+        mean = c + s @ b
+        found = self.flow.affine(Gaussian.trusted(mean=mean, covariance=s @ covariance @ s.T), self.inside(t))
+        return (self.flow.base(mean, self.inside(t)), np.zeros_like(s)) if found is None else found
 
     def _derivative(self, t: float, place: Place, drift: Drift) -> tuple[Array, Array]:
         c, s = place

@@ -5,7 +5,7 @@ import pytest
 
 import vlasov as vl
 from tests.references import error
-from vlasov.solvers.finite_volume.frame import Fit
+from vlasov.solvers.finite_volume.frame import Moments
 from vlasov.solvers.finite_volume.grid import Grid
 
 CELLS = {1: (96,), 2: (64, 72), 3: (40, 44, 48)}
@@ -102,7 +102,7 @@ def test_doubling_keeps_mass_and_centre(cells):
 
 
 def test_which_grids_can_double():
-    wide, narrow = (Fit(np.zeros(2), np.diag([size, size]), np.zeros(2), np.zeros((2, 2))) for size in (1e6, 1e-6))
+    wide, narrow = (Moments(np.zeros(2), np.diag([size, size])) for size in (1e6, 1e-6))
     assert grid(2, cells=(16, 12)).can_double(wide)
     assert not grid(2, cells=(16, 14)).can_double(wide)
     assert not grid(2, cells=(16, 12)).can_double(narrow), "cells would not resolve the density"
