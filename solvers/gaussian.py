@@ -57,7 +57,8 @@ def check(problem: Problem, options: Options) -> None:
         affine = problem.attention.affine(problem.initial)
     if affine is None:
         raise InputError(
-            f'is {problem.attention.kind}, under which Gaussians do not stay Gaussian; use the solver "particles"',
+            f'is {problem.attention.kind}, under which Gaussians do not stay Gaussian; use the solver "particles", '
+            'or "finite-volume" for d <= 3',
             "attention",
         )
 
