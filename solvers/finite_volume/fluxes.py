@@ -19,8 +19,9 @@ SPARE: int = velocity_kernels.LEVELS  # the level that is not remembered, for ve
 
 
 class Finished(NamedTuple):
-    """What a step did at the edges and to the fluxes."""
+    """What a step arrived at, and what it did at the edges and to the fluxes."""
 
+    f: Array
     outflow: float  # through the edges of the domain, in units of the sum of f
     limited: int  # cells whose outflow was scaled down
 
@@ -104,7 +105,7 @@ class Fluxes:
             self._run(kernels.total_flux, self._fluxes[axis], b, axis)
         self._run(kernels.allowed_outflow, cells, self._fluxes, ratios, self._allowed, self._limited)
         self._run(kernels.limited_update, cells, self._fluxes, ratios, self._allowed, target, self._outflow)
-        return Finished(float(np.add.reduce(self._outflow)), int(np.add.reduce(self._limited)))
+        return Finished(out, float(np.add.reduce(self._outflow)), int(np.add.reduce(self._limited)))
 
     def rate(self, f: Array, threshold: float) -> float:
         """Largest sum_k |w_k|/h_k (the larger |w_k| of two faces) among cells with f > threshold: dt < 1/rate."""

@@ -103,7 +103,7 @@ class History:
         parts = zip(*(level.drift for level in self._levels), strict=True)
         return Affine(*(self._extrapolated(time, list(part)) for part in parts))
 
-    def flow(self, time: float, residual: Array | None = None) -> None:
+    def to_faces(self, time: float, residual: Array | None = None) -> None:
         """W = r - drift on all faces, from now on: r as it is extrapolated, or as given at the nodes."""
         weights = np.zeros(SPARE + 1)
         if residual is None:

@@ -210,11 +210,11 @@ def _fixed_extent(problem: Problem, options: Options) -> list[tuple[float, float
 
 def _moments(problem: Problem) -> Record:
     """Those of the Gaussian with the initial moments on its way; of a few tokens where it would not stay Gaussian."""
-    twin = replace(problem, initial=Gaussian(problem.initial.mean, problem.initial.covariance))
+    twin = Gaussian(problem.initial.mean, problem.initial.covariance)
     record = Record(np.linspace(0.0, problem.horizon, _GLANCES), silent)
     with np.errstate(all="ignore"), suppress(SolverError):
-        if problem.attention.affine(twin.initial) is not None:
-            gaussian.run(twin, gaussian.Options(tolerance=1e-8), record)
+        if problem.attention.affine(twin) is not None:
+            gaussian.run(replace(problem, initial=twin), gaussian.Options(tolerance=1e-8), record)
         else:
             particles.run(problem, particles.Options(n=_FEW, tolerance=1e-6), record)
     return record

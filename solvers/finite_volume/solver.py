@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from vlasov.flow import Flow
 from vlasov.problem import Problem
 from vlasov.solvers.finite_volume import initial
 from vlasov.solvers.finite_volume.fluxes import Fluxes
-from vlasov.solvers.finite_volume.frame import FixedFrame, Frame, Moments, MovingFrame, Place, RescaledFrame
+from vlasov.solvers.finite_volume.frame import Affine, FixedFrame, Frame, Moments, MovingFrame, Place, RescaledFrame
 from vlasov.solvers.finite_volume.grid import Grid
 from vlasov.solvers.finite_volume.history import NOTICED, History, Residual
 from vlasov.solvers.finite_volume.options import Options
@@ -38,6 +39,14 @@ _CARRYING = 1e-13  # of the largest density: cells below do not limit the step
 _EDGE = 1e-10  # of the mass: more in the border doubles the domain
 _EXTRAPOLATION = 0.5  # of h^order, relative to the largest velocity, may be the error of extrapolation
 _RESOLUTION = 1e-7  # fraction of t that is left when a blow-up is called
+
+
+class Pace(NamedTuple):
+    """How fast things go: mass in cells per time, the frame by |S^{-1} S'|, and both as a velocity in the frame."""
+
+    rate: float
+    growth: float
+    speed: float
 
 
 def run(problem: Problem, options: Options, record: Record) -> None:
@@ -105,18 +114,17 @@ class _Solver:
         density = self._fluxes.to_nodes(self.f)
         moments = self.grid.moments(density)
         residual = self._residual(density)
-        fit = self.frame.followed(self.grid.fit(density, residual.nodes, moments))
-        self._history.remember(self.t, residual, density, fit)
-        self._history.flow(self.t)
-        rate = self._fluxes.rate(self.f, _CARRYING * float(self.f.max()))
+        drift = self.frame.followed(self.grid.fit(density, residual.nodes, moments))
+        self._history.remember(self.t, residual, density, drift)
+        self._history.to_faces(self.t)
         self._fluxes.flux(0, self.f)
-        self.growth = self.frame.rate(self.t, self.place, fit)
-        speed = rate * float(self.grid.widths.min()) + self.growth
-        dt = self._length(rate, speed, end)
-        if len(self._history.times) == 1 and fit.slope.any():
+        pace = self._pace(drift)
+        dt = self._length(pace, end)
+        if len(self._history.times) == 1 and drift.slope.any():
             self._look_ahead(_GLANCE * dt, density, moments)
-        dt, place = self._stages(dt, rate, speed)
+        dt, place = self._stages(dt, pace)
         self._finish(dt, place, end)
+        self.growth = pace.growth
 
     def _settle(self) -> None:
         """A larger domain where this one is full, another closure where this one is outgrown: both begin anew."""
@@ -130,9 +138,15 @@ class _Solver:
     def _residual(self, density: Array) -> Residual:
         """The residual velocity now; zero where it is noise."""
         residual = self._velocity.residual(self.t, self.f, self.place, self.frame)
-        if self.grid.rms(density, residual.nodes) <= self._velocity.noise(self.t, self.place, self.frame):
-            residual.nodes[:] = 0.0  # late in a collapse steps are so long that errors would move mass
-        return residual
+        noise = self._velocity.noise(self.t, self.place, self.frame)
+        if not self.grid.rms(density, residual.nodes) <= noise:
+            return residual
+        return residual._replace(nodes=np.zeros_like(residual.nodes))  # late in a collapse errors would move mass
+
+    def _pace(self, drift: Affine) -> Pace:
+        rate = self._fluxes.rate(self.f, _CARRYING * float(self.f.max()))
+        growth = self.frame.rate(self.t, self.place, drift)
+        return Pace(rate, growth, rate * float(self.grid.widths.min()) + growth)
 
     def _look_ahead(self, dt: float, density: Array, moments: Moments) -> None:
         """How what the frame takes away begins to change: a frame that follows leaves less for the scheme to move."""
@@ -141,15 +155,15 @@ class _Solver:
         later = self.frame.followed(self.grid.fit(density, residual.nodes, moments))
         self._history.foresee(dt, later)
 
-    def _stages(self, dt: float, rate: float, speed: float) -> tuple[float, Place]:
+    def _stages(self, dt: float, pace: Pace) -> tuple[float, Place]:
         """The fluxes of a step dt, shorter if the flow quickens; its length, and where it takes the frame."""
         while True:
             dt, places = self._places(dt)
-            fastest = self._later_stages(dt, places, self._can_extrapolate(dt, speed))
+            fastest = self._later_stages(dt, places, self._can_extrapolate(dt, pace.speed))
             if not fastest * dt > _LARGEST_COURANT:
                 return dt, places[1.0]
-            slope = (fastest - rate) / dt  # the frame leaves more of the velocity to the scheme as time goes on
-            dt = min(dt / 2, (math.sqrt(rate**2 + 4 * slope * _COURANT) - rate) / (2 * slope))
+            slope = (fastest - pace.rate) / dt  # the frame leaves more of the velocity to the scheme as time goes on
+            dt = min(dt / 2, (math.sqrt(pace.rate**2 + 4 * slope * _COURANT) - pace.rate) / (2 * slope))
 
     def _later_stages(self, dt: float, places: dict[float, Place], extrapolated: bool) -> float:
         """The fluxes at all stages of a step but the first; the largest rate of flow."""
@@ -157,21 +171,21 @@ class _Solver:
         for number, c in enumerate(self.scheme.tableau.c[1:], start=1):
             time, state = self.t + c * dt, self._fluxes.stage(number, self.f, dt, self._stage)
             r = None if extrapolated else self._velocity.residual(time, state, places[c], self.frame).nodes
-            self._history.flow(time, r)
+            self._history.to_faces(time, r)
             fastest = max(fastest, self._fluxes.rate(self.f, carrying))
             self._fluxes.flux(number, state)
         return fastest
 
     def _finish(self, dt: float, place: Place, end: float) -> None:
         """Take the step whose fluxes are known."""
-        finished = self._fluxes.finish(self.f, dt, self._spare)
-        if not math.isfinite(float(self._spare.sum())):
+        new, outflow, limited = self._fluxes.finish(self.f, dt, self._spare)
+        if not math.isfinite(float(new.sum())):
             raise NonFiniteState(self.record.steps + 1, self.t, dt)
         self._velocity.move_markers(self._history, self.t, dt)
-        self.f, self._spare = self._spare, self.f
+        self.f, self._spare = new, self.f
         self.t, self.place = (end if self.t + dt >= end else self.t + dt), place
-        self.outflow += finished.outflow * self.grid.volume
-        self.limited += finished.limited
+        self.outflow += outflow * self.grid.volume
+        self.limited += limited
 
     def snapshot(self) -> Snapshot:
         """What is kept of the present state."""
@@ -202,14 +216,14 @@ class _Solver:
         allowed = _EXTRAPOLATION * float((self.grid.widths**order).max())
         return self._history.error(self.t + dt) <= allowed * speed
 
-    def _length(self, rate: float, speed: float, end: float) -> float:
+    def _length(self, pace: Pace, end: float) -> float:
         """The step: limited by the mass that moves in the frame, and by the frame itself; even ones up to ``end``."""
         left = end - self.t
         with np.errstate(divide="ignore"):
-            longest = min(_COURANT / np.float64(rate), _LARGEST_TURN / np.float64(self.growth), self._longest)
-        if not self._can_extrapolate(float(longest), speed):
+            longest = min(_COURANT / np.float64(pace.rate), _LARGEST_TURN / np.float64(pace.growth), self._longest)
+        if not self._can_extrapolate(float(longest), pace.speed):
             longest = min(longest, self.frame.explicit(self.t))
-        if not rate + self.growth < np.inf:
+        if not pace.rate + pace.growth < np.inf:
             raise NonFiniteState(self.record.steps + 1, self.t, 0.0)
         if longest <= 4 * np.spacing(self.t):
             raise SolverError(

@@ -96,13 +96,13 @@ def test_faces_markers_and_drifts_are_extrapolated_alike(levels):
     constant, slope = drift(0.8)
     exact = residual(0.8).markers - constant - markers @ slope.T
     assert np.allclose(history.at_markers(0.8, markers), exact, rtol=0.0, atol=1e-12)
-    history.flow(0.8)
+    history.to_faces(0.8)
     extrapolated = on_faces()
-    history.flow(0.8, residual(0.8).nodes)
+    history.to_faces(0.8, residual(0.8).nodes)
     for a, b in zip(extrapolated, on_faces(), strict=True):
         assert np.abs(b).max(initial=1.0) >= 1.0
         assert np.allclose(a, b, rtol=0.0, atol=1e-12)
-    history.flow(0.8)
+    history.to_faces(0.8)
     for a, b in zip(extrapolated, on_faces(), strict=True):
         assert np.array_equal(a, b)  # what was given once is not remembered
 

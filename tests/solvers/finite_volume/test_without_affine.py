@@ -5,7 +5,7 @@ import pytest
 
 import vlasov as vl
 from tests.references import error
-from tests.solvers.finite_volume.common import CLOUDS, SOFTMAX, A, V, run
+from tests.solvers.finite_volume.common import CLOUDS, A, V, run
 
 
 class Saturated(vl.Softmax, kind="saturated"):
