@@ -166,7 +166,7 @@ def choose_steps(problem: Problem, cloud: Particles, times: tuple[float, ...], *
             return out
 
         lengths = []
-        for step in steps(rhs, left, y, right, rtol=tolerance, atol=scale, stepper=CloudDOP853):
+        for step in steps(rhs, (left, right), y, rtol=tolerance, atol=scale, stepper=CloudDOP853):
             lengths.append(step.t - step.t_old)
             y = step.y.copy()
         # The first step is cautious, and the last one is cut off.

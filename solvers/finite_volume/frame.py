@@ -227,7 +227,7 @@ def _through(rhs: Callable[[float, Array], Array], t: float, times: Sequence[flo
     states, atol = [], 1e-3 * _PATH_TOLERANCE * norm(y)
     for time in times:
         if time > t:
-            for step in steps(rhs, t, y, time, rtol=_PATH_TOLERANCE, atol=atol):
+            for step in steps(rhs, (t, time), y, rtol=_PATH_TOLERANCE, atol=atol):
                 y = step.y
         states.append(np.array(y))
         t = time

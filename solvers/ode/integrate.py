@@ -44,9 +44,8 @@ def inside(t: float, start: float, end: float) -> float:
 
 def steps(
     rhs: Rhs,
-    start: float,
+    span: tuple[float, float],
     y: Array,
-    end: float,
     *,
     rtol: float | Array,
     atol: float | Array,
@@ -54,18 +53,18 @@ def steps(
     taken: int = 0,
     clock: Callable[[float, Array], float] = lambda t, y: t,
 ) -> Iterator[Any]:
-    """Yield the integrator after each accepted step from ``start`` to ``end``, which may be infinite.
+    """Yield the integrator after each accepted step.
 
     Parameters
     ----------
+    span
+        Start and end, which may be infinite.
     stepper
         ``scipy.integrate.DOP853``, or what has the same attributes and methods and calls rhs(t, y, out).
-    taken
-        Number of steps of the run so far, for messages.
-    clock
-        Simulated time at (t, y), for messages; t itself if not given.
+    taken, clock
+        For messages: steps of the run so far, and the simulated time at (t, y).
     """
-    reason, last = "", y  # the first mistake in this step, and the last velocities
+    (start, end), reason, last = span, "", y  # the first mistake in this step, and the last velocities
 
     # Trial steps may overflow close to a blow-up; they are rejected, and a state that stays bad is reported below.
     def trial(t: float, y: Array, out: Array | None = None) -> Array:
