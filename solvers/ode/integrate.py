@@ -19,7 +19,6 @@ from vlasov.errors import InputError, NonFiniteState, SolverError
 from vlasov.measures import Particles
 
 Rhs = Callable[..., Array]  # (t, y), and memory for the result where the stepper gives it
-ORDER = 8  # of the steps; dense output between them has order 7
 TIGHTEST = 1e2 * float(np.finfo(float).eps)  # smallest relative tolerance that DOP853 keeps
 _TINY = 1e-200  # squares below may have lost digits to underflow
 _OVERFLOW = "the velocity overflows"

@@ -9,7 +9,8 @@ from hypothesis import given, strategies as st
 import vlasov as vl
 from tests import references
 from vlasov.errors import InputError, NonFiniteState, SolverError
-from vlasov.solvers.ode.integrate import ORDER, TIGHTEST, BlowUpWatch, growth_rate, inside, norm, segments, steps
+from vlasov.solvers.ode.dop853 import ORDER
+from vlasov.solvers.ode.integrate import TIGHTEST, BlowUpWatch, growth_rate, inside, norm, segments, steps
 
 
 def cloud_velocity():
