@@ -5,8 +5,8 @@
 k_12 is the next step's k_0; dense output asks for k_13 to k_15 as well. The coefficients are SciPy's.
 
 No stage after the second asks for k_1, none after the fourth for k_2, and k_3, k_4 serve the stages alone, not y_new.
-So much of stages 8 to 11 as k_0 to k_7 make of them is summed up at once, in one pass over memory instead of four, which
-saves an eighth of all traffic; from then on nobody asks for k_3 and k_4 either.
+What k_0 to k_7 add to stages 8 to 11 is summed up at once, in one pass over memory instead of four, which saves an
+eighth of all traffic; from then on nobody asks for k_3 and k_4 either.
 
     row   slopes and sums that it holds, one after the other
     0     k_0
