@@ -34,20 +34,10 @@ Velocity = Callable[[int, float, Array, Array], None]
 
 @dataclass(frozen=True)
 class TimeGrid:
-    """Fixed steps: interval i, from cuts[i] to cuts[i + 1], is crossed in counts[i] equal steps.
+    """Fixed steps: interval i, from cuts[i] to cuts[i + 1], is crossed in counts[i] equal steps."""
 
-    Attributes
-    ----------
-    times
-        Output times, each of them a cut.
-    cuts
-        Increasing, from zero: output times and the times at which parameters jump.
-    counts
-        Steps in each interval.
-    """
-
-    times: tuple[float, ...]
-    cuts: tuple[float, ...]
+    times: tuple[float, ...]  # of outputs, each of them a cut
+    cuts: tuple[float, ...]  # increasing, from zero: output times and the times at which parameters jump
     counts: tuple[int, ...]
 
     @property

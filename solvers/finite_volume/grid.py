@@ -17,17 +17,7 @@ _WIDEST = 0.8  # standard deviations, of cells that still resolve a density
 
 
 class Grid:
-    """A uniform tensor grid.
-
-    Attributes
-    ----------
-    edges, centers
-        One array for each axis.
-    widths
-        Of the cells, shape (d,).
-    nodes
-        Corners of the cells, shape (nodes, d).
-    """
+    """A uniform tensor grid: ``edges`` and ``centers`` of its cells along each axis, ``nodes`` at their corners."""
 
     def __init__(self, edges: Sequence[Array]) -> None:
         self.edges = tuple(edges)

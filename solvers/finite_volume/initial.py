@@ -35,28 +35,14 @@ _GLANCES, _FEW = 101, 1000  # times at which moments are looked at, and tokens t
 
 
 class Start(NamedTuple):
-    """The initial state.
+    """The initial state."""
 
-    Attributes
-    ----------
-    edges, values
-        The grid in the frame, and the cell averages of the density there.
-    place
-        Of the frame.
-    outside
-        Mass that the grid leaves out.
-    tail_reach
-        Tilts along each axis of the frame up to which the grid holds the tails; infinity for compact data.
-    defect
-        What the cell averages miss of the moments.
-    """
-
-    edges: tuple[Array, ...]
-    values: Array
-    place: Place
-    outside: float
-    tail_reach: Array
-    defect: Defect
+    edges: tuple[Array, ...]  # of the grid in the frame
+    values: Array  # cell averages of the density there
+    place: Place  # of the frame
+    outside: float  # mass that the grid leaves out
+    tail_reach: Array  # tilts along each axis up to which the grid holds the tails; infinity for compact data
+    defect: Defect  # what the cell averages miss of the moments
 
 
 def start(problem: Problem, options: Options) -> Start:

@@ -115,35 +115,23 @@ class BlowUpWatch:
     Where y ~ (t* - t)^{-p}, 1/r = (t* - t)/p falls on a straight line to zero: the secant through two steps finds t*.
     In exponential growth 1/r stays constant, and the secant never meets zero. Two secants in a row must agree, so that
     a rate that merely jumps is no blow-up.
-
-    Attributes
-    ----------
-    horizon
-        A blow-up after this time does not count.
-    resolution
-        Fraction of t that may be left before t* when the blow-up is called.
     """
 
-    horizon: float
-    resolution: float = 1e-9
+    horizon: float  # a blow-up after this time does not count
+    resolution: float = 1e-9  # fraction of t that may be left before t* when the blow-up is called
     time: float = field(default=np.nan, init=False)
+    foreseen: float = field(default=np.nan, init=False)  # t* by the last secant; NaN if it does not meet zero
     _last: tuple[float, float] = field(default=(np.nan, np.nan), init=False)  # t and 1/r
-    _foreseen: float = field(default=np.nan, init=False)
-
-    @property
-    def foreseen(self) -> float:
-        """t* by the last secant; NaN if it does not meet zero."""
-        return self._foreseen
 
     def sees(self, t: float, rate: float) -> bool:
         """Take in one accepted step; true when the end is near, then ``time`` holds t*."""
         (before, inverse), self._last = self._last, (t, 1.0 / rate if rate > 0 else np.inf)
-        expected, self._foreseen = self._foreseen, np.nan
+        expected, self.foreseen = self.foreseen, np.nan
         if self._last[1] < inverse < np.inf:
-            self._foreseen = t + self._last[1] * (t - before) / (inverse - self._last[1])
-        agree = abs(self._foreseen - expected) <= 0.1 * (expected - before)  # false for NaN
-        if agree and self._foreseen - t < self.resolution * t and self._foreseen <= self.horizon:
-            self.time = self._foreseen
+            self.foreseen = t + self._last[1] * (t - before) / (inverse - self._last[1])
+        agree = abs(self.foreseen - expected) <= 0.1 * (expected - before)  # false for NaN
+        if agree and self.foreseen - t < self.resolution * t and self.foreseen <= self.horizon:
+            self.time = self.foreseen
         return bool(np.isfinite(self.time))
 
 
