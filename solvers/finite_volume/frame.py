@@ -2,7 +2,7 @@
 
     d_t f + div_z(f w) = 0,   w(z, t) = S^{-1} (Gamma(c + S z) - c' - S' z)
 
-Each frame knows an affine closure Gamma(c + S z) ~ v + W z, and its path subtracts
+Each frame knows an affine model of the velocity, in the frame a closure Gamma(c + S z) ~ v + W z; its path subtracts
 
     S^{-1} c' + S^{-1} S' z = S^{-1} (v + W z) + g + K (z - b)
 
@@ -67,8 +67,13 @@ class Frame(ABC):
         self.flow, self.segment = flow, segment
 
     @abstractmethod
+    def model(self, t: float, place: Place) -> tuple[Array, Array]:
+        """beta and B with Gamma(x) ~ beta + B x."""
+
     def closure(self, t: float, place: Place) -> Affine:
         """v and W with Gamma(c + S z) - u ~ v + W z; u = ``Flow.base``."""
+        beta, slope = self.model(t, place)
+        return Affine(beta + slope @ place.origin - self.flow.base(place.origin, self.inside(t)), slope @ place.matrix)
 
     def values(self, t: float) -> Array:
         """V, on this segment."""
@@ -106,9 +111,8 @@ class Frame(ABC):
 class FixedFrame(Frame):
     """c = 0, S = I: w = Gamma."""
 
-    def closure(self, t: float, place: Place) -> Affine:
-        d = len(place.origin)
-        return Affine(-self.flow.base(place.origin, self.inside(t)), np.zeros((d, d)))
+    def model(self, t: float, place: Place) -> tuple[Array, Array]:
+        return np.zeros_like(place.origin), np.zeros_like(place.matrix)
 
     def path(self, t: float, times: Sequence[float], place: Place, drift: Drift) -> list[Place]:
         return [place] * len(times)
@@ -121,8 +125,8 @@ class RescaledFrame(Frame):
         super().__init__(flow, segment)
         self._rescaling = rescaling
 
-    def closure(self, t: float, place: Place) -> Affine:
-        return Affine(np.zeros_like(place.origin), self.values(t) @ place.matrix)
+    def model(self, t: float, place: Place) -> tuple[Array, Array]:
+        return np.zeros_like(place.origin), self.values(t)
 
     def path(self, t: float, times: Sequence[float], place: Place, drift: Drift) -> list[Place]:
         phi = self._rescaling.matrix(t)
@@ -166,15 +170,11 @@ class MovingFrame(Frame):
     def _is_strong(self, strength: float) -> bool:
         return self._compact and strength > (_STRONG / 2 if self._strong else _STRONG)
 
-    def closure(self, t: float, place: Place) -> Affine:
-        beta, slope = self._model(t, place)
-        return Affine(beta + slope @ place.origin - self.flow.base(place.origin, self.inside(t)), slope @ place.matrix)
-
     def followed(self, fit: Affine) -> Affine:
         return super().followed(fit) if self._strong else fit
 
     def rate(self, t: float, place: Place, drift: Affine) -> float:
-        _, slope = self._model(t, place)
+        _, slope = self.model(t, place)
         return norm(np.linalg.solve(place.matrix, slope @ place.matrix) + drift.slope)
 
     def path(self, t: float, times: Sequence[float], place: Place, drift: Drift) -> list[Place]:
@@ -207,7 +207,7 @@ class MovingFrame(Frame):
         speed = decay + norm(v - v.T) / 2
         return _STIFF / speed if speed > 0 else math.inf
 
-    def _model(self, t: float, place: Place) -> tuple[Array, Array]:
+    def model(self, t: float, place: Place) -> tuple[Array, Array]:
         (c, s), (b, covariance) = place, self._reference
         if self._strong:
             return np.zeros_like(c), self.values(t)
@@ -217,7 +217,7 @@ class MovingFrame(Frame):
 
     def _derivative(self, t: float, place: Place, drift: Drift) -> tuple[Array, Array]:
         c, s = place
-        beta, slope = self._model(t, place)
+        beta, slope = self.model(t, place)
         constant, correction = drift(t)
         return beta + slope @ c + s @ constant, slope @ s + s @ correction
 
