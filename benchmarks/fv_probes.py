@@ -75,13 +75,13 @@ def velocity(cells: int, threads: int, effort: Effort) -> tuple[Timing, Timing, 
 
 def fluxes(cells: int, scheme: str, threads: int, effort: Effort) -> tuple[dict[str, Timing], Timing, int]:
     """Steps of a scheme with remembered velocities, its parts, and copying the density; number of stages."""
-    from vlasov.solvers.finite_volume.fluxes import LEVELS, Fluxes
+    from vlasov.solvers.finite_volume.fluxes import SPARE, Fluxes
     from vlasov.solvers.finite_volume.schemes import SCHEMES
 
     f, nodal, width = _swirl(cells)
     kernels = Fluxes(SCHEMES[scheme], [-HALF, -HALF], [width, width], (cells, cells))
-    for level in range(LEVELS):
-        kernels.remember(float(level), (1 + 0.1 * level) * nodal)
+    for level in range(SPARE):
+        kernels.remember(level, (1 + 0.1 * level) * nodal)
     weights, constant, slopes = np.array([-0.1, 0.4, -0.8, 1.5]), np.zeros(2), 0.01 * np.eye(2)
     kernels.velocities(weights, constant, slopes)
     dt, stages = 0.9 / kernels.rate(f, 1e-13), SCHEMES[scheme].tableau.stages

@@ -57,7 +57,8 @@ def check(problem: Problem, options: Options) -> None:
         affine = problem.attention.affine(problem.initial)
     if affine is None:
         raise InputError(
-            f'is {problem.attention.kind}, under which Gaussians do not stay Gaussian; use the solver "particles"',
+            f'is {problem.attention.kind}, under which Gaussians do not stay Gaussian; use the solver "particles", '
+            'or "finite-volume" for d <= 3',
             "attention",
         )
 
@@ -99,17 +100,8 @@ def run(problem: Problem, options: Options, record: Record) -> None:
             return derivative / (np.hypot(1.0 / horizon, rate) if rate < np.inf else np.nan)
 
         watch = BlowUpWatch(end)  # rates jump with the parameters
-        stepping = steps(
-            stretched,
-            0.0,
-            y,
-            np.inf,
-            rtol=options.tolerance,
-            atol=atol,
-            taken=record.steps,
-            clock=lambda _, y: float(y[-1]),
-        )
-        for step in stepping:
+        rtol, taken = options.tolerance, record.steps
+        for step in steps(stretched, (0.0, np.inf), y, rtol=rtol, atol=atol, taken=taken, clock=_simulated):
             state = _StateAt(step)
             reached = float(min(step.y[-1], end))
             y = np.append(state(reached)[:-1], reached)
@@ -123,6 +115,11 @@ def run(problem: Problem, options: Options, record: Record) -> None:
                 record.status, record.blow_up_time = "blow-up", watch.time
                 return
     record.status = "completed"
+
+
+def _simulated(_: float, y: Array) -> float:
+    """T, the last entry of the state."""
+    return float(y[-1])
 
 
 class _StateAt:

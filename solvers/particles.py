@@ -91,8 +91,8 @@ def run(problem: Problem, options: Options, record: Record) -> None:
     flow = record.follow(problem.flow(tolerance=accuracy_for(options.tolerance), method=options.method))
     rescaling = Rescaling(flow, problem.horizon) if options.rescaled else None
     record.constants["weight"] = cloud.weights
-    y = cloud.points.ravel()
-    atol = options.tolerance * size(cloud)
+    y, rtol = cloud.points.ravel(), options.tolerance
+    atol = rtol * size(cloud)
 
     def snapshot(t: float, y: Array) -> Snapshot:
         z = y.reshape(cloud.points.shape)
@@ -105,9 +105,7 @@ def run(problem: Problem, options: Options, record: Record) -> None:
     for start, end in segments(flow.breakpoints, problem.horizon):
         watch = BlowUpWatch(end)  # growth rates jump with the parameters
         rhs = _right_hand_side(flow, cloud, rescaling, (start, end))
-        for step in steps(
-            rhs, start, y, end, rtol=options.tolerance, atol=atol, stepper=CloudDOP853, taken=record.steps
-        ):
+        for step in steps(rhs, (start, end), y, rtol=rtol, atol=atol, stepper=CloudDOP853, taken=record.steps):
             due = record.due(step.t)
             dense = step.dense_output() if due and due[0] < step.t else None
             for time in due:

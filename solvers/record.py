@@ -21,39 +21,19 @@ Snapshot = dict[str, ArrayLike]
 
 @dataclass
 class Record:
-    """Filled by a solver while it runs.
+    """Filled by a solver while it runs."""
 
-    Attributes
-    ----------
-    times
-        Requested output times, increasing.
-    report
-        Called after each step with the time reached and the number of steps.
-    reached
-        Output times passed so far.
-    constants
-        Arrays that do not depend on time.
-    flow
-        What velocities came from: it knows how many there were, how they were evaluated and how wrong they may be.
-    error_estimate
-        Sum of the local errors that were allowed, relative to the size of the state; not amplified by the flow.
-    resolved
-        Options that the solver has chosen itself.
-    attributes
-        What else the solver says about the run.
-    """
-
-    times: Array
-    report: Report
-    reached: list[float] = field(default_factory=list)
-    constants: Snapshot = field(default_factory=dict)
+    times: Array  # requested output times, increasing
+    report: Report  # called after each step with the time reached and the number of steps
+    reached: list[float] = field(default_factory=list)  # output times passed so far
+    constants: Snapshot = field(default_factory=dict)  # arrays that do not depend on time
     steps: int = 0
     status: Status = "stopped"
     blow_up_time: float = np.nan
-    flow: Flow | None = None
-    error_estimate: float = 0.0
-    resolved: dict[str, Any] = field(default_factory=dict)
-    attributes: dict[str, float | str] = field(default_factory=dict)
+    flow: Flow | None = None  # it knows how many velocities there were, how they were evaluated, how wrong they may be
+    error_estimate: float = 0.0  # sum of the local errors allowed, relative to the state's size; not amplified
+    resolved: dict[str, Any] = field(default_factory=dict)  # options that the solver has chosen itself
+    attributes: dict[str, float | str] = field(default_factory=dict)  # what else the solver says about the run
     _latest: tuple[float, Callable[[], Snapshot]] | None = None
     _series: dict[str, Array] = field(default_factory=dict)
 

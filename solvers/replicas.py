@@ -16,20 +16,17 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from scipy.integrate import DOP853
 
 from vlasov.checks import Array, finite
 from vlasov.errors import SolverError
 from vlasov.flow import Flow
 from vlasov.measures import Particles
 from vlasov.problem import Problem
-from vlasov.solvers.ode import runge_kutta_kernels as kernels
+from vlasov.solvers.ode import dop853, runge_kutta_kernels as kernels
 from vlasov.solvers.ode.integrate import accuracy_for, inside, segments, size, steps
 from vlasov.solvers.ode.runge_kutta import CloudDOP853
 
-ORDER = 8
-STAGES = 12
-_PLACES = np.arange(STAGES)  # each stage has a place of its own
+_PLACES = np.arange(dop853.STAGES)  # each stage has a place of its own
 _SAFETY = 0.8  # fixed steps, relative to the shortest that the adaptive run takes
 
 Velocity = Callable[[int, float, Array, Array], None]
@@ -37,20 +34,10 @@ Velocity = Callable[[int, float, Array, Array], None]
 
 @dataclass(frozen=True)
 class TimeGrid:
-    """Fixed steps: interval i, from cuts[i] to cuts[i + 1], is crossed in counts[i] equal steps.
+    """Fixed steps: interval i, from cuts[i] to cuts[i + 1], is crossed in counts[i] equal steps."""
 
-    Attributes
-    ----------
-    times
-        Output times, each of them a cut.
-    cuts
-        Increasing, from zero: output times and the times at which parameters jump.
-    counts
-        Steps in each interval.
-    """
-
-    times: tuple[float, ...]
-    cuts: tuple[float, ...]
+    times: tuple[float, ...]  # of outputs, each of them a cut
+    cuts: tuple[float, ...]  # increasing, from zero: output times and the times at which parameters jump
     counts: tuple[int, ...]
 
     @property
@@ -66,7 +53,7 @@ class TimeGrid:
             inside(left + (number + share) * (right - left) / count, left, right)
             for (left, right), count in pieces
             for number in range(count)
-            for share in DOP853.C[:STAGES].tolist()
+            for share in dop853.C.tolist()
         ]
 
     def refined(self, factor: int) -> TimeGrid:
@@ -87,19 +74,19 @@ def march(velocity: Velocity, start: Array, grid: TimeGrid) -> Array:
     """
     b, size = len(start), start[0].size
     y, trial = np.array(start).reshape(b, size), np.empty((b, size))
-    stages = np.empty((b, STAGES, size))
+    stages = np.empty((b, dop853.STAGES, size))
     outputs, called, times = [y.copy()] if grid.times[0] == 0.0 else [], 0, grid.evaluations
     for (left, right), count in zip(pairwise(grid.cuts), grid.counts, strict=True):
         h = (right - left) / count
         for number in range(count):
-            for s in range(STAGES):
+            for s in range(dop853.STAGES):
                 if s > 0:
-                    _combine(y, stages, h * DOP853.A[s, :s], trial)
+                    _combine(y, stages, h * dop853.A[s, :s], trial)
                 x = trial if s else y
                 _check_finite(x, start.shape[1], times[called])
                 velocity(called, times[called], x.reshape(start.shape), stages[:, s].reshape(start.shape))
                 called += 1
-            _combine(y, stages, h * DOP853.B, trial)
+            _combine(y, stages, h * dop853.B, trial)
             y, trial = trial, y
             _check_finite(y, start.shape[1], left + (number + 1) * h)
         if right in grid.times:
@@ -166,7 +153,7 @@ def choose_steps(problem: Problem, cloud: Particles, times: tuple[float, ...], *
             return out
 
         lengths = []
-        for step in steps(rhs, left, y, right, rtol=tolerance, atol=scale, stepper=CloudDOP853):
+        for step in steps(rhs, (left, right), y, rtol=tolerance, atol=scale, stepper=CloudDOP853):
             lengths.append(step.t - step.t_old)
             y = step.y.copy()
         # The first step is cautious, and the last one is cut off.

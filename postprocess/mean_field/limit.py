@@ -186,14 +186,22 @@ def _kind(problem: Problem, reference: str) -> str:
     if reference == "auto":
         if isinstance(initial, Density):  # no nodes are finer than its cells
             return "finite-volume"
-        return "gaussian" if isinstance(initial, Gaussian) else "quadrature"
+        return "gaussian" if _stays_gaussian(problem) else "quadrature"
     if reference == "gaussian" and not isinstance(initial, Gaussian):
         raise InputError(
             f'"gaussian" needs a Gaussian initial measure but this is a {initial.kind}; use "auto"', "reference"
         )
+    if reference == "gaussian" and not _stays_gaussian(problem):
+        raise InputError(
+            f'"gaussian" needs Gaussians that stay Gaussian, not {problem.attention.kind}; use "auto"', "reference"
+        )
     if reference == "quantile" and problem.dimension != 1:
         raise InputError(f'"quantile" needs d = 1 but the problem has d = {problem.dimension}; use "auto"', "reference")
     return reference
+
+
+def _stays_gaussian(problem: Problem) -> bool:
+    return isinstance(problem.initial, Gaussian) and problem.attention.affine(problem.initial) is not None
 
 
 def _ladder(problem: Problem, kind: str) -> list[int]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -33,15 +33,11 @@ class Defect(NamedTuple):
 class Corrected(Density):
     """A density whose moments are those of the measure it stands for, known when the run began.
 
-    Where the frame carries all of the motion, as under linear attention, they stay exact.
+    Where the frame carries all of the motion, as under linear attention, they stay exact. What this class and the next
+    ones know is given to ``trusted``, as the averages are.
     """
 
     defect: Defect | None = None
-
-    def corrected(self, defect: Defect) -> Self:
-        """The same with a defect; in place, for a density that was just ``moved``."""
-        object.__setattr__(self, "defect", defect)
-        return self
 
     @cached_property
     def mean(self) -> Array:
@@ -96,11 +92,6 @@ class GaussianTails(Smooth):
 
     reach: Array
 
-    def reaching(self, reach: Array) -> Self:
-        """The same with another reach; in place, for a density that was just ``moved``."""
-        object.__setattr__(self, "reach", reach)
-        return self
-
     def average(
         self, x: Array, head: Head, request: Request = Request(), *, about: Array | None = None, **how: Any
     ) -> Field:
@@ -132,11 +123,6 @@ class Hulled(Density):
     """
 
     hull: Hull
-
-    def within(self, hull: Hull) -> Self:
-        """The same with a hull; in place, for a density that was just ``moved``."""
-        object.__setattr__(self, "hull", hull)
-        return self
 
     def average(
         self,

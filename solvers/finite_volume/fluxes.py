@@ -15,12 +15,13 @@ from vlasov.solvers.finite_volume import kernels, velocity_kernels
 from vlasov.solvers.finite_volume.schemes import Scheme
 
 _WORTH_THREADS = 150_000  # cells; to wake a thread takes as long as the fluxes of ten thousand
-LEVELS: int = velocity_kernels.LEVELS
+SPARE: int = velocity_kernels.LEVELS  # the level that is not remembered, for velocities that are used once
 
 
 class Finished(NamedTuple):
-    """What a step did at the edges and to the fluxes."""
+    """What a step arrived at, and what it did at the edges and to the fluxes."""
 
+    f: Array
     outflow: float  # through the edges of the domain, in units of the sum of f
     limited: int  # cells whose outflow was scaled down
 
@@ -28,9 +29,9 @@ class Finished(NamedTuple):
 class Fluxes:
     """Finite-volume fluxes F_k = <f w_k> for w = r(t, z) - (constant + slopes z), and Runge-Kutta stages with them.
 
-    A step: ``remember`` nodal velocities r; for each stage set ``velocities`` (if they change), evaluate ``flux`` and
-    make the next ``stage``; ``finish`` with the limiter. Nothing of the size of the grid is allocated after the
-    construction. Results do not depend on the number of threads, to the last bit.
+    A step: ``remember`` nodal velocities r; for each stage set ``velocities``, evaluate ``flux`` and make the next
+    ``stage``; ``finish`` with the limiter. Nothing of the size of the grid is allocated after the construction.
+    Results do not depend on the number of threads, to the last bit.
 
     Parameters
     ----------
@@ -53,61 +54,23 @@ class Fluxes:
         self._full = (1,) * self._missing + self.cells
         stages = scheme.tableau.stages
         faces = [_faces(self._full, axis) if axis in self._axes else (0, 0, 0) for axis in range(3)]
-        self._levels = tuple(np.zeros((LEVELS + 1, *shape)) for shape in faces)  # the last for ``use``
+        self._levels = tuple(np.zeros((SPARE + 1, *shape)) for shape in faces)
         self._fluxes = tuple(np.zeros((stages, *shape)) for shape in faces)
         self._velocities = tuple(np.zeros(shape) for shape in faces)
         self._allowed = np.ones((*self._full[:2], self._full[2] + 2))
         rows = self._full[0] * self._full[1]
         self._outflow, self._limited = np.zeros(rows), np.zeros(rows, dtype=np.int64)
-        self._slots: list[int] = []  # oldest level first
-        self._times: list[float] = []
         self._nodal = [np.zeros(shape) for shape in _towards_nodes(self._full, self._missing)]
 
-    @property
-    def times(self) -> tuple[float, ...]:
-        """Times of the remembered levels, at most four, the oldest first."""
-        return tuple(self._times)
-
-    def remember(self, time: float, nodal: Array) -> None:
-        """Keep the velocity (n_0 + 1, ..., n_{d-1} + 1, d) at the nodes, as means over faces; forget the fifth last."""
-        if len(self._times) == LEVELS:
-            slot = self._slots.pop(0)
-            self._times.pop(0)
-        else:
-            slot = len(self._times)
-        nodes = nodal[self._lead]
+    def remember(self, level: int, nodal: Array) -> None:
+        """Keep the velocity at the nodes, shape (nodes, d), as means over faces, in place of what the level held."""
+        nodes = nodal.reshape(*(n + (k in self._axes) for k, n in enumerate(self._full)), len(self._axes))
         for component, axis in enumerate(self._axes):
-            self._run(velocity_kernels.face_means, nodes, axis, component, self._levels[axis][slot])
-        self._slots.append(slot)
-        self._times.append(time)
-
-    def forget(self) -> None:
-        """Drop all levels: the next ``remember`` is the first."""
-        self._slots, self._times = [], []
+            self._run(velocity_kernels.face_means, nodes, axis, component, self._levels[axis][level])
 
     def velocities(self, weights: ArrayLike, constant: ArrayLike, slopes: ArrayLike) -> None:
-        """w = sum_l weights[l] r_l - (constant + slopes z) on all faces, from now on.
-
-        Parameters
-        ----------
-        weights
-            One for each of ``times``.
-        constant, slopes
-            The field that is subtracted: (d,) and (d, d).
-        """
-        slotted = np.zeros(LEVELS + 1)
-        slotted[self._slots] = weights
-        self._combine(slotted, constant, slopes)
-
-    def use(self, nodal: Array, constant: ArrayLike, slopes: ArrayLike) -> None:
-        """w = r - (constant + slopes z) with nodal velocities r that are not remembered."""
-        nodes = nodal[self._lead]
-        for component, axis in enumerate(self._axes):
-            self._run(velocity_kernels.face_means, nodes, axis, component, self._levels[axis][LEVELS])
-        self._combine(np.arange(LEVELS + 1.0) == LEVELS, constant, slopes)
-
-    def _combine(self, weights: Array, constant: ArrayLike, slopes: ArrayLike) -> None:
-        slopes = np.asarray(slopes, dtype=float)
+        """w = sum_l weights[l] r_l - (constant + slopes z) on all faces, from now on; constant (d,), slopes (d, d)."""
+        weights, slopes = np.asarray(weights, dtype=float), np.asarray(slopes, dtype=float)
         centre = self.lower + self.widths / 2
         for component, axis in enumerate(self._axes):
             first = centre.copy()
@@ -142,7 +105,7 @@ class Fluxes:
             self._run(kernels.total_flux, self._fluxes[axis], b, axis)
         self._run(kernels.allowed_outflow, cells, self._fluxes, ratios, self._allowed, self._limited)
         self._run(kernels.limited_update, cells, self._fluxes, ratios, self._allowed, target, self._outflow)
-        return Finished(float(np.add.reduce(self._outflow)), int(np.add.reduce(self._limited)))
+        return Finished(out, float(np.add.reduce(self._outflow)), int(np.add.reduce(self._limited)))
 
     def rate(self, f: Array, threshold: float) -> float:
         """Largest sum_k |w_k|/h_k (the larger |w_k| of two faces) among cells with f > threshold: dt < 1/rate."""

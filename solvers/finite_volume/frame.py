@@ -2,7 +2,7 @@
 
     d_t f + div_z(f w) = 0,   w(z, t) = S^{-1} (Gamma(c + S z) - c' - S' z)
 
-Each frame knows an affine closure Gamma(c + S z) ~ v + W z, and its path subtracts
+Each frame knows an affine model of the velocity, in the frame a closure Gamma(c + S z) ~ v + W z; its path subtracts
 
     S^{-1} c' + S^{-1} S' z = S^{-1} (v + W z) + g + K (z - b)
 
@@ -50,44 +50,30 @@ class Affine(NamedTuple):
     slope: Array
 
 
-class Fit(NamedTuple):
-    """Mass-weighted moments in the frame, b = E z and C = Cov z, and the affine part g, K of the residual velocity."""
+class Moments(NamedTuple):
+    """Of the mass in the frame: b = E z and C = Cov z."""
 
     b: Array
     C: Array
-    g: Array
-    K: Array
-
-    @property
-    def drift(self) -> Affine:
-        """g + K (z - b), what the path takes away from the residual."""
-        return Affine(self.g - self.K @ self.b, self.K)
 
 
 Drift = Callable[[float], Affine]  # in time
 
 
 class Frame(ABC):
-    """How the frame moves on one segment [start, end) of smooth parameters.
-
-    Attributes
-    ----------
-    reference
-        Moments b and C of z that closures are made with.
-    """
-
-    reference: Fit
+    """How the frame moves on one segment [start, end) of smooth parameters."""
 
     def __init__(self, flow: Flow, segment: tuple[float, float]) -> None:
         self.flow, self.segment = flow, segment
 
     @abstractmethod
-    def closure(self, t: float, place: Place) -> Affine:
-        """v and W with Gamma(c + S z) - u ~ v + W z; u = ``base``."""
+    def model(self, t: float, place: Place) -> tuple[Array, Array]:
+        """beta and B with Gamma(x) ~ beta + B x."""
 
-    def base(self, t: float, place: Place) -> Array:
-        """u = V c, what every equivariant velocity holds beside a part of the size of S; zero for others."""
-        return self.flow.base(place.origin, self.inside(t))
+    def closure(self, t: float, place: Place) -> Affine:
+        """v and W with Gamma(c + S z) - u ~ v + W z; u = ``Flow.base``."""
+        beta, slope = self.model(t, place)
+        return Affine(beta + slope @ place.origin - self.flow.base(place.origin, self.inside(t)), slope @ place.matrix)
 
     def values(self, t: float) -> Array:
         """V, on this segment."""
@@ -97,13 +83,17 @@ class Frame(ABC):
     def path(self, t: float, times: Sequence[float], place: Place, drift: Drift) -> list[Place]:
         """Where the frame is at increasing ``times`` >= t, from its place at t."""
 
-    def correction(self, fit: Fit) -> Fit:
-        """What of the fit this frame follows."""
-        return fit._replace(g=np.zeros_like(fit.g), K=np.zeros_like(fit.K))
+    def followed(self, fit: Affine) -> Affine:
+        """What of the fit g + K (z - b) the path takes away."""
+        return Affine(np.zeros_like(fit.constant), np.zeros_like(fit.slope))
 
     def outgrown(self, strength: float) -> bool:
-        """Whether another closure is better from now on, at tilts of this ``strength`` over a standard deviation."""
+        """Whether another closure is better, at tilts of this ``strength`` over a standard deviation."""
         return False
+
+    def renewed(self, reference: Moments, strength: float) -> Frame:
+        """This frame with the closure that is best for these moments and tilts."""
+        return self
 
     def rate(self, t: float, place: Place, drift: Affine) -> float:
         """|S^{-1} S'|, which limits the step; zero where the path is exact."""
@@ -121,9 +111,8 @@ class Frame(ABC):
 class FixedFrame(Frame):
     """c = 0, S = I: w = Gamma."""
 
-    def closure(self, t: float, place: Place) -> Affine:
-        d = len(place.origin)
-        return Affine(-self.base(t, place), np.zeros((d, d)))
+    def model(self, t: float, place: Place) -> tuple[Array, Array]:
+        return np.zeros_like(place.origin), np.zeros_like(place.matrix)
 
     def path(self, t: float, times: Sequence[float], place: Place, drift: Drift) -> list[Place]:
         return [place] * len(times)
@@ -136,8 +125,8 @@ class RescaledFrame(Frame):
         super().__init__(flow, segment)
         self._rescaling = rescaling
 
-    def closure(self, t: float, place: Place) -> Affine:
-        return Affine(np.zeros_like(place.origin), self.values(t) @ place.matrix)
+    def model(self, t: float, place: Place) -> tuple[Array, Array]:
+        return np.zeros_like(place.origin), self.values(t)
 
     def path(self, t: float, times: Sequence[float], place: Place, drift: Drift) -> list[Place]:
         phi = self._rescaling.matrix(t)
@@ -150,34 +139,42 @@ class MovingFrame(Frame):
 
         S' = B S + S K,   c' = beta + B c + S (g - K b)
 
-    The model is the velocity on N(c + S b, S C S^T), b and C of the reference. It grows like the covariance,
-    but the velocity of compact data is bounded by |V| R: under strong tilts it is V x, what extreme tokens feel.
+    The model is the velocity on N(c + S b, S C S^T), b and C of a reference that stays. It grows like the covariance,
+    but the velocity of compact data is bounded by |V| R: under strong tilts it is V x, what extreme tokens feel. Where
+    Gaussians do not stay Gaussian, it is what the mean of a cloud without extent does, and the fit says the rest.
 
     Parameters
     ----------
+    reference
+        Moments of the mass when the closure was made.
     compact
         Whether the data have no Gaussian tails.
+    strong
+        Whether the model is V x.
     """
 
-    def __init__(self, flow: Flow, segment: tuple[float, float], *, compact: bool) -> None:
+    def __init__(
+        self, flow: Flow, segment: tuple[float, float], reference: Moments, *, compact: bool, strong: bool = False
+    ) -> None:
         super().__init__(flow, segment)
+        self._reference, self._strong = reference, strong
         self._compact = compact and flow.attention.bounded
-        self._bounded = False
 
     def outgrown(self, strength: float) -> bool:
-        bounded = self._compact and strength > (_STRONG / 2 if self._bounded else _STRONG)
-        changed, self._bounded = bounded != self._bounded, bounded
-        return changed
+        return self._is_strong(strength) != self._strong
 
-    def closure(self, t: float, place: Place) -> Affine:
-        beta, slope = self._model(t, place)
-        return Affine(beta + slope @ place.origin - self.base(t, place), slope @ place.matrix)
+    def renewed(self, reference: Moments, strength: float) -> MovingFrame:
+        strong = self._is_strong(strength)
+        return MovingFrame(self.flow, self.segment, reference, compact=self._compact, strong=strong)
 
-    def correction(self, fit: Fit) -> Fit:
-        return super().correction(fit) if self._bounded else fit
+    def _is_strong(self, strength: float) -> bool:
+        return self._compact and strength > (_STRONG / 2 if self._strong else _STRONG)
+
+    def followed(self, fit: Affine) -> Affine:
+        return super().followed(fit) if self._strong else fit
 
     def rate(self, t: float, place: Place, drift: Affine) -> float:
-        _, slope = self._model(t, place)
+        _, slope = self.model(t, place)
         return norm(np.linalg.solve(place.matrix, slope @ place.matrix) + drift.slope)
 
     def path(self, t: float, times: Sequence[float], place: Place, drift: Drift) -> list[Place]:
@@ -210,18 +207,17 @@ class MovingFrame(Frame):
         speed = decay + norm(v - v.T) / 2
         return _STIFF / speed if speed > 0 else math.inf
 
-    def _model(self, t: float, place: Place) -> tuple[Array, Array]:
-        (c, s), b = place, self.reference.b
-        if self._bounded:
+    def model(self, t: float, place: Place) -> tuple[Array, Array]:
+        (c, s), (b, covariance) = place, self._reference
+        if self._strong:
             return np.zeros_like(c), self.values(t)
-        gaussian = Gaussian.trusted(mean=c + s @ b, covariance=s @ self.reference.C @ s.T)
-        found = self.flow.affine(gaussian, self.inside(t))
-        assert found is not None  # every attention so far keeps Gaussians Gaussian
-        return found
+        mean = c + s @ b
+        found = self.flow.affine(Gaussian.trusted(mean=mean, covariance=s @ covariance @ s.T), self.inside(t))
+        return (self.flow.base(mean, self.inside(t)), np.zeros_like(s)) if found is None else found
 
     def _derivative(self, t: float, place: Place, drift: Drift) -> tuple[Array, Array]:
         c, s = place
-        beta, slope = self._model(t, place)
+        beta, slope = self.model(t, place)
         constant, correction = drift(t)
         return beta + slope @ c + s @ constant, slope @ s + s @ correction
 
@@ -231,7 +227,7 @@ def _through(rhs: Callable[[float, Array], Array], t: float, times: Sequence[flo
     states, atol = [], 1e-3 * _PATH_TOLERANCE * norm(y)
     for time in times:
         if time > t:
-            for step in steps(rhs, t, y, time, rtol=_PATH_TOLERANCE, atol=atol):
+            for step in steps(rhs, (t, time), y, rtol=_PATH_TOLERANCE, atol=atol):
                 y = step.y
         states.append(np.array(y))
         t = time

@@ -10,24 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vlasov.checks import Array
-from vlasov.solvers.finite_volume.frame import Fit
+from vlasov.solvers.finite_volume.frame import Affine, Moments
 
 _BORDER = 4  # layers of cells that are the edge of the grid; fewer where that is more than an eighth of it
 _WIDEST = 0.8  # standard deviations, of cells that still resolve a density
 
 
 class Grid:
-    """A uniform tensor grid.
-
-    Attributes
-    ----------
-    edges, centers
-        One array for each axis.
-    widths
-        Of the cells, shape (d,).
-    nodes
-        Corners of the cells, shape (nodes, d).
-    """
+    """A uniform tensor grid: ``edges`` and ``centers`` of its cells along each axis, ``nodes`` at their corners."""
 
     def __init__(self, edges: Sequence[Array]) -> None:
         self.edges = tuple(edges)
@@ -45,11 +35,8 @@ class Grid:
         """Shape (cells, d)."""
         return _points(self.centers)
 
-    def moments(self, density: Array) -> Fit:
-        """Mass-weighted mean b and covariance C of z, from the density at the nodes; no residual velocity.
-
-        Sums over nodes are spectrally accurate for smooth densities.
-        """
+    def moments(self, density: Array) -> Moments:
+        """Of the mass, by sums over the nodes: they are spectrally accurate where the density is smooth."""
         d = self.dimension
         weights = density / density.sum()
         b = np.array([_marginal(weights, k) @ axis for k, axis in enumerate(self.edges)])
@@ -59,13 +46,14 @@ class Grid:
             covariance[k, k] = _marginal(weights, k) @ away[k] ** 2
             for l in range(k):
                 covariance[k, l] = covariance[l, k] = away[l] @ _marginal(weights, l, k) @ away[k]
-        return Fit(b, covariance, np.zeros(d), np.zeros((d, d)))
+        return Moments(b, covariance)
 
-    def fit(self, density: Array, residual: Array, moments: Fit) -> Fit:
-        """``moments`` with the affine part of a residual velocity, shape (nodes, d), over the mass."""
+    def fit(self, density: Array, residual: Array, moments: Moments) -> Affine:
+        """g + K (z - b), the affine part of a residual velocity, shape (nodes, d), over the mass."""
         weighted = (density.ravel() / density.sum())[:, None] * residual
         with_nodes = np.einsum("nk,nl->kl", weighted, self.nodes - moments.b)
-        return moments._replace(g=weighted.sum(axis=0), K=np.linalg.solve(moments.C, with_nodes.T).T)
+        slope = np.linalg.solve(moments.C, with_nodes.T).T
+        return Affine(weighted.sum(axis=0) - slope @ moments.b, slope)
 
     def rms(self, density: Array, field: Array) -> float:
         """Root mean square over the mass of a field at the nodes, shape (nodes, d)."""
@@ -86,7 +74,7 @@ class Grid:
         result[tuple(slice(count // 4, count // 4 + count // 2) for count in self.cells)] = blocks
         return result * 2**self.dimension
 
-    def can_double(self, moments: Fit) -> bool:
+    def can_double(self, moments: Moments) -> bool:
         """Whether blocks of two cells fill the middle of the grid, and still resolve the density."""
         fits = all(count % 4 == 0 for count in self.cells)
         return fits and bool((2 * self.widths <= _WIDEST * np.sqrt(np.diag(moments.C))).all())

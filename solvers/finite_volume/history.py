@@ -8,56 +8,88 @@ The error that the last extrapolation made, seen when the velocity is evaluated 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vlasov.checks import Array
+from vlasov.solvers.finite_volume.fluxes import SPARE, Fluxes
 from vlasov.solvers.finite_volume.frame import Affine
+from vlasov.solvers.finite_volume.grid import Grid
+from vlasov.solvers.finite_volume.velocity_kernels import LEVELS
 
-LEVELS = 4
+NOTICED = 1e-6  # of the largest density: velocities elsewhere may be extrapolated less well
+_SAMPLES = 4096  # nodes at which extrapolation is checked
 
 
-@dataclass
+class Residual(NamedTuple):
+    """The velocity in the frame less the closure, at the nodes of the grid and at the markers, shapes (n, d)."""
+
+    nodes: Array
+    markers: Array
+
+
+class Level(NamedTuple):
+    """What is remembered of one time; means over faces are in the fluxes' ``slot``, samples are at a few nodes."""
+
+    time: float
+    slot: int
+    sample: Array
+    markers: Array
+    drift: Affine
+
+
 class History:
-    """Times and samples of the last levels, newest last.
+    """The last levels of the residual velocity and of what the frame takes away from it, the newest last.
 
-    Attributes
+    Parameters
     ----------
-    times
-        At most ``LEVELS``.
-    samples
-        The residual velocity at each of these, at a few nodes.
-    drifts
-        What the frame takes away from it at each of these.
-    constant
-        The leading coefficient of the error of extrapolation, |r^(k)|/k!; NaN until it can be seen.
-    trend
-        How the drift changes in time, where only one level is known.
+    grid
+        At some of whose nodes extrapolation is checked.
+    fluxes
+        What keeps the velocities on faces.
     """
 
-    times: list[float] = field(default_factory=list)
-    samples: list[Array] = field(default_factory=list)
-    drifts: list[Affine] = field(default_factory=list)
-    constant: float = math.nan
-    trend: Affine | None = None
+    def __init__(self, grid: Grid, fluxes: Fluxes) -> None:
+        self._fluxes, self._sampled = fluxes, grid.sample(_SAMPLES)
+        self._levels: list[Level] = []
+        self._error = math.nan  # leading coefficient of that of extrapolation, |r^(k)|/k!; NaN until it can be seen
+        self._trend: Affine | None = None  # of the drift, where only one level is known
 
-    def remember(self, time: float, sample: Array, carrying: NDArray[np.bool_], drift: Affine) -> None:
-        """Take in a velocity that was evaluated: what extrapolation would have said about it is an error seen."""
-        self.constant = math.nan
-        if len(self.times) == LEVELS:
-            predicted = np.tensordot(self.weights(time), np.array(self.samples), axes=1)
+    @property
+    def times(self) -> list[float]:
+        """At most ``LEVELS``."""
+        return [level.time for level in self._levels]
+
+    def remember(self, time: float, residual: Residual, density: Array, drift: Affine) -> None:
+        """Take in a velocity that was evaluated: what extrapolation would have said about it is an error seen.
+
+        Parameters
+        ----------
+        density
+            At the nodes: errors where it is next to nothing do not count.
+        drift
+            What the frame takes away.
+        """
+        sample, full = residual.nodes[self._sampled], len(self._levels) == LEVELS
+        self._error, self._trend = math.nan, None
+        if full:
+            carrying = density.ravel()[self._sampled] > NOTICED * float(density.max())
+            predicted = self._extrapolated(time, [level.sample for level in self._levels])
             worst = float(np.abs(predicted - sample)[carrying].max(initial=0.0))
-            self.constant = worst / self._distance(time)
-        self.trend = None
-        self.times = [*self.times, time][-LEVELS:]
-        self.samples = [*self.samples, sample][-LEVELS:]
-        self.drifts = [*self.drifts, drift][-LEVELS:]
+            self._error = worst / self._distance(time)
+        slot = self._levels.pop(0).slot if full else len(self._levels)
+        self._fluxes.remember(slot, residual.nodes)
+        self._levels.append(Level(time, slot, sample, residual.markers, drift))
+
+    def foresee(self, dt: float, drift: Affine) -> None:
+        """Take in what the frame will take away a short time dt after the only level."""
+        (level,) = self._levels
+        self._trend = Affine(*((b - a) / dt for a, b in zip(level.drift, drift, strict=True)))
 
     def forget(self) -> None:
         """Start anew, after velocities jumped."""
-        self.times, self.samples, self.drifts, self.constant, self.trend = [], [], [], math.nan, None
+        self._levels, self._error, self._trend = [], math.nan, None
 
     def weights(self, time: float) -> Array:
         """Of the levels, newest last."""
@@ -65,16 +97,33 @@ class History:
 
     def drift(self, time: float) -> Affine:
         """What the frame takes away, extrapolated."""
-        if self.trend is not None:
-            (first,), (start,) = self.drifts, self.times
-            return Affine(*(a + (time - start) * b for a, b in zip(first, self.trend, strict=True)))
-        weights = self.weights(time)
-        return Affine(*(np.tensordot(weights, np.array(parts), axes=1) for parts in zip(*self.drifts, strict=True)))
+        if self._trend is not None:
+            (level,) = self._levels
+            return Affine(*(a + (time - level.time) * b for a, b in zip(level.drift, self._trend, strict=True)))
+        parts = zip(*(level.drift for level in self._levels), strict=True)
+        return Affine(*(self._extrapolated(time, list(part)) for part in parts))
+
+    def to_faces(self, time: float, residual: Array | None = None) -> None:
+        """W = r - drift on all faces, from now on: r as it is extrapolated, or as given at the nodes."""
+        weights = np.zeros(SPARE + 1)
+        if residual is None:
+            weights[[level.slot for level in self._levels]] = self.weights(time)
+        else:
+            self._fluxes.remember(SPARE, residual)
+            weights[SPARE] = 1.0
+        self._fluxes.velocities(weights, *self.drift(time))
+
+    def at_markers(self, time: float, markers: Array) -> Array:
+        """W = r - drift at the markers."""
+        constant, slope = self.drift(time)
+        return self._extrapolated(time, [level.markers for level in self._levels]) - constant - markers @ slope.T
 
     def error(self, time: float) -> float:
         """Expected error of the velocity extrapolated to ``time``; infinity before there are enough levels."""
-        enough = len(self.times) == LEVELS and math.isfinite(self.constant)
-        return self.constant * self._distance(time) if enough else math.inf
+        return self._error * self._distance(time) if math.isfinite(self._error) else math.inf
+
+    def _extrapolated(self, time: float, levels: list[Array]) -> Array:
+        return np.tensordot(self.weights(time), np.array(levels), axes=1)
 
     def _distance(self, time: float) -> float:
         return abs(math.prod(time - b for b in self.times))

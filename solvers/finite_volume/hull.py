@@ -54,16 +54,9 @@ def _around(corners: Array) -> Array:
 
 
 class Hull:
-    """The convex hull of points in the frame, and the cells' centres moved into it.
+    """The convex hull of points (n, d) in the frame, d = 1 or 2, and the centres (cells, d) of all cells moved into it.
 
-    Parameters
-    ----------
-    points
-        Shape (n, d), d = 1 or 2.
-    centers
-        Of all cells, shape (cells, d).
-    inset
-        The hull is so much smaller along each axis, shape (d,).
+    The hull is smaller by ``inset`` along each axis, shape (d,).
     """
 
     def __init__(self, points: Array, centers: Array, inset: ArrayLike = 0.0) -> None:

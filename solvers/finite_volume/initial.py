@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from dataclasses import replace
 from itertools import product
 from typing import NamedTuple
 
@@ -12,10 +14,14 @@ from vlasov.errors import InputError, SolverError
 from vlasov.measures import Density, Gaussian, Measure, Mixture
 from vlasov.measures.density.grid import outer
 from vlasov.problem import Problem
+from vlasov.solvers import gaussian, particles
 from vlasov.solvers.finite_volume import options as asked
 from vlasov.solvers.finite_volume.densities import Defect
 from vlasov.solvers.finite_volume.frame import Place
 from vlasov.solvers.finite_volume.options import Options
+from vlasov.solvers.ode.rescaling import Rescaling
+from vlasov.solvers.progress import silent
+from vlasov.solvers.record import Record
 
 _TAILS, _GAUSSIAN_TAILS = 8.0, 10.0  # standard deviations: 1e-15 of a Gaussian lies outside of 8
 _ROOM, _FREE = 1.25, 6  # for compact data: the grid's size over that of the support, and least cells on either side
@@ -25,31 +31,18 @@ _RESOLVED, _GAUSSIAN_RESOLVED = 4.0, 7.5  # standard deviations of a tilted Gaus
 _ROUNDING = 1e-12  # of moments in a frame of unit covariance
 _FLAT = 1e-12  # variance, relative to the largest, of a measure without a density
 _AT_THE_EDGE = 1e-10  # mass that a grid may leave out
+_GLANCES, _FEW = 101, 1000  # times at which moments are looked at, and tokens that tell them
 
 
 class Start(NamedTuple):
-    """The initial state.
+    """The initial state."""
 
-    Attributes
-    ----------
-    edges, values
-        The grid in the frame, and the cell averages of the density there.
-    place
-        Of the frame.
-    outside
-        Mass that the grid leaves out.
-    tail_reach
-        Tilts along each axis of the frame up to which the grid holds the tails; infinity for compact data.
-    defect
-        What the cell averages miss of the moments.
-    """
-
-    edges: tuple[Array, ...]
-    values: Array
-    place: Place
-    outside: float
-    tail_reach: Array
-    defect: Defect
+    edges: tuple[Array, ...]  # of the grid in the frame
+    values: Array  # cell averages of the density there
+    place: Place  # of the frame
+    outside: float  # mass that the grid leaves out
+    tail_reach: Array  # tilts along each axis up to which the grid holds the tails; infinity for compact data
+    defect: Defect  # what the cell averages miss of the moments
 
 
 def start(problem: Problem, options: Options) -> Start:
@@ -177,16 +170,9 @@ def _tail_reach(measure: Measure, lower: Array, upper: Array, resolved: float) -
 
 
 def _fixed_extent(problem: Problem, options: Options) -> list[tuple[float, float]]:
-    """A box for all times: that of the initial measure, moved as the Gaussian with its moments moves."""
-    from vlasov.solvers.driver import solve
-
-    initial = problem.initial
-    twin = Problem(problem.attention, Gaussian(initial.mean, initial.covariance), problem.horizon)
-    try:
-        moments = solve(twin, "gaussian", tolerance=1e-8)
-    except SolverError:
-        moments = None
-    if moments is None or moments.attrs["status"] != "completed":
+    """A box for all times: that of the initial measure, moved as its moments move."""
+    initial, record = problem.initial, _moments(problem)
+    if record.status != "completed":
         raise InputError(
             f'needs extent=... with frame="{options.frame}": the solution may blow up before the horizon; use '
             'frame="moving" or give the extent',
@@ -197,21 +183,27 @@ def _fixed_extent(problem: Problem, options: Options) -> list[tuple[float, float
     below, above = (initial.mean - lower) / deviations, (upper - initial.mean) / deviations
     if not has_gaussian_tails(initial):
         below = above = np.full_like(deviations, _ROOM * _whitened_reach(initial))
-    means = moments["mean"].values
-    spreads = np.sqrt(np.diagonal(moments["covariance"].values, axis1=1, axis2=2))
+    means, covariances = record.series["mean"], record.series["covariance"]
     if options.frame == "rescaled":
-        from vlasov.solvers.ode.rescaling import Rescaling
-
         phi = Rescaling(problem.flow(), problem.horizon)
-        inverses = [np.linalg.inv(phi.matrix(t)) for t in moments["time"].values]
+        inverses = [np.linalg.inv(phi.matrix(t)) for t in record.times]
         means = np.array([inverse @ mean for inverse, mean in zip(inverses, means, strict=True)])
-        covariances = [
-            inverse @ covariance @ inverse.T
-            for inverse, covariance in zip(inverses, moments["covariance"].values, strict=True)
-        ]
-        spreads = np.sqrt(np.diagonal(np.array(covariances), axis1=1, axis2=2))
+        covariances = np.array([inverse @ c @ inverse.T for inverse, c in zip(inverses, covariances, strict=True)])
+    spreads = np.sqrt(np.diagonal(covariances, axis1=1, axis2=2))
     low, high = (means - below * spreads).min(axis=0), (means + above * spreads).max(axis=0)
     return [(float(a), float(b)) for a, b in zip(low, high, strict=True)]
+
+
+def _moments(problem: Problem) -> Record:
+    """Those of the Gaussian with the initial moments on its way; of a few tokens where it would not stay Gaussian."""
+    twin = Gaussian(problem.initial.mean, problem.initial.covariance)
+    record = Record(np.linspace(0.0, problem.horizon, _GLANCES), silent)
+    with np.errstate(all="ignore"), suppress(SolverError):
+        if problem.attention.affine(twin) is not None:
+            gaussian.run(replace(problem, initial=twin), gaussian.Options(tolerance=1e-8), record)
+        else:
+            particles.run(problem, particles.Options(n=_FEW, tolerance=1e-6), record)
+    return record
 
 
 def _whitened_reach(measure: Measure) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -73,37 +73,39 @@ def cells(options: Options, dimension: int) -> tuple[int, ...]:
     """Number of cells along each axis."""
     if options.cells is None:
         return (DEFAULT_CELLS[dimension],) * dimension
-    if isinstance(options.cells, Sequence) and not isinstance(options.cells, str | bytes):
-        if len(options.cells) != dimension:
-            raise InputError(f"has {len(options.cells)} numbers but d = {dimension}; give one for each axis", "cells")
-        return tuple(options.cells)
-    return (int(options.cells),) * dimension
+    if not _several(options.cells):
+        return (int(options.cells),) * dimension  # type: ignore[arg-type]
+    if len(options.cells) != dimension:
+        raise InputError(f"has {len(options.cells)} numbers but d = {dimension}; give one for each axis", "cells")
+    return tuple(options.cells)
 
 
 def intervals(options: Options, dimension: int) -> list[tuple[float, float]] | None:
     """The extent that was asked for, along each axis; None if it is to be chosen."""
     if options.extent is None:
         return None
-    if isinstance(options.extent, Sequence) and not isinstance(options.extent, str | bytes):
-        if len(options.extent) != dimension:
-            raise InputError(f"has {len(options.extent)} entries but d = {dimension}; give one for each axis", "extent")
-        return [_interval(reach, name) for name, reach in _named(options.extent, "extent")]
-    return [_interval(options.extent, "extent")] * dimension
+    if not _several(options.extent):
+        return [_interval(options.extent, "extent")] * dimension
+    if len(options.extent) != dimension:
+        raise InputError(f"has {len(options.extent)} entries but d = {dimension}; give one for each axis", "extent")
+    return [_interval(reach, name) for name, reach in _named(options.extent, "extent")]
+
+
+def _several(value: Any) -> TypeGuard[Sequence[Any]]:
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes)
 
 
 def _named(value: Any, name: str) -> list[tuple[str, Any]]:
-    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
-        return [(f"{name}[{k}]", entry) for k, entry in enumerate(value)]
-    return [(name, value)]
+    return [(f"{name}[{k}]", entry) for k, entry in enumerate(value)] if _several(value) else [(name, value)]
 
 
 def _interval(value: Any, name: str) -> tuple[float, float]:
-    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
-        if len(value) != 2:
-            raise InputError(f"is {checks.short(value)} where a pair [lower, upper] is needed", name)
-        lower, upper = (checks.number(end, f"{name}[{i}]") for i, end in enumerate(value))
-        if not lower < upper:
-            raise InputError(f"is [{lower:g}, {upper:g}]; the upper end must be the larger one", name)
-        return lower, upper
-    reach = checks.number(value, name, above=0.0)
-    return -reach, reach
+    if not _several(value):
+        reach = checks.number(value, name, above=0.0)
+        return -reach, reach
+    if len(value) != 2:
+        raise InputError(f"is {checks.short(value)} where a pair [lower, upper] is needed", name)
+    lower, upper = (checks.number(end, f"{name}[{i}]") for i, end in enumerate(value))
+    if not lower < upper:
+        raise InputError(f"is [{lower:g}, {upper:g}]; the upper end must be the larger one", name)
+    return lower, upper

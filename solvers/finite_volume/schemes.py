@@ -35,19 +35,12 @@ SSPRK3 = Tableau(a=((), (1.0,), (1 / 4, 1 / 4)), b=(1 / 6, 1 / 6, 2 / 3), c=(0.0
 class Scheme:
     """A reconstruction of face values together with a tableau.
 
-    Parameters
-    ----------
-    face
-        The reconstruction: a compiled function of six cells, see ``reconstruction``.
-    order
-        Of the face values where the density is smooth.
-    corrected
-        Fluxes are fourth-order means of the product f u over a face: <f u> = <f><u> + h^2/12 f_t u_t + O(h^4) for each
-        transversal direction t. Without it: <f><u>, of second order.
+    Corrected fluxes are fourth-order means of the product f u over a face, <f u> = <f><u> + h^2/12 f_t u_t + O(h^4) for
+    each transversal direction t; others are <f><u>, of second order.
     """
 
-    face: Any
-    order: int
+    face: Any  # a compiled function of six cells, see ``reconstruction``
+    order: int  # of the face values where the density is smooth
     tableau: Tableau
     corrected: bool
 

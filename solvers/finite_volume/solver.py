@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,9 +21,9 @@ from vlasov.flow import Flow
 from vlasov.problem import Problem
 from vlasov.solvers.finite_volume import initial
 from vlasov.solvers.finite_volume.fluxes import Fluxes
-from vlasov.solvers.finite_volume.frame import Affine, Fit, FixedFrame, Frame, MovingFrame, Place, RescaledFrame
+from vlasov.solvers.finite_volume.frame import Affine, FixedFrame, Frame, Moments, MovingFrame, Place, RescaledFrame
 from vlasov.solvers.finite_volume.grid import Grid
-from vlasov.solvers.finite_volume.history import History
+from vlasov.solvers.finite_volume.history import NOTICED, History, Residual
 from vlasov.solvers.finite_volume.options import Options
 from vlasov.solvers.finite_volume.schemes import SCHEMES
 from vlasov.solvers.finite_volume.velocity import Velocity
@@ -35,21 +36,26 @@ _LARGEST_COURANT = 3.0  # the same later in the step; a longer step is taken bac
 _GLANCE = 1e-3  # of the first step, to see how velocities begin to change
 _LARGEST_TURN = 0.3  # |S^{-1} S'| dt
 _CARRYING = 1e-13  # of the largest density: cells below do not limit the step
-_NOTICED = 1e-6  # of the largest density: velocities elsewhere may be extrapolated less well
 _EDGE = 1e-10  # of the mass: more in the border doubles the domain
 _EXTRAPOLATION = 0.5  # of h^order, relative to the largest velocity, may be the error of extrapolation
-_SAMPLES = 4096  # nodes at which extrapolation is checked
 _RESOLUTION = 1e-7  # fraction of t that is left when a blow-up is called
+
+
+class Pace(NamedTuple):
+    """How fast things go: mass in cells per time, the frame by |S^{-1} S'|, and both as a velocity in the frame."""
+
+    rate: float
+    growth: float
+    speed: float
 
 
 def run(problem: Problem, options: Options, record: Record) -> None:
     """Integrate the density of a problem into ``record``."""
     flow, horizon = record.follow(problem.flow()), problem.horizon
-    rescaling = Rescaling(flow, horizon) if options.frame == "rescaled" else None
     solver = _Solver(problem, flow, options, record)
     record.begin(solver.snapshot)
     for segment in segments(flow.breakpoints, horizon):
-        solver.enter(_frame(flow, options, segment, rescaling, solver.compact))
+        solver.enter(segment)
         watch, foreseen = BlowUpWatch(segment[1], _RESOLUTION), math.nan
         while solver.t < segment[1]:
             due = record.times[np.searchsorted(record.times, solver.t, side="right") :]
@@ -66,35 +72,23 @@ def run(problem: Problem, options: Options, record: Record) -> None:
     record.attributes |= solver.report()
 
 
-def _frame(
-    flow: Flow, options: Options, segment: tuple[float, float], rescaling: Rescaling | None, compact: bool
-) -> Frame:
-    if rescaling is not None:
-        return RescaledFrame(flow, segment, rescaling)
-    if options.frame == "fixed":
-        return FixedFrame(flow, segment)
-    return MovingFrame(flow, segment, compact=compact)
-
-
 class _Solver:
     """The state of a run: density ``f``, ``place`` of the frame, time ``t``; and what carries over between steps."""
 
     def __init__(self, problem: Problem, flow: Flow, options: Options, record: Record) -> None:
+        self._rescaling = Rescaling(flow, problem.horizon) if options.frame == "rescaled" else None
         start = initial.start(problem, options)
-        self.grid = Grid(start.edges)
-        self.scheme = SCHEMES[options.reconstruction]
+        self.grid, self.scheme = Grid(start.edges), SCHEMES[options.reconstruction]
         self.record, self.t, self.place = record, 0.0, start.place
         self.f = np.array(start.values)
         self.outflow = self.doublings = self.limited = 0.0
         self.growth, self._longest = 0.0, math.inf  # a path that failed makes the next steps careful
-        self._moving = options.frame == "moving"
         self._spare, self._stage = np.empty_like(self.f), np.empty_like(self.f)
-        self._nodal_shape = tuple(count + 1 for count in self.grid.cells)
         self._fluxes = Fluxes(self.scheme, self.grid.lower, self.grid.widths, self.grid.cells)
-        self._history = History()
-        self._sampled = self.grid.sample(_SAMPLES)
+        self._history = History(self.grid, self._fluxes)
         self._velocity = Velocity(problem, flow, self.grid, start, record)
-        self.compact = self._velocity.compact
+        self._flow, self._moving = flow, options.frame == "moving"
+        self.frame = self._begin((0.0, problem.horizon))
         record.resolved |= {
             "cells": list(self.grid.cells),
             "extent": [[float(axis[0]), float(axis[-1])] for axis in self.grid.edges],
@@ -102,79 +96,96 @@ class _Solver:
         for name, centers in zip("xyz", self.grid.centers, strict=False):
             record.constants[name] = centers
 
-    def enter(self, frame: Frame) -> None:
+    def enter(self, segment: tuple[float, float]) -> None:
         """Begin a segment of smooth parameters."""
-        self.frame = frame
-        self._forget()
+        self.frame = self._begin(segment)
+        self._history.forget()
+
+    def _begin(self, segment: tuple[float, float]) -> Frame:
+        if self._rescaling is not None:
+            return RescaledFrame(self._flow, segment, self._rescaling)
+        if not self._moving:
+            return FixedFrame(self._flow, segment)
+        return MovingFrame(self._flow, segment, self._velocity.moments(self.f), compact=self._velocity.compact)
 
     def step(self, end: float) -> None:
         """One step of at most the length that is stable, not beyond ``end``."""
-        grid, fluxes, frame = self.grid, self._fluxes, self.frame
-        if self._moving and grid.border(self.f) > _EDGE and grid.can_double(self._velocity.moments(self.f)):
+        self._settle()
+        density = self._fluxes.to_nodes(self.f)
+        moments = self.grid.moments(density)
+        residual = self._residual(density)
+        drift = self.frame.followed(self.grid.fit(density, residual.nodes, moments))
+        self._history.remember(self.t, residual, density, drift)
+        self._history.to_faces(self.t)
+        self._fluxes.flux(0, self.f)
+        pace = self._pace(drift)
+        dt = self._length(pace, end)
+        if len(self._history.times) == 1 and drift.slope.any():
+            self._look_ahead(_GLANCE * dt, density, moments)
+        dt, place = self._stages(dt, pace)
+        self._finish(dt, place, end)
+        self.growth = pace.growth
+
+    def _settle(self) -> None:
+        """A larger domain where this one is full, another closure where this one is outgrown: both begin anew."""
+        if self._moving and self.grid.border(self.f) > _EDGE and self.grid.can_double(self._velocity.moments(self.f)):
             self._double()
-        if frame.outgrown(self._velocity.strength(self.place, frame.inside(self.t))):
-            self._forget()
-        density = fluxes.to_nodes(self.f)
-        moments = grid.moments(density)
-        if not self._history.times:
-            frame.reference = self._velocity.moments(self.f)
-        residual = self._velocity.residual(self.t, self.f, self.place, frame)
-        if grid.rms(density, residual) <= self._velocity.noise(self.t, self.place, frame):
-            residual[:] = 0.0  # late in a collapse steps are so long that errors would move mass
-        fit = frame.correction(grid.fit(density, residual, moments))
-        self._velocity.remember_markers()
-        fluxes.remember(self.t, residual.reshape(*self._nodal_shape, grid.dimension))
-        carrying = density.ravel()[self._sampled] > _NOTICED * float(density.max())
-        self._history.remember(self.t, residual[self._sampled], carrying, fit.drift)
+        strength = self._velocity.strength(self.place, self.frame.inside(self.t))
+        if not self._history.times or self.frame.outgrown(strength):
+            self.frame = self.frame.renewed(self._velocity.moments(self.f), strength)
+            self._history.forget()
 
-        fluxes.velocities(self._history.weights(self.t), *fit.drift)
-        rate = fluxes.rate(self.f, _CARRYING * float(self.f.max()))
-        fluxes.flux(0, self.f)
-        self.growth = frame.rate(self.t, self.place, fit.drift)
-        speed = rate * float(grid.widths.min()) + self.growth
-        dt = self._length(rate, speed, end)
-        if len(self._history.times) == 1 and fit.K.any():
-            self._look_ahead(_GLANCE * dt, density, moments, fit)
-        while True:
-            dt, places = self._places(dt)
-            fastest = self._stages(dt, places, speed)
-            if not fastest * dt > _LARGEST_COURANT:
-                break
-            slope = (fastest - rate) / dt  # the frame leaves more of the velocity to the scheme as time goes on
-            dt = min(dt / 2, (math.sqrt(rate**2 + 4 * slope * _COURANT) - rate) / (2 * slope))
-        finished = fluxes.finish(self.f, dt, self._spare)
-        if not math.isfinite(float(self._spare.sum())):
-            raise NonFiniteState(self.record.steps + 1, self.t, dt)
-        self._velocity.move_markers(self._history, self.t, dt)
-        self.f, self._spare = self._spare, self.f
-        self.t, self.place = (end if self.t + dt >= end else self.t + dt), places[1.0]
-        self.outflow += finished.outflow * grid.volume
-        self.limited += finished.limited
+    def _residual(self, density: Array) -> Residual:
+        """The residual velocity now; zero where it is noise."""
+        residual = self._velocity.residual(self.t, self.f, self.place, self.frame)
+        noise = self._velocity.noise(self.t, self.place, self.frame)
+        if not self.grid.rms(density, residual.nodes) <= noise:
+            return residual
+        return residual._replace(nodes=np.zeros_like(residual.nodes))  # late in a collapse errors would move mass
 
-    def _look_ahead(self, dt: float, density: Array, moments: Fit, fit: Fit) -> None:
+    def _pace(self, drift: Affine) -> Pace:
+        rate = self._fluxes.rate(self.f, _CARRYING * float(self.f.max()))
+        growth = self.frame.rate(self.t, self.place, drift)
+        return Pace(rate, growth, rate * float(self.grid.widths.min()) + growth)
+
+    def _look_ahead(self, dt: float, density: Array, moments: Moments) -> None:
         """How what the frame takes away begins to change: a frame that follows leaves less for the scheme to move."""
         dt, places = self._places(dt)
         residual = self._velocity.residual(self.t + dt, self.f, places[1.0], self.frame)
-        later = self.frame.correction(self.grid.fit(density, residual, moments)).drift
-        self._history.trend = Affine(*((b - a) / dt for a, b in zip(fit.drift, later, strict=True)))
+        later = self.frame.followed(self.grid.fit(density, residual.nodes, moments))
+        self._history.foresee(dt, later)
 
-    def _stages(self, dt: float, places: dict[float, Place], speed: float) -> float:
+    def _stages(self, dt: float, pace: Pace) -> tuple[float, Place]:
+        """The fluxes of a step dt, shorter if the flow quickens; its length, and where it takes the frame."""
+        while True:
+            dt, places = self._places(dt)
+            fastest = self._later_stages(dt, places, self._can_extrapolate(dt, pace.speed))
+            if not fastest * dt > _LARGEST_COURANT:
+                return dt, places[1.0]
+            slope = (fastest - pace.rate) / dt  # the frame leaves more of the velocity to the scheme as time goes on
+            dt = min(dt / 2, (math.sqrt(pace.rate**2 + 4 * slope * _COURANT) - pace.rate) / (2 * slope))
+
+    def _later_stages(self, dt: float, places: dict[float, Place], extrapolated: bool) -> float:
         """The fluxes at all stages of a step but the first; the largest rate of flow."""
-        fluxes, frame, tableau = self._fluxes, self.frame, self.scheme.tableau
-        extrapolated = self._can_extrapolate(dt, speed)
-        fastest, carrying = 0.0, _NOTICED * float(self.f.max())
-        for number, c in enumerate(tableau.c[1:], start=1):
-            state = fluxes.stage(number, self.f, dt, self._stage)
-            time = self.t + c * dt
-            drift = self._history.drift(time)
-            if extrapolated:
-                fluxes.velocities(self._history.weights(time), *drift)
-            else:
-                moved = self._velocity.residual(time, state, places[c], frame)
-                fluxes.use(moved.reshape(*self._nodal_shape, self.grid.dimension), *drift)
-            fastest = max(fastest, fluxes.rate(self.f, carrying))
-            fluxes.flux(number, state)
+        fastest, carrying = 0.0, NOTICED * float(self.f.max())
+        for number, c in enumerate(self.scheme.tableau.c[1:], start=1):
+            time, state = self.t + c * dt, self._fluxes.stage(number, self.f, dt, self._stage)
+            r = None if extrapolated else self._velocity.residual(time, state, places[c], self.frame).nodes
+            self._history.to_faces(time, r)
+            fastest = max(fastest, self._fluxes.rate(self.f, carrying))
+            self._fluxes.flux(number, state)
         return fastest
+
+    def _finish(self, dt: float, place: Place, end: float) -> None:
+        """Take the step whose fluxes are known."""
+        new, outflow, limited = self._fluxes.finish(self.f, dt, self._spare)
+        if not math.isfinite(float(new.sum())):
+            raise NonFiniteState(self.record.steps + 1, self.t, dt)
+        self._velocity.move_markers(self._history, self.t, dt)
+        self.f, self._spare = new, self.f
+        self.t, self.place = (end if self.t + dt >= end else self.t + dt), place
+        self.outflow += outflow * self.grid.volume
+        self.limited += limited
 
     def snapshot(self) -> Snapshot:
         """What is kept of the present state."""
@@ -205,14 +216,14 @@ class _Solver:
         allowed = _EXTRAPOLATION * float((self.grid.widths**order).max())
         return self._history.error(self.t + dt) <= allowed * speed
 
-    def _length(self, rate: float, speed: float, end: float) -> float:
+    def _length(self, pace: Pace, end: float) -> float:
         """The step: limited by the mass that moves in the frame, and by the frame itself; even ones up to ``end``."""
         left = end - self.t
         with np.errstate(divide="ignore"):
-            longest = min(_COURANT / np.float64(rate), _LARGEST_TURN / np.float64(self.growth), self._longest)
-        if not self._can_extrapolate(float(longest), speed):
+            longest = min(_COURANT / np.float64(pace.rate), _LARGEST_TURN / np.float64(pace.growth), self._longest)
+        if not self._can_extrapolate(float(longest), pace.speed):
             longest = min(longest, self.frame.explicit(self.t))
-        if not rate + self.growth < np.inf:
+        if not pace.rate + pace.growth < np.inf:
             raise NonFiniteState(self.record.steps + 1, self.t, 0.0)
         if longest <= 4 * np.spacing(self.t):
             raise SolverError(
@@ -245,9 +256,4 @@ class _Solver:
         self.place = Place(self.place.origin - self.place.matrix @ middle, 2 * self.place.matrix)
         self._velocity.rescale(middle)
         self.doublings += 1
-        self._forget()
-
-    def _forget(self) -> None:
-        """Velocities before now are no guide to those that follow."""
         self._history.forget()
-        self._fluxes.forget()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -11,15 +12,18 @@ from vlasov.compiled.products import map_rows
 from vlasov.errors import InputError, NonFiniteState
 from vlasov.flow import Flow
 from vlasov.measures import Density
+from vlasov.measures.density.grid import TensorGrid
 from vlasov.problem import Problem
 from vlasov.solvers.finite_volume import initial
 from vlasov.solvers.finite_volume.densities import Corrected, Defect, GaussianTails, Hulled, Smooth
-from vlasov.solvers.finite_volume.frame import Fit, Frame, Place
+from vlasov.solvers.finite_volume.frame import Frame, Moments, Place
 from vlasov.solvers.finite_volume.grid import Grid
-from vlasov.solvers.finite_volume.history import LEVELS, History
+from vlasov.solvers.finite_volume.history import History, Residual
 from vlasov.solvers.finite_volume.hull import Hull, markers
 from vlasov.solvers.ode.integrate import norm
 from vlasov.solvers.record import Record
+
+D = TypeVar("D", bound=Density)
 
 _ACCURACY = 2e-12  # of velocities, relative to the grid's half width
 _CARRYING = 1e-12  # of the largest density: cells below carry no mass worth a radius
@@ -34,31 +38,29 @@ class Velocity:
 
     def __init__(self, problem: Problem, flow: Flow, grid: Grid, start: initial.Start, record: Record) -> None:
         self._flow, self._grid, self._record = flow, grid, record
-        self._plain, self._defect = Corrected(start.values, start.edges), start.defect
+        self._cells, self._defect = TensorGrid(start.edges), start.defect
         self._reach, self._strongest = start.tail_reach, 0.0
-        self._density = (Smooth if self.compact else GaussianTails)(start.values, start.edges)
         self._positive = np.empty_like(start.values)
-        self._markers: Array = np.empty((0, grid.dimension))
         found = markers(problem.initial) if flow.attention.bounded else None
-        if found is not None:
-            self._hulled = Hulled(start.values, start.edges)
-            self._markers = _solve(start.place.matrix, found - start.place.origin)
-        self._at_markers = self._markers
-        self._remembered: list[Array] = []
+        found = np.empty((0, grid.dimension)) if found is None else found - start.place.origin
+        self._markers = _solve(start.place.matrix, found)
         self.hull: Hull | None = None
 
     def plain(self, f: Array, place: Place) -> Corrected:
         """The density as a measure, for its moments."""
-        return self._plain.moved(f, *place).corrected(self._defect)
+        return self._measure(Corrected, f, place, defect=self._defect)
 
-    def moments(self, f: Array) -> Fit:
+    def _measure(self, kind: type[D], f: Array, place: Place, **known: Any) -> D:
+        return kind.trusted(values=f, edges=self._cells.edges, grid=self._cells, **place._asdict(), **known)
+
+    def moments(self, f: Array) -> Moments:
         """Mean and covariance in the frame, as exactly as they are known."""
         d = self._grid.dimension
         density = self.plain(f, Place(np.zeros(d), np.eye(d)))
-        return Fit(density.mean, density.covariance, np.zeros(d), np.zeros((d, d)))
+        return Moments(density.mean, density.covariance)
 
-    def residual(self, t: float, f: Array, place: Place, frame: Frame) -> Array:
-        """r at the nodes, shape (nodes, d)."""
+    def residual(self, t: float, f: Array, place: Place, frame: Frame) -> Residual:
+        """R at the nodes and at the markers."""
         nodes = self._grid.nodes
         targets = np.concatenate([nodes, self._markers]) if len(self._markers) else nodes
         try:
@@ -72,27 +74,20 @@ class Velocity:
             raise error from None
         relative = field.values - closure.constant - map_rows(targets, closure.slope, threads=1)
         result = _solve(place.matrix, relative)
-        self._at_markers = result[len(nodes) :]
-        return np.ascontiguousarray(result[: len(nodes)])
+        return Residual(np.ascontiguousarray(result[: len(nodes)]), result[len(nodes) :])
 
     def noise(self, t: float, place: Place, frame: Frame) -> float:
         """Size of errors in ``residual``: below it carries no information."""
         drift = _solve(place.matrix, (frame.values(t) @ place.matrix).T)
         return _ACCURACY * float(np.abs(self._grid.nodes).max()) * norm(drift)
 
-    def remember_markers(self) -> None:
-        """Keep what ``residual`` has found at the markers, as the newest level."""
-        self._remembered = [*self._remembered, self._at_markers][-LEVELS:]
-
     def move_markers(self, history: History, t: float, dt: float) -> None:
         """Markers move with w = r - g - K (z - b), by Simpson's rule over what is extrapolated in time."""
         if not len(self._markers):
             return
-        levels, moved = np.array(self._remembered[-len(history.times) :]), np.zeros_like(self._markers)
+        moved = np.zeros_like(self._markers)
         for share, weight in ((0.0, 1 / 6), (0.5, 4 / 6), (1.0, 1 / 6)):
-            constant, slope = history.drift(t + share * dt)
-            residual = np.tensordot(history.weights(t + share * dt), levels, axes=1)
-            moved += weight * (residual - constant - self._markers @ slope.T)
+            moved += weight * history.at_markers(t + share * dt, self._markers)
         self._markers = self._markers + dt * moved
         self.hull = None
 
@@ -144,9 +139,10 @@ class Velocity:
             if strength * size * _DIFFUSED * float(self._grid.widths.max()) > _LEAST_AMPLIFIED:
                 if self.hull is None:
                     self.hull = Hull(self._markers, self._grid.cell_centers, self._grid.widths * _INSIDE)
-                return self._hulled.moved(f, *place).within(self.hull)
-        density = self._density.moved(f, *place).corrected(self._defect)
-        return density.reaching(self._reach) if isinstance(density, GaussianTails) else density
+                return self._measure(Hulled, f, place, hull=self.hull)
+        if self.compact:
+            return self._measure(Smooth, f, place, defect=self._defect)
+        return self._measure(GaussianTails, f, place, defect=self._defect, reach=self._reach)
 
 
 def _solve(matrix: Array, rows: Array) -> Array:

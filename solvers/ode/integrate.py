@@ -19,7 +19,6 @@ from vlasov.errors import InputError, NonFiniteState, SolverError
 from vlasov.measures import Particles
 
 Rhs = Callable[..., Array]  # (t, y), and memory for the result where the stepper gives it
-ORDER = 8  # of the steps; dense output between them has order 7
 TIGHTEST = 1e2 * float(np.finfo(float).eps)  # smallest relative tolerance that DOP853 keeps
 _TINY = 1e-200  # squares below may have lost digits to underflow
 _OVERFLOW = "the velocity overflows"
@@ -44,9 +43,8 @@ def inside(t: float, start: float, end: float) -> float:
 
 def steps(
     rhs: Rhs,
-    start: float,
+    span: tuple[float, float],
     y: Array,
-    end: float,
     *,
     rtol: float | Array,
     atol: float | Array,
@@ -54,18 +52,18 @@ def steps(
     taken: int = 0,
     clock: Callable[[float, Array], float] = lambda t, y: t,
 ) -> Iterator[Any]:
-    """Yield the integrator after each accepted step from ``start`` to ``end``, which may be infinite.
+    """Yield the integrator after each accepted step.
 
     Parameters
     ----------
+    span
+        Start and end, which may be infinite.
     stepper
         ``scipy.integrate.DOP853``, or what has the same attributes and methods and calls rhs(t, y, out).
-    taken
-        Number of steps of the run so far, for messages.
-    clock
-        Simulated time at (t, y), for messages; t itself if not given.
+    taken, clock
+        For messages: steps of the run so far, and the simulated time at (t, y).
     """
-    reason, last = "", y  # the first mistake in this step, and the last velocities
+    (start, end), reason, last = span, "", y  # the first mistake in this step, and the last velocities
 
     # Trial steps may overflow close to a blow-up; they are rejected, and a state that stays bad is reported below.
     def trial(t: float, y: Array, out: Array | None = None) -> Array:
@@ -117,35 +115,23 @@ class BlowUpWatch:
     Where y ~ (t* - t)^{-p}, 1/r = (t* - t)/p falls on a straight line to zero: the secant through two steps finds t*.
     In exponential growth 1/r stays constant, and the secant never meets zero. Two secants in a row must agree, so that
     a rate that merely jumps is no blow-up.
-
-    Attributes
-    ----------
-    horizon
-        A blow-up after this time does not count.
-    resolution
-        Fraction of t that may be left before t* when the blow-up is called.
     """
 
-    horizon: float
-    resolution: float = 1e-9
+    horizon: float  # a blow-up after this time does not count
+    resolution: float = 1e-9  # fraction of t that may be left before t* when the blow-up is called
     time: float = field(default=np.nan, init=False)
+    foreseen: float = field(default=np.nan, init=False)  # t* by the last secant; NaN if it does not meet zero
     _last: tuple[float, float] = field(default=(np.nan, np.nan), init=False)  # t and 1/r
-    _foreseen: float = field(default=np.nan, init=False)
-
-    @property
-    def foreseen(self) -> float:
-        """t* by the last secant; NaN if it does not meet zero."""
-        return self._foreseen
 
     def sees(self, t: float, rate: float) -> bool:
         """Take in one accepted step; true when the end is near, then ``time`` holds t*."""
         (before, inverse), self._last = self._last, (t, 1.0 / rate if rate > 0 else np.inf)
-        expected, self._foreseen = self._foreseen, np.nan
+        expected, self.foreseen = self.foreseen, np.nan
         if self._last[1] < inverse < np.inf:
-            self._foreseen = t + self._last[1] * (t - before) / (inverse - self._last[1])
-        agree = abs(self._foreseen - expected) <= 0.1 * (expected - before)  # false for NaN
-        if agree and self._foreseen - t < self.resolution * t and self._foreseen <= self.horizon:
-            self.time = self._foreseen
+            self.foreseen = t + self._last[1] * (t - before) / (inverse - self._last[1])
+        agree = abs(self.foreseen - expected) <= 0.1 * (expected - before)  # false for NaN
+        if agree and self.foreseen - t < self.resolution * t and self.foreseen <= self.horizon:
+            self.time = self.foreseen
         return bool(np.isfinite(self.time))
 
 

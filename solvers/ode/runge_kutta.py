@@ -1,9 +1,9 @@
 """DOP853 for long vectors: SciPy's method and step control, with stages summed in one pass over memory.
 
 SciPy's own stepper spends as long on sums over the stages as a million particles spend on their velocity, and its
-norms are BLAS sums whose last bits depend on the number of threads. The coefficients are SciPy's.
+norms are BLAS sums whose last bits depend on the number of threads. See ``dop853`` for the method and its memory.
 
-Reference: Hairer, Norsett, Wanner, *Solving Ordinary Differential Equations I*, sections II.4, II.5 and II.6.
+Reference: Hairer, Norsett, Wanner, *Solving Ordinary Differential Equations I*, sections II.4 and II.5.
 """
 
 from __future__ import annotations
@@ -15,21 +15,13 @@ from typing import Literal
 import numpy as np
 from numba import get_num_threads
 from numpy.typing import NDArray
-from scipy.integrate import DOP853
 
 from vlasov.checks import Array
 from vlasov.compiled.threads import in_threads
 from vlasov.compiled.views import plain
-from vlasov.solvers.ode import runge_kutta_kernels as kernels
+from vlasov.solvers.ode import dop853, runge_kutta_kernels as kernels
+from vlasov.solvers.ode.dop853 import DENSE_ROWS, ORDER, ROWS, SLOPE_ROWS, STAGES, SUM_ROWS, SUMMED
 
-_STAGES, _ORDER = 12, 8
-# Which rows of memory hold the slopes of a step, the one at its end last: nobody asks for numbers 2 to 5 for long.
-_PLACES = np.array([0, 1, 2, 1, 3, 2, 4, 5, 6, 7, 8, 1, 3])
-# While slopes 1 to 8 are summed up for stage 8, so they are for stages 9 to 11, which saves an eighth of all memory
-# traffic; these rows hold the sums, the first two in place of slopes that nobody needs any more.
-_EARLY, _KEPT = 8, np.array([1, 3, 9])
-_EXTRA = np.array([9, 10, 11])  # for the three slopes of dense output
-_ROWS = 12
 _SAFETY, _SHRINK, _GROW = 0.9, 0.2, 10.0  # step control, as in SciPy
 _WORTH_THREADS = 200_000  # numbers; to wake a thread takes as long as to sum a few ten thousand of them
 _NOTHING = np.empty(0)
@@ -53,18 +45,18 @@ class CloudDOP853:
         self, rhs: Callable[[float, Array, Array], Array], t: float, y: Array, end: float, *, rtol: float, atol: float
     ):
         self._rhs, self._end, self._rtol, self._atol = rhs, end, rtol, atol
-        self._stages, self._rows = np.empty((_ROWS, y.size)), np.arange(_ROWS)
+        self._stages, self._rows = np.empty((ROWS, y.size)), np.arange(ROWS)
         self._trial = np.empty(y.size)
         self.t, self.t_old, self._given = t, t, plain(y)
         self.y = self._y_old = self._given
-        rhs(t, self.y, self._stage(_STAGES))
+        rhs(t, self.y, self._stage(STAGES))
         self.status: Literal["running", "finished", "failed"] = "running"
         self.h_abs = self._first_step()
 
     @property
     def f(self) -> Array:
         """f(t, y) at the present state."""
-        return self._stage(0 if self.status == "failed" else _STAGES)
+        return self._stage(0 if self.status == "failed" else STAGES)
 
     def _stage(self, number: int) -> Array:
         """Memory of a slope: the present step's first, ..., and the one at its end."""
@@ -72,14 +64,14 @@ class CloudDOP853:
 
     @property
     def _places(self) -> NDArray[np.int64]:
-        return self._rows[_PLACES]
+        return self._rows[SLOPE_ROWS]
 
     def step(self) -> str | None:
         """Take one accepted step; a message where that is not possible."""
         smallest = 10 * (np.nextafter(self.t, math.inf) - self.t)
         step, rejected = max(self.h_abs, smallest), False
         # The slope at the end of the last step is the first of this one.
-        first, last = _PLACES[[0, _STAGES]]
+        first, last = SLOPE_ROWS[[0, STAGES]]
         self._rows[[first, last]] = self._rows[[last, first]]
         while True:
             if step < smallest:
@@ -91,11 +83,11 @@ class CloudDOP853:
             if error < 1:
                 break
             # A NaN shrinks the step too: comparisons with it are false.
-            step = h * max(_SHRINK, _SAFETY * error ** (-1 / _ORDER) if error < math.inf else 0.0)
+            step = h * max(_SHRINK, _SAFETY * error ** (-1 / ORDER) if error < math.inf else 0.0)
             rejected = True
-        factor = _GROW if error == 0 else min(_GROW, _SAFETY * error ** (-1 / _ORDER))
+        factor = _GROW if error == 0 else min(_GROW, _SAFETY * error ** (-1 / ORDER))
         self.h_abs = h * (min(1.0, factor) if rejected else factor)
-        self._rhs(new, self._trial, self._stage(_STAGES))
+        self._rhs(new, self._trial, self._stage(STAGES))
         free = np.empty_like(self.y) if self._y_old is self._given else self._y_old  # what was given is never written
         self._y_old, self.y, self._trial = self.y, self._trial, free
         self.t_old, self.t = self.t, new
@@ -108,14 +100,14 @@ class CloudDOP853:
 
         It lasts until the next step, and writes every state into the same memory.
         """
-        start, h, places = self.t_old, self.t - self.t_old, self._rows[[*_PLACES, *_EXTRA]]
-        for extra, (a, c) in enumerate(zip(DOP853.A_EXTRA, DOP853.C_EXTRA, strict=True), start=_STAGES + 1):
+        start, h, places = self.t_old, self.t - self.t_old, self._rows[[*SLOPE_ROWS, *DENSE_ROWS]]
+        for extra, (a, c) in enumerate(zip(dop853.A_DENSE, dop853.C_DENSE, strict=True), start=STAGES + 1):
             _combine(self._y_old, self._stages, places, h * a[:extra], self._trial)
             self._rhs(start + c * h, self._trial, self._stages[places[extra]])
         # The polynomial's coefficients in the slopes; the first three make it meet states and slopes at both ends.
         size, unit = len(places), np.eye(len(places))
-        change = np.pad(DOP853.B, (0, size - len(DOP853.B)))
-        rows = [change, unit[0] - change, 2 * change - unit[0] - unit[_STAGES], *DOP853.D]
+        change = np.pad(dop853.B, (0, size - len(dop853.B)))
+        rows = [change, unit[0] - change, 2 * change - unit[0] - unit[STAGES], *dop853.DENSE]
 
         def solution(t: float) -> Array:
             x, total = (t - start) / h, np.zeros(size)
@@ -132,34 +124,34 @@ class CloudDOP853:
         |h e_5|^2 / sqrt(|e_5|^2 + |e_3|^2 / 100) of the two embedded estimates, section II.10; both leave out the slope
         at the end of the step.
         """
-        for s in range(1, _STAGES):
-            if s < _EARLY:
-                _combine(self.y, self._stages, self._places, h * DOP853.A[s, :s], self._trial)
-            elif s == _EARLY:
-                several, kept = h * DOP853.A[s:_STAGES, :s], self._rows[_KEPT]
+        for s in range(1, STAGES):
+            if s < SUMMED:
+                _combine(self.y, self._stages, self._places, h * dop853.A[s, :s], self._trial)
+            elif s == SUMMED:
+                several, kept = h * dop853.A[s:STAGES, :s], self._rows[SUM_ROWS]
                 _combine(self.y, self._stages, self._places, several, self._trial, kept)
             else:
-                begun, rest = self._stages[kept[s - _EARLY - 1]], h * DOP853.A[s, _EARLY:s]
-                _combine(begun, self._stages, self._places[_EARLY:], rest, self._trial)
-            self._rhs(self.t + DOP853.C[s] * h, self._trial, self._stage(s))
-        fifth, third = self._squares(DOP853.E5, DOP853.E3, h * DOP853.B)
+                begun, rest = self._stages[kept[s - SUMMED - 1]], h * dop853.A[s, SUMMED:s]
+                _combine(begun, self._stages, self._places[SUMMED:], rest, self._trial)
+            self._rhs(self.t + dop853.C[s] * h, self._trial, self._stage(s))
+        fifth, third = self._squares(dop853.FIFTH, dop853.THIRD, h * dop853.B)
         if fifth == 0 and third == 0:
             return 0.0
         return float(h * fifth / math.sqrt((fifth + 0.01 * third) * self.y.size))
 
     def _first_step(self) -> float:
         """A step whose Euler increment is a hundredth of the state, corrected by y'', section II.4."""
-        unit, n = np.eye(_STAGES + 1), self.y.size
+        unit, n = np.eye(STAGES + 1), self.y.size
         self._stage(0)[:] = self.y
-        d0, d1 = np.sqrt(self._squares(unit[0], unit[_STAGES]) / n).tolist()
+        d0, d1 = np.sqrt(self._squares(unit[0], unit[STAGES]) / n).tolist()
         guess = min(0.01 * d0 / d1 if d0 >= 1e-5 and d1 >= 1e-5 else 1e-6, self._end - self.t)
         if guess == 0.0:  # an infinite slope
             return 0.0
-        _combine(self.y, self._stages, self._places, guess * unit[_STAGES], self._trial)
+        _combine(self.y, self._stages, self._places, guess * unit[STAGES], self._trial)
         self._rhs(self.t + guess, self._trial, self._stage(0))
-        change = unit[0] - unit[_STAGES]
+        change = unit[0] - unit[STAGES]
         largest = max(d1, math.sqrt(self._squares(change, change)[0] / n) / guess)
-        corrected = max(1e-6, 1e-3 * guess) if largest <= 1e-15 else (0.01 / largest) ** (1 / _ORDER)
+        corrected = max(1e-6, 1e-3 * guess) if largest <= 1e-15 else (0.01 / largest) ** (1 / ORDER)
         return min(100 * guess, corrected, self._end - self.t)
 
     def _squares(self, first: Array, second: Array, step: Array = _NOTHING) -> Array:
@@ -167,7 +159,7 @@ class CloudDOP853:
 
         The trial state y + sum_j step[j] stages[j] is made in the same pass over memory; without a step it is y.
         """
-        parts, weights = np.empty((-(-self.y.size // kernels.BLOCK), 2)), np.zeros((3, _STAGES + 1))
+        parts, weights = np.empty((-(-self.y.size // kernels.BLOCK), 2)), np.zeros((3, STAGES + 1))
         for row, given in zip(weights, (step, first, second), strict=True):
             row[: len(given)] = given
         in_threads(

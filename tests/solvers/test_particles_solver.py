@@ -15,7 +15,7 @@ from scipy.linalg import expm
 import vlasov as vl
 from tests import references
 from tests.references import error
-from vlasov.solvers.ode.integrate import ORDER
+from vlasov.solvers.ode.dop853 import ORDER
 
 
 def run(attention, initial, horizon, **options):

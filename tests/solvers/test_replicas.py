@@ -5,7 +5,8 @@ import pytest
 
 import vlasov as vl
 from vlasov.flow import Flow
-from vlasov.solvers.replicas import ORDER, TimeGrid, choose_steps, march, passive, systems
+from vlasov.solvers.ode.dop853 import ORDER
+from vlasov.solvers.replicas import TimeGrid, choose_steps, march, passive, systems
 
 TURN = np.array([[0.7, 0.5], [-0.4, 0.4]])
 SOFTMAX = vl.Softmax(A=TURN, V=[[0.7, -0.6], [0.8, 0.5]])

@@ -5,6 +5,7 @@ import pytest
 from numba import get_num_threads, set_num_threads
 from scipy.integrate import DOP853, solve_ivp
 
+from vlasov.solvers.ode import dop853
 from vlasov.solvers.ode.runge_kutta import CloudDOP853
 
 N = 10_000  # numbers: several blocks, the last one not full
@@ -72,6 +73,27 @@ def test_dense_output_disturbs_no_step():
         solution = ours.dense_output()
         for t in np.linspace(ours.t_old, ours.t, 4):
             np.testing.assert_allclose(solution(t), exact(t), rtol=0, atol=2e-7)  # SciPy: 1.4e-7
+
+
+def test_no_slope_is_overwritten_while_it_is_needed():
+    """The plan of ``dop853``, step by step: what each row holds when a stage reads it."""
+    held = dict.fromkeys(range(dop853.ROWS))
+    held[0] = 0
+    for s in range(1, dop853.STAGES + 1):
+        read = dop853.A[s] if s < dop853.STAGES else dop853.B
+        if s > dop853.SUMMED and s < dop853.STAGES:
+            assert held[dop853.SUM_ROWS[s - dop853.SUMMED - 1]] == f"sum {s}"
+            read = np.where(np.arange(dop853.STAGES) < dop853.SUMMED, 0.0, read)
+        for slope in np.flatnonzero(read):
+            assert held[dop853.SLOPE_ROWS[slope]] == slope
+        if s == dop853.SUMMED:
+            for later, row in enumerate(dop853.SUM_ROWS, start=s + 1):
+                held[row] = f"sum {later}"
+        held[dop853.SLOPE_ROWS[s]] = s
+    ends = {*np.flatnonzero(dop853.FIFTH), *np.flatnonzero(dop853.THIRD), *np.flatnonzero(dop853.DENSE.any(axis=0))}
+    for slope in ends - {13, 14, 15}:
+        assert held[dop853.SLOPE_ROWS[slope]] == slope
+    assert not {*dop853.DENSE_ROWS} & {*dop853.SLOPE_ROWS}
 
 
 def test_the_given_state_stays_as_it_is():

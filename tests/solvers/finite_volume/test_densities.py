@@ -16,13 +16,13 @@ V = np.array([[0.7, -0.6], [0.8, 0.5]])
 COVARIANCE = np.array([[1.2, 0.3], [0.3, 0.8]])
 ORIGIN, MATRIX = np.array([3.0, -1.0]), np.array([[2.0, 0.5], [-0.3, 1.5]])
 SHIFT = np.array([0.1, -0.2])  # of the mean from the origin, in the frame
+PHYSICAL = {"origin": np.zeros(2), "matrix": np.eye(2)}
 REACH = np.array([1.2, 1.2])  # moves the mean by 1.8: more than seven deviations stay on the grid
 
 
-def on_grid(kind, cells=96, half=10.0):
-    edges = [np.linspace(-half, half, cells + 1)] * 2
-    plain = vl.Gaussian(SHIFT, COVARIANCE).on_grid(edges)
-    return kind(plain.values, edges, origin=ORIGIN, matrix=MATRIX)
+def on_grid(kind, cells=96, half=10.0, **known):
+    plain = vl.Gaussian(SHIFT, COVARIANCE).on_grid([np.linspace(-half, half, cells + 1)] * 2)
+    return kind.trusted(values=plain.values, edges=plain.edges, origin=ORIGIN, matrix=MATRIX, **known)
 
 
 def exact(x, a):
@@ -33,14 +33,14 @@ def exact(x, a):
 
 def test_tilts_that_the_grid_holds():
     a, x = 0.05 * np.array([[1.0, 0.5], [-0.5, 1.0]]), RNG.normal(size=(50, 2))
-    for density in (on_grid(Smooth), on_grid(GaussianTails).reaching(REACH)):
+    for density in (on_grid(Smooth), on_grid(GaussianTails, reach=REACH)):
         assert error(density.average(x, Head(a, V), about=ORIGIN).values, exact(x, a)) <= 1e-11
 
 
 @pytest.mark.parametrize("size", [1.0, 10.0, 1e4])
 def test_gaussian_tails_are_exact_far_beyond_the_grid(size):
     a, x = np.array([[1.0, 0.5], [-0.5, 1.0]]), size * RNG.normal(size=(200, 2))
-    density = on_grid(GaussianTails).reaching(REACH)
+    density = on_grid(GaussianTails, reach=REACH)
     assert (np.abs(x @ a.T @ MATRIX) > REACH).any(axis=1).mean() > 0.3
     assert error(density.average(x, Head(a, V), about=ORIGIN).values, exact(x, a)) <= 1e-10
     # Without: the mean stays on the grid.
@@ -50,7 +50,7 @@ def test_gaussian_tails_are_exact_far_beyond_the_grid(size):
 
 def test_what_is_given_is_filled():
     a, x, out = np.eye(2), 10 * RNG.normal(size=(20, 2)), np.empty((20, 2))
-    density = on_grid(GaussianTails).reaching(REACH)
+    density = on_grid(GaussianTails, reach=REACH)
     assert density.average(x, Head(a, V), about=ORIGIN, out=out).values is out
     assert error(out, exact(x, a)) <= 1e-10
 
@@ -72,7 +72,7 @@ def test_a_hull_moves_the_centres_and_nothing_else():
     values[:2] = 0.0
     square = np.array([[-1.0, -1.0], [1.0, -1.0], [1.0, 1.0], [-1.0, 1.0]])
     centers = np.stack(np.meshgrid(*[(e[1:] + e[:-1]) / 2 for e in edges], indexing="ij"), -1).reshape(-1, 2)
-    density = Hulled(values, edges, origin=ORIGIN, matrix=MATRIX).within(Hull(square, centers))
+    density = Hulled.trusted(values=values, edges=edges, origin=ORIGIN, matrix=MATRIX, hull=Hull(square, centers))
     a, x = np.array([[3.0, 1.0], [-1.0, 2.0]]), RNG.normal(size=(11, 2))
     tokens = centers.clip(-1, 1) @ MATRIX.T  # relative to the origin
     logs = x @ a.T @ tokens.T
@@ -92,6 +92,6 @@ def test_the_reach_that_is_chosen_leaves_the_tails_on_the_grid(correlation):
     covariance = np.array([[1.0, correlation], [correlation, 1.0]])
     problem = vl.Problem(vl.Softmax(A=np.eye(2)), vl.Gaussian([0.0, 0.0], covariance), 0.1)
     begun = start(problem, Options(frame="fixed", extent=20.0, cells=128))
-    density = GaussianTails(begun.values, begun.edges).reaching(begun.tail_reach)
+    density = GaussianTails.trusted(values=begun.values, edges=begun.edges, reach=begun.tail_reach, **PHYSICAL)
     x = 20.0 * np.array([[1.0, 1.0], [1.0, -1.0], [1.0, 0.3], [-0.2, 0.7]])
     assert error(density.average(x, Head(np.eye(2), np.eye(2))).values, x @ covariance) <= 1e-9

@@ -9,16 +9,15 @@ import vlasov as vl
 from tests import references
 from tests.references import error
 from vlasov.flow import Flow
-from vlasov.solvers.finite_volume.frame import Affine, Fit, FixedFrame, MovingFrame, Place, RescaledFrame
+from vlasov.solvers.finite_volume.frame import Affine, FixedFrame, Moments, MovingFrame, Place, RescaledFrame
 from vlasov.solvers.ode.rescaling import Rescaling
 
 RNG = np.random.default_rng(5)
 A, V = references.matrix(RNG, 2, 0.8), references.matrix(RNG, 2, 0.9)
 ATTENTION = vl.Softmax(A=A, V=V)
 PLACE = Place(np.array([0.3, -0.4]), np.array([[0.8, 0.2], [-0.1, 0.6]]))
-FIT = Fit(
-    np.array([0.1, -0.2]), np.array([[1.1, 0.2], [0.2, 0.9]]), np.array([0.02, 0.03]), np.array([[0.1, 0], [0.2, 0.1]])
-)
+MOMENTS = Moments(np.array([0.1, -0.2]), np.array([[1.1, 0.2], [0.2, 0.9]]))
+FIT = Affine(np.array([0.02, 0.03]), np.array([[0.1, 0], [0.2, 0.1]]))
 
 
 def drift(t):
@@ -26,9 +25,7 @@ def drift(t):
 
 
 def moving(attention=ATTENTION, end=10.0):
-    frame = MovingFrame(Flow(attention), (0.0, end), compact=False)
-    frame.reference = FIT
-    return frame
+    return MovingFrame(Flow(attention), (0.0, end), MOMENTS, compact=False)
 
 
 def reference_path(a, v, times, method):
@@ -36,7 +33,7 @@ def reference_path(a, v, times, method):
 
     def rhs(t, y):
         c, s = y[:2], y[2:].reshape(2, 2)
-        mean, sigma = c + s @ FIT.b, s @ FIT.C @ s.T
+        mean, sigma = c + s @ MOMENTS.b, s @ MOMENTS.C @ s.T
         k = drift(t)
         return np.concatenate([v @ (mean + sigma @ a @ c) + s @ k.constant, (v @ sigma @ a @ s + s @ k.slope).ravel()])
 
@@ -75,23 +72,22 @@ def test_the_rate_is_the_size_of_the_change():
 
 def test_the_closure_of_a_gaussian_is_exact():
     c, s = PLACE
-    mean, sigma = c + s @ FIT.b, s @ FIT.C @ s.T
+    mean, sigma = c + s @ MOMENTS.b, s @ MOMENTS.C @ s.T
     z = RNG.normal(size=(7, 2))
     x = c + z @ s.T
     velocity = (mean + x @ A.T @ sigma) @ V.T
     frame = moving()
     closure = frame.closure(0.0, PLACE)
-    assert error(frame.base(0.0, PLACE) + closure.constant + z @ closure.slope.T, velocity) <= 1e-13
+    assert error(Flow(ATTENTION).base(PLACE.origin, 0.0) + closure.constant + z @ closure.slope.T, velocity) <= 1e-13
 
 
 def test_the_moving_frame_follows_the_fit_and_others_do_not():
     rescaling = Rescaling(Flow(ATTENTION), 1.0)
-    assert moving().correction(FIT) is FIT
+    assert moving().followed(FIT) is FIT
     for frame in (FixedFrame(Flow(ATTENTION), (0.0, 1.0)), RescaledFrame(Flow(ATTENTION), (0.0, 1.0), rescaling)):
-        left = frame.correction(FIT)
-        assert not left.g.any()
-        assert not left.K.any()
-        assert np.array_equal(left.b, FIT.b)
+        assert not any(part.any() for part in frame.followed(FIT))
+        assert frame.renewed(MOMENTS, 100.0) is frame
+        assert not frame.outgrown(100.0)
         assert frame.rate(0.0, PLACE, drift(0.0)) == 0.0
 
 
@@ -99,7 +95,7 @@ def test_the_fixed_frame_stays_and_subtracts_nothing():
     frame = FixedFrame(Flow(ATTENTION), (0.0, 1.0))
     assert frame.path(0.0, [0.5, 1.0], PLACE, drift) == [PLACE, PLACE]
     closure = frame.closure(0.0, PLACE)
-    assert np.abs(frame.base(0.0, PLACE) + closure.constant).max() == 0.0
+    assert np.abs(Flow(ATTENTION).base(PLACE.origin, 0.0) + closure.constant).max() == 0.0
     assert not closure.slope.any()
 
 
@@ -113,7 +109,8 @@ def test_the_rescaled_frame_is_the_exponential():
     closure = frame.closure(0.0, PLACE)
     assert (
         error(
-            frame.base(0.0, PLACE) + closure.constant + z @ closure.slope.T, (PLACE.origin + z @ PLACE.matrix.T) @ V.T
+            Flow(ATTENTION).base(PLACE.origin, 0.0) + closure.constant + z @ closure.slope.T,
+            (PLACE.origin + z @ PLACE.matrix.T) @ V.T,
         )
         <= 1e-13
     )
@@ -121,12 +118,17 @@ def test_the_rescaled_frame_is_the_exponential():
 
 def test_the_end_of_a_segment_has_the_parameters_of_before():
     layers = vl.Softmax(A=A, V=vl.Piecewise([V, -V], [0.0, 0.5, 1.0]))
-    early, late = (MovingFrame(Flow(layers), part, compact=False) for part in ((0.0, 0.5), (0.5, 1.0)))
-    early.reference = late.reference = FIT
+    early, late = (MovingFrame(Flow(layers), part, MOMENTS, compact=False) for part in ((0.0, 0.5), (0.5, 1.0)))
     assert np.allclose(early.closure(0.5, PLACE).slope, -late.closure(0.5, PLACE).slope, rtol=1e-13, atol=0.0)
 
 
-def test_drift_of_a_fit_is_the_same_map():
-    z = RNG.normal(size=2)
-    constant, slope = FIT.drift
-    assert np.allclose(constant + slope @ z, FIT.g + FIT.K @ (z - FIT.b), rtol=1e-13, atol=0.0)
+def test_under_strong_tilts_compact_data_follow_v_until_tilts_are_much_weaker():
+    frame, c = MovingFrame(Flow(ATTENTION), (0.0, 1.0), MOMENTS, compact=True), PLACE.origin
+    assert [frame.outgrown(strength) for strength in (0.5, 1.9, 2.1)] == [False, False, True]
+    strong = frame.renewed(MOMENTS, 2.1)
+    assert not frame.outgrown(1.9)  # a question changes nothing
+    assert [strong.outgrown(strength) for strength in (0.9, 1.1, 2.1)] == [True, False, False]
+    assert np.array_equal(strong.closure(0.0, PLACE).slope, V @ PLACE.matrix)
+    assert np.allclose(Flow(ATTENTION).base(c, 0.0) + strong.closure(0.0, PLACE).constant, V @ c, rtol=1e-14, atol=0.0)
+    assert not strong.followed(FIT).slope.any()
+    assert not moving().outgrown(100.0)

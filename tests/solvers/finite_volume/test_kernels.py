@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from vlasov.solvers.finite_volume.fluxes import Fluxes
+from vlasov.solvers.finite_volume.fluxes import SPARE, Fluxes
 from vlasov.solvers.finite_volume.schemes import SCHEMES
 
 SHAPES = [(1,), (2,), (9,), (1, 1), (1, 4), (3, 1), (2, 2), (8, 7), (1, 1, 1), (2, 1, 3), (4, 2, 1), (5, 6, 7)]
@@ -118,7 +118,7 @@ def random_problem(cells, name="upwind5", seed=0):
     rng = np.random.default_rng(seed)
     d = len(cells)
     fluxes = Fluxes(SCHEMES[name], rng.normal(size=d), rng.uniform(0.5, 2, size=d), cells)
-    fluxes.remember(0.0, rng.normal(size=(*(n + 1 for n in cells), d)))
+    fluxes.remember(0, rng.normal(size=(*(n + 1 for n in cells), d)))
     fluxes.velocities([1.0], np.zeros(d), np.zeros((d, d)))
     return fluxes, rng.uniform(0, 1, size=cells)
 
@@ -152,7 +152,7 @@ def test_face_means_are_exact_for_cubics(cells, powers):
     fluxes = Fluxes(SCHEMES["upwind5"], np.linspace(-1, 0.3, d), np.linspace(0.2, 0.4, d), cells)
     lines = [low + h * np.arange(n + 1) for low, h, n in zip(fluxes.lower, fluxes.widths, cells, strict=True)]
     value = np.prod([z ** powers[k] for k, z in enumerate(np.meshgrid(*lines, indexing="ij"))], axis=0)
-    fluxes.remember(0.0, np.stack([(k + 1) * value for k in range(d)], axis=-1))
+    fluxes.remember(0, np.stack([(k + 1) * value for k in range(d)], axis=-1))
     fluxes.velocities([1.0], np.zeros(d), np.zeros((d, d)))
     for k, w in enumerate(on_faces(fluxes)):
         np.testing.assert_allclose(w, (k + 1) * polynomial_mean(fluxes, k, powers), rtol=0, atol=1e-14)
@@ -166,8 +166,7 @@ def test_affine_velocities_are_exact_on_any_grid_and_can_be_subtracted(cells):
     constant, slopes = rng.normal(size=d), rng.normal(size=(d, d))
     lines = [low + h * np.arange(n + 1) for low, h, n in zip(fluxes.lower, fluxes.widths, cells, strict=True)]
     nodes = np.stack(np.meshgrid(*lines, indexing="ij"), axis=-1)
-    fluxes.forget()
-    fluxes.remember(0.0, constant + nodes @ slopes.T)
+    fluxes.remember(0, constant + nodes @ slopes.T)
     fluxes.velocities([1.0], np.zeros(d), np.zeros((d, d)))
     for k, w in enumerate(on_faces(fluxes)):
         np.testing.assert_allclose(w, constant[k] + face_coordinates(fluxes, k) @ slopes[k], atol=1e-13)
@@ -177,45 +176,24 @@ def test_affine_velocities_are_exact_on_any_grid_and_can_be_subtracted(cells):
 
 
 @pytest.mark.parametrize("cells", [(5,), (4, 5), (3, 4, 5)])
-def test_levels_are_weighted_newest_last_and_the_fifth_last_is_forgotten(cells):
+def test_levels_are_weighted(cells):
     fluxes, _ = random_problem(cells)
     rng = np.random.default_rng(2)
-    d = len(cells)
-    levels = []
-    for time in range(1, 7):
-        fluxes.remember(float(time), rng.normal(size=(*(n + 1 for n in cells), d)))
-        fluxes.velocities([0.0] * (len(fluxes.times) - 1) + [1.0], np.zeros(d), np.zeros((d, d)))
+    d, levels = len(cells), []
+    for level in range(SPARE + 1):
+        fluxes.remember(level, rng.normal(size=(*(n + 1 for n in cells), d)))
+        fluxes.velocities(np.arange(SPARE + 1) == level, np.zeros(d), np.zeros((d, d)))
         levels.append([w.copy() for w in on_faces(fluxes)])
-    assert fluxes.times == (3.0, 4.0, 5.0, 6.0)
-    for weights in ([0.5, -1.0, 2.0, 0.3], [0.0, 1.0, 0.0, -2.0]):
+    for weights in ([0.5, -1.0, 2.0, 0.3, 0.0], [0.0, 1.0, 0.0, -2.0, 0.0], [0.0, 0.0, 0.0, 0.0, 1.0], [3.0]):
         fluxes.velocities(weights, np.zeros(d), np.zeros((d, d)))
         for k, w in enumerate(on_faces(fluxes)):
-            expected = sum(c * level[k] for c, level in zip(weights, levels[-4:], strict=True))
+            expected = sum(c * level[k] for c, level in zip(weights, levels, strict=False))
             np.testing.assert_allclose(w, expected, atol=1e-14)
-
-
-@pytest.mark.parametrize("cells", [(5,), (4, 5), (3, 4, 5)])
-def test_velocities_can_be_used_without_being_remembered(cells):
-    fluxes, _ = random_problem(cells)
-    rng = np.random.default_rng(6)
-    d = len(cells)
-    nodal, constant, slopes = rng.normal(size=(*(n + 1 for n in cells), d)), rng.normal(size=d), rng.normal(size=(d, d))
-    before = [w.copy() for w in on_faces(fluxes)]
-    fluxes.use(nodal, constant, slopes)
-    used = [w.copy() for w in on_faces(fluxes)]
-    assert fluxes.times == (0.0,)
-    fluxes.velocities([1.0], np.zeros(d), np.zeros((d, d)))
-    for a, b in zip(before, on_faces(fluxes), strict=True):
-        np.testing.assert_array_equal(a, b)
-    fluxes.remember(1.0, nodal)
-    fluxes.velocities([0.0, 1.0], constant, slopes)
-    for a, b in zip(used, on_faces(fluxes), strict=True):
-        np.testing.assert_array_equal(a, b)
 
 
 def test_a_level_of_weight_zero_is_not_read():
     fluxes, _ = random_problem((4, 5))
-    fluxes.remember(1.0, np.full((5, 6, 2), np.nan))
+    fluxes.remember(1, np.full((5, 6, 2), np.nan))
     fluxes.velocities([1.0, 0.0], np.zeros(2), np.zeros((2, 2)))
     assert all(np.isfinite(w).all() for w in on_faces(fluxes))
 
@@ -285,7 +263,7 @@ def divergence_error(name, cells):
     lower, h = [-4.5] * d, [9 / n for n in cells]
     fluxes = Fluxes(SCHEMES[name], lower, h, cells)
     nodes = np.meshgrid(*[np.linspace(-4.5, 4.5, n + 1) for n in cells], indexing="ij")
-    fluxes.remember(0.0, np.stack(wind(*nodes), axis=-1))
+    fluxes.remember(0, np.stack(wind(*nodes), axis=-1))
     fluxes.velocities([1.0], np.zeros(d), np.zeros((d, d)))
     f = cell_means(bump, lower, h, cells)
     fluxes.flux(0, f)
@@ -402,7 +380,7 @@ def test_smooth_data_are_not_limited_and_the_update_can_be_made_in_place():
     cells = (48, 40)
     fluxes = Fluxes(SCHEMES["upwind5"], [-4, -4], [8 / n for n in cells], cells)
     nodes = np.meshgrid(*[np.linspace(-4, 4, n + 1) for n in cells], indexing="ij")
-    fluxes.remember(0.0, np.stack([-nodes[1], nodes[0]], axis=-1))
+    fluxes.remember(0, np.stack([-nodes[1], nodes[0]], axis=-1))
     fluxes.velocities([1.0], np.zeros(2), np.zeros((2, 2)))
     f = cell_means(bump, [-4, -4], [8 / n for n in cells], cells)
     new, _ = full_step(fluxes, f, 0.01)
@@ -442,7 +420,7 @@ def test_a_nan_is_not_clipped_away():
 
 def step_of(cells, name, lower, widths, nodal, f):
     fluxes = Fluxes(SCHEMES[name], lower, widths, cells)
-    fluxes.remember(0.0, np.ascontiguousarray(nodal))
+    fluxes.remember(0, np.ascontiguousarray(nodal))
     d = len(cells)
     fluxes.velocities([1.0], np.zeros(d), np.zeros((d, d)))
     return full_step(fluxes, np.ascontiguousarray(f), 0.05)[0]
