@@ -209,7 +209,7 @@ def _some(log_weights: Array, which: NDArray[np.int64] | slice) -> Array | None:
 
 
 def _all_pairs(points: Array, log_weights: Array | None, xi: Array, covariance: bool, workspace: Workspace) -> _Sums:
-    log_mass, mean, _ = all_pairs.moments(points, log_weights, xi, workspace=workspace, log_mass=True)
+    log_mass, mean, _, _ = all_pairs.moments(points, log_weights, xi, workspace=workspace)
     assert log_mass is not None
     if not covariance:
         return _Sums(log_mass, mean, None)
