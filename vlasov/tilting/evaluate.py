@@ -138,8 +138,7 @@ def _evaluate(
     out: Array | None = None,
 ) -> Sums:
     """The sums at the tilts A x, or at x itself without a head."""
-    identity = np.eye(points.shape[1])
-    whole = Head(identity, identity) if head is None else head
+    whole = Head(np.eye(points.shape[1]), np.eye(points.shape[1])) if head is None else head
     planned = linear_plan(points, log_weights, x, whole, request, workspace)
     if planned is not None:
         method, plan = planned

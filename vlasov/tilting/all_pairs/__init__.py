@@ -21,8 +21,8 @@ from vlasov.checks import Array
 from vlasov.compiled.threads import in_threads
 from vlasov.compiled.views import plain
 from vlasov.compiled.workspace import Workspace
-from vlasov.tilting.costs import ALL_PAIRS, THREADS_ALL_PAIRS
 from vlasov.tilting.all_pairs import few_dimensions, kernels, lanes, many_dimensions, tiles
+from vlasov.tilting.costs import ALL_PAIRS, THREADS_ALL_PAIRS
 
 _FEW = 5  # dimensions up to which one pass is the faster kernel
 _NONE = np.empty(0)
@@ -69,9 +69,7 @@ def moments(
     mass, mean = np.empty(m if log_mass else 0), np.empty((m, d))
     threads = _threads(n, m, d)
     if threads == 1:
-        bounds = layout.loops.moments(
-            points, weights, xi, buffer, layout.rows, layout.columns, mass, mean, layout.zero
-        )
+        bounds = layout.loops.moments(points, weights, xi, buffer, layout.rows, layout.columns, mass, mean, layout.zero)
     else:
         sources = tiles.prepare(points, weights, xi, buffer, layout.rows, layout.columns)
         in_threads(threads, layout.loops.share, sources, xi, mass, mean, layout.zero)

@@ -34,8 +34,8 @@ class Sources(NamedTuple):
     ----------
     tiles
         Shape (tiles, rows + 1, columns).
-    count
-        n.
+    n
+        So many columns hold a source.
     middle, half
         Of the points' box: its middle and half widths.
     heaviest
@@ -45,7 +45,7 @@ class Sources(NamedTuple):
     """
 
     tiles: Array
-    count: int
+    n: int
     middle: Array
     half: Array
     heaviest: float
@@ -127,7 +127,7 @@ def prepare(points, log_weights, xi, buffer, rows, columns):  # type: ignore[no-
 def filled(sources, t):  # type: ignore[no-untyped-def]
     """How many columns of tile t have to be summed."""
     columns = sources.tiles.shape[2]
-    return min(columns, (sources.count - t * columns + STEP - 1) // STEP * STEP)
+    return min(columns, (sources.n - t * columns + STEP - 1) // STEP * STEP)
 
 
 @kernel(flags=EXACT)
@@ -187,7 +187,7 @@ def error_bounds(sources, points, log_weights, xi):  # type: ignore[no-untyped-d
     unit = 0.5 * (2.220446049250313e-16 if sources.tiles.itemsize == 8 else 1.1920928955078125e-07)
     origin = np.zeros(d)
     radius, farthest, away = _radius(points, middle), _radius(xi, origin), _radius(middle.reshape(1, -1), origin)
-    reach, log_count = farthest * radius if radius > 0.0 else 0.0, np.log(sources.count)
+    reach, log_count = farthest * radius if radius > 0.0 else 0.0, np.log(sources.n)
     l = 0.0
     for value in log_weights:
         l = sources.heaviest - value if -np.inf < value < sources.heaviest - l else l
