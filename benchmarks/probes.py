@@ -242,7 +242,7 @@ def stages(n: int, threads: int, effort: Effort) -> dict[str, Any]:
     """Time the stages of ``vlasov.tilting.laplace`` inside velocities, and the bytes and multiply-adds of each."""
     import vlasov as vl
     from vlasov.flow import Flow
-    from vlasov.tilting import evaluate, laplace
+    from vlasov.tilting import boxes, evaluate, laplace
 
     now = clock(threads)
     spent: dict[str, float] = defaultdict(float)
@@ -263,7 +263,7 @@ def stages(n: int, threads: int, effort: Effort) -> dict[str, Any]:
 
     try:
         for owner, name in (
-            (laplace, "boxes"), (laplace, "evaluate"), (evaluate, "linear_plan"),
+            (boxes, "boxes"), (laplace, "evaluate"), (evaluate, "linear_plan"),
             *((laplace.Prepared, name) for name in ("_spread", "_transform", "read")),
         ):  # fmt: skip
             watch(owner, name)

@@ -41,6 +41,8 @@ def kernel(
         # Numba would draw a name at random, and never find again in the cache what was compiled for this kernel.
         compiled.name = _name(function)
         compiled._set_uuid(compiled.name)
+        if function.__closure__:  # which Numba would pickle, random names and all
+            compiled._cache._index_key = lambda signature, codegen: (signature, codegen.magic_tuple(), compiled.name)
         return compiled
 
     return compile_lazily

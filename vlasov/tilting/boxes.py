@@ -1,4 +1,4 @@
-"""Compiled loops over points: coordinates of A x, the box around them, and how many lie in boxes inside one another.
+"""The boxes around points and tilts, which every plan begins with; coordinates of A x; and boxes inside one another.
 
 Points are rows of memory, and loops over their coordinates are written for d = 1, 2 and 3 each: only where strides are
 known at compile time does the vectoriser take coordinates apart, four times as fast.
@@ -6,13 +6,36 @@ known at compile time does the vectoriser take coordinates apart, four times as 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from vlasov.compiled.threads import share
+from vlasov.checks import Array
+from vlasov.compiled.threads import in_threads, share
+from vlasov.compiled.views import plain
 from vlasov.jit import EXACT, kernel
+from vlasov.tilting.promise import Box
 
+_WORTH_THREADS = 200_000  # points; to wake a thread takes as long as a few ten thousand of them
 _PIECE = 2048  # points at a time
 LANES = 64  # running minima side by side, so that they vectorise
+
+
+def box(points: Array, matrix: Array, threads: int) -> Box:
+    """Smallest and largest entries of A x over all points x; A may have any number of rows."""
+    rows, threads = len(matrix), threads if len(points) > _WORTH_THREADS else 1
+    ends = np.empty((threads, 2, rows))
+    in_threads(threads, _box, plain(points), plain(matrix), ends)
+    return ends[:, 0].min(axis=0), ends[:, 1].max(axis=0)
+
+
+def boxes(points: Array, x: Array, matrices: Sequence[Array], threads: int) -> list[Box]:
+    """The box of the points and, for each matrix A, of A x: in one pass over memory where x are the points."""
+    factors = [np.eye(points.shape[1]), *matrices]
+    groups = [(x, factors)] if x is points else [(points, factors[:1]), (x, factors[1:])]
+    found = [box(array, np.concatenate(some), threads) for array, some in groups]
+    low, high = (np.concatenate(ends).reshape(-1, points.shape[1]) for ends in zip(*found, strict=True))
+    return list(zip(low, high, strict=True))
 
 
 @kernel(flags=EXACT)
@@ -55,7 +78,7 @@ def widen(row, count, low, high):  # type: ignore[no-untyped-def]
 
 
 @kernel(flags=EXACT)
-def box(points, matrix, ends, thread, threads):  # type: ignore[no-untyped-def]
+def _box(points, matrix, ends, thread, threads):  # type: ignore[no-untyped-def]
     """``ends[thread]``, shape (2, k): the least and the largest entries of A x in a share of the points."""
     row, (begin, stop) = np.empty((1, _PIECE)), share(len(points), thread, threads)
     low, high = np.full((len(matrix), LANES), np.inf), np.full((len(matrix), LANES), -np.inf)

@@ -3,35 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from vlasov.checks import Array
 from vlasov.compiled.workspace import Workspace
 from vlasov.errors import InputError, choose
-from vlasov.tilting.promise import Refusal
+from vlasov.tilting.costs import WORTH_A_PLAN
+from vlasov.tilting.promise import Promise, Refusal, Task
 from vlasov.tilting.results import METHODS, Head, Request
 
 if TYPE_CHECKING:
     from types import ModuleType
 
 QUADRATIC = {"all-pairs": "float64", "all-pairs-float32": "float32"}
-# Seconds of all pairs, by d, up to which they win whatever the plan of the linear method says: it takes 0.1 ms to make.
-_WORTH_A_PLAN = {1: 75e-6, 2: 180e-6, 3: 400e-6}
 _LINEAR_DIMENSIONS = 3  # "laplace" exists up to d = 3
+
+Planned = tuple["ModuleType", Promise]  # a method of linear cost, and its plan
 
 
 def is_small(n: int, m: int, d: int) -> bool:
     """Whether "auto" takes all pairs without a look at the data: few of them, or many dimensions."""
     from vlasov.tilting import all_pairs
 
-    return d > _LINEAR_DIMENSIONS or all_pairs.seconds(n, m, d) <= _WORTH_A_PLAN[d]
+    return d > _LINEAR_DIMENSIONS or all_pairs.seconds(n, m, d) <= WORTH_A_PLAN[d] * 1e-9
 
 
 def linear_plan(
     points: Array, log_weights: Array | None, x: Array, head: Head, request: Request, workspace: Workspace
-) -> tuple[ModuleType, Any] | None:
+) -> Planned | None:
     """The method of linear cost and its plan, or None for all pairs."""
     (n, d), m, method = points.shape, len(x), choose(request.method, METHODS, "method")
     if method in QUADRATIC or (method == "auto" and is_small(n, m, d)):
@@ -40,52 +41,49 @@ def linear_plan(
         raise InputError(f'"{method}" needs a density on a uniform grid; choose "laplace" or "all-pairs"', "method")
     if d > _LINEAR_DIMENSIONS:
         raise InputError(f'"laplace" needs d <= {_LINEAR_DIMENSIONS} but d is {d}; use "auto" or "all-pairs"', "method")
-    from numba import get_num_threads
+    from vlasov.tilting import laplace, line
 
-    from vlasov.tilting import all_pairs, laplace, line
-    from vlasov.tilting.log_weights import finite_range
-
-    threads, tolerance, covariance = get_num_threads(), request.tolerance, request.covariance
-    around, tilts = laplace.boxes(points, x, [head.A], threads)
-    if not np.isfinite(around).all():  # all pairs of so many would take long to come to nothing
+    task = _task(points, log_weights, x, [head], request)
+    if not np.isfinite(task.sources).all():  # all pairs of so many would take long to come to nothing
         raise InputError("hold an entry that is infinite or NaN; every entry must be a finite number", "points")
-    spread = 0.0 if log_weights is None else finite_range(log_weights)
-    module: ModuleType = line if d == 1 else laplace
-    plan: Any
-    if d == 1:
-        plan = line.plan(n, m, around, tilts, spread, tolerance, threads, covariance=covariance)
-    else:
-        plan = laplace.plan_data(
-            points, x, head.A, (around, tilts), spread, tolerance, threads, workspace, covariance=covariance
-        )
-    if isinstance(plan, Refusal):
-        if method == "auto":
-            return None
+    plan = line.plan(task) if d == 1 else laplace.plan_data(points, x, head.A, task, workspace)
+    if isinstance(plan, Refusal) and method == "laplace":
         raise InputError(f'"laplace" cannot do this: {plan.reason}; use "auto" or "all-pairs"', "method")
-    # Times of one thread on both sides: the choice, and with it the result, must not depend on the number of threads.
-    if method == "auto" and all_pairs.seconds(n, m, d) < plan.seconds:
-        return None
-    return module, plan
+    return _if_faster(line if d == 1 else laplace, plan, task)
 
 
 def shared_plan(
     points: Array, log_weights: Array | None, x: Array, heads: Sequence[Head], request: Request
-) -> tuple[ModuleType, Any] | None:
+) -> Planned | None:
     """The method of linear cost and its plan for sums that serve all heads, or None: each does better alone."""
-    (n, d), m, method = points.shape, len(x) * len(heads), request.method
-    if len(heads) == 1 or n == 0 or method not in ("auto", "laplace") or is_small(n, m, d):
+    (n, d), m = points.shape, len(x) * len(heads)
+    if len(heads) == 1 or n == 0 or request.method not in ("auto", "laplace") or is_small(n, m, d):
         return None
+    from vlasov.tilting import laplace, line
+
+    task, module = _task(points, log_weights, x, heads, request), line if d == 1 else laplace
+    return _if_faster(module, module.plan(task), task)
+
+
+def _task(points: Array, log_weights: Array | None, x: Array, heads: Sequence[Head], request: Request) -> Task:
+    """Sums at the tilts of all heads together."""
     from numba import get_num_threads
 
-    from vlasov.tilting import all_pairs, laplace, line
+    from vlasov.tilting.boxes import boxes
     from vlasov.tilting.log_weights import finite_range
 
     threads = get_num_threads()
-    around, *each = laplace.boxes(points, x, [head.A for head in heads], threads)
+    around, *each = boxes(points, x, [head.A for head in heads], threads)
     tilts = np.min([low for low, _ in each], axis=0), np.max([high for _, high in each], axis=0)
     spread = 0.0 if log_weights is None else finite_range(log_weights)
-    module = line if d == 1 else laplace
-    plan: Any = module.plan(n, m, around, tilts, spread, request.tolerance, threads)
-    if isinstance(plan, Refusal) or (method == "auto" and all_pairs.seconds(n, m, d) < plan.seconds):
+    return Task(len(points), len(x) * len(heads), around, tilts, spread, request, threads)
+
+
+def _if_faster(module: ModuleType, plan: Promise | Refusal, task: Task) -> Planned | None:
+    """Times of one thread on both sides: the choice, and with it the result, must not depend on their number."""
+    from vlasov.tilting import all_pairs
+
+    if isinstance(plan, Refusal):
         return None
-    return module, plan
+    slower = all_pairs.seconds(task.n, task.m, len(task.sources[0])) < plan.seconds
+    return None if task.request.method == "auto" and slower else (module, plan)

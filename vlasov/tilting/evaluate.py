@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal, cast
@@ -101,7 +100,7 @@ def attend_systems(
     (_, n, d), m, method = points.shape, x.shape[1], request.method
     result = np.empty((*x.shape[:2], len(head.V))) if out is None else out
     if method == "all-pairs" or (method == "auto" and is_small(n, m, d)):
-        _, mean, bound = all_pairs.batch(points, log_weights, x @ head.A.T)
+        _, mean, bound, _ = all_pairs.batch(points, log_weights, x @ head.A.T)
         return Field(np.matmul(mean, head.V.T, out=result), "all-pairs", size_of(head.V) * bound)
     workspace, fields = Workspace(), []
     for b, (system, targets) in enumerate(zip(points, x, strict=True)):
@@ -139,8 +138,7 @@ def _evaluate(
     out: Array | None = None,
 ) -> Sums:
     """The sums at the tilts A x, or at x itself without a head."""
-    identity = np.eye(points.shape[1])
-    whole = Head(identity, identity) if head is None else head
+    whole = Head(np.eye(points.shape[1]), np.eye(points.shape[1])) if head is None else head
     planned = linear_plan(points, log_weights, x, whole, request, workspace)
     if planned is not None:
         method, plan = planned
@@ -156,7 +154,7 @@ def _evaluate(
     chosen = request.method if request.method in QUADRATIC else "all-pairs"
     precision = cast("Literal['float64', 'float32']", QUADRATIC[chosen])
     with_mass = request.log_mass or request.covariance
-    log_mass, mean, bound = all_pairs.moments(
+    log_mass, mean, bound, mass_error = all_pairs.moments(
         points, log_weights, xi, precision=precision, workspace=workspace, log_mass=with_mass
     )
     covariance = None
@@ -164,4 +162,4 @@ def _evaluate(
         assert log_mass is not None
         covariance = all_pairs.covariance(points, log_weights, xi, log_mass, mean, workspace=workspace)
     velocity = mean if head is None else products.map_rows(mean, head.V, threads)
-    return Sums(velocity, log_mass, covariance, chosen, bound, math.inf)
+    return Sums(velocity, log_mass, covariance, chosen, bound, mass_error)

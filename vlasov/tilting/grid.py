@@ -7,11 +7,11 @@ from typing import NamedTuple
 from vlasov.checks import Array
 from vlasov.compiled.workspace import Workspace
 from vlasov.errors import InputError, choose
+from vlasov.tilting.costs import WORTH_A_PLAN_ON_GRIDS
 from vlasov.tilting.promise import Refusal
 from vlasov.tilting.results import METHODS, Head, Request, Sums
 
 _POINTWISE = ("all-pairs", "all-pairs-float32", "laplace")
-_FEW_PAIRS = 100_000  # all pairs win below, whatever the plan says: a plan alone takes as long
 
 
 class Grid(NamedTuple):
@@ -30,20 +30,17 @@ def evaluate(
     grid: Grid, x: Array, head: Head, request: Request, *, workspace: Workspace, out: Array | None = None
 ) -> Sums | None:
     """Sums over the grid at the tilts A x, or None: all pairs or laplace shall do, with the cells as points."""
-    masses, lower, widths, smooth = grid
-    method, few = choose(request.method, METHODS, "method"), masses.size * len(x) <= _FEW_PAIRS
+    method, masses = choose(request.method, METHODS, "method"), grid.masses
+    few = masses.size * len(x) <= WORTH_A_PLAN_ON_GRIDS
     if method in _POINTWISE or (method == "auto" and few):
         return None
     from numba import get_num_threads
 
-    from vlasov.tilting import all_pairs, laplace, lattice
+    from vlasov.tilting import all_pairs, lattice
+    from vlasov.tilting.boxes import box
 
     threads = get_num_threads()
-    box = laplace.box(x, head.A, threads)
-    plan = lattice.plan(
-        masses.shape, lower, widths, box, len(x), request.tolerance, threads, covariance=request.covariance,
-        smooth=smooth,
-    )  # fmt: skip
+    plan = lattice.plan(grid, box(x, head.A, threads), len(x), request, threads)
     if isinstance(plan, Refusal):
         if method == "auto":
             return None

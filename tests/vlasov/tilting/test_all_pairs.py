@@ -63,14 +63,17 @@ def test_errors_stay_below_the_bound(d, shape):
             xi = targets(rng, m, d, reach, radius)
             exact_mass, exact_mean, _ = tilted(points, log_weights, xi)
             for precision, eps in EPS.items():
-                log_mass, mean, bound = all_pairs.moments(points, log_weights, xi, precision=precision)
+                log_mass, mean, bound, mass_error = all_pairs.moments(points, log_weights, xi, precision=precision)
                 assert log_mass.dtype == mean.dtype == np.float64
                 assert np.linalg.norm((mean - exact_mean).astype(float), axis=1).max() <= bound
+                assert np.abs(log_mass - exact_mass).max() <= mass_error
                 decades = 0 if kind == "equal" else 250
                 size = (d + 5) * (reach + decades) + 1100  # that many columns without wide vectors
                 assert bound <= eps * size * radius + 1e-15 * np.linalg.norm(points, axis=1).max()
                 offset = np.abs(xi @ points.T).max()
                 assert np.abs(log_mass - exact_mass).max() <= eps * size + 2**-50 * (offset + decades)
+                away = np.linalg.norm(xi, axis=1).max() * np.linalg.norm(points, axis=1).max()
+                assert mass_error <= eps * size + 2**-50 * (d + 6) * np.sqrt(d) * (away + reach + decades + 20)
 
 
 @pytest.mark.parametrize("precision", EPS)
@@ -79,8 +82,7 @@ def test_exponents_that_grow_along_the_sources(d, precision):
     """Each tile overflows the shift that was right for the last one, or underflows it."""
     points = np.linspace(-1, 1, 20_000)[:, None] * np.ones(d)
     xi = np.array([[3e4], [-3e4], [500.0], [0.0]]) * np.ones(d) / d
-    bound = all_pairs.moments(points, None, xi, precision=precision)[2]
-    _, mean, _ = all_pairs.moments(points, None, xi, precision=precision)
+    _, mean, bound, _ = all_pairs.moments(points, None, xi, precision=precision)
     assert np.abs(mean - tilted(points, None, xi)[1]).max() <= bound
 
 
@@ -99,7 +101,7 @@ def test_weights_of_zero_do_not_count(reach, d, precision):
     points, xi = np.zeros((3, d)), np.zeros((2, d))
     points[:, 0], xi[1, 0] = [0.0, 1.0, 5.0], reach
     log_weights = np.array([0.0, 0.0, -np.inf])
-    log_mass, mean, _ = all_pairs.moments(points, log_weights, xi, precision=precision)
+    log_mass, mean, _, _ = all_pairs.moments(points, log_weights, xi, precision=precision)
     eps = EPS[precision]
     np.testing.assert_allclose(mean[:, 0], [0.5, 1 / (1 + np.exp(-reach))], rtol=0, atol=50 * (1 + reach) * eps)
     assert log_mass[1] == pytest.approx(np.logaddexp(0, reach), rel=10 * eps)
@@ -115,7 +117,7 @@ def test_what_is_no_number_does_not_spread_to_other_targets(d):
 
 
 def test_no_targets():
-    log_mass, mean, _ = all_pairs.moments(np.ones((5, 2)), None, np.empty((0, 2)))
+    log_mass, mean, _, _ = all_pairs.moments(np.ones((5, 2)), None, np.empty((0, 2)))
     assert log_mass.shape == (0,)
     assert mean.shape == (0, 2)
 
@@ -128,8 +130,8 @@ def test_one_thread_and_two_give_the_same_bits(d, m):
     results = []
     for threads in (1, 2):
         set_threads(threads)
-        log_mass, mean, bound = all_pairs.moments(points, log_weights, xi)
-        results.append((log_mass, mean, bound, all_pairs.covariance(points, log_weights, xi, log_mass, mean)))
+        sums = log_mass, mean, _, _ = all_pairs.moments(points, log_weights, xi)
+        results.append((*sums, all_pairs.covariance(points, log_weights, xi, log_mass, mean)))
     set_threads(None)
     for one, two in zip(*results, strict=True):
         assert np.array_equal(one, two)
@@ -141,7 +143,7 @@ def test_covariances(d, reach):
     rng = np.random.default_rng(d)
     points = 10 + cloud(rng, "uniform", 1500, d)
     log_weights, xi = rng.uniform(-50, 3, 1500), targets(rng, 30, d, reach, np.sqrt(d))
-    log_mass, mean, _ = all_pairs.moments(points, log_weights, xi)
+    log_mass, mean, _, _ = all_pairs.moments(points, log_weights, xi)
     covariance = all_pairs.covariance(points, log_weights, xi, log_mass, mean)
     exact = tilted(points, log_weights, xi)[2]
     assert np.abs(covariance - exact).max() <= 2e-15 * (1 + (d + 5) * reach) * np.abs(exact).max()
@@ -154,15 +156,15 @@ def test_batches_are_single_calls(d, weighted):
     rng = np.random.default_rng(0)
     points, xi = rng.normal(size=(60, 80, d)), 10 ** rng.uniform(-2, 3, (60, 1, 1)) * rng.normal(size=(60, 90, d))
     log_weights = rng.normal(size=(60, 80)) if weighted else None
-    log_mass, mean, bound = all_pairs.batch(points, log_weights, xi, log_mass=True)
+    log_mass, mean, bound, mass_error = all_pairs.batch(points, log_weights, xi, log_mass=True)
     assert all_pairs.batch(points, log_weights, xi)[0] is None
     bounds = []
     for s in range(60):
         single = all_pairs.moments(points[s], None if log_weights is None else log_weights[s], xi[s])
         assert np.array_equal(log_mass[s], single[0])
         assert np.array_equal(mean[s], single[1])
-        bounds.append(single[2])
-    assert bound == max(bounds)
+        bounds.append(single[2:])
+    assert (bound, mass_error) == tuple(np.max(bounds, axis=0))
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from([1, 2, 3, 7]))
@@ -170,7 +172,7 @@ def test_translation_permutation_and_rotation(seed, d):
     rng = np.random.default_rng(seed)
     points, log_weights, xi = rng.normal(size=(50, d)), rng.normal(size=50), 3 * rng.normal(size=(6, d))
     order, shift, q = rng.permutation(50), rng.normal(size=d), np.linalg.qr(rng.normal(size=(d, d)))[0]
-    log_mass, mean, bound = all_pairs.moments(points, log_weights, xi)
+    log_mass, mean, bound, _ = all_pairs.moments(points, log_weights, xi)
     permuted = all_pairs.moments(points[order], log_weights[order], xi)
     shifted = all_pairs.moments(points + shift, log_weights, xi)
     turned = all_pairs.moments(points @ q.T, log_weights, xi @ q.T)

@@ -52,13 +52,13 @@ def test_loops_are_made_of_vector_instructions():
 CALLS = """
 import numpy as np
 from vlasov.tilting import all_pairs
-from vlasov.tilting.all_pairs import kernels
+from vlasov.tilting.all_pairs import few_dimensions, kernels
 points = np.random.default_rng(0).normal(size=(900, 2))
-log_mass, mean, _ = all_pairs.moments(points, None, points)
+log_mass, mean, _, _ = all_pairs.moments(points, None, points)
 all_pairs.moments(points[:9], None, points)
 all_pairs.covariance(points, None, points, log_mass, mean)
 all_pairs.batch(points.reshape(9, 100, 2), None, points.reshape(9, 100, 2))
-hits = [sum(k.stats.cache_hits.values()) for k in (kernels.means, kernels.moments, kernels.covariances, kernels.batch)]
+hits = [sum(k.stats.cache_hits.values()) for k in (*kernels.loops(few_dimensions.means), kernels.covariances)]
 print(hits, float(np.abs(mean).max()))
 """
 

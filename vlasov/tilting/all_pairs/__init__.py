@@ -1,5 +1,11 @@
 """The tilted mean by all pairs of sources and targets: exact up to rounding, for any d and any tilt.
 
+    Z(xi_i) = sum_j w_j e^{<xi_i, y_j>},   m = grad Z / Z,   n m (d + 1) operations and as many exponentials
+
+``evaluate`` calls it for d > 3, for few pairs, and where no method of linear cost keeps the tolerance; ``laplace`` for
+outliers. Up to five dimensions one pass makes exponents, weights and sums (``few_dimensions``); beyond, blocks like
+those of matrix products are faster (``many_dimensions``). Loops are written in the processor's vectors (``lanes``).
+
 Every target's sums run over the sources in one fixed order, so that results do not depend on the number of threads.
 """
 
@@ -15,11 +21,20 @@ from vlasov.checks import Array
 from vlasov.compiled.threads import in_threads
 from vlasov.compiled.views import plain
 from vlasov.compiled.workspace import Workspace
-from vlasov.tilting.all_pairs import few_dimensions, kernels, lanes, many_dimensions
+from vlasov.tilting.all_pairs import few_dimensions, kernels, lanes, many_dimensions, tiles
+from vlasov.tilting.costs import ALL_PAIRS, THREADS_ALL_PAIRS
 
-_FEW = 5  # dimensions up to which the fused kernel is the faster one
-_WORTH_THREADS = 150e-6  # seconds; to wake a second thread takes 30 us or more
+_FEW = 5  # dimensions up to which one pass is the faster kernel
 _NONE = np.empty(0)
+
+
+class Moments(NamedTuple):
+    """log Z (m,), if asked for, the tilted mean (m, d), and bounds on the errors of each, the mean's Euclidean."""
+
+    log_mass: Array | None
+    mean: Array
+    error_bound: float
+    mass_error: float
 
 
 def moments(
@@ -30,8 +45,8 @@ def moments(
     precision: Literal["float64", "float32"] = "float64",
     workspace: Workspace | None = None,
     log_mass: bool = True,
-) -> tuple[Array | None, Array, float]:
-    """log Z (m,), if asked for, the tilted mean (m, d), and a bound on the mean's error in the Euclidean norm.
+) -> Moments:
+    """The sums of one problem.
 
     Parameters
     ----------
@@ -54,12 +69,12 @@ def moments(
     mass, mean = np.empty(m if log_mass else 0), np.empty((m, d))
     threads = _threads(n, m, d)
     if threads == 1:
-        bound = kernels.moments(points, weights, xi, buffer, layout.rows, layout.columns, mass, mean, layout.zero)
+        bounds = layout.loops.moments(points, weights, xi, buffer, layout.rows, layout.columns, mass, mean, layout.zero)
     else:
-        sources = kernels.prepare(points, weights, xi, buffer, layout.rows, layout.columns)
-        in_threads(threads, kernels.means, sources, xi, mass, mean, layout.zero)
-        bound = kernels.error_bound(sources, points, weights, xi)
-    return mass if log_mass else None, mean, bound
+        sources = tiles.prepare(points, weights, xi, buffer, layout.rows, layout.columns)
+        in_threads(threads, layout.loops.share, sources, xi, mass, mean, layout.zero)
+        bounds = tiles.error_bounds(sources, points, weights, xi)
+    return Moments(mass if log_mass else None, mean, *bounds)
 
 
 def covariance(
@@ -77,16 +92,14 @@ def covariance(
     (n, d), m = points.shape, len(xi)
     layout = _many(n, d, np.dtype(np.float64))
     result = np.empty((m, d, d))
-    sources = kernels.prepare(points, weights, xi, _buffer(layout, workspace), layout.rows, layout.columns)
+    sources = tiles.prepare(points, weights, xi, _buffer(layout, workspace), layout.rows, layout.columns)
     threads = _threads(n, m, d)
     in_threads(threads, kernels.covariances, sources, xi, plain(log_mass), plain(mean), result, layout.zero)
     return result
 
 
-def batch(
-    points: Array, log_weights: Array | None, xi: Array, *, log_mass: bool = False
-) -> tuple[Array | None, Array, float]:
-    """What ``moments`` returns for each of b problems, points (b, n, d) and xi (b, m, d); the largest bound.
+def batch(points: Array, log_weights: Array | None, xi: Array, *, log_mass: bool = False) -> Moments:
+    """What ``moments`` returns for each of b problems, points (b, n, d) and xi (b, m, d); the largest bounds.
 
     One call for all: threads share the problems. The results are those of single calls, to the last bit.
     """
@@ -96,32 +109,36 @@ def batch(
     layout = _layout(n, d, "float64")
     threads = _threads(n, b * m, d)
     buffers = np.empty((threads, layout.size))
-    mass, mean, bounds = np.empty((b, m if log_mass else 0)), np.empty((b, m, d)), np.empty(b)
+    mass, mean, bounds = np.empty((b, m if log_mass else 0)), np.empty((b, m, d)), np.empty((b, 2))
     in_threads(
         threads,
-        kernels.batch,
+        layout.loops.batch,
         *(points, weights, xi, buffers, layout.rows, layout.columns, mass, mean, bounds, layout.zero),
     )
-    return mass if log_mass else None, mean, float(bounds.max(initial=0.0))
+    return Moments(mass if log_mass else None, mean, *bounds.max(axis=0, initial=0.0).tolist())
 
 
 def seconds(n: int, m: int, d: int) -> float:
     """Estimated time of ``moments`` on one thread."""
-    return (20e3 + 20 * m + n * m * (0.13 + 0.05 * d)) * 1e-9
+    return (ALL_PAIRS.start + ALL_PAIRS.target * m + n * m * (ALL_PAIRS.pair + ALL_PAIRS.coordinate * d)) * 1e-9
 
 
 def _threads(n: int, m: int, d: int) -> int:
-    return get_num_threads() if seconds(n, m, d) > _WORTH_THREADS else 1
+    return get_num_threads() if seconds(n, m, d) > THREADS_ALL_PAIRS * 1e-9 else 1
 
 
 class _Layout(NamedTuple):
-    """Rows of a tile, without that of log weights; columns; numbers in all; the tuple that chooses the kernel."""
+    """Rows of a tile, without that of log weights; columns; numbers in all; and by which loops they are summed.
+
+    ``zero`` is a tuple of zeros, whose length and type are constants of the compiled code.
+    """
 
     rows: int
     columns: int
     size: int
     dtype: np.dtype[Any]
     zero: tuple[Any, ...]
+    loops: kernels.Loops
 
 
 @lru_cache(maxsize=64)
@@ -130,12 +147,14 @@ def _layout(n: int, d: int, precision: str) -> _Layout:
     if d > _FEW:
         return _many(n, d, dtype)
     columns = min(few_dimensions.BYTES // dtype.itemsize, -(-max(n, 1) // lanes.STEP) * lanes.STEP)
-    return _Layout(d, columns, _size(n, d, columns), dtype, (dtype.type(0),) * (d + 1))
+    zero = (dtype.type(0),) * (d + 1)
+    return _Layout(d, columns, _size(n, d, columns), dtype, zero, kernels.loops(few_dimensions.means))
 
 
 def _many(n: int, d: int, dtype: np.dtype[Any]) -> _Layout:
     rows, columns = -(-d // many_dimensions.SIDE) * many_dimensions.SIDE, many_dimensions.COLUMNS
-    return _Layout(rows, columns, _size(n, rows, columns), dtype, (dtype.type(0),) * kernels.MANY)
+    zero = (dtype.type(0),) * many_dimensions.SIDE**2
+    return _Layout(rows, columns, _size(n, rows, columns), dtype, zero, kernels.loops(many_dimensions.means))
 
 
 def _size(n: int, rows: int, columns: int) -> int:

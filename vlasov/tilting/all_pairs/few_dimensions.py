@@ -23,7 +23,7 @@ def means(sources, xi, log_mass, mean, zero):  # type: ignore[no-untyped-def]
 
     Unless all are near, the first shift is the largest exponent of the first tile, and a tile that overflows raises it.
     """
-    tiles, _, _, half, _, near = sources
+    tiles, half, near = sources.tiles, sources.half, sources.near
     m, d, real = xi.shape[0], len(zero) - 1, tiles.dtype.type
     overflow = 2.0 ** (RANGE_DOUBLE[1] if tiles.itemsize == 8 else RANGE_SINGLE[1])
     totals, shifts = np.zeros((2, m, d + 1)), np.empty(m)

@@ -1,58 +1,69 @@
-"""What all pairs call: a small problem as a whole, a large one in shares for threads, and many small ones.
+"""The loops around the kernels of all pairs: a small problem as a whole, a large one in shares, and many small ones.
 
-The tuple ``zero`` chooses the kernel when it is compiled: d + 1 zeros for few dimensions, ``MANY`` zeros for many.
+A kernel that sums over the sources for a block of targets is called as ``means(sources, xi, log_mass, mean, zero)``;
+``few_dimensions`` and ``many_dimensions`` have one each, which say what ``zero`` is for.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
 from vlasov.jit import EXACT, kernel
-from vlasov.tilting.all_pairs import few_dimensions, many_dimensions, tiles
+from vlasov.tilting.all_pairs import many_dimensions
+from vlasov.tilting.all_pairs.tiles import error_bounds, prepare
 
-MANY = many_dimensions.SIDE**2
 _BLOCK = 64  # targets that pass over a tile while it is in the cache
-_fused, _blocked, _covariances = few_dimensions.means, many_dimensions.means, many_dimensions.covariances
-error_bound, prepare = tiles.error_bound, tiles.prepare
+_covariances = many_dimensions.covariances
 
 
-@kernel(flags=EXACT)
-def means(sources, xi, log_mass, mean, zero, thread, threads):  # type: ignore[no-untyped-def]
-    """The share of a thread: every so many blocks of targets. Sums do not depend on blocks."""
-    m = xi.shape[0]
-    size = max(1, min(_BLOCK, (m + threads - 1) // threads))
-    for first in range(thread * size, m, threads * size):
-        block = slice(first, first + size)
-        if len(zero) == MANY:
-            _blocked(sources, xi[block], log_mass[block], mean[block], zero)
-        else:
-            _fused(sources, xi[block], log_mass[block], mean[block], zero)
+class Loops(NamedTuple):
+    """Compiled loops around one kernel."""
+
+    moments: Callable[..., tuple[float, float]]
+    share: Callable[..., None]
+    batch: Callable[..., None]
+
+
+@cache
+def loops(means: Any) -> Loops:
+    """The loops around ``means``, compiled for it: to hand it over at every call takes as long as a small problem."""
+
+    @kernel(flags=EXACT)
+    def share(sources, xi, log_mass, mean, zero, thread, threads):  # type: ignore[no-untyped-def]
+        """The share of a thread: every so many blocks of targets. Sums do not depend on blocks."""
+        m = xi.shape[0]
+        size = max(1, min(_BLOCK, (m + threads - 1) // threads))
+        for first in range(thread * size, m, threads * size):
+            block = slice(first, first + size)
+            means(sources, xi[block], log_mass[block], mean[block], zero)
+
+    @kernel(flags=EXACT)
+    def moments(points, log_weights, xi, buffer, rows, columns, log_mass, mean, zero):  # type: ignore[no-untyped-def]
+        """Log masses and means of one problem by one thread; returns the bounds of their errors."""
+        sources = prepare(points, log_weights, xi, buffer, rows, columns)
+        share(sources, xi, log_mass, mean, zero, 0, 1)
+        return error_bounds(sources, points, log_weights, xi)
+
+    @kernel(flags=EXACT)
+    def batch(  # type: ignore[no-untyped-def]
+        points, log_weights, xi, buffers, rows, columns, log_mass, mean, bounds, zero, thread, threads
+    ):
+        """The share of a thread: every so many problems."""
+        for s in range(thread, points.shape[0], threads):
+            bounds[s, 0], bounds[s, 1] = moments(
+                points[s], log_weights[s], xi[s], buffers[thread], rows, columns, log_mass[s], mean[s], zero
+            )
+
+    return Loops(moments, share, batch)
 
 
 @kernel(flags=EXACT)
 def covariances(sources, xi, log_mass, mean, result, zero, thread, threads):  # type: ignore[no-untyped-def]
-    """The same for covariances."""
+    """The share of a thread: covariances about means that are known."""
     m = xi.shape[0]
     size = max(1, min(_BLOCK, (m + threads - 1) // threads))
     for first in range(thread * size, m, threads * size):
         block = slice(first, first + size)
         _covariances(sources, xi[block], log_mass[block], mean[block], result[block], zero)
-
-
-@kernel(flags=EXACT)
-def moments(  # type: ignore[no-untyped-def]
-    points, log_weights, xi, buffer, rows, columns, log_mass, mean, zero
-):
-    """Log masses and means of one problem by one thread; returns their error bound."""
-    sources = prepare(points, log_weights, xi, buffer, rows, columns)
-    means(sources, xi, log_mass, mean, zero, 0, 1)
-    return error_bound(sources, points, log_weights, xi)
-
-
-@kernel(flags=EXACT)
-def batch(  # type: ignore[no-untyped-def]
-    points, log_weights, xi, buffers, rows, columns, log_mass, mean, bounds, zero, thread, threads
-):
-    """The share of a thread: every so many problems."""
-    for s in range(thread, points.shape[0], threads):
-        bounds[s] = moments(
-            points[s], log_weights[s], xi[s], buffers[thread], rows, columns, log_mass[s], mean[s], zero
-        )

@@ -81,7 +81,7 @@ def means(sources, xi, log_mass, mean, zeros):  # type: ignore[no-untyped-def]
 
     Unless all are near, shifts are the largest exponents so far.
     """
-    tiles, _, _, half, _, near = sources
+    tiles, half, near = sources.tiles, sources.half, sources.near
     m, rows, real = xi.shape[0], tiles.shape[1] - 1, tiles.dtype.type
     tilts = _tilts(xi, rows, zeros)
     totals, shifts = np.zeros((2, m, rows + 1)), np.empty(m)
@@ -130,7 +130,7 @@ def _multiply(rows, weights, result, count):  # type: ignore[no-untyped-def]
 @kernel(flags=EXACT)
 def covariances(sources, xi, log_mass, mean, covariance, zeros):  # type: ignore[no-untyped-def]
     """Covariances of a block of targets, summed about their means, so that nothing cancels."""
-    tiles, _, middle, _, heaviest, _ = sources
+    tiles, middle = sources.tiles, sources.middle
     (m, d), rows = xi.shape, tiles.shape[1] - 1
     tilts = _tilts(xi, rows, zeros)
     exponents = aligned(np.empty(SIDE * COLUMNS + LINE), SIDE * COLUMNS)
@@ -138,7 +138,7 @@ def covariances(sources, xi, log_mass, mean, covariance, zeros):  # type: ignore
     weighted = aligned(np.empty(SIDE * COLUMNS + LINE), SIDE * COLUMNS)
     masses, totals, shifts = np.zeros(m), np.zeros((m, rows, rows)), np.empty(m)
     for i in range(m):
-        total = log_mass[i] - heaviest
+        total = log_mass[i] - sources.heaviest
         for k in range(d):
             total -= xi[i, k] * middle[k]
         shifts[i] = np.ceil(total * LOG2_E)

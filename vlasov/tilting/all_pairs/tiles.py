@@ -11,8 +11,11 @@ long as nothing overflows and nothing that counts underflows.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
+from vlasov.checks import Array
 from vlasov.compiled.exponential import LOG2_E, LOG_2, exp2
 from vlasov.jit import EXACT, SUMS, kernel
 from vlasov.tilting.all_pairs.lanes import LINE, STEP, lanes_of
@@ -22,6 +25,31 @@ from vlasov.tilting.all_pairs.lanes import LINE, STEP, lanes_of
 NEAR_DOUBLE = (225.0, -550.0)
 NEAR_SINGLE = (15.0, -94.0)
 STRETCH = 64  # points
+
+
+class Sources(NamedTuple):
+    """Points and log weights as kernels want them.
+
+    Attributes
+    ----------
+    tiles
+        Shape (tiles, rows + 1, columns).
+    n
+        So many columns hold a source.
+    middle, half
+        Of the points' box: its middle and half widths.
+    heaviest
+        The largest log weight.
+    near
+        Whether sources and targets are.
+    """
+
+    tiles: Array
+    n: int
+    middle: Array
+    half: Array
+    heaviest: float
+    near: bool
 
 
 @kernel(flags=EXACT)
@@ -64,11 +92,7 @@ def _box(points):  # type: ignore[no-untyped-def]
 
 @kernel(flags=EXACT)
 def prepare(points, log_weights, xi, buffer, rows, columns):  # type: ignore[no-untyped-def]
-    """What all kernels call ``sources``, for targets xi; log weights of length 0 are all zero.
-
-    Returns tiles (tiles, rows + 1, columns), n, middle and half widths of the box, the largest log weight, and whether
-    sources and targets are near.
-    """
+    """The ``Sources`` for targets xi, in memory of ``buffer``; log weights of length 0 are all zero."""
     n, d = points.shape
     middle, half = _box(points)
     limit, lightest = NEAR_DOUBLE if buffer.itemsize == 8 else NEAR_SINGLE
@@ -96,15 +120,14 @@ def prepare(points, log_weights, xi, buffer, rows, columns):  # type: ignore[no-
                 tile[k, j] = 0.0
         for j in range(present, columns):
             tile[rows, j] = lightest
-    return tiles, n, middle, half, heaviest, near
+    return Sources(tiles, n, middle, half, heaviest, near)
 
 
 @kernel(flags=EXACT)
 def filled(sources, t):  # type: ignore[no-untyped-def]
     """How many columns of tile t have to be summed."""
-    tiles, n, _, _, _, _ = sources
-    columns = tiles.shape[2]
-    return min(columns, (n - t * columns + STEP - 1) // STEP * STEP)
+    columns = sources.tiles.shape[2]
+    return min(columns, (sources.n - t * columns + STEP - 1) // STEP * STEP)
 
 
 @kernel(flags=EXACT)
@@ -122,14 +145,14 @@ def add(totals, i, sums, change):  # type: ignore[no-untyped-def]
 @kernel(flags=EXACT)
 def finish(sources, xi, totals, shifts, log_mass, mean):  # type: ignore[no-untyped-def]
     """Means of targets, and log masses where there is room for them, from the totals of y and, last, 1."""
-    _, _, middle, _, heaviest, _ = sources
+    middle = sources.middle
     d, last = middle.size, totals.shape[2] - 1
     for i in range(xi.shape[0]):
         mass = totals[0, i, last] + totals[1, i, last]
         for k in range(d):
             mean[i, k] = (totals[0, i, k] + totals[1, i, k]) / mass + middle[k]
         if log_mass.size:
-            total = np.log(mass) + shifts[i] * LOG_2 + heaviest
+            total = np.log(mass) + shifts[i] * LOG_2 + sources.heaviest
             for k in range(d):
                 total += xi[i, k] * middle[k]
             log_mass[i] = total
@@ -148,26 +171,29 @@ def _radius(points, middle):  # type: ignore[no-untyped-def]
 
 
 @kernel(flags=EXACT)
-def error_bound(sources, points, log_weights, xi):  # type: ignore[no-untyped-def]
-    """Bound on the rounding error of each mean, in the Euclidean norm.
+def error_bounds(sources, points, log_weights, xi):  # type: ignore[no-untyped-def]
+    """Bounds on the rounding errors of each mean, in the Euclidean norm, and of each log Z.
 
         |m' - m| <= R (eta + 2 sigma + 3 u) + 2 eps |middle|,   eta >= |log(w'_j / w_j)|
+        |log Z' - log Z| <= eta + sigma + 3 u + (d + 6) eps / 2 (3 sqrt(d) |xi| R + log n + 4 + |log w| + |xi| |middle|)
 
     With u half a unit in the last place, sums over T columns have the relative error sigma <= u (T / lanes + 8).
     Exponents of d + 1 terms have eta <= u ((d + 5) (|q| R + l) + log n + 8): their own rounding, that of q, y and l,
     and of 2^(x - shift). Here l = max |l_j|, but no more than a source that counts can have: one that has 2^-60 / n of
-    the largest weight after tilting.
+    the largest weight after tilting. What is added up to log Z is in double precision always: the logarithm of the sum
+    and the shift, each at most sqrt(d) |xi| R and some, the largest log w, and <xi, middle>.
     """
-    tiles, n, middle, _, heaviest, _ = sources
-    unit = 0.5 * (2.220446049250313e-16 if tiles.itemsize == 8 else 1.1920928955078125e-07)
-    origin = np.zeros(middle.size)
-    radius = _radius(points, middle)
-    reach = _radius(xi, origin) * radius if radius > 0.0 else 0.0
+    middle, d = sources.middle, sources.middle.size
+    unit = 0.5 * (2.220446049250313e-16 if sources.tiles.itemsize == 8 else 1.1920928955078125e-07)
+    origin = np.zeros(d)
+    radius, farthest, away = _radius(points, middle), _radius(xi, origin), _radius(middle.reshape(1, -1), origin)
+    reach, log_count = farthest * radius if radius > 0.0 else 0.0, np.log(sources.n)
     l = 0.0
     for value in log_weights:
-        l = heaviest - value if -np.inf < value < heaviest - l else l
-    l = min(l, 2 * reach + np.log(n) + 60.0 * LOG_2)
-    exponents = (middle.size + 5) * (reach + l) + np.log(n) + 8.0
-    sums = tiles.shape[2] / lanes_of(tiles) + 8.0
-    rounding = 4.5e-16 * _radius(middle.reshape(1, -1), origin)
-    return unit * radius * (exponents + 2 * sums + 3.0) + rounding
+        l = sources.heaviest - value if -np.inf < value < sources.heaviest - l else l
+    l = min(l, 2 * reach + log_count + 60.0 * LOG_2)
+    exponents = (d + 5) * (reach + l) + log_count + 8.0
+    sums = sources.tiles.shape[2] / lanes_of(sources.tiles) + 8.0
+    terms = 3 * np.sqrt(d) * reach + log_count + 4.0 + abs(sources.heaviest) + (farthest * away if away > 0.0 else 0.0)
+    mean = unit * radius * (exponents + 2 * sums + 3.0) + 4.5e-16 * away
+    return mean, unit * (exponents + sums + 3.0) + 1.2e-16 * (d + 6) * terms

@@ -9,7 +9,7 @@ Means of two sets of sources merge with their masses as weights, all relative to
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,28 +18,32 @@ from vlasov.checks import Array
 from vlasov.compiled.threads import in_threads
 from vlasov.compiled.views import plain
 from vlasov.compiled.workspace import Workspace
-from vlasov.tilting import all_pairs, boxes as box_kernels
+from vlasov.tilting import all_pairs, boxes
+from vlasov.tilting.costs import WORTH_PEELING
 from vlasov.tilting.laplace import kernels
 from vlasov.tilting.laplace.plan import Plan, plan
-from vlasov.tilting.promise import Refusal
+from vlasov.tilting.promise import Box, Refusal, Task
+from vlasov.tilting.results import Sums
+
+if TYPE_CHECKING:
+    from vlasov.tilting.laplace import Prepared
 
 _EPS = float(np.finfo(float).eps)
 _SAMPLE = 4096
 _TRIMMED = 0.05  # of the sample on either side of each axis: what is left is the smallest bulk
 _LEVELS = 64  # bulks 2^(l/2) times as wide
-_WORTH_A_LOOK = 5e-3  # seconds that must be at stake
 _BLOCK = 65536  # points at a time go to all pairs
 
 
-class _Onion(NamedTuple):
-    """Nested boxes centre +- half 2^(l/2), and how many points lie outside each."""
+class _NestedBoxes(NamedTuple):
+    """Boxes centre +- half 2^(l/2), and how many points lie outside each."""
 
     centre: Array
     half: Array
     outside: list[int]
-    box: tuple[Array, Array]
+    box: Box
 
-    def level(self, l: int) -> tuple[Array, Array]:
+    def level(self, l: int) -> Box:
         """The corners of a box, no wider than the data."""
         reach = self.half * 2.0 ** (l / 2)
         return np.maximum(self.centre - reach, self.box[0]), np.minimum(self.centre + reach, self.box[1])
@@ -51,74 +55,49 @@ class _Onion(NamedTuple):
         return [l for l in range(everything, -1, -1) if l == everything or self.outside[l] > self.outside[l + 1]]
 
 
-def plan_data(
-    points: Array,
-    x: Array,
-    matrix: Array | None,
-    boxes: tuple[tuple[Array, Array], tuple[Array, Array]],
-    log_weight_range: float,
-    tolerance: float,
-    threads: int,
-    workspace: Workspace,
-    *,
-    covariance: bool = False,
-) -> Plan | Refusal:
-    """``plan`` for these sources and tilts A x in these ``boxes``, with outliers peeled off if that is faster."""
-    whole = plan(len(points), len(x), *boxes, log_weight_range, tolerance, threads, covariance=covariance)
-    by_pairs = all_pairs.seconds(len(points), len(x), points.shape[1])
-    at_stake = by_pairs if isinstance(whole, Refusal) else min(by_pairs, whole.node_seconds)
-    if at_stake < max(_WORTH_A_LOOK, 0.3 * (by_pairs if isinstance(whole, Refusal) else whole.seconds)):
-        return whole
+def plan_data(points: Array, x: Array, matrix: Array, task: Task, workspace: Workspace) -> Plan | Refusal:
+    """``plan`` for these sources and tilts A x, with outliers peeled off if that is faster."""
+    whole = plan(task)
+    by_pairs = all_pairs.seconds(task.n, task.m, points.shape[1])
     limit = by_pairs if isinstance(whole, Refusal) else whole.seconds
-    matrix = np.eye(x.shape[1]) if matrix is None else matrix
-    peeled = plan_with_outliers(
-        points, x, matrix, boxes, log_weight_range, tolerance, threads, workspace, seconds=limit, covariance=covariance
-    )
+    at_stake = by_pairs if isinstance(whole, Refusal) else min(by_pairs, whole.node_seconds)
+    if at_stake < max(WORTH_PEELING * 1e-9, 0.3 * limit):
+        return whole
+    peeled = plan_with_outliers(points, x, matrix, task, workspace, seconds=limit)
     return whole if isinstance(peeled, Refusal) else peeled
 
 
 def plan_with_outliers(
-    points: Array,
-    x: Array,
-    matrix: Array,
-    boxes: tuple[tuple[Array, Array], tuple[Array, Array]],
-    log_weight_range: float,
-    tolerance: float,
-    threads: int,
-    workspace: Workspace,
-    *,
-    seconds: float,
-    covariance: bool = False,
+    points: Array, x: Array, matrix: Array, task: Task, workspace: Workspace, *, seconds: float
 ) -> Plan | Refusal:
     """The fastest plan that leaves some sources or targets to all pairs, if one thread takes less than ``seconds``.
 
-    Parameters as for ``plan``; ``boxes`` are those of all sources and of all targets. Takes a pass over the data.
+    ``task`` has the boxes of all sources and of all targets. Takes a pass over the data.
     """
-    n, m, d = len(points), len(x), points.shape[1]
-    sources = _onion(points, np.eye(d), boxes[0], threads, workspace)
-    targets = _onion(x, matrix, boxes[1], threads, workspace)
+    d, (around, farthest_box) = points.shape[1], (task.sources, task.targets)
+    sources = _nested_boxes(points, np.eye(d), around, task.threads, workspace)
+    targets = _nested_boxes(x, matrix, farthest_box, task.threads, workspace)
+    request = replace(task.request, tolerance=task.request.tolerance / 2)
     best: Plan | None = None
     for l in sources.choices:
         for k in targets.choices:
-            pairs = sources.outside[l] * m + targets.outside[k] * n
+            pairs = sources.outside[l] * task.m + targets.outside[k] * task.n
             extra = all_pairs.seconds(pairs, 1, d)
             if pairs == 0 or extra > seconds:
                 continue
-            found = plan(
-                n, m, sources.level(l), targets.level(k), log_weight_range, tolerance / 2, threads,
-                covariance=covariance, peeled=True,
-            )  # fmt: skip
+            inner = task._replace(sources=sources.level(l), targets=targets.level(k), request=request)
+            found = plan(inner, peeled=True)
             if isinstance(found, Plan) and found.seconds + extra < seconds:
                 best, seconds = found, found.seconds + extra
     if best is None:
         return Refusal("no few outliers are to blame")
     # Z of the bulk weighs its mean against the outliers': shares l (1 - l) <= 1/4 of the distance of the means. All
     # pairs round, too.
-    across = float(np.linalg.norm(boxes[0][1] - boxes[0][0]))
-    farthest = float(np.linalg.norm(np.maximum(np.abs(boxes[1][0]), np.abs(boxes[1][1]))))
+    across = float(np.linalg.norm(around[1] - around[0]))
+    farthest = float(np.linalg.norm(np.maximum(np.abs(farthest_box[0]), np.abs(farthest_box[1]))))
     pairs_error = _EPS * (25 + 2 * farthest * across)
     bound = best.error_bound + (best.mass_error / 4 + pairs_error) * across
-    if bound > tolerance * float((boxes[0][1] - boxes[0][0]).max()) / 2:
+    if bound > task.request.tolerance * float((around[1] - around[0]).max()) / 2:
         return Refusal(f"rounding errors of exponents of {farthest * across / 2:.0f} come too close to the tolerance")
     return replace(
         best,
@@ -129,65 +108,67 @@ def plan_with_outliers(
     )
 
 
-def _onion(points: Array, matrix: Array, box: tuple[Array, Array], threads: int, workspace: Workspace) -> _Onion:
+def _nested_boxes(points: Array, matrix: Array, box: Box, threads: int, workspace: Workspace) -> _NestedBoxes:
     sample = tilts(plain(points[:: max(1, len(points) // _SAMPLE)]), plain(matrix))
     low, high = np.quantile(sample, [_TRIMMED, 1 - _TRIMMED], axis=0)
     half = np.maximum((high - low) / 2, 1e-9 * (box[1] - box[0]) + 1e-300)
     centre = (low + high) / 2
     floats = workspace.array("laplace.outside", (threads, len(matrix), 1024))
     counts = np.zeros((threads, _LEVELS), np.int64)
-    in_threads(threads, box_kernels.count_levels, plain(points), plain(matrix), centre, 1 / half, floats, counts)
+    in_threads(threads, boxes.count_levels, plain(points), plain(matrix), centre, 1 / half, floats, counts)
     beyond = np.cumsum(counts.sum(axis=0)[::-1])[::-1].tolist()  # points of level l and above
-    return _Onion(centre, half, [*beyond[1:], 0], box)
+    return _NestedBoxes(centre, half, [*beyond[1:], 0], box)
 
 
 def tilts(x: Array, matrix: Array) -> Array:
     """A x, shape (m, k); BLAS may round it by its number of threads."""
     result = np.empty((len(matrix), len(x)))
-    box_kernels.coordinates(x, matrix, result)
+    boxes.coordinates(x, matrix, result)
     return np.ascontiguousarray(result.T)
 
 
-class _Sums(NamedTuple):
-    """log Z (m,), mean (m, d) and, if wanted, covariance (m, d, d)."""
+class _Part(NamedTuple):
+    """Sums over a part of the sources: log Z (m,), mean (m, d) and, if wanted, covariance (m, d, d)."""
 
     log_mass: Array
     mean: Array
     covariance: Array | None
+    mass_error: float
 
 
-def add_outliers(
-    points: Array,
-    log_weights: Array,
-    x: Array,
-    matrix: Array,
-    sources: Array,
-    targets: Array,
-    result: tuple[Array, Array, Array],
-    workspace: Workspace,
-) -> None:
-    """Make of the bulk's log Z, mean and covariance in ``result`` those of all sources, at all targets.
+def add_outliers(bulk: Sums, prepared: Prepared, x: Array, matrix: Array) -> Sums:
+    """Make of the bulk's log Z, mean and covariance those of all sources, in place, at all targets A x."""
+    assert bulk.log_mass is not None
+    points, logs, workspace, wanted = prepared.points, prepared.log_weights, prepared.workspace, bulk.covariance
+    far_sources = _outside(points, np.eye(points.shape[1]), prepared.sources.axes, workspace)
+    far_targets = _outside(x, matrix, prepared.targets.axes, workspace)
+    error = bulk.mass_error
 
-    ``sources`` and ``targets`` are the ``axes`` of the kernels, which tell who is outside.
-    """
-    log_mass, mean, covariance = result
-    wanted = covariance.size > 0
-    far_sources = _outside(points, np.eye(points.shape[1]), sources, workspace)
-    far_targets = _outside(x, matrix, targets, workspace)
+    def store(part: _Part, rows: NDArray[np.int64] | slice) -> float:
+        assert bulk.log_mass is not None
+        bulk.log_mass[rows], bulk.mean[rows] = part.log_mass, part.mean
+        if bulk.covariance is not None:
+            bulk.covariance[rows] = part.covariance
+        return max(error, part.mass_error)
+
     with np.errstate(all="ignore"):  # targets outside hold anything until they are overwritten
         for block in _blocks(len(x)) if len(far_sources) else []:
-            bulk = _Sums(log_mass[block], mean[block], covariance[block] if wanted else None)
+            second = None if wanted is None else wanted[block]
             few = _all_pairs(
-                points[far_sources], _some(log_weights, far_sources), tilts(x[block], matrix), wanted, workspace
+                points[far_sources], _some(logs, far_sources), tilts(x[block], matrix), wanted is not None, workspace
             )
-            _store(_merged(bulk, few), result, block)
+            error = store(_merged(_Part(bulk.log_mass[block], bulk.mean[block], second, bulk.mass_error), few), block)
         if len(far_targets):
             xi, every = tilts(x[far_targets], matrix), None
             for block in _blocks(len(points)):
-                some = _all_pairs(points[block], _some(log_weights, block), xi, wanted, workspace)
+                some = _all_pairs(points[block], _some(logs, block), xi, wanted is not None, workspace)
                 every = some if every is None else _merged(every, some)
             assert every is not None
-            _store(every, result, far_targets)
+            error = store(every, far_targets)
+    # A sum's relative error is at most that of its worst term; the logarithm of each is rounded.
+    finite = np.abs(bulk.log_mass[np.isfinite(bulk.log_mass)])
+    rounding = 2 * _EPS * (1 + len(_blocks(len(points)))) * (1 + float(finite.max(initial=0.0)))
+    return bulk._replace(mass_error=error + rounding)
 
 
 def _outside(points: Array, matrix: Array, axes: Array, workspace: Workspace) -> NDArray[np.int64]:
@@ -208,16 +189,14 @@ def _some(log_weights: Array, which: NDArray[np.int64] | slice) -> Array | None:
     return log_weights[which] if log_weights.size else None
 
 
-def _all_pairs(points: Array, log_weights: Array | None, xi: Array, covariance: bool, workspace: Workspace) -> _Sums:
-    log_mass, mean, _ = all_pairs.moments(points, log_weights, xi, workspace=workspace, log_mass=True)
+def _all_pairs(points: Array, log_weights: Array | None, xi: Array, covariance: bool, workspace: Workspace) -> _Part:
+    log_mass, mean, _, mass_error = all_pairs.moments(points, log_weights, xi, workspace=workspace)
     assert log_mass is not None
-    if not covariance:
-        return _Sums(log_mass, mean, None)
-    second = all_pairs.covariance(points, log_weights, xi, log_mass, mean, workspace=workspace)
-    return _Sums(log_mass, mean, second)
+    second = all_pairs.covariance(points, log_weights, xi, log_mass, mean, workspace=workspace) if covariance else None
+    return _Part(log_mass, mean, second, mass_error)
 
 
-def _merged(a: _Sums, b: _Sums) -> _Sums:
+def _merged(a: _Part, b: _Part) -> _Part:
     """The sums over two disjoint sets of sources."""
     total = np.logaddexp(a.log_mass, b.log_mass)
     share = np.exp(b.log_mass - total)[:, None]
@@ -226,10 +205,4 @@ def _merged(a: _Sums, b: _Sums) -> _Sums:
     if a.covariance is not None and b.covariance is not None:
         between = (share * (1 - share) * apart)[:, :, None] * apart[:, None, :]
         second = a.covariance + share[:, :, None] * (b.covariance - a.covariance) + between
-    return _Sums(total, a.mean + share * apart, second)
-
-
-def _store(sums: _Sums, result: tuple[Array, Array, Array], rows: NDArray[np.int64] | slice) -> None:
-    result[0][rows], result[1][rows] = sums.log_mass, sums.mean
-    if sums.covariance is not None:
-        result[2][rows] = sums.covariance
+    return _Part(total, a.mean + share * apart, second, max(a.mass_error, b.mass_error))

@@ -1,66 +1,50 @@
-"""Chooses stencils and grids for ``laplace``: a-priori bounds of the error, memory and time, by arithmetic alone.
-
-The error of the mean along axis k, relative to R_k, is at most e_1 + d e_0 (relative errors of the interpolated
-exponentials and of their derivatives, see ``stencils.errors_on_both_sides``): with weights p_j ~ w_j e^{<xi, y_j>}
-
-    m~ - m = sum_j p_j (1 + e_0j) (y_j - m + R e_1j - m e_0j) / sum_j p_j (1 + e_0j),   sum_j p_j |y_j - m| <= R
-"""
+"""Chooses stencils and grids for ``laplace``: a-priori bounds of the error, memory and time, by arithmetic alone."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import partial
 
-from vlasov.checks import Array
-from vlasov.tilting.laplace.layout import Layout, layout
-from vlasov.tilting.laplace.problem import UNIT, Problem, pose
-from vlasov.tilting.promise import Promise, Refusal
-from vlasov.tilting.stencils import KAPPAS, ORDERS, Errors, errors, errors_on_both_sides
+from vlasov.tilting import nodes
+from vlasov.tilting.laplace.layout import layout
+from vlasov.tilting.laplace.problem import Problem, pose
+from vlasov.tilting.nodes import UNIT, Bounds
+from vlasov.tilting.promise import Refusal, Task
+from vlasov.tilting.stencils import ORDERS, Errors, errors_on_both_sides
 
 _LARGEST_EXPONENT = 690.0  # e^709 overflows
-_MOST_BYTES = 1e9
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan(Promise):
-    """How a problem will be evaluated; ``seconds`` are those of one thread.
+class Plan(nodes.NodesPlan):
+    """How a problem will be evaluated; there are as many nodes for the sources as for the targets.
 
     Attributes
     ----------
-    order, kappa
-        Of the stencils.
-    cells
-        Along each axis; there are p - 1 more nodes.
     source_centre, source_step, source_reach
         The middle of the sources' grid, its steps, and the half widths of the box that it serves.
     tilt, target_step, target_reach
         The same for the targets. The sources' weights are multiplied by e^{<tilt, y - source_centre>}.
+    radius
+        Half widths of the sources' box.
     parts
         The sources are cut into so many parts with a grid each, whatever the number of threads.
-    chunk
-        So many points are treated at a time.
     flush
         A part's sums are collected after so many chunks; 0: only once.
-    coarsening
-        Points are sorted by the index of their cell over 2^coarsening; -1: they are not sorted.
     node_seconds
         What of the time goes into grids, however few points there are.
     """
 
-    order: int
-    kappa: float
-    cells: tuple[int, ...]
     source_centre: tuple[float, ...]
     source_step: tuple[float, ...]
     source_reach: tuple[float, ...]
     tilt: tuple[float, ...]
     target_step: tuple[float, ...]
     target_reach: tuple[float, ...]
+    radius: tuple[float, ...]
     parts: int
-    chunk: int
     flush: int
-    coarsening: int
     node_seconds: float
 
     @property
@@ -68,89 +52,62 @@ class Plan(Promise):
         """Whether some sources or targets may lie outside and go to all pairs."""
         return math.isfinite(self.source_reach[0])
 
-    @property
-    def nodes(self) -> tuple[int, ...]:
-        """Along each axis."""
-        return tuple(cells + self.order - 1 for cells in self.cells)
 
-
-class _Errors(NamedTuple):
-    """Of the mean, the covariance and the mass in units of R, R^2 and Z."""
-
-    mean: float
-    covariance: float
-    mass: float
-
-
-class _Candidate(NamedTuple):
-    order: int
-    kappa: float
-    cells: tuple[int, ...]
-    errors: _Errors
-    layout: Layout
-
-
-def plan(
-    n: int,
-    m: int,
-    source_box: tuple[Array, Array],
-    target_box: tuple[Array, Array],
-    log_weight_range: float,
-    tolerance: float,
-    threads: int = 1,
-    *,
-    covariance: bool = False,
-    peeled: bool = False,
-) -> Plan | Refusal:
-    """Choose stencils and grids for n sources and m targets so that the mean's error is at most tolerance * max R_k.
-
-    Parameters
-    ----------
-    source_box, target_box
-        Lower and upper corners, of the points y and of the tilts xi = A x.
-    log_weight_range
-        Largest minus smallest log weight, those of zero weights left out; 0 if all weights are equal.
-    covariance
-        Whether the covariance is wanted too, with an error of at most tolerance * max R_k^2.
-    peeled
-        Whether there are sources and targets outside the boxes, which are left out.
-    """
-    d = len(source_box[0])
-    if d > 3:
-        return Refusal(f"grids in {d} dimensions would have too many nodes")
-    problem = pose(n, m, source_box, target_box, log_weight_range, tolerance, threads, covariance, peeled)
+def plan(task: Task, *, peeled: bool = False) -> Plan | Refusal:
+    """Choose stencils and grids; ``peeled``: there are sources and targets outside the boxes, which are left out."""
+    d = len(task.sources[0])
+    if d not in (2, 3):
+        return Refusal(f"grids are for two and three dimensions, not for {d} dimensions")
+    problem = pose(task, peeled)
     exponents = sum(problem.sizes)
     if not math.isfinite(exponents + problem.lever):
         return Refusal("the exponents <A x, y> are not finite")
-    possible = exponents + max(problem.weight_range, math.log(n)) < _LARGEST_EXPONENT
-    candidates = [candidate for order in ORDERS if possible and (candidate := _candidate(order, problem))]
-    if not candidates:
+    plans: list[Plan] = []
+    if exponents + max(problem.weight_range, math.log(problem.n)) < _LARGEST_EXPONENT:
+        attempts = (nodes.widest(order, problem, partial(_attempt, problem=problem)) for order in ORDERS)
+        plans = [attempt for attempt in attempts if attempt is not None]
+    if not plans:
         span = f" and weights that span e^{problem.weight_range:.0f}" if problem.weighted else ""
-        return Refusal(f"exponents of {exponents:.0f}{span} are too much for doubles at a tolerance of {tolerance:g}")
-    best = min(candidates, key=lambda candidate: candidate.layout.seconds)
-    if best.layout.memory > _MOST_BYTES:
-        return Refusal(f"grids of {' x '.join(map(str, best.cells))} cells need {best.layout.memory / 1e9:.1f} GB")
+        tolerance = f"at a tolerance of {task.request.tolerance:g}"
+        return Refusal(f"exponents of {exponents:.0f}{span} are too much for doubles {tolerance}")
+    best = min(plans, key=lambda plan: plan.seconds)
+    if best.memory > nodes.MOST_BYTES:
+        return Refusal(f"grids of {' x '.join(map(str, best.cells))} cells need {best.memory / 1e9:.1f} GB")
+    return best
+
+
+def _attempt(order: int, kappa: float, alone: Errors, *, problem: Problem) -> Plan | None:
+    """A plan with these stencils if it keeps the tolerance and overflows nowhere."""
+    both = errors_on_both_sides(order, kappa, min(problem.sizes))
+    if both is None:
+        return None
+    cells = tuple(2 * math.ceil(size / kappa * (1 + 1e-7)) for size in problem.sizes)
+    found = _bounds(both, alone, kappa, cells, problem)
+    slack = min(problem.budget - found.mean, (problem.second_budget - found.covariance) / 3)
+    if slack < 0.2 * min(problem.budget, problem.second_budget / 3):
+        return None
+    # The rest of the tolerance is for sums of many terms: of N equal ones each errs by N/2 units at most.
+    unit = alone.growth[0] ** len(cells) * UNIT / 2
+    overhang = sum((c / 2 + order / 2 - 1) ** 2 / s for c, s in zip(cells, problem.sizes, strict=True)) * kappa**2
+    cut = layout(order, cells, slack / unit, problem)
+    if cut is None or overhang + max(problem.weight_range, math.log(problem.n)) > _LARGEST_EXPONENT:
+        return None
+    sums, everywhere = cut.terms * unit, (math.inf,) * len(cells)
     return Plan(
-        order=best.order,
-        kappa=best.kappa,
-        cells=best.cells,
+        order=order,
+        kappa=kappa,
+        cells=cells,
         source_centre=tuple(problem.centre),
-        source_step=tuple(_shorter(best.kappa / q) for q in problem.width),
-        source_reach=tuple(problem.radius) if peeled else (math.inf,) * d,
+        source_step=tuple(_shorter(kappa / q) for q in problem.width),
+        source_reach=tuple(problem.radius) if problem.peeled else everywhere,
         tilt=tuple(problem.tilt),
-        target_step=tuple(_shorter(best.kappa / r) for r in problem.radius),
-        target_reach=tuple(problem.width) if peeled else (math.inf,) * d,
-        parts=best.layout.parts,
-        chunk=best.layout.chunk,
-        flush=best.layout.flush,
-        coarsening=best.layout.coarsening,
-        threads=best.layout.threads,
-        error_bound=best.errors.mean * problem.norm + problem.rounding,
-        covariance_bound=best.errors.covariance * problem.norm**2,
-        mass_error=best.errors.mass,
-        memory=best.layout.memory,
-        seconds=best.layout.seconds,
-        node_seconds=best.layout.node_seconds,
+        target_step=tuple(_shorter(kappa / r) for r in problem.radius),
+        target_reach=tuple(problem.width) if problem.peeled else everywhere,
+        radius=tuple(problem.radius),
+        error_bound=(found.mean + sums) * problem.norm + problem.rounding,
+        covariance_bound=(found.covariance + 3 * sums) * problem.norm**2,
+        mass_error=found.mass + sums,
+        **{name: value for name, value in cut._asdict().items() if name != "terms"},
     )
 
 
@@ -160,51 +117,15 @@ def _shorter(step: float) -> float:
     return math.ldexp(math.floor(mantissa * 2**26), exponent - 26)
 
 
-def _candidate(order: int, problem: Problem) -> _Candidate | None:
-    """The widest steps that stencils of this order allow."""
-    d, least = len(problem.sizes), min(problem.sizes)
-    for kappa in KAPPAS:
-        alone = errors(order, kappa)
-        if alone.slope > problem.budget or alone.curvature > problem.second_budget:
-            continue
-        both = errors_on_both_sides(order, kappa, least)
-        if both is None:
-            continue
-        cells = tuple(2 * math.ceil(size / kappa * (1 + 1e-7)) for size in problem.sizes)
-        found = _errors(both, alone, kappa, cells, problem)
-        slack = min(problem.budget - found.mean, (problem.second_budget - found.covariance) / 3)
-        if slack < 0.2 * min(problem.budget, problem.second_budget / 3):
-            continue
-        # The rest of the tolerance is for sums of many terms: of N equal ones each errs by N/2 units at most.
-        unit = alone.growth[0] ** d * UNIT / 2
-        overhang = sum((c / 2 + order / 2 - 1) ** 2 / s for c, s in zip(cells, problem.sizes, strict=True)) * kappa**2
-        cut = layout(order, cells, slack / unit, problem)
-        if cut is None or overhang + max(problem.weight_range, math.log(problem.n)) > _LARGEST_EXPONENT:
-            continue
-        sums = cut.terms * unit
-        return _Candidate(
-            order, kappa, cells, _Errors(found.mean + sums, found.covariance + 3 * sums, found.mass + sums), cut
-        )
-    return None
-
-
-def _errors(both: Errors, alone: Errors, kappa: float, cells: tuple[int, ...], problem: Problem) -> _Errors:
+def _bounds(both: Errors, alone: Errors, kappa: float, cells: tuple[int, ...], problem: Problem) -> Bounds:
     """Bounds without the rounding errors of long sums.
 
-    Rounding errors of Z at the targets' nodes are independent of each other, and interpolation takes differences of
-    them. Those of sums over nodes grow like the root of the nodes' number; exponents err by their size times one unit.
+    Rounding errors of sums over nodes grow like the root of the nodes' number; exponents err by their size times one
+    unit.
     """
-    d = len(cells)
-    safety = 1.02 / (1 - d * both.value)
-    low, steep, bent = alone.growth
-    at_nodes = UNIT * (low**d * (0.5 * math.sqrt(sum(cells)) + 4) + 8) * low ** (d - 1)
-    smooth = UNIT * (
-        8 * d * low**d
-        + 4 * sum(problem.sizes)
-        + 6 * problem.lever
-        + (2 * problem.weight_range if problem.weighted else 0)
-    )
-    mean = safety * (both.slope + d * both.value) + at_nodes * steep / kappa + smooth
-    second = safety * (max(both.curvature, 2 * both.slope) + d * both.value)
-    second += at_nodes * max(bent, steep**2 / low) / kappa**2 + 2 * mean + smooth
-    return _Errors(mean, second, safety * d * both.value + at_nodes * low + smooth)
+    d, low = len(cells), alone.growth[0]
+    found = Errors(1.02 * both.value, 1.02 * both.slope, 1.02 * both.curvature, alone.growth)
+    at_nodes = UNIT * (low**d * (0.5 * math.sqrt(sum(cells)) + 4) + 8)
+    weights = 2 * problem.weight_range if problem.weighted else 0
+    smooth = UNIT * (8 * d * low**d + 4 * sum(problem.sizes) + 6 * problem.lever + weights)
+    return nodes.bounds(found, kappa, d, at_nodes, smooth)

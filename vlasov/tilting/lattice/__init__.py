@@ -11,6 +11,9 @@ For d = 2, 3, Z on a tensor grid of tilts is a product with a small matrix along
     m_ij  --E_1-->  --E_2-->  Z at nodes  --stencils-->  Z, grad Z at xi = A x,     E_k = (e^{xi y} / sinhc(xi h / 2))
 
 For d = 1, cells of the grid are the nodes of ``line``: there, tilts have no limit.
+
+``grid`` calls it, for densities. It wins whenever there are more than a few targets, and knows no limit of the tilts:
+their range is cut into blocks where exponentials would overflow.
 """
 
 from __future__ import annotations
@@ -23,21 +26,17 @@ import numpy as np
 
 from vlasov.checks import Array
 from vlasov.compiled.products import multiply
-from vlasov.compiled.threads import in_threads
 from vlasov.compiled.views import plain
 from vlasov.compiled.workspace import Workspace
-from vlasov.tilting import line
+from vlasov.tilting import line, nodes
 from vlasov.tilting.grid import Grid
-from vlasov.tilting.laplace import kernels
 from vlasov.tilting.lattice.plan import LinePlan, NodesPlan, Plan, plan
 from vlasov.tilting.line import transform
+from vlasov.tilting.nodes import Nodes
 from vlasov.tilting.results import Head, Request, Sums
-from vlasov.tilting.stencils import table
 from vlasov.tilting.uniform import tilted_interval
 
 __all__ = ["Plan", "evaluate", "plan"]
-
-Parts = tuple[Array, Array | None, Array | None]  # V m, log Z, covariance
 
 
 def evaluate(
@@ -54,32 +53,17 @@ def evaluate(
     out
         Memory for V m, shape (m, k).
     """
-    x, head = plain(x), Head(plain(head.A), plain(head.V))
     if isinstance(plan, LinePlan):
-        parts = _line(grid, x, head, plan, request, workspace, out)
+        sums = _on_line(grid.masses, float(grid.widths[0]), plan, workspace, request.log_mass)
+        found = line.interpolate(plan, sums, x, head, request, workspace, out)
     else:
-        parts = _blocks(grid, x, head, plan, request, workspace, out)
-    return Sums(*parts, "lattice", plan.error_bound, plan.mass_error)
-
-
-def _line(
-    grid: Grid, x: Array, head: Head, plan: LinePlan, request: Request, workspace: Workspace, out: Array | None
-) -> Parts:
-    sums = _on_line(grid.masses, float(grid.widths[0]), plan, workspace, request.log_mass)
-    log_mass, mean, variance = line.interpolate(
-        plan.tilts, sums, x, head, plan.threads, workspace, log_mass=request.log_mass, covariance=request.covariance,
-        out=out,
-    )  # fmt: skip
-    return mean, log_mass, variance
-
-
-def _blocks(
-    grid: Grid, x: Array, head: Head, plan: NodesPlan, request: Request, workspace: Workspace, out: Array | None
-) -> Parts:
-    nodes = _Nodes(grid, plan, workspace)
-    if math.prod(plan.blocks) == 1:
-        return nodes.evaluate(plan.centre, x, head, request, out)
-    return _block_by_block(nodes, plan, x, head, request, out)
+        cells, one = _Cells(grid, plan, workspace), math.prod(plan.blocks) == 1
+        found = (
+            cells.at_nodes(plan.centre).read(x, head, request, workspace, out)
+            if one
+            else _block_by_block(cells, x, head, request, out)
+        )
+    return found._replace(method="lattice")
 
 
 def _on_line(masses: Array, h: float, plan: LinePlan, workspace: Workspace, log_mass: bool) -> Array:
@@ -100,9 +84,8 @@ def _on_line(masses: Array, h: float, plan: LinePlan, workspace: Workspace, log_
     with np.errstate(divide="ignore"):
         scales = np.log(totals)
     positions = (np.add.outer(middles, places) / tilts.radius).ravel()
-    sums = line.log_derivatives(
-        tilts, positions, weights.ravel(), scales, places.size, plan.threads, workspace, log_mass=log_mass
-    )
+    groups_of_nodes = transform.Nodes(positions, weights.ravel(), scales, places.size)
+    sums = line.log_derivatives(tilts, groups_of_nodes, plan.threads, workspace, log_mass=log_mass)
     if plan.smooth:
         log_cell, mean, variance = tilted_interval(np.array(h / 2), line.points(tilts))
         if log_mass:
@@ -118,29 +101,32 @@ def _folding(size: int) -> Array:
     return transform.to_nodes((2 * np.arange(size) + 1 - size) / size)
 
 
-def _block_by_block(nodes: _Nodes, plan: NodesPlan, x: Array, head: Head, request: Request, out: Array | None) -> Parts:
+def _block_by_block(cells: _Cells, x: Array, head: Head, request: Request, out: Array | None) -> Sums:
     """The same for targets whose range is cut into blocks: those of each block together."""
+    plan, (m, d), mass_error = cells.plan, x.shape, cells.plan.mass_error
     centre, width, blocks = np.array(plan.centre), np.array(plan.width), np.array(plan.blocks)
     first, step = centre - (blocks - 1) * width, 2 * np.where(width > 0, width, 1.0)
     where = np.clip(np.rint((x @ head.A.T - first) / step).astype(np.int64), 0, blocks - 1)
     number = np.ravel_multi_index(tuple(where.T), plan.blocks)
     order = np.argsort(number, kind="stable")
     ends = np.searchsorted(number[order], np.arange(blocks.prod() + 1))
-    m, d = x.shape
     mean = np.empty((m, len(head.V))) if out is None else out
-    log_mass, covariance = np.empty(m if request.log_mass else 0), np.empty((m if request.covariance else 0, d, d))
+    log_mass = np.empty(m) if request.log_mass else None
+    covariance = np.empty((m, d, d)) if request.covariance else None
     for block, index in enumerate(product(*(range(b) for b in plan.blocks))):
         chosen = order[ends[block] : ends[block + 1]]
         if chosen.size:
-            parts = nodes.evaluate(tuple(first + step * np.array(index)), x[chosen], head, request)
-            for whole, part in zip((mean, log_mass, covariance), parts, strict=True):
-                if part is not None:
+            at_nodes = cells.at_nodes(tuple(first + step * np.array(index)))
+            sums = at_nodes.read(x[chosen], head, request, cells.workspace)
+            mass_error = max(mass_error, sums.mass_error)
+            for whole, part in ((mean, sums.mean), (log_mass, sums.log_mass), (covariance, sums.covariance)):
+                if whole is not None:
                     whole[chosen] = part
-    return mean, log_mass if request.log_mass else None, covariance if request.covariance else None
+    return Sums(mean, log_mass, covariance, "lattice", plan.error_bound, mass_error)
 
 
-class _Nodes:
-    """The cells that carry mass, and Z at the nodes of a block of tilts."""
+class _Cells:
+    """The cells that carry mass, from which Z at the nodes of any block of tilts is made."""
 
     def __init__(self, grid: Grid, plan: NodesPlan, workspace: Workspace) -> None:
         masses, lower, widths, _ = grid
@@ -158,39 +144,13 @@ class _Nodes:
             with np.errstate(divide="ignore"):
                 self.logs = np.log(self.masses, out=workspace.array("lattice.logs", self.masses.shape))
 
-    def evaluate(
-        self, middle: tuple[float, ...], x: Array, head: Head, request: Request, out: Array | None = None
-    ) -> Parts:
-        """The results at targets in the block of tilts around ``middle``."""
-        grid, shift = self._at_nodes(middle)
-        plan, workspace, (m, d), covariance = self.plan, self.workspace, x.shape, request.covariance
-        matrix, values = head.A, head.V
-        result = (
-            np.empty((m, len(values))) if out is None else out,
-            np.empty(m if request.log_mass else 0),
-            np.empty((m, d, d) if covariance else (0, 0, 0)),
-        )
-        rows = d + 1 + d + (d * (d + 1) // 2 if covariance else 0)
-        bins = (grid.size >> plan.coarsening) + 2 if plan.coarsening >= 0 else 0
-        scratch = (
-            workspace.array("lattice.floats", (plan.threads, rows, plan.chunk)),
-            workspace.array("lattice.integers", (plan.threads, 2, plan.chunk), np.int64),
-            workspace.array("lattice.bins", (plan.threads, bins), np.int64),
-        )
-        axes = np.array([middle, self.radius / plan.kappa, plan.cells, [math.inf] * d])
-        strides = tuple(math.prod(plan.nodes[k + 1 :]) for k in range(d))
-        in_threads(
-            plan.threads, kernels.gather(plan.order, 2 if covariance else 1),
-            x, matrix, axes, strides, table(plan.order, plan.kappa), plan.coarsening, grid, self.middle, values, shift,
-            self.middle @ matrix, *result, *scratch,
-        )  # fmt: skip
-        return result[0], result[1] if request.log_mass else None, result[2] if covariance else None
-
-    def _at_nodes(self, middle: tuple[float, ...]) -> tuple[Array, float]:
-        """Z e^{-<xi, y_c>} at the nodes around ``middle``, flat, and what to add to its logarithm."""
-        plan, workspace, nodes = self.plan, self.workspace, self.plan.nodes
-        grid, places, shift = self._tilted_masses(middle) if plan.tilted else (self.masses, self.places, 0.0)
-        for axis, count in enumerate(nodes):
+    def at_nodes(self, middle: tuple[float, ...]) -> Nodes:
+        """Z at the nodes of the block of tilts around ``middle``."""
+        plan, workspace, counts, shift = self.plan, self.workspace, self.plan.nodes, 0.0
+        grid, places = self.masses, self.places
+        if plan.tilted:
+            grid, places, shift = self._tilted_masses(middle)
+        for axis, count in enumerate(counts):
             offsets = (np.arange(count) - (count - 1) / 2) * (plan.kappa / self.radius[axis])
             tilts = middle[axis] + offsets
             exponents = np.multiply.outer(offsets if plan.tilted else tilts, places[axis])
@@ -199,15 +159,16 @@ class _Nodes:
                 shift -= log_cell[count // 2]  # far from zero tilt, all of it would underflow
                 exponents -= (log_cell - log_cell[count // 2])[:, None]
             matrix = np.exp(exponents, out=exponents)
-            before, after = math.prod(nodes[:axis]), math.prod(grid.shape[axis + 1 :])
+            before, after = math.prod(counts[:axis]), math.prod(grid.shape[axis + 1 :])
             out = workspace.array(f"lattice.nodes{axis % 2}", (before, count, after))
-            if axis == len(nodes) - 1:
+            if axis == len(counts) - 1:
                 transposed = np.ascontiguousarray(matrix.T)[None, None]
                 multiply(grid.reshape(before, -1), transposed, out.reshape(1, before, count), plan.threads)
             else:
                 multiply(matrix, grid.reshape(1, before, -1, after), out, plan.threads)
-            grid = out.reshape(*nodes[: axis + 1], *grid.shape[axis + 1 :])
-        return grid.reshape(-1), shift
+            grid = out.reshape(*counts[: axis + 1], *grid.shape[axis + 1 :])
+        stencils = nodes.stencils(plan, np.array(middle), self.radius / plan.kappa, np.full(len(middle), math.inf))
+        return Nodes(plan, stencils, grid.reshape(-1), shift, self.middle, self.radius)
 
     def _tilted_masses(self, middle: tuple[float, ...]) -> tuple[Array, list[Array], float]:
         """m_i e^{<xi, y_i - y_c> - shift} for xi = ``middle``, in cells where it counts; their places; the shift."""

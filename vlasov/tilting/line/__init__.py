@@ -13,11 +13,15 @@ tilts, Q half the width of their range:
 
 Error bounds hold for all sources: e^{xi y} is interpolated in y, and m is analytic for |Im xi| < pi / 2R. There all
 e^{xi (y_j - y_c)} lie in one half plane, Z has no zero, and |m - y_c| <= R / cos(R Im xi).
+
+``choose`` calls it for points in d = 1, under the name "laplace", and ``lattice`` for densities. It wins from a few
+hundred points on; other methods of linear cost overflow where exponents reach some hundreds, this one does not.
 """
 
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -29,7 +33,12 @@ from vlasov.tilting.line import kernels, transform
 from vlasov.tilting.line.plan import Plan, Tilts, plan
 from vlasov.tilting.results import Head, Request, Sums
 
+if TYPE_CHECKING:
+    from vlasov.tilting.lattice.plan import LinePlan
+
 __all__ = ["Plan", "Prepared", "evaluate", "plan"]
+
+_EPS = float(np.finfo(float).eps)
 
 
 def evaluate(
@@ -68,52 +77,44 @@ class Prepared:
         self, points: Array, log_weights: Array | None, plan: Plan, request: Request, workspace: Workspace
     ) -> None:
         self.plan, self.workspace = plan, workspace
-        nodes, weights, scales, top = _nodes(points, log_weights, plan, workspace)
+        nodes, top = _nodes(points, log_weights, plan, workspace)
         self.sums = log_derivatives(
-            plan.tilts, nodes, weights, scales, transform.NODES, plan.threads, workspace, tilt=plan.tilt,
-            log_mass=request.log_mass,
-        )  # fmt: skip
+            plan.tilts, nodes, plan.threads, workspace, tilt=plan.tilt, log_mass=request.log_mass
+        )
         if request.log_mass:
             self.sums[0] += top
 
     def read(self, x: Array, head: Head, request: Request, out: Array | None = None) -> Sums:
         """What ``evaluate`` returns. Users know the line by the name of its method in d = 2, 3."""
-        log_mass, mean, variance = interpolate(
-            self.plan.tilts, self.sums, x, head, self.plan.threads, self.workspace, log_mass=request.log_mass,
-            covariance=request.covariance, out=out,
-        )  # fmt: skip
-        return Sums(mean, log_mass, variance, "laplace", self.plan.error_bound, self.plan.mass_error)
+        found = interpolate(self.plan, self.sums, x, head, request, self.workspace, out)
+        return found._replace(method="laplace")
 
 
-def _nodes(
-    points: Array, log_weights: Array | None, plan: Plan, workspace: Workspace
-) -> tuple[Array, Array, Array, float]:
-    """Positions, weights and log scales of nodes that stand for the sources, and a log scale common to all."""
-    y, tilts, cells = plain(points[:, 0]), plan.tilts, plan.cells
+def _nodes(points: Array, log_weights: Array | None, plan: Plan, workspace: Workspace) -> tuple[transform.Nodes, float]:
+    """Nodes that stand for the sources, their weights times e^{tilt (y - center)}, and a log scale common to all."""
+    y, tilts, count = plain(points[:, 0]), plan.tilts, plan.cells
     logs = np.empty(0) if log_weights is None else plain(log_weights)
     top = float(logs.max()) if logs.size else 0.0
-    location = tilts.center - tilts.radius, cells / (2 * tilts.radius), plan.tilt, tilts.center
+    weights = kernels.Weights(logs, top, plan.tilt, tilts.center)
+    cells = kernels.Cells(tilts.center - tilts.radius, count / (2 * tilts.radius))
     levels = np.array([abs(plan.tilt) * tilts.radius])
     if plan.scaled:
-        partial = workspace.array("line.levels", (plan.parts, cells))
-        in_threads(plan.threads, kernels.cell_levels, y, logs, top, *location, partial)
+        partial = workspace.array("line.levels", (plan.parts, count))
+        in_threads(plan.threads, kernels.cell_levels, y, weights, cells, partial)
         levels = partial.max(axis=0)
-    moments = workspace.array("line.moments", (plan.parts * plan.copies, cells, transform.MOMENTS))
+    moments = workspace.array("line.moments", (plan.parts * plan.copies, count, transform.MOMENTS))
     weighted = plan.tilt != 0.0 or logs.size > 0
-    in_threads(plan.threads, kernels.spread, y, logs, top, *location, levels, weighted, plan.copies, moments)
-    groups = cells // transform.MERGED
-    nodes, weights = (workspace.array(f"line.{name}", groups * transform.NODES) for name in ("nodes", "weights"))
-    scales = workspace.array("line.scales", groups)
-    in_threads(plan.threads, transform.nodes, moments, levels, nodes, weights, scales)
-    return nodes, weights, scales, top
+    in_threads(plan.threads, kernels.spread, y, weights, cells, levels, weighted, plan.copies, moments)
+    groups = count // transform.MERGED
+    positions, shares = (workspace.array(f"line.{name}", groups * transform.NODES) for name in ("nodes", "weights"))
+    nodes = transform.Nodes(positions, shares, workspace.array("line.scales", groups), transform.NODES)
+    in_threads(plan.threads, transform.fill_nodes, moments, levels, nodes)
+    return nodes, top
 
 
 def log_derivatives(
     tilts: Tilts,
-    nodes: Array,
-    weights: Array,
-    scales: Array,
-    size: int,
+    nodes: transform.Nodes,
     threads: int,
     workspace: Workspace,
     *,
@@ -122,39 +123,35 @@ def log_derivatives(
 ) -> Array:
     """log Z (if asked for), m and m' at the Chebyshev points of all cells of tilts, shape (3, any); R = 1, y_c = 0.
 
-    Nodes lie in [-1, 1] in increasing order, in groups of ``size`` with a log scale each: the log of their mass. Their
-    weights hold the factor e^{tilt (y - center)} already.
+    The nodes' weights hold the factor e^{tilt (y - center)} already.
     """
     result = workspace.array("line.values", (3, tilts.expansions * transform.FINE * transform.ORDER))
     lower, width = (tilts.middle - tilt) * tilts.radius - tilts.half, 2 * tilts.half / tilts.expansions
     # Groups further below are left out. Each changes the mean by at most twice its share of the mass; its nodes'
     # weights, regardless of sign, add up to less than three times its mass, which within an expansion grows by e^{1.2}.
-    reach = math.log(20 * scales.size / tilts.negligible)
-    in_threads(threads, transform.log_derivatives, nodes, weights, scales, size, lower, width, reach, log_mass, result)
+    reach = math.log(20 * nodes.scales.size / tilts.negligible)
+    in_threads(threads, transform.log_derivatives, nodes, lower, width, reach, log_mass, result)
     return result
 
 
 def interpolate(
-    tilts: Tilts,
+    plan: Plan | LinePlan,
     sums: Array,
     x: Array,
     head: Head,
-    threads: int,
+    request: Request,
     workspace: Workspace,
-    *,
-    log_mass: bool,
-    covariance: bool,
     out: Array | None,
-) -> tuple[Array | None, Array, Array | None]:
+) -> Sums:
     """The results of ``evaluate`` from what ``log_derivatives`` made, in its units."""
-    targets, factor = plain(x[:, 0]), float(head.A[0, 0])
-    table = workspace.array("line.table", (tilts.expansions * transform.FINE, transform.ORDER))
+    tilts, targets, factor = plan.tilts, plain(x[:, 0]), float(head.A[0, 0])
+    table, cells = workspace.array("line.table", (tilts.expansions * transform.FINE, transform.ORDER)), _cells(tilts)
 
     def gather(at_points: Array, constant: float = 0.0, slope: float = 0.0, out: Array | None = None) -> Array:
         transform.fit(at_points, table)
         table[:, 0] += constant  # not before: rounding errors of the fit stay relative to R
         result = np.empty(targets.size) if out is None else out
-        in_threads(threads, kernels.gather, targets, factor, *_location(tilts), table, slope, result)
+        in_threads(plan.threads, kernels.gather, targets, factor, cells, table, slope, result)
         return result
 
     factors = head.V[:, 0]
@@ -164,18 +161,24 @@ def interpolate(
         velocity = mean[:, None] if out is None else out
     else:
         velocity = np.multiply(gather(tilts.radius * sums[1], tilts.center)[:, None], factors, out=out)
-    variance = gather(tilts.radius**2 * sums[2])[:, None, None] if covariance else None
-    return gather(sums[0], slope=tilts.center * factor) if log_mass else None, velocity, variance
+    variance = gather(tilts.radius**2 * sums[2])[:, None, None] if request.covariance else None
+    log_mass, mass_error = None, plan.mass_error
+    if request.log_mass:
+        log_mass = gather(sums[0], slope=tilts.center * factor)
+        # The fit rounds eight values, and A x is rounded.
+        exponents = abs(factor) * float(np.abs(targets).max(initial=0.0)) * (abs(tilts.center) + tilts.radius)
+        mass_error += _EPS * (64 * float(np.abs(sums[0]).max()) + 4 * exponents)
+    return Sums(velocity, log_mass, variance, "line", plan.error_bound, mass_error)
 
 
 def points(tilts: Tilts) -> Array:
     """The Chebyshev points of all cells of tilts."""
-    origin, per_unit = _location(tilts)
+    origin, per_unit = _cells(tilts)
     cells = np.arange(tilts.expansions * transform.FINE)[:, None] + 0.5
     return (origin + (cells + transform.chebyshev_points(transform.ORDER) / 2) / per_unit).ravel()
 
 
-def _location(tilts: Tilts) -> tuple[float, float]:
-    """Where cells of tilts begin, and how many there are per unit."""
+def _cells(tilts: Tilts) -> kernels.Cells:
+    """Cells of tilts."""
     origin = tilts.middle - tilts.half / tilts.radius
-    return origin, tilts.expansions * transform.FINE * tilts.radius / (2 * tilts.half)
+    return kernels.Cells(origin, tilts.expansions * transform.FINE * tilts.radius / (2 * tilts.half))

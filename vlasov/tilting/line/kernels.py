@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
+from vlasov.checks import Array
 from vlasov.compiled.exponential import exp_negative
 from vlasov.compiled.threads import share
 from vlasov.compiled.vectors import Vectors
@@ -22,6 +23,22 @@ STREAMS = 4  # pieces of the data that are spread side by side
 _TILE = 256  # points at a time: their cells, offsets and weights stay in the first-level cache
 _CHUNK = 16 * _TILE  # points that a thread takes at a time
 _NEGLIGIBLE = -700.0  # exponents below count as minus infinity
+
+
+class Cells(NamedTuple):
+    """Cells of one length: where the first begins, and how many there are per unit."""
+
+    origin: float
+    per_unit: float
+
+
+class Weights(NamedTuple):
+    """Logarithms of weights: log w_j - top + tilt (y_j - center); no log weights are weights of one."""
+
+    logs: Array
+    top: float
+    tilt: float
+    center: float
 
 
 @intrinsic
@@ -77,10 +94,9 @@ def _locate(values, factor, origin, per_cell, count, base, cells, offsets):  # t
 
 
 @kernel(flags=EXACT)
-def cell_levels(  # type: ignore[no-untyped-def]
-    points, log_weights, top, origin, per_cell, tilt, center, partial, thread, threads
-):
-    """partial[part, cell]: the largest log w_j - top + tilt (y_j - center) in each cell."""
+def cell_levels(points, log_weights, grid, partial, thread, threads):  # type: ignore[no-untyped-def]
+    """partial[part, cell]: the largest log weight in each cell."""
+    logs, top, tilt, center = log_weights
     parts, count = partial.shape
     n = points.size
     cells, offsets = np.empty(_TILE, np.int64), np.empty(_TILE)
@@ -89,22 +105,23 @@ def cell_levels(  # type: ignore[no-untyped-def]
         levels[:] = -np.inf
         for start in range(n * part // parts, n * (part + 1) // parts, _TILE):
             stop = min(start + _TILE, n * (part + 1) // parts)
-            _locate(points[start:stop], 1.0, origin, per_cell, count, 0, cells, offsets)
+            _locate(points[start:stop], 1.0, grid.origin, grid.per_unit, count, 0, cells, offsets)
             for j in range(stop - start):
                 level = tilt * (points[start + j] - center)
-                if log_weights.size > 0:
-                    level += log_weights[start + j] - top
+                if logs.size > 0:
+                    level += logs[start + j] - top
                 levels[cells[j]] = max(levels[cells[j]], level)
 
 
 @kernel(flags=EXACT)
-def _weigh(points, log_weights, top, tilt, center, levels, base, cells, weights):  # type: ignore[no-untyped-def]
-    """e^{log w_j - top + tilt (y_j - center) - level of the cell}; a single level serves all cells."""
+def _weigh(points, log_weights, start, levels, base, cells, weights):  # type: ignore[no-untyped-def]
+    """e^{log weight - level of the cell} of the points from ``start`` on; a single level serves all cells."""
+    logs, top, tilt, center = log_weights
     for j in range(points.size):
         weights[j] = tilt * (points[j] - center)
-    if log_weights.size > 0:
+    if logs.size > 0:
         for j in range(points.size):
-            weights[j] += log_weights[j] - top
+            weights[j] += logs[start + j] - top
     if levels.size == 1:
         for j in range(points.size):
             weights[j] -= levels[0]
@@ -116,9 +133,7 @@ def _weigh(points, log_weights, top, tilt, center, levels, base, cells, weights)
 
 
 @kernel(flags=EXACT)
-def spread(  # type: ignore[no-untyped-def]
-    points, log_weights, top, origin, per_cell, tilt, center, levels, weighted, copies, moments, thread, threads
-):
+def spread(points, log_weights, grid, levels, weighted, copies, moments, thread, threads):  # type: ignore[no-untyped-def]
     """moments[sum, cell, k]: sums of w_j t_j^k over the sources of each part of the data, in ``copies`` of the cells.
 
     STREAMS far pieces of a part go side by side: in sorted data, neighbours would wait for each other's cell. With a
@@ -139,10 +154,9 @@ def spread(  # type: ignore[no-untyped-def]
                 end = min(begin + min(_TILE, length - start), last)
                 base = s % copies * count
                 filled[s] = end - begin
-                _locate(points[begin:end], 1.0, origin, per_cell, count, base, cells[s], offsets[s])
+                _locate(points[begin:end], 1.0, grid.origin, grid.per_unit, count, base, cells[s], offsets[s])
                 if weighted:
-                    logs = log_weights[begin:end] if log_weights.size > 0 else log_weights
-                    _weigh(points[begin:end], logs, top, tilt, center, levels, base, cells[s], weights[s])
+                    _weigh(points[begin:end], log_weights, begin, levels, base, cells[s], weights[s])
             common = filled.min()
             for j in range(common):
                 for s in range(STREAMS):
@@ -153,14 +167,14 @@ def spread(  # type: ignore[no-untyped-def]
 
 
 @kernel(flags=EXACT)
-def gather(x, factor, origin, per_cell, table, slope, out, thread, threads):  # type: ignore[no-untyped-def]
+def gather(x, factor, grid, table, slope, out, thread, threads):  # type: ignore[no-untyped-def]
     """out[j]: the polynomial of the cell that holds factor * x_j, there, plus slope * x_j."""
     cells, offsets = np.empty(_TILE, np.int64), np.empty(_TILE)
     first, last = share((x.size + _CHUNK - 1) // _CHUNK, thread, threads)
     for chunk in range(first, last):
         for start in range(chunk * _CHUNK, min((chunk + 1) * _CHUNK, x.size), _TILE):
             tile, piece = x[start : start + _TILE], out[start : start + _TILE]
-            _locate(tile, factor, origin, per_cell, len(table), 0, cells, offsets)
+            _locate(tile, factor, grid.origin, grid.per_unit, len(table), 0, cells, offsets)
             for j in range(tile.size):
                 piece[j] = _polynomial(table, cells[j], offsets[j])
             if slope != 0.0:

@@ -14,10 +14,11 @@ from functools import cache
 
 import numpy as np
 
-from vlasov.checks import Array
+from vlasov.tilting.costs import LINE, THREADS_ELSEWHERE
 from vlasov.tilting.line.kernels import STREAMS
 from vlasov.tilting.line.transform import FINE, MERGED, MOMENTS, NODES, ORDER
-from vlasov.tilting.promise import Promise, Refusal
+from vlasov.tilting.promise import Promise, Refusal, Task
+from vlasov.tilting.results import Request
 
 _EPS = float(np.finfo(float).eps)
 _WIDTHS = tuple(0.75**k for k in range(20))  # of a cell of sources, times the largest tilt
@@ -28,8 +29,6 @@ _MOST_CELLS = 1024  # of which there are copies: they fit into the second-level 
 _LARGEST_RANGE = 500.0  # weights that differ by more than e^500 get a scale in each cell
 # Interpolation at eight Chebyshev points makes errors larger by this factor at most.
 _LEBESGUE = 1 + 2 / math.pi * math.log(ORDER)
-# Nanoseconds of one thread of a 2024 server: for a source, its weight, a target, an expansion, a node in it; the start.
-_SOURCE, _WEIGHT, _TARGET, _EXPANSION, _NODE, _START = 1.3, 1.2, 1.4, 500.0, 1.4, 70e3
 
 
 @dataclass(frozen=True)
@@ -43,9 +42,9 @@ class Errors:
     def __add__(self, other: Errors) -> Errors:
         return Errors(self.mass + other.mass, self.mean + other.mean, self.covariance + other.covariance)
 
-    def within(self, tolerance: float, covariance: bool) -> bool:
+    def within(self, tolerance: float, request: Request) -> bool:
         """Whether they are, that of m' only where it counts."""
-        return self.mean <= tolerance and (not covariance or self.covariance <= tolerance)
+        return self.mean <= tolerance and (not request.covariance or self.covariance <= tolerance)
 
 
 @dataclass(frozen=True)
@@ -96,37 +95,17 @@ class Plan(Promise):
     scaled: bool
 
 
-def plan(
-    n: int,
-    m: int,
-    source_box: tuple[Array, Array],
-    target_box: tuple[Array, Array],
-    log_weight_range: float,
-    tolerance: float,
-    threads: int = 1,
-    *,
-    covariance: bool = False,
-) -> Plan | Refusal:
-    """Choose cells for n sources and m tilts so that the error of the mean is at most tolerance * R.
-
-    Parameters
-    ----------
-    source_box, target_box
-        Lower and upper corners of the points y and of the tilts xi = a x, arrays of one entry.
-    log_weight_range
-        Largest minus smallest log weight, those of zero weights left out; 0 if all weights are equal.
-    covariance
-        Whether the variance is wanted too, with an error of at most tolerance * R^2.
-    """
-    lower, upper = (float(end[0]) for end in source_box)
-    lowest, highest = (float(end[0]) for end in target_box)
-    tilts = cut(lower, upper, lowest, highest, tolerance, covariance=covariance)
+def plan(task: Task) -> Plan | Refusal:
+    """Choose cells of sources and of tilts, with half of the tolerance for each."""
+    n, request = task.n, task.request
+    (lower, upper), (lowest, highest) = ((float(end[0]) for end in box) for box in (task.sources, task.targets))
+    tilts = cut((lower, upper), (lowest, highest), request.tolerance, request)
     if isinstance(tilts, Refusal):
         return tilts
     # A few more cells, for all tilts from 0 on, are cheaper than an exponential for each source.
     tilted = tilts.farthest > 3 * tilts.half and 64 * tilts.farthest > n
     largest = tilts.half if tilted else tilts.farthest
-    cells = _cells((tolerance - tilts.errors.mean) / 2, largest, covariance)
+    cells = _cells((request.tolerance - tilts.errors.mean) / 2, largest, request)
     copies = STREAMS if cells <= _MOST_CELLS else 1
     parts = max(1, min(32, n // 24_000, n // (4 * copies * cells)))
     memory = 8.0 * (
@@ -135,28 +114,29 @@ def plan(
     if memory > _MOST_BYTES:
         return Refusal(f"tables at |xi| R = {tilts.farthest:.3g} would need {memory / 1e6:.0f} MB")
     errors = tilts.errors + _source_errors(cells, largest)
-    weighted = tilted or log_weight_range > 0
-    seconds, threads = _time(n, m, cells, parts * copies, tilts, weighted, threads)
+    tilting = 2 * abs(tilts.middle) * tilts.radius if tilted else 0.0
+    work = _work(task, cells, parts * copies, tilts, tilted or task.log_weight_range > 0)
     return Plan(
         tilts=tilts,
         tilt=tilts.middle if tilted else 0.0,
         cells=cells,
         parts=parts,
         copies=copies,
-        scaled=log_weight_range + (2 * abs(tilts.middle) * tilts.radius if tilted else 0.0) > _LARGEST_RANGE,
-        threads=threads,
+        scaled=task.log_weight_range + tilting > _LARGEST_RANGE,
+        threads=task.threads if work > THREADS_ELSEWHERE else 1,
         error_bound=errors.mean * tilts.radius + 2 * _EPS * abs(tilts.center),
         covariance_bound=errors.covariance * tilts.radius**2,
         mass_error=errors.mass,
         memory=memory,
-        seconds=seconds,
+        seconds=(work + LINE.start) * 1e-9,
     )
 
 
 def cut(
-    lower: float, upper: float, lowest: float, highest: float, tolerance: float, *, covariance: bool = False
+    sources: tuple[float, float], targets: tuple[float, float], tolerance: float, request: Request
 ) -> Tilts | Refusal:
-    """Cells of tilts in [lowest, highest] for sources in [lower, upper], with about half of the tolerance."""
+    """Cells of tilts between these ends for sources between these, with about half of the tolerance."""
+    (lower, upper), (lowest, highest) = sources, targets
     center, middle = lower + (upper - lower) / 2, lowest + (highest - lowest) / 2
     # The margin keeps points at the ends inside; a single place, or a single tilt, gets a width too.
     radius = max((upper - lower) / 2 * (1 + 1e-12), 4 * _EPS * abs(center), 1e-150)
@@ -167,7 +147,7 @@ def cut(
     rounding = _EPS * (50 + 6 * farthest)
     negligible = 0.02 * (tolerance - rounding)
     allowed = 0.48 * (tolerance - rounding)
-    width, errors = next((pair for pair in _interpolation_errors() if pair[1].within(allowed, covariance)), (0.0, None))
+    width, errors = next((pair for pair in _interpolation_errors() if pair[1].within(allowed, request)), (0.0, None))
     if errors is None:
         return Refusal(f"rounding errors of {rounding:.1e} R at |xi| R = {farthest:.3g} are too close to the tolerance")
     errors += Errors(negligible, negligible, 2 * negligible) + Errors(rounding, rounding, rounding)
@@ -193,11 +173,11 @@ def _interpolation_errors() -> tuple[tuple[float, Errors], ...]:
     return tuple(result)
 
 
-def _cells(tolerance: float, largest: float, covariance: bool) -> int:
+def _cells(tolerance: float, largest: float, request: Request) -> int:
     """The fewest cells of sources, a multiple of MERGED, whose errors are within the tolerance."""
     for width in _WIDTHS:
         cells = MERGED * max(1, math.ceil(2 * largest / (width * MERGED)))
-        if _source_errors(cells, largest).within(tolerance, covariance):
+        if _source_errors(cells, largest).within(tolerance, request):
             break
     return cells
 
@@ -221,17 +201,15 @@ def _source_errors(cells: int, largest: float) -> Errors:
     return Errors(safety * value, safety * (slope + value), safety * (bend + 2 * slope + 3 * value))
 
 
-def _time(n: int, m: int, cells: int, sums: int, tilts: Tilts, weighted: bool, threads: int) -> tuple[float, int]:
-    """Seconds on one thread, and the number of threads that is worth its while."""
+def _work(task: Task, cells: int, sums: int, tilts: Tilts, weighted: bool) -> float:
+    """Nanoseconds of one thread for points, sums over cells and tilts."""
     crowded = 2 if cells > 4 * _MOST_CELLS else 1
-    points = n * (crowded * _SOURCE + weighted * _WEIGHT) + m * crowded * _TARGET
-    work = points + 8 * sums * cells + time_of_tilts(tilts, cells // MERGED * NODES)
-    threads = threads if work > 200e3 else 1
-    return (work + _START) * 1e-9, threads
+    points = task.n * (crowded * LINE.source + weighted * LINE.weight) + task.m * crowded * LINE.target
+    return points + 8 * sums * cells + time_of_tilts(tilts, cells // MERGED * NODES)
 
 
 def time_of_tilts(tilts: Tilts, nodes: int) -> float:
     """Nanoseconds of one thread: at a tilt xi, nodes within about 18 / |xi| R of the ends of [-R, R] matter."""
     crowd = tilts.farthest / 18
     share = (1 + math.log(crowd)) / crowd if crowd > 1 else 1.0
-    return tilts.expansions * (_EXPANSION + nodes * share * _NODE)
+    return tilts.expansions * (LINE.expansion + nodes * share * LINE.node)

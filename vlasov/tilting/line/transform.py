@@ -6,6 +6,7 @@ Lengths are in units of the sources' half width R. Kernels that end on (thread, 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numpy.polynomial import chebyshev
@@ -21,6 +22,18 @@ ORDER = 8  # coefficients in each cell of tilts
 FINE = 4  # cells of tilts that share one expansion of the sums over nodes
 TERMS = 14  # of an expansion; with two derivatives, a multiple of four
 _TILE = 256  # nodes at a time: they stay in the first-level cache
+
+
+class Nodes(NamedTuple):
+    """What stands for the sources: nodes in [-1, 1] in increasing order, in groups of ``size``.
+
+    ``scales`` are the groups' log scales: the logarithms of their masses. Weights hold no other factor.
+    """
+
+    positions: Array
+    weights: Array
+    scales: Array
+    size: int
 
 
 def chebyshev_points(count: int) -> Array:
@@ -60,11 +73,12 @@ _TO_CHEBYSHEV, _TO_POWERS = np.linalg.inv(chebyshev.chebvander(_POINTS, ORDER - 
 
 
 @kernel(flags=EXACT)
-def nodes(moments, levels, positions, weights, scales, thread, threads):  # type: ignore[no-untyped-def]
-    """Positions in [-1, 1], weights and log scale of the nodes of each group of cells; the scale is its log mass.
+def fill_nodes(moments, levels, nodes, thread, threads):  # type: ignore[no-untyped-def]
+    """The nodes of each group of cells, from the moments of the cells and their log scales.
 
     By way of sums of Chebyshev polynomials: the high ones, in which powers cancel, hardly matter for e^{xi y}.
     """
+    positions, weights, scales, _ = nodes
     terms, count, _ = moments.shape
     groups = count // MERGED
     sums, powers = np.empty(NODES), np.empty(MOMENTS)
@@ -145,14 +159,13 @@ def _moments_of_nodes(positions, weights, scales, size, tilt, first, last, top, 
 
 
 @kernel(flags=EXACT)
-def log_derivatives(  # type: ignore[no-untyped-def]
-    positions, weights, scales, size, lower, width, reach, log_mass, values, thread, threads
-):
+def log_derivatives(nodes, lower, width, reach, log_mass, values, thread, threads):  # type: ignore[no-untyped-def]
     """values[r, i]: r-th derivative of log Z at the i-th tilt; r = 0 only if asked for.
 
-    Nodes come in groups of ``size``. Tilts are the Chebyshev points of cells; the first cell begins at ``lower``,
+    Tilts are the Chebyshev points of cells; the first cell begins at ``lower``,
     ``width`` is that of FINE of them.
     """
+    positions, weights, scales, size = nodes
     groups, points = scales.size, _FINE_POINTS.size
     expansions = values.shape[1] // points
     middles, half = np.empty(groups), 0.0

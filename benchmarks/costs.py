@@ -1,0 +1,175 @@
+"""Measure the costs in ``vlasov/tilting/costs.py`` on this machine, and print them beside those in the file.
+
+    python benchmarks/costs.py [--budget 0.2] [--json PATH]
+
+Nanoseconds of one thread. Each cost is a difference or a ratio of best times of calls that mostly consist of it. What
+the file says decides which method is chosen, and with it the last digits of results: new numbers are for a release.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import numpy as np
+
+from benchmarks.timing import machine, repeat, table, write_json
+from vlasov.compiled.products import multiply, node_matrix
+from vlasov.compiled.workspace import Workspace
+from vlasov.jit import set_threads
+from vlasov.tilting import Head, Request, all_pairs, costs, laplace, lattice, line, node_kernels, nodes
+from vlasov.tilting.grid import Grid
+from vlasov.tilting.laplace.plan import _attempt
+from vlasov.tilting.laplace.problem import pose
+from vlasov.tilting.line.plan import time_of_tilts
+from vlasov.tilting.line.transform import MERGED, NODES
+from vlasov.tilting.promise import Task
+from vlasov.tilting.stencils import ORDERS
+
+N = 100_000
+REQUESTS = dict(zip(ORDERS, (Request(1e-5), Request(1e-9), Request(1e-10)), strict=True))
+Cost = tuple[str, float, float]  # name, in the file, here
+
+
+class Stopwatch:
+    """Nanoseconds of the best call."""
+
+    def __init__(self, budget: float) -> None:
+        self.budget = budget
+
+    def __call__(self, function: Callable[..., object], *arguments: Any) -> float:
+        call = partial(function, *arguments)
+        call()
+        return 1e9 * repeat(call, budget=self.budget, most=10_000).best(threads=1)
+
+
+def cube(n: int, d: int) -> np.ndarray:
+    """Uniform points of [-1, 1]^d."""
+    return np.random.default_rng(d).uniform(-1, 1, (n, d))
+
+
+def of_all_pairs(spent: Stopwatch) -> Iterator[Cost]:
+    """A tiny problem; many targets of one source; many pairs in one, two and three dimensions."""
+    filed, workspace = costs.ALL_PAIRS, Workspace()
+
+    def moments(n: int, m: int, d: int) -> float:
+        return spent(partial(all_pairs.moments, cube(n, d), None, cube(m, d), workspace=workspace))
+
+    start = moments(1, 1, 2)
+    yield "all pairs: start", filed.start, start
+    yield "all pairs: target", filed.target, (moments(1, 10_000, 2) - start) / 10_000
+    pairs = [moments(1500, 1500, d) / 1500**2 for d in (1, 2, 3)]
+    coordinate, pair = np.polyfit([1, 2, 3], pairs, 1).tolist()
+    yield "all pairs: pair", filed.pair, pair
+    yield "all pairs: coordinate", filed.coordinate, coordinate
+
+
+def of_laplace(spent: Stopwatch) -> Iterator[Cost]:
+    """Stages of plans that are forced to an order; a sort, and the grids' arithmetic, alone."""
+    filed = costs.LAPLACE
+    for d in (2, 3):
+        points, box, head = cube(N, d), (-np.ones(d), np.ones(d)), Head(np.eye(d), np.eye(d))
+        for kind, (order, request) in enumerate(REQUESTS.items()):
+            problem = pose(Task(N, N, box, box, 0.0, request), peeled=False)
+            plan = nodes.widest(order, problem, partial(_attempt, problem=problem))
+            assert plan is not None
+            prepared, grids = laplace.Prepared(points, None, plan, request, Workspace()), plan.parts * filed.node
+            spread = (spent(prepared._spread) - grids * np.prod(plan.nodes)) / N
+            yield f"laplace: spread, d = {d}, p = {order}", filed.spread[d][kind], spread
+            read = spent(prepared.read, points, head, request) / N
+            yield f"laplace: gather, d = {d}, p = {order}", filed.gather[d][kind], read
+            if (d, kind) == (2, 0):
+                weighted = laplace.Prepared(points, points[:, 0], plan, request, Workspace())
+                yield "laplace: weight", filed.weight, spent(weighted._spread) / N - spread
+    corner, ranks = np.random.default_rng(0).integers(0, N, 16_384), np.empty(16_384, np.int64)
+    bins = np.empty(N, np.int64)
+    sort = spent(node_kernels.sort_by_corner, corner, corner.size, N, 4, bins, ranks) / corner.size
+    yield "laplace: sort", filed.sort, sort
+    side, parts = 128, 16
+    grids, out, left = np.zeros((parts, 1, side, side**2)), np.empty((1, side, side**2)), np.zeros((side, side))
+    alone = spent(multiply, left, grids[:1], out, 1)
+    yield "laplace: multiply", filed.multiply, alone / side**4
+    together = spent(multiply, left, grids, out, 1)
+    yield "laplace: node", filed.node, (together - alone) / (parts - 1) / side**3
+    block, total = np.zeros(side**2), np.zeros(side**2)
+    yield "laplace: flush", filed.flush, spent(lambda: np.add(total, block, out=total)) / block.size
+    yield "laplace: exponential", filed.exponential, spent(node_matrix, 0.01, 0.01, np.empty((255, 255))) / 255**2
+
+
+def of_line(spent: Stopwatch) -> Iterator[Cost]:
+    """Sources with and without weights, targets, and expansions over few and over many nodes."""
+    filed, ends = costs.LINE, (-np.ones(1), np.ones(1))
+    request, head = Request(1e-9), Head(np.eye(1), np.eye(1))
+
+    def prepared(n: int, weighted: bool, reach: float = 1.0) -> tuple[float, Any]:
+        points, plan = cube(n, 1), line.plan(Task(n, n, ends, (-reach * ends[1], reach * ends[1]), 0.0, request))
+        logs = points[:, 0] if weighted else None
+        make = partial(line.Prepared, points, logs, plan, request, Workspace())
+        return spent(make), make()
+
+    few, _ = prepared(100, False)
+    yield "line: start", filed.start, few
+    many, sums = prepared(N, False)
+    yield "line: source", filed.source, (many - few) / N
+    yield "line: weight", filed.weight, (prepared(N, True)[0] - many) / N
+    yield "line: target", filed.target, spent(sums.read, cube(N, 1), head, request) / N
+    expansions, visits, times = [], [], []
+    for reach in (10.0, 100.0, 1000.0):
+        _, sums = prepared(1000, False, reach)
+        tilts, count = sums.plan.tilts, sums.plan.cells // MERGED * NODES
+        held = line._nodes(cube(1000, 1), None, sums.plan, Workspace())[0]
+        times.append(spent(line.log_derivatives, tilts, held, 1, Workspace()))
+        expansions.append(tilts.expansions)
+        visits.append((time_of_tilts(tilts, count) / tilts.expansions - filed.expansion) / filed.node)
+    per_expansion = np.array(times) / expansions
+    node, expansion = np.polyfit(visits, per_expansion, 1).tolist()
+    yield "line: expansion", filed.expansion, expansion
+    yield "line: node", filed.node, node
+
+
+def of_lattice(spent: Stopwatch) -> Iterator[Cost]:
+    """Cells folded into nodes; masses tilted; matrices of exponentials."""
+    filed, cells, request = costs.LATTICE, 512, Request(1e-9)
+
+    def nodes_of(reach: float) -> tuple[Any, Any]:
+        grid = Grid(np.ones((cells, cells)), -np.ones(2), np.full(2, 2 / cells), False)
+        plan = lattice.plan(grid, (np.full(2, -reach), np.full(2, reach)), 1, request)
+        return plan, lattice._Cells(grid, plan, Workspace())
+
+    masses = np.ones(N)
+    flat = Grid(masses, -np.ones(1), np.full(1, 2 / N), False)
+    plan = lattice.plan(flat, (-np.ones(1), np.ones(1)), 1, request)
+    yield "lattice: fold", filed.fold, spent(lattice._on_line, masses, 2 / N, plan, Workspace(), False) / N
+    plan, held = nodes_of(400.0)
+    yield "lattice: tilt", filed.tilt, spent(held._tilted_masses, plan.centre) / cells**2
+    exponents = -(cube(N, 1)[:, 0] ** 2)
+    yield "lattice: exponential", filed.exponential, spent(np.exp, exponents) / N
+    grid = Grid(np.ones((2, 2)), -np.ones(2), np.ones(2), True)
+    plan = lattice.plan(grid, (-np.ones(2), np.ones(2)), 1, request)
+    head, x = Head(np.eye(2), np.eye(2)), np.zeros((1, 2))
+    yield "lattice: start", filed.start, spent(lattice.evaluate, grid, x, head, plan, request, Workspace())
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--budget", type=float, default=0.3, help="seconds for each call that is timed")
+    parser.add_argument("--json", type=Path)
+    arguments = parser.parse_args()
+    set_threads(1)
+    spent = Stopwatch(arguments.budget)
+    found = [cost for part in (of_all_pairs, of_laplace, of_line, of_lattice) for cost in part(spent)]
+    rows = [[name, f"{old:.4g}", f"{new:.4g}", f"{new / old:.2f}"] for name, old, new in found]
+    print(table(["nanoseconds", "in the file", "here", "ratio"], rows))
+    if arguments.json:
+        write_json(arguments.json, {"machine": machine(), "costs": {name: [old, new] for name, old, new in found}})
+
+
+if __name__ == "__main__":
+    main()
