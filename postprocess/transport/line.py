@@ -24,7 +24,6 @@ _CELLS = 8192  # per Gaussian in a mixture
 _REACH = 38.0  # standard deviations beyond which nothing is left in double precision
 _NODES = 16  # Gauss nodes on panels of at most one standard deviation
 _CLOSE = 2.0  # ratio of two powers' bases below which their difference is integrated, not subtracted
-_BISECTIONS = 60
 
 
 class Pieces(NamedTuple):
@@ -247,20 +246,17 @@ def _panels(breaks: Array) -> tuple[tuple[Array, Array], Array]:
 
 def _split_at_roots(edges: tuple[Array, Array], piece: Array, gap: object) -> tuple[tuple[Array, Array], Array]:
     """Panels in which the gap changes sign are cut there, so that |gap|^p is smooth in each."""
+    from scipy.optimize.elementwise import find_root
+
     assert callable(gap)
     left, right = edges
     change = np.flatnonzero(gap(left, piece) * gap(right, piece) < 0)
     if not change.size:
         return edges, piece
-    low, high, owner = left[change], right[change], piece[change]
-    sign = np.sign(gap(low, owner))
-    for _ in range(_BISECTIONS):
-        middle = (low + high) / 2
-        same = sign * gap(middle, owner) > 0
-        low, high = np.where(same, middle, low), np.where(same, high, middle)
+    root = find_root(gap, (left[change], right[change]), args=(piece[change],)).x
     cut_right = right.copy()
-    cut_right[change] = high
-    return (np.append(left, high), np.append(cut_right, right[change])), np.append(piece, owner)
+    cut_right[change] = root
+    return (np.append(left, root), np.append(cut_right, right[change])), np.append(piece, piece[change])
 
 
 def _integrate(edges: tuple[Array, Array], piece: Array, gap: object, p: float, nodes: int) -> float:
