@@ -13,6 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from vlasov.errors import InputError, choose, did_you_mean
+from vlasov.postprocess.drawing.canvas import checked_target, written
 from vlasov.postprocess.drawing.cone import cone
 from vlasov.postprocess.drawing.covariances import Datasets, as_list, eigenvalues, ellipses
 from vlasov.postprocess.drawing.densities import draw_space_time, frame, planes_of
@@ -160,20 +161,8 @@ def save(figure: Figure, path: str | os.PathLike[str], *, dpi: int = 200) -> Pat
     dpi
         Pixels per inch of png files and of the parts of the others that are drawn as pixels.
     """
-    target = Path(path)
-    suffix = target.suffix.lower().lstrip(".")
-    if suffix not in FORMATS:
-        raise InputError(f'"{target}" does not end in a known format; choose one of: .{", .".join(FORMATS)}.', "path")
-    if not target.parent.is_dir():
-        raise InputError(f'"{target}" cannot be written, its folder does not exist; create it first', "path")
+    target, suffix = checked_target(path, FORMATS)
     undated: dict[str, dict[str, Any]] = {"png": {}, "pdf": {"CreationDate": None}, "svg": {"Date": None}}
-    unfinished = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
+    with written(target) as unfinished:
         figure.savefig(unfinished, format=suffix, dpi=dpi, metadata=undated[suffix])
-        os.replace(unfinished, target)
-    except OSError as problem:
-        reason = problem.strerror or str(problem)
-        raise InputError(f'"{target}" cannot be written ({reason}); choose a folder you may write to', "path") from None
-    finally:
-        unfinished.unlink(missing_ok=True)
     return target

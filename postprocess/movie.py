@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -17,6 +15,7 @@ from matplotlib.transforms import Bbox
 from vlasov import checks
 from vlasov.checks import Array
 from vlasov.errors import InputError
+from vlasov.postprocess.drawing.canvas import checked_target, written
 from vlasov.postprocess.drawing.covariances import Datasets
 from vlasov.postprocess.drawing.densities import coloured, density_bar, density_scale
 from vlasov.postprocess.drawing.snapshots import brief, draw_panel, layers_of, one_scale
@@ -66,10 +65,10 @@ def movie(
         The file. The camera stands still unless some picture would show nothing then; else it follows the mass, and the
         numbers at the axes say how far it has zoomed. A bar below the title fills up with time.
     """
-    target = Path(path)
+    target, suffix = checked_target(path, FORMATS)
     fps, frames = checks.integer(fps, "fps", least=1), checks.integer(frames, "frames", least=1)
     dpi = checks.integer(dpi, "dpi", least=10)
-    writer = _writer(target, fps)
+    writer = _writer(target, suffix, fps)
     layers = layers_of(datasets, rescaled)
     view = layers.main
     plane = view.plane(components)
@@ -98,32 +97,17 @@ def movie(
         note = rf",  max $\rho$ = {brief(view.mesh(moment, plane).level(0.0))}" if colours else ""
         _tell_time(panel, float(view.times[moment]), times, note)
 
-    handle, name = tempfile.mkstemp(suffix=target.suffix.lower(), prefix=".vlasov-", dir=target.parent)
-    os.close(handle)
-    unfinished = Path(name)
-    try:
+    with written(target) as unfinished:
         _settle(figure, draw, moments.size)
         writer.setup(figure, str(unfinished), dpi)
         for place in range(moments.size):
             draw(place)
             writer.grab_frame()
         writer.finish()
-        unfinished.chmod(0o666 & ~_umask())
-        os.replace(unfinished, target)
-    except (OSError, subprocess.CalledProcessError) as problem:
-        reason = getattr(problem, "strerror", None) or str(problem)
-        raise InputError(f'"{target}" cannot be written ({reason}); choose a folder you may write to', "path") from None
-    finally:
-        unfinished.unlink(missing_ok=True)
     return target
 
 
-def _writer(target: Path, fps: int) -> AbstractMovieWriter:
-    suffix = target.suffix.lower().lstrip(".")
-    if suffix not in FORMATS:
-        raise InputError(f'"{target}" does not end in a known format; choose one of: .{", .".join(FORMATS)}.', "path")
-    if not target.parent.is_dir():
-        raise InputError(f'"{target}" cannot be written, its folder does not exist; create it first', "path")
+def _writer(target: Path, suffix: str, fps: int) -> AbstractMovieWriter:
     if suffix == "gif":
         return PillowWriter(fps=fps)
     if not FFMpegWriter.isAvailable():
@@ -170,9 +154,3 @@ def _tell_time(panel: Axes, time: float, times: Array, note: str) -> None:
     share = (time - times[0]) / (np.ptp(times) or 1.0)
     for end, width in ((1.0, 0.5), (share, 2.0)):
         panel.plot([0, end], [1.02, 1.02], color=PALE, linewidth=width, transform=panel.transAxes, clip_on=False)
-
-
-def _umask() -> int:
-    current = os.umask(0)
-    os.umask(current)
-    return current

@@ -21,6 +21,7 @@ from vlasov.checks import Array
 from vlasov.errors import InputError, SolverError
 from vlasov.measures import Density, Gaussian, Measure, Particles
 from vlasov.problem import Problem
+from vlasov.solvers.files import written_whole
 from vlasov.solvers.record import Record
 
 CONVENTIONS = "vlasov-1"
@@ -147,16 +148,11 @@ def cell_edges(centers: Array) -> Array:
 def save(dataset: xr.Dataset, path: Path) -> None:
     """Write a .nc file whole or not at all."""
     check_writable(path)
-    temporary = path.with_name(f".vlasov-{os.getpid()}.tmp")
     try:
-        dataset.to_netcdf(temporary, engine="h5netcdf")
-        with temporary.open("rb") as written:
-            os.fsync(written.fileno())
-        temporary.replace(path)
+        with written_whole(path) as unfinished:
+            dataset.to_netcdf(unfinished, engine="h5netcdf")
     except OSError as error:
         raise SolverError(f'"{path}" could not be written: {error.strerror or error}') from None
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def open_run(path: str | os.PathLike[str]) -> xr.Dataset:

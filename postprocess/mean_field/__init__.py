@@ -31,6 +31,7 @@ from vlasov.problem import Problem
 from vlasov.solvers.dataset import save
 from vlasov.solvers.driver import prepare
 from vlasov.solvers.ode.integrate import TIGHTEST
+from vlasov.solvers.progress import shares_bar, silent
 
 _DETERMINISTIC = ("quantile", "quadrature")
 _MOST = 10**7  # tokens
@@ -158,7 +159,7 @@ def _collect(
             rest = [replica for replica in range(count) if (name, size, replica) not in results]
             missing.extend(pieces(name, size, rest))
     shares = {piece: _cost(study, piece) for piece in missing}
-    bar = schedule.progress_bar(sum(shares.values())) if progress else nullcontext(lambda label, share: None)
+    bar = shares_bar(sum(shares.values())) if progress else nullcontext(silent)
     with bar as report:
         for piece, errors in schedule.compute(study, limit, missing, scheduler):
             for replica, result in zip(piece.replicas, errors, strict=True):

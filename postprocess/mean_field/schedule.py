@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import json
 import os
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from vlasov.errors import InputError
 from vlasov.postprocess.mean_field import limit as limits
@@ -21,10 +19,6 @@ from vlasov.postprocess.mean_field.replica import Piece, Result, Study, run
 from vlasov.problem import Problem
 from vlasov.solvers.replicas import TimeGrid
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
-_PATIENCE = 1.0  # seconds before a bar is worth its place
 Done = Iterator[tuple[Piece, list[Result]]]
 
 
@@ -122,28 +116,3 @@ def _one_thread() -> None:
     from vlasov.jit import set_threads
 
     set_threads(1)  # of compiled loops: pieces are what runs side by side
-
-
-@contextmanager
-def progress_bar(total: float, console: Console | None = None) -> Iterator[Callable[[str, float], None]]:
-    """A function that takes what was finished and its share of the total, and draws a bar on a terminal."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-
-    console = console or Console(stderr=True)
-    if not console.is_terminal:
-        yield lambda label, share: None
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    bar = Progress(*columns, console=console, transient=True, speed_estimate_period=600.0)
-    task, began = bar.add_task("", total=total), time.perf_counter()
-
-    def report(label: str, share: float) -> None:
-        if time.perf_counter() - began > _PATIENCE:
-            bar.start()
-        bar.update(task, description=label, advance=share)
-
-    try:
-        yield report
-    finally:
-        bar.stop()

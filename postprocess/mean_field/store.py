@@ -14,6 +14,7 @@ from typing import Any
 
 from vlasov.errors import InputError, SolverError
 from vlasov.postprocess.mean_field.replica import Result
+from vlasov.solvers.files import written_whole
 
 _FORMAT = 2
 _HEAD = "study.json"
@@ -82,17 +83,12 @@ class Store:
             raise InputError(f'"{self._folder / name}" cannot be read ({error.strerror})', "output") from None
 
     def _write(self, name: str, content: Any) -> None:
-        temporary = self._folder / f".{name}.{os.getpid()}"
+        target = self._folder / name
         try:
-            with temporary.open("w") as file:
-                json.dump(content, file)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(self._folder / name)
+            with written_whole(target) as unfinished:
+                unfinished.write_text(json.dumps(content))
         except OSError as error:
-            raise SolverError(f'"{self._folder / name}" could not be written: {error.strerror or error}') from None
-        finally:
-            temporary.unlink(missing_ok=True)
+            raise SolverError(f'"{target}" could not be written: {error.strerror or error}') from None
 
 
 def _name(sampling: str, n: int, replica: int) -> str:
