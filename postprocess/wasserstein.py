@@ -15,18 +15,6 @@ from vlasov import checks
 from vlasov.errors import InputError, choose
 from vlasov.measures import Density, Gaussian, Measure, Mixture, Particles
 
-METHODS = (
-    "auto",
-    "gaussian",
-    "dirac",
-    "quantile",
-    "exact",
-    "semi-discrete",
-    "lattices",
-    "linearised",
-    "sinkhorn",
-    "sliced",
-)
 FEW_PAIRS = 18_000_000  # up to which "auto" transports exactly: about 4 s
 FEW_ATOMS = 4096  # up to which "auto" solves the semi-discrete problem, p = 2
 _FEW_ATOMS_NOT_SQUARE = 64
@@ -43,18 +31,11 @@ class Distance(NamedTuple):
     method: str
 
 
-def wasserstein(mu: Measure, nu: Measure, p: float = 2, *, method: str = "auto") -> float:
-    """W_p(mu, nu) = (min E|x - y|^p)^{1/p} over all couplings of x ~ mu and y ~ nu.
+Solver = Callable[[Measure, Measure, float], Distance]
 
-    Parameters
-    ----------
-    mu, nu
-        Measures on the same R^d.
-    p
-        At least 1.
-    method
-        See ``vlasov.postprocess.wasserstein.distance``, which also returns the method and the error.
-    """
+
+def wasserstein(mu: Measure, nu: Measure, p: float = 2, *, method: str = "auto") -> float:
+    """W_p(mu, nu): the value alone of ``vlasov.postprocess.wasserstein.distance``, which see."""
     return distance(mu, nu, p, method=method).value
 
 
@@ -88,26 +69,26 @@ def distance(mu: Measure, nu: Measure, p: float = 2, *, method: str = "auto") ->
     if p < 1:
         raise InputError(f"is {p:g} but must be at least 1", "p")
     choose(method, METHODS, "method")
-    chosen = _choice(mu, nu, p) if method == "auto" else method
-    return _SOLVERS[chosen](mu, nu, p)
+    solve = _choice(mu, nu, p) if method == "auto" else _SOLVERS[method]
+    return solve(mu, nu, p)
 
 
-def _choice(mu: Measure, nu: Measure, p: float) -> str:
+def _choice(mu: Measure, nu: Measure, p: float) -> Solver:
     """The method for "auto"."""
     if mu.dimension == 1:
-        return "quantile"
+        return _quantile
     if _point(mu) or _point(nu):
-        return "dirac"
+        return _dirac
     if isinstance(mu, Gaussian) and isinstance(nu, Gaussian) and (p == 2 or _translated(mu, nu)):
-        return "gaussian"
+        return _gaussian
     atoms = [len(measure) for measure in (mu, nu) if isinstance(measure, Particles)]
     if len(atoms) == 2 and atoms[0] * atoms[1] <= FEW_PAIRS:
-        return "exact"
+        return _exact
     if len(atoms) == 2:  # lattices are faster than entropy, and nearer to the answer
-        return "lattices" if mu.dimension <= 3 else "sinkhorn"
+        return _lattices if mu.dimension <= 3 else _sinkhorn
     if atoms and atoms[0] <= (FEW_ATOMS if p == 2 else _FEW_ATOMS_NOT_SQUARE):
-        return "semi-discrete"
-    return "lattices or linearised"
+        return _semi_discrete
+    return _by_the_better_grid
 
 
 def _point(measure: Measure) -> bool:
@@ -224,7 +205,7 @@ def _resolution(mu: Measure, nu: Measure) -> float:
     return resolution(mu) + resolution(nu) + _ROUNDING * size
 
 
-def _lattices(mu: Measure, nu: Measure, p: float, method: str = "lattices") -> Distance:
+def _by_grids(mu: Measure, nu: Measure, p: float, method: str) -> Distance:
     from vlasov.postprocess.transport.grids import between
 
     found, how = between(mu, nu, p, method)
@@ -232,12 +213,16 @@ def _lattices(mu: Measure, nu: Measure, p: float, method: str = "lattices") -> D
     return Distance(value, error + _resolution(mu, nu), how)
 
 
+def _lattices(mu: Measure, nu: Measure, p: float) -> Distance:
+    return _by_grids(mu, nu, p, "lattices")
+
+
 def _linearised(mu: Measure, nu: Measure, p: float) -> Distance:
-    return _lattices(mu, nu, p, "linearised")
+    return _by_grids(mu, nu, p, "linearised")
 
 
-def _better(mu: Measure, nu: Measure, p: float) -> Distance:
-    return _lattices(*_on_one_grid(mu, nu), p, "")
+def _by_the_better_grid(mu: Measure, nu: Measure, p: float) -> Distance:
+    return _by_grids(*_on_one_grid(mu, nu), p, "auto")
 
 
 def _on_one_grid(mu: Measure, nu: Measure) -> tuple[Measure, Measure]:
@@ -247,17 +232,17 @@ def _on_one_grid(mu: Measure, nu: Measure) -> tuple[Measure, Measure]:
         return found[1], found[0]
     if not isinstance(mu, Density) or isinstance(nu, Density | Particles) or not all(mu.uniform):
         return mu, nu
-    cells = averages_in(mu, nu)
+    image = image_in(mu, nu)
+    cells = None if image is None else image.on_grid(mu.edges)
     if cells is None or abs(cells.mass / nu.mass - 1) > _LOST:  # the grid is too small for it
         return mu, nu
     return mu, Density(cells.values, mu.edges, origin=mu.origin, matrix=mu.matrix)
 
 
-def averages_in(density: Density, other: Measure) -> Density | None:
-    """Averages of another measure over the cells of a density, in the coordinates of its frame, if it has an image."""
+def image_in(density: Density, other: Measure) -> Measure | None:
+    """Another measure in the coordinates of a density's frame; None if that is none of our measures."""
     inverse = np.linalg.inv(density.matrix)
-    image = other.image(inverse, -inverse @ density.origin)
-    return None if image is None else image.on_grid(density.edges)
+    return other.image(inverse, -inverse @ density.origin)
 
 
 def _sinkhorn(mu: Measure, nu: Measure, p: float) -> Distance:
@@ -272,7 +257,7 @@ def _sliced(mu: Measure, nu: Measure, p: float) -> Distance:
     return Distance(*sliced(mu, nu, p), "sliced")
 
 
-_SOLVERS: dict[str, Callable[[Measure, Measure, float], Distance]] = {
+_SOLVERS: dict[str, Solver] = {
     "gaussian": _gaussian,
     "dirac": _dirac,
     "quantile": _quantile,
@@ -280,7 +265,8 @@ _SOLVERS: dict[str, Callable[[Measure, Measure, float], Distance]] = {
     "semi-discrete": _semi_discrete,
     "lattices": _lattices,
     "linearised": _linearised,
-    "lattices or linearised": _better,
     "sinkhorn": _sinkhorn,
     "sliced": _sliced,
 }
+
+METHODS = ("auto", *_SOLVERS)

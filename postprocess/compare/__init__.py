@@ -19,9 +19,10 @@ from vlasov import checks, estimates
 from vlasov.checks import Array
 from vlasov.errors import InputError
 from vlasov.measures import Density, Measure, Particles
+from vlasov.measures.smoothing import kernel_masses
 from vlasov.postprocess import stability
 from vlasov.postprocess.moments import moments
-from vlasov.postprocess.wasserstein import averages_in, distance
+from vlasov.postprocess.wasserstein import distance, image_in
 from vlasov.problem import Problem
 from vlasov.solvers import measure, problem_of
 from vlasov.solvers.dataset import COMPARISON, CONVENTIONS, RUN, require
@@ -128,28 +129,10 @@ def on_cells_of(grid: Density, other: Measure, bandwidth: float | None) -> Array
         mesh = np.stack(np.meshgrid(*grid.centers, indexing="ij"), axis=-1).reshape(-1, grid.dimension)
         values = other.density(grid.origin + mesh @ grid.matrix.T) * abs(np.linalg.det(grid.matrix))
         return values.reshape(grid.values.shape) / other.mass
-    if isinstance(other, Particles) and bandwidth is None:
-        return None
-    cells = averages_in(grid, other)
-    if cells is None:
-        return None
-    return _smoothed(cells, bandwidth) if isinstance(other, Particles) and bandwidth is not None else cells.values
-
-
-def _smoothed(cells: Density, bandwidth: float) -> Array:
-    """Convolved with a Gaussian of so many standard deviations of the measure, by FFT on twice the grid."""
-    from scipy.fft import fftfreq, irfftn, rfftfreq, rfftn
-
-    shape = [2 * count for count in cells.values.shape]
-    spectrum = rfftn(cells.values, shape)
-    deviations = np.sqrt(np.diag(cells.covariance))
-    for axis, (count, widths) in enumerate(zip(shape, cells.widths, strict=True)):
-        last = axis == len(shape) - 1
-        frequencies = (rfftfreq if last else fftfreq)(count, float(widths[0]))
-        factor = np.exp(-2 * (np.pi * frequencies * bandwidth * deviations[axis]) ** 2)
-        spectrum *= factor.reshape([-1 if k == axis else 1 for k in range(len(shape))])
-    smooth = irfftn(spectrum, shape)[tuple(slice(count) for count in cells.values.shape)]
-    return np.maximum(smooth, 0.0)
+    image = image_in(grid, other)
+    if isinstance(image, Particles):
+        return None if bandwidth is None else kernel_masses(image, grid.edges, bandwidth) / grid.volumes
+    return None if image is None else image.on_grid(grid.edges).values
 
 
 def _common(datasets: Sequence[xr.Dataset]) -> tuple[Problem, Array]:

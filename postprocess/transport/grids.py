@@ -60,7 +60,7 @@ class Extrapolated(NamedTuple):
     least: float = 0.0
 
 
-def between(mu: Measure, nu: Measure, p: float, method: str = "") -> tuple[Extrapolated, str]:
+def between(mu: Measure, nu: Measure, p: float, method: str = "auto") -> tuple[Extrapolated, str]:
     """W_p^p by three lattices, or linearised where that is more accurate (or as ``method`` says), and which it was."""
     parts, square = prepared(mu, nu, p)
     boxes = _boxes([joined(own) for own in parts])
@@ -70,7 +70,7 @@ def between(mu: Measure, nu: Measure, p: float, method: str = "") -> tuple[Extra
     found = []
     if smooth and method != "lattices":
         found.append((_linearised(parts, boxes), "linearised"))
-        if method or found[0][0].error <= _ENOUGH * (square + found[0][0].cost):
+        if method == "linearised" or found[0][0].error <= _ENOUGH * (square + found[0][0].cost):
             method = "linearised"
     if method != "linearised":
         by_lattices = _by_lattices(parts, boxes, p, square, found[0][0].error if found else math.inf)

@@ -11,6 +11,7 @@ import vlasov as vl
 from vlasov.postprocess.mean_field import limit as limits, mean_field_study, replica, schedule
 from vlasov.postprocess.mean_field.figure import draw
 from vlasov.postprocess.mean_field.table import table
+from vlasov.solvers import progress as bars
 
 LINE = vl.Problem(vl.Softmax(A=[[0.6]]), vl.Box(-1, 1), 0.5)
 PLANE = vl.Problem(vl.Softmax(A=[[0.6, 0.3], [0.0, 0.6]]), vl.Ring(0.3, 1.0, [0.2, 0.0]), 0.5)
@@ -165,9 +166,9 @@ def test_progress_shows_what_is_done(monkeypatch):
     from rich.console import Console
 
     now = iter(np.arange(0.0, 100.0, 0.8))
-    monkeypatch.setattr(schedule.time, "perf_counter", lambda: next(now))
+    monkeypatch.setattr(bars.time, "perf_counter", lambda: next(now))
     with io.StringIO() as written:
-        with schedule.progress_bar(4.0, Console(file=written, force_terminal=True, width=100)) as report:
+        with bars.shares_bar(4.0, Console(file=written, force_terminal=True, width=100)) as report:
             for _ in range(3):
                 report("n = 64 random", 1.0)
         assert "n = 64 random" in written.getvalue()
@@ -178,7 +179,7 @@ def test_no_progress_where_there_is_no_terminal():
     from rich.console import Console
 
     with io.StringIO() as written:
-        with schedule.progress_bar(4.0, Console(file=written, force_terminal=False)) as report:
+        with bars.shares_bar(4.0, Console(file=written, force_terminal=False)) as report:
             report("n = 64 random", 4.0)
         assert written.getvalue() == ""
 
