@@ -67,7 +67,7 @@ def _with_snapshots(several: Sequence[xr.Dataset]) -> tuple[Figure, bool]:
     """Snapshots above; below how the measure moves, and the eigenvalues; and whether a key stands below."""
     layers = layers_of(several, rescaled=True)
     view = layers.main
-    planes, panels = len(planes_of(view, None)), len(view.moments(4))
+    planes, panels = len(planes_of(view, None)), len(view.instants(4))
     figure = new_figure(7.0, 5.0 + 1.7 * (planes - 1))
     rows = figure.add_gridspec(2, 1, height_ratios=(planes, 1.45 if planes == 1 else 1.3))
     above, below = rows[0].subgridspec(planes, panels), rows[1].subgridspec(1, 2, width_ratios=(1, 1.25))

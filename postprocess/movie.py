@@ -73,34 +73,34 @@ def movie(
     view = layers.main
     plane = view.plane(components)
     times = view.times[view.before_runaway()]
-    moments = view.nearest(np.linspace(times[0], times[-1], min(frames, times.size)))
-    limits = _camera(np.stack([view.window(int(moment), plane, 3.0) for moment in moments]))
+    instants = view.nearest(np.linspace(times[0], times[-1], min(frames, times.size)))
+    limits = _camera(np.stack([view.window(int(instant), plane, 3.0) for instant in instants]))
     figure = new_figure(4.4, 4.0 if view.dimension > 1 else 3.0)
     entitle(figure, view.title)
     panel = figure.add_subplot()
     colours = None
     if coloured(view):
-        few = moments[np.unique(np.linspace(0, moments.size - 1, 8).astype(int))]
-        colours = density_scale([view.mesh(int(moment), plane) for moment in few])
+        few = instants[np.unique(np.linspace(0, instants.size - 1, 8).astype(int))]
+        colours = density_scale([view.mesh(int(instant), plane) for instant in few])
         if layers.tokens is None:
             density_bar(figure, colours, [panel])
     heights = None  # of curves: as they come, or where the camera stands still those of the highest
     if view.has_density and view.dimension == 1 and np.ptp(limits, axis=0).max() == 0:
-        heights = 1.15 * max(view.mesh(int(moment), plane).level(0.0) for moment in moments)
+        heights = 1.15 * max(view.mesh(int(instant), plane).level(0.0) for instant in instants)
 
     def draw(place: int) -> None:
-        moment = int(moments[place])
+        instant = int(instants[place])
         panel.clear()
-        draw_panel(panel, layers, moment, plane, limits[place], colours)
+        draw_panel(panel, layers, instant, plane, limits[place], colours)
         if heights is not None:
             panel.set_ylim(0, heights)
-        note = rf",  max $\rho$ = {brief(view.mesh(moment, plane).level(0.0))}" if colours else ""
-        _tell_time(panel, float(view.times[moment]), times, note)
+        note = rf",  max $\rho$ = {brief(view.mesh(instant, plane).level(0.0))}" if colours else ""
+        _tell_time(panel, float(view.times[instant]), times, note)
 
     with written(target) as unfinished:
-        _settle(figure, draw, moments.size)
+        _settle(figure, draw, instants.size)
         writer.setup(figure, str(unfinished), dpi)
-        for place in range(moments.size):
+        for place in range(instants.size):
             draw(place)
             writer.grab_frame()
         writer.finish()

@@ -120,7 +120,7 @@ def problem_of(dataset: xr.Dataset) -> Problem:
 
 
 def measure(dataset: xr.Dataset, time: int | float = -1) -> Measure:
-    """A solution's state as a measure again.
+    """A solution's state as a measure again. MIND THE POINT: time=1 is the second output, time=1.0 is t = 1.
 
     Parameters
     ----------

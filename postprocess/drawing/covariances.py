@@ -100,7 +100,7 @@ def ellipses(
     figure, ax = own_or_new(ax, views[0].title, height=3.0)
     span = Normalize(min(view.times[0] for view in views), max(view.times[-1] for view in views))
     deviations = checks.number(deviations, "deviations", above=0)
-    times = views[0].times[views[0].moments(checks.integer(count, "count", least=1))]
+    times = views[0].times[views[0].instants(checks.integer(count, "count", least=1))]
     windows = []
     for view, dash in zip(views, _cycle(_DASHES, len(views)), strict=True):
         _draw_ellipses(ax, view, view.plane(components), view.nearest(times), deviations, dash, span)
@@ -121,16 +121,16 @@ def ellipses(
 
 
 def _draw_ellipses(
-    ax: Axes, view: View, plane: Indices, moments: Indices, deviations: float, dash: _Dash, span: Normalize
+    ax: Axes, view: View, plane: Indices, instants: Indices, deviations: float, dash: _Dash, span: Normalize
 ) -> None:
-    colours = time_colours()(span(view.times[moments]))
-    for moment, colour in zip(moments, colours, strict=True):
-        covariance = view.covariance[moment][np.ix_(plane, plane)]
+    colours = time_colours()(span(view.times[instants]))
+    for instant, colour in zip(instants, colours, strict=True):
+        covariance = view.covariance[instant][np.ix_(plane, plane)]
         look = {"fill": False, "edgecolor": colour, "linestyle": dash, "linewidth": 1.2}
-        ax.add_patch(covariance_ellipse(view.mean[moment, plane], covariance, deviations, **look))
+        ax.add_patch(covariance_ellipse(view.mean[instant, plane], covariance, deviations, **look))
     mean = view.mean[:, plane]
     ax.plot(mean[:, 0], mean[:, 1], color=PALE, linestyle=dash, linewidth=1.0, zorder=1.8)
-    ax.scatter(mean[moments, 0], mean[moments, 1], s=9, color=colours, linewidths=0, zorder=3)
+    ax.scatter(mean[instants, 0], mean[instants, 1], s=9, color=colours, linewidths=0, zorder=3)
 
 
 @dataclass(frozen=True)

@@ -103,21 +103,21 @@ class Mesh:
         return Mesh(self.values[tuple(parts)], edges, self.origin, self.matrix)
 
 
-def mesh(dataset: xr.Dataset, moment: int, plane: Sequence[int], rescaling: Array | None = None) -> Mesh:
+def mesh(dataset: xr.Dataset, instant: int, plane: Sequence[int], rescaling: Array | None = None) -> Mesh:
     """The density of these components at one output time; for d = 3 the marginal on their plane.
 
     Parameters
     ----------
     dataset
         A solution with a density.
-    moment
+    instant
         Index of the output time.
     plane
         One component for d = 1, else two.
     rescaling
         Phi, where z = Phi^{-1} x is shown.
     """
-    state = dataset[["density", "frame_origin", "frame_matrix"]].isel(time=moment)
+    state = dataset[["density", "frame_origin", "frame_matrix"]].isel(time=instant)
     values = np.asarray(state["density"].values, dtype=np.float64)
     edges = [cell_edges(np.asarray(dataset[str(axis)].values, dtype=np.float64)) for axis in state["density"].dims]
     origin, matrix = (np.asarray(state[name].values, dtype=np.float64) for name in ("frame_origin", "frame_matrix"))

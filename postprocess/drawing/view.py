@@ -64,14 +64,14 @@ class View:
     def has_density(self) -> bool:
         return "density" in self.dataset
 
-    def mesh(self, moment: int, plane: Indices) -> Mesh:
+    def mesh(self, instant: int, plane: Indices) -> Mesh:
         """The density of these components at one output time."""
-        key = (moment, *(int(component) for component in plane))
+        key = (instant, *(int(component) for component in plane))
         if key not in self._meshes:
             if len(self._meshes) >= _KEPT_MESHES:
                 del self._meshes[next(iter(self._meshes))]
-            rescaling = None if self._rescaling is None else self._rescaling[moment]
-            self._meshes[key] = mesh(self.dataset, moment, list(key[1:]), rescaling)
+            rescaling = None if self._rescaling is None else self._rescaling[instant]
+            self._meshes[key] = mesh(self.dataset, instant, list(key[1:]), rescaling)
         return self._meshes[key]
 
     @cached_property
@@ -122,12 +122,12 @@ class View:
 
     def positions(self, tokens: Indices, times: Indices | None = None) -> Array:
         """Where these tokens are, shape (time, token, d); only what is asked for is read."""
-        moments = np.arange(self.times.size) if times is None else times
-        held = self.dataset["position"].isel(time=moments, particle=tokens)
+        instants = np.arange(self.times.size) if times is None else times
+        held = self.dataset["position"].isel(time=instants, particle=tokens)
         x = np.asarray(held.transpose("time", "particle", "component").values, dtype=np.float64)
         if self._rescaling is None:
             return x
-        return _solve(self._rescaling[moments], x.swapaxes(1, 2)).swapaxes(1, 2)
+        return _solve(self._rescaling[instants], x.swapaxes(1, 2)).swapaxes(1, 2)
 
     def representatives(self, count: int) -> Indices:
         """A few tokens that stand for the measure: quantiles on the line, else a draw by weight, always the same."""
@@ -145,7 +145,7 @@ class View:
             chosen = np.sort(draw)
         return candidates[chosen]
 
-    def moments(self, wanted: int | Sequence[float]) -> Indices:
+    def instants(self, wanted: int | Sequence[float]) -> Indices:
         """Indices of the output times closest to those wanted, or of so many, spread over what can be shown.
 
         They are spread evenly over the run, half by time and half by how far the mean and the covariance have moved, so

@@ -67,8 +67,8 @@ class Limit:
     flow: Flow
 
 
-def choose(problem: Problem, times: tuple[float, ...], *, reference: str, tolerance: float) -> tuple[Choice, Array]:
-    """The reference, and estimates of its errors at the output times, shape (4, times), in the order of QUANTITIES.
+def choose(problem: Problem, times: tuple[float, ...], *, reference: str, tolerance: float) -> tuple[Limit, Array]:
+    """The limit, and estimates of its errors at the output times, shape (4, times), in the order of QUANTITIES.
 
     Nodes are added until a witness flow, moments and velocities change by less than the tolerance, relative to the
     size of the measure, or until more nodes do not help; then steps are halved likewise. The last of both changes make
@@ -83,34 +83,35 @@ def choose(problem: Problem, times: tuple[float, ...], *, reference: str, tolera
             f"{len(rough)} tokens cannot be followed to t = {times[-1]:g}; if they blow up, choose earlier times "
             f"({error})"
         ) from None
-    ladder = [Choice(kind, nodes, grid) for nodes in _ladder(problem, kind)]
-    _, choice, in_nodes = _refined(problem, ladder, rough, tolerance)
-    halvings = range(2 + int(math.log2(max(1.0, _MOST_STEPS / grid.steps))))
-    ladder = [choice._replace(grid=grid.refined(2**k)) for k in halvings]
-    choice, _, in_time = _refined(problem, ladder, rough, 10 * tolerance)  # halved steps only serve to see the error
-    return choice, in_nodes + in_time
+    nodes, *more = _ladder(problem, kind)
+    first = solve(problem, Choice(kind, nodes, grid), tolerance=tolerance)
+    ladder = [first.choice._replace(nodes=nodes) for nodes in more]
+    _, limit, in_nodes = _refined(first, ladder, rough, tolerance, tolerance)
+    halvings = range(1, 2 + int(math.log2(max(1.0, _MOST_STEPS / grid.steps))))
+    ladder = [limit.choice._replace(grid=grid.refined(2**k)) for k in halvings]
+    limit, _, in_time = _refined(limit, ladder, rough, tolerance, 10 * tolerance)  # halved steps only show the error
+    return limit, in_nodes + in_time
 
 
 def _refined(
-    problem: Problem, ladder: list[Choice], witnesses: Particles, tolerance: float
-) -> tuple[Choice, Choice, Array]:
+    first: Limit, ladder: list[Choice], witnesses: Particles, tolerance: float, enough: float
+) -> tuple[Limit, Limit, Array]:
     """The first two neighbours among references that hardly differ, or no less than those before; and how much."""
-    limit = solve(problem, ladder[0], tolerance=tolerance)
-    before, change = ladder[0], np.zeros((len(QUANTITIES), len(limit.means)))
+    before, limit, change = first, first, np.zeros((len(QUANTITIES), len(first.means)))
     last, stalled = math.inf, 0
-    for choice in ladder[1:]:
-        finer = solve(problem, choice, tolerance=tolerance)
+    for choice in ladder:
+        finer = solve(first.problem, choice, tolerance=tolerance)
         change, size = _difference(limit, finer, witnesses), _size(finer)
-        before, limit = limit.choice, finer
+        before, limit = limit, finer
         relative = float((change / np.stack([size, size, np.ones_like(size), size])).max())
         stalled = stalled + 1 if relative > _STALLED * last else 0
         if stalled == _PATIENCE or not relative < math.inf:
-            before = ladder[0]
+            before = first
             break
-        if relative < tolerance:
+        if relative < enough:
             break
         last = relative
-    return before, limit.choice, change
+    return before, limit, change
 
 
 def _size(limit: Limit) -> Array:
@@ -173,8 +174,8 @@ def _densities(problem: Problem, choice: Choice) -> tuple[list[Density], list[De
             f"finite volumes end at t = {float(found['time'][-1]):g}, {found.attrs['status']}; choose earlier times"
         )
 
-    def at(moments: Array) -> list[Density]:
-        nearest = np.minimum(np.searchsorted(wanted, moments - _SAME_TIME * times[-1]), wanted.size - 1)
+    def at(asked: Array) -> list[Density]:
+        nearest = np.minimum(np.searchsorted(wanted, asked - _SAME_TIME * times[-1]), wanted.size - 1)
         return [densities[k] for k in nearest]
 
     densities = [measure(found, t) for t in wanted]

@@ -14,19 +14,17 @@ from typing import Any
 
 from vlasov.errors import InputError
 from vlasov.postprocess.mean_field import limit as limits
-from vlasov.postprocess.mean_field.limit import Choice, Limit
-from vlasov.postprocess.mean_field.replica import Piece, Result, Study, run
+from vlasov.postprocess.mean_field.limit import Choice
+from vlasov.postprocess.mean_field.replica import Bench, Piece, Result, Study, run
 from vlasov.problem import Problem
 from vlasov.solvers.replicas import TimeGrid
 
 Done = Iterator[tuple[Piece, list[Result]]]
 
 
-def compute(study: Study, limit: Limit, pieces: Sequence[Piece], scheduler: str | None) -> Done:
+def compute(bench: Bench, pieces: Sequence[Piece], scheduler: str | None) -> Done:
     """Pieces with their results, as they are finished."""
-    if scheduler is None:
-        return _in_threads(study, limit, pieces)
-    return _by_dask(study, pieces, scheduler)
+    return _in_threads(bench, pieces) if scheduler is None else _by_dask(bench.study, pieces, scheduler)
 
 
 def check(scheduler: str | None) -> None:
@@ -46,12 +44,12 @@ def check(scheduler: str | None) -> None:
         ) from None
 
 
-def _in_threads(study: Study, limit: Limit, pieces: Sequence[Piece]) -> Done:
+def _in_threads(bench: Bench, pieces: Sequence[Piece]) -> Done:
     from numba import get_num_threads
 
     pool = ThreadPoolExecutor(get_num_threads(), thread_name_prefix="study", initializer=_one_thread)
     try:
-        futures = {pool.submit(run, study, limit, piece): piece for piece in pieces}
+        futures = {pool.submit(run, bench, piece): piece for piece in pieces}
         for future in as_completed(futures):
             yield futures[future], future.result()
     finally:
@@ -76,14 +74,13 @@ def _by_dask(study: Study, pieces: Sequence[Piece], scheduler: str) -> Done:
 def run_described(text: str, piece: Piece) -> list[Result]:
     """A piece of a study that comes as text, on a worker."""
     _one_thread()
-    study = from_json(text)
-    return run(study, _limit(text), piece)
+    return run(_bench(text), piece)
 
 
-@lru_cache(maxsize=2)
-def _limit(text: str) -> Limit:
+@lru_cache(maxsize=1)  # a worker's next piece is of the same study
+def _bench(text: str) -> Bench:
     study = from_json(text)
-    return limits.solve(study.problem, study.choice, tolerance=study.tolerance)
+    return Bench(study, limits.solve(study.problem, study.choice, tolerance=study.tolerance))
 
 
 def to_json(study: Study) -> str:

@@ -80,8 +80,8 @@ def test_a_replica_does_not_depend_on_the_others(straight):
 
 def test_dask_gives_the_same_numbers(straight):
     pytest.importorskip("distributed")
-    choice, _ = limits.choose(PLANE, (0.0, 0.5), reference="auto", tolerance=1e-8)
-    described = replica.Study(PLANE, choice, (1.0, 2.0), 0, 1e-8, 2048)
+    limit, _ = limits.choose(PLANE, (0.0, 0.5), reference="auto", tolerance=1e-8)
+    described = replica.Study(PLANE, limit.choice, (1.0, 2.0), 0, 1e-8, 2048)
     assert schedule.to_json(schedule.from_json(schedule.to_json(described))) == schedule.to_json(described)
     assert same(mean_field_study(PLANE, **ARGUMENTS, scheduler="local"), straight)
 
@@ -106,6 +106,7 @@ def test_dask_gives_the_same_numbers(straight):
         ({"reference": "quantile"}, r'reference: "quantile" needs d = 1 but the problem has d = 2'),
         ({"seed": -1}, r"seed: is -1 but must be at least 0"),
         ({"tolerance": 1.0}, r"tolerance: is 1 but must be"),
+        ({"tolerence": 1e-8}, r"tolerence: is not an option of a study; did you mean \"tolerance\"\?"),
         ({"scheduler": "nowhere"}, r'scheduler: is \'nowhere\'; give "local", or the address'),
         ({"n": [8, 4096], "exact_up_to": 4096}, r"exact_up_to: is 4096 but exact transport .* n = 3162"),
         ({"output": "/nowhere/at/all"}, r'output: "/nowhere/at/all" cannot be made a folder \(No such file'),
