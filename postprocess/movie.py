@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from matplotlib.animation import AbstractMovieWriter, FFMpegWriter, PillowWriter
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
 
 from vlasov import checks
@@ -18,9 +17,9 @@ from vlasov.errors import InputError
 from vlasov.postprocess.drawing.canvas import checked_target, written
 from vlasov.postprocess.drawing.covariances import Datasets
 from vlasov.postprocess.drawing.densities import coloured, density_bar, density_scale
-from vlasov.postprocess.drawing.snapshots import brief, draw_panel, layers_of, one_scale
-from vlasov.postprocess.drawing.style import PALE, entitle, new_figure, styled
-from vlasov.postprocess.drawing.view import padded, united
+from vlasov.postprocess.drawing.snapshots import Layers, brief, draw_panel, layers_of, one_scale
+from vlasov.postprocess.drawing.style import PALE, entitle, figure_of, new_figure, styled
+from vlasov.postprocess.drawing.view import Indices, padded, united
 
 #: Suffixes that ``movie`` writes.
 FORMATS = ("gif", "mp4")
@@ -38,9 +37,7 @@ def movie(
     rescaled: bool = True,
     dpi: int = 120,
 ) -> Path:
-    """Write a film of the measure, one picture for each output time.
-
-    The file appears whole or not at all.
+    """Write a film of the measure, one picture for each output time; the file appears whole or not at all.
 
     Parameters
     ----------
@@ -70,41 +67,59 @@ def movie(
     dpi = checks.integer(dpi, "dpi", least=10)
     writer = _writer(target, suffix, fps)
     layers = layers_of(datasets, rescaled)
-    view = layers.main
-    plane = view.plane(components)
-    times = view.times[view.before_runaway()]
-    instants = view.nearest(np.linspace(times[0], times[-1], min(frames, times.size)))
-    limits = _camera(np.stack([view.window(int(instant), plane, 3.0) for instant in instants]))
-    figure = new_figure(4.4, 4.0 if view.dimension > 1 else 3.0)
-    entitle(figure, view.title)
-    panel = figure.add_subplot()
-    colours = None
-    if coloured(view):
-        few = instants[np.unique(np.linspace(0, instants.size - 1, 8).astype(int))]
-        colours = density_scale([view.mesh(int(instant), plane) for instant in few])
-        if layers.tokens is None:
-            density_bar(figure, colours, [panel])
-    heights = None  # of curves: as they come, or where the camera stands still those of the highest
-    if view.has_density and view.dimension == 1 and np.ptp(limits, axis=0).max() == 0:
-        heights = 1.15 * max(view.mesh(int(instant), plane).level(0.0) for instant in instants)
-
-    def draw(place: int) -> None:
-        instant = int(instants[place])
-        panel.clear()
-        draw_panel(panel, layers, instant, plane, limits[place], colours)
-        if heights is not None:
-            panel.set_ylim(0, heights)
-        note = rf",  max $\rho$ = {brief(view.mesh(instant, plane).level(0.0))}" if colours else ""
-        _tell_time(panel, float(view.times[instant]), times, note)
-
+    figure = new_figure(4.4, 4.0 if layers.main.dimension > 1 else 3.0)
+    entitle(figure, layers.main.title)
+    film = _Film(layers, layers.main.plane(components), frames, figure.add_subplot())
     with written(target) as unfinished:
-        _settle(figure, draw, instants.size)
+        film.settle()
         writer.setup(figure, str(unfinished), dpi)
-        for place in range(instants.size):
-            draw(place)
+        for place in range(film.instants.size):
+            film.draw(place)
             writer.grab_frame()
         writer.finish()
     return target
+
+
+class _Film:
+    """The pictures of a film, all in one panel."""
+
+    def __init__(self, layers: Layers, plane: Indices, frames: int, panel: Axes) -> None:
+        view = layers.main
+        self.layers, self.plane, self.panel, self.figure = layers, plane, panel, figure_of(panel)
+        self.times = view.times[view.before_runaway()]
+        self.instants = view.nearest(np.linspace(self.times[0], self.times[-1], min(frames, self.times.size)))
+        self.limits = _camera(np.stack([view.window(int(instant), plane, 3.0) for instant in self.instants]))
+        self.colours = None
+        if coloured(view):
+            few = self.instants[np.unique(np.linspace(0, self.instants.size - 1, 8).astype(int))]
+            self.colours = density_scale([view.mesh(int(instant), plane) for instant in few])
+            if layers.tokens is None:
+                density_bar(self.figure, self.colours, [panel])
+        self.heights = None  # of curves: as they come, or where the camera stands still those of the highest
+        if view.has_density and view.dimension == 1 and np.ptp(self.limits, axis=0).max() == 0:
+            self.heights = 1.15 * max(view.mesh(int(instant), plane).level(0.0) for instant in self.instants)
+
+    def draw(self, place: int) -> None:
+        """One picture, in the place of the last."""
+        view, instant = self.layers.main, int(self.instants[place])
+        self.panel.clear()
+        draw_panel(self.panel, self.layers, instant, self.plane, self.limits[place], self.colours)
+        if self.heights is not None:
+            self.panel.set_ylim(0, self.heights)
+        highest = rf",  max $\rho$ = {brief(view.mesh(instant, self.plane).level(0.0))}" if self.colours else ""
+        _tell_time(self.panel, float(view.times[instant]), self.times, highest)
+
+    def settle(self) -> None:
+        """Give the axes fixed places, with room for the widest labels of a few pictures: the film does not jump."""
+        layouts: list[list[Bbox]] = []
+        for place in np.unique(np.linspace(0, self.instants.size - 1, 7).astype(int)):
+            self.draw(int(place))
+            self.figure.draw_without_rendering()
+            layouts.append([ax.get_position(original=True) for ax in self.figure.axes])
+        self.figure.set_layout_engine("none")
+        roomiest = max(layouts, key=lambda boxes: boxes[0].x0)
+        for ax, box in zip(self.figure.axes, roomiest, strict=True):
+            ax.set_position(box)
 
 
 def _writer(target: Path, suffix: str, fps: int) -> AbstractMovieWriter:
@@ -132,19 +147,6 @@ def _averaged(values: Array, half: int) -> Array:
     place = np.arange(len(values))
     reach = np.minimum(half, np.minimum(place, len(values) - 1 - place))
     return np.asarray((sums[place + reach + 1] - sums[place - reach]) / (2 * reach + 1)[:, None])
-
-
-def _settle(figure: Figure, draw: Callable[[int], None], count: int) -> None:
-    """Give the axes fixed places, with room for the widest labels of a few pictures, so that the film does not jump."""
-    layouts: list[list[Bbox]] = []
-    for place in np.unique(np.linspace(0, count - 1, 7).astype(int)):
-        draw(int(place))
-        figure.draw_without_rendering()
-        layouts.append([ax.get_position(original=True) for ax in figure.axes])
-    figure.set_layout_engine("none")
-    roomiest = max(layouts, key=lambda boxes: boxes[0].x0)
-    for ax, box in zip(figure.axes, roomiest, strict=True):
-        ax.set_position(box)
 
 
 def _tell_time(panel: Axes, time: float, times: Array, note: str) -> None:
