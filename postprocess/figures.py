@@ -1,4 +1,12 @@
-"""Figures of solutions: every kind under one name each, the default picture, and writing to files."""
+"""Figures of solutions: every kind under one name each, the default picture, and writing to files.
+
+Keywords that several kinds take:
+
+    components    the plane, for d >= 2; the first two by default
+    rescaled      show z = Phi^{-1} x where the solution holds its rescaling (by default)
+    labels        names for the legend when there are several solutions; by default what tells them apart
+    ax            where to draw; a new figure by default
+"""
 
 from __future__ import annotations
 

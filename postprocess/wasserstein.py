@@ -14,6 +14,10 @@ import numpy as np
 from vlasov import checks
 from vlasov.errors import InputError, choose
 from vlasov.measures import Density, Gaussian, Measure, Mixture, Particles
+from vlasov.postprocess.transport import atoms as semi_discrete, entropic, grids, line
+from vlasov.postprocess.transport.affine import bures
+from vlasov.postprocess.transport.clouds import clouds, resolution
+from vlasov.postprocess.transport.exact import Points, solve
 
 FEW_PAIRS = 18_000_000  # up to which "auto" transports exactly: about 4 s
 FEW_ATOMS = 4096  # up to which "auto" solves the semi-discrete problem, p = 2
@@ -79,7 +83,11 @@ def _choice(mu: Measure, nu: Measure, p: float) -> Solver:
         return _quantile
     if _point(mu) or _point(nu):
         return _dirac
-    if isinstance(mu, Gaussian) and isinstance(nu, Gaussian) and (p == 2 or _translated(mu, nu)):
+    if (
+        isinstance(mu, Gaussian)
+        and isinstance(nu, Gaussian)
+        and (p == 2 or np.array_equal(mu.covariance, nu.covariance))
+    ):
         return _gaussian
     atoms = [len(measure) for measure in (mu, nu) if isinstance(measure, Particles)]
     if len(atoms) == 2 and atoms[0] * atoms[1] <= FEW_PAIRS:
@@ -101,10 +109,6 @@ def _point(measure: Measure) -> bool:
     return isinstance(measure, Gaussian) and not measure.covariance.any()
 
 
-def _translated(mu: Measure, nu: Measure) -> bool:
-    return bool(np.array_equal(mu.covariance, nu.covariance))
-
-
 def _power(value: float, error: float, p: float, least: float = 0.0) -> tuple[float, float]:
     """W_p and its error from W_p^p, which is at least ``least``, and its error."""
     value = max(value, least, 0.0)
@@ -114,14 +118,12 @@ def _power(value: float, error: float, p: float, least: float = 0.0) -> tuple[fl
 
 
 def _gaussian(mu: Measure, nu: Measure, p: float) -> Distance:
-    from vlasov.postprocess.transport.affine import bures
-
     if not (isinstance(mu, Gaussian) and isinstance(nu, Gaussian)):
         kinds = f"{mu.kind} and {nu.kind}"
         raise InputError(f'"gaussian" needs two Gaussians, not {kinds}; use "auto"', "method")
     shift = float(np.linalg.norm(mu.mean - nu.mean))
     rounding = 4 * _EPS * float(max(np.abs(mu.mean).max(), np.abs(nu.mean).max()))
-    if _translated(mu, nu):
+    if np.array_equal(mu.covariance, nu.covariance):
         return Distance(shift, rounding, "gaussian")
     if p != 2:
         raise InputError(f'"gaussian" has a closed form for p = 2 only, not {p:g}; use "auto"', "method")
@@ -152,8 +154,6 @@ def _dirac(mu: Measure, nu: Measure, p: float) -> Distance:
 
 def _moment(measure: Measure, centre: checks.Array, p: float) -> tuple[float, float]:
     """E|y - centre|^p by fine cells, less what their smearing adds to second order."""
-    from vlasov.postprocess.transport.clouds import clouds
-
     value = error = 0.0
     for cloud in clouds(measure):
         distances = np.linalg.norm(cloud.places - centre, axis=1)
@@ -169,14 +169,10 @@ def _moment(measure: Measure, centre: checks.Array, p: float) -> tuple[float, fl
 def _quantile(mu: Measure, nu: Measure, p: float) -> Distance:
     if mu.dimension != 1:
         raise InputError(f'"quantile" needs d = 1 but d is {mu.dimension}; use "auto"', "method")
-    from vlasov.postprocess.transport.line import cost
-
-    return Distance(*_power(*cost(mu, nu, p), p), "quantile")
+    return Distance(*_power(*line.cost(mu, nu, p), p), "quantile")
 
 
 def _exact(mu: Measure, nu: Measure, p: float) -> Distance:
-    from vlasov.postprocess.transport.exact import Points, solve
-
     if not (isinstance(mu, Particles) and isinstance(nu, Particles)):
         kind = nu.kind if isinstance(mu, Particles) else mu.kind
         raise InputError(f'"exact" needs particles, not {kind}; use "auto", or sample it', "method")
@@ -187,38 +183,24 @@ def _exact(mu: Measure, nu: Measure, p: float) -> Distance:
 
 
 def _semi_discrete(mu: Measure, nu: Measure, p: float) -> Distance:
-    from vlasov.postprocess.transport.atoms import between
-
     if isinstance(mu, Particles) == isinstance(nu, Particles):
         raise InputError(f'"semi-discrete" needs one cloud of particles, not {mu.kind} and {nu.kind}', "method")
     atoms, other = (mu, nu) if isinstance(mu, Particles) else (nu, mu)
     assert isinstance(atoms, Particles)
-    value, error = between(atoms, other, p)
+    value, error = semi_discrete.between(atoms, other, p)
     return Distance(value, error + _resolution(mu, nu), "semi-discrete")
 
 
 def _resolution(mu: Measure, nu: Measure) -> float:
     """What the grids of densities leave open, and the rounding of sums over many points."""
-    from vlasov.postprocess.transport.clouds import resolution
-
     size = sum(math.sqrt(float(np.trace(m.covariance))) for m in (mu, nu)) + float(np.linalg.norm(mu.mean - nu.mean))
     return resolution(mu) + resolution(nu) + _ROUNDING * size
 
 
 def _by_grids(mu: Measure, nu: Measure, p: float, method: str) -> Distance:
-    from vlasov.postprocess.transport.grids import between
-
-    found, how = between(mu, nu, p, method)
+    found, how = grids.between(mu, nu, p, method)
     value, error = _power(found.cost, found.error, p, least=found.least)
     return Distance(value, error + _resolution(mu, nu), how)
-
-
-def _lattices(mu: Measure, nu: Measure, p: float) -> Distance:
-    return _by_grids(mu, nu, p, "lattices")
-
-
-def _linearised(mu: Measure, nu: Measure, p: float) -> Distance:
-    return _by_grids(mu, nu, p, "linearised")
 
 
 def _by_the_better_grid(mu: Measure, nu: Measure, p: float) -> Distance:
@@ -245,16 +227,12 @@ def image_in(density: Density, other: Measure) -> Measure | None:
     return other.image(inverse, -inverse @ density.origin)
 
 
+def _lattices(mu: Measure, nu: Measure, p: float) -> Distance:
+    return _by_grids(mu, nu, p, "lattices")
+
+
 def _sinkhorn(mu: Measure, nu: Measure, p: float) -> Distance:
-    from vlasov.postprocess.transport.entropic import sinkhorn
-
-    return Distance(*sinkhorn(mu, nu, p), "sinkhorn")
-
-
-def _sliced(mu: Measure, nu: Measure, p: float) -> Distance:
-    from vlasov.postprocess.transport.entropic import sliced
-
-    return Distance(*sliced(mu, nu, p), "sliced")
+    return Distance(*entropic.sinkhorn(mu, nu, p), "sinkhorn")
 
 
 _SOLVERS: dict[str, Solver] = {
@@ -264,9 +242,9 @@ _SOLVERS: dict[str, Solver] = {
     "exact": _exact,
     "semi-discrete": _semi_discrete,
     "lattices": _lattices,
-    "linearised": _linearised,
+    "linearised": lambda mu, nu, p: _by_grids(mu, nu, p, "linearised"),
     "sinkhorn": _sinkhorn,
-    "sliced": _sliced,
+    "sliced": lambda mu, nu, p: Distance(*entropic.sliced(mu, nu, p), "sliced"),
 }
 
 METHODS = ("auto", *_SOLVERS)

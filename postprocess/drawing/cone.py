@@ -49,10 +49,8 @@ def cone(
         Solutions with d = 2, or arrays (time, 2, 2) of covariances: one or several.
     trace_one
         Divide by the trace, and draw the unit disc in place of the cone.
-    labels
-        Names of the paths; by default the solutions' own when there are two to five.
     ax
-        Where to draw (three-dimensional unless ``trace_one``); a new figure by default.
+        Three-dimensional unless ``trace_one``.
     """
     given = [datasets] if isinstance(datasets, xr.Dataset | np.ndarray) else list(datasets)
     if not given:

@@ -80,18 +80,10 @@ def ellipses(
     ----------
     datasets
         One solution, or several to compare: the first is drawn solid, the next dashed, dotted, dash-dotted.
-    components
-        The plane.
     count
         How many ellipses, spread over the first solution's run; the others are shown at the same times.
     deviations
         How many standard deviations the ellipses enclose.
-    rescaled
-        Show z = Phi^{-1} x where the solution holds its rescaling.
-    labels
-        Names for the legend when there are several solutions.
-    ax
-        Where to draw; a new figure by default.
     """
     views = [View(dataset, rescaled) for dataset in as_list(datasets)]
     if any(view.dimension == 1 for view in views):
@@ -152,19 +144,12 @@ class _Look:
 def eigenvalues(datasets: Datasets, *, labels: Sequence[str] | None = None, ax: Axes | None = None) -> Figure:
     """Eigenvalues of the covariance against time, in any dimension.
 
+    The axis is logarithmic if they span more than two decades; a dashed line stands at the blow-up time.
+
     Parameters
     ----------
     datasets
         One solution, or several to compare: those of the Gaussian equations as lines, the others as markers.
-    labels
-        Names for the legend when there are several solutions.
-    ax
-        Where to draw; a new figure by default.
-
-    Returns
-    -------
-    Figure
-        With a logarithmic axis if the eigenvalues span more than two decades, and a dashed line at the blow-up time.
     """
     views = [View(dataset) for dataset in as_list(datasets)]
     figure, ax = own_or_new(ax, views[0].title)

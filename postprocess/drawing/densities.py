@@ -144,17 +144,7 @@ def draw_space_time(ax: Axes, view: View) -> None:
 def frame(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
     """The singular values of the moving frame's matrix against time, relative to their values at the start.
 
-    Parameters
-    ----------
-    dataset
-        A solution with a density.
-    ax
-        Where to draw; a new figure by default.
-
-    Returns
-    -------
-    Figure
-        For a run that blows up their inverses, which reach zero at the blow-up time.
+    For a run that blows up their inverses, which reach zero at the blow-up time.
     """
     view = View(dataset)
     if not view.has_density:

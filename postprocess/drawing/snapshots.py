@@ -44,6 +44,11 @@ def snapshots(
 ) -> Figure:
     """The measure at several times, one panel each.
 
+    On the line the density, beside the normal density of the same mean and variance if there are only tokens; in the
+    plane the tokens, with marker areas by weight, and covariance ellipses of one and two standard deviations; or the
+    density relative to its maximum, by a power scale, with contours that enclose given shares of the mass. All panels
+    have the same limits, unless some of them would show nothing then.
+
     Parameters
     ----------
     datasets
@@ -53,19 +58,9 @@ def snapshots(
         How many, spread over the run (half by time, half by how far the measure moves), or which (the nearest outputs
         are taken).
     components
-        The plane, for d >= 2. By default the first two; for a density with d = 3 all three planes, one row each.
-    rescaled
-        Show z = Phi^{-1} x where the solution holds its rescaling.
+        By default, for a density with d = 3, all three planes, one row each.
     axes
         Where to draw, one for every time, row by row (those left over are hidden); a new figure by default.
-
-    Returns
-    -------
-    Figure
-        On the line the density, beside the normal density of the same mean and variance if there are only tokens; in
-        the plane the tokens, with marker areas by weight, and the covariance ellipses of one and two standard
-        deviations; or the density relative to its maximum, by a power scale, with contours that enclose given shares of
-        the mass. All panels have the same limits, unless some of them would show nothing then.
     """
     layers = layers_of(datasets, rescaled)
     view = layers.main

@@ -21,12 +21,7 @@ _LABELS = {"mean_error": "mean", "covariance_error": "covariance (relative)", "v
 def table(dataset: xr.Dataset, time: int | float = -1) -> Table:
     """Errors for the smallest and the largest n, fitted slopes with their intervals, and those of the theory.
 
-    Parameters
-    ----------
-    dataset
-        What ``mean_field_study`` returns.
-    time
-        An index into the output times, or one of them.
+    The time is that of ``vl.measure``.
     """
     from rich.table import Table
 
