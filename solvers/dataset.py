@@ -74,11 +74,8 @@ def build(
         variables, coords={"time": ("time", np.array(record.reached), {"long_name": "time", "units": "1"})}
     )
     dataset.attrs = {
-        "Conventions": CONVENTIONS,
-        "kind": RUN,
-        "title": problem.name or f"{problem.attention.kind} attention on a {problem.initial.kind}",
+        **provenance(problem, RUN),
         "case": case,
-        "problem": _problem_json(problem),
         "solver": solver,
         "options": json.dumps(options),
         "status": record.status,
@@ -90,11 +87,25 @@ def build(
         "velocity_evaluations": record.flow.evaluations,
         **record.attributes,
         "wall_seconds": wall_seconds,
+    }
+    return dataset
+
+
+def provenance(problem: Problem, kind: str) -> dict[str, Any]:
+    """Attributes of every Dataset: what it is, of which problem, and whence."""
+    try:
+        text = problem.to_json()
+    except InputError:  # a parameter is a Python function: fine in memory, refused when a file is written
+        text = ""
+    return {
+        "Conventions": CONVENTIONS,
+        "kind": kind,
+        "title": problem.name or f"{problem.attention.kind} attention on a {problem.initial.kind}",
+        "problem": text,
         "vlasov_version": __version__,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "citation": CITATION,
     }
-    return dataset
 
 
 def require(dataset: Any, kind: str, field: str = "dataset") -> None:
@@ -194,13 +205,6 @@ def as_path(value: Any, field: str) -> Path:
         return Path(value)
     except TypeError:
         raise InputError(f"is {value!r} where the path of a file is needed", field) from None
-
-
-def _problem_json(problem: Problem) -> str:
-    try:
-        return problem.to_json()
-    except InputError:  # a parameter is a Python function: fine in memory, refused when a file is written
-        return ""
 
 
 def time_index(dataset: xr.Dataset, time: int | float) -> int:

@@ -11,7 +11,7 @@ This file makes the Dataset, ``table`` and ``figure`` show it. Called by ``vl.co
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import combinations
 from typing import NamedTuple
 
@@ -124,7 +124,8 @@ def _variables(
     }
     start = float(np.nanmax(radii[:, 0], initial=0.0))
     for name, function in (("log_a_priori", estimates.stability_exponent), ("radius_bound", estimates.support_radius)):
-        variables[name] = (("time",), np.array([_bound(function, problem, start, float(t)) for t in times]))
+        bounds = stability.by_theory(function, problem, start, times)
+        variables[name] = (("time",), bounds if start > 0 else np.full(times.size, np.nan))
     return variables
 
 
@@ -206,10 +207,3 @@ def _names(datasets: Sequence[xr.Dataset]) -> list[str]:
         solver if solvers.count(solver) == 1 else f"{solver} {solvers[: i + 1].count(solver)}"
         for i, solver in enumerate(solvers)
     ]
-
-
-def _bound(function: Callable[..., float], problem: Problem, radius: float, t: float) -> float:
-    try:
-        return float(function(problem.attention, radius, t)) if radius > 0 else math.nan
-    except InputError:  # no such estimate for this attention
-        return math.nan

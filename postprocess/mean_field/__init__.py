@@ -2,13 +2,13 @@
 
     sup_t W_p(mu^n(t), mu(t)) -> 0   and   (1/n sum_i |x_i^n(t) - X_t(x_i(0))|^p)^{1/p} ~ n^{-1/2}
 
-``settings`` checks what is asked; ``limit`` chooses and refines mu(t) and its ``flows`` X_t; ``replica`` makes the errors
-of some replicas, ``schedule`` hands these out to threads or dask, ``store`` keeps them; ``dataset`` assembles them with
-``rates``; ``table`` and ``figure`` show them. The command line (``vlasov converge``) and ``vl.mean_field_study`` call it.
+``settings`` checks what is asked; ``limit`` chooses and refines mu(t) and its flow X_t; ``replica`` makes the errors of
+some replicas, ``schedule`` hands these out to threads or dask, ``store`` keeps them; ``dataset`` assembles them with
+``rates``; ``table`` and ``figure`` show them. Called by ``vl.mean_field_study`` and ``vlasov converge``.
 
 Reference: Castin, Ablin, Carrillo, Peyre (2025), arXiv:2501.18322, section 3; Fournier and Guillin (2015), *On the rate
 of convergence in Wasserstein distance of the empirical measure*.
-"""  # noqa: E501
+"""
 
 from __future__ import annotations
 

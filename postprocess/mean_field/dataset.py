@@ -19,21 +19,19 @@ from __future__ import annotations
 
 import json
 import math
-from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from vlasov import __version__, estimates
+from vlasov import estimates
 from vlasov.checks import Array
-from vlasov.errors import InputError
 from vlasov.postprocess import stability
 from vlasov.postprocess.mean_field import rates
 from vlasov.postprocess.mean_field.limit import QUANTITIES, Limit
 from vlasov.postprocess.mean_field.replica import CHECKED_UP_TO, FINER, Result, Study, multiple
 from vlasov.postprocess.mean_field.settings import Setup
-from vlasov.solvers.dataset import CITATION, CONVENTIONS, STUDY
+from vlasov.solvers.dataset import STUDY, provenance
 
 Results = dict[tuple[str, int, int], Result]  # by sampling, n and replica
 
@@ -112,16 +110,9 @@ def _bias(setup: Setup, results: Results) -> Array:
 
 
 def _attributes(study: Study, dimension: int) -> dict[str, Any]:
-    problem, choice = study.problem, study.choice
-    try:
-        text = problem.to_json()
-    except InputError:  # a parameter is a Python function: fine in memory
-        text = ""
+    choice = study.choice
     return {
-        "Conventions": CONVENTIONS,
-        "kind": STUDY,
-        "title": problem.name or f"{problem.attention.kind} attention on a {problem.initial.kind}",
-        "problem": text,
+        **provenance(study.problem, STUDY),
         "dimension": dimension,
         "seed": study.seed,
         "tolerance": study.tolerance,
@@ -132,9 +123,6 @@ def _attributes(study: Study, dimension: int) -> dict[str, Any]:
         "step_cuts": json.dumps(choice.grid.cuts),
         "step_counts": json.dumps(choice.grid.counts),
         "points_per_token": multiple(dimension),
-        "vlasov_version": __version__,
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "citation": CITATION,
     }
 
 
@@ -147,17 +135,10 @@ def _with_stability(study: Study, dataset: xr.Dataset) -> xr.Dataset:
     if not compact:
         radius = float(dataset["radius"].isel(time=0).max())
     dataset["growth"] = growth.assign_attrs(_described("largest ratio over replicas of W_p at a time to that at 0"))
-    bounds = np.array([_bound(study, radius, t) for t in study.choice.grid.times])
+    bounds = stability.by_theory(estimates.stability_bound, study.problem, radius, study.choice.grid.times)
     dataset["a_priori_bound"] = ("time", bounds, _described("a-priori bound of W_p / W_p(0), the same for every p"))
     dataset.attrs |= {"support_radius": radius, "support": "compact" if compact else "radius of the tokens drawn"}
     return dataset
-
-
-def _bound(study: Study, radius: float, t: float) -> float:
-    try:
-        return estimates.stability_bound(study.problem.attention, radius, t)
-    except InputError:  # the theory knows softmax only
-        return math.nan
 
 
 def _described(long_name: str) -> dict[str, str]:

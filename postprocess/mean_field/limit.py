@@ -6,7 +6,7 @@ d_t mu + div(mu Gamma_mu) = 0   by the Gaussian equations, by quadrature or quan
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -15,12 +15,13 @@ import numpy as np
 from vlasov.checks import Array
 from vlasov.errors import InputError, SolverError
 from vlasov.measures import Density, Gaussian, Measure, Particles
-from vlasov.postprocess.mean_field.flows import DensityFlow, Flow, GaussianFlow, NodesFlow
 from vlasov.problem import Problem
 from vlasov.solvers.dataset import measure
 from vlasov.solvers.driver import solve as solve_problem
 from vlasov.solvers.ode.integrate import accuracy_for
-from vlasov.solvers.replicas import TimeGrid, choose_steps, march, systems
+from vlasov.solvers.replicas import TimeGrid, choose_steps, march, passive, systems
+
+Flow = Callable[[Array], Array]
 
 REFERENCES = ("auto", "gaussian", "quantile", "quadrature", "finite-volume")
 QUANTITIES = ("flow", "mean", "covariance", "velocity")
@@ -54,7 +55,8 @@ class Limit:
     probes, velocities
         Fixed points (m, d), and Gamma_mu there, shape (times, m, d).
     flow
-        X_t of clouds (b, m, d) at the output times, shape (times, b, m, d).
+        X_t' = Gamma_{mu(t)}(X_t): where clouds (b, m, d) that are not felt by mu are at the output times, shape
+        (times, b, m, d). What becomes of a cloud does not depend on the others.
     """
 
     problem: Problem
@@ -126,8 +128,9 @@ def solve(problem: Problem, choice: Choice, *, tolerance: float) -> Limit:
     flow: Flow
     if choice.kind == "gaussian":
         assert isinstance(problem.initial, Gaussian)
-        flow = GaussianFlow(problem.initial, _gaussian_states(problem, choice.grid.refined(_FINER)))
-        gaussians = [_gaussian(state) for state in flow.states]
+        factors = _gaussian_states(problem, choice.grid.refined(_FINER))
+        flow = _affine_flow(problem.initial, factors)
+        gaussians = [_gaussian(state) for state in factors]
         affine = [attention.affine(gaussian, t) for gaussian, t in zip(gaussians, times, strict=True)]
         return Limit(
             problem, choice, *_moments(gaussians), probes,
@@ -136,7 +139,7 @@ def solve(problem: Problem, choice: Choice, *, tolerance: float) -> Limit:
     states: Sequence[Measure]
     if choice.kind == "finite-volume":
         states, track = _densities(problem, choice)
-        flow = DensityFlow(problem, track, choice.grid, accuracy)
+        flow = _density_flow(problem, track, choice.grid, accuracy)
     else:
         states, flow = _by_nodes(problem, choice, accuracy)
     velocities = [
@@ -149,7 +152,7 @@ def _moments(states: Sequence[Measure]) -> tuple[Array, Array]:
     return np.stack([state.mean for state in states]), np.stack([state.covariance for state in states])
 
 
-def _by_nodes(problem: Problem, choice: Choice, accuracy: float) -> tuple[list[Particles], NodesFlow]:
+def _by_nodes(problem: Problem, choice: Choice, accuracy: float) -> tuple[list[Particles], Flow]:
     """The nodes at the output times, and their flow."""
     nodes, track = _sample(problem, choice), []
     interacting = systems(problem.flow(tolerance=accuracy), nodes.weights)
@@ -159,7 +162,34 @@ def _by_nodes(problem: Problem, choice: Choice, accuracy: float) -> tuple[list[P
         interacting(k, t, x, out)
 
     clouds = [nodes.moved(points) for points in march(recorded, nodes.points[None], choice.grid)[:, 0]]
-    return clouds, NodesFlow(problem, nodes, np.stack(track), choice.grid, accuracy)
+    places = np.stack(track)
+    return clouds, lambda x: march(passive(problem.flow(tolerance=accuracy), nodes.weights, places), x, choice.grid)
+
+
+def _affine_flow(initial: Gaussian, states: Array) -> Flow:
+    """Tokens keep their coordinates along the columns of a factor of the covariance, which ``states`` hold."""
+    inverse = np.linalg.pinv(initial.factor).T
+
+    def flow(clouds: Array) -> Array:
+        coordinates = (clouds - initial.mean) @ inverse
+        return np.stack([clouds, *(coordinates @ (state[1:] - state[0]) + state[0] for state in states[1:])])
+
+    return flow
+
+
+def _density_flow(problem: Problem, track: Sequence[Density], grid: TimeGrid, accuracy: float) -> Flow:
+    """``track``: the density at each evaluation of the velocity."""
+
+    def flow(clouds: Array) -> Array:
+        moving = problem.flow(tolerance=accuracy)
+
+        def velocity(k: int, t: float, x: Array, out: Array) -> None:
+            for cloud, result in zip(x, out, strict=True):
+                moving.velocity(track[k], cloud, t, out=result)
+
+        return march(velocity, clouds, grid)
+
+    return flow
 
 
 def _densities(problem: Problem, choice: Choice) -> tuple[list[Density], list[Density]]:

@@ -12,6 +12,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from vlasov import checks
 from vlasov.errors import InputError, SolverError
 from vlasov.postprocess.mean_field.replica import Result
 from vlasov.solvers.files import written_whole
@@ -46,11 +47,11 @@ class Store:
             raise InputError(f'"{folder}" is not empty and holds no study; choose a new folder', "output")
         for name, value in self._identity.items():
             if self._head is not None and (found := self._head.get(name)) != value:
-                raise InputError(
-                    f'"{folder}" holds another study: its {name} is {_short(found)} and not {_short(value)}; '
-                    "choose another folder",
-                    "output",
+                was, wanted = checks.short(found), checks.short(value)
+                sentence = (
+                    f'"{folder}" holds another study: its {name} is {was} and not {wanted}; choose another folder'
                 )
+                raise InputError(sentence, "output")
 
     @property
     def settled(self) -> Any:
@@ -93,8 +94,3 @@ class Store:
 
 def _name(sampling: str, n: int, replica: int) -> str:
     return f"{sampling}-{n}-{replica}.json"
-
-
-def _short(value: Any) -> str:
-    text = json.dumps(value)
-    return text if len(text) <= 40 else f"{text[:37]}..."
