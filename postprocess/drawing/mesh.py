@@ -124,7 +124,7 @@ def mesh(dataset: xr.Dataset, instant: int, plane: Sequence[int], rescaling: Arr
     if rescaling is not None:
         origin = np.asarray(np.linalg.solve(rescaling, origin), dtype=np.float64)
         matrix = np.asarray(np.linalg.solve(rescaling, matrix), dtype=np.float64)
-    origin, matrix = origin[plane], matrix[plane]
+    origin, matrix = origin[list(plane)], matrix[list(plane)]
     if values.ndim == 3:
         values, edges, matrix = _projected(values, edges, matrix)
     return Mesh(values / np.abs(np.linalg.det(matrix)), tuple(edges), origin, matrix)

@@ -6,9 +6,9 @@ is, follows the mass and never such nodes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 import xarray as xr
@@ -66,17 +66,14 @@ class View:
 
     def mesh(self, instant: int, plane: Indices) -> Mesh:
         """The density of these components at one output time."""
-        key = (instant, *(int(component) for component in plane))
-        if key not in self._meshes:
-            if len(self._meshes) >= _KEPT_MESHES:
-                del self._meshes[next(iter(self._meshes))]
-            rescaling = None if self._rescaling is None else self._rescaling[instant]
-            self._meshes[key] = mesh(self.dataset, instant, list(key[1:]), rescaling)
-        return self._meshes[key]
+        return self._mesh(instant, *(int(component) for component in plane))
 
     @cached_property
-    def _meshes(self) -> dict[tuple[int, ...], Mesh]:
-        return {}
+    def _mesh(self) -> Callable[..., Mesh]:
+        dataset, rescaling = self.dataset, self._rescaling
+        return lru_cache(_KEPT_MESHES)(
+            lambda at, *plane: mesh(dataset, at, plane, None if rescaling is None else rescaling[at])
+        )
 
     @property
     def blow_up_time(self) -> float:

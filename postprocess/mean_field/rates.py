@@ -54,16 +54,14 @@ def rates(dataset: xr.Dataset) -> xr.Dataset:
                     floor = _ABOVE_FLOOR * _floor(dataset, quantity, k)
                     found[:, s, q, k, i] = fit(tokens, values_of(dataset, quantity, s, k, i), floor)
     dims = ("sampling", "quantity", "time", "p")
-    kinds = {"slope": "fitted slope", "low": "lower end of its interval", "high": "upper end of its interval"}
-    described = {
-        name: (dims, part, {"long_name": f"{text}, level {LEVEL:g}", "units": "1"})
-        for (name, text), part in zip(kinds.items(), found, strict=True)
-    }
-    theory = (("sampling", "quantity", "p"), expected, {"long_name": "slope by the theory", "units": "1"})
-    return xr.Dataset(
-        {**described, "expected": theory},
-        {"sampling": samplings, "quantity": list(ERRORS), "time": dataset["time"], "p": exponents},
+    names = {"slope": "fitted slope", "low": "lower end of its interval", "high": "upper end of its interval"}
+    result = xr.Dataset(
+        coords={"sampling": samplings, "quantity": list(ERRORS), "time": dataset["time"], "p": exponents}
     )
+    for (name, text), part in zip(names.items(), found, strict=True):
+        result[name] = (dims, part, {"long_name": f"{text}, level {LEVEL:g}", "units": "1"})
+    result["expected"] = (("sampling", "quantity", "p"), expected, {"long_name": "slope by the theory", "units": "1"})
+    return result
 
 
 def values_of(dataset: xr.Dataset, quantity: str, sampling: int, time: int, p: int) -> Array:

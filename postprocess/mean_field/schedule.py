@@ -9,6 +9,7 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import fields
 from functools import lru_cache
 from typing import Any
 
@@ -98,15 +99,12 @@ def from_json(text: str) -> Study:
 
 def plain_choice(choice: Choice) -> dict[str, Any]:
     """A choice as plain values."""
-    grid = choice.grid
-    steps = {"times": list(grid.times), "cuts": list(grid.cuts), "counts": list(grid.counts)}
-    return {"kind": choice.kind, "nodes": choice.nodes, **steps}
+    return {"kind": choice.kind, "nodes": choice.nodes, **vars(choice.grid)}
 
 
 def choice_from(plain: dict[str, Any]) -> Choice:
     """The choice that ``plain_choice`` described."""
-    grid = TimeGrid(tuple(plain["times"]), tuple(plain["cuts"]), tuple(plain["counts"]))
-    return Choice(plain["kind"], plain["nodes"], grid)
+    return Choice(plain["kind"], plain["nodes"], TimeGrid(*(tuple(plain[f.name]) for f in fields(TimeGrid))))
 
 
 def _one_thread() -> None:

@@ -45,7 +45,13 @@ def table(dataset: xr.Dataset, time: int | float = -1) -> Table:
             slope, low, high, expected = (float(here[name]) for name in ("slope", "low", "high", "expected"))
             interval = f"{low:.3f} .. {high:.3f}" if math.isfinite(low) else ""
             result.add_row(
-                str(sampling), label, _number(errors[0]), last, _slope(slope, 3), interval, _slope(expected, 2)
+                str(sampling),
+                label,
+                _number(errors[0]),
+                last,
+                _number(slope, ".3f"),
+                interval,
+                _number(expected, ".2f"),
             )
         result.add_section()
     return result
@@ -98,9 +104,5 @@ def _smallest(dataset: xr.Dataset, sampling: int, time: int) -> float:
     return min(float(error[error > 0].min(initial=math.inf)) for error in errors)
 
 
-def _number(x: float) -> str:
-    return f"{x:.3g}" if math.isfinite(x) else "-"
-
-
-def _slope(x: float, digits: int) -> str:
-    return f"{x:.{digits}f}" if math.isfinite(x) else "-"
+def _number(x: float, form: str = ".3g") -> str:
+    return f"{x:{form}}" if math.isfinite(x) else "-"
