@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from itertools import cycle
+from typing import Any, Literal
 
 import numpy as np
 import xarray as xr
@@ -31,7 +32,6 @@ from vlasov.postprocess.drawing.style import (
 )
 from vlasov.postprocess.drawing.view import Indices, View, padded, united
 
-T = TypeVar("T")
 Datasets = xr.Dataset | Sequence[xr.Dataset]
 
 _Dash = Literal["-", "--", ":", "-.", ""]
@@ -94,7 +94,7 @@ def ellipses(
     deviations = checks.number(deviations, "deviations", above=0)
     times = views[0].times[views[0].instants(checks.integer(count, "count", least=1))]
     windows = []
-    for view, dash in zip(views, _cycle(_DASHES, len(views)), strict=True):
+    for view, dash in zip(views, cycle(_DASHES), strict=False):
         _draw_ellipses(ax, view, view.plane(components), view.nearest(times), deviations, dash, span)
         shown = view.before_runaway()
         here = np.ix_(shown, view.plane(components))
@@ -107,8 +107,8 @@ def ellipses(
         bar.ax.set_title("$t$")
     if len(views) > 1:
         called = names([view.dataset for view in views], labels)
-        dashes = zip(_cycle(_DASHES, len(views)), called, strict=True)
-        legend_above(ax, [Line2D([], [], color=INK, linestyle=dash, label=name) for dash, name in dashes])
+        dashes = zip(called, cycle(_DASHES), strict=False)
+        legend_above(ax, [Line2D([], [], color=INK, linestyle=dash, label=name) for name, dash in dashes])
     return figure
 
 
@@ -153,15 +153,17 @@ def eigenvalues(datasets: Datasets, *, labels: Sequence[str] | None = None, ax: 
     """
     views = [View(dataset) for dataset in as_list(datasets)]
     figure, ax = own_or_new(ax, views[0].title)
-    pairs = [(values, _above_rounding(values)) for values in map(_spectrum, views)]
+    spectra = [np.asarray(np.linalg.eigvalsh(view.covariance)[:, ::-1], float) for view in views]  # the largest first
+    pairs = [(values, _above_rounding(values)) for values in spectra]
     largest = max(values.max() for values, _ in pairs)
     smallest = min((values[above].min() for values, above in pairs if above.any()), default=0.0)
     logarithmic = 0 < smallest < largest / 100
     for view, (values, above), look in zip(views, pairs, _looks(views), strict=True):
         drawn = np.maximum(values, _FLOOR * largest) if logarithmic else values
-        for rank, colour in enumerate(_rank_colours(values.shape[1])):
+        count = values.shape[1]
+        for rank, colour in enumerate(PALETTE[:count] if count <= _NAMED else time_colours()(np.linspace(0, 1, count))):
             line = look.on(ax, view.times, drawn[:, rank], colour)
-            line.set_label(_rank_name(rank, values.shape[1], vanishes=not above[:, rank].any()))
+            line.set_label(_rank_name(rank, count, vanishes=not above[:, rank].any()))
     if logarithmic:
         ax.set_yscale("log")
         ax.set_ylim(max(smallest / 2, _FLOOR * largest), largest * 2)
@@ -175,11 +177,6 @@ def eigenvalues(datasets: Datasets, *, labels: Sequence[str] | None = None, ax: 
     return figure
 
 
-def _spectrum(view: View) -> Array:
-    """Eigenvalues of the covariance (time, rank), the largest first."""
-    return np.asarray(np.linalg.eigvalsh(view.covariance)[:, ::-1], dtype=np.float64)
-
-
 def _above_rounding(values: Array) -> Any:
     """Which eigenvalues (time, rank) differ from zero by more than the rounding of the largest at that time."""
     rounding = 4 * values.shape[1] * np.finfo(float).eps
@@ -191,14 +188,8 @@ def _looks(views: Sequence[View]) -> list[_Look]:
         return [_Look()]
     gaussian = [view.dataset.attrs.get("solver") == "gaussian" for view in views]
     lines = gaussian if any(gaussian) else [True] + [False] * (len(views) - 1)
-    dashes, markers = iter(_cycle(_DASHES, len(views))), iter(_cycle(_MARKERS, len(views)))
+    dashes, markers = cycle(_DASHES), cycle(_MARKERS)
     return [_Look(linestyle=next(dashes)) if line else _Look(linestyle="", marker=next(markers)) for line in lines]
-
-
-def _rank_colours(dimension: int) -> list[Any]:
-    if dimension <= _NAMED:
-        return list(PALETTE[:dimension])
-    return list(time_colours()(np.linspace(0, 1, dimension)))
 
 
 def _rank_name(rank: int, dimension: int, *, vanishes: bool) -> str:
@@ -220,7 +211,3 @@ def _legend(ax: Axes, views: Sequence[View], labels: Sequence[str] | None, dimen
     for time in dict.fromkeys(view.blow_up_time for view in views if np.isfinite(view.blow_up_time)):
         entries.append(draw_blow_up(ax, time))
     legend_above(ax, entries)
-
-
-def _cycle(looks: Sequence[T], count: int) -> list[T]:
-    return [looks[place % len(looks)] for place in range(count)]

@@ -25,51 +25,27 @@ _MOST = 10**7  # tokens
 
 
 class Settings(TypedDict, total=False):
-    """Options of a study, by keyword.
-
-    Attributes
-    ----------
-    replicas
-        16 random repetitions for each n, each with a seed made of (seed, n, replica): its numbers do not depend on what
-        else is computed. Samplings without randomness have one.
-    p
-        (1, 2): exponents of the distances, at least 1.
-    sampling
-        "random": how tokens are drawn from the initial measure, see ``Measure.sample``; several for rates side by side.
-    times
-        Increasing times in [0, horizon]; zero is always among them. Zero and the horizon if not given.
-    reference
-        The limit: "gaussian" (exact, affine flow), "quadrature" (Gauss nodes), "quantile" (d = 1),
-        "finite-volume" (d <= 3, less accurate, and the one for a density on a grid), or "auto", the default.
-    seed
-        0: makes everything repeatable.
-    exact_up_to
-        2048: for d >= 2, the largest n with Wasserstein distances, by exact transport to 4n points of the limit; its
-        cost grows like n^2. NaN beyond. For d = 1 there is no limit.
-    tolerance
-        1e-8: local error per time step, relative to the size of the measure.
-    """
+    """Options of a study by keyword; the text begins with what holds if one is not given."""
 
     replicas: int
+    """16. Random repetitions for each n, each with a seed made of (seed, n, replica): its numbers do not depend on what
+    else is computed. Samplings without randomness have one."""
     p: float | Sequence[float]
+    """(1, 2). Exponents of the distances, at least 1."""
     sampling: str | Sequence[str]
+    """"random". How tokens are drawn from the initial measure (``Measure.sample``); several for rates side by side."""
     times: ArrayLike | None
+    """Zero and the horizon. Increasing times in [0, horizon]; zero is always among them."""
     reference: str
+    """"auto". The limit: "gaussian" (exact, affine flow), "quadrature" (Gauss nodes), "quantile" (d = 1), or
+    "finite-volume" (d <= 3, less accurate, and the one for a density on a grid)."""
     seed: int
+    """0. Makes everything repeatable."""
     exact_up_to: int
+    """2048. For d >= 2, the largest n with Wasserstein distances, by exact transport to 4n points of the limit; its
+    cost grows like n^2. NaN beyond. For d = 1 there is no limit."""
     tolerance: float
-
-
-_DEFAULTS: Settings = {
-    "replicas": 16,
-    "p": (1, 2),
-    "sampling": "random",
-    "times": None,
-    "reference": "auto",
-    "seed": 0,
-    "exact_up_to": 2048,
-    "tolerance": 1e-8,
-}
+    """1e-8. Local error per time step, relative to the size of the measure."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,18 +69,19 @@ def checked(problem: Problem, n: int | Sequence[int], settings: Settings) -> Set
     if not isinstance(problem, Problem):
         raise InputError(f"is a {type(problem).__name__} where a vlasov Problem is needed", "problem")
     for name in settings:
-        if name not in _DEFAULTS:
-            raise InputError(f"is not an option of a study; {did_you_mean(name, _DEFAULTS)}", name)
-    given: Settings = {**_DEFAULTS, **settings}
+        if name not in (known := Settings.__annotations__):
+            raise InputError(f"is not an option of a study; {did_you_mean(name, known)}", name)
     sizes = sorted({checks.integer(size, "n", least=1) for size in _several(n, "n")})
     if sizes[-1] > _MOST:
         raise InputError(f"is {sizes[-1]} but at most {_MOST:g} tokens can be moved", "n")
-    replicas = checks.integer(given["replicas"], "replicas", least=1)
-    exponents = tuple(checks.number(exponent, "p", above=0.0) for exponent in _several(given["p"], "p"))
+    replicas = checks.integer(settings.get("replicas", 16), "replicas", least=1)
+    exponents = tuple(checks.number(exponent, "p", above=0.0) for exponent in _several(settings.get("p", (1, 2)), "p"))
     if min(exponents) < 1:
         raise InputError(f"is {min(exponents):g} but must be at least 1", "p")
-    samplings = [_sampling(name, problem) for name in dict.fromkeys(_several(given["sampling"], "sampling"))]
-    exact_up_to = checks.integer(given["exact_up_to"], "exact_up_to", least=0)
+    samplings = [
+        _sampling(name, problem) for name in dict.fromkeys(_several(settings.get("sampling", "random"), "sampling"))
+    ]
+    exact_up_to = checks.integer(settings.get("exact_up_to", 2048), "exact_up_to", least=0)
     _check_transport(exact_up_to, sizes, problem.dimension)
     return Setup(
         problem,
@@ -112,11 +89,11 @@ def checked(problem: Problem, n: int | Sequence[int], settings: Settings) -> Set
         replicas,
         {name: 1 if name in _DETERMINISTIC else replicas for name in samplings},
         exponents,
-        _times(problem, given["times"]),
-        choose(given["reference"], REFERENCES, "reference"),
-        checks.integer(given["seed"], "seed", least=0),
+        _times(problem, settings.get("times")),
+        choose(settings.get("reference", "auto"), REFERENCES, "reference"),
+        checks.integer(settings.get("seed", 0), "seed", least=0),
         exact_up_to,
-        checks.number(given["tolerance"], "tolerance", above=TIGHTEST, below=1e-2),
+        checks.number(settings.get("tolerance", 1e-8), "tolerance", above=TIGHTEST, below=1e-2),
     )
 
 
