@@ -38,19 +38,11 @@ FORMATS = ("png", "pdf", "svg")
 
 @styled
 def overview(datasets: Datasets) -> Figure:
-    """The picture to look at first, chosen by solver and dimension.
+    """The picture to look at first, chosen by solver and dimension, of one solution or several over each other.
 
-    Parameters
-    ----------
-    datasets
-        One solution, or several to compare (their ellipses and eigenvalues are laid over each other).
-
-    Returns
-    -------
-    Figure
-        Densities, tokens in the plane, and tokens over a density: snapshots above, paths or ellipses and eigenvalues
-        below. Tokens on the line: paths and variance. Beyond: paths in the first two components, and eigenvalues.
-        Without both: ellipses and eigenvalues.
+    Densities, tokens in the plane, and tokens over a density: snapshots above, paths or ellipses and eigenvalues below.
+    Tokens on the line: paths and variance. Beyond: paths in the first two components, and eigenvalues. Without both:
+    ellipses and eigenvalues.
     """
     several = as_list(datasets)
     view = View(several[0], rescaled=True)

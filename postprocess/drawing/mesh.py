@@ -21,16 +21,7 @@ _PLATEAU = 0.2  # a level within 3 % of which lies more mass than this is a plat
 class Mesh:
     """A density in one or two physical coordinates, constant in the cells of a sheared grid.
 
-        x = origin + matrix w,    w on the tensor grid of the edges
-
-    Parameters
-    ----------
-    values
-        Physical density in every cell.
-    edges
-        For each axis of w.
-    origin, matrix
-        Where the grid lies.
+    x = origin + matrix w,    w on the tensor grid of the edges, values: the physical density in each cell
     """
 
     values: Array
@@ -104,19 +95,7 @@ class Mesh:
 
 
 def mesh(dataset: xr.Dataset, instant: int, plane: Sequence[int], rescaling: Array | None = None) -> Mesh:
-    """The density of these components at one output time; for d = 3 the marginal on their plane.
-
-    Parameters
-    ----------
-    dataset
-        A solution with a density.
-    instant
-        Index of the output time.
-    plane
-        One component for d = 1, else two.
-    rescaling
-        Phi, where z = Phi^{-1} x is shown.
-    """
+    """The density of these components at one output time, for d = 3 a marginal; of Phi^{-1} x if Phi is given."""
     state = dataset[["density", "frame_origin", "frame_matrix"]].isel(time=instant)
     values = np.asarray(state["density"].values, dtype=np.float64)
     edges = [cell_edges(np.asarray(dataset[str(axis)].values, dtype=np.float64)) for axis in state["density"].dims]

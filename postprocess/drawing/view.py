@@ -30,15 +30,7 @@ RUNAWAY = 4.0  # a run that blows up is shown until it has grown by this factor 
 
 @dataclass(frozen=True)
 class View:
-    """A solution in the coordinates that its figures show.
-
-    Parameters
-    ----------
-    dataset
-        A solution with the schema of the solvers.
-    rescaled
-        Show z = Phi^{-1} x where the solution holds its ``rescaling`` Phi; positions as they are otherwise.
-    """
+    """A solution in the coordinates that its figures show: z = Phi^{-1} x if so wanted and it holds its Phi, else x."""
 
     dataset: xr.Dataset
     rescaled: bool = False

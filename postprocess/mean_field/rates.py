@@ -34,13 +34,10 @@ class Band(NamedTuple):
 
 
 def rates(dataset: xr.Dataset) -> xr.Dataset:
-    """Slopes in n of every error, their intervals, and what the theory expects.
+    """Slopes in n of every error, their intervals, and what the theory expects: slope, low, high and expected.
 
-    Returns
-    -------
-    xarray.Dataset
-        slope, low and high (sampling, quantity, time, p): NaN where fewer than two sizes tell, the interval also where
-        there is one replica; expected (sampling, quantity, p). Errors without p have the same slope for each.
+    NaN where fewer than two sizes tell, intervals also where there is one replica. Errors without p have the same slope
+    for each.
     """
     samplings, times, exponents = (dataset[name].values for name in ("sampling", "time", "p"))
     shape = (len(samplings), len(ERRORS), len(times), len(exponents))

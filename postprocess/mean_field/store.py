@@ -22,15 +22,7 @@ _HEAD = "study.json"
 
 
 class Store:
-    """The folder of one study, made if it does not exist.
-
-    Parameters
-    ----------
-    folder
-        Where; the folder that is to hold it must exist.
-    identity
-        What makes results comparable: problem, times, seed and options, as plain values.
-    """
+    """The folder of one study, made if it does not exist; ``identity`` has what makes results comparable."""
 
     def __init__(self, folder: str | os.PathLike[str], identity: dict[str, Any]) -> None:
         self._identity = json.loads(json.dumps({"format": _FORMAT, **identity}))
