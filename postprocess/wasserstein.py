@@ -144,12 +144,16 @@ def _dirac(mu: Measure, nu: Measure, p: float) -> Distance:
     if isinstance(other, Particles) or _point(other):
         points = other.points if isinstance(other, Particles) else other.mean[None]
         weights = other.weights if isinstance(other, Particles) else np.ones(1)
-        distances = np.linalg.norm(points - point.mean, axis=1)
-        largest = float(distances.max()) or 1.0
-        return Distance(largest * float(weights @ (distances / largest) ** p) ** (1 / p), rounding, "dirac")
+        return Distance(mean_power(weights, np.linalg.norm(points - point.mean, axis=1), p), rounding, "dirac")
     value, error = _moment(other, point.mean, p)
     root, error = _power(value, error, p)
     return Distance(root, error + rounding, "dirac")
+
+
+def mean_power(weights: checks.Array, gaps: checks.Array, p: float) -> float:
+    """(sum_i w_i gap_i^p)^{1/p}, without underflow of powers of small gaps."""
+    largest = float(gaps.max())
+    return largest * float(np.einsum("i,i->", weights, (gaps / largest) ** p)) ** (1 / p) if largest > 0 else 0.0
 
 
 def _moment(measure: Measure, centre: checks.Array, p: float) -> tuple[float, float]:

@@ -20,7 +20,7 @@ from vlasov.checks import Array
 from vlasov.measures import Particles
 from vlasov.postprocess import stability
 from vlasov.postprocess.mean_field.limit import Choice, Limit
-from vlasov.postprocess.wasserstein import distance
+from vlasov.postprocess.wasserstein import distance, mean_power
 from vlasov.problem import Problem
 from vlasov.solvers.replicas import march, systems
 
@@ -104,7 +104,7 @@ def _errors(
     for k, t in enumerate(study.choice.grid.times):
         state = cloud.moved(np.ascontiguousarray(moved[k]))
         gaps = np.linalg.norm(moved[k] - apart[k], axis=1)
-        rows["coupled"].append([_mean_power(cloud.weights, gaps, p) for p in study.p])
+        rows["coupled"].append([mean_power(cloud.weights, gaps, p) for p in study.p])
         rows["wasserstein"].append([np.nan if points is None else _distance(state, points[k], p) for p in study.p])
         rows["mean_error"].append(_norm(state.mean - limit.means[k]))
         spread = _norm(limit.covariances[k]) or 1.0
@@ -137,12 +137,6 @@ def _sample_limit(study: Study, count: int, n: int) -> Particles:
 
 def _distance(one: Particles, other: Particles, p: float) -> float:
     return distance(one, other, p, method="quantile" if one.dimension == 1 else "exact").value
-
-
-def _mean_power(weights: Array, gaps: Array, p: float) -> float:
-    """(sum_i w_i gap_i^p)^{1/p}, without underflow of powers of small gaps."""
-    largest = float(gaps.max())
-    return largest * float(np.einsum("i,i->", weights, (gaps / largest) ** p)) ** (1 / p) if largest > 0 else 0.0
 
 
 def _norm(x: Array) -> float:

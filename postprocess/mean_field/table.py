@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import xarray as xr
 
-from vlasov.postprocess.mean_field.rates import ERRORS, LEVEL, band, values_of
+from vlasov.postprocess.mean_field.rates import ERRORS, LEVEL, rms, values_of
 from vlasov.solvers.dataset import STUDY, require, time_index
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def table(dataset: xr.Dataset, time: int | float = -1) -> Table:
         result.add_column(name, justify="right")
     for s, sampling in enumerate(dataset["sampling"].values):
         for label, quantity, i in rows(dataset):
-            errors = band(values_of(dataset, quantity, s, k, i)).rms
+            errors = rms(values_of(dataset, quantity, s, k, i))
             known = np.flatnonzero(np.isfinite(errors))
             last = _number(errors[-1])
             if known.size and known[-1] != len(errors) - 1:
@@ -100,7 +100,7 @@ def notes(dataset: xr.Dataset, time: int = -1) -> str:
 
 def _smallest(dataset: xr.Dataset, sampling: int, time: int) -> float:
     """Of the coupled distance and the velocity."""
-    errors = [band(values_of(dataset, name, sampling, time, 0)).rms for name in ("coupled", "velocity_error")]
+    errors = [rms(values_of(dataset, name, sampling, time, 0)) for name in ("coupled", "velocity_error")]
     return min(float(error[error > 0].min(initial=math.inf)) for error in errors)
 
 
