@@ -287,9 +287,5 @@ def _gaussian_states(problem: Problem, grid: TimeGrid) -> Array:
 
 def _gaussian(state: Array) -> Gaussian:
     """N(m, F F^T) from m and m + the columns of F."""
-    return Gaussian.trusted(mean=state[0], covariance=_product(state[1:] - state[0]))
-
-
-def _product(rows: Array) -> Array:
-    """F F^T of the columns of F, given as rows."""
-    return rows.T @ rows
+    factor = state[1:] - state[0]
+    return Gaussian.trusted(mean=state[0], covariance=factor.T @ factor)

@@ -209,15 +209,8 @@ def _boxes(both: Sequence[Points]) -> list[Box]:
 
 def _extent(points: Points) -> Box:
     """The box outside of which at most _TAIL of the mass lies on each side."""
-    ends = []
-    for coordinate in points.places.T:
-        order = np.argsort(coordinate)
-        below = np.cumsum(points.weights[order])
-        first = coordinate[order[np.searchsorted(below, _TAIL)]]
-        last = coordinate[order[min(int(np.searchsorted(below, below[-1] - _TAIL)), len(order) - 1)]]
-        ends.append((first, last))
-    low, high = np.array(ends).T
-    return Box(low, high)
+    shares = [_TAIL, 1 - _TAIL]
+    return Box(*np.quantile(points.places, shares, axis=0, weights=points.weights, method="inverted_cdf"))
 
 
 class _Lattice(NamedTuple):
