@@ -1,4 +1,12 @@
-"""Figures of solutions: every kind under one name each, the default picture, and writing to files."""
+"""Figures of solutions: every kind under one name each, the default picture, and writing to files.
+
+Keywords that several kinds take:
+
+    components    the plane, for d >= 2; the first two by default
+    rescaled      show z = Phi^{-1} x where the solution holds its rescaling (by default)
+    labels        names for the legend when there are several solutions; by default what tells them apart
+    ax            where to draw; a new figure by default
+"""
 
 from __future__ import annotations
 
@@ -13,6 +21,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from vlasov.errors import InputError, choose, did_you_mean
+from vlasov.postprocess.drawing.canvas import checked_target, written
 from vlasov.postprocess.drawing.cone import cone
 from vlasov.postprocess.drawing.covariances import Datasets, as_list, eigenvalues, ellipses
 from vlasov.postprocess.drawing.densities import draw_space_time, frame, planes_of
@@ -29,19 +38,11 @@ FORMATS = ("png", "pdf", "svg")
 
 @styled
 def overview(datasets: Datasets) -> Figure:
-    """The picture to look at first, chosen by solver and dimension.
+    """The picture to look at first, chosen by solver and dimension, of one solution or several over each other.
 
-    Parameters
-    ----------
-    datasets
-        One solution, or several to compare (their ellipses and eigenvalues are laid over each other).
-
-    Returns
-    -------
-    Figure
-        Densities, tokens in the plane, and tokens over a density: snapshots above, paths or ellipses and eigenvalues
-        below. Tokens on the line: paths and variance. Beyond: paths in the first two components, and eigenvalues.
-        Without both: ellipses and eigenvalues.
+    Densities, tokens in the plane, and tokens over a density: snapshots above, paths or ellipses and eigenvalues below.
+    Tokens on the line: paths and variance. Beyond: paths in the first two components, and eigenvalues. Without both:
+    ellipses and eigenvalues.
     """
     several = as_list(datasets)
     view = View(several[0], rescaled=True)
@@ -66,7 +67,7 @@ def _with_snapshots(several: Sequence[xr.Dataset]) -> tuple[Figure, bool]:
     """Snapshots above; below how the measure moves, and the eigenvalues; and whether a key stands below."""
     layers = layers_of(several, rescaled=True)
     view = layers.main
-    planes, panels = len(planes_of(view, None)), len(view.moments(4))
+    planes, panels = len(planes_of(view, None)), len(view.instants(4))
     figure = new_figure(7.0, 5.0 + 1.7 * (planes - 1))
     rows = figure.add_gridspec(2, 1, height_ratios=(planes, 1.45 if planes == 1 else 1.3))
     above, below = rows[0].subgridspec(planes, panels), rows[1].subgridspec(1, 2, width_ratios=(1, 1.25))
@@ -160,20 +161,8 @@ def save(figure: Figure, path: str | os.PathLike[str], *, dpi: int = 200) -> Pat
     dpi
         Pixels per inch of png files and of the parts of the others that are drawn as pixels.
     """
-    target = Path(path)
-    suffix = target.suffix.lower().lstrip(".")
-    if suffix not in FORMATS:
-        raise InputError(f'"{target}" does not end in a known format; choose one of: .{", .".join(FORMATS)}.', "path")
-    if not target.parent.is_dir():
-        raise InputError(f'"{target}" cannot be written, its folder does not exist; create it first', "path")
+    target, suffix = checked_target(path, FORMATS)
     undated: dict[str, dict[str, Any]] = {"png": {}, "pdf": {"CreationDate": None}, "svg": {"Date": None}}
-    unfinished = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
+    with written(target) as unfinished:
         figure.savefig(unfinished, format=suffix, dpi=dpi, metadata=undated[suffix])
-        os.replace(unfinished, target)
-    except OSError as problem:
-        reason = problem.strerror or str(problem)
-        raise InputError(f'"{target}" cannot be written ({reason}); choose a folder you may write to', "path") from None
-    finally:
-        unfinished.unlink(missing_ok=True)
     return target

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from matplotlib.animation import AbstractMovieWriter, FFMpegWriter, PillowWriter
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
 
 from vlasov import checks
 from vlasov.checks import Array
 from vlasov.errors import InputError
+from vlasov.postprocess.drawing.canvas import checked_target, written
 from vlasov.postprocess.drawing.covariances import Datasets
 from vlasov.postprocess.drawing.densities import coloured, density_bar, density_scale
-from vlasov.postprocess.drawing.snapshots import brief, draw_panel, layers_of, one_scale
-from vlasov.postprocess.drawing.style import PALE, entitle, new_figure, styled
-from vlasov.postprocess.drawing.view import padded, united
+from vlasov.postprocess.drawing.snapshots import Layers, brief, draw_panel, layers_of, one_scale
+from vlasov.postprocess.drawing.style import PALE, entitle, figure_of, new_figure, styled
+from vlasov.postprocess.drawing.view import Indices, padded, united
 
 #: Suffixes that ``movie`` writes.
 FORMATS = ("gif", "mp4")
@@ -39,9 +37,7 @@ def movie(
     rescaled: bool = True,
     dpi: int = 120,
 ) -> Path:
-    """Write a film of the measure, one picture for each output time.
-
-    The file appears whole or not at all.
+    """Write a film of the measure, one picture for each output time; the file appears whole or not at all.
 
     Parameters
     ----------
@@ -66,64 +62,67 @@ def movie(
         The file. The camera stands still unless some picture would show nothing then; else it follows the mass, and the
         numbers at the axes say how far it has zoomed. A bar below the title fills up with time.
     """
-    target = Path(path)
+    target, suffix = checked_target(path, FORMATS)
     fps, frames = checks.integer(fps, "fps", least=1), checks.integer(frames, "frames", least=1)
     dpi = checks.integer(dpi, "dpi", least=10)
-    writer = _writer(target, fps)
+    writer = _writer(target, suffix, fps)
     layers = layers_of(datasets, rescaled)
-    view = layers.main
-    plane = view.plane(components)
-    times = view.times[view.before_runaway()]
-    moments = view.nearest(np.linspace(times[0], times[-1], min(frames, times.size)))
-    limits = _camera(np.stack([view.window(int(moment), plane, 3.0) for moment in moments]))
-    figure = new_figure(4.4, 4.0 if view.dimension > 1 else 3.0)
-    entitle(figure, view.title)
-    panel = figure.add_subplot()
-    colours = None
-    if coloured(view):
-        few = moments[np.unique(np.linspace(0, moments.size - 1, 8).astype(int))]
-        colours = density_scale([view.mesh(int(moment), plane) for moment in few])
-        if layers.tokens is None:
-            density_bar(figure, colours, [panel])
-    heights = None  # of curves: as they come, or where the camera stands still those of the highest
-    if view.has_density and view.dimension == 1 and np.ptp(limits, axis=0).max() == 0:
-        heights = 1.15 * max(view.mesh(int(moment), plane).level(0.0) for moment in moments)
-
-    def draw(place: int) -> None:
-        moment = int(moments[place])
-        panel.clear()
-        draw_panel(panel, layers, moment, plane, limits[place], colours)
-        if heights is not None:
-            panel.set_ylim(0, heights)
-        note = rf",  max $\rho$ = {brief(view.mesh(moment, plane).level(0.0))}" if colours else ""
-        _tell_time(panel, float(view.times[moment]), times, note)
-
-    handle, name = tempfile.mkstemp(suffix=target.suffix.lower(), prefix=".vlasov-", dir=target.parent)
-    os.close(handle)
-    unfinished = Path(name)
-    try:
-        _settle(figure, draw, moments.size)
+    figure = new_figure(4.4, 4.0 if layers.main.dimension > 1 else 3.0)
+    entitle(figure, layers.main.title)
+    film = _Film(layers, layers.main.plane(components), frames, figure.add_subplot())
+    with written(target) as unfinished:
+        film.settle()
         writer.setup(figure, str(unfinished), dpi)
-        for place in range(moments.size):
-            draw(place)
+        for place in range(film.instants.size):
+            film.draw(place)
             writer.grab_frame()
         writer.finish()
-        unfinished.chmod(0o666 & ~_umask())
-        os.replace(unfinished, target)
-    except (OSError, subprocess.CalledProcessError) as problem:
-        reason = getattr(problem, "strerror", None) or str(problem)
-        raise InputError(f'"{target}" cannot be written ({reason}); choose a folder you may write to', "path") from None
-    finally:
-        unfinished.unlink(missing_ok=True)
     return target
 
 
-def _writer(target: Path, fps: int) -> AbstractMovieWriter:
-    suffix = target.suffix.lower().lstrip(".")
-    if suffix not in FORMATS:
-        raise InputError(f'"{target}" does not end in a known format; choose one of: .{", .".join(FORMATS)}.', "path")
-    if not target.parent.is_dir():
-        raise InputError(f'"{target}" cannot be written, its folder does not exist; create it first', "path")
+class _Film:
+    """The pictures of a film, all in one panel."""
+
+    def __init__(self, layers: Layers, plane: Indices, frames: int, panel: Axes) -> None:
+        view = layers.main
+        self.layers, self.plane, self.panel, self.figure = layers, plane, panel, figure_of(panel)
+        self.times = view.times[view.before_runaway()]
+        self.instants = view.nearest(np.linspace(self.times[0], self.times[-1], min(frames, self.times.size)))
+        self.limits = _camera(np.stack([view.window(int(instant), plane, 3.0) for instant in self.instants]))
+        self.colours = None
+        if coloured(view):
+            few = self.instants[np.unique(np.linspace(0, self.instants.size - 1, 8).astype(int))]
+            self.colours = density_scale([view.mesh(int(instant), plane) for instant in few])
+            if layers.tokens is None:
+                density_bar(self.figure, self.colours, [panel])
+        self.heights = None  # of curves: as they come, or where the camera stands still those of the highest
+        if view.has_density and view.dimension == 1 and np.ptp(self.limits, axis=0).max() == 0:
+            self.heights = 1.15 * max(view.mesh(int(instant), plane).level(0.0) for instant in self.instants)
+
+    def draw(self, place: int) -> None:
+        """One picture, in the place of the last."""
+        view, instant = self.layers.main, int(self.instants[place])
+        self.panel.clear()
+        draw_panel(self.panel, self.layers, instant, self.plane, self.limits[place], self.colours)
+        if self.heights is not None:
+            self.panel.set_ylim(0, self.heights)
+        highest = rf",  max $\rho$ = {brief(view.mesh(instant, self.plane).level(0.0))}" if self.colours else ""
+        _tell_time(self.panel, float(view.times[instant]), self.times, highest)
+
+    def settle(self) -> None:
+        """Give the axes fixed places, with room for the widest labels of a few pictures: the film does not jump."""
+        layouts: list[list[Bbox]] = []
+        for place in np.unique(np.linspace(0, self.instants.size - 1, 7).astype(int)):
+            self.draw(int(place))
+            self.figure.draw_without_rendering()
+            layouts.append([ax.get_position(original=True) for ax in self.figure.axes])
+        self.figure.set_layout_engine("none")
+        roomiest = max(layouts, key=lambda boxes: boxes[0].x0)
+        for ax, box in zip(self.figure.axes, roomiest, strict=True):
+            ax.set_position(box)
+
+
+def _writer(target: Path, suffix: str, fps: int) -> AbstractMovieWriter:
     if suffix == "gif":
         return PillowWriter(fps=fps)
     if not FFMpegWriter.isAvailable():
@@ -150,19 +149,6 @@ def _averaged(values: Array, half: int) -> Array:
     return np.asarray((sums[place + reach + 1] - sums[place - reach]) / (2 * reach + 1)[:, None])
 
 
-def _settle(figure: Figure, draw: Callable[[int], None], count: int) -> None:
-    """Give the axes fixed places, with room for the widest labels of a few pictures, so that the film does not jump."""
-    layouts: list[list[Bbox]] = []
-    for place in np.unique(np.linspace(0, count - 1, 7).astype(int)):
-        draw(int(place))
-        figure.draw_without_rendering()
-        layouts.append([ax.get_position(original=True) for ax in figure.axes])
-    figure.set_layout_engine("none")
-    roomiest = max(layouts, key=lambda boxes: boxes[0].x0)
-    for ax, box in zip(figure.axes, roomiest, strict=True):
-        ax.set_position(box)
-
-
 def _tell_time(panel: Axes, time: float, times: Array, note: str) -> None:
     """The time as the title, with as many digits in every picture, and a bar that fills up."""
     digits = int(np.clip(2 - np.floor(np.log10(np.ptp(times) or 1.0)), 0, 12))
@@ -170,9 +156,3 @@ def _tell_time(panel: Axes, time: float, times: Array, note: str) -> None:
     share = (time - times[0]) / (np.ptp(times) or 1.0)
     for end, width in ((1.0, 0.5), (share, 2.0)):
         panel.plot([0, end], [1.02, 1.02], color=PALE, linewidth=width, transform=panel.transAxes, clip_on=False)
-
-
-def _umask() -> int:
-    current = os.umask(0)
-    os.umask(current)
-    return current

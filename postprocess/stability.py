@@ -11,12 +11,16 @@ Reference: Castin, Ablin, Carrillo, Peyre (2025), arXiv:2501.18322, section 3.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
 import numpy as np
 
 from vlasov.attention import Attention
 from vlasov.checks import Array
+from vlasov.errors import InputError
 from vlasov.measures import Density, Measure, Particles
 from vlasov.postprocess.moments import nodes
+from vlasov.problem import Problem
 from vlasov.tilting import Head, Request
 
 _MOST = 1500  # points of each support at which suprema are taken
@@ -38,6 +42,14 @@ def exponent(rates: Array, times: Array) -> Array:
     """int_0^t L at each time, so that W_p(t) <= e^{int L} W_p(0); between two times the larger rate counts."""
     steps = np.diff(times) * np.maximum(rates[1:], rates[:-1])
     return np.concatenate([[0.0], np.cumsum(steps)])
+
+
+def by_theory(estimate: Callable[..., float], problem: Problem, radius: float, times: Iterable[float]) -> Array:
+    """One of the theory's estimates from this radius on, at each time; NaN for attentions that it does not know."""
+    try:
+        return np.array([estimate(problem.attention, radius, float(t)) for t in times])
+    except InputError:
+        return np.array([np.nan for _ in times])
 
 
 def bound(rates: Array, times: Array) -> Array:

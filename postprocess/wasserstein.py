@@ -14,19 +14,11 @@ import numpy as np
 from vlasov import checks
 from vlasov.errors import InputError, choose
 from vlasov.measures import Density, Gaussian, Measure, Mixture, Particles
+from vlasov.postprocess.transport import atoms as semi_discrete, entropic, grids, line
+from vlasov.postprocess.transport.affine import bures
+from vlasov.postprocess.transport.clouds import clouds, resolution
+from vlasov.postprocess.transport.exact import Points, solve
 
-METHODS = (
-    "auto",
-    "gaussian",
-    "dirac",
-    "quantile",
-    "exact",
-    "semi-discrete",
-    "lattices",
-    "linearised",
-    "sinkhorn",
-    "sliced",
-)
 FEW_PAIRS = 18_000_000  # up to which "auto" transports exactly: about 4 s
 FEW_ATOMS = 4096  # up to which "auto" solves the semi-discrete problem, p = 2
 _FEW_ATOMS_NOT_SQUARE = 64
@@ -43,18 +35,11 @@ class Distance(NamedTuple):
     method: str
 
 
-def wasserstein(mu: Measure, nu: Measure, p: float = 2, *, method: str = "auto") -> float:
-    """W_p(mu, nu) = (min E|x - y|^p)^{1/p} over all couplings of x ~ mu and y ~ nu.
+Solver = Callable[[Measure, Measure, float], Distance]
 
-    Parameters
-    ----------
-    mu, nu
-        Measures on the same R^d.
-    p
-        At least 1.
-    method
-        See ``vlasov.postprocess.wasserstein.distance``, which also returns the method and the error.
-    """
+
+def wasserstein(mu: Measure, nu: Measure, p: float = 2, *, method: str = "auto") -> float:
+    """W_p(mu, nu): the value alone of ``vlasov.postprocess.wasserstein.distance``, which see."""
     return distance(mu, nu, p, method=method).value
 
 
@@ -88,26 +73,30 @@ def distance(mu: Measure, nu: Measure, p: float = 2, *, method: str = "auto") ->
     if p < 1:
         raise InputError(f"is {p:g} but must be at least 1", "p")
     choose(method, METHODS, "method")
-    chosen = _choice(mu, nu, p) if method == "auto" else method
-    return _SOLVERS[chosen](mu, nu, p)
+    solve = _choice(mu, nu, p) if method == "auto" else _SOLVERS[method]
+    return solve(mu, nu, p)
 
 
-def _choice(mu: Measure, nu: Measure, p: float) -> str:
+def _choice(mu: Measure, nu: Measure, p: float) -> Solver:
     """The method for "auto"."""
     if mu.dimension == 1:
-        return "quantile"
+        return _quantile
     if _point(mu) or _point(nu):
-        return "dirac"
-    if isinstance(mu, Gaussian) and isinstance(nu, Gaussian) and (p == 2 or _translated(mu, nu)):
-        return "gaussian"
+        return _dirac
+    if (
+        isinstance(mu, Gaussian)
+        and isinstance(nu, Gaussian)
+        and (p == 2 or np.array_equal(mu.covariance, nu.covariance))
+    ):
+        return _gaussian
     atoms = [len(measure) for measure in (mu, nu) if isinstance(measure, Particles)]
     if len(atoms) == 2 and atoms[0] * atoms[1] <= FEW_PAIRS:
-        return "exact"
+        return _exact
     if len(atoms) == 2:  # lattices are faster than entropy, and nearer to the answer
-        return "lattices" if mu.dimension <= 3 else "sinkhorn"
+        return _lattices if mu.dimension <= 3 else _sinkhorn
     if atoms and atoms[0] <= (FEW_ATOMS if p == 2 else _FEW_ATOMS_NOT_SQUARE):
-        return "semi-discrete"
-    return "lattices or linearised"
+        return _semi_discrete
+    return _by_the_better_grid
 
 
 def _point(measure: Measure) -> bool:
@@ -120,10 +109,6 @@ def _point(measure: Measure) -> bool:
     return isinstance(measure, Gaussian) and not measure.covariance.any()
 
 
-def _translated(mu: Measure, nu: Measure) -> bool:
-    return bool(np.array_equal(mu.covariance, nu.covariance))
-
-
 def _power(value: float, error: float, p: float, least: float = 0.0) -> tuple[float, float]:
     """W_p and its error from W_p^p, which is at least ``least``, and its error."""
     value = max(value, least, 0.0)
@@ -133,14 +118,12 @@ def _power(value: float, error: float, p: float, least: float = 0.0) -> tuple[fl
 
 
 def _gaussian(mu: Measure, nu: Measure, p: float) -> Distance:
-    from vlasov.postprocess.transport.affine import bures
-
     if not (isinstance(mu, Gaussian) and isinstance(nu, Gaussian)):
         kinds = f"{mu.kind} and {nu.kind}"
         raise InputError(f'"gaussian" needs two Gaussians, not {kinds}; use "auto"', "method")
     shift = float(np.linalg.norm(mu.mean - nu.mean))
     rounding = 4 * _EPS * float(max(np.abs(mu.mean).max(), np.abs(nu.mean).max()))
-    if _translated(mu, nu):
+    if np.array_equal(mu.covariance, nu.covariance):
         return Distance(shift, rounding, "gaussian")
     if p != 2:
         raise InputError(f'"gaussian" has a closed form for p = 2 only, not {p:g}; use "auto"', "method")
@@ -161,18 +144,20 @@ def _dirac(mu: Measure, nu: Measure, p: float) -> Distance:
     if isinstance(other, Particles) or _point(other):
         points = other.points if isinstance(other, Particles) else other.mean[None]
         weights = other.weights if isinstance(other, Particles) else np.ones(1)
-        distances = np.linalg.norm(points - point.mean, axis=1)
-        largest = float(distances.max()) or 1.0
-        return Distance(largest * float(weights @ (distances / largest) ** p) ** (1 / p), rounding, "dirac")
+        return Distance(mean_power(weights, np.linalg.norm(points - point.mean, axis=1), p), rounding, "dirac")
     value, error = _moment(other, point.mean, p)
     root, error = _power(value, error, p)
     return Distance(root, error + rounding, "dirac")
 
 
+def mean_power(weights: checks.Array, gaps: checks.Array, p: float) -> float:
+    """(sum_i w_i gap_i^p)^{1/p}, without underflow of powers of small gaps."""
+    largest = float(gaps.max())
+    return largest * float(np.einsum("i,i->", weights, (gaps / largest) ** p)) ** (1 / p) if largest > 0 else 0.0
+
+
 def _moment(measure: Measure, centre: checks.Array, p: float) -> tuple[float, float]:
     """E|y - centre|^p by fine cells, less what their smearing adds to second order."""
-    from vlasov.postprocess.transport.clouds import clouds
-
     value = error = 0.0
     for cloud in clouds(measure):
         distances = np.linalg.norm(cloud.places - centre, axis=1)
@@ -188,14 +173,10 @@ def _moment(measure: Measure, centre: checks.Array, p: float) -> tuple[float, fl
 def _quantile(mu: Measure, nu: Measure, p: float) -> Distance:
     if mu.dimension != 1:
         raise InputError(f'"quantile" needs d = 1 but d is {mu.dimension}; use "auto"', "method")
-    from vlasov.postprocess.transport.line import cost
-
-    return Distance(*_power(*cost(mu, nu, p), p), "quantile")
+    return Distance(*_power(*line.cost(mu, nu, p), p), "quantile")
 
 
 def _exact(mu: Measure, nu: Measure, p: float) -> Distance:
-    from vlasov.postprocess.transport.exact import Points, solve
-
     if not (isinstance(mu, Particles) and isinstance(nu, Particles)):
         kind = nu.kind if isinstance(mu, Particles) else mu.kind
         raise InputError(f'"exact" needs particles, not {kind}; use "auto", or sample it', "method")
@@ -206,38 +187,28 @@ def _exact(mu: Measure, nu: Measure, p: float) -> Distance:
 
 
 def _semi_discrete(mu: Measure, nu: Measure, p: float) -> Distance:
-    from vlasov.postprocess.transport.atoms import between
-
     if isinstance(mu, Particles) == isinstance(nu, Particles):
         raise InputError(f'"semi-discrete" needs one cloud of particles, not {mu.kind} and {nu.kind}', "method")
     atoms, other = (mu, nu) if isinstance(mu, Particles) else (nu, mu)
     assert isinstance(atoms, Particles)
-    value, error = between(atoms, other, p)
+    value, error = semi_discrete.between(atoms, other, p)
     return Distance(value, error + _resolution(mu, nu), "semi-discrete")
 
 
 def _resolution(mu: Measure, nu: Measure) -> float:
     """What the grids of densities leave open, and the rounding of sums over many points."""
-    from vlasov.postprocess.transport.clouds import resolution
-
     size = sum(math.sqrt(float(np.trace(m.covariance))) for m in (mu, nu)) + float(np.linalg.norm(mu.mean - nu.mean))
     return resolution(mu) + resolution(nu) + _ROUNDING * size
 
 
-def _lattices(mu: Measure, nu: Measure, p: float, method: str = "lattices") -> Distance:
-    from vlasov.postprocess.transport.grids import between
-
-    found, how = between(mu, nu, p, method)
+def _by_grids(mu: Measure, nu: Measure, p: float, method: str) -> Distance:
+    found, how = grids.between(mu, nu, p, method)
     value, error = _power(found.cost, found.error, p, least=found.least)
     return Distance(value, error + _resolution(mu, nu), how)
 
 
-def _linearised(mu: Measure, nu: Measure, p: float) -> Distance:
-    return _lattices(mu, nu, p, "linearised")
-
-
-def _better(mu: Measure, nu: Measure, p: float) -> Distance:
-    return _lattices(*_on_one_grid(mu, nu), p, "")
+def _by_the_better_grid(mu: Measure, nu: Measure, p: float) -> Distance:
+    return _by_grids(*_on_one_grid(mu, nu), p, "auto")
 
 
 def _on_one_grid(mu: Measure, nu: Measure) -> tuple[Measure, Measure]:
@@ -247,40 +218,37 @@ def _on_one_grid(mu: Measure, nu: Measure) -> tuple[Measure, Measure]:
         return found[1], found[0]
     if not isinstance(mu, Density) or isinstance(nu, Density | Particles) or not all(mu.uniform):
         return mu, nu
-    cells = averages_in(mu, nu)
+    image = image_in(mu, nu)
+    cells = None if image is None else image.on_grid(mu.edges)
     if cells is None or abs(cells.mass / nu.mass - 1) > _LOST:  # the grid is too small for it
         return mu, nu
     return mu, Density(cells.values, mu.edges, origin=mu.origin, matrix=mu.matrix)
 
 
-def averages_in(density: Density, other: Measure) -> Density | None:
-    """Averages of another measure over the cells of a density, in the coordinates of its frame, if it has an image."""
+def image_in(density: Density, other: Measure) -> Measure | None:
+    """Another measure in the coordinates of a density's frame; None if that is none of our measures."""
     inverse = np.linalg.inv(density.matrix)
-    image = other.image(inverse, -inverse @ density.origin)
-    return None if image is None else image.on_grid(density.edges)
+    return other.image(inverse, -inverse @ density.origin)
+
+
+def _lattices(mu: Measure, nu: Measure, p: float) -> Distance:
+    return _by_grids(mu, nu, p, "lattices")
 
 
 def _sinkhorn(mu: Measure, nu: Measure, p: float) -> Distance:
-    from vlasov.postprocess.transport.entropic import sinkhorn
-
-    return Distance(*sinkhorn(mu, nu, p), "sinkhorn")
+    return Distance(*entropic.sinkhorn(mu, nu, p), "sinkhorn")
 
 
-def _sliced(mu: Measure, nu: Measure, p: float) -> Distance:
-    from vlasov.postprocess.transport.entropic import sliced
-
-    return Distance(*sliced(mu, nu, p), "sliced")
-
-
-_SOLVERS: dict[str, Callable[[Measure, Measure, float], Distance]] = {
+_SOLVERS: dict[str, Solver] = {
     "gaussian": _gaussian,
     "dirac": _dirac,
     "quantile": _quantile,
     "exact": _exact,
     "semi-discrete": _semi_discrete,
     "lattices": _lattices,
-    "linearised": _linearised,
-    "lattices or linearised": _better,
+    "linearised": lambda mu, nu, p: _by_grids(mu, nu, p, "linearised"),
     "sinkhorn": _sinkhorn,
-    "sliced": _sliced,
+    "sliced": lambda mu, nu, p: Distance(*entropic.sliced(mu, nu, p), "sliced"),
 }
+
+METHODS = ("auto", *_SOLVERS)

@@ -21,6 +21,7 @@ from vlasov.checks import Array
 from vlasov.errors import InputError, SolverError
 from vlasov.measures import Density, Gaussian, Measure, Particles
 from vlasov.problem import Problem
+from vlasov.solvers.files import written_whole
 from vlasov.solvers.record import Record
 
 CONVENTIONS = "vlasov-1"
@@ -73,11 +74,8 @@ def build(
         variables, coords={"time": ("time", np.array(record.reached), {"long_name": "time", "units": "1"})}
     )
     dataset.attrs = {
-        "Conventions": CONVENTIONS,
-        "kind": RUN,
-        "title": problem.name or f"{problem.attention.kind} attention on a {problem.initial.kind}",
+        **provenance(problem, RUN),
         "case": case,
-        "problem": _problem_json(problem),
         "solver": solver,
         "options": json.dumps(options),
         "status": record.status,
@@ -89,11 +87,25 @@ def build(
         "velocity_evaluations": record.flow.evaluations,
         **record.attributes,
         "wall_seconds": wall_seconds,
+    }
+    return dataset
+
+
+def provenance(problem: Problem, kind: str) -> dict[str, Any]:
+    """Attributes of every Dataset: what it is, of which problem, and whence."""
+    try:
+        text = problem.to_json()
+    except InputError:  # a parameter is a Python function: fine in memory, refused when a file is written
+        text = ""
+    return {
+        "Conventions": CONVENTIONS,
+        "kind": kind,
+        "title": problem.name or f"{problem.attention.kind} attention on a {problem.initial.kind}",
+        "problem": text,
         "vlasov_version": __version__,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "citation": CITATION,
     }
-    return dataset
 
 
 def require(dataset: Any, kind: str, field: str = "dataset") -> None:
@@ -119,7 +131,7 @@ def problem_of(dataset: xr.Dataset) -> Problem:
 
 
 def measure(dataset: xr.Dataset, time: int | float = -1) -> Measure:
-    """A solution's state as a measure again.
+    """A solution's state as a measure again. MIND THE POINT: time=1 is the second output, time=1.0 is t = 1.
 
     Parameters
     ----------
@@ -147,16 +159,11 @@ def cell_edges(centers: Array) -> Array:
 def save(dataset: xr.Dataset, path: Path) -> None:
     """Write a .nc file whole or not at all."""
     check_writable(path)
-    temporary = path.with_name(f".vlasov-{os.getpid()}.tmp")
     try:
-        dataset.to_netcdf(temporary, engine="h5netcdf")
-        with temporary.open("rb") as written:
-            os.fsync(written.fileno())
-        temporary.replace(path)
+        with written_whole(path) as unfinished:
+            dataset.to_netcdf(unfinished, engine="h5netcdf")
     except OSError as error:
         raise SolverError(f'"{path}" could not be written: {error.strerror or error}') from None
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def open_run(path: str | os.PathLike[str]) -> xr.Dataset:
@@ -198,13 +205,6 @@ def as_path(value: Any, field: str) -> Path:
         return Path(value)
     except TypeError:
         raise InputError(f"is {value!r} where the path of a file is needed", field) from None
-
-
-def _problem_json(problem: Problem) -> str:
-    try:
-        return problem.to_json()
-    except InputError:  # a parameter is a Python function: fine in memory, refused when a file is written
-        return ""
 
 
 def time_index(dataset: xr.Dataset, time: int | float) -> int:

@@ -4,6 +4,8 @@ For each pair of solutions of one problem, at the output times that they share:
 
     W_p(mu, nu),   |mean - mean'| / scale,   |Sigma - Sigma'| / |Sigma|,   moments of order 3 and 4,   |rho - rho'|_L1,
     W_p(t) / W_p(0) <= exp(int L) (a posteriori) <= exp(int L(R)) (a priori)
+
+This file makes the Dataset, ``table`` and ``figure`` show it. Called by ``vl.compare`` and ``vlasov compare``.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -19,9 +22,10 @@ from vlasov import checks, estimates
 from vlasov.checks import Array
 from vlasov.errors import InputError
 from vlasov.measures import Density, Measure, Particles
+from vlasov.measures.smoothing import kernel_masses
 from vlasov.postprocess import stability
 from vlasov.postprocess.moments import moments
-from vlasov.postprocess.wasserstein import averages_in, distance
+from vlasov.postprocess.wasserstein import Distance, distance, image_in
 from vlasov.problem import Problem
 from vlasov.solvers import measure, problem_of
 from vlasov.solvers.dataset import COMPARISON, CONVENTIONS, RUN, require
@@ -56,46 +60,91 @@ def compare(*datasets: xr.Dataset, p: float | Sequence[float] = (1, 2), bandwidt
         raise InputError(f"needs at least two solutions but got {len(datasets)}", "datasets")
     orders = [checks.number(order, "p", above=0.999) for order in (p if isinstance(p, Sequence) else [p])]
     problem, times = _common(datasets)
+    runs = [dataset.sel(time=times) for dataset in datasets]
+    states = [[measure(run, j) for j in range(times.size)] for run in runs]
+    pairs = list(combinations(range(len(runs)), 2))
+    series = [
+        [_held(problem, mu, nu, t, orders, bandwidth) for mu, nu, t in zip(states[a], states[b], times, strict=True)]
+        for a, b in pairs
+    ]
+    variables = _variables(problem, runs, pairs, series)
     names = _names(datasets)
-    states = [[measure(dataset, time) for time in times] for dataset in datasets]
-    pairs = list(combinations(range(len(datasets)), 2))
-    shape = (len(pairs), len(times))
-    result = {
-        name: np.full((*shape, *more), np.nan)
-        for name, more in {
-            "wasserstein": (len(orders),),
-            "wasserstein_error": (len(orders),),
-            "moment_error": (len(ORDERS),),
-            "density_error": (),
-            "log_a_posteriori": (),
-        }.items()
+    coordinates = {
+        "pair": [f"{names[a]} / {names[b]}" for a, b in pairs],
+        "solution": names,
+        "time": times,
+        "p": orders,
+        "order": list(ORDERS),
     }
-    methods: set[str] = set()
-    for i, (a, b) in enumerate(pairs):
-        for j in range(len(times)):
-            mu, nu = states[a][j], states[b][j]
-            for k, order in enumerate(orders if _has_distance(mu, nu) else []):
-                found = distance(mu, nu, order, method=_method(mu, nu))
-                result["wasserstein"][i, j, k], result["wasserstein_error"][i, j, k] = found.value, found.error
-                methods.add(found.method)
-            result["moment_error"][i, j] = moment_errors(mu, nu)
-            result["density_error"][i, j] = density_error(mu, nu, bandwidth)
-        rates = np.array(
-            [stability.rate(problem.attention, states[a][j], states[b][j], t) for j, t in enumerate(times)]
-        )
-        result["log_a_posteriori"][i] = stability.exponent(rates, times)
-    return _dataset(problem, datasets, names, pairs, times, orders, result, methods)
+    result = xr.Dataset(variables, coordinates)
+    methods = {found.method for row in series for held in row for found in held.distances}
+    result.attrs = {
+        "Conventions": CONVENTIONS,
+        "kind": COMPARISON,
+        "title": problem.name or str(datasets[0].attrs["title"]),
+        "case": datasets[0].attrs.get("case", ""),
+        "method": ", ".join(sorted(methods - {""})),
+    }
+    return result
 
 
-def _has_distance(mu: Measure, nu: Measure) -> bool:
-    """For d > 3 there are distances between particles only: no grid holds anything else."""
-    return mu.dimension <= 3 or isinstance(mu, Particles) == isinstance(nu, Particles)
+class _Held(NamedTuple):
+    """Two measures held against each other at one time."""
+
+    distances: list[Distance]
+    moment_error: Array
+    density_error: float
+    rate: float
 
 
-def _method(mu: Measure, nu: Measure) -> str:
-    """Semi-discrete transport of many tokens takes half a minute: lattices then."""
+def _held(problem: Problem, mu: Measure, nu: Measure, t: float, orders: list[float], bandwidth: float | None) -> _Held:
+    rate = stability.rate(problem.attention, mu, nu, t)
+    return _Held([_distance(mu, nu, p) for p in orders], moment_errors(mu, nu), density_error(mu, nu, bandwidth), rate)
+
+
+def _variables(
+    problem: Problem, runs: list[xr.Dataset], pairs: list[tuple[int, int]], series: list[list[_Held]]
+) -> dict[str, tuple[tuple[str, ...], Array]]:
+    """By pair and time what was found, with the solutions' radii and the estimates from the largest of these."""
+    times, radii = runs[0]["time"].values, np.array([run["radius"].values for run in runs])
+    found = np.array([[[one[:2] for one in held.distances] for held in row] for row in series])
+    rates = [np.array([held.rate for held in row]) for row in series]
+    errors = [_errors_of_moments(runs[a], runs[b]) for a, b in pairs]
+    each = ("pair", "time")
+    variables = {
+        "wasserstein": ((*each, "p"), found[..., 0]),
+        "wasserstein_error": ((*each, "p"), found[..., 1]),
+        "moment_error": ((*each, "order"), np.array([[held.moment_error for held in row] for row in series])),
+        "density_error": (each, np.array([[held.density_error for held in row] for row in series])),
+        "log_a_posteriori": (each, np.array([stability.exponent(row, times) for row in rates])),
+        "mean_error": (each, np.array([mean for mean, _ in errors])),
+        "covariance_error": (each, np.array([covariance for _, covariance in errors])),
+        "growth": ((*each, "p"), found[..., 0] / found[:, :1, :, 0]),
+        "radius": (("solution", "time"), radii),
+    }
+    start = float(np.nanmax(radii[:, 0], initial=0.0))
+    for name, function in (("log_a_priori", estimates.stability_exponent), ("radius_bound", estimates.support_radius)):
+        bounds = stability.by_theory(function, problem, start, times)
+        variables[name] = (("time",), bounds if start > 0 else np.full(times.size, np.nan))
+    return variables
+
+
+def _errors_of_moments(one: xr.Dataset, other: xr.Dataset) -> tuple[Array, Array]:
+    """|mean - mean'| / sqrt(tr Sigma) and |Sigma - Sigma'| / |Sigma| (Frobenius), at each time."""
+    means, covariances = ([run[name].values for run in (one, other)] for name in ("mean", "covariance"))
+    size = np.sqrt(np.maximum(np.trace(covariances[0], axis1=1, axis2=2), 1e-300))
+    scale = np.maximum(np.linalg.norm(covariances[0], axis=(1, 2)), 1e-300)
+    apart = np.linalg.norm(covariances[0] - covariances[1], axis=(1, 2))
+    return np.linalg.norm(means[0] - means[1], axis=1) / size, apart / scale
+
+
+def _distance(mu: Measure, nu: Measure, p: float) -> Distance:
+    """W_p; NaN where d > 3 and no grid holds what is no cloud. Lattices for many tokens: atoms take half a minute."""
     counts = [len(measure) for measure in (mu, nu) if isinstance(measure, Particles)]
-    return "lattices" if mu.dimension > 1 and len(counts) == 1 and counts[0] > _MANY else "auto"
+    if mu.dimension > 3 and len(counts) == 1:
+        return Distance(math.nan, math.nan, "")
+    many = mu.dimension > 1 and len(counts) == 1 and counts[0] > _MANY
+    return distance(mu, nu, p, method="lattices" if many else "auto")
 
 
 def moment_errors(mu: Measure, nu: Measure) -> Array:
@@ -128,28 +177,10 @@ def on_cells_of(grid: Density, other: Measure, bandwidth: float | None) -> Array
         mesh = np.stack(np.meshgrid(*grid.centers, indexing="ij"), axis=-1).reshape(-1, grid.dimension)
         values = other.density(grid.origin + mesh @ grid.matrix.T) * abs(np.linalg.det(grid.matrix))
         return values.reshape(grid.values.shape) / other.mass
-    if isinstance(other, Particles) and bandwidth is None:
-        return None
-    cells = averages_in(grid, other)
-    if cells is None:
-        return None
-    return _smoothed(cells, bandwidth) if isinstance(other, Particles) and bandwidth is not None else cells.values
-
-
-def _smoothed(cells: Density, bandwidth: float) -> Array:
-    """Convolved with a Gaussian of so many standard deviations of the measure, by FFT on twice the grid."""
-    from scipy.fft import fftfreq, irfftn, rfftfreq, rfftn
-
-    shape = [2 * count for count in cells.values.shape]
-    spectrum = rfftn(cells.values, shape)
-    deviations = np.sqrt(np.diag(cells.covariance))
-    for axis, (count, widths) in enumerate(zip(shape, cells.widths, strict=True)):
-        last = axis == len(shape) - 1
-        frequencies = (rfftfreq if last else fftfreq)(count, float(widths[0]))
-        factor = np.exp(-2 * (np.pi * frequencies * bandwidth * deviations[axis]) ** 2)
-        spectrum *= factor.reshape([-1 if k == axis else 1 for k in range(len(shape))])
-    smooth = irfftn(spectrum, shape)[tuple(slice(count) for count in cells.values.shape)]
-    return np.maximum(smooth, 0.0)
+    image = image_in(grid, other)
+    if isinstance(image, Particles):
+        return None if bandwidth is None else kernel_masses(image, grid.edges, bandwidth) / grid.volumes
+    return None if image is None else image.on_grid(grid.edges).values
 
 
 def _common(datasets: Sequence[xr.Dataset]) -> tuple[Problem, Array]:
@@ -176,69 +207,3 @@ def _names(datasets: Sequence[xr.Dataset]) -> list[str]:
         solver if solvers.count(solver) == 1 else f"{solver} {solvers[: i + 1].count(solver)}"
         for i, solver in enumerate(solvers)
     ]
-
-
-def _dataset(
-    problem: Problem,
-    datasets: Sequence[xr.Dataset],
-    names: list[str],
-    pairs: list[tuple[int, int]],
-    times: Array,
-    orders: list[float],
-    result: dict[str, Array],
-    methods: set[str],
-) -> xr.Dataset:
-    radii = np.array([dataset["radius"].sel(time=times).values for dataset in datasets])
-    start = np.nanmax(radii[:, 0], initial=0.0)
-    growth = result["wasserstein"] / result["wasserstein"][:, :1]
-    dims = {
-        "wasserstein": ("pair", "time", "p"),
-        "wasserstein_error": ("pair", "time", "p"),
-        "moment_error": ("pair", "time", "order"),
-    }
-    variables: dict[str, tuple[tuple[str, ...], Array]] = {
-        name: (dims.get(name, ("pair", "time")), values) for name, values in result.items()
-    }
-    for name, error in (("mean_error", _mean_error), ("covariance_error", _covariance_error)):
-        errors = [[error(*(datasets[k].sel(time=t) for k in pair)) for t in times] for pair in pairs]
-        variables[name] = (("pair", "time"), np.array(errors))
-    variables["growth"] = (("pair", "time", "p"), growth)
-    variables["radius"] = (("solution", "time"), radii)
-    for name, function in (("log_a_priori", estimates.stability_exponent), ("radius_bound", estimates.support_radius)):
-        values = np.array([_bound(function, problem, float(start), float(t)) for t in times])
-        variables[name] = (("time",), values)
-    coordinates = {
-        "pair": [f"{names[a]} / {names[b]}" for a, b in pairs],
-        "solution": names,
-        "time": times,
-        "p": orders,
-        "order": list(ORDERS),
-    }
-    title = problem.name or str(datasets[0].attrs["title"])
-    attributes = {
-        "Conventions": CONVENTIONS,
-        "kind": COMPARISON,
-        "title": title,
-        "case": datasets[0].attrs.get("case", ""),
-        "method": ", ".join(sorted(methods)),
-    }
-    return xr.Dataset(variables, coords=coordinates, attrs=attributes)
-
-
-def _mean_error(one: xr.Dataset, other: xr.Dataset) -> float:
-    """|mean - mean'| / sqrt(tr Sigma)."""
-    size = math.sqrt(max(float(np.trace(one["covariance"].values)), 1e-300))
-    return float(np.linalg.norm(one["mean"].values - other["mean"].values)) / size
-
-
-def _covariance_error(one: xr.Dataset, other: xr.Dataset) -> float:
-    """|Sigma - Sigma'| / |Sigma| in the Frobenius norm."""
-    sigma = one["covariance"].values
-    return float(np.linalg.norm(sigma - other["covariance"].values) / max(float(np.linalg.norm(sigma)), 1e-300))
-
-
-def _bound(function: object, problem: Problem, radius: float, t: float) -> float:
-    try:
-        return float(function(problem.attention, radius, t)) if radius > 0 else math.nan  # type: ignore[operator]
-    except InputError:  # no such estimate for this attention
-        return math.nan

@@ -14,6 +14,7 @@ from vlasov.checks import Array
 from vlasov.postprocess.drawing.covariances import eigenvalues, ellipses
 from vlasov.postprocess.drawing.snapshots import is_overlay, snapshots
 from vlasov.postprocess.drawing.style import PALETTE, entitle, new_figure, styled
+from vlasov.postprocess.mean_field.rates import rms
 from vlasov.solvers.dataset import COMPARISON, STUDY, require
 
 _LARGEST = 1e200
@@ -123,7 +124,7 @@ def _draw_study(ax: Axes, study: xr.Dataset) -> None:
         if name not in study:
             continue
         values = study[name].isel(time=-1, p=-1, sampling=0)
-        errors = np.sqrt(np.mean(values.transpose("n", "replica").values ** 2, axis=1))
+        errors = rms(values.transpose("n", "replica").values)
         ax.plot(n, errors, "o-", color=PALETTE[i], label=f"{label}, $p$ = {float(study['p'][-1]):g}")
         if i == 0:
             ax.plot(n, 0.7 * errors[0] * (n / n[0]) ** -0.5, color="0.5", ls="--", label="$n^{-1/2}$")

@@ -7,6 +7,7 @@ the isotropic ones, its tip the Dirac masses. Divided by the trace they fill the
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -49,10 +50,8 @@ def cone(
         Solutions with d = 2, or arrays (time, 2, 2) of covariances: one or several.
     trace_one
         Divide by the trace, and draw the unit disc in place of the cone.
-    labels
-        Names of the paths; by default the solutions' own when there are two to five.
     ax
-        Where to draw (three-dimensional unless ``trace_one``); a new figure by default.
+        Three-dimensional unless ``trace_one``.
     """
     given = [datasets] if isinstance(datasets, xr.Dataset | np.ndarray) else list(datasets)
     if not given:
@@ -69,10 +68,14 @@ def cone(
         figure, ax = own_or_new(ax, title, height=3.0, projection="3d")
         if ax.name != "3d":
             raise InputError('is flat; give axes made with projection="3d", or trace_one=True', "ax")
-        drawn = [_before_runaway(one, path) for one, path in zip(given, paths, strict=True)]
+        drawn = [
+            path[View(one).before_runaway()] if isinstance(one, xr.Dataset) else path
+            for one, path in zip(given, paths, strict=True)
+        ]
         _draw_cone(ax, max((float(path[:, 2].max()) for path in drawn), default=1.0) or 1.0)
-    for path, whole, name, colour in zip(drawn, paths, called, _colours(len(drawn)), strict=True):
-        _draw_path(ax, path, colour, name, many=len(drawn) > len(PALETTE), ends=len(path) == len(whole))
+    many = len(drawn) > len(PALETTE)
+    for path, whole, name, colour in zip(drawn, paths, called, repeat(TOKEN) if many else PALETTE, strict=False):
+        _draw_path(ax, path, colour, name, many=many, ends=len(path) == len(whole))
     legend_above(ax)
     return figure
 
@@ -92,14 +95,6 @@ def _path_names(given: Sequence[Covariances], labels: Sequence[str] | None) -> l
     if labels is not None or (2 <= len(given) <= 5 and len(solutions) == len(given)):
         return names(solutions if labels is None else [xr.Dataset()] * len(given), labels)
     return [""] * len(given)
-
-
-def _colours(count: int) -> list[str]:
-    return list(PALETTE[:count]) if count <= len(PALETTE) else [TOKEN] * count
-
-
-def _before_runaway(one: Covariances, path: Array) -> Array:
-    return path[View(one).before_runaway()] if isinstance(one, xr.Dataset) else path
 
 
 def _draw_path(ax: Axes, path: Array, colour: str, name: str, *, many: bool, ends: bool) -> None:

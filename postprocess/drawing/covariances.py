@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from itertools import cycle
+from typing import Any, Literal
 
 import numpy as np
 import xarray as xr
@@ -31,7 +32,6 @@ from vlasov.postprocess.drawing.style import (
 )
 from vlasov.postprocess.drawing.view import Indices, View, padded, united
 
-T = TypeVar("T")
 Datasets = xr.Dataset | Sequence[xr.Dataset]
 
 _Dash = Literal["-", "--", ":", "-.", ""]
@@ -80,18 +80,10 @@ def ellipses(
     ----------
     datasets
         One solution, or several to compare: the first is drawn solid, the next dashed, dotted, dash-dotted.
-    components
-        The plane.
     count
         How many ellipses, spread over the first solution's run; the others are shown at the same times.
     deviations
         How many standard deviations the ellipses enclose.
-    rescaled
-        Show z = Phi^{-1} x where the solution holds its rescaling.
-    labels
-        Names for the legend when there are several solutions.
-    ax
-        Where to draw; a new figure by default.
     """
     views = [View(dataset, rescaled) for dataset in as_list(datasets)]
     if any(view.dimension == 1 for view in views):
@@ -100,9 +92,9 @@ def ellipses(
     figure, ax = own_or_new(ax, views[0].title, height=3.0)
     span = Normalize(min(view.times[0] for view in views), max(view.times[-1] for view in views))
     deviations = checks.number(deviations, "deviations", above=0)
-    times = views[0].times[views[0].moments(checks.integer(count, "count", least=1))]
+    times = views[0].times[views[0].instants(checks.integer(count, "count", least=1))]
     windows = []
-    for view, dash in zip(views, _cycle(_DASHES, len(views)), strict=True):
+    for view, dash in zip(views, cycle(_DASHES), strict=False):
         _draw_ellipses(ax, view, view.plane(components), view.nearest(times), deviations, dash, span)
         shown = view.before_runaway()
         here = np.ix_(shown, view.plane(components))
@@ -115,22 +107,22 @@ def ellipses(
         bar.ax.set_title("$t$")
     if len(views) > 1:
         called = names([view.dataset for view in views], labels)
-        dashes = zip(_cycle(_DASHES, len(views)), called, strict=True)
-        legend_above(ax, [Line2D([], [], color=INK, linestyle=dash, label=name) for dash, name in dashes])
+        dashes = zip(called, cycle(_DASHES), strict=False)
+        legend_above(ax, [Line2D([], [], color=INK, linestyle=dash, label=name) for name, dash in dashes])
     return figure
 
 
 def _draw_ellipses(
-    ax: Axes, view: View, plane: Indices, moments: Indices, deviations: float, dash: _Dash, span: Normalize
+    ax: Axes, view: View, plane: Indices, instants: Indices, deviations: float, dash: _Dash, span: Normalize
 ) -> None:
-    colours = time_colours()(span(view.times[moments]))
-    for moment, colour in zip(moments, colours, strict=True):
-        covariance = view.covariance[moment][np.ix_(plane, plane)]
+    colours = time_colours()(span(view.times[instants]))
+    for instant, colour in zip(instants, colours, strict=True):
+        covariance = view.covariance[instant][np.ix_(plane, plane)]
         look = {"fill": False, "edgecolor": colour, "linestyle": dash, "linewidth": 1.2}
-        ax.add_patch(covariance_ellipse(view.mean[moment, plane], covariance, deviations, **look))
+        ax.add_patch(covariance_ellipse(view.mean[instant, plane], covariance, deviations, **look))
     mean = view.mean[:, plane]
     ax.plot(mean[:, 0], mean[:, 1], color=PALE, linestyle=dash, linewidth=1.0, zorder=1.8)
-    ax.scatter(mean[moments, 0], mean[moments, 1], s=9, color=colours, linewidths=0, zorder=3)
+    ax.scatter(mean[instants, 0], mean[instants, 1], s=9, color=colours, linewidths=0, zorder=3)
 
 
 @dataclass(frozen=True)
@@ -152,31 +144,26 @@ class _Look:
 def eigenvalues(datasets: Datasets, *, labels: Sequence[str] | None = None, ax: Axes | None = None) -> Figure:
     """Eigenvalues of the covariance against time, in any dimension.
 
+    The axis is logarithmic if they span more than two decades; a dashed line stands at the blow-up time.
+
     Parameters
     ----------
     datasets
         One solution, or several to compare: those of the Gaussian equations as lines, the others as markers.
-    labels
-        Names for the legend when there are several solutions.
-    ax
-        Where to draw; a new figure by default.
-
-    Returns
-    -------
-    Figure
-        With a logarithmic axis if the eigenvalues span more than two decades, and a dashed line at the blow-up time.
     """
     views = [View(dataset) for dataset in as_list(datasets)]
     figure, ax = own_or_new(ax, views[0].title)
-    pairs = [(values, _above_rounding(values)) for values in map(_spectrum, views)]
+    spectra = [np.asarray(np.linalg.eigvalsh(view.covariance)[:, ::-1], float) for view in views]  # the largest first
+    pairs = [(values, _above_rounding(values)) for values in spectra]
     largest = max(values.max() for values, _ in pairs)
     smallest = min((values[above].min() for values, above in pairs if above.any()), default=0.0)
     logarithmic = 0 < smallest < largest / 100
     for view, (values, above), look in zip(views, pairs, _looks(views), strict=True):
         drawn = np.maximum(values, _FLOOR * largest) if logarithmic else values
-        for rank, colour in enumerate(_rank_colours(values.shape[1])):
+        count = values.shape[1]
+        for rank, colour in enumerate(PALETTE[:count] if count <= _NAMED else time_colours()(np.linspace(0, 1, count))):
             line = look.on(ax, view.times, drawn[:, rank], colour)
-            line.set_label(_rank_name(rank, values.shape[1], vanishes=not above[:, rank].any()))
+            line.set_label(_rank_name(rank, count, vanishes=not above[:, rank].any()))
     if logarithmic:
         ax.set_yscale("log")
         ax.set_ylim(max(smallest / 2, _FLOOR * largest), largest * 2)
@@ -190,11 +177,6 @@ def eigenvalues(datasets: Datasets, *, labels: Sequence[str] | None = None, ax: 
     return figure
 
 
-def _spectrum(view: View) -> Array:
-    """Eigenvalues of the covariance (time, rank), the largest first."""
-    return np.asarray(np.linalg.eigvalsh(view.covariance)[:, ::-1], dtype=np.float64)
-
-
 def _above_rounding(values: Array) -> Any:
     """Which eigenvalues (time, rank) differ from zero by more than the rounding of the largest at that time."""
     rounding = 4 * values.shape[1] * np.finfo(float).eps
@@ -206,14 +188,8 @@ def _looks(views: Sequence[View]) -> list[_Look]:
         return [_Look()]
     gaussian = [view.dataset.attrs.get("solver") == "gaussian" for view in views]
     lines = gaussian if any(gaussian) else [True] + [False] * (len(views) - 1)
-    dashes, markers = iter(_cycle(_DASHES, len(views))), iter(_cycle(_MARKERS, len(views)))
+    dashes, markers = cycle(_DASHES), cycle(_MARKERS)
     return [_Look(linestyle=next(dashes)) if line else _Look(linestyle="", marker=next(markers)) for line in lines]
-
-
-def _rank_colours(dimension: int) -> list[Any]:
-    if dimension <= _NAMED:
-        return list(PALETTE[:dimension])
-    return list(time_colours()(np.linspace(0, 1, dimension)))
 
 
 def _rank_name(rank: int, dimension: int, *, vanishes: bool) -> str:
@@ -235,7 +211,3 @@ def _legend(ax: Axes, views: Sequence[View], labels: Sequence[str] | None, dimen
     for time in dict.fromkeys(view.blow_up_time for view in views if np.isfinite(view.blow_up_time)):
         entries.append(draw_blow_up(ax, time))
     legend_above(ax, entries)
-
-
-def _cycle(looks: Sequence[T], count: int) -> list[T]:
-    return [looks[place % len(looks)] for place in range(count)]

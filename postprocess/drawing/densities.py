@@ -118,11 +118,11 @@ def draw_space_time(ax: Axes, view: View) -> None:
     shown = view.before_runaway()
     if shown.size < 2:
         return
-    meshes = [view.mesh(int(moment), np.array([0])) for moment in shown]
+    meshes = [view.mesh(int(instant), np.array([0])) for instant in shown]
     position = np.stack([cells.centers[:, 0] for cells in meshes])
     relative = np.stack([np.maximum(cells.values, 0) / cells.level(0.0) for cells in meshes])
     mean, reach = view.mean[shown, 0], 2 * view.deviation[shown, 0]
-    windows = [view.window(int(moment), np.array([0]), 3.0) for moment in shown]
+    windows = [view.window(int(instant), np.array([0]), 3.0) for instant in shown]
     windows += [np.array([[low, high]]) for low, high in zip(mean - reach, mean + reach, strict=True)]
     limits = padded(united(np.stack(windows)))
     ax.grid(visible=False)
@@ -144,17 +144,7 @@ def draw_space_time(ax: Axes, view: View) -> None:
 def frame(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
     """The singular values of the moving frame's matrix against time, relative to their values at the start.
 
-    Parameters
-    ----------
-    dataset
-        A solution with a density.
-    ax
-        Where to draw; a new figure by default.
-
-    Returns
-    -------
-    Figure
-        For a run that blows up their inverses, which reach zero at the blow-up time.
+    For a run that blows up their inverses, which reach zero at the blow-up time.
     """
     view = View(dataset)
     if not view.has_density:

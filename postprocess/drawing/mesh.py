@@ -21,16 +21,7 @@ _PLATEAU = 0.2  # a level within 3 % of which lies more mass than this is a plat
 class Mesh:
     """A density in one or two physical coordinates, constant in the cells of a sheared grid.
 
-        x = origin + matrix w,    w on the tensor grid of the edges
-
-    Parameters
-    ----------
-    values
-        Physical density in every cell.
-    edges
-        For each axis of w.
-    origin, matrix
-        Where the grid lies.
+    x = origin + matrix w,    w on the tensor grid of the edges, values: the physical density in each cell
     """
 
     values: Array
@@ -103,28 +94,16 @@ class Mesh:
         return Mesh(self.values[tuple(parts)], edges, self.origin, self.matrix)
 
 
-def mesh(dataset: xr.Dataset, moment: int, plane: Sequence[int], rescaling: Array | None = None) -> Mesh:
-    """The density of these components at one output time; for d = 3 the marginal on their plane.
-
-    Parameters
-    ----------
-    dataset
-        A solution with a density.
-    moment
-        Index of the output time.
-    plane
-        One component for d = 1, else two.
-    rescaling
-        Phi, where z = Phi^{-1} x is shown.
-    """
-    state = dataset[["density", "frame_origin", "frame_matrix"]].isel(time=moment)
+def mesh(dataset: xr.Dataset, instant: int, plane: Sequence[int], rescaling: Array | None = None) -> Mesh:
+    """The density of these components at one output time, for d = 3 a marginal; of Phi^{-1} x if Phi is given."""
+    state = dataset[["density", "frame_origin", "frame_matrix"]].isel(time=instant)
     values = np.asarray(state["density"].values, dtype=np.float64)
     edges = [cell_edges(np.asarray(dataset[str(axis)].values, dtype=np.float64)) for axis in state["density"].dims]
     origin, matrix = (np.asarray(state[name].values, dtype=np.float64) for name in ("frame_origin", "frame_matrix"))
     if rescaling is not None:
         origin = np.asarray(np.linalg.solve(rescaling, origin), dtype=np.float64)
         matrix = np.asarray(np.linalg.solve(rescaling, matrix), dtype=np.float64)
-    origin, matrix = origin[plane], matrix[plane]
+    origin, matrix = origin[list(plane)], matrix[list(plane)]
     if values.ndim == 3:
         values, edges, matrix = _projected(values, edges, matrix)
     return Mesh(values / np.abs(np.linalg.det(matrix)), tuple(edges), origin, matrix)

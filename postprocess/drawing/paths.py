@@ -39,24 +39,13 @@ def trajectories(
 ) -> Figure:
     """The tokens' paths: against time on the line, in a plane of two components otherwise.
 
+    On the line with the mean and two standard deviations around it; in the plane with an open marker at the start and a
+    filled one at the end of each path.
+
     Parameters
     ----------
-    dataset
-        A solution with positions.
-    components
-        The plane, for d >= 2.
     lines
         How many tokens at most; they stand for the measure and are the same in every run.
-    rescaled
-        Show z = Phi^{-1} x where the solution holds its rescaling.
-    ax
-        Where to draw; a new figure by default.
-
-    Returns
-    -------
-    Figure
-        On the line with the mean and two standard deviations around it; in the plane with an open marker at the start
-        and a filled one at the end of each path.
     """
     view = View(dataset, rescaled)
     if not view.has_positions:

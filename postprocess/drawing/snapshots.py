@@ -44,6 +44,11 @@ def snapshots(
 ) -> Figure:
     """The measure at several times, one panel each.
 
+    On the line the density, beside the normal density of the same mean and variance if there are only tokens; in the
+    plane the tokens, with marker areas by weight, and covariance ellipses of one and two standard deviations; or the
+    density relative to its maximum, by a power scale, with contours that enclose given shares of the mass. All panels
+    have the same limits, unless some of them would show nothing then.
+
     Parameters
     ----------
     datasets
@@ -53,31 +58,21 @@ def snapshots(
         How many, spread over the run (half by time, half by how far the measure moves), or which (the nearest outputs
         are taken).
     components
-        The plane, for d >= 2. By default the first two; for a density with d = 3 all three planes, one row each.
-    rescaled
-        Show z = Phi^{-1} x where the solution holds its rescaling.
+        By default, for a density with d = 3, all three planes, one row each.
     axes
         Where to draw, one for every time, row by row (those left over are hidden); a new figure by default.
-
-    Returns
-    -------
-    Figure
-        On the line the density, beside the normal density of the same mean and variance if there are only tokens; in
-        the plane the tokens, with marker areas by weight, and the covariance ellipses of one and two standard
-        deviations; or the density relative to its maximum, by a power scale, with contours that enclose given shares of
-        the mass. All panels have the same limits, unless some of them would show nothing then.
     """
     layers = layers_of(datasets, rescaled)
     view = layers.main
     planes = planes_of(view, components)
-    moments = view.moments(times)
-    shown = [_Row(layers, plane, moments) for plane in planes]
+    instants = view.instants(times)
+    shown = [_Row(layers, plane, instants) for plane in planes]
     together = len(shown) == 1 and shown[0].shared
-    panels = _panels(view, axes, (len(shown), moments.size), together)
+    panels = _panels(view, axes, (len(shown), instants.size), together)
     scale = density_scale([cells for row in shown for cells in row.meshes]) if coloured(view) else None
     for place, row in enumerate(shown):
-        _draw_row(row, panels[place * moments.size : (place + 1) * moments.size], scale, titled=place == 0)
-    drawn = list(panels[: len(shown) * moments.size])
+        _draw_row(row, panels[place * instants.size : (place + 1) * instants.size], scale, titled=place == 0)
+    drawn = list(panels[: len(shown) * instants.size])
     figure = figure_of(drawn[0])
     if scale is not None and layers.tokens is None:
         density_bar(figure, scale, drawn)
@@ -93,10 +88,10 @@ class Layers:
     main: View
     tokens: View | None = None
 
-    def moment_of_tokens(self, moment: int) -> int:
+    def instant_of_tokens(self, instant: int) -> int:
         """The tokens' output time closest to one of the density's."""
         assert self.tokens is not None
-        return int(self.tokens.nearest(self.main.times[[moment]])[0])
+        return int(self.tokens.nearest(self.main.times[[instant]])[0])
 
 
 def layers_of(datasets: Datasets, rescaled: bool) -> Layers:
@@ -139,12 +134,12 @@ class _Row:
 
     layers: Layers
     plane: Indices
-    moments: Indices
+    instants: Indices
 
     @cached_property
     def windows(self) -> Array:
         view, reach = self.layers.main, 3.0 if self.layers.main.dimension == 1 else 2.0
-        return np.stack([view.window(int(moment), self.plane, reach) for moment in self.moments])
+        return np.stack([view.window(int(instant), self.plane, reach) for instant in self.instants])
 
     @cached_property
     def shared(self) -> bool:
@@ -155,20 +150,20 @@ class _Row:
         """What the panels show, (time, component, 2)."""
         margin = 0.15 if self.layers.main.has_density else 0.06
         if self.shared:
-            return np.repeat(padded(united(self.windows), margin)[None], self.moments.size, axis=0)
+            return np.repeat(padded(united(self.windows), margin)[None], self.instants.size, axis=0)
         return np.stack([padded(window, margin) for window in self.windows])
 
     @property
     def meshes(self) -> list[Mesh]:
-        return [self.layers.main.mesh(int(moment), self.plane) for moment in self.moments]
+        return [self.layers.main.mesh(int(instant), self.plane) for instant in self.instants]
 
 
 def _draw_row(row: _Row, panels: Sequence[Axes], scale: PowerNorm | None, *, titled: bool) -> None:
     view = row.layers.main
-    for panel, moment, limits in zip(panels, row.moments, row.limits, strict=True):
-        draw_panel(panel, row.layers, int(moment), row.plane, limits, scale)
-    times = [f"$t$ = {time}" for time in _distinct(view.times[row.moments])] if titled else [""] * row.moments.size
-    notes = _notes(row) if scale is not None else [""] * row.moments.size
+    for panel, instant, limits in zip(panels, row.instants, row.limits, strict=True):
+        draw_panel(panel, row.layers, int(instant), row.plane, limits, scale)
+    times = [f"$t$ = {time}" for time in _distinct(view.times[row.instants])] if titled else [""] * row.instants.size
+    notes = _notes(row) if scale is not None else [""] * row.instants.size
     for panel, time, note in zip(panels, times, notes, strict=True):
         panel.set_title("\n".join(filter(None, [time, note])), fontsize=8 if note else None)
     for panel in panels[1:]:
@@ -178,23 +173,23 @@ def _draw_row(row: _Row, panels: Sequence[Axes], scale: PowerNorm | None, *, tit
 
 
 def draw_panel(
-    panel: Axes, layers: Layers, moment: int, plane: Indices, limits: Array, scale: PowerNorm | None
+    panel: Axes, layers: Layers, instant: int, plane: Indices, limits: Array, scale: PowerNorm | None
 ) -> None:
     """One time in one panel."""
     if layers.main.dimension == 1:
-        _density_panel(panel, layers, moment, limits[0])
+        _density_panel(panel, layers, instant, limits[0])
     elif not layers.main.has_density:
-        _plane_panel(panel, layers.main, moment, plane, limits)
+        _plane_panel(panel, layers.main, instant, plane, limits)
     else:
         panel.grid(visible=False)
         alone = layers.tokens is None
-        cells = layers.main.mesh(moment, plane)
+        cells = layers.main.mesh(instant, plane)
         set_plane(panel, layers.main, plane, limits)
         seen = np.array([panel.get_xlim(), panel.get_ylim()])
         outline = layers.main.dimension == 2
         draw_cells(panel, cells, seen, scale if alone else None, outline=outline)
         if layers.tokens is not None:
-            _draw_tokens(panel, layers.tokens, layers.moment_of_tokens(moment), plane)
+            _draw_tokens(panel, layers.tokens, layers.instant_of_tokens(instant), plane)
 
 
 def _notes(row: _Row) -> list[str]:
@@ -257,10 +252,10 @@ def _distinct(times: Array) -> list[str]:
     return texts
 
 
-def _plane_panel(panel: Axes, view: View, moment: int, plane: Indices, limits: Array) -> None:
+def _plane_panel(panel: Axes, view: View, instant: int, plane: Indices, limits: Array) -> None:
     if view.has_positions:
-        _draw_tokens(panel, view, moment, plane)
-    mean, covariance = view.mean[moment, plane], view.covariance[moment][np.ix_(plane, plane)]
+        _draw_tokens(panel, view, instant, plane)
+    mean, covariance = view.mean[instant, plane], view.covariance[instant][np.ix_(plane, plane)]
     for deviations, width in ((1.0, 1.2), (2.0, 0.8)):
         panel.add_patch(covariance_ellipse(mean, covariance, deviations, fill=False, edgecolor=END, linewidth=width))
     set_plane(panel, view, plane, limits)
@@ -276,12 +271,12 @@ def set_plane(panel: Axes, view: View, plane: Indices, limits: Array) -> None:
     panel.set(xlabel=view.name(plane[0], short=True), ylabel=view.name(plane[1], short=True))
 
 
-def _draw_tokens(panel: Axes, view: View, moment: int, plane: Indices) -> None:
+def _draw_tokens(panel: Axes, view: View, instant: int, plane: Indices) -> None:
     """Dots with areas by weight, as many as can be told apart."""
     tokens = view.visible
     if tokens.size > _MOST_DOTS:
         tokens = np.sort(np.random.default_rng(0).choice(tokens, _MOST_DOTS, replace=False))
-    x = view.positions(tokens, np.array([moment]))[0][:, plane]
+    x = view.positions(tokens, np.array([instant]))[0][:, plane]
     weights = view.weights[tokens]
     crowd = weights.sum() ** 2 / (weights**2).sum()  # how many tokens of equal weight would crowd as much
     areas = np.clip(2000 / crowd, 1.0, 20.0) * weights / weights.max()
@@ -289,34 +284,34 @@ def _draw_tokens(panel: Axes, view: View, moment: int, plane: Indices) -> None:
     panel.scatter(x[:, 0], x[:, 1], s=areas, color=TOKEN, alpha=opacity, linewidths=0, rasterized=True)
 
 
-def _density_panel(panel: Axes, layers: Layers, moment: int, limits: Array) -> None:
+def _density_panel(panel: Axes, layers: Layers, instant: int, limits: Array) -> None:
     """On the line: a histogram of the tokens, and the density of the cells or else of the normal law."""
     view = layers.main
     grid = np.linspace(limits[0], limits[1], 401)
     panel.set(xlabel=view.name(0, short=True), ylabel="density", xlim=tuple(limits))
     tokens = view if layers.tokens is None else layers.tokens
     if tokens.has_positions:
-        when = moment if tokens is view else layers.moment_of_tokens(moment)
+        when = instant if tokens is view else layers.instant_of_tokens(instant)
         few = _draw_histogram(panel, tokens, when, grid)
         if few and tokens is view:
             return
     if view.has_density:
-        cells = view.mesh(moment, np.array([0]))
+        cells = view.mesh(instant, np.array([0]))
         order = np.argsort(cells.centers[:, 0])
         colour = END if tokens.has_positions else TOKEN
         panel.plot(cells.centers[order, 0], cells.values[order], color=colour, linewidth=1.0)
         if not tokens.has_positions:
             panel.fill_between(cells.centers[order, 0], cells.values[order], color=TOKEN, alpha=0.15, linewidth=0)
-    elif view.deviation[moment, 0] > 0:
-        mean, deviation = view.mean[moment, 0], view.deviation[moment, 0]
+    elif view.deviation[instant, 0] > 0:
+        mean, deviation = view.mean[instant, 0], view.deviation[instant, 0]
         normal = np.exp(-(((grid - mean) / deviation) ** 2) / 2) / (deviation * np.sqrt(2 * np.pi))
         panel.plot(grid, normal, color=END if view.has_positions else TOKEN, linewidth=1.0)
     panel.set_ylim(bottom=0)
 
 
-def _draw_histogram(panel: Axes, view: View, moment: int, grid: Array) -> bool:
+def _draw_histogram(panel: Axes, view: View, instant: int, grid: Array) -> bool:
     """The tokens' density on the line; of a few, their weights instead, and then the answer is yes."""
-    x, weights = view.positions(view.visible, np.array([moment]))[0, :, 0], view.weights[view.visible]
+    x, weights = view.positions(view.visible, np.array([instant]))[0, :, 0], view.weights[view.visible]
     if x.size <= FEW_TOKENS:
         panel.vlines(x, 0, weights, color=TOKEN, linewidth=1.2)
         panel.plot(x, weights, "o", color=TOKEN)

@@ -6,9 +6,9 @@ is, follows the mass and never such nodes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 import xarray as xr
@@ -30,15 +30,7 @@ RUNAWAY = 4.0  # a run that blows up is shown until it has grown by this factor 
 
 @dataclass(frozen=True)
 class View:
-    """A solution in the coordinates that its figures show.
-
-    Parameters
-    ----------
-    dataset
-        A solution with the schema of the solvers.
-    rescaled
-        Show z = Phi^{-1} x where the solution holds its ``rescaling`` Phi; positions as they are otherwise.
-    """
+    """A solution in the coordinates that its figures show: z = Phi^{-1} x if so wanted and it holds its Phi, else x."""
 
     dataset: xr.Dataset
     rescaled: bool = False
@@ -64,19 +56,16 @@ class View:
     def has_density(self) -> bool:
         return "density" in self.dataset
 
-    def mesh(self, moment: int, plane: Indices) -> Mesh:
+    def mesh(self, instant: int, plane: Indices) -> Mesh:
         """The density of these components at one output time."""
-        key = (moment, *(int(component) for component in plane))
-        if key not in self._meshes:
-            if len(self._meshes) >= _KEPT_MESHES:
-                del self._meshes[next(iter(self._meshes))]
-            rescaling = None if self._rescaling is None else self._rescaling[moment]
-            self._meshes[key] = mesh(self.dataset, moment, list(key[1:]), rescaling)
-        return self._meshes[key]
+        return self._mesh(instant, *(int(component) for component in plane))
 
     @cached_property
-    def _meshes(self) -> dict[tuple[int, ...], Mesh]:
-        return {}
+    def _mesh(self) -> Callable[..., Mesh]:
+        dataset, rescaling = self.dataset, self._rescaling
+        return lru_cache(_KEPT_MESHES)(
+            lambda at, *plane: mesh(dataset, at, plane, None if rescaling is None else rescaling[at])
+        )
 
     @property
     def blow_up_time(self) -> float:
@@ -122,12 +111,12 @@ class View:
 
     def positions(self, tokens: Indices, times: Indices | None = None) -> Array:
         """Where these tokens are, shape (time, token, d); only what is asked for is read."""
-        moments = np.arange(self.times.size) if times is None else times
-        held = self.dataset["position"].isel(time=moments, particle=tokens)
+        instants = np.arange(self.times.size) if times is None else times
+        held = self.dataset["position"].isel(time=instants, particle=tokens)
         x = np.asarray(held.transpose("time", "particle", "component").values, dtype=np.float64)
         if self._rescaling is None:
             return x
-        return _solve(self._rescaling[moments], x.swapaxes(1, 2)).swapaxes(1, 2)
+        return _solve(self._rescaling[instants], x.swapaxes(1, 2)).swapaxes(1, 2)
 
     def representatives(self, count: int) -> Indices:
         """A few tokens that stand for the measure: quantiles on the line, else a draw by weight, always the same."""
@@ -145,7 +134,7 @@ class View:
             chosen = np.sort(draw)
         return candidates[chosen]
 
-    def moments(self, wanted: int | Sequence[float]) -> Indices:
+    def instants(self, wanted: int | Sequence[float]) -> Indices:
         """Indices of the output times closest to those wanted, or of so many, spread over what can be shown.
 
         They are spread evenly over the run, half by time and half by how far the mean and the covariance have moved, so
@@ -188,13 +177,12 @@ class View:
         if self.has_density:
             cells = self.mesh(time, plane)
             carrying = cells.masses > NEGLIGIBLE * cells.masses.max()
-            inner, outer = _weighted_range(cells.centers[carrying], cells.masses[carrying])
-            return np.stack([inner, outer], axis=1)
+            return _bulk(cells.centers[carrying], cells.masses[carrying]).T
         center, reach = self.mean[time, plane], deviations * self.deviation[time, plane]
         low, high = center - reach, center + reach
         if self.has_positions:
             x = self.positions(self.visible, np.array([time]))[0][:, plane]
-            inner, outer = _weighted_range(x, self.weights[self.visible])
+            inner, outer = _bulk(x, self.weights[self.visible])
             low, high = np.minimum(low, inner), np.maximum(high, outer)
         return np.stack([low, high], axis=1)
 
@@ -255,12 +243,6 @@ def _solve(matrices: Array, right: Array) -> Array:
     return np.asarray(np.linalg.solve(matrices, right), dtype=np.float64)
 
 
-def _weighted_range(x: Array, weights: Array, outside: float = 1e-3) -> tuple[Array, Array]:
-    """Per component, the interval that leaves the given share of the mass on either side."""
-    order = np.argsort(x, axis=0)
-    reached = np.cumsum(weights[order], axis=0) / weights.sum()
-    inner = (reached < outside).sum(axis=0)
-    outer = np.minimum((reached < 1 - outside).sum(axis=0), len(x) - 1)
-    sorted_x = np.take_along_axis(x, order, axis=0)
-    columns = np.arange(x.shape[1])
-    return sorted_x[inner, columns], sorted_x[outer, columns]
+def _bulk(x: Array, weights: Array) -> Array:
+    """Shape (2, component): the ends of intervals that leave 0.1 % of the mass on either side."""
+    return np.quantile(x, [1e-3, 1 - 1e-3], axis=0, weights=weights, method="inverted_cdf")

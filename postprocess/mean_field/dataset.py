@@ -19,20 +19,19 @@ from __future__ import annotations
 
 import json
 import math
-from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from vlasov import __version__, estimates
+from vlasov import estimates
 from vlasov.checks import Array
-from vlasov.errors import InputError
 from vlasov.postprocess import stability
 from vlasov.postprocess.mean_field import rates
 from vlasov.postprocess.mean_field.limit import QUANTITIES, Limit
 from vlasov.postprocess.mean_field.replica import CHECKED_UP_TO, FINER, Result, Study, multiple
-from vlasov.solvers.dataset import CITATION, CONVENTIONS, STUDY
+from vlasov.postprocess.mean_field.settings import Setup
+from vlasov.solvers.dataset import STUDY, provenance
 
 Results = dict[tuple[str, int, int], Result]  # by sampling, n and replica
 
@@ -48,83 +47,72 @@ _ERRORS = {
 _WITH_P = ("coupled", "wasserstein")
 
 
-def assemble(
-    study: Study,
-    limit: Limit,
-    errors: Array,
-    *,
-    samplings: list[str],
-    sizes: list[int],
-    replicas: int,
-    results: Results,
-) -> xr.Dataset:
+def assemble(setup: Setup, study: Study, limit: Limit, errors: Array, results: Results) -> xr.Dataset:
     """Everything in one Dataset, rates included."""
-    times, d = study.choice.grid.times, study.problem.dimension
-    shape, tail = (len(samplings), len(sizes), replicas, len(times)), (len(study.p),)
-    arrays = {name: np.full(shape + (tail if name in _WITH_P else ()), np.nan) for name in _ERRORS}
-    tokens = np.zeros(shape[:2], dtype=np.int64)
-    coarse, fine = (np.full((*shape[:3], *tail), np.nan) for _ in range(2))
-    stable = np.full(shape, np.nan)
-    for (name, size, replica), result in results.items():
-        s, k = samplings.index(name), sizes.index(size)
-        tokens[s, k] = result["tokens"]
-        for quantity, array in arrays.items():
-            array[s, k, replica] = result[quantity]
-        if "wasserstein_finer" in result:
-            coarse[s, k, replica], fine[s, k, replica] = result["wasserstein"][0], result["wasserstein_finer"]
-            stable[s, k, replica] = stability.bound(np.array(result["stability_rate"], dtype=float), np.array(times))
-    variables: dict[str, Any] = {
-        name: ((*_WHERE, "p") if name in _WITH_P else _WHERE, array, _described(_ERRORS[name]))
-        for name, array in arrays.items()
-    }
-    variables |= {
-        "a_posteriori_bound": (_WHERE, stable, _described("a-posteriori bound of W_p / W_p(0), the same for every p")),
-        "tokens": (("sampling", "n"), tokens, _described("number of tokens; quadrature rounds n to a grid")),
-        "limit_mean": (("time", "component"), limit.means, _described("mean of the limit")),
-        "limit_covariance": (
-            ("time", "component", "component_b"),
-            limit.covariances,
-            _described("covariance of the limit"),
-        ),
+    d = study.problem.dimension
+    finer = f"{multiple(d)} n points of the limit over W_p to {FINER * multiple(d)} n, known up to n = {CHECKED_UP_TO}"
+    variables = _measured(setup, study, results) | {
+        "limit_mean": (("time", "component"), limit.means, "mean of the limit"),
+        "limit_covariance": (("time", "component", "component_b"), limit.covariances, "covariance of the limit"),
         "reference_error": (
             ("reference_quantity", "time"),
             errors,
-            _described("estimated error of the limit: change by the last refinement of nodes and of time steps"),
+            "estimated error of the limit: change by the last refinement of nodes and of time steps",
         ),
-        "transport_bias": (
-            ("n", "p"),
-            _mean(coarse - fine, (0, 2)) / _mean(fine, (0, 2)),
-            _described(
-                f"relative excess at time 0 of W_p to {multiple(d)} n points of the limit over W_p to "
-                f"{FINER * multiple(d)} n, known up to n = {CHECKED_UP_TO}"
-            ),
-        ),
+        "transport_bias": (("n", "p"), _bias(setup, results), f"relative excess at time 0 of W_p to {finer}"),
     }
     coordinates = {
-        "sampling": samplings,
-        "n": sizes,
-        "replica": np.arange(replicas),
-        "time": ("time", np.array(times), _described("time")),
+        "sampling": list(setup.counts),
+        "n": setup.sizes,
+        "replica": np.arange(setup.replicas),
+        "time": ("time", np.array(setup.times), _described("time")),
         "p": np.array(study.p),
         "reference_quantity": list(QUANTITIES),
     }
-    dataset = xr.Dataset(variables, coordinates)
-    dataset.attrs = _attributes(study, d)
+    described = {name: (dims, values, _described(text)) for name, (dims, values, text) in variables.items()}
+    dataset = xr.Dataset(described, coordinates, _attributes(study, d))
     dataset = _with_stability(study, dataset)
     return dataset.merge(rates.rates(dataset), combine_attrs="override")
 
 
-def _attributes(study: Study, dimension: int) -> dict[str, Any]:
-    problem, choice = study.problem, study.choice
-    try:
-        text = problem.to_json()
-    except InputError:  # a parameter is a Python function: fine in memory
-        text = ""
+def _measured(setup: Setup, study: Study, results: Results) -> dict[str, tuple[tuple[str, ...], Array, str]]:
+    """What replicas say, and their a-posteriori bounds: dimensions, values and names."""
+    samplings, times = list(setup.counts), np.array(setup.times)
+    shape, tail = (len(samplings), len(setup.sizes), setup.replicas, len(times)), (len(study.p),)
+    arrays = {name: np.full(shape + (tail if name in _WITH_P else ()), np.nan) for name in _ERRORS}
+    tokens, stable = np.zeros(shape[:2], dtype=np.int64), np.full(shape, np.nan)
+    for (name, size, replica), result in results.items():
+        s, k = samplings.index(name), setup.sizes.index(size)
+        tokens[s, k] = result["tokens"]
+        for quantity, array in arrays.items():
+            array[s, k, replica] = result[quantity]
+        if "stability_rate" in result:
+            stable[s, k, replica] = stability.bound(np.array(result["stability_rate"], dtype=float), times)
     return {
-        "Conventions": CONVENTIONS,
-        "kind": STUDY,
-        "title": problem.name or f"{problem.attention.kind} attention on a {problem.initial.kind}",
-        "problem": text,
+        **{name: ((*_WHERE, "p") if name in _WITH_P else _WHERE, arrays[name], _ERRORS[name]) for name in _ERRORS},
+        "a_posteriori_bound": (_WHERE, stable, "a-posteriori bound of W_p / W_p(0), the same for every p"),
+        "tokens": (("sampling", "n"), tokens, "number of tokens; quadrature rounds n to a grid"),
+    }
+
+
+def _bias(setup: Setup, results: Results) -> Array:
+    """Relative excess of the mean of W_p(0) over that to more points of the limit, (n, p); NaN where unknown."""
+    found = []
+    for size in setup.sizes:
+        checked = [results[key] for key in sorted(results) if key[1] == size and "wasserstein_finer" in results[key]]
+        pairs = [(result["wasserstein"][0], result["wasserstein_finer"]) for result in checked]
+        if pairs:
+            coarse, fine = np.array(pairs, dtype=float).swapaxes(0, 1)
+            found.append((coarse - fine).mean(axis=0) / fine.mean(axis=0))
+        else:
+            found.append(np.full(len(setup.p), np.nan))
+    return np.stack(found)
+
+
+def _attributes(study: Study, dimension: int) -> dict[str, Any]:
+    choice = study.choice
+    return {
+        **provenance(study.problem, STUDY),
         "dimension": dimension,
         "seed": study.seed,
         "tolerance": study.tolerance,
@@ -135,9 +123,6 @@ def _attributes(study: Study, dimension: int) -> dict[str, Any]:
         "step_cuts": json.dumps(choice.grid.cuts),
         "step_counts": json.dumps(choice.grid.counts),
         "points_per_token": multiple(dimension),
-        "vlasov_version": __version__,
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "citation": CITATION,
     }
 
 
@@ -150,23 +135,10 @@ def _with_stability(study: Study, dataset: xr.Dataset) -> xr.Dataset:
     if not compact:
         radius = float(dataset["radius"].isel(time=0).max())
     dataset["growth"] = growth.assign_attrs(_described("largest ratio over replicas of W_p at a time to that at 0"))
-    bounds = np.array([_bound(study, radius, t) for t in study.choice.grid.times])
+    bounds = stability.by_theory(estimates.stability_bound, study.problem, radius, study.choice.grid.times)
     dataset["a_priori_bound"] = ("time", bounds, _described("a-priori bound of W_p / W_p(0), the same for every p"))
     dataset.attrs |= {"support_radius": radius, "support": "compact" if compact else "radius of the tokens drawn"}
     return dataset
-
-
-def _bound(study: Study, radius: float, t: float) -> float:
-    try:
-        return estimates.stability_bound(study.problem.attention, radius, t)
-    except InputError:  # the theory knows softmax only
-        return math.nan
-
-
-def _mean(values: Array, axes: tuple[int, ...]) -> Array:
-    """Over what is known; NaN where nothing is."""
-    count = np.isfinite(values).sum(axis=axes)
-    return np.where(count > 0, np.nansum(values, axis=axes) / np.maximum(count, 1), np.nan)
 
 
 def _described(long_name: str) -> dict[str, str]:

@@ -27,14 +27,8 @@ def draw(dataset: xr.Dataset, time: int | float = -1) -> Figure:
     """Errors against n: coupled distance, Wasserstein distance, observables, and the growth of W_p from its start.
 
     Lines are root mean squares over replicas, bands their bootstrap intervals, dashed grey lines slopes of the theory.
-    One sampling: colours tell p and observables. Several: colours tell the samplings, for the largest p.
-
-    Parameters
-    ----------
-    dataset
-        What ``mean_field_study`` returns.
-    time
-        An index into the output times, or one of them.
+    One sampling: colours tell p and observables. Several: colours tell the samplings, for the largest p. The time is
+    that of ``vl.measure``.
     """
     require(dataset, STUDY)
     k = time_index(dataset, time)

@@ -6,7 +6,7 @@ d_t mu + div(mu Gamma_mu) = 0   by the Gaussian equations, by quadrature or quan
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -15,12 +15,13 @@ import numpy as np
 from vlasov.checks import Array
 from vlasov.errors import InputError, SolverError
 from vlasov.measures import Density, Gaussian, Measure, Particles
-from vlasov.postprocess.mean_field.flows import DensityFlow, Flow, GaussianFlow, NodesFlow
 from vlasov.problem import Problem
 from vlasov.solvers.dataset import measure
 from vlasov.solvers.driver import solve as solve_problem
 from vlasov.solvers.ode.integrate import accuracy_for
-from vlasov.solvers.replicas import TimeGrid, choose_steps, march, systems
+from vlasov.solvers.replicas import TimeGrid, choose_steps, march, passive, systems
+
+Flow = Callable[[Array], Array]
 
 REFERENCES = ("auto", "gaussian", "quantile", "quadrature", "finite-volume")
 QUANTITIES = ("flow", "mean", "covariance", "velocity")
@@ -54,7 +55,8 @@ class Limit:
     probes, velocities
         Fixed points (m, d), and Gamma_mu there, shape (times, m, d).
     flow
-        X_t of clouds (b, m, d) at the output times, shape (times, b, m, d).
+        X_t' = Gamma_{mu(t)}(X_t): where clouds (b, m, d) that are not felt by mu are at the output times, shape
+        (times, b, m, d). What becomes of a cloud does not depend on the others.
     """
 
     problem: Problem
@@ -67,8 +69,8 @@ class Limit:
     flow: Flow
 
 
-def choose(problem: Problem, times: tuple[float, ...], *, reference: str, tolerance: float) -> tuple[Choice, Array]:
-    """The reference, and estimates of its errors at the output times, shape (4, times), in the order of QUANTITIES.
+def choose(problem: Problem, times: tuple[float, ...], *, reference: str, tolerance: float) -> tuple[Limit, Array]:
+    """The limit, and estimates of its errors at the output times, shape (4, times), in the order of QUANTITIES.
 
     Nodes are added until a witness flow, moments and velocities change by less than the tolerance, relative to the
     size of the measure, or until more nodes do not help; then steps are halved likewise. The last of both changes make
@@ -83,34 +85,35 @@ def choose(problem: Problem, times: tuple[float, ...], *, reference: str, tolera
             f"{len(rough)} tokens cannot be followed to t = {times[-1]:g}; if they blow up, choose earlier times "
             f"({error})"
         ) from None
-    ladder = [Choice(kind, nodes, grid) for nodes in _ladder(problem, kind)]
-    _, choice, in_nodes = _refined(problem, ladder, rough, tolerance)
-    halvings = range(2 + int(math.log2(max(1.0, _MOST_STEPS / grid.steps))))
-    ladder = [choice._replace(grid=grid.refined(2**k)) for k in halvings]
-    choice, _, in_time = _refined(problem, ladder, rough, 10 * tolerance)  # halved steps only serve to see the error
-    return choice, in_nodes + in_time
+    nodes, *more = _ladder(problem, kind)
+    first = solve(problem, Choice(kind, nodes, grid), tolerance=tolerance)
+    ladder = [first.choice._replace(nodes=nodes) for nodes in more]
+    _, limit, in_nodes = _refined(first, ladder, rough, tolerance, tolerance)
+    halvings = range(1, 2 + int(math.log2(max(1.0, _MOST_STEPS / grid.steps))))
+    ladder = [limit.choice._replace(grid=grid.refined(2**k)) for k in halvings]
+    limit, _, in_time = _refined(limit, ladder, rough, tolerance, 10 * tolerance)  # halved steps only show the error
+    return limit, in_nodes + in_time
 
 
 def _refined(
-    problem: Problem, ladder: list[Choice], witnesses: Particles, tolerance: float
-) -> tuple[Choice, Choice, Array]:
+    first: Limit, ladder: list[Choice], witnesses: Particles, tolerance: float, enough: float
+) -> tuple[Limit, Limit, Array]:
     """The first two neighbours among references that hardly differ, or no less than those before; and how much."""
-    limit = solve(problem, ladder[0], tolerance=tolerance)
-    before, change = ladder[0], np.zeros((len(QUANTITIES), len(limit.means)))
+    before, limit, change = first, first, np.zeros((len(QUANTITIES), len(first.means)))
     last, stalled = math.inf, 0
-    for choice in ladder[1:]:
-        finer = solve(problem, choice, tolerance=tolerance)
+    for choice in ladder:
+        finer = solve(first.problem, choice, tolerance=tolerance)
         change, size = _difference(limit, finer, witnesses), _size(finer)
-        before, limit = limit.choice, finer
+        before, limit = limit, finer
         relative = float((change / np.stack([size, size, np.ones_like(size), size])).max())
         stalled = stalled + 1 if relative > _STALLED * last else 0
         if stalled == _PATIENCE or not relative < math.inf:
-            before = ladder[0]
+            before = first
             break
-        if relative < tolerance:
+        if relative < enough:
             break
         last = relative
-    return before, limit.choice, change
+    return before, limit, change
 
 
 def _size(limit: Limit) -> Array:
@@ -125,8 +128,9 @@ def solve(problem: Problem, choice: Choice, *, tolerance: float) -> Limit:
     flow: Flow
     if choice.kind == "gaussian":
         assert isinstance(problem.initial, Gaussian)
-        flow = GaussianFlow(problem.initial, _gaussian_states(problem, choice.grid.refined(_FINER)))
-        gaussians = [_gaussian(state) for state in flow.states]
+        factors = _gaussian_states(problem, choice.grid.refined(_FINER))
+        flow = _affine_flow(problem.initial, factors)
+        gaussians = [_gaussian(state) for state in factors]
         affine = [attention.affine(gaussian, t) for gaussian, t in zip(gaussians, times, strict=True)]
         return Limit(
             problem, choice, *_moments(gaussians), probes,
@@ -135,7 +139,7 @@ def solve(problem: Problem, choice: Choice, *, tolerance: float) -> Limit:
     states: Sequence[Measure]
     if choice.kind == "finite-volume":
         states, track = _densities(problem, choice)
-        flow = DensityFlow(problem, track, choice.grid, accuracy)
+        flow = _density_flow(problem, track, choice.grid, accuracy)
     else:
         states, flow = _by_nodes(problem, choice, accuracy)
     velocities = [
@@ -148,7 +152,7 @@ def _moments(states: Sequence[Measure]) -> tuple[Array, Array]:
     return np.stack([state.mean for state in states]), np.stack([state.covariance for state in states])
 
 
-def _by_nodes(problem: Problem, choice: Choice, accuracy: float) -> tuple[list[Particles], NodesFlow]:
+def _by_nodes(problem: Problem, choice: Choice, accuracy: float) -> tuple[list[Particles], Flow]:
     """The nodes at the output times, and their flow."""
     nodes, track = _sample(problem, choice), []
     interacting = systems(problem.flow(tolerance=accuracy), nodes.weights)
@@ -158,7 +162,34 @@ def _by_nodes(problem: Problem, choice: Choice, accuracy: float) -> tuple[list[P
         interacting(k, t, x, out)
 
     clouds = [nodes.moved(points) for points in march(recorded, nodes.points[None], choice.grid)[:, 0]]
-    return clouds, NodesFlow(problem, nodes, np.stack(track), choice.grid, accuracy)
+    places = np.stack(track)
+    return clouds, lambda x: march(passive(problem.flow(tolerance=accuracy), nodes.weights, places), x, choice.grid)
+
+
+def _affine_flow(initial: Gaussian, states: Array) -> Flow:
+    """Tokens keep their coordinates along the columns of a factor of the covariance, which ``states`` hold."""
+    inverse = np.linalg.pinv(initial.factor).T
+
+    def flow(clouds: Array) -> Array:
+        coordinates = (clouds - initial.mean) @ inverse
+        return np.stack([clouds, *(coordinates @ (state[1:] - state[0]) + state[0] for state in states[1:])])
+
+    return flow
+
+
+def _density_flow(problem: Problem, track: Sequence[Density], grid: TimeGrid, accuracy: float) -> Flow:
+    """``track``: the density at each evaluation of the velocity."""
+
+    def flow(clouds: Array) -> Array:
+        moving = problem.flow(tolerance=accuracy)
+
+        def velocity(k: int, t: float, x: Array, out: Array) -> None:
+            for cloud, result in zip(x, out, strict=True):
+                moving.velocity(track[k], cloud, t, out=result)
+
+        return march(velocity, clouds, grid)
+
+    return flow
 
 
 def _densities(problem: Problem, choice: Choice) -> tuple[list[Density], list[Density]]:
@@ -173,8 +204,8 @@ def _densities(problem: Problem, choice: Choice) -> tuple[list[Density], list[De
             f"finite volumes end at t = {float(found['time'][-1]):g}, {found.attrs['status']}; choose earlier times"
         )
 
-    def at(moments: Array) -> list[Density]:
-        nearest = np.minimum(np.searchsorted(wanted, moments - _SAME_TIME * times[-1]), wanted.size - 1)
+    def at(asked: Array) -> list[Density]:
+        nearest = np.minimum(np.searchsorted(wanted, asked - _SAME_TIME * times[-1]), wanted.size - 1)
         return [densities[k] for k in nearest]
 
     densities = [measure(found, t) for t in wanted]
@@ -264,9 +295,5 @@ def _gaussian_states(problem: Problem, grid: TimeGrid) -> Array:
 
 def _gaussian(state: Array) -> Gaussian:
     """N(m, F F^T) from m and m + the columns of F."""
-    return Gaussian.trusted(mean=state[0], covariance=_product(state[1:] - state[0]))
-
-
-def _product(rows: Array) -> Array:
-    """F F^T of the columns of F, given as rows."""
-    return rows.T @ rows
+    factor = state[1:] - state[0]
+    return Gaussian.trusted(mean=state[0], covariance=factor.T @ factor)

@@ -9,7 +9,8 @@ Reference: Efron and Tibshirani, *An Introduction to the Bootstrap*, chapter 13 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -20,6 +21,7 @@ ERRORS = ("coupled", "wasserstein", "mean_error", "covariance_error", "velocity_
 LEVEL = 0.95
 _RESAMPLES, _SEED = 2000, 20180424
 _ROUNDING = 1e-14
+_TINY = float(np.finfo(float).tiny)  # stands for zero in a logarithm
 _ABOVE_FLOOR = 3.0  # errors closer than this to the limit's own say nothing about a rate
 
 
@@ -32,13 +34,10 @@ class Band(NamedTuple):
 
 
 def rates(dataset: xr.Dataset) -> xr.Dataset:
-    """Slopes in n of every error, their intervals, and what the theory expects.
+    """Slopes in n of every error, their intervals, and what the theory expects: slope, low, high and expected.
 
-    Returns
-    -------
-    xarray.Dataset
-        slope, low and high (sampling, quantity, time, p): NaN where fewer than two sizes tell, the interval also where
-        there is one replica; expected (sampling, quantity, p). Errors without p have the same slope for each.
+    NaN where fewer than two sizes tell, intervals also where there is one replica. Errors without p have the same slope
+    for each.
     """
     samplings, times, exponents = (dataset[name].values for name in ("sampling", "time", "p"))
     shape = (len(samplings), len(ERRORS), len(times), len(exponents))
@@ -52,16 +51,14 @@ def rates(dataset: xr.Dataset) -> xr.Dataset:
                     floor = _ABOVE_FLOOR * _floor(dataset, quantity, k)
                     found[:, s, q, k, i] = fit(tokens, values_of(dataset, quantity, s, k, i), floor)
     dims = ("sampling", "quantity", "time", "p")
-    kinds = {"slope": "fitted slope", "low": "lower end of its interval", "high": "upper end of its interval"}
-    described = {
-        name: (dims, part, {"long_name": f"{text}, level {LEVEL:g}", "units": "1"})
-        for (name, text), part in zip(kinds.items(), found, strict=True)
-    }
-    theory = (("sampling", "quantity", "p"), expected, {"long_name": "slope by the theory", "units": "1"})
-    return xr.Dataset(
-        {**described, "expected": theory},
-        {"sampling": samplings, "quantity": list(ERRORS), "time": dataset["time"], "p": exponents},
+    names = {"slope": "fitted slope", "low": "lower end of its interval", "high": "upper end of its interval"}
+    result = xr.Dataset(
+        coords={"sampling": samplings, "quantity": list(ERRORS), "time": dataset["time"], "p": exponents}
     )
+    for (name, text), part in zip(names.items(), found, strict=True):
+        result[name] = (dims, part, {"long_name": f"{text}, level {LEVEL:g}", "units": "1"})
+    result["expected"] = (("sampling", "quantity", "p"), expected, {"long_name": "slope by the theory", "units": "1"})
+    return result
 
 
 def values_of(dataset: xr.Dataset, quantity: str, sampling: int, time: int, p: int) -> Array:
@@ -72,26 +69,27 @@ def values_of(dataset: xr.Dataset, quantity: str, sampling: int, time: int, p: i
 
 def fit(tokens: Array, values: Array, floor: float = 0.0) -> tuple[float, float, float]:
     """Slope and the ends of its interval from errors (n, replicas), sizes with errors up to the floor left out."""
-    measured = _rms(values)
+    measured = rms(values)
     kept = np.isfinite(measured) & (measured > floor)
     if kept.sum() < 2 or len(set(tokens[kept].tolist())) < 2:
         return np.nan, np.nan, np.nan
-    slope = float(_slopes(tokens[kept], measured[kept]))
-    again = _resampled(values[kept])
-    if again is None:
-        return slope, np.nan, np.nan
-    low, high = np.quantile(_slopes(tokens[kept], again), [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return slope, float(low), float(high)
+    logarithms = np.log(tokens[kept])
+
+    def slope(errors: Array) -> Array:
+        return np.polyfit(logarithms, np.log(np.maximum(errors, _TINY)), 1)[0]
+
+    low, high = _interval(values[kept], slope)
+    return float(slope(measured[kept])), float(low), float(high)
 
 
 def band(values: Array) -> Band:
     """Root mean squares of errors (n, replicas) with their intervals; these are empty for one replica."""
-    measured = _rms(values)
-    again = _resampled(values)
-    if again is None:
-        return Band(measured, measured, measured)
-    low, high = np.quantile(again, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
-    return Band(measured, low, high)
+    measured = rms(values)
+    low, high = measured.copy(), measured.copy()
+    known = np.isfinite(measured)
+    if known.any():
+        low[known], high[known] = _interval(values[known], lambda errors: errors)
+    return Band(measured, np.where(np.isnan(low), measured, low), np.where(np.isnan(high), measured, high))
 
 
 def expected_slope(quantity: str, sampling: str, dimension: int, p: float) -> float:
@@ -119,31 +117,24 @@ def _floor(dataset: xr.Dataset, quantity: str, time: int) -> float:
     return max(error, _ROUNDING) if np.isfinite(error) else _ROUNDING
 
 
-def _rms(values: Array) -> Array:
-    """Over the replicas that there are."""
+def rms(values: Array) -> Array:
+    """Root mean squares along the last axis, over the replicas that there are; NaN where there are none."""
     count = np.isfinite(values).sum(axis=-1)
     squares = np.nansum(np.square(values), axis=-1)
     return np.where(count > 0, np.sqrt(squares / np.maximum(count, 1)), np.nan)
 
 
-def _resampled(values: Array) -> Array | None:
-    """Root mean squares of replicas drawn again, shape (resamples, n); None if there is but one."""
-    rng = np.random.default_rng(_SEED)
-    columns = []
-    for row in values:
-        known = row[np.isfinite(row)]
-        if known.size == 1:
-            return None
-        if known.size == 0:
-            columns.append(np.full(_RESAMPLES, np.nan))
-            continue
-        picked = rng.integers(known.size, size=(_RESAMPLES, known.size))
-        columns.append(np.sqrt(np.square(known[picked]).mean(axis=1)))
-    return np.stack(columns, axis=1)
+def _interval(values: Array, statistic: Callable[[Array], Array]) -> tuple[Array, Array]:
+    """Percentiles of a statistic of root mean squares (n,), each size drawn again by itself; NaN for one replica."""
+    from scipy.stats import bootstrap
 
+    replicas = [row[np.isfinite(row)] for row in values]
+    if min(row.size for row in replicas) < 2:
+        return np.array(np.nan), np.array(np.nan)
 
-def _slopes(tokens: Array, errors: Array) -> Array:
-    """Of log errors (..., n) against log tokens (n,)."""
-    x = np.log(tokens) - np.log(tokens).mean()
-    y = np.log(errors)
-    return np.asarray(((y - y.mean(axis=-1, keepdims=True)) * x).sum(axis=-1) / (x**2).sum())
+    def again(*samples: Array, axis: int = -1) -> Array:
+        return statistic(np.stack([rms(sample) for sample in samples]))
+
+    how: Any = {"paired": False, "method": "percentile", "confidence_level": LEVEL, "n_resamples": _RESAMPLES}
+    found = bootstrap(replicas, again, rng=np.random.default_rng(_SEED), **how).confidence_interval
+    return found.low, found.high

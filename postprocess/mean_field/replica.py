@@ -11,7 +11,7 @@ number alone, to the last bit.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from vlasov.checks import Array
 from vlasov.measures import Particles
 from vlasov.postprocess import stability
 from vlasov.postprocess.mean_field.limit import Choice, Limit
-from vlasov.postprocess.wasserstein import distance
+from vlasov.postprocess.wasserstein import distance, mean_power
 from vlasov.problem import Problem
 from vlasov.solvers.replicas import march, systems
 
@@ -59,9 +59,18 @@ def pieces(sampling: str, n: int, replicas: list[int]) -> list[Piece]:
     return [Piece(sampling, n, tuple(replicas[i : i + size])) for i in range(0, len(replicas), size or 1)]
 
 
+class Bench:
+    """A study at work: its limit, and ``points(n)`` that stand for it beside n tokens, kept for the last two n."""
+
+    def __init__(self, study: Study, limit: Limit) -> None:
+        self.study, self.limit = study, limit
+        self.points = lru_cache(maxsize=2)(partial(_limit_points, study, limit))
+
+
 @np.errstate(all="ignore")  # each thread has its own: states that overflow are reported by the integrator
-def run(study: Study, limit: Limit, piece: Piece) -> list[Result]:
+def run(bench: Bench, piece: Piece) -> list[Result]:
     """The errors of each replica of a piece, in its order."""
+    study, limit = bench.study, bench.limit
     initial, grid = study.problem.initial, study.choice.grid
     clouds = [
         initial.sample(piece.n, piece.sampling, seed=np.random.SeedSequence(study.seed, spawn_key=(piece.n, replica)))
@@ -70,7 +79,7 @@ def run(study: Study, limit: Limit, piece: Piece) -> list[Result]:
     velocity = systems(study.problem.flow(tolerance=limit.accuracy), clouds[0].weights)
     start = np.stack([cloud.points for cloud in clouds])
     moved, apart = march(velocity, start, grid), limit.flow(start)
-    points = _limit_points(study, limit, piece.n) if _is_exact(study, piece.n) else None
+    points = bench.points(piece.n) if _is_exact(study, piece.n) else None
     results = []
     for number, replica in enumerate(piece.replicas):
         found = _errors(study, limit, clouds[number], moved[:, number], apart[:, number], points)
@@ -95,7 +104,7 @@ def _errors(
     for k, t in enumerate(study.choice.grid.times):
         state = cloud.moved(np.ascontiguousarray(moved[k]))
         gaps = np.linalg.norm(moved[k] - apart[k], axis=1)
-        rows["coupled"].append([_mean_power(cloud.weights, gaps, p) for p in study.p])
+        rows["coupled"].append([mean_power(cloud.weights, gaps, p) for p in study.p])
         rows["wasserstein"].append([np.nan if points is None else _distance(state, points[k], p) for p in study.p])
         rows["mean_error"].append(_norm(state.mean - limit.means[k]))
         spread = _norm(limit.covariances[k]) or 1.0
@@ -115,7 +124,6 @@ def _is_exact(study: Study, n: int) -> bool:
     return study.problem.dimension == 1 or n <= study.exact_up_to
 
 
-@lru_cache(maxsize=2)
 def _limit_points(study: Study, limit: Limit, n: int) -> list[Particles]:
     """M points that stand for the limit at each output time: the same for all replicas of n tokens."""
     start = _sample_limit(study, multiple(study.problem.dimension) * n, n)
@@ -129,12 +137,6 @@ def _sample_limit(study: Study, count: int, n: int) -> Particles:
 
 def _distance(one: Particles, other: Particles, p: float) -> float:
     return distance(one, other, p, method="quantile" if one.dimension == 1 else "exact").value
-
-
-def _mean_power(weights: Array, gaps: Array, p: float) -> float:
-    """(sum_i w_i gap_i^p)^{1/p}, without underflow of powers of small gaps."""
-    largest = float(gaps.max())
-    return largest * float(np.einsum("i,i->", weights, (gaps / largest) ** p)) ** (1 / p) if largest > 0 else 0.0
 
 
 def _norm(x: Array) -> float:

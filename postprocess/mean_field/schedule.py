@@ -7,32 +7,25 @@ from __future__ import annotations
 
 import json
 import os
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
+from dataclasses import fields
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from vlasov.errors import InputError
 from vlasov.postprocess.mean_field import limit as limits
-from vlasov.postprocess.mean_field.limit import Choice, Limit
-from vlasov.postprocess.mean_field.replica import Piece, Result, Study, run
+from vlasov.postprocess.mean_field.limit import Choice
+from vlasov.postprocess.mean_field.replica import Bench, Piece, Result, Study, run
 from vlasov.problem import Problem
 from vlasov.solvers.replicas import TimeGrid
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
-_PATIENCE = 1.0  # seconds before a bar is worth its place
 Done = Iterator[tuple[Piece, list[Result]]]
 
 
-def compute(study: Study, limit: Limit, pieces: Sequence[Piece], scheduler: str | None) -> Done:
+def compute(bench: Bench, pieces: Sequence[Piece], scheduler: str | None) -> Done:
     """Pieces with their results, as they are finished."""
-    if scheduler is None:
-        return _in_threads(study, limit, pieces)
-    return _by_dask(study, pieces, scheduler)
+    return _in_threads(bench, pieces) if scheduler is None else _by_dask(bench.study, pieces, scheduler)
 
 
 def check(scheduler: str | None) -> None:
@@ -52,12 +45,12 @@ def check(scheduler: str | None) -> None:
         ) from None
 
 
-def _in_threads(study: Study, limit: Limit, pieces: Sequence[Piece]) -> Done:
+def _in_threads(bench: Bench, pieces: Sequence[Piece]) -> Done:
     from numba import get_num_threads
 
     pool = ThreadPoolExecutor(get_num_threads(), thread_name_prefix="study", initializer=_one_thread)
     try:
-        futures = {pool.submit(run, study, limit, piece): piece for piece in pieces}
+        futures = {pool.submit(run, bench, piece): piece for piece in pieces}
         for future in as_completed(futures):
             yield futures[future], future.result()
     finally:
@@ -82,14 +75,13 @@ def _by_dask(study: Study, pieces: Sequence[Piece], scheduler: str) -> Done:
 def run_described(text: str, piece: Piece) -> list[Result]:
     """A piece of a study that comes as text, on a worker."""
     _one_thread()
-    study = from_json(text)
-    return run(study, _limit(text), piece)
+    return run(_bench(text), piece)
 
 
-@lru_cache(maxsize=2)
-def _limit(text: str) -> Limit:
+@lru_cache(maxsize=1)  # a worker's next piece is of the same study
+def _bench(text: str) -> Bench:
     study = from_json(text)
-    return limits.solve(study.problem, study.choice, tolerance=study.tolerance)
+    return Bench(study, limits.solve(study.problem, study.choice, tolerance=study.tolerance))
 
 
 def to_json(study: Study) -> str:
@@ -107,43 +99,15 @@ def from_json(text: str) -> Study:
 
 def plain_choice(choice: Choice) -> dict[str, Any]:
     """A choice as plain values."""
-    grid = choice.grid
-    steps = {"times": list(grid.times), "cuts": list(grid.cuts), "counts": list(grid.counts)}
-    return {"kind": choice.kind, "nodes": choice.nodes, **steps}
+    return {"kind": choice.kind, "nodes": choice.nodes, **vars(choice.grid)}
 
 
 def choice_from(plain: dict[str, Any]) -> Choice:
     """The choice that ``plain_choice`` described."""
-    grid = TimeGrid(tuple(plain["times"]), tuple(plain["cuts"]), tuple(plain["counts"]))
-    return Choice(plain["kind"], plain["nodes"], grid)
+    return Choice(plain["kind"], plain["nodes"], TimeGrid(*(tuple(plain[f.name]) for f in fields(TimeGrid))))
 
 
 def _one_thread() -> None:
     from vlasov.jit import set_threads
 
     set_threads(1)  # of compiled loops: pieces are what runs side by side
-
-
-@contextmanager
-def progress_bar(total: float, console: Console | None = None) -> Iterator[Callable[[str, float], None]]:
-    """A function that takes what was finished and its share of the total, and draws a bar on a terminal."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-
-    console = console or Console(stderr=True)
-    if not console.is_terminal:
-        yield lambda label, share: None
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    bar = Progress(*columns, console=console, transient=True, speed_estimate_period=600.0)
-    task, began = bar.add_task("", total=total), time.perf_counter()
-
-    def report(label: str, share: float) -> None:
-        if time.perf_counter() - began > _PATIENCE:
-            bar.start()
-        bar.update(task, description=label, advance=share)
-
-    try:
-        yield report
-    finally:
-        bar.stop()

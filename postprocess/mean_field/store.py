@@ -12,23 +12,17 @@ import os
 from pathlib import Path
 from typing import Any
 
+from vlasov import checks
 from vlasov.errors import InputError, SolverError
 from vlasov.postprocess.mean_field.replica import Result
+from vlasov.solvers.files import written_whole
 
 _FORMAT = 2
 _HEAD = "study.json"
 
 
 class Store:
-    """The folder of one study, made if it does not exist.
-
-    Parameters
-    ----------
-    folder
-        Where; the folder that is to hold it must exist.
-    identity
-        What makes results comparable: problem, times, seed and options, as plain values.
-    """
+    """The folder of one study, made if it does not exist; ``identity`` has what makes results comparable."""
 
     def __init__(self, folder: str | os.PathLike[str], identity: dict[str, Any]) -> None:
         self._identity = json.loads(json.dumps({"format": _FORMAT, **identity}))
@@ -45,11 +39,11 @@ class Store:
             raise InputError(f'"{folder}" is not empty and holds no study; choose a new folder', "output")
         for name, value in self._identity.items():
             if self._head is not None and (found := self._head.get(name)) != value:
-                raise InputError(
-                    f'"{folder}" holds another study: its {name} is {_short(found)} and not {_short(value)}; '
-                    "choose another folder",
-                    "output",
+                was, wanted = checks.short(found), checks.short(value)
+                sentence = (
+                    f'"{folder}" holds another study: its {name} is {was} and not {wanted}; choose another folder'
                 )
+                raise InputError(sentence, "output")
 
     @property
     def settled(self) -> Any:
@@ -82,23 +76,13 @@ class Store:
             raise InputError(f'"{self._folder / name}" cannot be read ({error.strerror})', "output") from None
 
     def _write(self, name: str, content: Any) -> None:
-        temporary = self._folder / f".{name}.{os.getpid()}"
+        target = self._folder / name
         try:
-            with temporary.open("w") as file:
-                json.dump(content, file)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(self._folder / name)
+            with written_whole(target) as unfinished:
+                unfinished.write_text(json.dumps(content))
         except OSError as error:
-            raise SolverError(f'"{self._folder / name}" could not be written: {error.strerror or error}') from None
-        finally:
-            temporary.unlink(missing_ok=True)
+            raise SolverError(f'"{target}" could not be written: {error.strerror or error}') from None
 
 
 def _name(sampling: str, n: int, replica: int) -> str:
     return f"{sampling}-{n}-{replica}.json"
-
-
-def _short(value: Any) -> str:
-    text = json.dumps(value)
-    return text if len(text) <= 40 else f"{text[:37]}..."

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import xarray as xr
 
-from vlasov.postprocess.mean_field.rates import ERRORS, LEVEL, band, values_of
+from vlasov.postprocess.mean_field.rates import ERRORS, LEVEL, rms, values_of
 from vlasov.solvers.dataset import STUDY, require, time_index
 
 if TYPE_CHECKING:
@@ -21,12 +21,7 @@ _LABELS = {"mean_error": "mean", "covariance_error": "covariance (relative)", "v
 def table(dataset: xr.Dataset, time: int | float = -1) -> Table:
     """Errors for the smallest and the largest n, fitted slopes with their intervals, and those of the theory.
 
-    Parameters
-    ----------
-    dataset
-        What ``mean_field_study`` returns.
-    time
-        An index into the output times, or one of them.
+    The time is that of ``vl.measure``.
     """
     from rich.table import Table
 
@@ -41,7 +36,7 @@ def table(dataset: xr.Dataset, time: int | float = -1) -> Table:
         result.add_column(name, justify="right")
     for s, sampling in enumerate(dataset["sampling"].values):
         for label, quantity, i in rows(dataset):
-            errors = band(values_of(dataset, quantity, s, k, i)).rms
+            errors = rms(values_of(dataset, quantity, s, k, i))
             known = np.flatnonzero(np.isfinite(errors))
             last = _number(errors[-1])
             if known.size and known[-1] != len(errors) - 1:
@@ -50,7 +45,13 @@ def table(dataset: xr.Dataset, time: int | float = -1) -> Table:
             slope, low, high, expected = (float(here[name]) for name in ("slope", "low", "high", "expected"))
             interval = f"{low:.3f} .. {high:.3f}" if math.isfinite(low) else ""
             result.add_row(
-                str(sampling), label, _number(errors[0]), last, _slope(slope, 3), interval, _slope(expected, 2)
+                str(sampling),
+                label,
+                _number(errors[0]),
+                last,
+                _number(slope, ".3f"),
+                interval,
+                _number(expected, ".2f"),
             )
         result.add_section()
     return result
@@ -99,13 +100,9 @@ def notes(dataset: xr.Dataset, time: int = -1) -> str:
 
 def _smallest(dataset: xr.Dataset, sampling: int, time: int) -> float:
     """Of the coupled distance and the velocity."""
-    errors = [band(values_of(dataset, name, sampling, time, 0)).rms for name in ("coupled", "velocity_error")]
+    errors = [rms(values_of(dataset, name, sampling, time, 0)) for name in ("coupled", "velocity_error")]
     return min(float(error[error > 0].min(initial=math.inf)) for error in errors)
 
 
-def _number(x: float) -> str:
-    return f"{x:.3g}" if math.isfinite(x) else "-"
-
-
-def _slope(x: float, digits: int) -> str:
-    return f"{x:.{digits}f}" if math.isfinite(x) else "-"
+def _number(x: float, form: str = ".3g") -> str:
+    return f"{x:{form}}" if math.isfinite(x) else "-"

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from vlasov.checks import Array
 from vlasov.measures import Measure, Particles
 from vlasov.postprocess.transport.clouds import Cloud, clouds, joined, split
-from vlasov.postprocess.transport.exact import MOST_PAIRS, Points, powers, solve
+from vlasov.postprocess.transport.exact import MOST_PAIRS, Points, powers, simplex, solve
 
 _START_CELLS, _START_ATOMS = 2000, 1500  # for the potentials to start from
 _ITERATIONS = 40
@@ -113,10 +113,9 @@ def gathered(points: Points, wanted: int) -> Points:
     size = np.where(high > low, high - low, 1.0)
     index = np.minimum(((points.places - low) / size * count).astype(np.int64), count - 1)
     flat = np.ravel_multi_index(tuple(index.T), (count,) * d)
-    masses = np.bincount(flat, points.weights, minlength=count**d)
+    masses = np.bincount(flat, points.weights, minlength=count**d).astype(np.float64)
     kept = masses > 0
-    sums = [np.bincount(flat, points.weights * x, minlength=count**d)[kept] for x in points.places.T]
-    return Points(np.stack(sums, axis=1) / masses[kept, None], masses[kept] / masses.sum())
+    return Points(_means(points, flat, masses)[kept], masses[kept] / masses.sum())
 
 
 def _cells(x: Array, y: Array, f: Array, p: float) -> tuple[NDArray[np.int64], Array]:
@@ -151,16 +150,10 @@ def _repaired(places: Array, excess: Array, missing: Array, means: Array) -> flo
     total = float(excess.sum())
     if total <= 0 or not take.size:
         return 0.0
-    from ot.lp import emd2
-
     costs = powers(means[give], places[take], 2) - np.square(means[give] - places[give]).sum(axis=1)[:, None]
     if costs.size > MOST_PAIRS:
         return total * float(costs.max())
-    a, b = excess[give] / total, missing[take] / missing.sum()
-    if min(a.size, b.size) == 1:
-        return total * float(a @ costs @ b)
-    plan = emd2(a, b, costs, numItermax=200 * costs.size + 1_000_000, check_marginals=False)
-    return total * float(plan)
+    return total * simplex(excess[give] / total, missing[take] / missing.sum(), costs)[0]
 
 
 def _moved(places: Array, excess: Array, missing: Array, p: float) -> float:

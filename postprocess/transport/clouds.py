@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +16,9 @@ import numpy as np
 from vlasov.checks import Array
 from vlasov.errors import InputError
 from vlasov.measures import Box, Density, Gaussian, Measure, Mixture, Particles
+from vlasov.measures.cell_averages import normal_masses
 from vlasov.measures.density.grid import outer
+from vlasov.measures.deposit import neighbours, spread as deposit
 from vlasov.postprocess.transport.exact import Points
 
 FINE = {1: 4096, 2: 256, 3: 48}  # cells per axis that stand for a measure given by a formula
@@ -105,15 +106,11 @@ def _fine(rank: int, scale: float, measure: Measure) -> int:
 
 def _normal_cells(gaussian: Gaussian, scale: float) -> tuple[Array, Array, Array]:
     """Cells in the principal axes that carry variance."""
-    from scipy.special import ndtr
-
     rank, d = gaussian.factor.shape[1], gaussian.dimension
     if rank == 0:
         return gaussian.mean[None, :], np.ones(1), np.zeros((d, d))
     edges = np.linspace(-_REACH, _REACH, _fine(rank, scale, gaussian) + 1)
-    tails = ndtr(-np.abs(edges))
-    masses = np.where(edges[1:] <= 0, np.diff(tails), -np.diff(tails))
-    masses = np.where((edges[:-1] < 0) & (edges[1:] > 0), 1 - tails[1:] - tails[:-1], masses)
+    masses = normal_masses(edges)
     centers = (edges[1:] + edges[:-1]) / 2
     z = np.stack([axis.ravel() for axis in np.meshgrid(*[centers] * rank, indexing="ij")], axis=1)
     weights = outer([masses] * rank).ravel()
@@ -171,23 +168,9 @@ def deposited(points: Points, low: Array, steps: Array, counts: Sequence[int]) -
     Points beyond the lattice go to its boundary.
     """
     places, weights = points
-    d = places.shape[1]
-    left, fraction, added = [], [], np.zeros(d)
-    for k in range(d):
-        position = np.clip((places[:, k] - low[k]) / steps[k], 0.0, counts[k] - 1.0)
-        index = np.minimum(position.astype(np.int64), max(counts[k] - 2, 0))
-        f = position - index
-        left.append(index)
-        fraction.append(f)
-        added[k] = float(weights @ (f * (1 - f))) * steps[k] ** 2
-    masses = np.zeros(math.prod(counts))
-    for corner in product((0, 1), repeat=d):
-        share = weights.copy()
-        flat = np.zeros(len(weights), dtype=np.int64)
-        for k, side in enumerate(corner):
-            share *= fraction[k] if side else 1 - fraction[k]
-            flat = flat * counts[k] + np.minimum(left[k] + side, counts[k] - 1)
-        masses += np.bincount(flat, share, minlength=masses.size)
+    near = [neighbours(places[:, k], low[k], steps[k], count) for k, count in enumerate(counts)]
+    added = np.array([float(weights @ (f * (1 - f))) for _, f in near]) * steps**2
+    masses = deposit(near, weights, counts).ravel()
     carrying = np.flatnonzero(masses > _EPS * masses.max() * 1e-3)
     indices = np.stack(np.unravel_index(carrying, tuple(counts)), axis=1)
     found = masses[carrying]

@@ -51,7 +51,7 @@ def solve(mu: Points, nu: Points, p: float) -> Plan:
     potentials = np.zeros(len(mu.places)), np.zeros(len(nu.places))
     if scale == 0:
         return Plan(0.0, 0.0, potentials)
-    cost, f, g = _simplex(a, b, costs / scale)
+    cost, f, g = simplex(a, b, costs / scale)
     for potential, here, values in zip(potentials, kept, (f, g), strict=True):
         potential[here] = scale * values
     # Sums of positive terms round relative to their value; each cost, relative to the coordinates that it came from.
@@ -72,7 +72,8 @@ def powers(x: Array, y: Array, p: float) -> Array:
     return costs if p == 2 else np.power(costs, p / 2, out=costs)
 
 
-def _simplex(a: Array, b: Array, costs: Array) -> tuple[float, Array, Array]:
+def simplex(a: Array, b: Array, costs: Array) -> tuple[float, Array, Array]:
+    """The least cost of moving masses a to b, and its potentials."""
     from ot.lp import emd2
 
     if len(a) == 1 or len(b) == 1:

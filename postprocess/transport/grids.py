@@ -60,7 +60,7 @@ class Extrapolated(NamedTuple):
     least: float = 0.0
 
 
-def between(mu: Measure, nu: Measure, p: float, method: str = "") -> tuple[Extrapolated, str]:
+def between(mu: Measure, nu: Measure, p: float, method: str = "auto") -> tuple[Extrapolated, str]:
     """W_p^p by three lattices, or linearised where that is more accurate (or as ``method`` says), and which it was."""
     parts, square = prepared(mu, nu, p)
     boxes = _boxes([joined(own) for own in parts])
@@ -70,7 +70,7 @@ def between(mu: Measure, nu: Measure, p: float, method: str = "") -> tuple[Extra
     found = []
     if smooth and method != "lattices":
         found.append((_linearised(parts, boxes), "linearised"))
-        if method or found[0][0].error <= _ENOUGH * (square + found[0][0].cost):
+        if method == "linearised" or found[0][0].error <= _ENOUGH * (square + found[0][0].cost):
             method = "linearised"
     if method != "linearised":
         by_lattices = _by_lattices(parts, boxes, p, square, found[0][0].error if found else math.inf)
@@ -209,15 +209,8 @@ def _boxes(both: Sequence[Points]) -> list[Box]:
 
 def _extent(points: Points) -> Box:
     """The box outside of which at most _TAIL of the mass lies on each side."""
-    ends = []
-    for coordinate in points.places.T:
-        order = np.argsort(coordinate)
-        below = np.cumsum(points.weights[order])
-        first = coordinate[order[np.searchsorted(below, _TAIL)]]
-        last = coordinate[order[min(int(np.searchsorted(below, below[-1] - _TAIL)), len(order) - 1)]]
-        ends.append((first, last))
-    low, high = np.array(ends).T
-    return Box(low, high)
+    shares = [_TAIL, 1 - _TAIL]
+    return Box(*np.quantile(points.places, shares, axis=0, weights=points.weights, method="inverted_cdf"))
 
 
 class _Lattice(NamedTuple):

@@ -101,7 +101,7 @@ def test_a_kernel_estimate_approaches_the_density():
     # The smoothed density is N(0, (1 + w^2) I): its distance from N(0, I) is what remains.
     smooth = vl.Gaussian([0.0, 0.0], 1.09 * np.eye(2)).on_grid([np.linspace(-8.0, 8.0, 97)] * 2)
     expected = float((np.abs(smooth.values - cells.values) * cells.volumes).sum())
-    assert errors[1] == pytest.approx(expected, rel=0.1)
+    assert errors[1] == pytest.approx(expected, rel=0.01)
     assert errors[0] < errors[1]
 
 

@@ -26,7 +26,7 @@ def test_ellipses_are_those_of_the_covariance(scene: Scene) -> None:
     ax = ellipses(dataset, count=5).axes[0]
     drawn = [patch for patch in ax.patches if isinstance(patch, Ellipse)]
     assert len(drawn) == 5
-    shown = dataset.isel(time=View(dataset).moments(5))
+    shown = dataset.isel(time=View(dataset).instants(5))
     for ellipse, covariance in zip(drawn, shown["covariance"].values, strict=True):
         turn = np.deg2rad(ellipse.get_angle())
         axis = np.array([np.cos(turn), np.sin(turn)])

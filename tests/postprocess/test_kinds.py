@@ -59,3 +59,11 @@ def test_files_older_than_kinds_are_runs_if_they_look_like_runs(made):
         else:
             with pytest.raises(vl.InputError, match="dataset: is no Dataset that vlasov made where a run is needed"):
                 vl.measure(older)
+
+
+def test_a_whole_number_is_an_index_and_any_other_a_time():
+    run = vl.solve(PROBLEM, "gaussian", times=[0.0, 0.25, 0.5])
+    assert vl.measure(run, 1) == vl.measure(run, 0.25)
+    assert vl.measure(run, 0) == vl.measure(run, 0.0)
+    with pytest.raises(vl.InputError, match=r"^time: 1 is not an output time; see dataset\.time"):
+        vl.measure(run, 1.0)

@@ -11,6 +11,7 @@ import vlasov as vl
 from vlasov.postprocess.mean_field import limit as limits, mean_field_study, replica, schedule
 from vlasov.postprocess.mean_field.figure import draw
 from vlasov.postprocess.mean_field.table import table
+from vlasov.solvers import progress as bars
 
 LINE = vl.Problem(vl.Softmax(A=[[0.6]]), vl.Box(-1, 1), 0.5)
 PLANE = vl.Problem(vl.Softmax(A=[[0.6, 0.3], [0.0, 0.6]]), vl.Ring(0.3, 1.0, [0.2, 0.0]), 0.5)
@@ -79,8 +80,8 @@ def test_a_replica_does_not_depend_on_the_others(straight):
 
 def test_dask_gives_the_same_numbers(straight):
     pytest.importorskip("distributed")
-    choice, _ = limits.choose(PLANE, (0.0, 0.5), reference="auto", tolerance=1e-8)
-    described = replica.Study(PLANE, choice, (1.0, 2.0), 0, 1e-8, 2048)
+    limit, _ = limits.choose(PLANE, (0.0, 0.5), reference="auto", tolerance=1e-8)
+    described = replica.Study(PLANE, limit.choice, (1.0, 2.0), 0, 1e-8, 2048)
     assert schedule.to_json(schedule.from_json(schedule.to_json(described))) == schedule.to_json(described)
     assert same(mean_field_study(PLANE, **ARGUMENTS, scheduler="local"), straight)
 
@@ -105,6 +106,7 @@ def test_dask_gives_the_same_numbers(straight):
         ({"reference": "quantile"}, r'reference: "quantile" needs d = 1 but the problem has d = 2'),
         ({"seed": -1}, r"seed: is -1 but must be at least 0"),
         ({"tolerance": 1.0}, r"tolerance: is 1 but must be"),
+        ({"tolerence": 1e-8}, r"tolerence: is not an option of a study; did you mean \"tolerance\"\?"),
         ({"scheduler": "nowhere"}, r'scheduler: is \'nowhere\'; give "local", or the address'),
         ({"n": [8, 4096], "exact_up_to": 4096}, r"exact_up_to: is 4096 but exact transport .* n = 3162"),
         ({"output": "/nowhere/at/all"}, r'output: "/nowhere/at/all" cannot be made a folder \(No such file'),
@@ -165,9 +167,9 @@ def test_progress_shows_what_is_done(monkeypatch):
     from rich.console import Console
 
     now = iter(np.arange(0.0, 100.0, 0.8))
-    monkeypatch.setattr(schedule.time, "perf_counter", lambda: next(now))
+    monkeypatch.setattr(bars.time, "perf_counter", lambda: next(now))
     with io.StringIO() as written:
-        with schedule.progress_bar(4.0, Console(file=written, force_terminal=True, width=100)) as report:
+        with bars.shares_bar(4.0, Console(file=written, force_terminal=True, width=100)) as report:
             for _ in range(3):
                 report("n = 64 random", 1.0)
         assert "n = 64 random" in written.getvalue()
@@ -178,7 +180,7 @@ def test_no_progress_where_there_is_no_terminal():
     from rich.console import Console
 
     with io.StringIO() as written:
-        with schedule.progress_bar(4.0, Console(file=written, force_terminal=False)) as report:
+        with bars.shares_bar(4.0, Console(file=written, force_terminal=False)) as report:
             report("n = 64 random", 4.0)
         assert written.getvalue() == ""
 

@@ -13,19 +13,19 @@ Scene = Callable[[str], xr.Dataset]
 
 
 def test_moments_are_even_in_time_where_nothing_moves(scene: Scene) -> None:
-    np.testing.assert_array_equal(View(scene("nothing-moves")).moments(5), [0, 10, 20, 30, 40])
+    np.testing.assert_array_equal(View(scene("nothing-moves")).instants(5), [0, 10, 20, 30, 40])
 
 
 def test_moments_follow_the_motion_where_it_comes_early(scene: Scene) -> None:
-    moments = View(scene("strong-collapse-2")).moments(4)
-    assert (moments[0], moments[-1]) == (0, 40)
-    assert 1 in moments  # after the first step almost all is over
+    instants = View(scene("strong-collapse-2")).instants(4)
+    assert (instants[0], instants[-1]) == (0, 40)
+    assert 1 in instants  # after the first step almost all is over
 
 
 def test_moments_stop_before_the_runaway(scene: Scene) -> None:
     view = View(scene("blow-up-2"))
-    assert 0.9 < view.times[view.moments(4)[-1]] < 0.99
-    assert view.times[view.moments([1 - 1e-8])[0]] > 0.999
+    assert 0.9 < view.times[view.instants(4)[-1]] < 0.99
+    assert view.times[view.instants([1 - 1e-8])[0]] > 0.999
 
 
 def test_limits_have_a_width_even_around_a_point() -> None:

@@ -53,11 +53,11 @@ def gaussian_masses(gaussian: Gaussian, axes: Sequence[Array]) -> Array:
     variances = np.diag(gaussian.covariance)
     if np.array_equal(gaussian.covariance, np.diag(variances)):
         standard = zip(axes, gaussian.mean, np.sqrt(variances), strict=True)
-        return outer([_normal_masses((axis - m) / s) for axis, m, s in standard])
+        return outer([normal_masses((axis - m) / s) for axis, m, s in standard])
     return _correlated_masses(gaussian, axes)
 
 
-def _normal_masses(edges: Array) -> Array:
+def normal_masses(edges: Array) -> Array:
     """Masses of the standard normal between edges (..., n + 1) -> (..., n); tails keep their relative accuracy."""
     from scipy.special import ndtr
 
@@ -101,7 +101,7 @@ def _correlated_masses(gaussian: Gaussian, axes: Sequence[Array]) -> Array:
             x = np.stack(np.meshgrid(first.nodes[part], *(p.nodes for p in middle), indexing="ij"), axis=-1)
             weights = np.multiply.outer(first.weights[part], middle_weights)
             weights *= density * np.exp(-0.5 * ((x @ marginal) * x).sum(axis=-1))
-            block = np.einsum("i...,i...n->...n", weights, _normal_masses(last - (x @ slope)[..., None]))
+            block = np.einsum("i...,i...n->...n", weights, normal_masses(last - (x @ slope)[..., None]))
             for k, panels in enumerate(middle):
                 block = np.add.reduceat(block, panels.starts, axis=k)
             masses[cell] += block

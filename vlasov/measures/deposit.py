@@ -9,6 +9,7 @@ Weights 1 - f and f sum to one and average the centres to x: mass and mean are c
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import product
 from typing import TYPE_CHECKING
@@ -22,25 +23,42 @@ from vlasov.errors import InputError
 if TYPE_CHECKING:
     from vlasov.measures.particles import Particles
 
+_ROUNDING = 8 * float(np.finfo(float).eps)  # of the centres: steps that differ by no more are equal
+
+#: Index of the centre to the left of each place, and how far it is on the way to the next.
+Neighbours = tuple[NDArray[np.int64], Array]
+
 
 def deposit(particles: Particles, axes: Sequence[Array]) -> Array:
     """Masses of the cells of a tensor grid, uniform or not, after a multilinear deposit on their centres."""
-    carrying = particles.weights > 0
-    points, weights = particles.points[carrying], particles.weights[carrying]
+    points, weights = particles.points, particles.weights
+    if not (carrying := weights > 0).all():
+        points, weights = points[carrying], weights[carrying]
     near = [_neighbours(axis, points[:, k], k) for k, axis in enumerate(axes)]
-    cells = tuple(axis.size - 1 for axis in axes)
-    masses = np.zeros(int(np.prod(cells)))
-    for corner in product((0, 1), repeat=len(axes)):
-        share = weights.copy()
-        for side, (_, fraction) in zip(corner, near, strict=True):
-            share *= fraction if side else 1 - fraction
-        index = np.ravel_multi_index(tuple(left + side for side, (left, _) in zip(corner, near, strict=True)), cells)
-        masses += np.bincount(index, share, minlength=masses.size)
-    return masses.reshape(cells)
+    return spread(near, weights, [axis.size - 1 for axis in axes])
 
 
-def _neighbours(edges: Array, x: Array, k: int) -> tuple[NDArray[np.int64], Array]:
-    """Index of the centre to the left of each x, and how far x is on the way to the next."""
+def spread(near: Sequence[Neighbours], weights: Array, counts: Sequence[int]) -> Array:
+    """Weights at the 2^d centres around each place, summed: one axis of ``counts`` for each of ``near``."""
+    masses = np.zeros(math.prod(counts))
+    strides = [math.prod(counts[k + 1 :]) for k in range(len(counts))]
+    first = np.asarray(sum(left * stride for (left, _), stride in zip(near, strides, strict=True)))
+    shares = [(1 - fraction, fraction) for _, fraction in near]
+    for corner in product(*((0, 1) if count > 1 else (0,) for count in counts)):
+        share = math.prod((part[side] for part, side in zip(shares, corner, strict=True)), start=weights)
+        shift = sum(side * stride for side, stride in zip(corner, strides, strict=True))
+        masses[shift:] += np.bincount(first, share, minlength=masses.size)[: masses.size - shift]
+    return masses.reshape(counts)
+
+
+def neighbours(x: Array, first: float, step: float, count: int) -> Neighbours:
+    """Among centres first + k step, 0 <= k < count; what lies beyond goes to the outermost."""
+    position = np.clip((x - first) / step, 0.0, count - 1.0)
+    left = np.minimum(position.astype(np.int64), max(count - 2, 0))
+    return left, position - left
+
+
+def _neighbours(edges: Array, x: Array, k: int) -> Neighbours:
     centers = (edges[:-1] + edges[1:]) / 2
     if centers.size < 2:
         raise InputError("makes one cell but particles need two on each axis; refine the grid", f"edges[{k}]")
@@ -51,5 +69,8 @@ def _neighbours(edges: Array, x: Array, k: int) -> tuple[NDArray[np.int64], Arra
                 f"has cell centres from {first:g} to {last:g} but a particle is at {extreme:g}; extend the grid",
                 f"edges[{k}]",
             )
+    steps = np.diff(centers)
+    if np.ptp(steps) <= _ROUNDING * np.abs(centers).max():
+        return neighbours(x, first, (last - first) / steps.size, centers.size)
     left = np.clip(np.searchsorted(centers, x, side="right") - 1, 0, centers.size - 2)
-    return left, (x - centers[left]) / (centers[left + 1] - centers[left])
+    return left, (x - centers[left]) / steps[left]

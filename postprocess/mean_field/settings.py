@@ -1,0 +1,129 @@
+"""What a mean-field study is told: its options with their defaults, checked before any work is done."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypedDict
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from vlasov import checks
+from vlasov.errors import InputError, choose, did_you_mean
+from vlasov.measures import SAMPLINGS
+from vlasov.postprocess.mean_field.limit import REFERENCES
+from vlasov.postprocess.mean_field.replica import multiple
+from vlasov.postprocess.transport.exact import MOST_PAIRS
+from vlasov.problem import Problem
+from vlasov.solvers.driver import prepare
+from vlasov.solvers.ode.integrate import TIGHTEST
+
+_DETERMINISTIC = ("quantile", "quadrature")
+_MOST = 10**7  # tokens
+
+
+class Settings(TypedDict, total=False):
+    """Options of a study by keyword; the text begins with what holds if one is not given."""
+
+    replicas: int
+    """16. Random repetitions for each n, each with a seed made of (seed, n, replica): its numbers do not depend on what
+    else is computed. Samplings without randomness have one."""
+    p: float | Sequence[float]
+    """(1, 2). Exponents of the distances, at least 1."""
+    sampling: str | Sequence[str]
+    """"random". How tokens are drawn from the initial measure (``Measure.sample``); several for rates side by side."""
+    times: ArrayLike | None
+    """Zero and the horizon. Increasing times in [0, horizon]; zero is always among them."""
+    reference: str
+    """"auto". The limit: "gaussian" (exact, affine flow), "quadrature" (Gauss nodes), "quantile" (d = 1), or
+    "finite-volume" (d <= 3, less accurate, and the one for a density on a grid)."""
+    seed: int
+    """0. Makes everything repeatable."""
+    exact_up_to: int
+    """2048. For d >= 2, the largest n with Wasserstein distances, by exact transport to 4n points of the limit; its
+    cost grows like n^2. NaN beyond. For d = 1 there is no limit."""
+    tolerance: float
+    """1e-8. Local error per time step, relative to the size of the measure."""
+
+
+@dataclass(frozen=True, eq=False)
+class Setup:
+    """Checked settings of a study; ``counts`` are replicas by sampling."""
+
+    problem: Problem
+    sizes: list[int]
+    replicas: int
+    counts: dict[str, int]
+    p: tuple[float, ...]
+    times: list[float]
+    reference: str
+    seed: int
+    exact_up_to: int
+    tolerance: float
+
+
+def checked(problem: Problem, n: int | Sequence[int], settings: Settings) -> Setup:
+    """A study's settings, complained about in one sentence."""
+    if not isinstance(problem, Problem):
+        raise InputError(f"is a {type(problem).__name__} where a vlasov Problem is needed", "problem")
+    for name in settings:
+        if name not in (known := Settings.__annotations__):
+            raise InputError(f"is not an option of a study; {did_you_mean(name, known)}", name)
+    sizes = sorted({checks.integer(size, "n", least=1) for size in _several(n, "n")})
+    if sizes[-1] > _MOST:
+        raise InputError(f"is {sizes[-1]} but at most {_MOST:g} tokens can be moved", "n")
+    replicas = checks.integer(settings.get("replicas", 16), "replicas", least=1)
+    exponents = tuple(checks.number(exponent, "p", above=0.0) for exponent in _several(settings.get("p", (1, 2)), "p"))
+    if min(exponents) < 1:
+        raise InputError(f"is {min(exponents):g} but must be at least 1", "p")
+    samplings = [
+        _sampling(name, problem) for name in dict.fromkeys(_several(settings.get("sampling", "random"), "sampling"))
+    ]
+    exact_up_to = checks.integer(settings.get("exact_up_to", 2048), "exact_up_to", least=0)
+    _check_transport(exact_up_to, sizes, problem.dimension)
+    return Setup(
+        problem,
+        sizes,
+        replicas,
+        {name: 1 if name in _DETERMINISTIC else replicas for name in samplings},
+        exponents,
+        _times(problem, settings.get("times")),
+        choose(settings.get("reference", "auto"), REFERENCES, "reference"),
+        checks.integer(settings.get("seed", 0), "seed", least=0),
+        exact_up_to,
+        checks.number(settings.get("tolerance", 1e-8), "tolerance", above=TIGHTEST, below=1e-2),
+    )
+
+
+def _several(value: object, field: str) -> tuple[object, ...]:
+    items = (value,) if isinstance(value, str | int | float | np.generic) else checks.items(value, field)
+    if not items:
+        raise InputError("is empty; give at least one", field)
+    return items
+
+
+def _sampling(name: object, problem: Problem) -> str:
+    chosen = choose(name, SAMPLINGS, "sampling")
+    if chosen == "quantile" and problem.dimension != 1:
+        raise InputError(f'"quantile" needs d = 1 but the problem has d = {problem.dimension}; use "sobol"', "sampling")
+    return chosen
+
+
+def _check_transport(exact_up_to: int, sizes: list[int], dimension: int) -> None:
+    """Complain about transport that is too large."""
+    most = math.isqrt(MOST_PAIRS // multiple(dimension))
+    wanted = max((size for size in sizes if size <= exact_up_to), default=0)
+    if dimension > 1 and wanted > most:
+        raise InputError(
+            f"is {exact_up_to} but exact transport of {wanted} tokens needs too much memory; it is possible up to "
+            f"n = {most}",
+            "exact_up_to",
+        )
+
+
+def _times(problem: Problem, times: ArrayLike | None) -> list[float]:
+    wanted = [0.0, problem.horizon] if times is None else times
+    given: list[float] = prepare(problem, "particles", times=wanted).times.tolist()
+    return given if given[0] == 0.0 else [0.0, *given]

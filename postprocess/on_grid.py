@@ -1,0 +1,175 @@
+"""Densities in physical coordinates, of any solution and any measure, on a uniform grid.
+
+rho_i = (1 / |cell_i|) int_{cell_i} rho(x) dx
+
+Gaussians, mixtures, solids    closed forms, or quadrature to 1e-12
+densities on a grid            overlaps of cells (of the smooth density, if it is one); where their frame is askew, means
+                               over Gauss points in each cell, of a quintic spline through point values
+particles                      Gaussian kernels, see ``vlasov.measures.smoothing``
+"""  # noqa: E501
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import product
+
+import numpy as np
+import xarray as xr
+
+from vlasov import checks
+from vlasov.checks import Array
+from vlasov.errors import InputError
+from vlasov.measures import Density, Gaussian, Measure, Mixture, Particles
+from vlasov.measures.density.grid import TensorGrid, extreme_corners
+from vlasov.measures.quadrature import legendre
+from vlasov.measures.smoothing import REACH, kernel_masses, scott
+from vlasov.solvers.dataset import RUN, measure, require, time_index
+
+_AXES = ("x", "y", "z")
+_FAINT = 1e-12  # of the largest: cells that carry less do not widen the grid
+_ORDER = 5  # of splines
+_FEWEST = 2  # Gauss points along each axis of a cell
+
+
+def on_grid(
+    run_or_measure: xr.Dataset | Measure,
+    cells: int | Sequence[int],
+    *,
+    bandwidth: float | None = None,
+    time: int | float | None = None,
+) -> xr.DataArray:
+    """rho_i = (1 / |cell_i|) int_{cell_i} rho(x) dx on a uniform grid that covers the mass, d <= 3.
+
+    Parameters
+    ----------
+    run_or_measure
+        A solution, or a measure.
+    cells
+        How many along each axis: one number for all, or one for each.
+    bandwidth
+        For particles, of the Gaussian kernels, in standard deviations of the cloud: their covariance is bandwidth^2
+        times the cloud's. Scott's rule n^{-1/(d + 4)}, n = 1 / sum w_i^2, if not given.
+    time
+        One output time of a solution, as in ``vl.measure``: a whole number is an index, any other number a time. All
+        of them, on one grid, if not given.
+
+    Returns
+    -------
+    xarray.DataArray
+        Dimensions time (of a solution, unless one time was asked for) and x[, y[, z]], the centres of the cells. For
+        particles ``bandwidth`` is a coordinate.
+    """
+    single = isinstance(run_or_measure, Measure)
+    if isinstance(run_or_measure, Measure):
+        if time is not None:
+            raise InputError("is for solutions: a measure has none", "time")
+        states, times = [run_or_measure], xr.DataArray(np.zeros(1), dims="time")
+    else:
+        require(run_or_measure, RUN, "run_or_measure")
+        run = run_or_measure if time is None else run_or_measure.isel(time=[time_index(run_or_measure, time)])
+        states, times = [measure(run, k) for k in range(run.sizes["time"])], run["time"]
+    edges, widths = _grid_for(states, cells, bandwidth)
+    values = [_averages(state, edges, width) for state, width in zip(states, widths, strict=True)]
+    named = dict(zip(_AXES, TensorGrid(edges).centers, strict=False))
+    result = xr.DataArray(
+        np.stack(values),
+        {"time": times} | {name: (name, x, {"long_name": "position", "units": "1"}) for name, x in named.items()},
+        ("time", *named),
+        name="density",
+        attrs={"long_name": "density, averages over cells", "units": "1"},
+    )
+    if isinstance(states[0], Particles):
+        result = result.assign_coords(bandwidth=("time", widths))
+    result = result if time is None and not single else result.isel(time=0)
+    return result.drop_vars("time") if single else result
+
+
+def _grid_for(
+    states: Sequence[Measure], cells: int | Sequence[int], bandwidth: float | None
+) -> tuple[list[Array], list[float]]:
+    """Edges of the grid that covers all states, and the bandwidth of each."""
+    d = states[0].dimension
+    if d > 3:
+        raise InputError(f"has d = {d}, too many for a grid of cells; d <= 3 is possible", "dimension")
+    counts = (cells,) * d if isinstance(cells, int | np.integer) else checks.items(cells, "cells")
+    if len(counts) != d:
+        raise InputError(f"has {len(counts)} numbers where d = {d}; give one for all axes, or one for each", "cells")
+    if bandwidth is not None:
+        checks.number(bandwidth, "bandwidth", above=0.0)
+        if not isinstance(states[0], Particles):
+            raise InputError(f"is for particles, which a {states[0].kind} is not; leave it out", "bandwidth")
+    widths = [_bandwidth(state, bandwidth) for state in states]
+    boxes = np.array([_box(state, width) for state, width in zip(states, widths, strict=True)])
+    low, high = boxes[:, 0].min(axis=0), boxes[:, 1].max(axis=0)
+    span = high - low
+    flat = ~(span > 1e-9 * np.maximum(np.abs(low), np.abs(high)))  # all mass in a point, or on a line
+    span = np.where(flat, span.max() or np.abs(high).max() or 1.0, span)
+    fewest = 2 if isinstance(states[0], Particles) else 1
+    edges = []
+    for k, count in enumerate(counts):
+        number = checks.integer(count, f"cells[{k}]", least=fewest)
+        # Tokens lie between centres of cells.
+        width = span[k] * (number / (number - 1) if fewest == 2 else 1.0)
+        edges.append((low[k] + high[k]) / 2 + np.linspace(-width / 2, width / 2, number + 1))
+    return edges, widths
+
+
+def _bandwidth(state: Measure, given: float | None) -> float:
+    if not isinstance(state, Particles):
+        return math.nan
+    return scott(state) if given is None else given
+
+
+def _box(state: Measure, bandwidth: float) -> tuple[Array, Array]:
+    """Lower and upper corner of the box that holds the mass."""
+    if isinstance(state, Mixture):
+        boxes = np.array([_box(part, math.nan) for part in state.components])
+        return boxes[:, 0].min(axis=0), boxes[:, 1].max(axis=0)
+    deviations = REACH * np.sqrt(np.diag(state.covariance))
+    if isinstance(state, Gaussian):
+        return state.mean - deviations, state.mean + deviations
+    if isinstance(state, Particles):
+        points = state.points if state.weights.all() else state.points[state.weights > 0]
+        return points.min(axis=0) - bandwidth * deviations, points.max(axis=0) + bandwidth * deviations
+    if isinstance(state, Density):
+        carrying = np.where(state.values > _FAINT * state.values.max(), state.values, 0.0)
+        corners = state.origin + extreme_corners(carrying, state.edges) @ state.matrix.T
+        return corners.min(axis=0), corners.max(axis=0)
+    return state.support_box
+
+
+def _averages(state: Measure, edges: list[Array], bandwidth: float) -> Array:
+    volumes = TensorGrid(edges).volumes
+    if isinstance(state, Particles):
+        return kernel_masses(state, edges, bandwidth) / volumes
+    if not isinstance(state, Density):
+        return state.on_grid(edges).values
+    if not np.array_equal(state.matrix, np.diag(np.diag(state.matrix))):
+        return _askew(state, edges)
+    masses = state.smooth_cell_masses(edges) if state.looks_smooth else state.cell_masses(edges)
+    return masses / volumes
+
+
+def _askew(density: Density, edges: list[Array]) -> Array:
+    """Means over Gauss points, at least as many as cells of the frame are crossed by one of the grid."""
+    from scipy.ndimage import map_coordinates, spline_filter
+
+    grid, inverse = TensorGrid(edges), np.linalg.inv(density.matrix)
+    crossed = np.abs(inverse) @ grid.steps / density.grid.steps
+    unit, weights = legendre(max(_FEWEST, math.ceil(crossed.max())))
+    jacobian = abs(np.linalg.det(inverse))
+    smooth = density.looks_smooth
+    spline = spline_filter(density.point_values, _ORDER) * jacobian if smooth else None
+    total = np.zeros([axis.size - 1 for axis in edges])
+    for place in product(range(unit.size), repeat=len(edges)):
+        shifted = [c + unit[i] * h / 2 for c, i, h in zip(grid.centers, place, grid.steps, strict=True)]
+        points = np.stack(np.meshgrid(*shifted, indexing="ij"), axis=-1).reshape(-1, len(edges))
+        if spline is None:
+            values = density.density(points)
+        else:
+            z = (points - density.origin) @ inverse.T
+            index = (z - density.grid.lower) / density.grid.steps - 0.5
+            values = np.maximum(map_coordinates(spline, index.T, order=_ORDER, prefilter=False), 0.0)
+        total += math.prod(weights[list(place)]) * values.reshape(total.shape)
+    return total
