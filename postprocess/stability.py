@@ -52,12 +52,6 @@ def by_theory(estimate: Callable[..., float], problem: Problem, radius: float, t
         return np.array([np.nan for _ in times])
 
 
-def bound(rates: Array, times: Array) -> Array:
-    """e to the ``exponent``, infinity where it overflows."""
-    with np.errstate(over="ignore"):
-        return np.exp(exponent(rates, times))
-
-
 def _rate_of_head(head: Head, cloud: Particles, support: Array) -> float:
     tilts = support @ head.A.T
     tilted = cloud.tilted(tilts, Request(covariance=True))

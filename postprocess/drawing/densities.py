@@ -128,16 +128,8 @@ def draw_space_time(ax: Axes, view: View) -> None:
     ax.grid(visible=False)
     ax.set_ylim(*limits[0])
     times = np.broadcast_to(view.times[shown][:, None], position.shape)
-    ax.pcolormesh(
-        times,
-        position,
-        relative,
-        shading="gouraud",
-        norm=density_scale(meshes),
-        cmap=density_colours(),
-        rasterized=True,
-        zorder=0.5,
-    )
+    look: dict[str, Any] = {"norm": density_scale(meshes), "cmap": density_colours(), "shading": "gouraud"}
+    ax.pcolormesh(times, position, relative, rasterized=True, zorder=0.5, **look)
 
 
 @styled
