@@ -10,9 +10,14 @@ from vlasov.solvers.files import written_whole
 def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path):
     target = tmp_path / "run.txt"
     target.write_text("old")
-    with pytest.raises(RuntimeError), written_whole(target) as unfinished:
-        unfinished.write_text("half")
-        raise RuntimeError
+
+    def fail():
+        with written_whole(target) as unfinished:
+            unfinished.write_text("half")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("run.txt", "old")]
 
 
