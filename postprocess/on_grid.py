@@ -3,10 +3,10 @@
 rho_i = (1 / |cell_i|) int_{cell_i} rho(x) dx
 
 Gaussians, mixtures, solids    closed forms, or quadrature to 1e-12
-densities on a grid            overlaps of cells (of the smooth density, if it is one); where their frame is askew, means
-                               over Gauss points in each cell, of a quintic spline through point values
-particles                      Gaussian kernels, see ``vlasov.measures.smoothing``
-"""  # noqa: E501
+densities on a grid            overlaps of cells (of the smooth density, if it is one); where their frame is askew,
+                                   means over Gauss points in each cell, of a quintic spline through point values
+    particles                      Gaussian kernels, see ``vlasov.measures.smoothing``
+"""
 
 from __future__ import annotations
 
