@@ -1,12 +1,11 @@
 """Densities in physical coordinates, of any solution and any measure, on a uniform grid.
 
-rho_i = (1 / |cell_i|) int_{cell_i} rho(x) dx
+    rho_i = (1 / |cell_i|) int_{cell_i} rho(x) dx
 
-Gaussians, mixtures, solids    closed forms, or quadrature to 1e-12
-densities on a grid            overlaps of cells (of the smooth density, if it is one); where their frame is askew, means
-                               over Gauss points in each cell, of a quintic spline through point values
-particles                      Gaussian kernels, see ``vlasov.measures.smoothing``
-"""  # noqa: E501
+Gaussians, mixtures and solids by closed forms, or quadrature to 1e-12. Densities on a grid by overlaps of cells (of the
+smooth density, if it is one); where their frame is askew, by means over Gauss points in each cell, of a quintic spline
+through point values. Particles by Gaussian kernels, see ``vlasov.measures.smoothing``.
+"""
 
 from __future__ import annotations
 

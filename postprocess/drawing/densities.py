@@ -77,7 +77,8 @@ def _line_on(shade: float) -> str:
 
 def density_bar(figure: Figure, scale: PowerNorm, panels: list[Axes]) -> None:
     """The colour bar of several panels, with the values where the colours are spread evenly."""
-    rows = len({panel.get_subplotspec().rowspan.start for panel in panels if panel.get_subplotspec()})  # type: ignore[union-attr]
+    places = [place for panel in panels if (place := panel.get_subplotspec()) is not None]
+    rows = len({place.rowspan.start for place in places})
     steps = [0.0, 0.001, 0.01, 0.03, 0.1, 0.3, 0.6, 1.0]
     ticks, last = [], -1.0
     for step in steps:
@@ -128,16 +129,8 @@ def draw_space_time(ax: Axes, view: View) -> None:
     ax.grid(visible=False)
     ax.set_ylim(*limits[0])
     times = np.broadcast_to(view.times[shown][:, None], position.shape)
-    ax.pcolormesh(
-        times,
-        position,
-        relative,
-        shading="gouraud",
-        norm=density_scale(meshes),
-        cmap=density_colours(),
-        rasterized=True,
-        zorder=0.5,
-    )
+    look: dict[str, Any] = {"norm": density_scale(meshes), "cmap": density_colours(), "shading": "gouraud"}
+    ax.pcolormesh(times, position, relative, rasterized=True, zorder=0.5, **look)
 
 
 @styled

@@ -13,16 +13,7 @@ from matplotlib.figure import Figure
 from vlasov import checks
 from vlasov.checks import Array
 from vlasov.errors import InputError
-from vlasov.postprocess.drawing.style import (
-    END,
-    SKY,
-    TOKEN,
-    draw_blow_up,
-    legend_above,
-    own_or_new,
-    square,
-    styled,
-)
+from vlasov.postprocess.drawing.style import END, SKY, TOKEN, draw_blow_up, legend_above, own_or_new, square, styled
 from vlasov.postprocess.drawing.view import View, padded
 
 FEW_TOKENS = 12  # up to here tokens are drawn one by one, and well visible

@@ -87,7 +87,7 @@ def _measured(setup: Setup, study: Study, results: Results) -> dict[str, tuple[t
         for quantity, array in arrays.items():
             array[s, k, replica] = result[quantity]
         if "stability_rate" in result:
-            stable[s, k, replica] = stability.bound(np.array(result["stability_rate"], dtype=float), times)
+            stable[s, k, replica] = np.exp(stability.exponent(np.array(result["stability_rate"], float), times))
     return {
         **{name: ((*_WHERE, "p") if name in _WITH_P else _WHERE, arrays[name], _ERRORS[name]) for name in _ERRORS},
         "a_posteriori_bound": (_WHERE, stable, "a-posteriori bound of W_p / W_p(0), the same for every p"),

@@ -80,7 +80,7 @@ def notes(dataset: xr.Dataset, time: int = -1) -> str:
     nodes = f", {attrs['reference_nodes_per_axis']} nodes per axis" if attrs["reference_nodes_per_axis"] else ""
     verdict = f", NOT far below the smallest errors of {' and '.join(close)}" if close else ""
     lines = [
-        f"Limit by {attrs['reference']}{nodes}, {attrs['steps']} steps; its own error is about {own:.1e}{verdict}.",
+        f"Limit by {attrs['reference']}{nodes}, {attrs['steps']} steps; its own error is about {own:.1e}{verdict}."
     ]
     if np.isfinite(bias := dataset["transport_bias"].values).any():
         worst = float(np.nanmax(np.abs(bias)))

@@ -98,8 +98,7 @@ def joined(parts: Sequence[Cloud]) -> Points:
 def _fine(rank: int, scale: float, measure: Measure) -> int:
     if rank not in FINE:
         raise InputError(
-            f"has d = {measure.dimension}, too many for a grid; use measure.sample(n), or d <= 3",
-            measure.kind,
+            f"has d = {measure.dimension}, too many for a grid; use measure.sample(n), or d <= 3", measure.kind
         )
     return max(2, round(FINE[rank] * scale))
 

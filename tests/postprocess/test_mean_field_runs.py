@@ -1,7 +1,9 @@
 """The mean-field study as a run: the same bits however it is computed, mistakes, and what is shown."""
 
+import gc
 import io
 import json
+import weakref
 
 import numpy as np
 import pytest
@@ -84,6 +86,21 @@ def test_dask_gives_the_same_numbers(straight):
     described = replica.Study(PLANE, limit.choice, (1.0, 2.0), 0, 1e-8, 2048)
     assert schedule.to_json(schedule.from_json(schedule.to_json(described))) == schedule.to_json(described)
     assert same(mean_field_study(PLANE, **ARGUMENTS, scheduler="local"), straight)
+
+
+def test_a_limit_is_solved_once_and_not_kept(monkeypatch):
+    solved, solve = [], limits.solve
+
+    def seen(problem, choice, *, tolerance):
+        found = solve(problem, choice, tolerance=tolerance)
+        solved.append((choice, weakref.ref(found)))
+        return found
+
+    monkeypatch.setattr(limits, "solve", seen)
+    mean_field_study(PLANE, n=[8], replicas=2)
+    gc.collect()
+    assert len({choice for choice, _ in solved}) == len(solved) > 2
+    assert all(limit() is None for _, limit in solved)
 
 
 # Mistakes
