@@ -22,7 +22,7 @@ _CALLS = 5  # steps of py-pde, or of our fluxes, in one repetition
 PARTS = {
     "velocity": ("velocity.Velocity.residual",),
     "fit": ("grid.Grid.moments", "grid.Grid.fit", "grid.Grid.rms", "fluxes.Fluxes.to_nodes"),
-    "remember": ("fluxes.Fluxes.remember", "history.History.remember"),
+    "remember": ("history.History.remember",),
     "fluxes": ("fluxes.Fluxes.velocities", "fluxes.Fluxes.flux", "fluxes.Fluxes.stage", "fluxes.Fluxes.rate"),
     "finish": ("fluxes.Fluxes.finish",),
     "frame path": ("frame.MovingFrame.path", "frame.MovingFrame.rate", "velocity.Velocity.noise"),
@@ -67,10 +67,10 @@ def velocity(cells: int, threads: int, effort: Effort) -> tuple[Timing, Timing, 
     with suppress(_Enough):
         vl.solve(mixture(), "finite-volume", times=[0.0, 1.0], cells=cells)
     last = calls[-1]
-    record = last[0]._record
-    record.methods.clear()
+    methods = last[0]._flow.methods
+    methods.clear()
     timing = _timed(lambda: evaluate(*last), threads, effort)
-    return timing, _copying(last[2], threads, effort), ", ".join(sorted(record.methods))
+    return timing, _copying(last[2], threads, effort), ", ".join(sorted(methods))
 
 
 def fluxes(cells: int, scheme: str, threads: int, effort: Effort) -> tuple[dict[str, Timing], Timing, int]:

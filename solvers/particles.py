@@ -9,7 +9,6 @@ Reference: Geshkovski, Letrouit, Polyanskiy, Rigollet (2023), arXiv:2305.05465.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -21,7 +20,8 @@ from vlasov.errors import InputError, choose
 from vlasov.flow import Flow
 from vlasov.measures import SAMPLINGS, Particles
 from vlasov.problem import Problem
-from vlasov.solvers.ode.integrate import TIGHTEST, BlowUpWatch, accuracy_for, growth_rate, inside, segments, size, steps
+from vlasov.solvers.ode import integrate
+from vlasov.solvers.ode.integrate import TIGHTEST, BlowUpWatch, accuracy_for, inside, segments, size, steps
 from vlasov.solvers.ode.rescaling import Rescaling
 from vlasov.solvers.ode.runge_kutta import CloudDOP853
 from vlasov.solvers.record import Record, Snapshot
@@ -104,7 +104,7 @@ def run(problem: Problem, options: Options, record: Record) -> None:
     record.begin(partial(snapshot, 0.0, y))
     for start, end in segments(flow.breakpoints, problem.horizon):
         watch = BlowUpWatch(end)  # growth rates jump with the parameters
-        rhs = _right_hand_side(flow, cloud, rescaling, (start, end))
+        rhs = right_hand_side(flow, cloud, (start, end), rescaling)
         for step in steps(rhs, (start, end), y, rtol=rtol, atol=atol, stepper=CloudDOP853, taken=record.steps):
             due = record.due(step.t)
             dense = step.dense_output() if due and due[0] < step.t else None
@@ -113,7 +113,7 @@ def run(problem: Problem, options: Options, record: Record) -> None:
             y = step.y
             record.step(step.t, partial(snapshot, step.t, y))
             record.error_estimate += options.tolerance
-            if watch.sees(step.t, growth_rate(y, step.f)):
+            if watch.sees(step.t, integrate.growth_rate(y, step.f)):
                 record.status, record.blow_up_time = "blow-up", watch.time
                 return
     record.status = "completed"
@@ -125,23 +125,22 @@ def _initial(problem: Problem, options: Options) -> Particles:
     return problem.initial.sample(options.n, options.sampling, seed=options.seed)
 
 
-def _right_hand_side(
-    flow: Flow, cloud: Particles, rescaling: Rescaling | None, segment: tuple[float, float]
-) -> Callable[..., Array]:
-    """The ODE on one segment of constant or smooth parameters, for the cloud as one flat vector."""
+def right_hand_side(
+    flow: Flow, cloud: Particles, segment: tuple[float, float], rescaling: Rescaling | None = None
+) -> integrate.Rhs:
+    """The ODE on one segment of smooth parameters, for the cloud as one flat vector."""
+    shape = cloud.points.shape
 
     def velocity(t: float, x: Array, out: Array) -> Array:
         return flow.velocity(cloud.moved(x), x, inside(t, *segment), out=out).values
 
-    def physical(t: float, y: Array, out: Array | None = None) -> Array:
-        out = np.empty_like(y) if out is None else out
-        velocity(t, y.reshape(cloud.points.shape), out.reshape(cloud.points.shape))
+    def physical(t: float, y: Array, out: Array) -> Array:
+        velocity(t, y.reshape(shape), out.reshape(shape))
         return out
 
-    def rescaled(t: float, y: Array, out: Array | None = None) -> Array:
-        out = np.empty_like(y) if out is None else out
-        z, phi = y.reshape(cloud.points.shape), rescaling.matrix(t)  # type: ignore[union-attr]
-        x, result = z @ phi.T, out.reshape(cloud.points.shape)
+    def rescaled(t: float, y: Array, out: Array) -> Array:
+        phi, result = rescaling.matrix(t), out.reshape(shape)  # type: ignore[union-attr]
+        x = y.reshape(shape) @ phi.T
         relative = velocity(t, x, result) - x @ flow.values(inside(t, *segment)).T
         result[:] = np.linalg.solve(phi, relative.T).T
         return out

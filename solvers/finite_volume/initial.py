@@ -40,7 +40,6 @@ class Start(NamedTuple):
     edges: tuple[Array, ...]  # of the grid in the frame
     values: Array  # cell averages of the density there
     place: Place  # of the frame
-    outside: float  # mass that the grid leaves out
     tail_reach: Array  # tilts along each axis up to which the grid holds the tails; infinity for compact data
     defect: Defect  # what the cell averages miss of the moments
 
@@ -84,7 +83,7 @@ def start(problem: Problem, options: Options) -> Start:
     resolved = _GAUSSIAN_RESOLVED if isinstance(local, Gaussian) else _RESOLVED
     corners = np.array([axis[0] for axis in edges]), np.array([axis[-1] for axis in edges])
     reach = _tail_reach(local, *corners, resolved)
-    return Start(edges, density.values / mass, place, outside, reach, defect)
+    return Start(edges, density.values / mass, place, reach, defect)
 
 
 def _averages(measure: Measure, edges: tuple[Array, ...]) -> tuple[Density, Array]:
@@ -131,18 +130,13 @@ def _cleaned(defect: Array) -> Array:
     return np.where(np.abs(defect) > _ROUNDING, defect, 0.0)
 
 
-def has_gaussian_tails(measure: Measure) -> bool:
-    """Whether the support is all of space."""
-    return not np.isfinite(measure.support_radius)
-
-
 def _moving_extent(measure: Measure, cells: tuple[int, ...]) -> list[tuple[float, float]]:
     """[-L, L] along each axis, around zero where the mean stays."""
     if isinstance(measure, Gaussian):  # room for the tails that a growing covariance feels
         return [(-_GAUSSIAN_TAILS, _GAUSSIAN_TAILS)] * measure.dimension
     lower, upper = _reach(measure)
     half = np.maximum(np.abs(lower), np.abs(upper))
-    if not has_gaussian_tails(measure):
+    if np.isfinite(measure.support_radius):
         half *= np.array([max(_ROOM, count / max(count - 2 * _FREE, count / 2)) for count in cells])
     return [(-float(reach), float(reach)) for reach in half]
 
@@ -181,7 +175,7 @@ def _fixed_extent(problem: Problem, options: Options) -> list[tuple[float, float
     lower, upper = _reach(initial)
     deviations = np.sqrt(np.diag(initial.covariance))
     below, above = (initial.mean - lower) / deviations, (upper - initial.mean) / deviations
-    if not has_gaussian_tails(initial):
+    if np.isfinite(initial.support_radius):
         below = above = np.full_like(deviations, _ROOM * _whitened_reach(initial))
     means, covariances = record.series["mean"], record.series["covariance"]
     if options.frame == "rescaled":
