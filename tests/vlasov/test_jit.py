@@ -72,11 +72,13 @@ def test_waiting_threads_do_not_spin():
     assert os.environ["OMP_WAIT_POLICY"] == "passive"
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("flags", [jit.SUMS, jit.EXACT])
 def test_no_kernel_may_assume_that_nan_and_infinity_do_not_occur(flags):
     assert not {"nnan", "ninf", "fast"} & flags
 
 
+@pytest.mark.quick
 def test_threads_are_set_and_given_back():
     jit.set_threads(1)
     assert jit.numba.get_num_threads() == 1

@@ -88,6 +88,7 @@ def test_the_seed_decides_the_sample(measure, sampling):
     assert np.array_equal(once, other) == (measure is DISCRETE["dirac"])
 
 
+@pytest.mark.quick
 @cases(SMOOTH)
 def test_samples_fill_cells_like_the_averages(measure):
     """Counts of samples (from_cube) against n times the mass of the cells (on_grid): a chi-square test."""
@@ -120,6 +121,7 @@ def test_averages_approach_the_density(measure):
     assert inside >= 10
 
 
+@pytest.mark.quick
 @cases(SMOOTH)
 def test_grid_holds_the_whole_mass_and_the_mean(measure):
     reach = measure.support_radius if np.isfinite(measure.support_radius) else 14.0
@@ -131,6 +133,7 @@ def test_grid_holds_the_whole_mass_and_the_mean(measure):
     assert (np.abs(averages.mean - measure.mean) < edges[1] - edges[0]).all()
 
 
+@pytest.mark.quick
 @cases({name: measure for name, measure in EVERY.items() if not isinstance(measure, Density)})
 def test_tilt_agrees_with_quadrature(measure):
     """Closed forms against Gauss nodes; a quadratic part as well."""
