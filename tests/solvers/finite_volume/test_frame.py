@@ -73,6 +73,7 @@ def test_the_rate_is_the_size_of_the_change():
     assert moving().rate(0.0, PLACE, drift(0.0)) == pytest.approx(np.linalg.norm(change), rel=1e-3)
 
 
+@pytest.mark.quick
 def test_the_closure_of_a_gaussian_is_exact():
     c, s = PLACE
     mean, sigma = c + s @ FIT.b, s @ FIT.C @ s.T

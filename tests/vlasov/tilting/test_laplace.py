@@ -90,6 +90,7 @@ def check(plan, results, points, log_weights, x, matrix, chosen):
         assert errors.max() <= plan.covariance_bound + (EXTENDED * size) ** 2 * len(points)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("d", [1, 2, 3])
 @pytest.mark.parametrize("reach", REACHES)
 @pytest.mark.parametrize("shape", SHAPES)
