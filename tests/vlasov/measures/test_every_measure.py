@@ -10,7 +10,6 @@ from scipy import stats
 
 from vlasov.codec import decode, encode
 from vlasov.measures import Ball, Box, Density, Gaussian, Measure, Mixture, Particles, Ring
-from vlasov.measures.base import _cube
 from vlasov.tilting import Request
 
 SIGMA2 = np.array([[1.0, 0.4], [0.4, 0.6]])
@@ -204,7 +203,7 @@ def test_sobol_points_are_finite_for_every_n(measure, n):
 
 def test_sobol_points_stand_in_the_middle_of_the_finest_cells():
     """Multiples of 2^-30 plus half of it: never on a face of the cube, where a quantile may be infinite."""
-    u = _cube("sobol", 100, 3, 0)(0, 100)
+    u = Box(np.zeros(3), np.ones(3)).sample(100, "sobol").points
     assert ((u * 2.0**30) % 1 == 0.5).all()
 
 
