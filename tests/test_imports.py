@@ -91,6 +91,7 @@ def complaint(tmp_path_factory):
 
 
 @pytest.mark.quick
+@pytest.mark.xdist_group("intruders")
 @pytest.mark.parametrize("module", INTRUDERS)
 def test_linter_sees_an_import_in_the_wrong_direction(complaint, module):
     importer = module.removesuffix(".py").replace("/", ".")
@@ -99,6 +100,7 @@ def test_linter_sees_an_import_in_the_wrong_direction(complaint, module):
     assert re.search(rf"{re.escape(whole)} -> {re.escape(name)}\b", complaint), complaint
 
 
+@pytest.mark.xdist_group("intruders")
 def test_linter_sees_a_module_of_no_room(complaint):
     assert "stranger" in complaint
 
