@@ -3,7 +3,7 @@
     d/dt W_p(mu, nu) <= (sup_x |D Gamma_mu(x)| + sup_x c(x)) W_p(mu, nu)
     c(x) = |V| (1 + |Ax| sup_y |y - m(Ax)|) sup_y e^{<Ax, y>} / int e^{<Ax, y'>} dmu(y'),   x and y in the two supports
 
-The last quotient is what e^{2 |Ax| R} bounds: m_mu - m_nu = int h d(mu - nu) with h(y) = (y - m_nu) e^{<Ax, y>} / Z_mu
+The last quotient is what e^{2 |Ax| R} bounds: m_mu - m_nu = int h d(mu - nu), and h(y) = (y - m_nu) e^{<Ax, y>} / Z_mu
 has the Lipschitz constant c(x) / |V|. Mu and nu may change places; the smaller rate counts.
 
 Reference: Castin, Ablin, Carrillo, Peyre (2025), arXiv:2501.18322, section 3.

@@ -77,7 +77,8 @@ def _line_on(shade: float) -> str:
 
 def density_bar(figure: Figure, scale: PowerNorm, panels: list[Axes]) -> None:
     """The colour bar of several panels, with the values where the colours are spread evenly."""
-    rows = len({place.rowspan.start for panel in panels if (place := panel.get_subplotspec())})
+    places = [place for panel in panels if (place := panel.get_subplotspec()) is not None]
+    rows = len({place.rowspan.start for place in places})
     steps = [0.0, 0.001, 0.01, 0.03, 0.1, 0.3, 0.6, 1.0]
     ticks, last = [], -1.0
     for step in steps:
