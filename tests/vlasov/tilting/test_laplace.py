@@ -90,11 +90,11 @@ def check(plan, results, points, log_weights, x, matrix, chosen):
         assert errors.max() <= plan.covariance_bound + (EXTENDED * size) ** 2 * len(points)
 
 
-@pytest.mark.quick
 @pytest.mark.parametrize("d", [1, 2, 3])
 @pytest.mark.parametrize("reach", REACHES)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("decades", [None, 100])
+@pytest.mark.quick
 def test_error_stays_below_the_bound_and_the_bound_below_the_tolerance(d, shape, reach, decades):
     rng = np.random.default_rng([d, SHAPES.index(shape), REACHES.index(reach), decades or 0])
     n, m = int(10 ** rng.uniform(0, 3.3)), int(10 ** rng.uniform(0, 2.5))
