@@ -3,7 +3,7 @@ PYTHON ?= python3
 export PYTHON
 bin = .venv/bin
 
-.PHONY: help demo test lint format types clean environment tools
+.PHONY: help demo test quick lint format types clean environment tools
 .NOTPARALLEL:
 
 help:  ## list the targets
@@ -20,6 +20,9 @@ demo: environment  ## solve a case on a grid and by particles, study its mean-fi
 test: environment  ## run the tests
 	$(bin)/python -m pytest -n auto
 
+quick: environment  ## run one test of each idea, in less than a minute
+	$(bin)/python -m pytest -n auto -m quick
+
 lint: tools  ## check the style, change nothing
 	$(bin)/python -m ruff check
 	$(bin)/python -m ruff format --check
@@ -32,7 +35,8 @@ types: tools  ## check the types
 	$(bin)/python -m mypy
 
 clean:  ## remove what was made, except .venv
-	rm -rf build dist demo *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage htmlcov
+	rm -rf build dist demo *.egg-info .coverage htmlcov .hypothesis
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
 	find vlasov solvers cases postprocess tests -name __pycache__ -prune -exec rm -rf {} +
 
 environment:

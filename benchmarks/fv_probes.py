@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import fv_problems
@@ -118,7 +119,8 @@ def whole(cells: tuple[int, ...], threads: int, effort: Effort) -> dict[int, tup
         runs: list[fv_problems.Run] = []
         if threads > 1:
             wait_for_quiet(effort.patience)
-        timing = repeat(lambda: runs.append(fv_problems.run(mixture(), cells=count)), budget=0.0, least=effort.rounds)  # noqa: B023
+        run = partial(fv_problems.run, mixture(), cells=count)
+        timing = repeat(lambda runs=runs, run=run: runs.append(run()), budget=0.0, least=effort.rounds)
         found[count] = timing, runs[-1]
     return found
 

@@ -63,6 +63,7 @@ def refused(answer, *words):
 # list, show, copy.
 
 
+@pytest.mark.quick
 def test_list_names_every_case_with_its_title(vlasov):
     code, out, err = vlasov("list")
     assert (code, err) == (0, "")
@@ -79,6 +80,7 @@ def test_list_for_programs(vlasov):
     assert all(case["title"] for case in json.loads(out))
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", vl.case_names())
 def test_show_says_what_a_case_is(vlasov, name):
     case = vl.load_case(name)
@@ -149,6 +151,7 @@ def test_run_writes_the_solution_and_checks_the_facts(vlasov):
     assert written["covariance"].equals(vl.solve(case.problem, "gaussian", times=case.times)["covariance"])
 
 
+@pytest.mark.quick
 def test_run_for_programs(vlasov):
     code, out, err = vlasov("run", "gaussian-blow-up", "--json", "-o", "run.nc")
     assert (code, err) == (0, "")

@@ -45,6 +45,7 @@ def lint_imports(folder: Path) -> subprocess.CompletedProcess[str]:
     return python("-c", "from importlinter.cli import lint_imports_command as f; f()", "--no-cache", folder=folder)
 
 
+@pytest.mark.quick
 def test_no_room_imports_one_to_its_right():
     result = lint_imports(ROOT)
     assert result.returncode == 0, result.stdout + result.stderr
@@ -81,14 +82,16 @@ def complaint(tmp_path_factory):
         shutil.copytree(ROOT / room, folder / room, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", folder)
     for module, line in INTRUDERS.items():
-        with (folder / module).open("a") as file:
-            file.write(f"\n{line}\n")
+        file = folder / module
+        file.write_text(f"{file.read_text()}\n{line}\n")
     (folder / "vlasov" / "stranger.py").touch()
     result = lint_imports(folder)
     assert result.returncode == 1, result.stdout + result.stderr
     return result.stdout
 
 
+@pytest.mark.quick
+@pytest.mark.xdist_group("intruders")
 @pytest.mark.parametrize("module", INTRUDERS)
 def test_linter_sees_an_import_in_the_wrong_direction(complaint, module):
     importer = module.removesuffix(".py").replace("/", ".")
@@ -97,6 +100,7 @@ def test_linter_sees_an_import_in_the_wrong_direction(complaint, module):
     assert re.search(rf"{re.escape(whole)} -> {re.escape(name)}\b", complaint), complaint
 
 
+@pytest.mark.xdist_group("intruders")
 def test_linter_sees_a_module_of_no_room(complaint):
     assert "stranger" in complaint
 
@@ -109,6 +113,7 @@ def test_facade_lists_the_public_names():
     assert "__version__" not in vl.__all__
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", sorted(PUBLIC))
 def test_facade_loads_what_is_called_so(name):
     loaded = getattr(vl, name)
@@ -155,6 +160,7 @@ def test_first_contact_takes_less_than_the_limit(contact):
     assert taken < LIMIT, f"{contact}: {taken:.3f} s, of which Python itself {bare:.3f} s"
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("contact", FIRST_CONTACTS)
 def test_first_contact_does_not_load(contact):
     kind, *rest = FIRST_CONTACTS[contact]

@@ -91,6 +91,7 @@ def committed() -> set[str]:
     return names
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("room", ["solvers", "cases", "postprocess"])
 def test_link(room):
     assert os.readlink(ROOT / "vlasov" / room) == f"../{room}"

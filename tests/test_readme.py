@@ -93,6 +93,7 @@ def test_commands(terminal):
             check(terminal(block.code), block)
 
 
+@pytest.mark.quick
 def test_links_lead_somewhere():
     targets = re.findall(r"\]\(([^):]+)\)", (ROOT / "README.md").read_text(encoding="utf-8"))
     assert targets

@@ -12,10 +12,18 @@ from vlasov.cases import catalogue
 from vlasov.cases.facts import QUANTITIES, Fact, check
 
 CASES = {name: vl.load_case(name) for name in vl.case_names()}
-RUNS = [(name, solver) for name, case in CASES.items() for solver in case.solvers]
+
+
+def together(name, solver):
+    """One worker runs all tests of a solution, so that it is solved once."""
+    return pytest.mark.xdist_group(f"{name} {solver}")
+
+
+ALL = [(name, solver) for name, case in CASES.items() for solver in case.solvers]
+RUNS = [pytest.param(*run, marks=together(*run)) for run in ALL]
 FACTS = [
-    pytest.param(name, solver, i, id=f"{name}-{solver}-{fact.quantity}-{i}")
-    for name, solver in RUNS
+    pytest.param(name, solver, i, id=f"{name}-{solver}-{fact.quantity}-{i}", marks=together(name, solver))
+    for name, solver in ALL
     for i, fact in enumerate(CASES[name].facts)
     if fact.concerns(solver)
 ]
@@ -27,6 +35,7 @@ def solution(name, solver):
     return vl.solve(case.problem, solver, times=case.times, case=name, **case.solvers[solver])
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", CASES)
 def test_files_hold_everything_that_a_case_needs(name):
     tables = catalogue.read(name)
@@ -61,6 +70,7 @@ def test_runs_end_as_they_should(name, solver):
         assert result["time"].values[-1] == CASES[name].problem.horizon
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(("name", "solver", "i"), FACTS)
 def test_facts_hold(name, solver, i):
     fact = CASES[name].facts[i]
@@ -146,6 +156,7 @@ WRONG = {
 }
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(("name", "solver", "i"), FACTS)
 def test_a_wrong_solution_does_not_show_the_fact(name, solver, i):
     fact = CASES[name].facts[i]
@@ -216,40 +227,46 @@ def test_the_limit_of_multi_head_plane_lies_on_the_plane_and_keeps_the_second_va
 # Facts of a user's own.
 
 
+IMPOSSIBLE = [
+    (
+        "gaussian-line",
+        "gaussian",
+        {"quantity": "position", "at_most": 1.0},
+        'quantity: "position" cannot be measured',
+    ),
+    (
+        "gaussian-line",
+        "gaussian",
+        {"quantity": "clusters", "at_most": 1.0},
+        'quantity: "clusters" cannot be measured',
+    ),
+    (
+        "box-2d",
+        "particles",
+        {"quantity": "rescaled_growth", "at_most": 1.0},
+        'quantity: "rescaled_growth" cannot be',
+    ),
+    (
+        "gaussian-line",
+        "gaussian",
+        {"quantity": "mean", "equals": [1.0, 2.0, 3.0], "tolerance": 1.0},
+        "facts: equals",
+    ),
+    (
+        "gaussian-line",
+        "gaussian",
+        {"quantity": "rank", "at_most": 1.0, "time": 0.3},
+        "time: 0.3 is not an output time",
+    ),
+    ("linear-ring", "particles", {"quantity": "radius_over_bound", "at_most": 1.0}, "attention: "),
+]
+
+
 @pytest.mark.parametrize(
     ("name", "solver", "fact", "sentence"),
     [
-        (
-            "gaussian-line",
-            "gaussian",
-            {"quantity": "position", "at_most": 1.0},
-            'quantity: "position" cannot be measured',
-        ),
-        (
-            "gaussian-line",
-            "gaussian",
-            {"quantity": "clusters", "at_most": 1.0},
-            'quantity: "clusters" cannot be measured',
-        ),
-        (
-            "box-2d",
-            "particles",
-            {"quantity": "rescaled_growth", "at_most": 1.0},
-            'quantity: "rescaled_growth" cannot be',
-        ),
-        (
-            "gaussian-line",
-            "gaussian",
-            {"quantity": "mean", "equals": [1.0, 2.0, 3.0], "tolerance": 1.0},
-            "facts: equals",
-        ),
-        (
-            "gaussian-line",
-            "gaussian",
-            {"quantity": "rank", "at_most": 1.0, "time": 0.3},
-            "time: 0.3 is not an output time",
-        ),
-        ("linear-ring", "particles", {"quantity": "radius_over_bound", "at_most": 1.0}, "attention: "),
+        pytest.param(name, solver, fact, sentence, marks=together(name, solver))
+        for name, solver, fact, sentence in IMPOSSIBLE
     ],
 )
 def test_a_fact_that_cannot_be_held_against_a_run_is_one_sentence(name, solver, fact, sentence):
@@ -258,6 +275,7 @@ def test_a_fact_that_cannot_be_held_against_a_run_is_one_sentence(name, solver, 
     assert str(caught.value).startswith(sentence)
 
 
+@together("gaussian-line", "gaussian")
 def test_a_fact_at_an_earlier_time():
     fact = Fact(
         says="",
@@ -273,6 +291,7 @@ def test_a_fact_at_an_earlier_time():
     assert not check(fact, solution("gaussian-line", "gaussian")).holds
 
 
+@together("polytope", "particles")
 def test_every_quantity_can_be_measured():
     assert set(WRONG) <= set(QUANTITIES)
     run = {"gaussian": solution("gaussian-line", "gaussian"), "particles": solution("polytope", "particles")}
@@ -284,6 +303,7 @@ def test_every_quantity_can_be_measured():
         assert verdict.holds or quantity == "blow_up_time", "NaN where there is none"
 
 
+@together("gaussian-line", "gaussian")
 @pytest.mark.parametrize("at_least", [0.5, 1.0])
 def test_at_least(at_least):
     fact = Fact(says="", quantity="rank", at_least=at_least)

@@ -71,6 +71,7 @@ def complaint(path, *settings) -> str:
 # Reading.
 
 
+@pytest.mark.quick
 def test_a_users_file_is_a_case(tmp_path):
     case = vl.load_case(write(tmp_path))
     assert (case.name, case.title, case.description, case.paper) == (
@@ -268,6 +269,7 @@ def test_the_file_without_mistakes_is_accepted(tmp_path):
     prepare(case.problem, "particles", options=case.solvers["particles"])
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_mistake_in_a_file_is_one_sentence_with_the_field(name, tmp_path):
     old, new, sentence = MISTAKES[name]
@@ -278,6 +280,7 @@ def test_a_mistake_in_a_file_is_one_sentence_with_the_field(name, tmp_path):
 # Settings.
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     ("setting", "place", "value"),
     [

@@ -52,6 +52,7 @@ def with_tokens(dataset: xr.Dataset, n: int = 500) -> xr.Dataset:
     return tokens.assign_attrs(dataset.attrs, solver="particles")
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(("moment", "plane"), [(0, (0, 1)), (17, (0, 1)), (40, (1, 0))])
 def test_a_mesh_stands_in_physical_space(scene: Scene, moment: int, plane: tuple[int, int]) -> None:
     dataset = scene("euler-2")
@@ -106,6 +107,7 @@ def test_marginals_of_a_sheared_box_keep_mass_and_moments(scene: Scene, moment: 
     assert error < 0.08 * cells.values.max()
 
 
+@pytest.mark.quick
 def test_marginals_in_an_aligned_frame_are_sums() -> None:
     rng = np.random.default_rng(0)
     values, matrix = rng.uniform(size=(1, 4, 5, 6)), np.diag([2.0, -3.0, 0.5])

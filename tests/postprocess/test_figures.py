@@ -142,6 +142,7 @@ def test_a_failed_save_leaves_the_old_file_and_nothing_else(tmp_path: Path, monk
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("run.png", "old")]
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [

@@ -20,6 +20,7 @@ def made():
     return {"run": run, "study": study, "comparison": vl.compare(run, run)}
 
 
+@pytest.mark.quick
 def test_each_says_its_kind(made):
     assert {name: dataset.attrs["kind"] for name, dataset in made.items()} == {name: name for name in made}
     assert {dataset.attrs["Conventions"] for dataset in made.values()} == {"vlasov-1"}

@@ -79,6 +79,7 @@ def test_samplings_side_by_side():
     assert np.isnan(quantile["coupled"].isel(replica=1)).all()
 
 
+@pytest.mark.quick
 def test_fitted_slope_is_that_of_a_power_law():
     n = np.array([10, 100, 1000])
     values = 3 * n[:, None] ** -0.7 * np.array([1.0, 1.1, 0.9])

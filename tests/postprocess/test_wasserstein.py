@@ -217,6 +217,7 @@ def small_measures(draw: Callable[[Any], Any]) -> vl.Particles:
     )
 
 
+@pytest.mark.quick
 @settings(max_examples=40)
 @given(small_measures(), small_measures(), small_measures(), st.sampled_from([1.0, 2.0, 3.0]))
 def test_metric(a: vl.Particles, b: vl.Particles, c: vl.Particles, p: float) -> None:

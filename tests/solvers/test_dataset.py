@@ -77,6 +77,7 @@ RUNS = {
 }
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", RUNS)
 def test_variables_attributes_and_words(name):
     make, variables = RUNS[name]
@@ -115,6 +116,7 @@ def test_a_file_read_by_xarray_alone_is_worth_the_same(name, tmp_path):
     assert list(tmp_path.iterdir()) == [path], "no temporary file is left"
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_the_problem_is_rebuilt_bit_for_bit(name, tmp_path):
     problem = PROBLEMS[name]
@@ -222,6 +224,7 @@ def test_a_state_on_a_grid_is_a_density(d, tmp_path):
 # A state as a measure again.
 
 
+@pytest.mark.quick
 def test_a_state_by_index_and_by_time():
     result = vl.solve(PLAIN, "gaussian", times=[0.0, 0.25, 1.0])
     for index, time in ((0, 0.0), (1, 0.25), (2, 1.0)):

@@ -33,11 +33,13 @@ def test_every_solver_is_tested_here():
 # Output times.
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_a_hundred_and_one_times_are_the_default(solver):
     assert np.array_equal(run(solver)["time"], np.linspace(0, 2, 101))
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("times", [[2.0], [0], [0.0, 2.0], [0.7], [1e-300], [1.0, np.nextafter(1.0, 2.0)], 0.5])
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_any_increasing_times_are_answered(solver, times):
@@ -88,6 +90,7 @@ def test_wrong_times(solver, times, sentence):
 # Options.
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     ("solver", "option", "sentence"),
     [
@@ -147,6 +150,7 @@ def test_numbers_of_numpy_are_numbers(tmp_path):
     assert result["position"].equals(vl.solve(PROBLEM, "particles", times=[0.0, 1.0], **plain)["position"])
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     ("solver", "sentence"),
     [

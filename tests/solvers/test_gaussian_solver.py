@@ -68,6 +68,7 @@ def test_implicit_and_multistep_integrators_agree_over_a_long_time(method):
 # Closed form: Sigma(t) = (Sigma_0^{-1} - t (V A + A^T V^T))^{-1}.
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("d", [1, 2, 3, 5])
 def test_softmax_closed_form_with_a_scalar_value_matrix(d):
     rng = np.random.default_rng(d)
@@ -109,6 +110,7 @@ def test_l2_variance_obeys_its_implicit_solution():
 # A single Dirac obeys x' = V x.
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("d", [1, 2, 5])
 @pytest.mark.parametrize("kind", ["softmax", "l2", "multi-head"])
 def test_a_dirac_moves_by_the_exponential_of_v(kind, d):
@@ -144,6 +146,7 @@ BLOW_UPS = {
 }
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", BLOW_UPS)
 def test_blow_up_time_to_eight_digits(name):
     A, V, sigma = (np.array(x) for x in BLOW_UPS[name])

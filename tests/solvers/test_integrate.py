@@ -64,6 +64,7 @@ def test_error_and_cost_follow_the_tolerance():
     assert -1 / 6 < slope < -1 / 11, "about tolerance^{-1/8}"
 
 
+@pytest.mark.quick
 def test_segments_cut_at_the_jumps_inside():
     assert segments(np.array([-1.0, 0.0, 0.3, 0.7, 1.0, 4.0]), 1.0) == [(0.0, 0.3), (0.3, 0.7), (0.7, 1.0)]
     assert segments(np.empty(0), 2.5) == [(0.0, 2.5)]
@@ -76,6 +77,7 @@ def test_the_end_of_a_segment_has_the_parameters_of_its_inside():
     assert inside(1.0, 0.0, 1.0) == inside(9.0, 0.0, 1.0) == math.nextafter(1.0, 0.0)
 
 
+@pytest.mark.quick
 def test_steps_reach_the_end_exactly():
     ends = [step.t for step in steps(lambda t, y: y, (0.0, 1 / 3), np.ones(1), rtol=1e-10, atol=1e-10)]
     assert ends == sorted(ends)

@@ -36,6 +36,7 @@ def example(kind, d, rng):
 # Gaussians: quadrature nodes move as the moments do.
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(("d", "nodes"), [(1, 16), (2, 14), (3, 10)])
 @pytest.mark.parametrize("kind", ["softmax", "l2", "multi-head", "linear"])
 def test_quadrature_particles_equal_the_gaussian_reduction(kind, d, nodes):
@@ -110,6 +111,7 @@ def test_one_token_moves_by_the_exponential_of_v(kind, d, rescaled):
     assert np.abs(result["covariance"].values).max() < 1e-14
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(("A", "V"), [(1.0, 1.0), (0.3, 1.7), (2.0, -0.8), (-1.0, 1.0), (-0.5, -1.2)])
 @pytest.mark.parametrize("x0", [0.2, 0.5, 1.5])
 def test_two_tokens_obey_the_hyperbolic_tangent(A, V, x0):

@@ -53,6 +53,7 @@ def test_fixed_steps_agree_with_an_adaptive_run(name):
     assert np.abs(moved[:, 0] - tight["position"].values).max() < 1e-8
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("n", [16, 700])
 @pytest.mark.parametrize("name", ATTENTIONS)
 def test_a_cloud_does_not_depend_on_its_batch(name, n):

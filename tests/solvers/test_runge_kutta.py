@@ -34,6 +34,7 @@ def pair(rtol=1e-6, end=1.0):
     )
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("rtol", [1e-3, 1e-5])
 def test_steps_states_and_slopes_are_scipys(rtol):
     ours, theirs = pair(rtol)

@@ -41,6 +41,7 @@ def by_definition(attention, points, weights, x):
 KINDS = ["softmax", "l2", "linear", "multi-head"]
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("kind", KINDS)
 def test_velocity_is_the_sum_over_tokens(kind):
     rng = np.random.default_rng(1)
@@ -54,6 +55,7 @@ def test_velocity_is_the_sum_over_tokens(kind):
     assert np.linalg.norm(field.values - expected, axis=1).max() <= field.error_bound < 1e-12
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("kind", KINDS)
 def test_jacobian_is_the_derivative_of_the_velocity(kind):
     rng = np.random.default_rng(2)
@@ -68,6 +70,7 @@ def test_jacobian_is_the_derivative_of_the_velocity(kind):
         assert np.abs(jacobian[:, :, j] - difference).max() <= 1e-10
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("rank", [3, 2, 0])
 def test_affine_is_the_velocity_on_a_gaussian(kind, rank):
@@ -145,6 +148,7 @@ def rotated(attention, turn):
     return type(attention)(attention.Q @ turn.T, attention.K @ turn.T, turn @ attention.V @ turn.T)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     ("build", "sentence"),
     [

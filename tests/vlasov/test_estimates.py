@@ -12,6 +12,7 @@ from vlasov import estimates
 from vlasov.errors import InputError
 
 
+@pytest.mark.quick
 @given(st.integers(0, 2**32 - 1), st.sampled_from(["softmax", "l2", "multi-head"]))
 def test_velocity_and_jacobian_stay_below_their_bounds(seed, kind):
     rng = np.random.default_rng(seed)

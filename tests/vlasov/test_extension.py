@@ -78,6 +78,7 @@ A, V = np.array([[0.6, 0.3], [-0.2, 0.5]]), np.array([[-0.4, 0.3], [-0.3, -0.5]]
 SHIFT = np.array([0.7, -0.2])
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("toy", [Shifted, Triangle])
 def test_thirty_lines(toy):
     lines = [line for line in inspect.getsource(toy).split("\n")[2:] if line.strip()]
@@ -118,6 +119,7 @@ def test_all_solvers_take_a_measure_of_ones_own():
         vl.solve(problem, "gaussian")
 
 
+@pytest.mark.quick
 def test_measures_of_ones_own_can_be_tilted():
     """The tilted mean of the triangle is that of its quadrature, and log Z = 2 log(sinh(xi/2) / (xi/2))."""
     xi = np.array([[0.5], [-3.0], [20.0]])

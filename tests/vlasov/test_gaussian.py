@@ -19,6 +19,7 @@ def integrate(a, v, sigma, t):
     return solve_ivp(rhs, (0, t), sigma.ravel(), method="Radau", rtol=1e-11, atol=1e-13).y[:, -1].reshape(a.shape)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("d", [1, 2, 4])
 @pytest.mark.parametrize("rank", ["full", "singular"])
 def test_covariance_solves_its_equation(d, rank):

@@ -37,6 +37,7 @@ def problems(draw):
     return vl.Problem(attention, initial, draw(st.floats(1e-300, 1e300)), name=draw(st.text(max_size=5)))
 
 
+@pytest.mark.quick
 @given(problems())
 def test_json_round_trip_is_exact(problem):
     again = vl.Problem.from_json(problem.to_json())
@@ -79,6 +80,7 @@ def changed(path, value):
     return plain
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     ("path", "value", "sentence"),
     [

@@ -7,6 +7,7 @@ from vlasov.errors import InputError
 from vlasov.schedule import Piecewise, at, breakpoints, parameter
 
 
+@pytest.mark.quick
 def test_piecewise_takes_the_value_of_its_layer_and_the_right_one_at_edges():
     p = Piecewise([[[1.0]], [[2.0]], [[3.0]]], [0.0, 0.5, 2.0, 3.0])
     assert [p(t)[0, 0] for t in (-1.0, 0.0, 0.49, 0.5, 1.99, 2.0, 9.0)] == [1, 1, 1, 2, 2, 3, 3]

@@ -35,6 +35,7 @@ def test_translation_permutation_and_rotation(seed, d, n, method):
         np.testing.assert_allclose(turned.covariance, q @ base.covariance @ q.T, rtol=0, atol=1e-13)
 
 
+@pytest.mark.quick
 def test_unknown_method_is_refused_with_a_suggestion():
     with pytest.raises(InputError, match='"al-pairs" is not known; did you mean "all-pairs"'):
         tilt(np.zeros((1, 1)), np.zeros(1), np.zeros((1, 1)), Request(method="al-pairs"))

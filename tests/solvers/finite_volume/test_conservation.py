@@ -25,6 +25,7 @@ def conserves(result):
     assert result.attrs["status"] == "completed"
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("frame", FRAMES)
 @pytest.mark.parametrize("scheme", SCHEMES)

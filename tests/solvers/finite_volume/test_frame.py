@@ -70,6 +70,7 @@ def test_the_rate_is_the_size_of_the_change():
     assert moving().rate(0.0, PLACE, drift(0.0)) == pytest.approx(np.linalg.norm(change), rel=1e-3)
 
 
+@pytest.mark.quick
 def test_the_closure_of_a_gaussian_is_exact():
     c, s = PLACE
     mean, sigma = c + s @ MOMENTS.b, s @ MOMENTS.C @ s.T

@@ -29,6 +29,7 @@ def at_nodes(grid, measure):
     return measure.density(grid.nodes).reshape([n + 1 for n in grid.cells])
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("d", CELLS)
 def test_moments_of_a_gaussian(d):
     g, start = grid(d), gaussian(d)
@@ -38,6 +39,7 @@ def test_moments_of_a_gaussian(d):
     assert np.array_equal(fit.C, fit.C.T)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("d", CELLS)
 def test_fit_finds_the_affine_part(d):
     g, rng = grid(d), np.random.default_rng(d)

@@ -31,6 +31,7 @@ def remembered(function, times, density=DENSITY):
     return history
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("levels", [1, 2, 3, 4, 5])
 def test_weights_are_exact_for_polynomials(levels):
     history = remembered(lambda t: np.zeros((3, 1)), TIMES[:levels])

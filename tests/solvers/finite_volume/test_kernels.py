@@ -219,6 +219,7 @@ def test_rate_does_not_hide_a_nan():
 # ---- fluxes ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", SCHEMES)
 @pytest.mark.parametrize("cells", SHAPES)
 def test_fluxes_are_those_of_numpy(cells, name):

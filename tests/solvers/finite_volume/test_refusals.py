@@ -17,6 +17,7 @@ PROBLEM = vl.Problem(STABLE, PLANE, 0.1)
 GROWING = vl.Problem(vl.Softmax(A=np.eye(2)), PLANE, 1.0)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     ("problem", "options", "sentence"),
     [

@@ -15,6 +15,7 @@ def _arrays(tableau):
     return a, np.array(tableau.b), np.array(tableau.c)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(("tableau", "order"), [(RK4, 4), (SSPRK3, 3)])
 def test_order_conditions(tableau, order):
     a, b, c = _arrays(tableau)
@@ -40,6 +41,7 @@ def test_stability_function_is_the_exponential_up_to_the_order(tableau, order):
         power = power @ a
 
 
+@pytest.mark.quick
 def test_ssprk3_is_convex_in_euler_steps():
     """Shu and Osher's form: y2 = 3/4 y + 1/4 E(y1), y_new = 1/3 y + 2/3 E(y2), with E an Euler step of F(y) = -y^2."""
 

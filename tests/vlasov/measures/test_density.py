@@ -10,6 +10,7 @@ from vlasov.tilting import Request
 SIGMA = np.array([[1.0, 0.4], [0.4, 0.7]])
 
 
+@pytest.mark.quick
 def test_geometry_and_mass():
     density = Density([[1.0, 2.0, 0.0], [0.0, 4.0, 8.0]], [[0.0, 0.5, 2.0], [-1.0, 0.0, 1.0, 1.5]])
     assert density.dimension == 2
@@ -33,6 +34,7 @@ def test_moments_of_a_smooth_density_are_spectrally_accurate(h):
     assert averages.covariance == pytest.approx(SIGMA, abs=1e-12)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(("h", "accuracy"), [(1.0, 1e-5), (0.7, 1e-10), (0.5, 1e-12), (0.25, 1e-12)])
 def test_tilt_of_cell_averages_is_that_of_the_gaussian(h, accuracy):
     gaussian = Gaussian([0.2, -0.1], SIGMA)

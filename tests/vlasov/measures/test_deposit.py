@@ -7,6 +7,7 @@ from hypothesis import given, strategies as st
 from vlasov.measures import Particles
 
 
+@pytest.mark.quick
 @given(st.integers(0, 2**32 - 1), st.integers(1, 3), st.booleans())
 def test_mass_and_mean_are_conserved(seed, dimension, uniform):
     rng = np.random.default_rng(seed)

@@ -161,6 +161,7 @@ MISTAKES = {
 }
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(("mistake", "field", "words"), MISTAKES.values(), ids=MISTAKES.keys())
 def test_mistakes_are_named(mistake, field, words):
     with pytest.raises(InputError) as raised:

@@ -10,7 +10,6 @@ from scipy import stats
 
 from vlasov.codec import decode, encode
 from vlasov.measures import Ball, Box, Density, Gaussian, Measure, Mixture, Particles, Ring
-from vlasov.measures.base import _cube
 from vlasov.tilting import Request
 
 SIGMA2 = np.array([[1.0, 0.4], [0.4, 0.6]])
@@ -88,6 +87,7 @@ def test_the_seed_decides_the_sample(measure, sampling):
     assert np.array_equal(once, other) == (measure is DISCRETE["dirac"])
 
 
+@pytest.mark.quick
 @cases(SMOOTH)
 def test_samples_fill_cells_like_the_averages(measure):
     """Counts of samples (from_cube) against n times the mass of the cells (on_grid): a chi-square test."""
@@ -120,6 +120,7 @@ def test_averages_approach_the_density(measure):
     assert inside >= 10
 
 
+@pytest.mark.quick
 @cases(SMOOTH)
 def test_grid_holds_the_whole_mass_and_the_mean(measure):
     reach = measure.support_radius if np.isfinite(measure.support_radius) else 14.0
@@ -131,6 +132,7 @@ def test_grid_holds_the_whole_mass_and_the_mean(measure):
     assert (np.abs(averages.mean - measure.mean) < edges[1] - edges[0]).all()
 
 
+@pytest.mark.quick
 @cases({name: measure for name, measure in EVERY.items() if not isinstance(measure, Density)})
 def test_tilt_agrees_with_quadrature(measure):
     """Closed forms against Gauss nodes; a quadratic part as well."""
@@ -201,7 +203,7 @@ def test_sobol_points_are_finite_for_every_n(measure, n):
 
 def test_sobol_points_stand_in_the_middle_of_the_finest_cells():
     """Multiples of 2^-30 plus half of it: never on a face of the cube, where a quantile may be infinite."""
-    u = _cube("sobol", 100, 3, 0)(0, 100)
+    u = Box(np.zeros(3), np.ones(3)).sample(100, "sobol").points
     assert ((u * 2.0**30) % 1 == 0.5).all()
 
 

@@ -36,6 +36,7 @@ def framed(d, name, kind=Density):
     return kind(plain.values, plain.edges, origin=origin, matrix=matrix), about, scale
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(("d", "name"), EVERYWHERE)
 def test_moments(d, name):
     density, about, scale = framed(d, name)
@@ -183,6 +184,7 @@ def test_a_time_loop_allocates_nothing_of_the_grids_size(quadratic):
     assert peak < 0.4 * density.values.nbytes
 
 
+@pytest.mark.quick
 def test_frames_in_files():
     density, _, _ = framed(2, "sheared")
     assert decode(encode(density), Measure) == density

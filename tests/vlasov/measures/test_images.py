@@ -33,6 +33,7 @@ def cases(table):
     return pytest.mark.parametrize(("measure", "matrix"), table.values(), ids=table.keys())
 
 
+@pytest.mark.quick
 @cases(IMAGES)
 def test_moments_and_samples_are_mapped(measure, matrix):
     shift = SHIFT[: measure.dimension]

@@ -9,6 +9,7 @@ from vlasov.measures import Ball, Box, Density, Gaussian, Mixture, Particles, Ri
 from vlasov.tilting import Request
 
 
+@pytest.mark.quick
 @given(st.integers(0, 2**32 - 1))
 def test_quantile_of_gaussians_against_a_root_finder(seed):
     rng = np.random.default_rng(seed)
@@ -87,6 +88,7 @@ def test_components_without_weight_do_not_count():
     assert mixture.on_grid([[0, 1], [0, 1]]).values.item() == 1.0
 
 
+@pytest.mark.quick
 def test_nodes_of_a_mixture_are_the_union():
     rule = Mixture([Box(0.0, 1.0), Gaussian(5.0, 1.0)], [1, 3]).quadrature(4)
     assert len(rule) == 8

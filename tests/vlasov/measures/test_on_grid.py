@@ -29,6 +29,7 @@ def brute_force(density, axes, nodes):
     return values
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("dimension", [1, 2, 3])
 def test_diagonal_gaussian(dimension):
     mean, deviations = np.array([0.3, -0.1, 0.2])[:dimension], np.array([0.8, 1.3, 1.0])[:dimension]
@@ -116,6 +117,7 @@ def disc_by_integral(x0, x1, y0, y1, radius):
     return sum(quad(height, a, b, epsabs=1e-14, epsrel=1e-13)[0] for a, b in pairwise(inside))
 
 
+@pytest.mark.quick
 @given(st.integers(0, 2**32 - 1))
 def test_disc_in_cells(seed):
     rng = np.random.default_rng(seed)

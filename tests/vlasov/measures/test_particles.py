@@ -10,6 +10,7 @@ from vlasov.measures import Box, Particles, base
 from vlasov.measures.particle_kernels import moments
 
 
+@pytest.mark.quick
 @given(
     n=st.sampled_from([1, 7, 4095, 4096, 4097, 150_001]),
     d=st.integers(1, 5),

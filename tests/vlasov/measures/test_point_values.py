@@ -23,6 +23,7 @@ def at_centers(measure, density):
     return measure.density(points).reshape(density.values.shape)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("d", [1, 2, 3])
 @pytest.mark.parametrize(("ratio", "accuracy"), [(0.35, 1e-12), (0.5, 1e-12), (0.7, 1e-11), (1.0, 2e-9)])
 def test_gaussians_relative_to_their_own_values(d, ratio, accuracy):

@@ -20,6 +20,7 @@ def test_hermite_is_exact_for_exponentials_it_can_resolve(nodes):
     assert weights @ np.exp(tilt * x - tilt**2 / 2) == pytest.approx(1, abs=2e-14)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("nodes", [1, 2, 3, 6, 9])
 def test_hermite_and_legendre_are_exact_up_to_degree_2n_minus_1(nodes):
     for degree in range(2 * nodes):

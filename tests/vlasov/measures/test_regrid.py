@@ -6,6 +6,7 @@ import pytest
 import vlasov as vl
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("d", [1, 2])
 def test_masses_of_a_gaussian_in_other_cells(d):
     gaussian = vl.Gaussian(0.1 * np.ones(d), 0.5 * np.eye(d) + 0.1)

@@ -51,6 +51,7 @@ def targets(rng, m, d, reach, radius):
     return xi * (reach / max(np.linalg.norm(xi, axis=1).max() * radius, 1e-3))
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("d", [1, 2, 3, 5, 7, 64])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_errors_stay_below_the_bound(d, shape):
@@ -150,6 +151,7 @@ def test_covariances(d, reach):
     assert np.array_equal(covariance, covariance.transpose(0, 2, 1))
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("d", [2, 7])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_batches_are_single_calls(d, weighted):

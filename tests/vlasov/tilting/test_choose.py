@@ -28,6 +28,7 @@ def test_large_problems_go_to_linear_cost_and_agree_with_all_pairs(d):
     assert np.abs(fast.log_mass[:300] - exact.log_mass).max() <= 1e-9
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     ("d", "n", "reach"),
     [(2, 100, 6.0), (4, 2000, 1.0), (2, 2000, 1e4)],
@@ -103,6 +104,7 @@ def test_attention_agrees_with_itself_by_all_pairs(kind):
     assert fast.method == "laplace"
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     ("d", "reach", "method", "sentence"),
     [

@@ -49,6 +49,7 @@ def arguments(real):
     return np.resize(np.round(x * 2**12) / 2**12, 2**18).astype(real)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("real", RANGES)
 @pytest.mark.parametrize("function", [near, clamped])
 @pytest.mark.parametrize("shift", [0, 11, -14])
@@ -86,6 +87,7 @@ def test_huge_shifts_lose_nothing():
         assert clamped(x, real(shift)) == 32
 
 
+@pytest.mark.quick
 def test_scalar_powers_of_two():
     x = arguments(np.float64)
     assert ulps(each(exp2, x), np.exp2(x.astype(np.longdouble))) <= 1.0 + PRODUCTS

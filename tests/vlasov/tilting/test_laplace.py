@@ -79,6 +79,7 @@ def check(plan, sums, points, log_weights, x, matrix, chosen):
 @pytest.mark.parametrize("reach", REACHES)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("decades", [None, 100])
+@pytest.mark.quick
 def test_error_stays_below_the_bound_and_the_bound_below_the_tolerance(d, shape, reach, decades):
     rng = np.random.default_rng([d, SHAPES.index(shape), REACHES.index(reach), decades or 0])
     n, m = int(10 ** rng.uniform(0, 3.3)), int(10 ** rng.uniform(0, 2.5))

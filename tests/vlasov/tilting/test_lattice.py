@@ -51,6 +51,7 @@ def exact(masses, lower, widths, x, matrix, smooth):
     return log_mass, mean, covariance
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("d", [1, 2, 3])
 @pytest.mark.parametrize(("ratio", "accuracy"), [(0.3, 1e-12), (0.5, 1e-12), (1.0, 2e-8)])
 def test_averages_of_a_gaussian_tilt_like_the_gaussian(d, ratio, accuracy):

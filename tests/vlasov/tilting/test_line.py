@@ -50,6 +50,7 @@ def evaluate(
     )
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("reach", REACHES)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("decades", [None, 2, 100])

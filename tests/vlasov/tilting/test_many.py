@@ -14,6 +14,7 @@ def heads(d, count=3, seed=0):
     return [Head(2 * rng.normal(size=(d, d)) / (h + 1), rng.normal(size=(d, d))) for h in range(count)]
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(("d", "n"), [(1, 40_000), (2, 40_000), (3, 20_000), (2, 100), (4, 500)])
 def test_heads_together_are_the_sum_of_the_heads(d, n, weighted):

@@ -30,6 +30,7 @@ def points(rng, count, half_width):
     return np.concatenate([rng.uniform(-1, 1, count), [-1, 0, 1]]).astype(np.longdouble) * half_width
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(("order", "kappa"), CASES)
 def test_weights_reproduce_the_fitted_exponentials(order, kappa):
     chebyshev = np.cos(math.pi * (2 * np.arange(order) + 1) / (2 * order))

@@ -8,6 +8,7 @@ import pytest
 from vlasov.tilting.uniform import tilted_interval
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("x", [1e-300, 1e-8, 0.03, 0.5, 0.999999, 1.0, 1.000001, 3.0, 40.0])
 def test_tilted_interval_to_the_last_digits(x):
     """sinh(x) / x, coth x - 1/x and 1/x^2 - 1/sinh(x)^2 in 1000 decimal digits, against a = 1/2 and xi = 2x."""
