@@ -140,7 +140,7 @@ def of_lattice(spent: Stopwatch) -> Iterator[Cost]:
     def nodes_of(reach: float) -> tuple[Any, Any]:
         grid = Grid(np.ones((cells, cells)), -np.ones(2), np.full(2, 2 / cells), False)
         plan = lattice.plan(grid, (np.full(2, -reach), np.full(2, reach)), 1, request)
-        return plan, lattice._Cells(grid, plan, Workspace())
+        return plan, lattice._Cells(grid, plan, request, Workspace())
 
     masses = np.ones(N)
     flat = Grid(masses, -np.ones(1), np.full(1, 2 / N), False)

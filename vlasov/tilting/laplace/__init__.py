@@ -84,33 +84,31 @@ class Prepared:
         self, points: Array, log_weights: Array | None, plan: Plan, request: Request, workspace: Workspace
     ) -> None:
         self.points, self.log_weights = plain(points), _NOTHING if log_weights is None else plain(log_weights)
-        self.plan, self.request, self.workspace = plan, request, workspace
-        self.sources = nodes.stencils(
-            plan, np.array(plan.source_centre), 1 / np.array(plan.source_step), np.array(plan.source_reach)
-        )
-        self.targets = nodes.stencils(
-            plan, np.array(plan.tilt), 1 / np.array(plan.target_step), np.array(plan.target_reach)
-        )
+        self.plan, self.workspace = plan, workspace
+        of_sources, of_targets = ([1 / h for h in step] for step in (plan.source_step, plan.target_step))
+        self.sources = nodes.stencils(plan, plan.source_centre, of_sources, plan.source_reach)
+        self.targets = nodes.stencils(plan, plan.tilt, of_targets, plan.target_reach)
+        self.scratch = nodes.scratch(plan, request, workspace)
         grids, shift = self._spread()
-        centre, radius = np.array(plan.source_centre), np.array(plan.radius)
-        self.nodes = Nodes(plan, self.targets, self._transform(grids), shift, centre, radius)
+        place = np.array(plan.source_centre), np.array(plan.radius)
+        self.nodes = Nodes(plan, self.targets, self.scratch, self._transform(grids), shift, *place)
 
     def _spread(self) -> tuple[Array, float]:
         """Sums over sources at the nodes, (parts, nodes), and the logarithm of their scale."""
-        plan, logs, tilt, workspace = self.plan, self.log_weights, np.array(self.plan.tilt), self.workspace
+        plan, logs, tilt, scratch = self.plan, self.log_weights, np.array(self.plan.tilt), self.scratch
         # Weights are relative to the heaviest before anything is added to their logarithms: nothing is rounded away.
         base = max(float(logs.max()), _ZERO) if logs.size else 0.0
         weights, identity, shift = Weights(logs, base, tilt), np.eye(tilt.size), 0.0
-        scratch, size = nodes.scratch(plan, self.request, workspace), math.prod(plan.nodes)
-        if logs.size or tilt.any():
+        size = math.prod(plan.nodes)
+        if logs.size or any(plan.tilt):
             ends = np.empty((plan.threads, 2, 1))
             in_threads(
                 plan.threads, kernels.peak,
                 self.points, weights, identity, self.sources.axes, scratch.floats, ends,
             )  # fmt: skip
             shift = max(float(ends[:, 1].max()), _ZERO)
-        grids = workspace.array("laplace.grids", (plan.parts, size))
-        blocks = workspace.array("laplace.blocks", (plan.threads, size if plan.flush else 1))
+        grids = self.workspace.array("laplace.grids", (plan.parts, size))
+        blocks = self.workspace.array("laplace.blocks", (plan.threads, size if plan.flush else 1))
         in_threads(
             plan.threads, kernels.spread(plan.order),
             self.points, weights, shift, identity, self.sources, plan.flush, grids, blocks, scratch,
@@ -138,4 +136,4 @@ class Prepared:
 
     def read(self, x: Array, head: Head, request: Request, out: Array | None = None) -> Sums:
         """What ``evaluate`` returns, without outliers."""
-        return self.nodes.read(x, head, request, self.workspace, out)._replace(method="laplace")
+        return self.nodes.read(x, head, request, out)._replace(method="laplace")

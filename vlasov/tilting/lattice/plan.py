@@ -72,7 +72,7 @@ class NodesPlan(nodes.NodesPlan):
 Plan = LinePlan | NodesPlan
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Problem(Ranges):
     """The ranges of cells and targets, and what else a plan depends on."""
 
@@ -109,7 +109,9 @@ def plan(grid: Grid, targets: Box, m: int, request: Request, threads: int = 1) -
     plans = [attempt for attempt in attempts if isinstance(attempt, NodesPlan)]
     if plans:
         return min(plans, key=lambda plan: plan.seconds)
-    return attempts[-1] or Refusal(f"rounding errors come too close to the tolerance {request.tolerance:g}")
+    if isinstance(attempts[-1], Refusal):
+        return attempts[-1]
+    return Refusal(f"rounding errors come too close to the tolerance {request.tolerance:g}")
 
 
 def _on_line(problem: _Problem) -> LinePlan | Refusal:
