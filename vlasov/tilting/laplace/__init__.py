@@ -36,48 +36,24 @@ from vlasov.tilting.laplace.plan import Plan, plan
 from vlasov.tilting.nodes import Nodes
 from vlasov.tilting.results import Head, Request, Sums
 
-__all__ = ["Plan", "Prepared", "evaluate", "plan", "plan_data"]
+__all__ = ["Plan", "Prepared", "plan", "plan_data"]
 
 _NOTHING = np.empty(0)
 _WORTH_PRODUCT_THREADS = 10_000_000  # multiplications
 _ZERO = -1e307  # logarithm of the mass of sources without mass
 
 
-def evaluate(
-    points: Array,
-    log_weights: Array | None,
-    x: Array,
-    head: Head,
-    plan: Plan,
-    request: Request,
-    workspace: Workspace,
-    out: Array | None = None,
-) -> Sums:
-    """V m, log Z and the covariance at the tilts A x; with outliers, ``out`` is not used.
+class Prepared:
+    """Sources, spread and transformed: Z at the targets' nodes, to be read at any targets that the plan covers.
+
+    What it holds lasts until the workspace is used again.
 
     Parameters
     ----------
     points, log_weights
         Shapes (n, d) and (n,); None: all weights are one.
-    x
-        Shape (m, d).
     plan
         For these sources, targets and ``request``, from ``plan``.
-    out
-        Memory for V m, shape (m, k).
-    """
-    prepared = Prepared(points, log_weights, plan, request, workspace)
-    if not plan.peeled:
-        return prepared.read(x, head, request, out)
-    bulk = prepared.read(x, head._replace(V=np.eye(x.shape[1])), replace(request, log_mass=True))
-    sums = add_outliers(bulk, prepared, plain(x), plain(head.A))
-    return sums._replace(mean=tilts(sums.mean, plain(head.V)))
-
-
-class Prepared:
-    """Sources, spread and transformed: Z at the targets' nodes, to be read at any targets that the plan covers.
-
-    What it holds lasts until the workspace is used again.
     """
 
     def __init__(
@@ -135,5 +111,9 @@ class Prepared:
         return first
 
     def read(self, x: Array, head: Head, request: Request, out: Array | None = None) -> Sums:
-        """What ``evaluate`` returns, without outliers."""
-        return self.nodes.read(x, head, request, out)._replace(method="laplace")
+        """V m (into ``out``, unless there are outliers), log Z and the covariance at the tilts A x."""
+        if not self.plan.peeled:
+            return self.nodes.read(x, head, request, out)._replace(method="laplace")
+        bulk = self.nodes.read(x, head._replace(V=np.eye(x.shape[1])), replace(request, log_mass=True))
+        sums = add_outliers(bulk, self, plain(x), plain(head.A))
+        return sums._replace(mean=tilts(sums.mean, plain(head.V)), method="laplace")
