@@ -148,7 +148,7 @@ def of_lattice(spent: Stopwatch) -> Iterator[Cost]:
         grid, plan = planned((count,), 100.0)
         return spent(lattice._on_line, grid.masses, 2 / count, plan, Workspace(), False)
 
-    yield "lattice: fold", filed.fold, (on_line(16_384) - on_line(8192)) / 8192  # as many nodes for both
+    yield "lattice: fold", filed.fold, (on_line(2**17) - on_line(2**16)) / 2**16  # as many nodes for both
     grid, plan = planned((512, 512), 400.0)
     held = lattice._Cells(grid, plan, request, Workspace())
     yield "lattice: tilt", filed.tilt, spent(held._tilted_masses, plan.centre) / grid.masses.size
