@@ -23,9 +23,9 @@ from benchmarks.timing import machine, repeat, table, write_json
 from vlasov.compiled.products import multiply, node_matrix
 from vlasov.compiled.workspace import Workspace
 from vlasov.jit import set_threads
-from vlasov.tilting import Head, Request, all_pairs, costs, laplace, lattice, line, node_kernels, nodes
+from vlasov.tilting import Head, Request, all_pairs, costs, laplace, lattice, line, node_kernels
 from vlasov.tilting.grid import Grid
-from vlasov.tilting.laplace.plan import _attempt, _finished
+from vlasov.tilting.laplace.plan import _candidate, _finished
 from vlasov.tilting.laplace.problem import pose
 from vlasov.tilting.line.plan import time_of_tilts
 from vlasov.tilting.line.transform import MERGED, NODES
@@ -78,7 +78,7 @@ def of_laplace(spent: Stopwatch) -> Iterator[Cost]:
         points, box, head = cube(N, d), (-np.ones(d), np.ones(d)), Head(np.eye(d), np.eye(d))
         for kind, (order, request) in enumerate(REQUESTS.items()):
             problem = pose(Task(N, N, box, box, 0.0, request), peeled=False)
-            candidate = nodes.widest(order, problem, partial(_attempt, problem=problem))
+            candidate = _candidate(order, problem)
             assert candidate is not None
             plan = _finished(candidate, problem)
             prepared, grids = laplace.Prepared(points, None, plan, request, Workspace()), plan.parts * filed.node

@@ -14,10 +14,10 @@ exponentials and of their derivatives, see ``stencils``): with weights p_j ~ w_j
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 
@@ -36,8 +36,6 @@ MOST_BYTES = 1e9
 _CHUNK, _SORTED_CHUNK = 1024, 16384  # points at a time: in the first, or in the second level of the cache
 _SORTED_NODES = 100_000  # in three dimensions, grids beyond the second level of the cache are visited in order
 _FEW = 4096  # points that are not worth sorting
-
-_Candidate = TypeVar("_Candidate")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,17 +129,12 @@ def bounds(found: Errors, kappa: float, d: int, at_nodes: float, smooth: float) 
     return Bounds(mean, second, value / share + at_nodes * low + smooth)
 
 
-def widest(order: int, ranges: Ranges, attempt: Callable[[int, float, Errors], _Candidate | None]) -> _Candidate | None:
-    """The first success of an attempt with this order and ever narrower steps."""
-    budget, second_budget = ranges.budget, ranges.second_budget
+def possible_steps(order: int, ranges: Ranges) -> Iterator[tuple[float, Errors]]:
+    """Ever narrower steps kappa with the errors of interpolation in one variable, where these alone keep the budget."""
     for kappa in KAPPAS:
         alone = errors(order, kappa)
-        if alone.slope > budget or alone.curvature > second_budget:
-            continue  # most are, and this is seen at once
-        found = attempt(order, kappa, alone)
-        if found is not None:
-            return found
-    return None
+        if alone.slope <= ranges.budget and alone.curvature <= ranges.second_budget:
+            yield kappa, alone
 
 
 def chunk_of(size: int, d: int, points: int) -> tuple[int, bool]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import partial
 from typing import NamedTuple
 
 from vlasov.tilting import nodes
@@ -65,8 +64,7 @@ def plan(task: Task, *, peeled: bool = False) -> Plan | Refusal:
         return Refusal("the exponents <A x, y> are not finite")
     candidates: list[_Candidate] = []
     if exponents + max(problem.weight_range, math.log(problem.n)) < _LARGEST_EXPONENT:
-        attempts = (nodes.widest(order, problem, partial(_attempt, problem=problem)) for order in ORDERS)
-        candidates = [attempt for attempt in attempts if attempt is not None]
+        candidates = [found for order in ORDERS if (found := _candidate(order, problem)) is not None]
     if not candidates:
         span = f" and weights that span e^{problem.weight_range:.0f}" if problem.weighted else ""
         tolerance = f"at a tolerance of {task.request.tolerance:g}"
@@ -85,25 +83,28 @@ class _Candidate(NamedTuple):
     layout: Layout
 
 
-def _attempt(order: int, kappa: float, alone: Errors, *, problem: Problem) -> _Candidate | None:
-    """Grids for these stencils if they keep the tolerance and overflow nowhere."""
-    both = errors_on_both_sides(order, kappa, min(problem.sizes))
-    if both is None:
-        return None
-    cells = tuple(2 * math.ceil(size / kappa * (1 + 1e-7)) for size in problem.sizes)
-    found = _bounds(both, alone, kappa, cells, problem)
-    slack = min(problem.budget - found.mean, (problem.second_budget - found.covariance) / 3)
-    if slack < 0.2 * min(problem.budget, problem.second_budget / 3):
-        return None
-    # The rest of the tolerance is for sums of many terms: of N equal ones each errs by N/2 units at most.
-    unit = alone.growth[0] ** len(cells) * UNIT / 2
-    overhang = sum((c / 2 + order / 2 - 1) ** 2 / s for c, s in zip(cells, problem.sizes, strict=True)) * kappa**2
-    cut = layout(order, cells, slack / unit, problem)
-    if cut is None or overhang + max(problem.weight_range, math.log(problem.n)) > _LARGEST_EXPONENT:
-        return None
-    sums = cut.terms * unit
-    bounds = Bounds(found.mean + sums, found.covariance + 3 * sums, found.mass + sums)
-    return _Candidate(order, kappa, cells, bounds, cut)
+def _candidate(order: int, problem: Problem) -> _Candidate | None:
+    """The widest steps with which stencils of this order keep the tolerance and overflow nowhere."""
+    sizes, least, weights = problem.sizes, min(problem.sizes), max(problem.weight_range, math.log(problem.n))
+    for kappa, alone in nodes.possible_steps(order, problem):
+        both = errors_on_both_sides(order, kappa, least)
+        if both is None:
+            continue
+        cells = tuple(2 * math.ceil(size / kappa * (1 + 1e-7)) for size in sizes)
+        found = _bounds(both, alone, kappa, cells, problem)
+        slack = min(problem.budget - found.mean, (problem.second_budget - found.covariance) / 3)
+        if slack < 0.2 * min(problem.budget, problem.second_budget / 3):
+            continue
+        # The rest of the tolerance is for sums of many terms: of N equal ones each errs by N/2 units at most.
+        unit = alone.growth[0] ** len(cells) * UNIT / 2
+        overhang = sum((c / 2 + order / 2 - 1) ** 2 / s for c, s in zip(cells, sizes, strict=True)) * kappa**2
+        cut = layout(order, cells, slack / unit, problem)
+        if cut is None or overhang + weights > _LARGEST_EXPONENT:
+            continue
+        sums = cut.terms * unit
+        bounds = Bounds(found.mean + sums, found.covariance + 3 * sums, found.mass + sums)
+        return _Candidate(order, kappa, cells, bounds, cut)
+    return None
 
 
 def _finished(candidate: _Candidate, problem: Problem) -> Plan:

@@ -12,8 +12,8 @@ For d = 2, 3, Z on a tensor grid of tilts is a product with a small matrix along
 
 For d = 1, cells of the grid are the nodes of ``line``: there, tilts have no limit.
 
-``grid`` calls it, for densities. It wins whenever there are more than a few targets, and knows no limit of the tilts:
-their range is cut into blocks where exponentials would overflow.
+``grid`` calls it, for densities. It wins from a few targets on, because cells need not be spread to nodes; the range of
+the tilts is cut into blocks where exponentials would overflow.
 """
 
 from __future__ import annotations
