@@ -1,6 +1,6 @@
 """Measure the costs in ``vlasov/tilting/costs.py`` on this machine, and print them beside those in the file.
 
-    python benchmarks/costs.py [--budget 0.2] [--json PATH]
+    python benchmarks/costs.py [--budget SECONDS] [--json PATH]
 
 Nanoseconds of one thread. Each cost is a difference or a ratio of best times of calls that mostly consist of it. What
 the file says decides which method is chosen, and with it the last digits of results: new numbers are for a release.
@@ -23,14 +23,15 @@ from benchmarks.timing import machine, repeat, table, write_json
 from vlasov.compiled.products import multiply, node_matrix
 from vlasov.compiled.workspace import Workspace
 from vlasov.jit import set_threads
-from vlasov.tilting import Head, Request, all_pairs, costs, laplace, lattice, line, node_kernels, nodes
+from vlasov.tilting import Head, Request, all_pairs, costs, laplace, lattice, line, node_kernels
 from vlasov.tilting.grid import Grid
-from vlasov.tilting.laplace.plan import _attempt
+from vlasov.tilting.laplace.plan import _candidate, _finished
 from vlasov.tilting.laplace.problem import pose
 from vlasov.tilting.line.plan import time_of_tilts
 from vlasov.tilting.line.transform import MERGED, NODES
 from vlasov.tilting.promise import Task
 from vlasov.tilting.stencils import ORDERS
+from vlasov.tilting.uniform import tilted_interval
 
 N = 100_000
 REQUESTS = dict(zip(ORDERS, (Request(1e-5), Request(1e-9), Request(1e-10)), strict=True))
@@ -77,8 +78,9 @@ def of_laplace(spent: Stopwatch) -> Iterator[Cost]:
         points, box, head = cube(N, d), (-np.ones(d), np.ones(d)), Head(np.eye(d), np.eye(d))
         for kind, (order, request) in enumerate(REQUESTS.items()):
             problem = pose(Task(N, N, box, box, 0.0, request), peeled=False)
-            plan = nodes.widest(order, problem, partial(_attempt, problem=problem))
-            assert plan is not None
+            candidate = _candidate(order, problem)
+            assert candidate is not None
+            plan = _finished(candidate, problem)
             prepared, grids = laplace.Prepared(points, None, plan, request, Workspace()), plan.parts * filed.node
             spread = (spent(prepared._spread) - grids * np.prod(plan.nodes)) / N
             yield f"laplace: spread, d = {d}, p = {order}", filed.spread[d][kind], spread
@@ -135,23 +137,29 @@ def of_line(spent: Stopwatch) -> Iterator[Cost]:
 
 def of_lattice(spent: Stopwatch) -> Iterator[Cost]:
     """Cells folded into nodes; masses tilted; matrices of exponentials."""
-    filed, cells, request = costs.LATTICE, 512, Request(1e-9)
+    filed, request = costs.LATTICE, Request(1e-9)
 
-    def nodes_of(reach: float) -> tuple[Any, Any]:
-        grid = Grid(np.ones((cells, cells)), -np.ones(2), np.full(2, 2 / cells), False)
-        plan = lattice.plan(grid, (np.full(2, -reach), np.full(2, reach)), 1, request)
-        return plan, lattice._Cells(grid, plan, Workspace())
+    def planned(shape: tuple[int, ...], reach: float) -> tuple[Grid, Any]:
+        d = len(shape)
+        grid = Grid(np.ones(shape), -np.ones(d), 2 / np.array(shape), True)
+        return grid, lattice.plan(grid, (np.full(d, -reach), np.full(d, reach)), 1, request)
 
-    masses = np.ones(N)
-    flat = Grid(masses, -np.ones(1), np.full(1, 2 / N), False)
-    plan = lattice.plan(flat, (-np.ones(1), np.ones(1)), 1, request)
-    yield "lattice: fold", filed.fold, spent(lattice._on_line, masses, 2 / N, plan, Workspace(), False) / N
-    plan, held = nodes_of(400.0)
-    yield "lattice: tilt", filed.tilt, spent(held._tilted_masses, plan.centre) / cells**2
-    exponents = -(cube(N, 1)[:, 0] ** 2)
-    yield "lattice: exponential", filed.exponential, spent(np.exp, exponents) / N
-    grid = Grid(np.ones((2, 2)), -np.ones(2), np.ones(2), True)
-    plan = lattice.plan(grid, (-np.ones(2), np.ones(2)), 1, request)
+    def on_line(count: int) -> float:
+        grid, plan = planned((count,), 100.0)
+        return spent(lattice._on_line, grid.masses, 2 / count, plan, Workspace(), False)
+
+    yield "lattice: fold", filed.fold, (on_line(2**17) - on_line(2**16)) / 2**16  # as many nodes for both
+    grid, plan = planned((512, 512), 400.0)
+    held = lattice._Cells(grid, plan, request, Workspace())
+    yield "lattice: tilt", filed.tilt, spent(held._tilted_masses, plan.centre) / grid.masses.size
+    tilts, places = np.linspace(-1, 1, 40), np.linspace(-1, 1, 512)
+
+    def matrix() -> np.ndarray:
+        log_cell = tilted_interval(np.array(0.1), tilts)[0]
+        return np.exp(np.multiply.outer(tilts, places) - log_cell[:, None])
+
+    yield "lattice: exponential", filed.exponential, spent(matrix) / (tilts.size * places.size)
+    grid, plan = planned((2, 2), 1.0)
     head, x = Head(np.eye(2), np.eye(2)), np.zeros((1, 2))
     yield "lattice: start", filed.start, spent(lattice.evaluate, grid, x, head, plan, request, Workspace())
 
@@ -159,7 +167,7 @@ def of_lattice(spent: Stopwatch) -> Iterator[Cost]:
 def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--budget", type=float, default=0.3, help="seconds for each call that is timed")
+    parser.add_argument("--budget", type=float, default=0.3, help="seconds for each call that is timed (default 0.3)")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     set_threads(1)

@@ -263,7 +263,7 @@ def stages(n: int, threads: int, effort: Effort) -> dict[str, Any]:
 
     try:
         for owner, name in (
-            (boxes, "boxes"), (laplace, "evaluate"), (evaluate, "linear_plan"),
+            (boxes, "boxes"), (evaluate, "linear_plan"),
             *((laplace.Prepared, name) for name in ("_spread", "_transform", "read")),
         ):  # fmt: skip
             watch(owner, name)
@@ -297,7 +297,7 @@ def stages(n: int, threads: int, effort: Effort) -> dict[str, Any]:
         ("node products", best["_transform"], 0, products),
         ("gather", best["read"], 2 * data, n * (2 * p * (2 * p - 3) + 2 * p * p + 3 * p)),
         ("plan", best["linear_plan"] - best["boxes"], 0, 0),
-        ("the rest", best["all"] - best["linear_plan"] - best["evaluate"], 0, 0),
+        ("the rest", best["all"] - sum(best[name] for name in ("linear_plan", "_spread", "_transform", "read")), 0, 0),
         ("all", best["all"], 0, 0),
     ]
     return {

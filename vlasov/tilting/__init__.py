@@ -2,8 +2,16 @@
 
     Z(xi) = int e^{<xi, y>} dmu(y),   m(xi) = grad log Z,   C(xi) = hess log Z
 
-Here mu is a sum of weighted points, or cell averages on a uniform grid (``grid.evaluate``). How a sum is evaluated is
-chosen here; measures with closed forms return the same ``Tilted``. Measures call this door, and the particle solvers.
+Here mu is a sum of weighted points, or cell averages on a uniform grid. Measures call this door, and the particle
+solvers; measures with closed forms return the same ``Tilted``. Behind it:
+
+    evaluate -> choose     points: all pairs, or the plan of a method of linear cost if that promises to be faster
+    grid                   densities: the same for ``lattice``, or else their cells are points
+    all_pairs              exact up to rounding, any d, any tilt
+    laplace, line          linear cost for d = 2, 3 and for d = 1, with a bound that is known before anything is summed
+    lattice                densities on uniform grids
+    nodes, stencils        what laplace and lattice share
+    costs, promise         by what methods are compared, and what a plan promises
 """
 
 from vlasov.compiled.workspace import Workspace

@@ -31,9 +31,9 @@ def is_small(n: int, m: int, d: int) -> bool:
 
 
 def linear_plan(
-    points: Array, log_weights: Array | None, x: Array, head: Head, request: Request, workspace: Workspace
+    points: Array, log_weights: Array | None, x: Array, head: Head | None, request: Request, workspace: Workspace
 ) -> Planned | None:
-    """The method of linear cost and its plan, or None for all pairs."""
+    """The method of linear cost and its plan for the tilts A x, without a head x, or None for all pairs."""
     (n, d), m, method = points.shape, len(x), choose(request.method, METHODS, "method")
     if method in QUADRATIC or (method == "auto" and is_small(n, m, d)):
         return None
@@ -43,10 +43,11 @@ def linear_plan(
         raise InputError(f'"laplace" needs d <= {_LINEAR_DIMENSIONS} but d is {d}; use "auto" or "all-pairs"', "method")
     from vlasov.tilting import laplace, line
 
-    task = _task(points, log_weights, x, [head], request)
+    matrix = np.eye(d) if head is None else head.A
+    task = _task(points, log_weights, x, [matrix], request)
     if not np.isfinite(task.sources).all():  # all pairs of so many would take long to come to nothing
         raise InputError("hold an entry that is infinite or NaN; every entry must be a finite number", "points")
-    plan = line.plan(task) if d == 1 else laplace.plan_data(points, x, head.A, task, workspace)
+    plan = line.plan(task) if d == 1 else laplace.plan_data(points, x, matrix, task, workspace)
     if isinstance(plan, Refusal) and method == "laplace":
         raise InputError(f'"laplace" cannot do this: {plan.reason}; use "auto" or "all-pairs"', "method")
     return _if_faster(line if d == 1 else laplace, plan, task)
@@ -61,11 +62,11 @@ def shared_plan(
         return None
     from vlasov.tilting import laplace, line
 
-    task, module = _task(points, log_weights, x, heads, request), line if d == 1 else laplace
+    task, module = _task(points, log_weights, x, [head.A for head in heads], request), line if d == 1 else laplace
     return _if_faster(module, module.plan(task), task)
 
 
-def _task(points: Array, log_weights: Array | None, x: Array, heads: Sequence[Head], request: Request) -> Task:
+def _task(points: Array, log_weights: Array | None, x: Array, matrices: Sequence[Array], request: Request) -> Task:
     """Sums at the tilts of all heads together."""
     from numba import get_num_threads
 
@@ -73,10 +74,11 @@ def _task(points: Array, log_weights: Array | None, x: Array, heads: Sequence[He
     from vlasov.tilting.log_weights import finite_range
 
     threads = get_num_threads()
-    around, *each = boxes(points, x, [head.A for head in heads], threads)
-    tilts = np.min([low for low, _ in each], axis=0), np.max([high for _, high in each], axis=0)
+    around, tilts, *others = boxes(points, x, matrices, threads)
+    for low, high in others:
+        tilts = np.minimum(tilts[0], low), np.maximum(tilts[1], high)
     spread = 0.0 if log_weights is None else finite_range(log_weights)
-    return Task(len(points), len(x) * len(heads), around, tilts, spread, request, threads)
+    return Task(len(points), len(x) * len(matrices), around, tilts, spread, request, threads)
 
 
 def _if_faster(module: ModuleType, plan: Promise | Refusal, task: Task) -> Planned | None:

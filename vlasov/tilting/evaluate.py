@@ -138,11 +138,11 @@ def _evaluate(
     out: Array | None = None,
 ) -> Sums:
     """The sums at the tilts A x, or at x itself without a head."""
-    whole = Head(np.eye(points.shape[1]), np.eye(points.shape[1])) if head is None else head
-    planned = linear_plan(points, log_weights, x, whole, request, workspace)
+    planned = linear_plan(points, log_weights, x, head, request, workspace)
     if planned is not None:
+        whole = Head(np.eye(points.shape[1]), np.eye(points.shape[1])) if head is None else head
         method, plan = planned
-        sums: Sums = method.evaluate(points, log_weights, x, whole, plan, request, workspace, out)
+        sums: Sums = method.Prepared(points, log_weights, plan, request, workspace).read(x, whole, request, out)
         return sums
     from numba import get_num_threads
 

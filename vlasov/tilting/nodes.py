@@ -14,10 +14,10 @@ exponentials and of their derivatives, see ``stencils``): with weights p_j ~ w_j
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 
@@ -36,8 +36,6 @@ MOST_BYTES = 1e9
 _CHUNK, _SORTED_CHUNK = 1024, 16384  # points at a time: in the first, or in the second level of the cache
 _SORTED_NODES = 100_000  # in three dimensions, grids beyond the second level of the cache are visited in order
 _FEW = 4096  # points that are not worth sorting
-
-_Candidate = TypeVar("_Candidate")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,45 +58,47 @@ class NodesPlan(Promise):
     chunk: int
     coarsening: int
 
-    @property
+    @cached_property
     def nodes(self) -> tuple[int, ...]:
         """Along each axis."""
         return tuple(cells + self.order - 1 for cells in self.cells)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Ranges:
-    """Sources in y_c +- R (``centre``, ``radius``), tilts in xi_c +- Q (``tilt``, ``width``), and what is asked for."""
+    """Sources in y_c +- R (``centre``, ``radius``), tilts in xi_c +- Q (``tilt``, ``width``), and what is asked for.
+
+    Attributes
+    ----------
+    norm
+        |R|.
+    rounding
+        Of y_c + (m - y_c).
+    budget
+        How large errors of the mean may be, in units of |R|: what rounding of the result leaves of the tolerance.
+    second_budget
+        The same for the covariance, in units of |R|^2.
+    """
 
     centre: list[float]
     radius: list[float]
     tilt: list[float]
     width: list[float]
     request: Request
+    norm: float = field(init=False)
+    rounding: float = field(init=False)
+    budget: float = field(init=False)
+    second_budget: float = field(init=False)
 
-    @cached_property
-    def norm(self) -> float:
-        """|R|."""
-        return math.hypot(*self.radius)
-
-    @cached_property
-    def rounding(self) -> float:
-        """Of y_c + (m - y_c)."""
-        return 2 * UNIT * (math.hypot(*self.centre) + self.norm)
-
-    @cached_property
-    def budget(self) -> float:
-        """How large errors of the mean may be, in units of |R|: what rounding of the result leaves of the tolerance."""
-        allowed = self.request.tolerance * max(self.radius)
+    def __post_init__(self) -> None:
+        self.norm, away, tolerance = math.hypot(*self.radius), math.hypot(*self.centre), self.request.tolerance
+        self.rounding = 2 * UNIT * (away + self.norm)
+        allowed = tolerance * max(self.radius)
         # An error that rounding hides anyway is always allowed.
-        hidden = min(self.rounding, self.request.tolerance * math.hypot(*self.centre) / 8)
-        return min(max(allowed - self.rounding, allowed / 2, hidden) / self.norm, 0.01)
-
-    @cached_property
-    def second_budget(self) -> float:
-        """The same for the covariance, in units of |R|^2."""
-        request = self.request
-        return request.tolerance * (max(self.radius) / self.norm) ** 2 if request.covariance else math.inf
+        hidden = min(self.rounding, tolerance * away / 8)
+        self.budget = min(max(allowed - self.rounding, allowed / 2, hidden) / self.norm, 0.01)
+        scale = max(self.radius) / self.norm
+        self.second_budget = tolerance * scale**2 if self.request.covariance else math.inf
 
 
 class Bounds(NamedTuple):
@@ -129,16 +129,12 @@ def bounds(found: Errors, kappa: float, d: int, at_nodes: float, smooth: float) 
     return Bounds(mean, second, value / share + at_nodes * low + smooth)
 
 
-def widest(order: int, ranges: Ranges, attempt: Callable[[int, float, Errors], _Candidate | None]) -> _Candidate | None:
-    """The first success of an attempt with this order and ever narrower steps."""
+def possible_steps(order: int, ranges: Ranges) -> Iterator[tuple[float, Errors]]:
+    """Ever narrower steps kappa with the errors of interpolation in one variable, where these alone keep the budget."""
     for kappa in KAPPAS:
         alone = errors(order, kappa)
-        if alone.slope > ranges.budget or alone.curvature > ranges.second_budget:
-            continue  # most are, and this is seen at once
-        found = attempt(order, kappa, alone)
-        if found is not None:
-            return found
-    return None
+        if alone.slope <= ranges.budget and alone.curvature <= ranges.second_budget:
+            yield kappa, alone
 
 
 def chunk_of(size: int, d: int, points: int) -> tuple[int, bool]:
@@ -152,9 +148,12 @@ def coarsening(size: int, chunk: int) -> int:
     return (2 * size // chunk).bit_length()
 
 
-def stencils(plan: NodesPlan, centre: Array, inverse_step: Array, reach: Array) -> Stencils:
+def stencils(
+    plan: NodesPlan, centre: Sequence[float], inverse_step: Sequence[float], reach: Sequence[float]
+) -> Stencils:
     """The plan's stencils on a grid in this place."""
-    strides = tuple(math.prod(plan.nodes[k + 1 :]) for k in range(len(plan.cells)))
+    counts = plan.nodes
+    strides = tuple(math.prod(counts[k + 1 :]) for k in range(len(counts)))
     axes = np.array([centre, inverse_step, plan.cells, reach], dtype=float)
     return Stencils(axes, strides, table(plan.order, plan.kappa), plan.coarsening)
 
@@ -176,12 +175,13 @@ class Nodes(NamedTuple):
 
     plan: NodesPlan
     stencils: Stencils
+    scratch: Scratch
     grid: Array
     shift: float
     centre: Array
     radius: Array
 
-    def read(self, x: Array, head: Head, request: Request, workspace: Workspace, out: Array | None = None) -> Sums:
+    def read(self, x: Array, head: Head, request: Request, out: Array | None = None) -> Sums:
         """V m, log Z and the covariance at the tilts A x, where they are asked for."""
         plan, (m, d), derivatives = self.plan, x.shape, 2 if request.covariance else 1
         x, matrix, values = plain(x), plain(head.A), plain(head.V)
@@ -193,7 +193,7 @@ class Nodes(NamedTuple):
         at_nodes = NodeValues(self.grid, self.shift, self.centre, self.centre @ matrix)
         in_threads(
             plan.threads, node_kernels.gather(plan.order, derivatives),
-            x, matrix, self.stencils, at_nodes, values, results, scratch(plan, request, workspace),
+            x, matrix, self.stencils, at_nodes, values, results, self.scratch,
         )  # fmt: skip
         return Sums(
             results.velocity,

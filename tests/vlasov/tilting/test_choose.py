@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import vlasov as vl
+from tests.vlasov.tilting.extended import tilted
 from vlasov.errors import InputError
 from vlasov.jit import set_threads
 from vlasov.tilting import Head, Request, Workspace, attend, tilt
@@ -128,3 +129,25 @@ def test_single_precision_keeps_its_bound():
     radius, eps = np.sqrt(2), 2.0**-23
     assert 1e-12 < error <= single.error_bound < eps * radius * (3_000 / 4 + 50)
     assert single.method == "all-pairs-float32"
+
+
+@pytest.mark.parametrize("method", ["all-pairs", "all-pairs-float32", "laplace", "lattice"])
+@pytest.mark.parametrize("d", [1, 2, 3])
+@pytest.mark.parametrize("reach", [0.1, 5.0, 40.0])
+def test_log_z_keeps_its_bound_far_from_zero_too(d, method, reach):
+    """Random points, weights with a large common factor, and tilts about anywhere."""
+    rng = np.random.default_rng([d, int(reach)])
+    xi = reach * (rng.uniform(-1, 1, (300, d)) + rng.choice([0.0, 3.0]))
+    if method == "lattice":
+        edges = [np.linspace(-1.0, 1.0, 9 + k) + 20 * rng.normal() for k in range(d)]
+        density = vl.Density(rng.uniform(size=[len(e) - 1 for e in edges]), edges)
+        found = density.tilted(xi, Request(method=method))
+        exact = density.tilted(xi, Request(method="all-pairs"))
+        assert np.abs(found.log_mass - exact.log_mass).max() <= found.mass_error + exact.mass_error
+    else:
+        points = rng.uniform(-1, 1, (700, d)) + 20 * rng.normal(size=d)
+        log_weights = rng.uniform(-30, 0, 700) + 1e4
+        found = tilt(points, log_weights, xi, Request(method=method))
+        assert np.abs(found.log_mass - tilted(points, log_weights, xi)[0]).max() <= found.mass_error
+    assert found.method == method
+    assert found.mass_error <= (1e-8 if method != "all-pairs-float32" else 1e-2)

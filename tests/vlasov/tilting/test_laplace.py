@@ -58,9 +58,9 @@ def evaluate(
     wished = task(points, log_weights, x, matrix, tolerance=tolerance, threads=threads, covariance=covariance)
     plan = laplace.plan(wished)
     assert isinstance(plan, laplace.Plan), plan
-    return plan, laplace.evaluate(
-        points, log_weights, x, head(x, matrix, values), plan, Request(**wanted), workspace or Workspace(), out
-    )
+    request = Request(**wanted)
+    prepared = laplace.Prepared(points, log_weights, plan, request, workspace or Workspace())
+    return plan, prepared.read(x, head(x, matrix, values), request, out)
 
 
 def check(plan, sums, points, log_weights, x, matrix, chosen):
@@ -256,7 +256,7 @@ def test_outliers_are_peeled_off(d, weighted):
         assert plan.error_bound <= 1e-9 * np.abs(points).max()
         assert plan.seconds < 0.5 * n * m * 0.35e-9
         request = Request(log_mass=True, covariance=True)
-        found.append(laplace.evaluate(points, log_weights, x, head(x, matrix), plan, request, workspace))
+        found.append(laplace.Prepared(points, log_weights, plan, request, workspace).read(x, head(x, matrix), request))
     assert all(np.array_equal(a, b) for a, b in zip(*found, strict=True))
     farthest = np.argsort(np.abs(x).max(axis=1))
     chosen = np.concatenate([farthest[-6:], farthest[-300:-200:20], rng.choice(m, 5)])
@@ -272,7 +272,9 @@ def test_all_the_mass_may_lie_in_the_outliers():
     matrix, workspace = np.eye(2), Workspace()
     plan = plan_with_outliers(points, x, matrix, task(points, log_weights, x, matrix), workspace, seconds=10.0)
     assert isinstance(plan, laplace.Plan)
-    sums = laplace.evaluate(points, log_weights, x, head(x, matrix), plan, Request(log_mass=True), workspace)
+    sums = laplace.Prepared(points, log_weights, plan, Request(log_mass=True), workspace).read(
+        x, head(x, matrix), Request(log_mass=True)
+    )
     check(plan, sums, points, log_weights, x, matrix, np.arange(20))
 
 
@@ -289,7 +291,7 @@ def test_repeated_evaluations_allocate_the_result_only():
     points, x, matrix, workspace = rng.normal(size=(200_000, 2)), rng.normal(size=(200_000, 2)), np.eye(2), Workspace()
     plan, _ = evaluate(points, None, x, matrix, workspace=workspace)
     tracemalloc.start()
-    mean = laplace.evaluate(points, None, x, head(x, matrix), plan, Request(), workspace).mean
+    mean = laplace.Prepared(points, None, plan, Request(), workspace).read(x, head(x, matrix), Request()).mean
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak <= mean.nbytes + 100_000
@@ -304,7 +306,7 @@ def test_no_index_leaves_the_grid_for_any_input():
     points, x = rng.normal(size=(500, 2)), rng.normal(size=(500, 2))
     plan, _ = evaluate(points, None, x)
     wild = np.where(rng.random((500, 2)) < 0.3, rng.choice([np.nan, np.inf, -np.inf, 1e300], (500, 2)), points)
-    laplace.evaluate(wild, None, wild, head(x), plan, Request(log_mass=True), Workspace())
+    laplace.Prepared(wild, None, plan, Request(log_mass=True), Workspace()).read(wild, head(x), Request(log_mass=True))
 
 
 PROGRAM = """
@@ -330,7 +332,7 @@ frozen.setflags(write=False)
 for sources in (points, frozen, np.asfortranarray(points)):
     box, _ = boxes(sources, sources, [np.eye(2)], 1)
     plan = laplace.plan(Task(1000, 1000, box, box, 0.0, Request(1e-9), 2))
-    laplace.evaluate(sources, None, sources, head, plan, Request(), workspace)
+    laplace.Prepared(sources, None, plan, Request(), workspace).read(sources, head, Request())
     print(Count.compiled)
 """
 

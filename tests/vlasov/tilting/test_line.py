@@ -45,9 +45,8 @@ def evaluate(
     request = Request(tolerance, **wanted)
     plan = line.plan(Task(len(points), len(x), *ends, float(np.ptp(finite)), request, threads))
     assert isinstance(plan, line.Plan), plan
-    return plan, line.evaluate(
-        points, log_weights, x, head(x, matrix, values), plan, request, workspace or Workspace(), out
-    )
+    prepared = line.Prepared(points, log_weights, plan, request, workspace or Workspace())
+    return plan, prepared.read(x, head(x, matrix, values), request, out)
 
 
 @pytest.mark.quick
@@ -202,4 +201,4 @@ def test_points_outside_the_planned_boxes_do_no_harm():
     chosen = plan(reach=3.0)
     assert isinstance(chosen, line.Plan)
     wild = np.array([[np.nan], [np.inf], [-1e300], [0.5]])
-    line.evaluate(wild, None, wild, head(wild), chosen, Request(), Workspace())
+    line.Prepared(wild, None, chosen, Request(), Workspace()).read(wild, head(wild), Request())

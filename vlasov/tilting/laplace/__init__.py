@@ -36,81 +36,55 @@ from vlasov.tilting.laplace.plan import Plan, plan
 from vlasov.tilting.nodes import Nodes
 from vlasov.tilting.results import Head, Request, Sums
 
-__all__ = ["Plan", "Prepared", "evaluate", "plan", "plan_data"]
+__all__ = ["Plan", "Prepared", "plan", "plan_data"]
 
 _NOTHING = np.empty(0)
 _WORTH_PRODUCT_THREADS = 10_000_000  # multiplications
 _ZERO = -1e307  # logarithm of the mass of sources without mass
 
 
-def evaluate(
-    points: Array,
-    log_weights: Array | None,
-    x: Array,
-    head: Head,
-    plan: Plan,
-    request: Request,
-    workspace: Workspace,
-    out: Array | None = None,
-) -> Sums:
-    """V m, log Z and the covariance at the tilts A x; with outliers, ``out`` is not used.
+class Prepared:
+    """Sources, spread and transformed: Z at the targets' nodes, to be read at any targets that the plan covers.
+
+    What it holds lasts until the workspace is used again.
 
     Parameters
     ----------
     points, log_weights
         Shapes (n, d) and (n,); None: all weights are one.
-    x
-        Shape (m, d).
     plan
         For these sources, targets and ``request``, from ``plan``.
-    out
-        Memory for V m, shape (m, k).
-    """
-    prepared = Prepared(points, log_weights, plan, request, workspace)
-    if not plan.peeled:
-        return prepared.read(x, head, request, out)
-    bulk = prepared.read(x, head._replace(V=np.eye(x.shape[1])), replace(request, log_mass=True))
-    sums = add_outliers(bulk, prepared, plain(x), plain(head.A))
-    return sums._replace(mean=tilts(sums.mean, plain(head.V)))
-
-
-class Prepared:
-    """Sources, spread and transformed: Z at the targets' nodes, to be read at any targets that the plan covers.
-
-    What it holds lasts until the workspace is used again.
     """
 
     def __init__(
         self, points: Array, log_weights: Array | None, plan: Plan, request: Request, workspace: Workspace
     ) -> None:
         self.points, self.log_weights = plain(points), _NOTHING if log_weights is None else plain(log_weights)
-        self.plan, self.request, self.workspace = plan, request, workspace
-        self.sources = nodes.stencils(
-            plan, np.array(plan.source_centre), 1 / np.array(plan.source_step), np.array(plan.source_reach)
-        )
-        self.targets = nodes.stencils(
-            plan, np.array(plan.tilt), 1 / np.array(plan.target_step), np.array(plan.target_reach)
-        )
+        self.plan, self.workspace = plan, workspace
+        of_sources, of_targets = ([1 / h for h in step] for step in (plan.source_step, plan.target_step))
+        self.sources = nodes.stencils(plan, plan.source_centre, of_sources, plan.source_reach)
+        self.targets = nodes.stencils(plan, plan.tilt, of_targets, plan.target_reach)
+        self.scratch = nodes.scratch(plan, request, workspace)
         grids, shift = self._spread()
-        centre, radius = np.array(plan.source_centre), np.array(plan.radius)
-        self.nodes = Nodes(plan, self.targets, self._transform(grids), shift, centre, radius)
+        place = np.array(plan.source_centre), np.array(plan.radius)
+        self.nodes = Nodes(plan, self.targets, self.scratch, self._transform(grids), shift, *place)
 
     def _spread(self) -> tuple[Array, float]:
         """Sums over sources at the nodes, (parts, nodes), and the logarithm of their scale."""
-        plan, logs, tilt, workspace = self.plan, self.log_weights, np.array(self.plan.tilt), self.workspace
+        plan, logs, tilt, scratch = self.plan, self.log_weights, np.array(self.plan.tilt), self.scratch
         # Weights are relative to the heaviest before anything is added to their logarithms: nothing is rounded away.
         base = max(float(logs.max()), _ZERO) if logs.size else 0.0
         weights, identity, shift = Weights(logs, base, tilt), np.eye(tilt.size), 0.0
-        scratch, size = nodes.scratch(plan, self.request, workspace), math.prod(plan.nodes)
-        if logs.size or tilt.any():
+        size = math.prod(plan.nodes)
+        if logs.size or any(plan.tilt):
             ends = np.empty((plan.threads, 2, 1))
             in_threads(
                 plan.threads, kernels.peak,
                 self.points, weights, identity, self.sources.axes, scratch.floats, ends,
             )  # fmt: skip
             shift = max(float(ends[:, 1].max()), _ZERO)
-        grids = workspace.array("laplace.grids", (plan.parts, size))
-        blocks = workspace.array("laplace.blocks", (plan.threads, size if plan.flush else 1))
+        grids = self.workspace.array("laplace.grids", (plan.parts, size))
+        blocks = self.workspace.array("laplace.blocks", (plan.threads, size if plan.flush else 1))
         in_threads(
             plan.threads, kernels.spread(plan.order),
             self.points, weights, shift, identity, self.sources, plan.flush, grids, blocks, scratch,
@@ -137,5 +111,9 @@ class Prepared:
         return first
 
     def read(self, x: Array, head: Head, request: Request, out: Array | None = None) -> Sums:
-        """What ``evaluate`` returns, without outliers."""
-        return self.nodes.read(x, head, request, self.workspace, out)._replace(method="laplace")
+        """V m (into ``out``, unless there are outliers), log Z and the covariance at the tilts A x."""
+        if not self.plan.peeled:
+            return self.nodes.read(x, head, request, out)._replace(method="laplace")
+        bulk = self.nodes.read(x, head._replace(V=np.eye(x.shape[1])), replace(request, log_mass=True))
+        sums = add_outliers(bulk, self, plain(x), plain(head.A))
+        return sums._replace(mean=tilts(sums.mean, plain(head.V)), method="laplace")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import partial
+from typing import NamedTuple
 
 from vlasov.tilting import nodes
-from vlasov.tilting.laplace.layout import layout
+from vlasov.tilting.laplace.layout import Layout, layout
 from vlasov.tilting.laplace.problem import Problem, pose
 from vlasov.tilting.nodes import UNIT, Bounds
 from vlasov.tilting.promise import Refusal, Task
@@ -62,37 +62,54 @@ def plan(task: Task, *, peeled: bool = False) -> Plan | Refusal:
     exponents = sum(problem.sizes)
     if not math.isfinite(exponents + problem.lever):
         return Refusal("the exponents <A x, y> are not finite")
-    plans: list[Plan] = []
+    candidates: list[_Candidate] = []
     if exponents + max(problem.weight_range, math.log(problem.n)) < _LARGEST_EXPONENT:
-        attempts = (nodes.widest(order, problem, partial(_attempt, problem=problem)) for order in ORDERS)
-        plans = [attempt for attempt in attempts if attempt is not None]
-    if not plans:
+        candidates = [found for order in ORDERS if (found := _candidate(order, problem)) is not None]
+    if not candidates:
         span = f" and weights that span e^{problem.weight_range:.0f}" if problem.weighted else ""
         tolerance = f"at a tolerance of {task.request.tolerance:g}"
         return Refusal(f"exponents of {exponents:.0f}{span} are too much for doubles {tolerance}")
-    best = min(plans, key=lambda plan: plan.seconds)
-    if best.memory > nodes.MOST_BYTES:
-        return Refusal(f"grids of {' x '.join(map(str, best.cells))} cells need {best.memory / 1e9:.1f} GB")
-    return best
+    best = min(candidates, key=lambda candidate: candidate.layout.seconds)
+    if best.layout.memory > nodes.MOST_BYTES:
+        return Refusal(f"grids of {' x '.join(map(str, best.cells))} cells need {best.layout.memory / 1e9:.1f} GB")
+    return _finished(best, problem)
 
 
-def _attempt(order: int, kappa: float, alone: Errors, *, problem: Problem) -> Plan | None:
-    """A plan with these stencils if it keeps the tolerance and overflows nowhere."""
-    both = errors_on_both_sides(order, kappa, min(problem.sizes))
-    if both is None:
-        return None
-    cells = tuple(2 * math.ceil(size / kappa * (1 + 1e-7)) for size in problem.sizes)
-    found = _bounds(both, alone, kappa, cells, problem)
-    slack = min(problem.budget - found.mean, (problem.second_budget - found.covariance) / 3)
-    if slack < 0.2 * min(problem.budget, problem.second_budget / 3):
-        return None
-    # The rest of the tolerance is for sums of many terms: of N equal ones each errs by N/2 units at most.
-    unit = alone.growth[0] ** len(cells) * UNIT / 2
-    overhang = sum((c / 2 + order / 2 - 1) ** 2 / s for c, s in zip(cells, problem.sizes, strict=True)) * kappa**2
-    cut = layout(order, cells, slack / unit, problem)
-    if cut is None or overhang + max(problem.weight_range, math.log(problem.n)) > _LARGEST_EXPONENT:
-        return None
-    sums, everywhere = cut.terms * unit, (math.inf,) * len(cells)
+class _Candidate(NamedTuple):
+    order: int
+    kappa: float
+    cells: tuple[int, ...]
+    bounds: Bounds
+    layout: Layout
+
+
+def _candidate(order: int, problem: Problem) -> _Candidate | None:
+    """The widest steps with which stencils of this order keep the tolerance and overflow nowhere."""
+    sizes, least, weights = problem.sizes, min(problem.sizes), max(problem.weight_range, math.log(problem.n))
+    for kappa, alone in nodes.possible_steps(order, problem):
+        both = errors_on_both_sides(order, kappa, least)
+        if both is None:
+            continue
+        cells = tuple(2 * math.ceil(size / kappa * (1 + 1e-7)) for size in sizes)
+        found = _bounds(both, alone, kappa, cells, problem)
+        slack = min(problem.budget - found.mean, (problem.second_budget - found.covariance) / 3)
+        if slack < 0.2 * min(problem.budget, problem.second_budget / 3):
+            continue
+        # The rest of the tolerance is for sums of many terms: of N equal ones each errs by N/2 units at most.
+        unit = alone.growth[0] ** len(cells) * UNIT / 2
+        overhang = sum((c / 2 + order / 2 - 1) ** 2 / s for c, s in zip(cells, sizes, strict=True)) * kappa**2
+        cut = layout(order, cells, slack / unit, problem)
+        if cut is None or overhang + weights > _LARGEST_EXPONENT:
+            continue
+        sums = cut.terms * unit
+        bounds = Bounds(found.mean + sums, found.covariance + 3 * sums, found.mass + sums)
+        return _Candidate(order, kappa, cells, bounds, cut)
+    return None
+
+
+def _finished(candidate: _Candidate, problem: Problem) -> Plan:
+    order, kappa, cells, found, cut = candidate
+    everywhere = (math.inf,) * len(cells)
     return Plan(
         order=order,
         kappa=kappa,
@@ -104,9 +121,9 @@ def _attempt(order: int, kappa: float, alone: Errors, *, problem: Problem) -> Pl
         target_step=tuple(_shorter(kappa / r) for r in problem.radius),
         target_reach=tuple(problem.width) if problem.peeled else everywhere,
         radius=tuple(problem.radius),
-        error_bound=(found.mean + sums) * problem.norm + problem.rounding,
-        covariance_bound=(found.covariance + 3 * sums) * problem.norm**2,
-        mass_error=found.mass + sums,
+        error_bound=found.mean * problem.norm + problem.rounding,
+        covariance_bound=found.covariance * problem.norm**2,
+        mass_error=found.mass,
         **{name: value for name, value in cut._asdict().items() if name != "terms"},
     )
 

@@ -11,7 +11,7 @@ from vlasov.tilting.promise import Task
 _LEAST_SIZE = 4.0  # S_k is at least that, or stencils would overhang the boxes too far
 
 
-@dataclass(frozen=True)
+@dataclass
 class Problem(Ranges):
     """Ranges of sources and tilts, and what else a plan depends on.
 

@@ -12,14 +12,14 @@ For d = 2, 3, Z on a tensor grid of tilts is a product with a small matrix along
 
 For d = 1, cells of the grid are the nodes of ``line``: there, tilts have no limit.
 
-``grid`` calls it, for densities. It wins whenever there are more than a few targets, and knows no limit of the tilts:
-their range is cut into blocks where exponentials would overflow.
+``grid`` calls it, for densities. It wins from a few targets on, because cells need not be spread to nodes; the range of
+the tilts is cut into blocks where exponentials would overflow.
 """
 
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import product
 
 import numpy as np
@@ -57,12 +57,9 @@ def evaluate(
         sums = _on_line(grid.masses, float(grid.widths[0]), plan, workspace, request.log_mass)
         found = line.interpolate(plan, sums, x, head, request, workspace, out)
     else:
-        cells, one = _Cells(grid, plan, workspace), math.prod(plan.blocks) == 1
-        found = (
-            cells.at_nodes(plan.centre).read(x, head, request, workspace, out)
-            if one
-            else _block_by_block(cells, x, head, request, out)
-        )
+        cells, one = _Cells(grid, plan, request, workspace), math.prod(plan.blocks) == 1
+        whole = cells.at_nodes(plan.centre).read if one else partial(_block_by_block, cells)
+        found = whole(x, head, request, out)
     return found._replace(method="lattice")
 
 
@@ -117,7 +114,7 @@ def _block_by_block(cells: _Cells, x: Array, head: Head, request: Request, out: 
         chosen = order[ends[block] : ends[block + 1]]
         if chosen.size:
             at_nodes = cells.at_nodes(tuple(first + step * np.array(index)))
-            sums = at_nodes.read(x[chosen], head, request, cells.workspace)
+            sums = at_nodes.read(x[chosen], head, request)
             mass_error = max(mass_error, sums.mass_error)
             for whole, part in ((mean, sums.mean), (log_mass, sums.log_mass), (covariance, sums.covariance)):
                 if whole is not None:
@@ -128,9 +125,10 @@ def _block_by_block(cells: _Cells, x: Array, head: Head, request: Request, out: 
 class _Cells:
     """The cells that carry mass, from which Z at the nodes of any block of tilts is made."""
 
-    def __init__(self, grid: Grid, plan: NodesPlan, workspace: Workspace) -> None:
+    def __init__(self, grid: Grid, plan: NodesPlan, request: Request, workspace: Workspace) -> None:
         masses, lower, widths, _ = grid
         self.plan, self.workspace, self.widths = plan, workspace, widths
+        self.scratch = nodes.scratch(plan, request, workspace)
         self.radius = np.array(masses.shape) * widths / 2
         self.middle = lower + self.radius
         box = _box(masses)
@@ -167,8 +165,9 @@ class _Cells:
             else:
                 multiply(matrix, grid.reshape(1, before, -1, after), out, plan.threads)
             grid = out.reshape(*counts[: axis + 1], *grid.shape[axis + 1 :])
-        stencils = nodes.stencils(plan, np.array(middle), self.radius / plan.kappa, np.full(len(middle), math.inf))
-        return Nodes(plan, stencils, grid.reshape(-1), shift, self.middle, self.radius)
+        inverse_step = [r / plan.kappa for r in self.radius.tolist()]
+        stencils = nodes.stencils(plan, middle, inverse_step, (math.inf,) * len(middle))
+        return Nodes(plan, stencils, self.scratch, grid.reshape(-1), shift, self.middle, self.radius)
 
     def _tilted_masses(self, middle: tuple[float, ...]) -> tuple[Array, list[Array], float]:
         """m_i e^{<xi, y_i - y_c> - shift} for xi = ``middle``, in cells where it counts; their places; the shift."""

@@ -6,9 +6,8 @@ The only errors are those of interpolation in the tilts (see ``nodes``), and of 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, cached_property, partial
+from functools import cache, cached_property
 
 import numpy as np
 
@@ -72,7 +71,7 @@ class NodesPlan(nodes.NodesPlan):
 Plan = LinePlan | NodesPlan
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Problem(Ranges):
     """The ranges of cells and targets, and what else a plan depends on."""
 
@@ -104,12 +103,9 @@ def plan(grid: Grid, targets: Box, m: int, request: Request, threads: int = 1) -
         return _on_line(problem)
     if d > 3:
         return Refusal(f"nodes in {d} dimensions would be too many")
-    attempt: Callable[[int, float, Errors], NodesPlan | Refusal | None] = partial(_on_nodes, problem=problem)
-    attempts = [nodes.widest(order, problem, attempt) for order in ORDERS]
+    attempts = [_on_nodes(order, problem) for order in ORDERS]
     plans = [attempt for attempt in attempts if isinstance(attempt, NodesPlan)]
-    if plans:
-        return min(plans, key=lambda plan: plan.seconds)
-    return attempts[-1] or Refusal(f"rounding errors come too close to the tolerance {request.tolerance:g}")
+    return min(plans, key=lambda plan: plan.seconds) if plans else attempts[-1]
 
 
 def _on_line(problem: _Problem) -> LinePlan | Refusal:
@@ -143,11 +139,14 @@ def _on_line(problem: _Problem) -> LinePlan | Refusal:
     )
 
 
-def _on_nodes(order: int, kappa: float, alone: Errors, *, problem: _Problem) -> NodesPlan | Refusal | None:
-    """The nodes for these stencils; None: they do not keep the tolerance, and finer ones may."""
-    found = _bounds(order, kappa, alone, problem)
-    if found.mean > problem.budget or found.covariance > problem.second_budget:
-        return None
+def _on_nodes(order: int, problem: _Problem) -> NodesPlan | Refusal:
+    """The fewest nodes that stencils of this order allow."""
+    for kappa, alone in nodes.possible_steps(order, problem):
+        found = _bounds(order, kappa, alone, problem)
+        if found.mean <= problem.budget and found.covariance <= problem.second_budget:
+            break
+    else:
+        return Refusal(f"rounding errors come too close to the tolerance {problem.request.tolerance:g}")
     d, shape, radius = len(problem.shape), problem.shape, problem.radius
     blocks, tilted = _blocks(order, kappa, problem)
     width = [q / b for q, b in zip(problem.width, blocks, strict=True)]

@@ -36,41 +36,15 @@ from vlasov.tilting.results import Head, Request, Sums
 if TYPE_CHECKING:
     from vlasov.tilting.lattice.plan import LinePlan
 
-__all__ = ["Plan", "Prepared", "evaluate", "plan"]
+__all__ = ["Plan", "Prepared", "plan"]
 
 _EPS = float(np.finfo(float).eps)
-
-
-def evaluate(
-    points: Array,
-    log_weights: Array | None,
-    x: Array,
-    head: Head,
-    plan: Plan,
-    request: Request,
-    workspace: Workspace,
-    out: Array | None = None,
-) -> Sums:
-    """V m, log Z and the variance at the tilts A x.
-
-    Parameters
-    ----------
-    points, log_weights
-        Shapes (n, 1) and (n,); None: all weights are one.
-    x
-        Shape (m, 1).
-    plan
-        For these sources, targets and ``request``, from ``plan``.
-    out
-        Memory for V m, shape (m, k).
-    """
-    return Prepared(points, log_weights, plan, request, workspace).read(x, head, request, out)
 
 
 class Prepared:
     """Sources, summed up: log Z and its derivatives on cells of tilts, to be read at any targets that the plan covers.
 
-    What it holds lasts until the workspace is used again.
+    As in ``laplace``: it lasts until the workspace is used again, and takes (n, 1) points and (n,) log weights or None.
     """
 
     def __init__(
@@ -85,7 +59,7 @@ class Prepared:
             self.sums[0] += top
 
     def read(self, x: Array, head: Head, request: Request, out: Array | None = None) -> Sums:
-        """What ``evaluate`` returns. Users know the line by the name of its method in d = 2, 3."""
+        """V m, log Z and the variance at the tilts A x. Users know the line by the name of the method in d = 2, 3."""
         found = interpolate(self.plan, self.sums, x, head, request, self.workspace, out)
         return found._replace(method="laplace")
 
@@ -143,7 +117,7 @@ def interpolate(
     workspace: Workspace,
     out: Array | None,
 ) -> Sums:
-    """The results of ``evaluate`` from what ``log_derivatives`` made, in its units."""
+    """V m, log Z and the variance at the tilts A x, from what ``log_derivatives`` made, in its units."""
     tilts, targets, factor = plan.tilts, plain(x[:, 0]), float(head.A[0, 0])
     table, cells = workspace.array("line.table", (tilts.expansions * transform.FINE, transform.ORDER)), _cells(tilts)
 
