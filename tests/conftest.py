@@ -29,7 +29,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """
     if config.option.markexpr == "quick":
         first = {item.nodeid.partition("[")[0]: item for item in reversed(items)}
-        items[:] = [item for item in items if first[item.nodeid.partition("[")[0]] is item]
+        others = [item for item in items if first[item.nodeid.partition("[")[0]] is not item]
+        config.hook.pytest_deselected(items=others)
+        items[:] = list(first.values())[::-1]
     if getattr(config.option, "loadgroup", False):
         for item in items:
             group = item.get_closest_marker("xdist_group")

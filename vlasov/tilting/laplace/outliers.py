@@ -9,6 +9,7 @@ Means of two sets of sources merge with their masses as weights, all relative to
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import reduce
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -135,6 +136,17 @@ class _Part(NamedTuple):
     covariance: Array | None
     mass_error: float
 
+    def at(self, rows: slice) -> _Part:
+        """Those at some of the targets."""
+        second = None if self.covariance is None else self.covariance[rows]
+        return _Part(self.log_mass[rows], self.mean[rows], second, self.mass_error)
+
+    def put(self, rows: NDArray[np.int64] | slice, part: _Part) -> None:
+        """Overwrite those at some of the targets."""
+        self.log_mass[rows], self.mean[rows] = part.log_mass, part.mean
+        if self.covariance is not None:
+            self.covariance[rows] = part.covariance
+
 
 def add_outliers(bulk: Sums, prepared: Prepared, x: Array, matrix: Array) -> Sums:
     """Make of the bulk's log Z, mean and covariance those of all sources, in place, at all targets A x."""
@@ -142,33 +154,25 @@ def add_outliers(bulk: Sums, prepared: Prepared, x: Array, matrix: Array) -> Sum
     points, logs, workspace, wanted = prepared.points, prepared.log_weights, prepared.workspace, bulk.covariance
     far_sources = _outside(points, np.eye(points.shape[1]), prepared.sources.axes, workspace)
     far_targets = _outside(x, matrix, prepared.targets.axes, workspace)
-    error = bulk.mass_error
+    whole, errors = _Part(bulk.log_mass, bulk.mean, wanted, bulk.mass_error), [bulk.mass_error]
 
-    def store(part: _Part, rows: NDArray[np.int64] | slice) -> float:
-        assert bulk.log_mass is not None
-        bulk.log_mass[rows], bulk.mean[rows] = part.log_mass, part.mean
-        if bulk.covariance is not None:
-            bulk.covariance[rows] = part.covariance
-        return max(error, part.mass_error)
+    def by_pairs(sources: NDArray[np.int64] | slice, targets: NDArray[np.int64] | slice) -> _Part:
+        some = logs[sources] if logs.size else None
+        return _all_pairs(points[sources], some, tilts(x[targets], matrix), wanted is not None, workspace)
 
     with np.errstate(all="ignore"):  # targets outside hold anything until they are overwritten
         for block in _blocks(len(x)) if len(far_sources) else []:
-            second = None if wanted is None else wanted[block]
-            few = _all_pairs(
-                points[far_sources], _some(logs, far_sources), tilts(x[block], matrix), wanted is not None, workspace
-            )
-            error = store(_merged(_Part(bulk.log_mass[block], bulk.mean[block], second, bulk.mass_error), few), block)
+            total = _merged(whole.at(block), by_pairs(far_sources, block))
+            whole.put(block, total)
+            errors.append(total.mass_error)
         if len(far_targets):
-            xi, every = tilts(x[far_targets], matrix), None
-            for block in _blocks(len(points)):
-                some = _all_pairs(points[block], _some(logs, block), xi, wanted is not None, workspace)
-                every = some if every is None else _merged(every, some)
-            assert every is not None
-            error = store(every, far_targets)
+            total = reduce(_merged, (by_pairs(block, far_targets) for block in _blocks(len(points))))
+            whole.put(far_targets, total)
+            errors.append(total.mass_error)
     # A sum's relative error is at most that of its worst term; the logarithm of each is rounded.
     finite = np.abs(bulk.log_mass[np.isfinite(bulk.log_mass)])
     rounding = 2 * _EPS * (1 + len(_blocks(len(points)))) * (1 + float(finite.max(initial=0.0)))
-    return bulk._replace(mass_error=error + rounding)
+    return bulk._replace(mass_error=max(errors) + rounding)
 
 
 def _outside(points: Array, matrix: Array, axes: Array, workspace: Workspace) -> NDArray[np.int64]:
@@ -183,10 +187,6 @@ def _outside(points: Array, matrix: Array, axes: Array, workspace: Workspace) ->
 
 def _blocks(count: int) -> list[slice]:
     return [slice(start, min(start + _BLOCK, count)) for start in range(0, count, _BLOCK)]
-
-
-def _some(log_weights: Array, which: NDArray[np.int64] | slice) -> Array | None:
-    return log_weights[which] if log_weights.size else None
 
 
 def _all_pairs(points: Array, log_weights: Array | None, xi: Array, covariance: bool, workspace: Workspace) -> _Part:

@@ -133,7 +133,9 @@ def _weigh(points, log_weights, start, levels, base, cells, weights):  # type: i
 
 
 @kernel(flags=EXACT)
-def spread(points, log_weights, grid, levels, weighted, copies, moments, thread, threads):  # type: ignore[no-untyped-def]
+def spread(  # type: ignore[no-untyped-def]
+    points, log_weights, grid, levels, weighted, copies, moments, thread, threads
+):
     """moments[sum, cell, k]: sums of w_j t_j^k over the sources of each part of the data, in ``copies`` of the cells.
 
     STREAMS far pieces of a part go side by side: in sorted data, neighbours would wait for each other's cell. With a
