@@ -11,7 +11,6 @@ FOLDERS = (".", ".ci", "benchmarks", "cases", "docs", "postprocess", "solvers", 
 KINDS = {".md", ".py", ".pyi", ".sh", ".toml", ".yaml"}
 LONGEST = 120  # also where ruff lets a line pass for the remark at its end
 MODULES = {"h5netcdf[h5py]": "h5netcdf", "POT": "ot"}  # where the package has another name
-AWAITED = {"pyfftw"}  # density estimation by Fourier transforms is on its way
 
 
 def texts(folder: str) -> list[Path]:
@@ -38,7 +37,7 @@ def requirements() -> list[str]:
 
 
 @pytest.mark.quick
-@pytest.mark.parametrize("requirement", [name for name in requirements() if name not in AWAITED])
+@pytest.mark.parametrize("requirement", requirements())
 def test_what_is_required_is_used(requirement):
     """Imported, or named to xarray, which imports it."""
     module = MODULES.get(requirement, requirement).replace("-", "_")
