@@ -16,8 +16,8 @@ class Saturated(vl.Softmax, kind="saturated"):
     def heads_at(self, t=0.0):
         return None
 
-    def field(self, measure, x, t=0.0, *arguments, about=None, out=None, **how):
-        found = vl.Softmax(A=self.product(t), V=self.values(t)).field(measure, x, t, *arguments, out=out, **how)
+    def evaluate(self, measure, x, t, request, about=None, **how):
+        found = vl.Softmax(A=self.product(t), V=self.values(t)).evaluate(measure, x, t, request, **how)
         np.tanh(found.values, out=found.values)
         return found
 
