@@ -9,17 +9,14 @@ the file says decides which method is chosen, and with it the last digits of res
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
 import numpy as np
+from timing import machine, repeat, table, write_json
 
-from benchmarks.timing import machine, repeat, table, write_json
 from vlasov.compiled.products import multiply, node_matrix
 from vlasov.compiled.workspace import Workspace
 from vlasov.jit import set_threads
