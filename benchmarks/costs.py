@@ -9,21 +9,18 @@ the file says decides which method is chosen, and with it the last digits of res
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
 import numpy as np
+from timing import machine, repeat, table, write_json
 
-from benchmarks.timing import machine, repeat, table, write_json
 from vlasov.compiled.products import multiply, node_matrix
 from vlasov.compiled.workspace import Workspace
 from vlasov.jit import set_threads
-from vlasov.tilting import Head, Request, all_pairs, costs, laplace, lattice, line, node_kernels
+from vlasov.tilting import Head, Request, all_pairs, costs, laplace, lattice, line, node_kernels, tilt
 from vlasov.tilting.grid import Grid
 from vlasov.tilting.laplace.plan import _candidate, _finished
 from vlasov.tilting.laplace.problem import pose
@@ -73,7 +70,8 @@ def of_all_pairs(spent: Stopwatch) -> Iterator[Cost]:
 
 def of_laplace(spent: Stopwatch) -> Iterator[Cost]:
     """Stages of plans that are forced to an order; a sort, and the grids' arithmetic, alone."""
-    filed = costs.LAPLACE
+    filed, few = costs.LAPLACE, cube(10, 2)
+    yield "laplace: start", filed.start, spent(tilt, few, None, few, Request(1e-5, "laplace"))
     for d in (2, 3):
         points, box, head = cube(N, d), (-np.ones(d), np.ones(d)), Head(np.eye(d), np.eye(d))
         for kind, (order, request) in enumerate(REQUESTS.items()):

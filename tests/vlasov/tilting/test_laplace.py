@@ -1,10 +1,6 @@
 """Laplace against the definition in extended precision, with the error bounds that it promises."""
 
-import os
 import re
-import subprocess
-import sys
-import tracemalloc
 
 import numpy as np
 import pytest
@@ -286,20 +282,6 @@ def test_without_outliers_nothing_is_peeled():
     assert not plan.peeled
 
 
-def test_repeated_evaluations_allocate_the_result_only():
-    rng = np.random.default_rng(0)
-    points, x, matrix, workspace = rng.normal(size=(200_000, 2)), rng.normal(size=(200_000, 2)), np.eye(2), Workspace()
-    plan, _ = evaluate(points, None, x, matrix, workspace=workspace)
-    tracemalloc.start()
-    mean = laplace.Prepared(points, None, plan, Request(), workspace).read(x, head(x, matrix), Request()).mean
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak <= mean.nbytes + 100_000
-    held = sum(buffer.nbytes for buffer in workspace._buffers.values())
-    assert held <= 1.2 * plan.memory
-    assert plan.memory < 20e6
-
-
 def test_no_index_leaves_the_grid_for_any_input():
     """Points that the plan does not know, NaN and infinity give nonsense, but no crash."""
     rng = np.random.default_rng(0)
@@ -307,47 +289,6 @@ def test_no_index_leaves_the_grid_for_any_input():
     plan, _ = evaluate(points, None, x)
     wild = np.where(rng.random((500, 2)) < 0.3, rng.choice([np.nan, np.inf, -np.inf, 1e300], (500, 2)), points)
     laplace.Prepared(wild, None, plan, Request(log_mass=True), Workspace()).read(wild, head(x), Request(log_mass=True))
-
-
-PROGRAM = """
-import numpy as np
-from numba.core import event
-from vlasov.tilting import laplace
-from vlasov.compiled.workspace import Workspace
-from vlasov.tilting import Head, Request
-from vlasov.tilting.boxes import boxes
-from vlasov.tilting.promise import Task
-
-class Count(event.Listener):
-    compiled = 0
-    def on_start(self, event):
-        Count.compiled += 1
-    def on_end(self, event):
-        pass
-
-event.register("numba:compile", Count())
-points, workspace = np.random.default_rng(0).normal(size=(1000, 2)), Workspace()
-frozen, head = points.copy(), Head(np.eye(2), np.eye(2))
-frozen.setflags(write=False)
-for sources in (points, frozen, np.asfortranarray(points)):
-    box, _ = boxes(sources, sources, [np.eye(2)], 1)
-    plan = laplace.plan(Task(1000, 1000, box, box, 0.0, Request(1e-9), 2))
-    laplace.Prepared(sources, None, plan, Request(), workspace).read(sources, head, Request())
-    print(Count.compiled)
-"""
-
-
-def test_a_second_process_compiles_nothing_and_read_only_arrays_neither(tmp_path):
-    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
-    counts = [
-        subprocess.run(
-            [sys.executable, "-c", PROGRAM], capture_output=True, text=True, env=environment, check=True
-        ).stdout.split()
-        for _ in range(2)
-    ]
-    assert int(counts[0][0]) > 0
-    assert len(set(counts[0])) == 1
-    assert counts[1] == ["0"] * 3
 
 
 @pytest.mark.parametrize("n", [1, 255, 256, 2049, 300_001])

@@ -6,7 +6,6 @@ import pytest
 import vlasov as vl
 from vlasov.jit import set_threads
 from vlasov.tilting import Head, Request, attend, attend_systems
-from vlasov.tilting.laplace import Prepared
 
 
 def heads(d, count=3, seed=0):
@@ -27,15 +26,6 @@ def test_heads_together_are_the_sum_of_the_heads(d, n, weighted):
     assert error <= together.error_bound + sum(field.error_bound for field in alone)
     radius = np.abs(points).max()
     assert together.error_bound <= 1e-10 * np.sqrt(d) * radius * sum(np.linalg.norm(head.V, 2) for head in heads(d))
-
-
-def test_sources_are_spread_once_for_all_heads(monkeypatch):
-    spreads, original = [], Prepared._spread
-    monkeypatch.setattr(Prepared, "_spread", lambda self, *data: spreads.append(1) or original(self, *data))
-    cloud = vl.Particles(np.random.default_rng(2).normal(size=(50_000, 2)))
-    attention = vl.MultiHead([vl.Softmax(A=a, V=v) for a, v, _ in heads(2)])
-    field = attention.field(cloud, cloud.points)
-    assert (field.method, len(spreads)) == ("laplace", 1)
 
 
 def test_heads_of_different_kinds_add_up():
