@@ -42,7 +42,6 @@ def affine(heads: Sequence[Head], gaussian: Gaussian) -> tuple[Array, Array]:
     """
     parts = []
     for head in heads:
-        untilted = gaussian.reweighted(head.P).tilted(np.zeros((1, gaussian.dimension)), _WITH_COVARIANCE)
-        assert untilted.covariance is not None
-        parts.append((head.V @ untilted.mean[0], head.V @ untilted.covariance[0] @ head.A))
+        mean, covariance = gaussian.moments_under(head.P)
+        parts.append((head.V @ mean, head.V @ covariance @ head.A))
     return reduce(np.add, (b for b, _ in parts)), reduce(np.add, (slope for _, slope in parts))

@@ -8,6 +8,8 @@ import numpy as np
 
 from vlasov.checks import Array
 
+_FEW = 1024  # numbers that are copied sooner than looked at
+
 
 class _Memory:
     """The memory of an array under other flags; keeps the array alive."""
@@ -24,6 +26,8 @@ def plain(array: Array) -> Array:
     array = np.ascontiguousarray(array)
     if array.flags.writeable:
         return array
+    if array.size <= _FEW:
+        return array.copy()
     interface = dict(array.__array_interface__)
     interface["data"] = (interface["data"][0], False)
     return np.asarray(_Memory(array, interface))

@@ -107,11 +107,18 @@ class Gaussian(Measure, kind="gaussian"):
         """Closed form: Z N(G alpha, G Sigma), G = (I + 2 Sigma P)^{-1}, Z = det(G)^{1/2} e^{-<alpha, P G alpha>}."""
         if quadratic is None:
             return self
+        mean, covariance = self.moments_under(quadratic)
+        inverse = np.eye(self.dimension) + 2 * self.covariance @ quadratic
+        log_mass = -0.5 * float(np.linalg.slogdet(inverse)[1]) - float(self.mean @ quadratic @ mean)
+        return Scaled(Gaussian.trusted(mean=mean, covariance=covariance), log_mass)
+
+    def moments_under(self, quadratic: Array | None) -> tuple[Array, Array]:
+        """Mean G alpha and covariance G Sigma of the normalised e^{-<y, P y>} mu, which is Gaussian too."""
+        if quadratic is None:
+            return self.mean, self.covariance
         inverse = np.eye(self.dimension) + 2 * self.covariance @ quadratic
         both = np.asarray(np.linalg.solve(inverse, np.column_stack([self.covariance, self.mean])), dtype=np.float64)
-        shrunk, mean = (both[:, :-1] + both[:, :-1].T) / 2, both[:, -1]
-        log_mass = -0.5 * float(np.linalg.slogdet(inverse)[1]) - float(self.mean @ quadratic @ mean)
-        return Scaled(Gaussian.trusted(mean=mean, covariance=shrunk), log_mass)
+        return both[:, -1], (both[:, :-1] + both[:, :-1].T) / 2
 
     def from_cube(self, u: Array) -> Array:
         from scipy.special import ndtri

@@ -34,11 +34,11 @@ def layout(order: int, cells: tuple[int, ...], most_terms: float, problem: Probl
     """Cut the sources into parts so that a sum has at most so many terms; None if that is too few."""
     if most_terms < 256:
         return None
-    d, n, m, kind = len(cells), problem.n, problem.m, ORDERS.index(order)
+    d, n = len(cells), problem.n
     counts = [c + order - 1 for c in cells]
     size = math.prod(counts)
-    chunk, sort = nodes.chunk_of(size, d, max(n, m))
-    spread, gather = LAPLACE.spread[d][kind] + sort * LAPLACE.sort, LAPLACE.gather[d][kind] + sort * LAPLACE.sort
+    chunk, sort = nodes.chunk_of(size, d, max(n, problem.m))
+    spread = LAPLACE.spread[d][ORDERS.index(order)] + sort * LAPLACE.sort
     # Grids are worth a fifth of the time for the sources; a power of two suits all numbers of threads.
     worth = max(0.2 * n * spread / (size * LAPLACE.node), n / most_terms)
     parts = 2 ** max(0, min(math.floor(math.log2(max(worth, 1.0))), _MOST_PARTS.bit_length() - 1))
@@ -52,12 +52,23 @@ def layout(order: int, cells: tuple[int, ...], most_terms: float, problem: Probl
     # Sorting leaves out what is outside; otherwise a corner's last bits do not matter.
     coarsening = nodes.coarsening(size, chunk) if sort or problem.peeled else -1
     flushes = n / (chunk * flush) if flush else 0
-    covariances = 1.5 if problem.request.covariance else 1.0
-    for_points = n * (spread + problem.weighted * LAPLACE.weight) + m * gather * covariances
     for_sums = (parts * LAPLACE.node + flushes * LAPLACE.flush) * size
     for_matrices = sum(c * c for c in counts) * LAPLACE.exponential
     for_nodes = for_sums + size * sum(counts) * LAPLACE.multiply + for_matrices
-    time = for_points + for_nodes + LAPLACE.start
+    time = _for_points(order, problem, sort) + for_nodes + LAPLACE.start
     threads = problem.threads if time > THREADS_LAPLACE else 1
     memory = 8.0 * ((parts + 2 + (threads if flush else 0)) * size + max(counts) ** 2 + threads * chunk * 16)
     return Layout(parts, chunk, flush, coarsening, threads, terms, memory, time * 1e-9, for_nodes * 1e-9)
+
+
+def least_seconds(order: int, problem: Problem) -> float:
+    """What no layout with stencils of this order is faster than."""
+    return (_for_points(order, problem, sort=False) + LAPLACE.start) * 1e-9
+
+
+def _for_points(order: int, problem: Problem, sort: bool) -> float:
+    """Nanoseconds that sources and targets take, whatever the nodes."""
+    d, kind = len(problem.sizes), ORDERS.index(order)
+    spread, gather = LAPLACE.spread[d][kind] + sort * LAPLACE.sort, LAPLACE.gather[d][kind] + sort * LAPLACE.sort
+    covariances = 1.5 if problem.request.covariance else 1.0
+    return problem.n * (spread + problem.weighted * LAPLACE.weight) + problem.m * gather * covariances

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from vlasov.tilting import nodes
-from vlasov.tilting.laplace.layout import Layout, layout
+from vlasov.tilting.laplace.layout import Layout, layout, least_seconds
 from vlasov.tilting.laplace.problem import Problem, pose
 from vlasov.tilting.nodes import UNIT, Bounds
 from vlasov.tilting.promise import Refusal, Task
@@ -62,14 +62,13 @@ def plan(task: Task, *, peeled: bool = False) -> Plan | Refusal:
     exponents = sum(problem.sizes)
     if not math.isfinite(exponents + problem.lever):
         return Refusal("the exponents <A x, y> are not finite")
-    candidates: list[_Candidate] = []
+    best = None
     if exponents + max(problem.weight_range, math.log(problem.n)) < _LARGEST_EXPONENT:
-        candidates = [found for order in ORDERS if (found := _candidate(order, problem)) is not None]
-    if not candidates:
+        best = _fastest(problem)
+    if best is None:
         span = f" and weights that span e^{problem.weight_range:.0f}" if problem.weighted else ""
         tolerance = f"at a tolerance of {task.request.tolerance:g}"
         return Refusal(f"exponents of {exponents:.0f}{span} are too much for doubles {tolerance}")
-    best = min(candidates, key=lambda candidate: candidate.layout.seconds)
     if best.layout.memory > nodes.MOST_BYTES:
         return Refusal(f"grids of {' x '.join(map(str, best.cells))} cells need {best.layout.memory / 1e9:.1f} GB")
     return _finished(best, problem)
@@ -81,6 +80,17 @@ class _Candidate(NamedTuple):
     cells: tuple[int, ...]
     bounds: Bounds
     layout: Layout
+
+
+def _fastest(problem: Problem) -> _Candidate | None:
+    """The order whose grids take the least time; one that takes longer for the points alone needs no grids."""
+    best: _Candidate | None = None
+    for order in ORDERS:
+        if best is None or least_seconds(order, problem) < best.layout.seconds:
+            found = _candidate(order, problem)
+            if found is not None and (best is None or found.layout.seconds < best.layout.seconds):
+                best = found
+    return best
 
 
 def _candidate(order: int, problem: Problem) -> _Candidate | None:
