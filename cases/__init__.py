@@ -1,4 +1,8 @@
-"""Named cases: TOML files, and the code that reads, checks and lists them."""
+"""Named cases: TOML files, and the code that reads, checks and lists them.
+
+``catalogue``: which there are. ``load``: a Case from its file, with settings. ``facts``: what its solutions must show.
+Called by the command line and by ``vl.load_case``.
+"""
 
 from vlasov.cases.catalogue import case_names, case_path
 from vlasov.cases.load import Case, load_case

@@ -19,7 +19,7 @@ import xarray as xr
 from vlasov import checks
 from vlasov.checks import Array
 from vlasov.errors import InputError
-from vlasov.measures import Density, Gaussian, Measure, Mixture, Particles
+from vlasov.measures import Density, Measure, Particles
 from vlasov.measures.density.grid import TensorGrid, extreme_corners
 from vlasov.measures.quadrature import legendre
 from vlasov.measures.smoothing import REACH, kernel_masses, scott
@@ -122,20 +122,15 @@ def _bandwidth(state: Measure, given: float | None) -> float:
 
 def _box(state: Measure, bandwidth: float) -> tuple[Array, Array]:
     """Lower and upper corner of the box that holds the mass."""
-    if isinstance(state, Mixture):
-        boxes = np.array([_box(part, math.nan) for part in state.components])
-        return boxes[:, 0].min(axis=0), boxes[:, 1].max(axis=0)
-    deviations = REACH * np.sqrt(np.diag(state.covariance))
-    if isinstance(state, Gaussian):
-        return state.mean - deviations, state.mean + deviations
     if isinstance(state, Particles):
+        deviations = REACH * np.sqrt(np.diag(state.covariance))
         points = state.points if state.weights.all() else state.points[state.weights > 0]
         return points.min(axis=0) - bandwidth * deviations, points.max(axis=0) + bandwidth * deviations
     if isinstance(state, Density):
         carrying = np.where(state.values > _FAINT * state.values.max(), state.values, 0.0)
         corners = state.origin + extreme_corners(carrying, state.edges) @ state.matrix.T
         return corners.min(axis=0), corners.max(axis=0)
-    return state.support_box
+    return state.box(REACH)
 
 
 def _averages(state: Measure, edges: list[Array], bandwidth: float) -> Array:

@@ -1,4 +1,10 @@
-"""HOW it is solved: every solver turns a Problem into a Dataset of one schema."""
+"""HOW it is solved: every solver turns a Problem into a Dataset of one schema.
+
+``driver``: ``solve``, which checks, runs and saves. ``gaussian``, ``particles``, ``finite_volume``: the solvers, with
+``options``, ``record`` and ``progress`` between them and the driver. ``replicas``: many small systems, for studies.
+``ode``: integrators. ``dataset``, ``files``: the schema, and files written whole. Called by ``cases``, ``postprocess``
+and the command line; velocities come from ``vlasov.flow``.
+"""
 
 from vlasov.solvers.dataset import measure, open_run, problem_of
 from vlasov.solvers.driver import SOLVERS, solve

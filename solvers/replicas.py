@@ -137,7 +137,7 @@ def passive(flow: Flow, weights: Array, track: Array) -> Velocity:
 
 def _tokens(flow: Flow, weights: Array) -> Particles:
     """A measure with these weights, whose places do not matter."""
-    return Particles(np.zeros((len(weights), flow.attention.dimension)), weights)
+    return Particles(np.zeros((len(weights), flow.dimension)), weights)
 
 
 def choose_steps(problem: Problem, cloud: Particles, times: tuple[float, ...], *, tolerance: float) -> TimeGrid:

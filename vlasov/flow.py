@@ -13,7 +13,7 @@ from vlasov.attention import Attention
 from vlasov.checks import Array
 from vlasov.compiled.workspace import Workspace
 from vlasov.measures import Gaussian, How, Measure, Particles
-from vlasov.tilting import Field, Head, Request, attend_systems
+from vlasov.tilting import Field, Request, attend_systems
 
 
 class Flow:
@@ -94,10 +94,6 @@ class Flow:
         """b (d,) and B (d, d) with Gamma(x) = b + B x; None where Gaussians do not stay Gaussian."""
         return self.attention.affine(gaussian, t)
 
-    def heads_at(self, t: float) -> tuple[Head, ...] | None:
-        """See ``Attention.heads_at``."""
-        return self.attention.heads_at(t)
-
     def tilts(self, t: float) -> tuple[Array, ...]:
         """A of every head whose velocity is a tilted mean."""
         return self.attention.tilts(t)
@@ -106,9 +102,15 @@ class Flow:
         """V, or the sum of W_h V_h: what velocities are made of, shape (d, d)."""
         return self.attention.values(t)
 
-    def drift(self, t: float) -> Array | None:
-        """V with x' = V x for a lone token, shape (d, d); None where it obeys another law."""
-        return self.attention.drift(t)
+    @property
+    def bounded(self) -> bool:
+        """Whether |Gamma_mu(x)| <= |V| R for every measure in the ball of radius R."""
+        return self.attention.bounded
+
+    @property
+    def dimension(self) -> int:
+        """d."""
+        return self.attention.dimension
 
     @property
     def breakpoints(self) -> Array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 # GNU OpenMP spins while it waits: two contending thread pools then cost more than the work.
@@ -38,21 +39,42 @@ def kernel(
             compiled = numba.njit(function, cache=True, **options)
         except RuntimeError:  # Numba: no locator available, i.e. no folder for the cache
             compiled = numba.njit(function, cache=False, **options)
-        # Numba would draw a name at random, and never find again in the cache what was compiled for this kernel.
+        # Numba would draw a name at random, and look for edits in the kernel's own file alone: see ``_name``.
         compiled.name = _name(function)
         compiled._set_uuid(compiled.name)
-        if function.__closure__:  # which Numba would pickle, random names and all
-            compiled._cache._index_key = lambda signature, codegen: (signature, codegen.magic_tuple(), compiled.name)
+        compiled._cache._index_key = lambda signature, codegen: (signature, codegen.magic_tuple(), compiled.name)
         return compiled
 
     return compile_lazily
 
 
 def _name(function: Callable[..., Any]) -> str:
-    """The same in every process: where a function stands, with a hash of its code and of the kernels it closes over."""
-    code, closed = function.__code__, [cell.cell_contents for cell in function.__closure__ or ()]
-    content = repr((code.co_code, code.co_consts, [getattr(value, "name", value) for value in closed]))
+    """The same in every process until something is edited that the compiled code depends on, in whatever file.
+
+    Where a function stands, with a hash of its code, of the state of its file, and of the constants and kernels that it
+    reads, closes over, or finds in modules.
+    """
+    code = function.__code__
+    closed = [cell.cell_contents for cell in function.__closure__ or ()]
+    read = [function.__globals__.get(name) for name in code.co_names]
+    inside = [getattr(value, name, None) for value in read if isinstance(value, ModuleType) for name in code.co_names]
+    content = repr((_state(code.co_filename), code.co_code, code.co_consts, _constant((*closed, *read, *inside))))
     return f"{function.__module__}.{function.__qualname__}:{hashlib.sha256(content.encode()).hexdigest()}"
+
+
+def _state(path: str) -> tuple[int, int]:
+    try:
+        found = os.stat(path)
+    except OSError:  # a cell of a notebook
+        return 0, 0
+    return found.st_mtime_ns, found.st_size
+
+
+def _constant(value: Any) -> Any:
+    """What compiled code takes from a value: numbers and texts themselves, kernels by their names."""
+    if isinstance(value, tuple):
+        return tuple(map(_constant, value))
+    return value if isinstance(value, int | float | str) else getattr(value, "name", "")
 
 
 def set_threads(count: int | None) -> None:

@@ -21,7 +21,7 @@ from vlasov.solvers.driver import solve as solve_problem
 from vlasov.solvers.ode.integrate import accuracy_for
 from vlasov.solvers.replicas import TimeGrid, choose_steps, march, passive, systems
 
-Flow = Callable[[Array], Array]
+FlowMap = Callable[[Array], Array]
 
 REFERENCES = ("auto", "gaussian", "quantile", "quadrature", "finite-volume")
 QUANTITIES = ("flow", "mean", "covariance", "velocity")
@@ -66,7 +66,7 @@ class Limit:
     probes: Array
     velocities: Array
     accuracy: float
-    flow: Flow
+    flow: FlowMap
 
 
 def choose(problem: Problem, times: tuple[float, ...], *, reference: str, tolerance: float) -> tuple[Limit, Array]:
@@ -123,15 +123,16 @@ def _size(limit: Limit) -> Array:
 
 def solve(problem: Problem, choice: Choice, *, tolerance: float) -> Limit:
     """The limit by a reference that has been chosen."""
-    accuracy, attention, times = accuracy_for(tolerance), problem.attention, choice.grid.times
+    accuracy, times = accuracy_for(tolerance), choice.grid.times
+    moving = problem.flow(tolerance=accuracy)
     probes = problem.initial.sample(_PROBES, "sobol", seed=1).points
-    flow: Flow
+    flow: FlowMap
     if choice.kind == "gaussian":
         assert isinstance(problem.initial, Gaussian)
         factors = _gaussian_states(problem, choice.grid.refined(_FINER))
         flow = _affine_flow(problem.initial, factors)
         gaussians = [_gaussian(state) for state in factors]
-        affine = [attention.affine(gaussian, t) for gaussian, t in zip(gaussians, times, strict=True)]
+        affine = [moving.affine(gaussian, t) for gaussian, t in zip(gaussians, times, strict=True)]
         return Limit(
             problem, choice, *_moments(gaussians), probes,
             np.stack([b + probes @ slope.T for b, slope in affine]), accuracy, flow,  # type: ignore[misc]
@@ -142,9 +143,7 @@ def solve(problem: Problem, choice: Choice, *, tolerance: float) -> Limit:
         flow = _density_flow(problem, track, choice.grid, accuracy)
     else:
         states, flow = _by_nodes(problem, choice, accuracy)
-    velocities = [
-        attention.velocity(state, probes, t, tolerance=accuracy) for state, t in zip(states, times, strict=True)
-    ]
+    velocities = [moving.velocity(state, probes, t).values for state, t in zip(states, times, strict=True)]
     return Limit(problem, choice, *_moments(states), probes, np.stack(velocities), accuracy, flow)
 
 
@@ -152,7 +151,7 @@ def _moments(states: Sequence[Measure]) -> tuple[Array, Array]:
     return np.stack([state.mean for state in states]), np.stack([state.covariance for state in states])
 
 
-def _by_nodes(problem: Problem, choice: Choice, accuracy: float) -> tuple[list[Particles], Flow]:
+def _by_nodes(problem: Problem, choice: Choice, accuracy: float) -> tuple[list[Particles], FlowMap]:
     """The nodes at the output times, and their flow."""
     nodes, track = _sample(problem, choice), []
     interacting = systems(problem.flow(tolerance=accuracy), nodes.weights)
@@ -166,7 +165,7 @@ def _by_nodes(problem: Problem, choice: Choice, accuracy: float) -> tuple[list[P
     return clouds, lambda x: march(passive(problem.flow(tolerance=accuracy), nodes.weights, places), x, choice.grid)
 
 
-def _affine_flow(initial: Gaussian, states: Array) -> Flow:
+def _affine_flow(initial: Gaussian, states: Array) -> FlowMap:
     """Tokens keep their coordinates along the columns of a factor of the covariance, which ``states`` hold."""
     inverse = np.linalg.pinv(initial.factor).T
 
@@ -177,7 +176,7 @@ def _affine_flow(initial: Gaussian, states: Array) -> Flow:
     return flow
 
 
-def _density_flow(problem: Problem, track: Sequence[Density], grid: TimeGrid, accuracy: float) -> Flow:
+def _density_flow(problem: Problem, track: Sequence[Density], grid: TimeGrid, accuracy: float) -> FlowMap:
     """``track``: the density at each evaluation of the velocity."""
 
     def flow(clouds: Array) -> Array:
@@ -281,12 +280,12 @@ def _difference(a: Limit, b: Limit, witnesses: Particles) -> Array:
 
 def _gaussian_states(problem: Problem, grid: TimeGrid) -> Array:
     """Mean m and m + the columns of a factor of the covariance: all of them move with b + B x; (times, 1 + rank, d)."""
-    initial = problem.initial
+    initial, moving = problem.initial, problem.flow()
     assert isinstance(initial, Gaussian)
 
     def velocity(_: int, t: float, x: Array, out: Array) -> None:
         state = x[0]
-        b, slope = problem.attention.affine(_gaussian(state), t)  # type: ignore[misc]
+        b, slope = moving.affine(_gaussian(state), t)  # type: ignore[misc]
         out[0] = b + state @ slope.T
 
     start = np.concatenate([initial.mean[None], initial.mean + initial.factor.T])

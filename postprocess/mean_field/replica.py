@@ -97,7 +97,7 @@ def run(bench: Bench, piece: Piece) -> list[Result]:
 def _errors(
     study: Study, limit: Limit, cloud: Particles, moved: Array, apart: Array, points: list[Particles] | None
 ) -> Result:
-    attention = study.problem.attention
+    moving = study.problem.flow(tolerance=limit.accuracy)
     rows: dict[str, list[Any]] = {
         name: [] for name in ("coupled", "wasserstein", "mean_error", "covariance_error", "velocity_error", "radius")
     }
@@ -109,7 +109,7 @@ def _errors(
         rows["mean_error"].append(_norm(state.mean - limit.means[k]))
         spread = _norm(limit.covariances[k]) or 1.0
         rows["covariance_error"].append(_norm(state.covariance - limit.covariances[k]) / spread)
-        there = attention.velocity(state, limit.probes, t, tolerance=limit.accuracy)
+        there = moving.velocity(state, limit.probes, t).values
         rows["velocity_error"].append(_norm(there - limit.velocities[k]) / len(limit.probes) ** 0.5)
         rows["radius"].append(state.support_radius)
     return rows | {"tokens": len(cloud)}

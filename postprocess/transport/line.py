@@ -59,7 +59,7 @@ def _refined(evaluate: Callable[[int], tuple[float, float]], *measures: Measure)
 
 
 def pieces(measure: Measure, cells: int) -> Pieces:
-    """Of any measure for d = 1; only a Gaussian (in a mixture) needs ``cells``, the rest is exact."""
+    """Of any measure for d = 1; only a Gaussian, or a measure of one's own, needs ``cells``: the rest is exact."""
     found = _merged(_parts(measure, cells)) if isinstance(measure, Mixture) else _one(measure, cells)
     kept = found.shares > 0
     shares = found.shares[kept]
@@ -70,7 +70,7 @@ def needs_cells(measure: Measure) -> bool:
     """Whether ``pieces`` only approximates."""
     if isinstance(measure, Mixture):
         return any(needs_cells(part) for part in measure.components)
-    return isinstance(measure, Gaussian) and bool(measure.covariance[0, 0] > 0)
+    return not isinstance(measure, Particles | Density | Box | Ball | Ring) and bool(measure.covariance[0, 0] > 0)
 
 
 def between_pieces(mu: Pieces, nu: Pieces, p: float) -> tuple[float, float]:
@@ -141,11 +141,14 @@ def _one(measure: Measure, cells: int) -> Pieces:
     if isinstance(measure, Ring):
         c, inner, outer = float(measure.center[0]), measure.inner, measure.outer
         return Pieces(np.full(2, 0.5), np.array([c - outer, c + inner]), np.array([c - inner, c + outer]))
-    assert isinstance(measure, Gaussian)
     if not measure.covariance[0, 0] > 0:
         return Pieces(np.ones(1), measure.mean, measure.mean)
-    reach = 9 * float(np.sqrt(measure.covariance[0, 0]))
-    edges = measure.mean[0] + np.linspace(-reach, reach, cells + 1)
+    if isinstance(measure, Gaussian):
+        reach = 9 * float(np.sqrt(measure.covariance[0, 0]))
+        edges = measure.mean[0] + np.linspace(-reach, reach, cells + 1)
+    else:
+        [low], [high] = measure.support_box
+        edges = np.linspace(low, high, cells + 1)
     return Pieces(measure.cell_masses([edges]), edges[:-1], edges[1:])
 
 

@@ -60,7 +60,7 @@ _SMALL_GRID = 10_000
 
 
 class Smooth(Corrected):
-    """A smooth density on its grid."""
+    """A smooth density on its grid, which chooses accuracy and method itself: errors of velocities grow with time."""
 
     def average(self, x: Array, head: Head, request: Request = Request(), **how: Any) -> Field:
         evaluate = super().average
@@ -87,18 +87,20 @@ class GaussianTails(Smooth):
 
         m(xi) = m(xi_0) + C(xi_0) (xi - xi_0),   xi_0 = xi clipped to |xi_k| <= reach_k
 
-    On a Gaussian this is exact: its tilted covariance does not depend on xi.
+    On a Gaussian this is exact: its tilted covariance does not depend on xi. Without a reach the sums serve all tilts.
     """
 
-    reach: Array
+    reach: Array | None = None
 
     def average(
         self, x: Array, head: Head, request: Request = Request(), *, about: Array | None = None, **how: Any
     ) -> Field:
+        if head.P is not None or self.reach is None:
+            return super().average(x, head, request, about=about, **how)
         tilts = map_rows(x, self.matrix.T @ head.A, threads=1)
         order = np.empty(len(x), np.int64)
         count = kernels.sort_out(tilts, self.reach, order)
-        if head.P is not None or count == len(x):
+        if count == len(x):
             return super().average(x, head, request, about=about, **how)
         within, beyond = order[:count], order[count:]
         out = how.pop("out", None)
@@ -122,7 +124,7 @@ class Hulled(Density):
     Mass that numerical diffusion has carried out of the hull would be weighted by e^{<xi, y>} too large.
     """
 
-    hull: Hull
+    hull: Hull | None = None
 
     def average(
         self,
@@ -134,7 +136,7 @@ class Hulled(Density):
         about: Array | None = None,
         out: Array | None = None,
     ) -> Field:
-        if head.P is not None:
+        if head.P is not None or self.hull is None:
             return super().average(x, head, request, workspace=workspace, about=about, out=out)
         carrying = np.flatnonzero(self.values.ravel() > 0)
         with np.errstate(divide="ignore"):

@@ -158,7 +158,7 @@ class MovingFrame(Frame):
     ) -> None:
         super().__init__(flow, segment)
         self._reference, self._strong = reference, strong
-        self._compact = compact and flow.attention.bounded
+        self._compact = compact and flow.bounded
 
     def outgrown(self, strength: float) -> bool:
         return self._is_strong(strength) != self._strong

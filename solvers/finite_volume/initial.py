@@ -134,22 +134,11 @@ def _moving_extent(measure: Measure, cells: tuple[int, ...]) -> list[tuple[float
     """[-L, L] along each axis, around zero where the mean stays."""
     if isinstance(measure, Gaussian):  # room for the tails that a growing covariance feels
         return [(-_GAUSSIAN_TAILS, _GAUSSIAN_TAILS)] * measure.dimension
-    lower, upper = _reach(measure)
+    lower, upper = measure.box(_TAILS)
     half = np.maximum(np.abs(lower), np.abs(upper))
     if np.isfinite(measure.support_radius):
         half *= np.array([max(_ROOM, count / max(count - 2 * _FREE, count / 2)) for count in cells])
     return [(-float(reach), float(reach)) for reach in half]
-
-
-def _reach(measure: Measure) -> tuple[Array, Array]:
-    """A box that holds all but 1e-15 of the mass."""
-    if isinstance(measure, Mixture):
-        boxes = [_reach(part) for weight, part in zip(measure.weights, measure.components, strict=True) if weight > 0]
-        return np.min([low for low, _ in boxes], axis=0), np.max([high for _, high in boxes], axis=0)
-    if isinstance(measure, Gaussian):
-        reach = _TAILS * np.sqrt(np.diag(measure.covariance))
-        return measure.mean - reach, measure.mean + reach
-    return measure.support_box
 
 
 def _tail_reach(measure: Measure, lower: Array, upper: Array, resolved: float) -> Array:
@@ -172,7 +161,7 @@ def _fixed_extent(problem: Problem, options: Options) -> list[tuple[float, float
             'frame="moving" or give the extent',
             "extent",
         )
-    lower, upper = _reach(initial)
+    lower, upper = initial.box(_TAILS)
     deviations = np.sqrt(np.diag(initial.covariance))
     below, above = (initial.mean - lower) / deviations, (upper - initial.mean) / deviations
     if np.isfinite(initial.support_radius):

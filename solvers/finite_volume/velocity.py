@@ -41,7 +41,7 @@ class Velocity:
         self._cells, self._defect = TensorGrid(start.edges), start.defect
         self._reach, self._strongest = start.tail_reach, 0.0
         self._positive = np.empty_like(start.values)
-        found = markers(problem.initial) if flow.attention.bounded else None
+        found = markers(problem.initial) if flow.bounded else None
         found = np.empty((0, grid.dimension)) if found is None else found - start.place.origin
         self._markers = _solve(start.place.matrix, found)
         self.hull: Hull | None = None

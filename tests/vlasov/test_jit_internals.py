@@ -5,6 +5,8 @@ import subprocess
 import sys
 from types import SimpleNamespace
 
+import pytest
+
 from vlasov import jit
 
 
@@ -41,10 +43,43 @@ print(outer(1.0), sum(outer.stats.cache_hits.values()))
 """
 
 
+def printed_by(module, folder):
+    """What a process prints that runs a module of a folder, with a cache there."""
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(folder / "cache")}
+    environment["PYTHONPATH"] = os.pathsep.join([os.getcwd(), os.environ.get("PYTHONPATH", "")])
+    command = [sys.executable, "-m", module]
+    return subprocess.run(command, capture_output=True, text=True, env=environment, cwd=folder, check=True).stdout
+
+
 def test_a_kernel_that_closes_over_others_is_found_in_the_cache_by_the_next_process(tmp_path):
     (tmp_path / "closure.py").write_text(CLOSURE)
-    command, environment = [sys.executable, "-m", "closure"], os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
-    environment["PYTHONPATH"] = os.pathsep.join([os.getcwd(), os.environ.get("PYTHONPATH", "")])
     for hits in (0, 1):
-        done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path, check=True)
-        assert done.stdout.split() == ["5.0", str(hits)]
+        assert printed_by("closure", tmp_path).split() == ["5.0", str(hits)]
+
+
+FACE = """
+from vlasov.jit import kernel
+{constants}
+@kernel()
+def face(a, b, c, d, e, f):
+    return c + WEIGHT * (d - c)
+"""
+CALLS_IT = """
+import numpy as np
+from face import face
+from vlasov.solvers.finite_volume import kernels
+
+f, w, out = np.zeros((1, 1, 8)), np.ones((1, 1, 9)), np.zeros((1, 1, 9))
+f[...] = np.arange(8.0)
+kernels.flux(face)(False, 2, f, w, out, 0, 1)
+print(out[0, 0, 4])
+"""
+
+
+@pytest.mark.parametrize("constants", ["WEIGHT = {}", "from constants import WEIGHT"])
+def test_what_was_compiled_for_an_edited_kernel_in_another_file_is_not_used_again(tmp_path, constants):
+    (tmp_path / "calls_it.py").write_text(CALLS_IT)
+    for weight, expected in ((0.0, 3.0), (0.5, 3.5)):
+        (tmp_path / "constants.py").write_text(f"WEIGHT = {weight}")
+        (tmp_path / "face.py").write_text(FACE.format(constants=constants.format(weight)))
+        assert float(printed_by("calls_it", tmp_path)) == expected

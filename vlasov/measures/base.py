@@ -81,6 +81,10 @@ class Measure(Described, ABC):
         @property
         def support_box(self) -> tuple[Array, Array]: ...
 
+    def box(self, deviations: float) -> tuple[Array, Array]:
+        """``support_box``, with Gaussians cut off at so many standard deviations."""
+        return self.support_box
+
     @abstractmethod
     def density(self, x: ArrayLike) -> Array:
         """Density at points (m, d), shape (m,)."""

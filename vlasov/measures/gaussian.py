@@ -71,6 +71,10 @@ class Gaussian(Measure, kind="gaussian"):
         reach = np.where(np.diag(self.covariance) > 0, math.inf, 0.0)
         return self.mean - reach, self.mean + reach
 
+    def box(self, deviations: float) -> tuple[Array, Array]:
+        reach = deviations * np.sqrt(np.diag(self.covariance))
+        return self.mean - reach, self.mean + reach
+
     def image(self, matrix: ArrayLike, shift: ArrayLike) -> Gaussian:
         """N(A m + b, A C A^T)."""
         a, b = self._affine(matrix, shift)

@@ -86,8 +86,10 @@ class Mixture(Measure, kind="mixture"):
 
     @cached_property
     def support_box(self) -> tuple[Array, Array]:
-        boxes = [component.support_box for _, component in self._present]
-        return np.min([lower for lower, _ in boxes], axis=0), np.max([upper for _, upper in boxes], axis=0)
+        return _around([component.support_box for _, component in self._present])
+
+    def box(self, deviations: float) -> tuple[Array, Array]:
+        return _around([component.box(deviations) for _, component in self._present])
 
     def image(self, matrix: ArrayLike, shift: ArrayLike) -> Mixture | None:
         """The mixture of the components' images, if all have one."""
@@ -158,6 +160,11 @@ class Mixture(Measure, kind="mixture"):
                 except InputError as mistake:
                     raise mistake.inside(f"components[{c}]") from None
         return masses
+
+
+def _around(boxes: Sequence[tuple[Array, Array]]) -> tuple[Array, Array]:
+    """The smallest box that holds all of them."""
+    return np.min([lower for lower, _ in boxes], axis=0), np.max([upper for _, upper in boxes], axis=0)
 
 
 class Mixed(NamedTuple):

@@ -2,8 +2,8 @@
 
     Z(xi) = int e^{<xi, y>} dmu(y),   m(xi) = grad log Z,   C(xi) = hess log Z
 
-Here mu is a sum of weighted points, or cell averages on a uniform grid. Measures call this door, and the particle
-solvers; measures with closed forms return the same ``Tilted``. Behind it:
+Here mu is a sum of weighted points, or cell averages on a uniform grid. Measures call this door, and ``vlasov.flow``
+for many small systems; measures with closed forms return the same ``Tilted``. Behind it:
 
     evaluate -> choose     points: all pairs, or the plan of a method of linear cost if that promises to be faster
     grid                   densities: the same for ``lattice``, or else their cells are points
