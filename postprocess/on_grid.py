@@ -28,6 +28,7 @@ from vlasov.solvers.dataset import RUN, measure, require, time_index
 _AXES = ("x", "y", "z")
 _FAINT = 1e-12  # of the largest: cells that carry less do not widen the grid
 _ORDER = 5  # of splines
+_MOST = 2e8  # averages, which take 1.6 GB
 _FEWEST = 2  # Gauss points along each axis of a cell
 
 
@@ -66,6 +67,8 @@ def on_grid(
         states, times = [run_or_measure], xr.DataArray(np.zeros(1), dims="time")
     else:
         require(run_or_measure, RUN, "run_or_measure")
+        if not run_or_measure.sizes.get("time"):
+            raise InputError("has no output times left; keep some, as in run.isel(time=[1])", "run_or_measure")
         run = run_or_measure if time is None else run_or_measure.isel(time=[time_index(run_or_measure, time)])
         states, times = [measure(run, k) for k in range(run.sizes["time"])], run["time"]
     edges, widths = _grid_for(states, cells, bandwidth)
@@ -94,8 +97,10 @@ def _grid_for(
     counts = (cells,) * d if isinstance(cells, int | np.integer) else checks.items(cells, "cells")
     if len(counts) != d:
         raise InputError(f"has {len(counts)} numbers where d = {d}; give one for all axes, or one for each", "cells")
+    if math.prod(map(float, counts)) * len(states) > _MOST:
+        raise InputError(f"make more than {_MOST:g} numbers, for {len(states)} states; lower them", "cells")
     if bandwidth is not None:
-        checks.number(bandwidth, "bandwidth", above=0.0)
+        checks.number(bandwidth, "bandwidth", above=1e-8, below=1e8)
         if not isinstance(states[0], Particles):
             raise InputError(f"is for particles, which a {states[0].kind} is not; leave it out", "bandwidth")
     widths = [_bandwidth(state, bandwidth) for state in states]
@@ -146,7 +151,10 @@ def _averages(state: Measure, edges: list[Array], bandwidth: float) -> Array:
 
 
 def _askew(density: Density, edges: list[Array]) -> Array:
-    """Means over Gauss points, at least as many as cells of the frame are crossed by one of the grid."""
+    """Means over Gauss points, at least as many as cells of the frame are crossed by one of the grid.
+
+    Where the density is rough these miss some of the mass, which is put right as a whole.
+    """
     from scipy.ndimage import map_coordinates, spline_filter
 
     grid, inverse = TensorGrid(edges), np.linalg.inv(density.matrix)
@@ -166,4 +174,5 @@ def _askew(density: Density, edges: list[Array]) -> Array:
             index = (z - density.grid.lower) / density.grid.steps - 0.5
             values = np.maximum(map_coordinates(spline, index.T, order=_ORDER, prefilter=False), 0.0)
         total += math.prod(weights[list(place)]) * values.reshape(total.shape)
-    return total
+    found = float((total * grid.volumes).sum())
+    return total if smooth or not found > 0 else total * (density.mass / found)

@@ -11,7 +11,7 @@ from vlasov.checks import Array
 from vlasov.compiled.products import map_rows
 from vlasov.errors import InputError, NonFiniteState
 from vlasov.flow import Flow
-from vlasov.measures import Density
+from vlasov.measures import Density, Gaussian
 from vlasov.measures.density.grid import TensorGrid
 from vlasov.problem import Problem
 from vlasov.solvers.finite_volume import initial
@@ -40,6 +40,8 @@ class Velocity:
         self._flow, self._grid, self._record = flow, grid, record
         self._cells, self._defect = TensorGrid(start.edges), start.defect
         self._reach, self._strongest = start.tail_reach, 0.0
+        twin = Gaussian(problem.initial.mean, problem.initial.covariance)
+        self._tilts_unknown = not (self.compact or flow.tilts(0.0)) and flow.affine(twin, 0.0) is None
         self._positive = np.empty_like(start.values)
         found = markers(problem.initial) if flow.bounded else None
         found = np.empty((0, grid.dimension)) if found is None else found - start.place.origin
@@ -122,6 +124,11 @@ class Velocity:
             return (
                 f"tilts reached {self._strongest:.0f} per standard deviation, where clusters are narrower than cells: "
                 'the solver "particles" is more accurate'
+            )
+        if self._tilts_unknown:
+            return (
+                "the velocity is no sum of tilted means, so that nobody knows which tails it needs: hold the run "
+                'against the solver "particles" with sampling="quadrature"'
             )
         if self._strongest > self._reach.min():
             return (

@@ -172,3 +172,28 @@ def rotated(attention, turn):
 def test_mistakes_are_named(build, sentence):
     with pytest.raises(InputError, match=sentence):
         build()
+
+
+def test_heads_of_a_flow_keep_their_weights():
+    """Two L2 heads reweight the tokens in the same scratch memory; they may not see each other's weights."""
+    rng = np.random.default_rng(5)
+    cloud, x = vl.Particles(rng.normal(size=(60, 2)), rng.uniform(size=60)), rng.normal(size=(9, 2))
+    heads = [vl.L2(K, K, V) for K, V in zip(rng.normal(size=(3, 2, 2)), rng.normal(size=(3, 2, 2)), strict=True)]
+    both = vl.MultiHead([*heads, vl.Softmax(A=np.eye(2))])
+    apart = sum(head.velocity(cloud, x) for head in both.heads)
+    problem = vl.Problem(both, cloud, 1.0)
+    assert both.velocity(cloud, x) == pytest.approx(apart, rel=1e-12, abs=1e-12)
+    assert problem.flow().velocity(cloud, x, 0.0).values == pytest.approx(apart, rel=1e-12, abs=1e-12)
+
+
+def test_particles_and_the_gaussian_equations_agree_under_two_l2_heads():
+    heads = [vl.L2(K, K, V) for K, V in (([[0.9, 0.2], [0.0, 0.5]], np.eye(2)), ([[0.3, 0.0], [0.1, 0.8]], -np.eye(2)))]
+    problem = vl.Problem(vl.MultiHead(heads), vl.Gaussian([0.5, 0.3], [[0.5, 0.1], [0.1, 0.4]]), 1.0)
+    exact = vl.solve(problem, "gaussian", times=[1.0])
+    cloud = vl.solve(problem, "particles", times=[1.0], n=400, sampling="quadrature")
+    assert cloud["covariance"].values == pytest.approx(exact["covariance"].values, rel=1e-6)
+
+
+def test_tilts_of_nested_heads_are_all_there():
+    inner = vl.MultiHead([vl.Softmax(A=6 * np.eye(2)), vl.Linear(A=np.eye(2))])
+    assert len(vl.MultiHead([inner, vl.Softmax(A=np.eye(2))]).tilts()) == 2

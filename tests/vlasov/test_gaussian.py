@@ -8,6 +8,7 @@ from scipy.integrate import solve_ivp
 
 from vlasov import gaussian
 from vlasov.errors import InputError
+from vlasov.measures import Gaussian
 
 
 def integrate(a, v, sigma, t):
@@ -61,3 +62,27 @@ def test_refusals():
         gaussian.covariance([[1.0, 2.0], [0.0, 1.0]], [[1.0, 1.0], [0.0, 1.0]], np.eye(2), 0.1)
     with pytest.raises(InputError, match="A: is not symmetric"):
         gaussian.largest_limit_rank([[0.0, 1.0], [0.0, 0.0]])
+
+
+@pytest.mark.parametrize("quadratic", [None, [[0.7, 0.1], [0.1, 0.3]]])
+def test_bounds_of_a_tilt_hold_where_terms_cancel(quadratic):
+    """Against extended precision: alpha + Sigma xi and <xi, alpha> + <xi, Sigma xi> / 2 next to zero, far from it."""
+    rng = np.random.default_rng(3)
+    for scale in (1.0, 1e2, 1e4):
+        mean = scale * rng.normal(size=2)
+        covariance = np.array([[1.0, 0.3], [0.3, 0.5]])
+        gaussian, wide = Gaussian(mean, covariance), covariance.astype(np.longdouble)
+        center, log_mass = mean.astype(np.longdouble), np.longdouble(0)
+        if quadratic is not None:
+            p = np.array(quadratic, np.longdouble)
+            m = np.eye(2) + 2 * wide @ p
+            det = m[0, 0] * m[1, 1] - m[0, 1] * m[1, 0]
+            inverse = np.array([[m[1, 1], -m[0, 1]], [-m[1, 0], m[0, 0]]]) / det
+            shrunk = inverse @ center
+            log_mass = -np.log(det) / 2 - center @ p @ shrunk
+            center, wide = shrunk, inverse @ wide
+        xi = np.linalg.solve(covariance, -mean) * np.array([[2.0], [1.0], [0.5], [-1.0]]) + 1e-3
+        tilted = gaussian.reweighted(None if quadratic is None else np.array(quadratic)).tilted(xi)
+        exact = log_mass + xi @ center + ((xi @ wide) * xi).sum(axis=1) / 2
+        assert (np.abs(tilted.log_mass - exact) <= tilted.mass_error).all()
+        assert np.linalg.norm((tilted.mean - (center + xi @ wide)).astype(float), axis=1).max() <= tilted.error_bound

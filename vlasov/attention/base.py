@@ -98,8 +98,12 @@ class Attention(Described, ABC):
     # Parameters
 
     def values(self, t: float = 0.0) -> Array:
-        """V at time t, shape ``shape``: what velocities are made of; for several heads the sum of W_h V_h."""
-        return reduce(np.add, (head.V for head in self._sum(t)))
+        """V at time t, shape ``shape``: what velocities are made of; for several heads the sum of W_h V_h.
+
+        The identity where neither heads nor the class say more.
+        """
+        heads = self.heads_at(t)
+        return np.eye(*self.shape) if heads is None else reduce(np.add, (head.V for head in heads))
 
     def tilts(self, t: float = 0.0) -> tuple[Array, ...]:
         """A of every head whose velocity is a tilted mean."""

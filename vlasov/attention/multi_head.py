@@ -84,7 +84,7 @@ class MultiHead(Attention, kind="multi-head"):
         return reduce(np.add, (w @ head.values(t) for w, head in self._parts(t)))
 
     def tilts(self, t: float = 0.0) -> tuple[Array, ...]:
-        return tuple(head.A for head in self._means(t))
+        return tuple(chain.from_iterable(head.tilts(t) for head in self.heads))
 
     def heads_at(self, t: float = 0.0) -> tuple[Head, ...] | None:
         return None if self._others(t) else self._means(t)

@@ -91,20 +91,19 @@ class Gaussian(Measure, kind="gaussian"):
     def tilted(self, xi: Array, request: Request = Request(), *, workspace: Workspace | None = None) -> Tilted:
         """Closed form: N(alpha + Sigma xi, Sigma), log Z = <xi, alpha> + <xi, Sigma xi> / 2."""
         shift = xi @ self.covariance
-        eps, mean, log_mass = (
-            float(np.finfo(float).eps),
-            self.mean + shift,
-            xi @ self.mean + 0.5 * (xi * shift).sum(axis=1),
-        )
+        size, entries = np.abs(xi), np.abs(self.covariance)
+        moved = np.abs(self.mean) + size @ entries  # terms that may cancel, but for their rounding errors
+        terms = (size * (np.abs(self.mean) + moved)).sum(axis=1)
+        unit = float(np.finfo(float).eps) * (self.dimension + 1)
         return Tilted(
-            log_mass=log_mass,
-            mean=mean,
+            log_mass=xi @ self.mean + 0.5 * (xi * shift).sum(axis=1),
+            mean=self.mean + shift,
             covariance=np.broadcast_to(self.covariance, (len(xi), *self.covariance.shape))
             if request.covariance
             else None,
             method="closed form",
-            error_bound=eps * self.dimension * float(np.abs(mean).max(initial=0.0)),
-            mass_error=4 * eps * self.dimension * (1 + float(np.abs(log_mass).max(initial=0.0))),
+            error_bound=unit * float(np.sqrt(np.square(moved).sum(axis=1)).max(initial=0.0)),
+            mass_error=2 * unit * float(terms.max(initial=0.0)),
         )
 
     def reweighted(self, quadratic: Array | None) -> Tiltable:
@@ -113,8 +112,11 @@ class Gaussian(Measure, kind="gaussian"):
             return self
         mean, covariance = self.moments_under(quadratic)
         inverse = np.eye(self.dimension) + 2 * self.covariance @ quadratic
-        log_mass = -0.5 * float(np.linalg.slogdet(inverse)[1]) - float(self.mean @ quadratic @ mean)
-        return Scaled(Gaussian.trusted(mean=mean, covariance=covariance), log_mass)
+        log_det, exponent = 0.5 * float(np.linalg.slogdet(inverse)[1]), float(self.mean @ quadratic @ mean)
+        error = 4 * self.dimension * float(np.finfo(float).eps) * float(np.linalg.cond(inverse))
+        terms = 1 + abs(log_det) + float(np.abs(self.mean) @ np.abs(quadratic) @ np.abs(mean))
+        shrunk = Gaussian.trusted(mean=mean, covariance=covariance)
+        return Scaled(shrunk, -log_det - exponent, error, error * terms)
 
     def moments_under(self, quadratic: Array | None) -> tuple[Array, Array]:
         """Mean G alpha and covariance G Sigma of the normalised e^{-<y, P y>} mu, which is Gaussian too."""
@@ -154,12 +156,21 @@ class Gaussian(Measure, kind="gaussian"):
 
 
 class Scaled(NamedTuple):
-    """A measure times e^{log_mass}."""
+    """A Gaussian times e^{log_mass}, with the relative error of its moments and the error of log_mass."""
 
-    measure: Measure
+    measure: Gaussian
     log_mass: float
+    error: float
+    mass_error: float
 
     def tilted(self, xi: Array, request: Request = Request(), *, workspace: Workspace | None = None) -> Tilted:
         """As ``Measure.tilted``."""
         tilted = self.measure.tilted(xi, request, workspace=workspace)
-        return replace(tilted, log_mass=self.log_mass + tilted.log_mass)
+        far = float(np.sqrt(np.square(xi).sum(axis=1)).max(initial=0.0))
+        moment = self.error * (np.linalg.norm(self.measure.mean) + np.linalg.norm(self.measure.covariance) * far)
+        return replace(
+            tilted,
+            log_mass=self.log_mass + tilted.log_mass,
+            error_bound=tilted.error_bound + float(moment),
+            mass_error=tilted.mass_error + self.mass_error + float(moment) * far,
+        )

@@ -136,20 +136,21 @@ class Particles(Measure, kind="particles"):
     def attend(self, x: Array, heads: Sequence[Head], request: Request = Request(), **how: Unpack[How]) -> Field:
         """Heads without P look at the same weights, and share what their sums have in common."""
         workspace, about, out = how.get("workspace"), how.get("about"), how.get("out")
-        plain = [head for head in heads if head.P is None]
-        groups: list[tuple[Sequence[Head], Array | None]] = [(plain, self.unequal_log_weights)] if plain else []
-        groups += [((head,), self._log_weights_under(head.P, workspace)) for head in heads if head.P is not None]
-        into = out if len(groups) == 1 else None
-        fields = [
-            tilting.attend(self.points, logs, x, group, request, workspace=workspace, out=into)
-            for group, logs in groups
-        ]
+        plain = tuple(head for head in heads if head.P is None)
+        groups = [plain] * bool(plain) + [(head,) for head in heads if head.P is not None]
+        into, fields = out if len(groups) == 1 else None, []
+        for group in groups:  # one after the other: new weights take the place of those before
+            logs = self._log_weights_under(group[0].P, workspace)
+            fields.append(tilting.attend(self.points, logs, x, group, request, workspace=workspace, out=into))
         total = fields[0] if len(fields) == 1 else add_up(fields, out)
         if about is not None:
             total.values[...] -= sum(head.V for head in heads) @ about
         return total
 
-    def _log_weights_under(self, quadratic: Array, workspace: Workspace | None) -> Array:
+    def _log_weights_under(self, quadratic: Array | None, workspace: Workspace | None) -> Array | None:
+        """Of e^{-<y, P y>} mu; None where all are equal. They last until the workspace is asked for others."""
+        if quadratic is None:
+            return self.unequal_log_weights
         from vlasov.tilting.log_weights import tilted_quadratically
 
         return tilted_quadratically(self.points, quadratic, self.log_weights, workspace or Workspace())

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from vlasov.measures.density import Density
 
 _EPS = float(np.finfo(float).eps)
+_ROUNDING = 8 * _EPS  # of each term of an exponent
 _LARGEST_EXPONENT = 300.0  # masses below e^-700 of the largest vanish, which must not matter at any target
 
 
@@ -37,7 +38,7 @@ class _Sources(NamedTuple):
     """What is summed: masses of the cells, e^{<M^T A x, z>} at targets x, and what log Z is to be increased by.
 
     ``exponents`` are those that the masses already contain, None for none; ``far``: of too wide a range for masses,
-    which may have vanished.
+    which may have vanished; ``rounding``: of exponents and scale.
     """
 
     masses: Array
@@ -46,6 +47,7 @@ class _Sources(NamedTuple):
     log_scale: float
     exponents: Array | None
     far: bool
+    rounding: float
 
 
 class Cells(NamedTuple):
@@ -99,6 +101,9 @@ class Cells(NamedTuple):
         if out is not None and sums.mean is not out:
             np.copyto(out, sums.mean)
             sums = sums._replace(mean=out)
+        sums = sums._replace(mass_error=sums.mass_error + sources.rounding)
+        if self.quadratic is not None:  # wrong weights move the mean by no more than the grid is long
+            sums = sums._replace(error_bound=sums.error_bound + sources.rounding * _length(density))
         return sums if sums.log_mass is None else sums._replace(log_mass=sums.log_mass + sources.log_scale)
 
     def _bound(self, values: Array, in_frame: float) -> float:
@@ -116,7 +121,8 @@ def _check_evaluable(density: Density) -> None:
 
 def _plain(density: Density, x: Array) -> _Sources:
     log_scale = math.log(density.grid.steps.prod()) - math.log(density.mass)
-    return _Sources(density.values, x, bool(density.smoothing.any()), log_scale, None, far=False)
+    rounding = _ROUNDING * (1 + abs(log_scale) + abs(math.log(density.mass)))
+    return _Sources(density.values, x, bool(density.smoothing.any()), log_scale, None, far=False, rounding=rounding)
 
 
 def _reweighted(density: Density, x: Array, matrix: Array, quadratic: Array, workspace: Workspace) -> _Sources:
@@ -146,7 +152,20 @@ def _reweighted(density: Density, x: Array, matrix: Array, quadratic: Array, wor
     reach = np.abs(frame.T @ matrix) @ (high - middle) @ (grid.steps * shape)
     far = bool(spread > _LARGEST_EXPONENT and reach > 2 * _LARGEST_EXPONENT)
     log_scale = math.log(grid.steps.prod()) - math.log(density.mass) + shift - float(origin @ quadratic @ origin)
-    return _Sources(masses, x - middle, False, log_scale, exponents, far)
+    ends = np.array([np.abs(axis).max() for axis in density.edges])
+    away = np.abs(origin)
+    terms = (
+        ends @ (np.abs(frame.T @ matrix) @ np.abs(middle - origin) + np.abs(inner) @ ends)
+        + away @ np.abs(quadratic) @ away
+    )
+    terms += ends @ (np.abs(frame.T @ (matrix - 2 * quadratic)) @ away)
+    rounding = _ROUNDING * (1 + abs(log_scale) + abs(shift) + float(terms))
+    return _Sources(masses, x - middle, False, log_scale, exponents, far, rounding)
+
+
+def _length(density: Density) -> float:
+    """The diagonal of the grid, in z."""
+    return float(np.linalg.norm(density.grid.steps * density.values.shape))
 
 
 def _over_points(density: Density, sources: _Sources, head: Head, request: Request, workspace: Workspace) -> Sums:
