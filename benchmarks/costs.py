@@ -23,7 +23,7 @@ from vlasov.jit import set_threads
 from vlasov.tilting import Head, Request, all_pairs, costs, laplace, lattice, line, node_kernels, tilt
 from vlasov.tilting.grid import Grid
 from vlasov.tilting.laplace.plan import _candidate, _finished
-from vlasov.tilting.laplace.problem import pose
+from vlasov.tilting.laplace.ranges import pose
 from vlasov.tilting.line.plan import time_of_tilts
 from vlasov.tilting.line.transform import MERGED, NODES
 from vlasov.tilting.promise import Task

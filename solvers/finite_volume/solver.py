@@ -150,7 +150,7 @@ class _Solver:
 
     def _look_ahead(self, dt: float, density: Array, moments: Moments) -> None:
         """How what the frame takes away begins to change: a frame that follows leaves less for the scheme to move."""
-        dt, places = self._places(dt)
+        dt, places = self._move_frame(dt)
         residual = self._velocity.residual(self.t + dt, self.f, places[1.0], self.frame)
         later = self.frame.followed(self.grid.fit(density, residual.nodes, moments))
         self._history.foresee(dt, later)
@@ -158,7 +158,7 @@ class _Solver:
     def _stages(self, dt: float, pace: Pace) -> tuple[float, Place]:
         """The fluxes of a step dt, shorter if the flow quickens; its length, and where it takes the frame."""
         while True:
-            dt, places = self._places(dt)
+            dt, places = self._move_frame(dt)
             fastest = self._later_stages(dt, places, self._can_extrapolate(dt, pace.speed))
             if not fastest * dt > _LARGEST_COURANT:
                 return dt, places[1.0]
@@ -232,8 +232,11 @@ class _Solver:
             )
         return left / max(1, math.ceil(left / longest)) if left < 4 * longest else longest
 
-    def _places(self, dt: float) -> tuple[float, dict[float, Place]]:
-        """The frame at the times of the stages, by c, and at the end of a step dt, or of a part of it that works."""
+    def _move_frame(self, dt: float) -> tuple[float, dict[float, Place]]:
+        """The frame at the times of the stages, by c, and at the end of a step dt, or of a part of it that works.
+
+        Where only a part does, the next steps are careful too.
+        """
         shares: Sequence[float] = sorted({*self.scheme.tableau.c, 1.0} - {0.0})
         while True:
             try:

@@ -201,11 +201,11 @@ class Measure(Described, ABC):
 
         Without a closed form, by Gauss nodes: enough of them for the largest tilt.
         """
-        return Nodes(self, None).tilted(xi, request, workspace=workspace)
+        return GaussNodes(self, None).tilted(xi, request, workspace=workspace)
 
     def reweighted(self, quadratic: Array | None) -> Tiltable:
         """e^{-<y, P y>} mu with P = ``quadratic``, shape (d, d), whose mass is Z; this measure itself for None."""
-        return self if quadratic is None else Nodes(self, quadratic)
+        return self if quadratic is None else GaussNodes(self, quadratic)
 
     def average(self, x: Array, head: Head, request: Request = Request(), **how: Unpack[How]) -> Field:
         """V (m_nu(A x) - about), nu ~ e^{-<y, P y>} mu, at points (m, d): one head of an attention."""
@@ -227,7 +227,7 @@ class Measure(Described, ABC):
         return checks.places(x, "x", dimension=self.dimension)
 
 
-class Nodes(NamedTuple):
+class GaussNodes(NamedTuple):
     """e^{-<y, P y>} mu by Gauss nodes, as many as the tilts need."""
 
     measure: Measure

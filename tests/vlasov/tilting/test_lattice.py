@@ -10,7 +10,7 @@ from vlasov.compiled.workspace import Workspace
 from vlasov.measures import Box, Gaussian
 from vlasov.tilting import lattice
 from vlasov.tilting.grid import Grid
-from vlasov.tilting.lattice.plan import NodesPlan
+from vlasov.tilting.lattice.plan import LatticePlan
 from vlasov.tilting.promise import Refusal
 from vlasov.tilting.results import Head, Request
 
@@ -141,7 +141,7 @@ def test_blocks_begin_where_exponentials_would_overflow(reach):
     masses = rng.random((30, 20))
     xi = rng.choice([-1.0, 1.0], (60, 2)) * rng.uniform(0.97, 1, (60, 2)) * 2 * reach
     plan, (mean, *_) = evaluate(masses, [-1.0, -1.0], [2 / 30, 2 / 20], xi)
-    assert isinstance(plan, NodesPlan)
+    assert isinstance(plan, LatticePlan)
     assert (plan.blocks == (1, 1)) == (reach < 150)
     wanted = exact(masses, [-1.0, -1.0], [2 / 30, 2 / 20], xi, np.eye(2), True)[1]
     assert np.linalg.norm((mean - wanted).astype(float), axis=1).max() <= plan.error_bound

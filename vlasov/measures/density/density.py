@@ -16,7 +16,7 @@ from vlasov.compiled.workspace import Workspace
 from vlasov.errors import InputError
 from vlasov.measures.base import How, Measure, Tiltable
 from vlasov.measures.density.grid import TensorGrid, checked_frame, extreme_corners, overlaps, rosenblatt, tensor_edges
-from vlasov.measures.density.moments import Moments
+from vlasov.measures.density.moments import CellMoments
 from vlasov.measures.density.tilts import Cells
 from vlasov.tilting import Field, Head, Request, Tilted
 
@@ -123,8 +123,8 @@ class Density(Measure, kind="density"):
     # Moments
 
     @cached_property
-    def _moments(self) -> Moments:
-        return Moments(self.values, self.grid)
+    def _moments(self) -> CellMoments:
+        return CellMoments(self.values, self.grid)
 
     @property
     def covariance_of_steps(self) -> Array:

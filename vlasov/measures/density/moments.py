@@ -12,7 +12,7 @@ from vlasov.checks import Array
 from vlasov.measures.density.grid import TensorGrid
 
 
-class Moments:
+class CellMoments:
     """Of ``values`` on a grid, in the grid's coordinates; see ``Density`` for how averages are read."""
 
     def __init__(self, values: Array, grid: TensorGrid) -> None:

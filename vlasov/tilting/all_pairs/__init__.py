@@ -28,7 +28,7 @@ _FEW = 5  # dimensions up to which one pass is the faster kernel
 _NONE = np.empty(0)
 
 
-class Moments(NamedTuple):
+class MassAndMean(NamedTuple):
     """log Z (m,), if asked for, the tilted mean (m, d), and bounds on the errors of each, the mean's Euclidean."""
 
     log_mass: Array | None
@@ -45,7 +45,7 @@ def moments(
     precision: Literal["float64", "float32"] = "float64",
     workspace: Workspace | None = None,
     log_mass: bool = True,
-) -> Moments:
+) -> MassAndMean:
     """The sums of one problem.
 
     Parameters
@@ -74,7 +74,7 @@ def moments(
         sources = tiles.prepare(points, weights, xi, buffer, layout.rows, layout.columns)
         in_threads(threads, layout.loops.share, sources, xi, mass, mean, layout.zero)
         bounds = tiles.error_bounds(sources, points, weights, xi)
-    return Moments(mass if log_mass else None, mean, *bounds)
+    return MassAndMean(mass if log_mass else None, mean, *bounds)
 
 
 def covariance(
@@ -98,7 +98,7 @@ def covariance(
     return result
 
 
-def batch(points: Array, log_weights: Array | None, xi: Array, *, log_mass: bool = False) -> Moments:
+def batch(points: Array, log_weights: Array | None, xi: Array, *, log_mass: bool = False) -> MassAndMean:
     """What ``moments`` returns for each of b problems, points (b, n, d) and xi (b, m, d); the largest bounds.
 
     One call for all: threads share the problems. The results are those of single calls, to the last bit.
@@ -115,7 +115,7 @@ def batch(points: Array, log_weights: Array | None, xi: Array, *, log_mass: bool
         layout.loops.batch,
         *(points, weights, xi, buffers, layout.rows, layout.columns, mass, mean, bounds, layout.zero),
     )
-    return Moments(mass if log_mass else None, mean, *bounds.max(axis=0, initial=0.0).tolist())
+    return MassAndMean(mass if log_mass else None, mean, *bounds.max(axis=0, initial=0.0).tolist())
 
 
 def seconds(n: int, m: int, d: int) -> float:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from vlasov.tilting import nodes
 from vlasov.tilting.costs import LAPLACE, THREADS_LAPLACE
-from vlasov.tilting.laplace.problem import Problem
+from vlasov.tilting.laplace.ranges import LaplaceRanges
 from vlasov.tilting.stencils import ORDERS
 
 _MOST_PARTS = 32
@@ -30,7 +30,7 @@ class Layout(NamedTuple):
     node_seconds: float
 
 
-def layout(order: int, cells: tuple[int, ...], most_terms: float, problem: Problem) -> Layout | None:
+def layout(order: int, cells: tuple[int, ...], most_terms: float, problem: LaplaceRanges) -> Layout | None:
     """Cut the sources into parts so that a sum has at most so many terms; None if that is too few."""
     if most_terms < 256:
         return None
@@ -61,12 +61,12 @@ def layout(order: int, cells: tuple[int, ...], most_terms: float, problem: Probl
     return Layout(parts, chunk, flush, coarsening, threads, terms, memory, time * 1e-9, for_nodes * 1e-9)
 
 
-def least_seconds(order: int, problem: Problem) -> float:
+def least_seconds(order: int, problem: LaplaceRanges) -> float:
     """What no layout with stencils of this order is faster than."""
     return (_for_points(order, problem, sort=False) + LAPLACE.start) * 1e-9
 
 
-def _for_points(order: int, problem: Problem, sort: bool) -> float:
+def _for_points(order: int, problem: LaplaceRanges, sort: bool) -> float:
     """Nanoseconds that sources and targets take, whatever the nodes."""
     d, kind = len(problem.sizes), ORDERS.index(order)
     spread, gather = LAPLACE.spread[d][kind] + sort * LAPLACE.sort, LAPLACE.gather[d][kind] + sort * LAPLACE.sort

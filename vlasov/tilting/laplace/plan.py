@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from vlasov.tilting import nodes
 from vlasov.tilting.laplace.layout import Layout, layout, least_seconds
-from vlasov.tilting.laplace.problem import Problem, pose
+from vlasov.tilting.laplace.ranges import LaplaceRanges, pose
 from vlasov.tilting.nodes import UNIT, Bounds
 from vlasov.tilting.promise import Refusal, Task
 from vlasov.tilting.stencils import ORDERS, Errors, errors_on_both_sides
@@ -82,7 +82,7 @@ class _Candidate(NamedTuple):
     layout: Layout
 
 
-def _fastest(problem: Problem) -> _Candidate | None:
+def _fastest(problem: LaplaceRanges) -> _Candidate | None:
     """The order whose grids take the least time; one that takes longer for the points alone needs no grids."""
     best: _Candidate | None = None
     for order in ORDERS:
@@ -93,7 +93,7 @@ def _fastest(problem: Problem) -> _Candidate | None:
     return best
 
 
-def _candidate(order: int, problem: Problem) -> _Candidate | None:
+def _candidate(order: int, problem: LaplaceRanges) -> _Candidate | None:
     """The widest steps with which stencils of this order keep the tolerance and overflow nowhere."""
     sizes, least, weights = problem.sizes, min(problem.sizes), max(problem.weight_range, math.log(problem.n))
     for kappa, alone in nodes.possible_steps(order, problem):
@@ -117,7 +117,7 @@ def _candidate(order: int, problem: Problem) -> _Candidate | None:
     return None
 
 
-def _finished(candidate: _Candidate, problem: Problem) -> Plan:
+def _finished(candidate: _Candidate, problem: LaplaceRanges) -> Plan:
     order, kappa, cells, found, cut = candidate
     everywhere = (math.inf,) * len(cells)
     return Plan(
@@ -144,7 +144,7 @@ def _shorter(step: float) -> float:
     return math.ldexp(math.floor(mantissa * 2**26), exponent - 26)
 
 
-def _bounds(both: Errors, alone: Errors, kappa: float, cells: tuple[int, ...], problem: Problem) -> Bounds:
+def _bounds(both: Errors, alone: Errors, kappa: float, cells: tuple[int, ...], problem: LaplaceRanges) -> Bounds:
     """Bounds without the rounding errors of long sums.
 
     Rounding errors of sums over nodes grow like the root of the nodes' number; exponents err by their size times one

@@ -30,7 +30,7 @@ from vlasov.compiled.views import plain
 from vlasov.compiled.workspace import Workspace
 from vlasov.tilting import line, nodes
 from vlasov.tilting.grid import Grid
-from vlasov.tilting.lattice.plan import LinePlan, NodesPlan, Plan, plan
+from vlasov.tilting.lattice.plan import LatticePlan, LinePlan, Plan, plan
 from vlasov.tilting.line import transform
 from vlasov.tilting.nodes import Nodes
 from vlasov.tilting.results import Head, Request, Sums
@@ -125,7 +125,7 @@ def _block_by_block(cells: _Cells, x: Array, head: Head, request: Request, out: 
 class _Cells:
     """The cells that carry mass, from which Z at the nodes of any block of tilts is made."""
 
-    def __init__(self, grid: Grid, plan: NodesPlan, request: Request, workspace: Workspace) -> None:
+    def __init__(self, grid: Grid, plan: LatticePlan, request: Request, workspace: Workspace) -> None:
         masses, lower, widths, _ = grid
         self.plan, self.workspace, self.widths = plan, workspace, widths
         self.scratch = nodes.scratch(plan, request, workspace)

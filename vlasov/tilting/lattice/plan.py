@@ -46,7 +46,7 @@ class LinePlan(Promise):
 
 
 @dataclass(frozen=True, kw_only=True)
-class NodesPlan(nodes.NodesPlan):
+class LatticePlan(nodes.NodesPlan):
     """For d = 2, 3: nodes of tilts.
 
     Attributes
@@ -68,11 +68,11 @@ class NodesPlan(nodes.NodesPlan):
     tilted: bool
 
 
-Plan = LinePlan | NodesPlan
+Plan = LinePlan | LatticePlan
 
 
 @dataclass
-class _Problem(Ranges):
+class LatticeRanges(Ranges):
     """The ranges of cells and targets, and what else a plan depends on."""
 
     shape: tuple[int, ...]
@@ -98,17 +98,17 @@ def plan(grid: Grid, targets: Box, m: int, request: Request, threads: int = 1) -
     shape, d = grid.masses.shape, grid.masses.ndim
     radius = [count * float(h) / 2 for count, h in zip(shape, grid.widths, strict=True)]
     centre = [float(a) + r for a, r in zip(grid.lower, radius, strict=True)]
-    problem = _Problem(centre, radius, *middle(targets), request, shape, grid.smooth, m, threads)
+    problem = LatticeRanges(centre, radius, *middle(targets), request, shape, grid.smooth, m, threads)
     if d == 1:
         return _on_line(problem)
     if d > 3:
         return Refusal(f"nodes in {d} dimensions would be too many")
     attempts = [_on_nodes(order, problem) for order in ORDERS]
-    plans = [attempt for attempt in attempts if isinstance(attempt, NodesPlan)]
+    plans = [attempt for attempt in attempts if isinstance(attempt, LatticePlan)]
     return min(plans, key=lambda plan: plan.seconds) if plans else attempts[-1]
 
 
-def _on_line(problem: _Problem) -> LinePlan | Refusal:
+def _on_line(problem: LatticeRanges) -> LinePlan | Refusal:
     [count], [centre], [radius] = problem.shape, problem.centre, problem.radius
     [tilt], [width], request = problem.tilt, problem.width, problem.request
     # Half of the tolerance is for cells of sources, of which there are none here.
@@ -139,7 +139,7 @@ def _on_line(problem: _Problem) -> LinePlan | Refusal:
     )
 
 
-def _on_nodes(order: int, problem: _Problem) -> NodesPlan | Refusal:
+def _on_nodes(order: int, problem: LatticeRanges) -> LatticePlan | Refusal:
     """The fewest nodes that stencils of this order allow."""
     for kappa, alone in nodes.possible_steps(order, problem):
         found = _bounds(order, kappa, alone, problem)
@@ -163,7 +163,7 @@ def _on_nodes(order: int, problem: _Problem) -> NodesPlan | Refusal:
     of_blocks = sum(products) * LAPLACE.multiply + tilted * every * LATTICE.tilt + for_matrices
     gather = LAPLACE.gather[d][ORDERS.index(order)] + sort * LAPLACE.sort
     work = problem.m * gather + min(math.prod(blocks), problem.m) * of_blocks
-    return NodesPlan(
+    return LatticePlan(
         smooth=problem.smooth,
         order=order,
         kappa=kappa,
@@ -183,7 +183,7 @@ def _on_nodes(order: int, problem: _Problem) -> NodesPlan | Refusal:
     )
 
 
-def _bounds(order: int, kappa: float, alone: Errors, problem: _Problem) -> Bounds:
+def _bounds(order: int, kappa: float, alone: Errors, problem: LatticeRanges) -> Bounds:
     """Exponents err by their size times one unit, and what is summed by half a unit for the root of their number."""
     d, low = len(problem.shape), alone.growth[0]
     safety = 1.02 * (_smoothing(order, min(problem.shape)) if problem.smooth else 1.0)
@@ -208,7 +208,7 @@ def _smoothing(order: int, cells: int) -> float:
     return result
 
 
-def _blocks(order: int, kappa: float, problem: _Problem) -> tuple[tuple[int, ...], bool]:
+def _blocks(order: int, kappa: float, problem: LatticeRanges) -> tuple[tuple[int, ...], bool]:
     """How many blocks along each axis, and whether masses are tilted: so that no exponential overflows."""
     d = len(problem.shape)
     overhang = d * kappa * (order / 2 + 1)

@@ -12,7 +12,7 @@ _LEAST_SIZE = 4.0  # S_k is at least that, or stencils would overhang the boxes 
 
 
 @dataclass
-class Problem(Ranges):
+class LaplaceRanges(Ranges):
     """Ranges of sources and tilts, and what else a plan depends on.
 
     Attributes
@@ -44,7 +44,7 @@ class Problem(Ranges):
     threads: int
 
 
-def pose(task: Task, peeled: bool) -> Problem:
+def pose(task: Task, peeled: bool) -> LaplaceRanges:
     """The problem in the boxes of the task."""
     centre, radius = middle(task.sources)
     # Rounding errors of y_c are a radius too: equal points are a box like any other.
@@ -61,4 +61,4 @@ def pose(task: Task, peeled: bool) -> Problem:
     weight_range = min(task.log_weight_range + 2 * lever, 2 * sum(sizes) + math.log(task.n) + 40)
     weighted = task.log_weight_range > 0 or any(tilt)
     ranges = centre, radius, tilt, width, task.request
-    return Problem(*ranges, task.n, task.m, sizes, lever, weight_range, weighted, peeled, task.threads)
+    return LaplaceRanges(*ranges, task.n, task.m, sizes, lever, weight_range, weighted, peeled, task.threads)
