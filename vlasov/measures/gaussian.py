@@ -92,8 +92,8 @@ class Gaussian(Measure, kind="gaussian"):
         """Closed form: N(alpha + Sigma xi, Sigma), log Z = <xi, alpha> + <xi, Sigma xi> / 2."""
         shift = xi @ self.covariance
         size, entries = np.abs(xi), np.abs(self.covariance)
-        moved = np.abs(self.mean) + size @ entries  # terms that may cancel, but for their rounding errors
-        terms = (size * (np.abs(self.mean) + moved)).sum(axis=1)
+        moves = size @ entries
+        terms = (size * (np.abs(self.mean) + moves / 2)).sum(axis=1)  # they may cancel, but for their rounding errors
         unit = float(np.finfo(float).eps) * (self.dimension + 1)
         return Tilted(
             log_mass=xi @ self.mean + 0.5 * (xi * shift).sum(axis=1),
@@ -102,7 +102,7 @@ class Gaussian(Measure, kind="gaussian"):
             if request.covariance
             else None,
             method="closed form",
-            error_bound=unit * float(np.sqrt(np.square(moved).sum(axis=1)).max(initial=0.0)),
+            error_bound=unit * float(np.linalg.norm(np.abs(self.mean) + moves, axis=1).max(initial=0.0)),
             mass_error=2 * unit * float(terms.max(initial=0.0)),
         )
 
