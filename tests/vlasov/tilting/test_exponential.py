@@ -1,14 +1,9 @@
 """Exponentials against extended precision: scalar and in vectors, double and single, for several processors."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-from tests.processor import FUSED, X86
+from tests.processor import FUSED
 from vlasov.compiled.exponential import exp2, exp_negative
 from vlasov.jit import kernel
 from vlasov.tilting.all_pairs.lanes import weigh
@@ -103,22 +98,3 @@ def test_scalar_exponential_of_what_is_not_positive():
     tiny = each(exp_negative, np.array([-709.0, -1e300, -np.inf]))
     assert ((tiny > 0) & (tiny < 1e-300)).all()
     assert np.isnan(each(exp_negative, np.array([np.nan]))).all()
-
-
-# Vectors of 4 doubles and of 2; what this processor has itself is tested by all other tests.
-NARROW = {
-    "haswell": "+avx,+avx2,+bmi,+bmi2,+cmov,+cx8,+f16c,+fma,+fxsr,+lzcnt,+mmx,+popcnt,+sse,+sse2,+sse3,+sse4.1,+ssse3",
-    "x86-64": "",
-}
-
-
-@pytest.mark.skipif(not X86, reason="names of another family of processors")
-@pytest.mark.parametrize("processor", NARROW)
-def test_other_processors(processor):
-    environment = os.environ | {"NUMBA_CPU_NAME": processor, "NUMBA_CPU_FEATURES": NARROW[processor]}
-    here = Path(__file__).parent
-    tests = [f"{here}/test_exponential.py", f"{here}/test_all_pairs.py"]
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "0", *tests]
-    command += ["-k", "vectors or clamped or number or gaussian-2 or gaussian-7"]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
