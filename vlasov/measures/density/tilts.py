@@ -179,11 +179,13 @@ def _over_points(density: Density, sources: _Sources, head: Head, request: Reque
     request = replace(request, method="auto") if request.method == "lattice" else request
     found = tilting.tilt(points, logs, xi, request, workspace=workspace)
     log_mass, mean, second = found.log_mass, found.mean, found.covariance
+    rounding = _ROUNDING * (1 + float(np.abs(logs).max(initial=0.0)))
     if sources.smooth:
         log_cell, cell_mean, cell_variance = tilted_interval(density.smoothing / 2, xi)
         log_mass, mean = log_mass - log_cell.sum(axis=1), mean - cell_mean
+        rounding += _ROUNDING * float(np.abs(log_cell).sum(axis=1).max(initial=0.0))
         second = None if second is None else second - cell_variance[:, :, None] * np.eye(xi.shape[1])
-    return Sums(mean @ head.V.T, log_mass, second, found.method, found.error_bound, found.mass_error)
+    return Sums(mean @ head.V.T, log_mass, second, found.method, found.error_bound, found.mass_error + rounding)
 
 
 def _congruent(matrices: Array, frame: Array) -> Array:
