@@ -61,6 +61,8 @@ def test_a_rough_density_in_a_skew_frame_keeps_its_mass():
     rough = vl.Density(np.random.default_rng(0).uniform(size=(9, 8)), [np.arange(10.0), np.arange(9.0)])
     turned = rough.image([[0.8, -0.6], [0.6, 0.8]], [1.0, 2.0])
     assert integrated(vl.on_grid(turned, 200))[0] == pytest.approx(rough.mass, rel=1e-2)
+    for cells in (12, 30):
+        assert integrated(vl.on_grid(turned, cells))[0] == pytest.approx(rough.mass, rel=1e-12)
 
 
 def test_all_solvers_agree_on_one_density():

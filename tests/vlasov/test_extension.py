@@ -11,6 +11,7 @@ import vlasov as vl
 from vlasov.attention import Attention
 from vlasov.measures import Measure
 from vlasov.measures.quadrature import legendre
+from vlasov.tilting import Field
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,3 +127,18 @@ def test_measures_of_ones_own_can_be_tilted():
     exact = 2 * np.log(np.sinh(xi[:, 0] / 2) / (xi[:, 0] / 2))
     assert Triangle().tilted(xi).log_mass == pytest.approx(exact, rel=1e-12)
     assert Triangle().tilted(xi).mean[:, 0] == pytest.approx(1 / np.tanh(xi[:, 0] / 2) - 2 / xi[:, 0], rel=1e-12)
+
+
+class Contracting(Shifted, kind="contracting"):
+    """-x, in memory of its own, whatever memory it is given."""
+
+    def evaluate(self, measure, x, *arguments, **keywords):
+        return Field(-x, "closed form", 0.0)
+
+
+def test_an_attention_of_ones_own_need_not_write_where_it_is_told():
+    points = np.array([[1.0, 2.0], [-0.5, 0.25]])
+    problem = vl.Problem(Contracting(vl.Softmax(A=A, V=V), SHIFT), vl.Particles(points), 1.0)
+    assert problem.flow().velocity(problem.initial, points, 0.0, out=(out := np.full((2, 2), np.nan))).values is out
+    end = vl.solve(problem, "particles", times=[1.0])
+    assert end["position"].values[0] == pytest.approx(np.exp(-1) * points, rel=1e-7)

@@ -110,8 +110,7 @@ class Gaussian(Measure, kind="gaussian"):
         """Closed form: Z N(G alpha, G Sigma), G = (I + 2 Sigma P)^{-1}, Z = det(G)^{1/2} e^{-<alpha, P G alpha>}."""
         if quadratic is None:
             return self
-        mean, covariance = self.moments_under(quadratic)
-        inverse = np.eye(self.dimension) + 2 * self.covariance @ quadratic
+        inverse, (mean, covariance) = self._inverse_under(quadratic), self.moments_under(quadratic)
         log_det, exponent = 0.5 * float(np.linalg.slogdet(inverse)[1]), float(self.mean @ quadratic @ mean)
         error = 4 * self.dimension * float(np.finfo(float).eps) * float(np.linalg.cond(inverse))
         terms = 1 + abs(log_det) + float(np.abs(self.mean) @ np.abs(quadratic) @ np.abs(mean))
@@ -122,9 +121,13 @@ class Gaussian(Measure, kind="gaussian"):
         """Mean G alpha and covariance G Sigma of the normalised e^{-<y, P y>} mu, which is Gaussian too."""
         if quadratic is None:
             return self.mean, self.covariance
-        inverse = np.eye(self.dimension) + 2 * self.covariance @ quadratic
+        inverse = self._inverse_under(quadratic)
         both = np.asarray(np.linalg.solve(inverse, np.column_stack([self.covariance, self.mean])), dtype=np.float64)
         return both[:, -1], (both[:, :-1] + both[:, :-1].T) / 2
+
+    def _inverse_under(self, quadratic: Array) -> Array:
+        """G^{-1} = I + 2 Sigma P."""
+        return np.eye(self.dimension) + 2 * self.covariance @ quadratic
 
     def from_cube(self, u: Array) -> Array:
         from scipy.special import ndtri

@@ -146,3 +146,21 @@ def test_single_precision_is_what_was_asked_for():
     tilted = density.tilted(x, Request(method="all-pairs-float32"))
     assert tilted.method == "all-pairs-float32"
     assert tilted.mean == pytest.approx(0.5 + x, abs=1e-5)
+
+
+@pytest.mark.parametrize("method", ["all-pairs", "laplace", "lattice"])
+@pytest.mark.parametrize("away", [0.0, 1e3])
+def test_the_bound_of_log_z_holds_for_reweighted_cells(method, away):
+    """Against extended precision: exponents far from the origin are large, and their rounding errors too."""
+    rng, quadratic = np.random.default_rng(4), np.array([[0.7, 0.1], [0.1, 0.3]])
+    edges = [away + np.linspace(-1.0, 1.0, 25), np.linspace(-1.0, 1.0, 21)]
+    density = Density(rng.uniform(size=(24, 20)), edges)
+    xi = np.array([[2 * 0.7 * away, 0.2 * away]]) + rng.normal(size=(40, 2))
+    found = density.reweighted(quadratic).tilted(xi, Request(method=method))
+    wide = [np.longdouble(1) * (axis[1:] + axis[:-1]) / 2 for axis in edges]
+    y = np.stack(np.meshgrid(*wide, indexing="ij"), axis=-1).reshape(-1, 2)
+    weights = density.point_values.ravel() / density.values.sum(dtype=np.longdouble)
+    exponents = xi.astype(np.longdouble) @ y.T - ((y @ quadratic) * y).sum(axis=1)
+    top = exponents.max(axis=1)
+    exact = top + np.log(np.exp(exponents - top[:, None]) @ weights)
+    assert (np.abs(found.log_mass - exact) <= found.mass_error).all()
