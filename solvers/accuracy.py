@@ -1,0 +1,40 @@
+"""In which units errors of moments are told: those of the spread of the measure, which every solver shares.
+
+    mean_error = |mean - truth| / s,   covariance_error = |covariance - truth|_F / q
+
+with s^2 the trace of the covariance and q its Frobenius norm at that time, but not below what is left of the initial
+ones after a collapse by 1e-6: clusters that have merged are not asked for their relative size.
+"""
+
+from __future__ import annotations
+
+import math
+
+from vlasov.checks import Array
+from vlasov.solvers.ode.integrate import norm
+
+NOTABLE = 1e-2  # an error above is told without being asked for
+_COLLAPSED = 1e-6  # of the initial deviation
+
+
+class Units:
+    """The scales of errors of a run that begins with this covariance."""
+
+    def __init__(self, initial_covariance: Array) -> None:
+        self._spread, self._size = _scales(initial_covariance)
+
+    def of(self, covariance: Array) -> tuple[float, float]:
+        """The units of a mean and of a covariance, where the covariance is this one; 1 for a single point."""
+        spread, size = _scales(covariance)
+        spread, size = max(spread, _COLLAPSED * self._spread), max(size, _COLLAPSED**2 * self._size)
+        return spread or 1.0, size or 1.0
+
+    def errors(self, mean: Array, covariance: Array, true_mean: Array, true_covariance: Array) -> tuple[float, float]:
+        """``mean_error`` and ``covariance_error`` of moments beside better ones; infinite where one is not finite."""
+        spread, size = self.of(true_covariance)
+        found = norm(mean - true_mean) / spread, norm((covariance - true_covariance).ravel()) / size
+        return tuple(error if error < math.inf else math.inf for error in found)  # type: ignore[return-value]
+
+
+def _scales(covariance: Array) -> tuple[float, float]:
+    return math.sqrt(max(float(covariance.trace()), 0.0)), norm(covariance.ravel())
