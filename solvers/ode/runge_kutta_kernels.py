@@ -17,7 +17,10 @@ def _present(coefficients, places):  # type: ignore[no-untyped-def]
     used = np.empty(coefficients.shape[1], np.int64)
     count = 0
     for j in range(used.size):
-        if coefficients[:, j].any():
+        largest = 0.0
+        for q in range(len(coefficients)):
+            largest = max(largest, abs(coefficients[q, j]))
+        if largest > 0.0:
             used[count] = j
             count += 1
     padded = (count + 3) // 4 * 4
@@ -37,7 +40,8 @@ def _add(old, stages, rows, coefficients, start, new):  # type: ignore[no-untype
     """
     stop = start + old.size
     if rows.size == 0:
-        new[:] = old
+        for i in range(old.size):  # "new[:] = old" would compile for a second more: the words of an error message
+            new[i] = old[i]
     for k in range(0, rows.size, 8):
         base = new if k else old
         a, b, c, d = coefficients[k], coefficients[k + 1], coefficients[k + 2], coefficients[k + 3]
@@ -72,7 +76,9 @@ def combine(y, stages, places, coefficients, out, kept, thread, threads):  # typ
             total = new if q == 0 else sums[q - 1, : stop - start]
             _add(old, stages, rows, values[q], start, total)
         for q in range(len(kept)):
-            stages[kept[q], start:stop] = sums[q, : stop - start]
+            row = stages[kept[q], start:stop]
+            for i in range(row.size):
+                row[i] = sums[q, i]
 
 
 @kernel(flags=SUMS)
@@ -85,7 +91,9 @@ def weighted_squares(  # type: ignore[no-untyped-def]
     """
     n = y.size
     rows, values = _present(coefficients, places)
-    moves, sums, zeros = values[0].any(), np.empty((2, BLOCK)), np.zeros(BLOCK)
+    moves, sums, zeros = False, np.empty((2, BLOCK)), np.zeros(BLOCK)
+    for value in values[0]:
+        moves = moves or value != 0.0
     first, last = share(len(parts), thread, threads)
     for number in range(first, last):
         start, stop = number * BLOCK, min(n, (number + 1) * BLOCK)

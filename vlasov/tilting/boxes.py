@@ -81,14 +81,20 @@ def widen(row, count, low, high):  # type: ignore[no-untyped-def]
 def _box(points, matrix, ends, thread, threads):  # type: ignore[no-untyped-def]
     """``ends[thread]``, shape (2, k): the least and the largest entries of A x in a share of the points."""
     row, (begin, stop) = np.empty((1, _PIECE)), share(len(points), thread, threads)
-    low, high = np.full((len(matrix), LANES), np.inf), np.full((len(matrix), LANES), -np.inf)
+    low, high = np.empty((len(matrix), LANES)), np.empty((len(matrix), LANES))
+    for k in range(len(matrix)):
+        for lane in range(LANES):
+            low[k, lane], high[k, lane] = np.inf, -np.inf
     for start in range(begin, stop, _PIECE):
         block = points[start : min(start + _PIECE, stop)]
         for k in range(len(matrix)):
             coordinates(block, matrix[k : k + 1], row)
             widen(row[0], len(block), low[k], high[k])
     for k in range(len(matrix)):
-        ends[thread, 0, k], ends[thread, 1, k] = low[k].min(), high[k].max()
+        least, most = np.inf, -np.inf
+        for lane in range(LANES):
+            least, most = min(least, low[k, lane]), max(most, high[k, lane])
+        ends[thread, 0, k], ends[thread, 1, k] = least, most
 
 
 @kernel(flags=EXACT)
