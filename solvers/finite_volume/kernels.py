@@ -136,19 +136,15 @@ def stage(f, fluxes, coefficients, ratios, out, thread, threads):  # type: ignor
     """Out = f - sum_k ratios_k (difference along axis k of sum_s coefficients[s] fluxes[k][s])."""
     rows = f.shape[1]
     first, last = share(f.shape[0] * rows, thread, threads)
-    flux0, flux1, flux2 = fluxes
     for r in range(first, last):
         i, j = r // rows, r % rows
         for k in range(f.shape[2]):
             out[i, j, k] = f[i, j, k]
         for s in range(coefficients.size):
-            if coefficients[s] == 0.0:
-                continue
-            if ratios[0] != 0.0:
-                _subtract(ratios[0] * coefficients[s], flux0, s, 0, i, j, out)
-            if ratios[1] != 0.0:
-                _subtract(ratios[1] * coefficients[s], flux1, s, 1, i, j, out)
-            _subtract(ratios[2] * coefficients[s], flux2, s, 2, i, j, out)
+            for axis in range(3):
+                factor = ratios[axis] * coefficients[s]
+                if factor != 0.0:
+                    _subtract(factor, fluxes[axis], s, axis, i, j, out)
 
 
 @kernel()
@@ -211,16 +207,13 @@ def allowed_outflow(f, fluxes, ratios, allowed, limited, thread, threads):  # ty
     """
     rows = f.shape[1]
     first, last = share(f.shape[0] * rows, thread, threads)
-    flux0, flux1, flux2 = fluxes
     outflow = np.empty(f.shape[2])
     for r in range(first, last):
         i, j = r // rows, r % rows
         outflow[:] = 0.0
-        if ratios[0] != 0.0:
-            _add_leaving(ratios[0], flux0, 0, i, j, outflow)
-        if ratios[1] != 0.0:
-            _add_leaving(ratios[1], flux1, 1, i, j, outflow)
-        _add_leaving(ratios[2], flux2, 2, i, j, outflow)
+        for axis in range(3):
+            if ratios[axis] != 0.0:
+                _add_leaving(ratios[axis], fluxes[axis], axis, i, j, outflow)
         limited[r] = _allow(f, i, j, outflow, allowed)
 
 
@@ -270,16 +263,13 @@ def limited_update(f, fluxes, ratios, allowed, out, outflow, thread, threads):  
     """
     rows = f.shape[1]
     first, last = share(f.shape[0] * rows, thread, threads)
-    flux0, flux1, flux2 = fluxes
     for r in range(first, last):
         i, j = r // rows, r % rows
         for k in range(f.shape[2]):
             out[i, j, k] = f[i, j, k]
-        left = 0.0
-        if ratios[0] != 0.0:
-            left += _subtract_limited(ratios[0], flux0, 0, allowed, i, j, out)
-        if ratios[1] != 0.0:
-            left += _subtract_limited(ratios[1], flux1, 1, allowed, i, j, out)
-        outflow[r] = left + _subtract_limited(ratios[2], flux2, 2, allowed, i, j, out)
+        outflow[r] = 0.0
+        for axis in range(3):
+            if ratios[axis] != 0.0:
+                outflow[r] += _subtract_limited(ratios[axis], fluxes[axis], axis, allowed, i, j, out)
         for k in range(f.shape[2]):
             out[i, j, k] = 0.0 if out[i, j, k] < TINY else out[i, j, k]  # a NaN stays

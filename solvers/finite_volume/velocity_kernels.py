@@ -118,16 +118,13 @@ def largest_rate(f, velocities, ratios, threshold, parts, thread, threads):  # t
     """Largest sum_k ratios_k max |w_k| over the two faces, among cells with f > threshold; NaN if there is a NaN."""
     rows = f.shape[1]
     first, last = share(f.shape[0] * rows, thread, threads)
-    w0, w1, w2 = velocities
     rates, largest, sums = np.zeros(f.shape[2]), np.zeros(f.shape[2]), np.zeros(f.shape[2])
     for r in range(first, last):
         i, j = r // rows, r % rows
         rates[:] = 0.0
-        if ratios[0] != 0.0:
-            _add_larger(ratios[0], w0, 0, i, j, rates)
-        if ratios[1] != 0.0:
-            _add_larger(ratios[1], w1, 1, i, j, rates)
-        _add_larger(ratios[2], w2, 2, i, j, rates)
+        for axis in range(3):
+            if ratios[axis] != 0.0:
+                _add_larger(ratios[axis], velocities[axis], axis, i, j, rates)
         for k in range(rates.size):
             rate = 0.0 if f[i, j, k] <= threshold else rates[k]
             largest[k] = rate if rate > largest[k] else largest[k]
