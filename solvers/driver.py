@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import time
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from importlib import import_module
@@ -17,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from vlasov import checks
 from vlasov.checks import Array
+from vlasov.compiling import Stopwatch
 from vlasov.errors import InputError, SolverError, choose
 from vlasov.problem import Problem
 from vlasov.solvers import dataset as schema
@@ -72,7 +72,7 @@ def solve(
     plan = prepare(problem, solver, times=times, output=output, options=options)
     if not isinstance(case, str):
         raise InputError(f"is {case!r} where a name is needed", "case")
-    began = time.perf_counter()
+    watch = Stopwatch()
     # Moments of large states overflow before the states do.
     with np.errstate(all="ignore"), progress_bar(problem.horizon) if progress else nullcontext(silent) as report:
         record = Record(plan.times, report)
@@ -81,12 +81,12 @@ def solve(
         except SolverError as error:
             record.rescue()
             if plan.output is not None and record.reached:
-                schema.save(_dataset(problem, plan, record, case, began), plan.output)
+                schema.save(_dataset(problem, plan, record, case, watch), plan.output)
                 error.add_note(f"The solution up to t = {record.reached[-1]:.12g} is in {plan.output}.")
             raise
         if not record.reached:  # blow-up before the first output time
             record.rescue()
-    result = _dataset(problem, plan, record, case, began)
+    result = _dataset(problem, plan, record, case, watch)
     if plan.output is not None:
         schema.save(result, plan.output)
     return result
@@ -133,8 +133,9 @@ def resolve(solver: str, options: Mapping[str, Any]) -> tuple[Any, Any]:
     return module, parse(module.Options, options, solver)
 
 
-def _dataset(problem: Problem, plan: Plan, record: Record, case: str, began: float) -> xr.Dataset:
-    seconds = time.perf_counter() - began
+def _dataset(problem: Problem, plan: Plan, record: Record, case: str, watch: Stopwatch) -> xr.Dataset:
+    seconds, compiling = watch.read()
+    record.attributes["compile_seconds"] = compiling
     return schema.build(problem, plan.solver, plan.resolved | record.resolved, record, case=case, wall_seconds=seconds)
 
 

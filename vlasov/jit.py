@@ -15,6 +15,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 import numba
 
 from vlasov.checks import integer
+from vlasov.compiling import CLOCK
 from vlasov.errors import InputError
 
 # Sums may be reordered and fused, so that loops vectorise; NaN and infinity keep their meaning (no nnan, no ninf).
@@ -38,6 +39,7 @@ def kernel(
         try:
             compiled = numba.njit(function, cache=True, **options)
         except RuntimeError:  # Numba: no locator available, i.e. no folder for the cache
+            CLOCK.kept = False
             compiled = numba.njit(function, cache=False, **options)
         # Numba would draw a name at random, and look for edits in the kernel's own file alone: see ``_name``.
         compiled.name = _name(function)
