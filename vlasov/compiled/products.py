@@ -12,6 +12,7 @@ eight rows run through it.
 from __future__ import annotations
 
 import numpy as np
+from numba import get_num_threads
 
 from vlasov.checks import Array
 from vlasov.compiled.exponential import exp_negative
@@ -52,13 +53,20 @@ def multiply(left: Array, right: Array, out: Array, threads: int) -> None:
     in_threads(threads, _strips, left, right[0], out)
 
 
-def map_rows(x: Array, matrix: Array, threads: int) -> Array:
-    """x @ matrix.T, shape (m, k). Threads of BLAS would wait beside ours, and be in the way of what comes next."""
+def map_rows(x: Array, matrix: Array, threads: int | None = None) -> Array:
+    """x @ matrix.T, shape (m, k), by as many threads as are set if not given.
+
+    Threads of BLAS would wait beside ours, and be in the way of what comes next.
+    """
+    few = x.size * len(matrix) <= _FEW_PRODUCTS
+    if few and len(x) <= _BLOCK:  # a piece that is too small to wake them
+        return np.matmul(x, matrix.T)
     out = np.empty((len(x), len(matrix)))
-    if x.size * len(matrix) <= _FEW_PRODUCTS:  # in pieces that are too small to wake them
+    if few:
         for start in range(0, len(x), _BLOCK):
             np.matmul(x[start : start + _BLOCK], matrix.T, out=out[start : start + _BLOCK])
         return out
+    threads = get_num_threads() if threads is None else threads
     multiply(plain(x), np.ascontiguousarray(matrix.T)[None, None], out[None], threads)
     return out
 

@@ -136,8 +136,9 @@ class Particles(Measure, kind="particles"):
     def attend(self, x: Array, heads: Sequence[Head], request: Request = Request(), **how: Unpack[How]) -> Field:
         """Heads without P look at the same weights, and share what their sums have in common."""
         workspace, about, out = how.get("workspace"), how.get("about"), how.get("out")
-        plain = tuple(head for head in heads if head.P is None)
-        groups = [plain] * bool(plain) + [(head,) for head in heads if head.P is not None]
+        bent = [head for head in heads if head.P is not None]
+        plain = tuple(head for head in heads if head.P is None) if bent else tuple(heads)
+        groups = [plain] * bool(plain) + [(head,) for head in bent]
         into, fields = out if len(groups) == 1 else None, []
         for group in groups:  # one after the other: new weights take the place of those before
             logs = self._log_weights_under(group[0].P, workspace)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,22 +13,27 @@ from vlasov.compiled.workspace import Workspace
 from vlasov.errors import InputError, choose
 from vlasov.tilting.costs import WORTH_A_PLAN
 from vlasov.tilting.promise import Promise, Refusal, Task
-from vlasov.tilting.results import METHODS, Head, Request
+from vlasov.tilting.results import METHODS, QUADRATIC, Head, Request
 
 if TYPE_CHECKING:
     from types import ModuleType
 
-QUADRATIC = {"all-pairs": "float64", "all-pairs-float32": "float32"}
 _LINEAR_DIMENSIONS = 3  # "laplace" exists up to d = 3
 
 Planned = tuple["ModuleType", Promise]  # a method of linear cost, and its plan
 
 
-def is_small(n: int, m: int, d: int) -> bool:
-    """Whether "auto" takes all pairs without a look at the data: few of them, or many dimensions."""
+@cache
+def by_all_pairs() -> ModuleType:
+    """The module, whose import compiles; to import it at every call takes as long as some of a hundred points."""
     from vlasov.tilting import all_pairs
 
-    return d > _LINEAR_DIMENSIONS or all_pairs.seconds(n, m, d) <= WORTH_A_PLAN[d] * 1e-9
+    return all_pairs
+
+
+def is_small(n: int, m: int, d: int) -> bool:
+    """Whether "auto" takes all pairs without a look at the data: few of them, or many dimensions."""
+    return d > _LINEAR_DIMENSIONS or bool(by_all_pairs().seconds(n, m, d) <= WORTH_A_PLAN[d] * 1e-9)
 
 
 def linear_plan(
@@ -83,9 +89,7 @@ def _task(points: Array, log_weights: Array | None, x: Array, matrices: Sequence
 
 def _if_faster(module: ModuleType, plan: Promise | Refusal, task: Task) -> Planned | None:
     """Times of one thread on both sides: the choice, and with it the result, must not depend on their number."""
-    from vlasov.tilting import all_pairs
-
     if isinstance(plan, Refusal):
         return None
-    slower = all_pairs.seconds(task.n, task.m, len(task.sources[0])) < plan.seconds
+    slower = by_all_pairs().seconds(task.n, task.m, len(task.sources[0])) < plan.seconds
     return None if task.request.method == "auto" and slower else (module, plan)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal, cast
 
 import numpy as np
 
 from vlasov.checks import Array
 from vlasov.compiled.workspace import Workspace
-from vlasov.tilting.choose import QUADRATIC, is_small, linear_plan, shared_plan
+from vlasov.tilting.choose import by_all_pairs, is_small, linear_plan, shared_plan
 from vlasov.tilting.results import Field, Head, Request, Sums, Tilted, add_up, joined, size_of
 
 _PLAIN = Request()
@@ -95,12 +94,10 @@ def attend_systems(
     Threads share the systems where these are small, and work side by side on each where they are large. The results
     are those of b calls, to the last bit.
     """
-    from vlasov.tilting import all_pairs
-
     (_, n, d), m, method = points.shape, x.shape[1], request.method
     result = np.empty((*x.shape[:2], len(head.V))) if out is None else out
     if method == "all-pairs" or (method == "auto" and is_small(n, m, d)):
-        _, mean, bound, _ = all_pairs.batch(points, log_weights, x @ head.A.T)
+        _, mean, bound, _ = by_all_pairs().batch(points, log_weights, x @ head.A.T)
         return Field(np.matmul(mean, head.V.T, out=result), "all-pairs", size_of(head.V) * bound)
     workspace, fields = Workspace(), []
     for b, (system, targets) in enumerate(zip(points, x, strict=True)):
@@ -144,22 +141,5 @@ def _evaluate(
         method, plan = planned
         sums: Sums = method.Prepared(points, log_weights, plan, request, workspace).read(x, whole, request, out)
         return sums
-    from numba import get_num_threads
-
-    from vlasov.compiled import products
-    from vlasov.tilting import all_pairs
-
-    threads = get_num_threads()
-    xi = x if head is None else products.map_rows(x, head.A, threads)
-    chosen = request.method if request.method in QUADRATIC else "all-pairs"
-    precision = cast("Literal['float64', 'float32']", QUADRATIC[chosen])
-    with_mass = request.log_mass or request.covariance
-    log_mass, mean, bound, mass_error = all_pairs.moments(
-        points, log_weights, xi, precision=precision, workspace=workspace, log_mass=with_mass
-    )
-    covariance = None
-    if request.covariance:
-        assert log_mass is not None
-        covariance = all_pairs.covariance(points, log_weights, xi, log_mass, mean, workspace=workspace)
-    velocity = mean if head is None else products.map_rows(mean, head.V, threads)
-    return Sums(velocity, log_mass, covariance, chosen, bound, mass_error)
+    found: Sums = by_all_pairs().sums(points, log_weights, x, head, request, workspace)
+    return found

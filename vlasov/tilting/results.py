@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from vlasov.checks import Array
 
-METHODS = ("auto", "all-pairs", "all-pairs-float32", "laplace", "lattice")
+QUADRATIC: dict[str, Literal["float64", "float32"]] = {"all-pairs": "float64", "all-pairs-float32": "float32"}
+METHODS = ("auto", *QUADRATIC, "laplace", "lattice")
 _FEW_ENTRIES = 256  # of a matrix
 
 
@@ -110,6 +111,9 @@ def joined(methods: Iterable[str]) -> str:
 
 def size_of(values: Array) -> float:
     """|V|, or for many dimensions the bound sqrt(|V|_1 |V|_inf): LAPACK's threads would be in the way of ours."""
+    if values.shape == (2, 2):
+        (a, b), (c, d) = values.tolist()
+        return (math.hypot(a + d, b - c) + math.hypot(a - d, b + c)) / 2
     if values.size <= _FEW_ENTRIES:
         return float(np.linalg.svd(values, compute_uv=False)[0])  # a third of the time of norm(values, 2)
     entries = np.abs(values)

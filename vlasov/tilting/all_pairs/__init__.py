@@ -18,11 +18,13 @@ import numpy as np
 from numba import get_num_threads
 
 from vlasov.checks import Array
+from vlasov.compiled.products import map_rows
 from vlasov.compiled.threads import in_threads
 from vlasov.compiled.views import plain
 from vlasov.compiled.workspace import Workspace
 from vlasov.tilting.all_pairs import few_dimensions, kernels, lanes, many_dimensions, tiles
 from vlasov.tilting.costs import ALL_PAIRS, THREADS_ALL_PAIRS
+from vlasov.tilting.results import QUADRATIC, Head, Request, Sums
 
 _FEW = 5  # dimensions up to which one pass is the faster kernel
 _NONE = np.empty(0)
@@ -35,6 +37,27 @@ class MassAndMean(NamedTuple):
     mean: Array
     error_bound: float
     mass_error: float
+
+
+def sums(
+    points: Array, log_weights: Array | None, x: Array, head: Head | None, request: Request, workspace: Workspace
+) -> Sums:
+    """What is asked for at the tilts A x, or at x itself without a head; means times V."""
+    xi = x if head is None else map_rows(x, head.A)
+    chosen = request.method if request.method in QUADRATIC else "all-pairs"
+    log_mass, mean, bound, mass_error = moments(
+        points,
+        log_weights,
+        xi,
+        precision=QUADRATIC[chosen],
+        workspace=workspace,
+        log_mass=request.log_mass or request.covariance,
+    )
+    second = None
+    if request.covariance:
+        assert log_mass is not None
+        second = covariance(points, log_weights, xi, log_mass, mean, workspace=workspace)
+    return Sums(mean if head is None else map_rows(mean, head.V), log_mass, second, chosen, bound, mass_error)
 
 
 def moments(
