@@ -1,100 +1,76 @@
-"""What the machine allows: arithmetic per pair of points from registers alone, and memory bandwidth.
+"""What the machine allows: fused multiply-adds of its widest vectors from registers alone, and memory bandwidth.
 
-A pair of points for d = 2 costs, in vectors of 8 doubles or 16 floats,
+A pair of points in d dimensions costs multiplications, fused or not, which nothing but the multipliers can do:
 
-    exponent in powers of two   t = x_0 y_0 + (x_1 y_1 + shift)             2 fused multiply-adds
-    rounding                    k = t + 1.5 2^52, r = t - (k - 1.5 2^52)    3 additions
-    2^r                         polynomial of degree 11 (float32: 6)        11 (6) fused multiply-adds
-    2^k                         exponent bits shifted and added             2 integer operations
-    sums                        Z += e, a += e y_0, b += e y_1              1 addition, 2 fused multiply-adds
+    exponent in powers of two   t = <x, y> + l                                   d
+    2^r                         a polynomial of degree 11 (float32: 6),          11 (6)
+                                or with a table in registers (AVX-512)           7 (3)
+    sums                        a_k += e y_k                                     d
 
-which are 21 (16) operations. The loop below does these without any load; one more addition makes the next y.
+Additions, shifts and loads come on top, but other units may do them at the same time: counted as nothing, they make the
+limit one that no program beats which computes exponentials so. Vectors are written out, because LLVM would choose
+narrower ones on some processors.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
 import numba
 import numpy as np
+from llvmlite import ir
+from numba.core import types
+from numba.extending import intrinsic
 from timing import repeat
 
 from vlasov.jit import EXACT, SUMS, kernel
+from vlasov.tilting.all_pairs.lanes import Lanes
 
-_PAIRS = 20_000_000  # per thread and repetition
 _LONG = 20_000_000  # entries of the arrays for bandwidth, 160 MB each
-_DEGREE = 33  # of the polynomial that measures fused multiply-adds
-_COEFFICIENTS = tuple(math.log(2) ** k / math.factorial(k) for k in range(12))
-_SINGLE = tuple(np.float32(c) for c in _COEFFICIENTS[:7])
+_VECTORS = 20_000_000  # a twelfth of the fused multiply-adds in one repetition, each thread
+_CHAINS = 12  # as many at once keep two units busy that take four to six cycles each
+
+
+@intrinsic
+def _fused(typing_context, number, count):  # type: ignore[no-untyped-def]
+    """The sum of ``_CHAINS`` vectors after a -> a x + x, so often that ``count`` entries of each have been made."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        lanes = Lanes(context, builder, number)
+        x = lanes.splat(arguments[0])
+
+        def body(_: Any, totals: list[Any]) -> list[Any]:
+            return [lanes.fma(total, x, x) for total in totals]
+
+        starts = [lanes.constant(1.0 + chain) for chain in range(_CHAINS)]
+        first, *others = lanes.reduce(arguments[1], 1, starts, body)
+        for other in others:
+            first = builder.fadd(first, other)
+        return lanes.fold(first, builder.fadd)
+
+    return number(number, types.int64), generate
+
+
+@intrinsic
+def _uses_tables(typing_context, number):  # type: ignore[no-untyped-def]
+    """Whether exponentials look powers up in registers on this processor."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return ir.Constant(ir.IntType(1), int(Lanes(context, builder, number).wide))
+
+    return types.boolean(number), generate
 
 
 @kernel(flags=EXACT)
-def _pair(x0, x1, y, shift):  # type: ignore[no-untyped-def]
-    """e = 2^t and the remainder r, which stands for the second coordinate in the sums."""
-    t = x0 * y + (x1 * y + shift)
-    k = t + 6755399441055744.0
-    r = t - (k - 6755399441055744.0)
-    p = _COEFFICIENTS[11]
-    for i in range(10, -1, -1):
-        p = p * r + _COEFFICIENTS[i]
-    bits = (np.float64(k).view(np.int64) << 52) + np.float64(p).view(np.int64)
-    return np.int64(bits).view(np.float64), r
+def _chains(x, count):  # type: ignore[no-untyped-def]
+    return _fused(x, count)
 
 
 @kernel(flags=EXACT)
-def _pair_single(x0, x1, y, shift):  # type: ignore[no-untyped-def]
-    t = x0 * y + (x1 * y + shift)
-    k = t + np.float32(12582912.0)
-    r = t - (k - np.float32(12582912.0))
-    p = _SINGLE[6]
-    for i in range(5, -1, -1):
-        p = p * r + _SINGLE[i]
-    bits = (np.float32(k).view(np.int32) << np.int32(23)) + np.float32(p).view(np.int32)
-    return np.int32(bits).view(np.float32), r
-
-
-@kernel(flags=SUMS)
-def _pairs(count, x0, x1, shift, step):  # type: ignore[no-untyped-def]
-    y = z = a = b = 0.0
-    for _ in range(count):
-        y += step
-        e, r = _pair(x0, x1, y, shift)
-        z += e
-        a += e * y
-        b += e * r
-    return z + a + b
-
-
-@kernel(flags=SUMS)
-def _pairs_single(count, x0, x1, shift, step):  # type: ignore[no-untyped-def]
-    y = z = a = b = np.float32(0.0)
-    for _ in range(count):
-        y += step
-        e, r = _pair_single(x0, x1, y, shift)
-        z += e
-        a += e * y
-        b += e * r
-    return z + a + b
-
-
-@kernel(flags=EXACT)
-def _polynomial(y, c):  # type: ignore[no-untyped-def]
-    p = y
-    for _ in range(_DEGREE):
-        p = p * y + c
-    return p
-
-
-@kernel(flags=SUMS)
-def _multiply_adds(count, c, zero, step):  # type: ignore[no-untyped-def]
-    y = total = zero
-    for _ in range(count):
-        y += step
-        total += _polynomial(y, c)
-    return total
+def _tables(x):  # type: ignore[no-untyped-def]
+    return _uses_tables(x)
 
 
 @kernel(flags=SUMS, parallel=True)
@@ -110,31 +86,28 @@ def _triad(a, b, c, s):  # type: ignore[no-untyped-def]
 
 
 class Limits(NamedTuple):
-    """Nanoseconds per pair (d = 2) and per fused multiply-add of one lane, with all threads; gigabytes per second."""
+    """Nanoseconds per fused multiply-add of one lane, all threads busy; multiplications in 2^r; gigabytes per second."""
 
-    pair: float
     multiply_add: float
+    power: int
     copy: float
     triad: float
 
     def per_pair(self, d: int) -> float:
-        """Nanoseconds per pair for any d: each further coordinate costs two fused multiply-adds."""
-        return self.pair + 2 * (d - 2) * self.multiply_add
+        """Least nanoseconds for a pair of points in d dimensions."""
+        return (2 * d + self.power) * self.multiply_add
 
 
 def measure(dtype: str, threads: int, budget: float) -> Limits:
     """Limits of this process, with so many threads at once; bandwidth counts what is read and what is written."""
     f = np.dtype(dtype).type
-    single = f is np.float32
-    operations = 16 if single else 21
-    pairs = _on_all(_pairs_single if single else _pairs, threads)
-    pair = _each(lambda: pairs(_PAIRS, f(0.3), f(0.2), f(-1), f(1e-8)), threads, budget) / (_PAIRS * threads)
-    adds = _on_all(_multiply_adds, threads)
-    add = _each(lambda: adds(_PAIRS // 4, f(0.5), f(0), f(1e-8)), threads, budget) / (_PAIRS // 4 * threads)
+    chains = _on_all(_chains, threads)
+    seconds = _each(lambda: chains(f(0.5), _VECTORS), threads, budget)
     a, b, c = (np.ones(_LONG) for _ in range(3))
+    powers = {("float64", True): 7, ("float64", False): 11, ("float32", True): 3, ("float32", False): 6}
     return Limits(
-        pair=1e9 * pair * operations / (operations + 1),
-        multiply_add=1e9 * add / (_DEGREE + 2),
+        multiply_add=1e9 * seconds / (_VECTORS * _CHAINS * threads),
+        power=powers[dtype, bool(_tables(f(1.0)))],
         copy=_bandwidth(2 * b.nbytes, lambda: _copy(a, b), threads, budget),
         triad=_bandwidth(3 * b.nbytes, lambda: _triad(a, b, c, 3.0), threads, budget),
     )
@@ -156,10 +129,10 @@ def _on_all(loop: Any, threads: int) -> Callable[..., Any]:
     """The loop on every thread at once."""
 
     @numba.njit(parallel=True)
-    def together(count, x, y, *rest):  # type: ignore[no-untyped-def]
+    def together(x, count):  # type: ignore[no-untyped-def]
         results = np.empty(threads)
         for thread in numba.prange(threads):
-            results[thread] = loop(count, x, y, *rest)
+            results[thread] = loop(x, count)
         return results
 
     return together

@@ -32,9 +32,16 @@ def hundred(budget: float) -> dict[str, Timing]:
     problem = Problem(2, 100, "box", 4.0)
     points, A, V, workspace = problem.points(), problem.A, problem.V, Workspace()
     attention, cloud = vl.Softmax(A=A, V=V), vl.Particles(points)
+
+    def plain() -> np.ndarray:
+        exponents = points @ A.T @ points.T
+        weights = np.exp(exponents - exponents.max(axis=1, keepdims=True))
+        return (weights @ points / weights.sum(axis=1, keepdims=True)) @ V.T
+
     ways = {
         "attention.velocity": lambda: attention.velocity(cloud.moved(points), points),
         "tilting.attend with a workspace": lambda: attend(points, None, points, [Head(A, V)], workspace=workspace),
+        "NumPy": plain,
     }
     return {way: _per_call(function, budget / len(ways)) for way, function in ways.items()}
 

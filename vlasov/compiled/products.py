@@ -60,7 +60,7 @@ def map_rows(x: Array, matrix: Array, threads: int | None = None) -> Array:
     """
     few = x.size * len(matrix) <= _FEW_PRODUCTS
     if few and len(x) <= _BLOCK:  # a piece that is too small to wake them
-        return np.matmul(x, matrix.T)
+        return x.dot(matrix.T)
     out = np.empty((len(x), len(matrix)))
     if few:
         for start in range(0, len(x), _BLOCK):

@@ -18,7 +18,7 @@ from vlasov.compiled import exponential
 from vlasov.compiled.vectors import Vectors
 
 LINE = 64  # bytes of a cache line, and of the longest vectors
-STEP = 32  # sources: two of the longest vectors in single precision
+STEP = 32  # sources: two of the longest vectors in single precision, half as many in double
 
 _INDEX, _INT32 = ir.IntType(64), ir.IntType(32)
 

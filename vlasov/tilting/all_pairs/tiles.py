@@ -126,8 +126,8 @@ def prepare(points, log_weights, xi, buffer, rows, columns):  # type: ignore[no-
 @kernel(flags=EXACT)
 def filled(sources, t):  # type: ignore[no-untyped-def]
     """How many columns of tile t have to be summed."""
-    columns = sources.tiles.shape[2]
-    return min(columns, (sources.n - t * columns + STEP - 1) // STEP * STEP)
+    columns, step = sources.tiles.shape[2], STEP * 4 // sources.tiles.itemsize
+    return min(columns, (sources.n - t * columns + step - 1) // step * step)
 
 
 @kernel(flags=EXACT)
