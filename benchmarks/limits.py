@@ -86,7 +86,7 @@ def _triad(a, b, c, s):  # type: ignore[no-untyped-def]
 
 
 class Limits(NamedTuple):
-    """Nanoseconds per fused multiply-add of one lane, all threads busy; multiplications in 2^r; gigabytes per second."""
+    """Nanoseconds per fused multiply-add of one lane, with all threads; multiplications in 2^r; GB/s."""
 
     multiply_add: float
     power: int
