@@ -21,6 +21,7 @@ from vlasov.measures import Gaussian, Measure, Mixture, Particles
 from vlasov.problem import Problem
 from vlasov.solvers import gaussian, particles
 from vlasov.solvers.accuracy import Units
+from vlasov.solvers.finite_volume.density_error import Known, of_gaussian, of_nodes
 from vlasov.solvers.progress import silent
 from vlasov.solvers.record import Record
 
@@ -36,11 +37,11 @@ _PATIENCE = 10.0  # times the budget, for the first size
 _EVALUATIONS = 13  # in a step
 
 
-class Moments(NamedTuple):
-    """Means (time, d) and covariances (time, d, d) at the output times passed."""
+class Nodes(NamedTuple):
+    """Gauss nodes of the initial measure, and how many there are along each axis of its parts."""
 
-    means: Array
-    covariances: Array
+    cloud: Particles
+    sizes: list[int]
 
 
 @dataclass
@@ -51,11 +52,20 @@ class Companion:
     mean_error: Array
     covariance_error: Array
     remedy: str
+    nodes: Nodes | None = None  # None for an exact Gaussian
 
     @property
     def largest(self) -> float:
         """Of its errors."""
         return float(max(self.mean_error.max(), self.covariance_error.max()))
+
+    def density(self, initial: Measure, k: int) -> Known | None:
+        """The true density at output time k; None where it is not known."""
+        series = self.record.series
+        if self.nodes is None:
+            return of_gaussian(Gaussian(series["mean"][k], series["covariance"][k]), _FIRST[initial.dimension])
+        cloud, sizes = self.nodes
+        return of_nodes(initial, sizes, cloud.weights, cloud.points, series["position"][k])
 
 
 def follow(problem: Problem, record: Record) -> Companion | None:
@@ -86,11 +96,11 @@ def _exact(problem: Problem, times: Array) -> Companion | None:
         return None
     if len(found.reached) < times.size:
         return None
-    own = [found.series.get(name, np.full(times.size, found.error_estimate)) for name in _MOMENTS]
-    return Companion(found, *own, remedy='the solver "gaussian" is exact here')
-
-
-_MOMENTS = ("mean_error", "covariance_error")
+    of_mean, of_covariance = (
+        np.asarray(found.series.get(name, np.full(times.size, found.error_estimate)))
+        for name in ("mean_error", "covariance_error")
+    )
+    return Companion(found, of_mean, of_covariance, 'the solver "gaussian" is exact here')
 
 
 def _by_nodes(problem: Problem, times: Array, grid: Record) -> Companion | None:
@@ -100,22 +110,23 @@ def _by_nodes(problem: Problem, times: Array, grid: Record) -> Companion | None:
     spent, allowed = 0.0, _PATIENCE * budget
     while True:
         nodes = _nodes(problem.initial, size)
-        found = _followed(problem, nodes, times, allowed)
+        found = _followed(problem, nodes.cloud, times, allowed)
         if found is None:
             return best
         if before is not None:
             gaps = differences(problem, before, found)
             gap = float(max(part.max() for part in gaps))
-            best = Companion(found, *gaps, remedy=_remedy(problem, size, gap))
+            best = Companion(found, *gaps, _remedy(problem, size, gap), nodes)
             differs = float(max(part.max() for part in differences(problem, grid, found)))
             if gap <= max(_AGREE, _BETTER * differs):
                 return best
-        cost = _cost(nodes) * found.flow.evaluations  # type: ignore[union-attr]
+        cost = _cost(nodes.cloud) * found.flow.evaluations  # type: ignore[union-attr]
         spent += cost
         larger = math.ceil(_MORE * size)
-        following = _nodes(problem.initial, larger)
-        if len(following) == len(nodes) or spent + cost * _cost(following) / _cost(nodes) > budget:
-            return best or Companion(found, *np.zeros((2, times.size)), remedy=_remedy(problem, size, 0.0))
+        following = _nodes(problem.initial, larger).cloud
+        if len(following) == len(nodes.cloud) or spent + cost * _cost(following) / _cost(nodes.cloud) > budget:
+            none = np.zeros(times.size)
+            return best or Companion(found, none, none, _remedy(problem, size, 0.0), nodes)
         before, size, allowed = found, larger, _PATIENCE * budget
 
 
@@ -134,19 +145,20 @@ def _followed(problem: Problem, nodes: Particles, times: Array, allowed: float) 
     return record if len(record.reached) == times.size else None
 
 
-def _nodes(measure: Measure, size: int) -> Particles:
+def _nodes(measure: Measure, size: int) -> Nodes:
     """Gauss nodes, along each axis of a part of a mixture as many as its share of the spread asks for."""
     if not isinstance(measure, Mixture):
-        return measure.quadrature(size)
+        return Nodes(measure.quadrature(size), [size])
     spread = math.sqrt(float(np.trace(measure.covariance)))
-    least, parts, weights = _FEWEST / _FIRST[measure.dimension], [], []
+    least, points, weights, sizes = _FEWEST / _FIRST[measure.dimension], [], [], []
     for weight, part in zip(measure.weights, measure.components, strict=True):
         if weight > 0:
-            share = math.sqrt(float(np.trace(part.covariance))) / spread
-            nodes = part.quadrature(math.ceil(size * min(1.0, max(least, share ** (1 / 3)))))
-            parts.append(nodes.points)
-            weights.append(weight * nodes.weights)
-    return Particles(np.concatenate(parts), np.concatenate(weights))
+            share = (math.sqrt(float(np.trace(part.covariance))) / spread) ** (1 / 3)
+            sizes.append(math.ceil(size * min(1.0, max(least, share))))
+            rule = part.quadrature(sizes[-1])
+            points.append(rule.points)
+            weights.append(weight * rule.weights)
+    return Nodes(Particles(np.concatenate(points), np.concatenate(weights)), sizes)
 
 
 def _cost(nodes: Particles) -> float:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from vlasov.problem import Problem
 from vlasov.solvers.accuracy import NOTABLE
-from vlasov.solvers.finite_volume import companion
+from vlasov.solvers.finite_volume import companion, density_error
 from vlasov.solvers.record import Record
 
 _UNSURE = 0.3  # of what is told: a companion whose own error is larger is no remedy
@@ -29,7 +30,18 @@ def judge(problem: Problem, record: Record) -> None:
             "covariance_error": np.maximum(of_covariance, found.covariance_error),
         }
     )
+    record.tell(_density_error(problem, record, found))
     record.attributes["advice"] = _advice(suspected, record.largest_error, found)
+
+
+def _density_error(problem: Problem, record: Record, found: companion.Companion) -> dict[str, ArrayLike]:
+    """Of smooth densities; nothing for others."""
+    count = len(record.reached)
+    compared = density_error.looks(count)
+    known = [found.density(problem.initial, k) if k in compared else None for k in range(count)]
+    if known[-1] is None:
+        return {}
+    return {"density_error": density_error.density_error(record, known)}
 
 
 def _advice(suspected: str, error: float, found: companion.Companion) -> str:
