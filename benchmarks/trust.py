@@ -24,6 +24,7 @@ from timing import Check, Report, machine, table, versions, write_json
 
 SOLVERS = ("finite-volume", "particles", "gaussian")
 WRONG, SMALL = 1e-2, 1e-8  # an error that must be warned of; one that nobody needs to know
+READ = 1e-3  # of the density: so well its values are read from cell averages here
 _SPAWN = mp.get_context("spawn")
 _START = 60.0  # seconds for a process to begin, compilation included
 
@@ -37,6 +38,8 @@ class Outcome:
     default: bool
     error: float = np.nan
     estimate: float = np.nan
+    density: float = np.nan
+    density_estimate: float = np.nan
     warned: bool = False
     seconds: float = np.nan
     said: str = ""
@@ -45,6 +48,16 @@ class Outcome:
     def judged(self) -> bool:
         """Whether there is an error to speak of."""
         return self.end == "judged"
+
+    @property
+    def wrong(self) -> bool:
+        """Whether moments or density are off by more than a percent."""
+        return self.error > WRONG or self.density > WRONG
+
+    @property
+    def told_too_little(self) -> bool:
+        """Whether an estimate is below a third of its error."""
+        return self.error > max(3 * self.estimate, SMALL) or self.density > max(3 * self.density_estimate, READ)
 
 
 def solved(stated: problems.Stated, solver: str) -> Outcome:
@@ -81,6 +94,8 @@ def solved(stated: problems.Stated, solver: str) -> Outcome:
     kept = slice(len(true.means) - len(reached), None)
     found = run["mean"].values, run["covariance"].values
     outcome.error = float(np.max(problems.errors(found, (true.means[kept], true.covariances[kept]))))
+    if "density_error" in run:
+        outcome.density, outcome.density_estimate = problems.density_error(run, true), float(run["density_error"][-1])
     if not true.uncertainty <= max(outcome.error / 3, SMALL) or not np.isfinite(outcome.error):
         outcome.end = "no reference"
     return outcome
@@ -131,10 +146,10 @@ def report(outcomes: Sequence[Outcome], solver: str) -> Report:
     """The demands and what was measured."""
     judged = [one for one in outcomes if one.judged]
     known = [one for one in judged if one.error > SMALL]
-    silent = [one for one in judged if one.error > WRONG and not one.warned]
-    low = [one for one in judged if one.error > max(3 * one.estimate, SMALL)]
+    silent = [one for one in judged if one.wrong and not one.warned]
+    low = [one for one in judged if one.told_too_little]
     high = [one for one in known if one.estimate > 30 * one.error]
-    vain = [one for one in judged if one.warned and one.error <= WRONG]
+    vain = [one for one in judged if one.warned and not one.wrong]
     default = [one for one in outcomes if one.default and one.end != "no reference"]
     quiet = [one for one in default if one.judged and not one.warned]
     found = Report(f"{len(outcomes)} problems, {solver}", ("end", "problems"))
@@ -159,8 +174,10 @@ def report(outcomes: Sequence[Outcome], solver: str) -> Report:
 
 def line(one: Outcome) -> str:
     """An outcome in one line."""
-    figures = f"error {one.error:8.1e} estimate {one.estimate:8.1e} {'warned' if one.warned else '':6}"
-    return f"{one.problem:62} {one.end:12} {figures if one.judged else '':46} {one.seconds:6.1f} s  {one.said[:110]}"
+    figures = f"moments {one.error:7.1e} told {one.estimate:7.1e}"
+    figures += "" if np.isnan(one.density) else f" density {one.density:7.1e} told {one.density_estimate:7.1e}"
+    figures = f"{figures:62} {'warned' if one.warned else '':6}"
+    return f"{one.problem:62} {one.end:12} {figures if one.judged else '':69} {one.seconds:6.1f} s  {one.said[:110]}"
 
 
 def main() -> None:

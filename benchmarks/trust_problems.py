@@ -16,6 +16,7 @@ from numpy.polynomial.hermite_e import hermegauss
 from numpy.polynomial.legendre import leggauss
 from problems import Array
 from scipy.integrate import solve_ivp
+from scipy.interpolate import NdBSpline, make_interp_spline
 
 FAMILIES = ("softmax", "l2", "multi-head", "linear")
 DATA = ("gaussian", "mixture", "clusters", "box", "ball", "ring")
@@ -126,21 +127,70 @@ def built(problem: Stated) -> Any:
 
 @dataclass(frozen=True)
 class Truth:
-    """Means and covariances at times; by how much they may be off, in the units of errors; NaN after a blow-up."""
+    """Means and covariances at times; by how much they may be off, in the units of errors; NaN after a blow-up.
+
+    ``known``: at the last time, points that move with the flow, their weights, and the density there; for smooth data.
+    """
 
     means: Array
     covariances: Array
     uncertainty: float
+    known: tuple[Array, Array, Array] | None = None
 
 
 def truth(problem: Stated, times: Array, cloud: tuple[Array, Array] | None = None) -> Truth:
     """The reference solution: of the cloud (points, weights) if one is given, else of the initial measure."""
     if cloud is not None:
-        return Truth(*_of_nodes(problem, *cloud, times), 1e-9)
+        return Truth(*_of_nodes(problem, *cloud, times)[:2], 1e-9)
     if problem.data == "gaussian":
-        return Truth(*_of_gaussian(problem, times), 1e-9)
-    coarse, fine = (_of_nodes(problem, *nodes(problem, size), times) for size in _SIZES[problem.dimension])
-    return Truth(*fine, max(1e-9, float(np.max(errors(coarse, fine)))))
+        means, covariances = _of_gaussian(problem, times)
+        if not np.isfinite(covariances[-1]).all():
+            return Truth(means, covariances, 1e-9)
+        x, w = _rule("gaussian", (means[-1], covariances[-1]), 20)
+        return Truth(means, covariances, 1e-9, (x, w, _normal(x, means[-1], covariances[-1])))
+    coarse, fine = (nodes(problem, size) for size in _SIZES[problem.dimension])
+    found, better = (_of_nodes(problem, *each, times) for each in (coarse, fine))
+    uncertainty = max(1e-9, float(np.max(errors(found[:2], better[:2]))))
+    smooth = problem.data in ("mixture", "clusters")
+    known = (better[2], fine[1], _mixed(problem, fine[0]) * np.exp(-better[3])) if smooth else None
+    return Truth(*better[:2], uncertainty, known)
+
+
+def density_error(run: Any, truth: Truth) -> float:
+    """2 E (1 - f / f*)_+ over the truth at the last time, f by cubic splines through cell averages; NaN if unknown."""
+    if truth.known is None or "density" not in run or run["density"].ndim != len(run["component"]) + 1:
+        return float("nan")
+    x, w, exact = truth.known
+    last = run.isel(time=-1)
+    matrix, values = last["frame_matrix"].values, last["density"]
+    axes = [run[name].values for name in values.dims]
+    z = (x - last["frame_origin"].values) @ np.linalg.inv(matrix).T
+    spline = NdBSpline(*_spline(axes, values.values))
+    inside = np.all([(axis[0] <= c) & (c <= axis[-1]) for axis, c in zip(axes, z.T, strict=True)], axis=0)
+    f = np.where(inside, spline(np.where(inside[:, None], z, 0.0)), 0.0) / abs(np.linalg.det(matrix))
+    return float(2 * w @ np.maximum(1 - np.maximum(f, 0) / np.maximum(exact, 1e-300), 0.0))
+
+
+def _spline(axes: list[Array], values: Array) -> tuple[tuple[Array, ...], Array, int]:
+    """Knots and coefficients of the tensor of cubic splines whose means over cells are the values, up to order 4."""
+    knots, coefficients = [], values
+    for k, axis in enumerate(axes):
+        second = np.gradient(np.gradient(coefficients, axis, axis=k), axis, axis=k)
+        coefficients = coefficients - (axis[1] - axis[0]) ** 2 / 24 * second
+        one = make_interp_spline(axis, np.moveaxis(coefficients, k, 0), k=3)
+        knots.append(one.t)
+        coefficients = np.moveaxis(one.c, 0, k)
+    return tuple(knots), coefficients, 3
+
+
+def _normal(x: Array, mean: Array, covariance: Array) -> Array:
+    away = x - mean
+    exponent = np.einsum("nk,kl,nl->n", away, np.linalg.inv(covariance), away)
+    return np.exp(-exponent / 2) / np.sqrt(np.linalg.det(2 * np.pi * covariance))
+
+
+def _mixed(problem: Stated, x: Array) -> Array:
+    return sum((share * _normal(x, *numbers) for share, _, numbers in problem.parts), np.zeros(len(x)))
 
 
 def errors(found: tuple[Array, Array], true: tuple[Array, Array]) -> Array:
@@ -207,28 +257,35 @@ def _tensor(rules: list[tuple[Array, Array]]) -> tuple[Array, Array]:
     return points, weights.ravel() / weights.sum()
 
 
-def _of_nodes(problem: Stated, points: Array, weights: Array, times: Array) -> tuple[Array, Array]:
-    """Moments over time of weighted points."""
+def _of_nodes(problem: Stated, points: Array, weights: Array, times: Array) -> tuple[Array, Array, Array, Array]:
+    """Moments over time of weighted points; the last points, and the integral of the divergence along their ways."""
     shape, logs = points.shape, np.log(weights)
 
     def velocity(t: float, y: Array) -> Array:
-        x = y.reshape(shape)
+        x = y[: points.size].reshape(shape)
         if problem.family == "linear":
             (a, v, _) = problem.heads[0]
-            return np.asarray(x @ (v @ ((x.T * weights) @ x) @ a).T).ravel()
-        total = np.zeros(shape)
+            matrix = v @ ((x.T * weights) @ x) @ a
+            return np.concatenate([(x @ matrix.T).ravel(), np.full(len(x), np.trace(matrix))])
+        total, divergence = np.zeros(shape), np.zeros(len(x))
         for a, v, p in problem.heads:
             exponents = (x @ a.T) @ x.T + (logs if p is None else logs - np.einsum("nk,kl,nl->n", x, p, x))
             exponents -= exponents.max(axis=1, keepdims=True)
             np.exp(exponents, out=exponents)
-            total += (exponents @ x) / exponents.sum(axis=1, keepdims=True) @ v.T
-        return total.ravel()
+            exponents /= exponents.sum(axis=1, keepdims=True)
+            tilted = exponents @ x
+            total += tilted @ v.T
+            form = (a @ v + (a @ v).T) / 2  # tr(V C A) = tr(A V C)
+            divergence += exponents @ np.einsum("nk,kl,nl->n", x, form, x)
+            divergence -= np.einsum("nk,kl,nl->n", tilted, form, tilted)
+        return np.concatenate([total.ravel(), divergence])
 
     scale = float(np.sqrt(weights @ np.square(points).sum(axis=1)))
-    found = _solved(velocity, points.ravel(), times, scale).reshape(len(times), *shape)
+    states = _solved(velocity, np.concatenate([points.ravel(), np.zeros(len(points))]), times, scale)
+    found, integral = states[:, : points.size].reshape(len(times), *shape), states[-1, points.size :]
     means = np.einsum("n,tnk->tk", weights, found)
     away = found - means[:, None]
-    return means, np.einsum("n,tnk,tnl->tkl", weights, away, away)
+    return means, np.einsum("n,tnk,tnl->tkl", weights, away, away), found[-1], integral
 
 
 def _of_gaussian(problem: Stated, times: Array) -> tuple[Array, Array]:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from vlasov.problem import Problem
 from vlasov.solvers.accuracy import NOTABLE
-from vlasov.solvers.finite_volume import companion, density_error
+from vlasov.solvers.finite_volume import companion
+from vlasov.solvers.finite_volume.density_error import density_error
 from vlasov.solvers.record import Record
 
 _UNSURE = 0.3  # of what is told: a companion whose own error is larger is no remedy
 
 
 def judge(problem: Problem, record: Record) -> None:
-    """Tell the errors of the moments, and keep advice for runs that need it."""
+    """Tell the errors of moments and density, and keep advice for runs that need it."""
     if not record.reached:  # a blow-up before the first output time
         record.rescue()
     found, suspected = companion.follow(problem, record), str(record.attributes.get("advice", ""))
@@ -23,25 +23,16 @@ def judge(problem: Problem, record: Record) -> None:
         unknown = "its error is not known, since no second method came to an end beside it"
         record.attributes["advice"] = f"{suspected}; {unknown}" if suspected else unknown
         return
-    of_mean, of_covariance = companion.differences(problem, record, found.record)
-    record.tell(
-        {
-            "mean_error": np.maximum(of_mean, found.mean_error),
-            "covariance_error": np.maximum(of_covariance, found.covariance_error),
-        }
-    )
-    record.tell(_density_error(problem, record, found))
+    of_mean, of_covariance = companion.differences(problem, companion.moments(record), found.moments)
+    errors = {
+        "mean_error": np.maximum(of_mean, found.mean_error),
+        "covariance_error": np.maximum(of_covariance, found.covariance_error),
+    }
+    one_grid = record.series["density"].ndim == 1 + problem.dimension
+    if found.densities and one_grid:
+        errors["density_error"] = density_error(record, found.densities)
+    record.tell(errors)
     record.attributes["advice"] = _advice(suspected, record.largest_error, found)
-
-
-def _density_error(problem: Problem, record: Record, found: companion.Companion) -> dict[str, ArrayLike]:
-    """Of smooth densities; nothing for others."""
-    count = len(record.reached)
-    compared = density_error.looks(count)
-    known = [found.density(problem.initial, k) if k in compared else None for k in range(count)]
-    if known[-1] is None:
-        return {}
-    return {"density_error": density_error.density_error(record, known)}
 
 
 def _advice(suspected: str, error: float, found: companion.Companion) -> str:
