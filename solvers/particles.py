@@ -76,6 +76,10 @@ class Options:
 
 def check(problem: Problem, options: Options) -> None:
     """Refuse what particles cannot do."""
+    if options.method == "laplace" and problem.dimension > 3:
+        raise InputError(
+            f'"laplace" needs d <= 3 but the problem has d = {problem.dimension}; use "auto" or "all-pairs"', "method"
+        )
     if options.sampling == "quantile" and problem.dimension != 1:
         raise InputError(f'"quantile" needs d = 1 but the problem has d = {problem.dimension}; use "sobol"', "sampling")
     if options.rescaled and problem.attention.drift() is None:

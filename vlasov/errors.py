@@ -31,6 +31,10 @@ class SolverError(RuntimeError):
     """A run that cannot go on; what was computed until then is kept where ``solve`` was told to write."""
 
 
+class LateInputError(InputError, SolverError):
+    """A user's mistake that shows during a run only, and that no shorter step mends: what was computed is kept."""
+
+
 class NonFiniteState(SolverError):
     """NaN or infinity appeared in the state."""
 
