@@ -9,11 +9,23 @@ ones after a collapse by 1e-6: clusters that have merged are not asked for their
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from vlasov.checks import Array
 from vlasov.solvers.ode.integrate import norm
+from vlasov.solvers.record import ERRORS
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 NOTABLE = 1e-2  # an error above is told without being asked for
+_MEANING = {
+    "mean_error": "standard deviations",
+    "covariance_error": "of its norm",
+    "density_error": "in L1",
+}
 _COLLAPSED = 1e-6  # of the initial deviation
 
 
@@ -34,6 +46,29 @@ class Units:
         spread, size = self.of(true_covariance)
         found = norm(mean - true_mean) / spread, norm((covariance - true_covariance).ravel()) / size
         return tuple(error if error < math.inf else math.inf for error in found)  # type: ignore[return-value]
+
+
+def doubt(run: xr.Dataset, above: float = NOTABLE) -> str:
+    """Why a run is not to be trusted, in one line: an estimate above the threshold, its advice; empty if neither."""
+    parts, estimate = [], float(run.attrs.get("error_estimate", 0.0))
+    if not estimate <= above:
+        parts.append(_loudest(run, estimate))
+    if advice := run.attrs.get("advice", ""):
+        parts.append(str(advice))
+    return "; ".join(parts)
+
+
+def _loudest(run: xr.Dataset, estimate: float) -> str:
+    """Which error is how large, and when."""
+    told = {name: run[name].values for name in ERRORS if name in run and run["time"].size}
+    if not told:
+        return f"the estimated error is {estimate:.2g}"
+    tops = {name: np.nan_to_num(values, nan=np.inf, posinf=np.inf) for name, values in told.items()}
+    name = max(tops, key=lambda one: float(tops[one].max()))
+    t = float(run["time"].values[tops[name].argmax()])
+    if estimate == math.inf:
+        return f"the error of the {name.removesuffix('_error')} is not known from t = {t:.4g} on"
+    return f"the {name.removesuffix('_error')} is off by an estimated {estimate:.2g} {_MEANING[name]} at t = {t:.4g}"
 
 
 def _scales(covariance: Array) -> tuple[float, float]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import os
 import time
+import warnings
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from importlib import import_module
@@ -17,9 +19,10 @@ from numpy.typing import ArrayLike
 
 from vlasov import checks
 from vlasov.checks import Array
-from vlasov.errors import InputError, SolverError, choose
+from vlasov.errors import AccuracyWarning, InputError, SolverError, choose
 from vlasov.problem import Problem
 from vlasov.solvers import dataset as schema
+from vlasov.solvers.accuracy import NOTABLE, doubt
 from vlasov.solvers.options import parse
 from vlasov.solvers.progress import progress_bar, silent
 from vlasov.solvers.record import Record
@@ -40,6 +43,7 @@ def solve(
     progress: bool = False,
     output: str | os.PathLike[str] | None = None,
     case: str = "",
+    warn_above: float = NOTABLE,
     **options: Any,
 ) -> xr.Dataset:
     """Solve d_t mu + div(mu Gamma_mu) = 0.
@@ -60,6 +64,8 @@ def solve(
         "stopped".
     case
         Name of the case that the problem comes from, for the record.
+    warn_above
+        Warn (``vl.AccuracyWarning``) where ``error_estimate`` is larger, or the run has advice. Infinity: never.
     **options
         The solver's own options.
 
@@ -72,6 +78,8 @@ def solve(
     plan = prepare(problem, solver, times=times, output=output, options=options)
     if not isinstance(case, str):
         raise InputError(f"is {case!r} where a name is needed", "case")
+    if warn_above != math.inf:
+        checks.number(warn_above, "warn_above", above=0.0)
     began = time.perf_counter()
     # Moments of large states overflow before the states do.
     with np.errstate(all="ignore"), progress_bar(problem.horizon) if progress else nullcontext(silent) as report:
@@ -89,6 +97,8 @@ def solve(
     result = _dataset(problem, plan, record, case, began)
     if plan.output is not None:
         schema.save(result, plan.output)
+    if warn_above < math.inf and (reason := doubt(result, warn_above)):
+        warnings.warn(f"{plan.solver}: {reason}", AccuracyWarning, stacklevel=2)
     return result
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -18,6 +18,8 @@ Status = Literal["completed", "blow-up", "stopped"]
 Report = Callable[[float, int], None]
 Snapshot = dict[str, ArrayLike]
 
+ERRORS = ("mean_error", "covariance_error", "density_error")  # series of estimates; a solver tells those it has
+
 
 @dataclass
 class Record:
@@ -31,7 +33,7 @@ class Record:
     status: Status = "stopped"
     blow_up_time: float = np.nan
     flow: Flow | None = None  # it knows how many velocities there were, how they were evaluated, how wrong they may be
-    error_estimate: float = 0.0  # sum of the local errors allowed, relative to the state's size; not amplified
+    error_estimate: float = 0.0  # where no errors are told: the local errors allowed, summed up
     resolved: dict[str, Any] = field(default_factory=dict)  # options that the solver has chosen itself
     attributes: dict[str, float | str] = field(default_factory=dict)  # what else the solver says about the run
     _latest: tuple[float, Callable[[], Snapshot]] | None = None
@@ -64,6 +66,20 @@ class Record:
                 self._series[name] = self._rows(np.shape(value))
             self._series[name][len(self.reached)] = value
         self.reached.append(time)
+
+    def tell(self, errors: Mapping[str, ArrayLike]) -> None:
+        """Estimated errors, each a number for every output time passed, by their names in ``ERRORS``."""
+        for name, values in errors.items():
+            self._series[name] = self._rows(())
+            self._series[name][: len(self.reached)] = values
+
+    @property
+    def largest_error(self) -> float:
+        """Of all estimates over time; infinity where one is not a number."""
+        told = [values for name, values in self.series.items() if name in ERRORS and values.size]
+        if not told:
+            return self.error_estimate
+        return float(np.nan_to_num(np.concatenate(told), nan=np.inf, posinf=np.inf).max())
 
     def _rows(self, shape: tuple[int, ...]) -> Array:
         """One for each output time and one for a state that was not asked for; memory is taken as they are filled."""

@@ -46,6 +46,10 @@ class NonFiniteState(SolverError):
         )
 
 
+class AccuracyWarning(UserWarning):
+    """A run that came to its end, but whose own estimate of its error, or whose advice, says not to trust it."""
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """' Did you mean "x"?' with the closest known name, else the list of them."""
     names = sorted(known)
