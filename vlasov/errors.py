@@ -46,6 +46,10 @@ class NonFiniteState(SolverError):
         )
 
 
+class SlowRunWarning(UserWarning):
+    """A run that will take long, as far as its first steps tell."""
+
+
 class AccuracyWarning(UserWarning):
     """A run that came to its end, but whose own estimate of its error, or whose advice, says not to trust it."""
 
