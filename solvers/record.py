@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from vlasov.checks import Array
 from vlasov.errors import InputError
 from vlasov.flow import Flow
+from vlasov.solvers.budget import Budget
 
 Status = Literal["completed", "blow-up", "stopped"]
 Report = Callable[[float, int], None]
@@ -27,6 +28,7 @@ class Record:
 
     times: Array  # requested output times, increasing
     report: Report  # called after each step with the time reached and the number of steps
+    budget: Budget = field(default_factory=Budget)  # of steps
     reached: list[float] = field(default_factory=list)  # output times passed so far
     constants: Snapshot = field(default_factory=dict)  # arrays that do not depend on time
     steps: int = 0
@@ -95,6 +97,7 @@ class Record:
         self.steps += 1
         self._latest = t, latest
         self.report(t, self.steps)
+        self.budget.spend(t, self.steps)
 
     def rescue(self) -> None:
         """After a failure, or without any output time before the end: keep the last good state too."""
