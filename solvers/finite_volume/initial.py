@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import suppress
 from dataclasses import replace
 from itertools import product
@@ -28,6 +29,7 @@ _TAILS, _GAUSSIAN_TAILS = 8.0, 10.0  # standard deviations: 1e-15 of a Gaussian 
 _ROOM, _FREE = 1.25, 6  # for compact data: the grid's size over that of the support, and least cells on either side
 _LARGEST, _MOST_CELLS = 1e150, 1e9  # of an interval
 _RESOLVED, _GAUSSIAN_RESOLVED = 4.0, 7.5  # standard deviations of a tilted Gaussian that stay on the grid
+_WIDEST = 1.5  # standard deviations, of cells between which a density still varies
 _ROUNDING = 1e-12  # of moments in a frame of unit covariance
 _FLAT = 1e-12  # variance, relative to the largest, of a measure without a density
 _AT_THE_EDGE = 1e-10  # mass that a grid may leave out
@@ -69,6 +71,7 @@ def start(problem: Problem, options: Options) -> Start:
         np.linspace(lower, upper, count + 1)
         for (lower, upper), count in zip(intervals, asked.cells(options, d), strict=True)
     )
+    _check_widths(local, options, edges)
     try:
         density, covariance = _averages(local, edges)
     except InputError as mistake:
@@ -83,6 +86,22 @@ def start(problem: Problem, options: Options) -> Start:
     resolved = _GAUSSIAN_RESOLVED if isinstance(local, Gaussian) else _RESOLVED
     corners = np.array([axis[0] for axis in edges]), np.array([axis[-1] for axis in edges])
     return Start(edges, density.values / mass, place, tails(local, *corners, resolved), defect)
+
+
+def _check_widths(local: Measure, options: Options, edges: tuple[Array, ...]) -> None:
+    """Refuse cells that no density varies between."""
+    widths = np.array([(axis[-1] - axis[0]) / (axis.size - 1) for axis in edges])
+    width = 1 / np.sqrt(np.linalg.eigvalsh(local.covariance / np.outer(widths, widths))[0])
+    if not width > _WIDEST:
+        return
+    counts = asked.cells(options, local.dimension)
+    sentence = f"makes cells as wide as {width:.3g} standard deviations; at most {_WIDEST:g} can be resolved: "
+    factor = width / _WIDEST
+    enough = " x ".join(f"{math.ceil(count * factor):.10g}" for count in asked.cells(options, local.dimension))
+    if options.extent is None:
+        raise InputError(sentence + f"take {enough} cells at least", "cells")
+    longest = " x ".join(f"{(axis[-1] - axis[0]) / factor:.3g}" for axis in edges)
+    raise InputError(sentence + f"leave it out, or give a grid of {longest}, or take {enough} cells", "extent")
 
 
 def _averages(measure: Measure, edges: tuple[Array, ...]) -> tuple[Density, Array]:

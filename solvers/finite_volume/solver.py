@@ -38,6 +38,7 @@ _LARGEST_TURN = 0.3  # |S^{-1} S'| dt
 _CARRYING = 1e-13  # of the largest density: cells below do not limit the step
 _EDGE = 1e-10  # of the mass: more in the border doubles the domain
 _EXTRAPOLATION = 0.5  # of h^order, relative to the largest velocity, may be the error of extrapolation
+_LOST = 1e-4  # of the mass: more that flows out is told
 _RESOLUTION = 1e-7  # fraction of t that is left when a blow-up is called
 
 
@@ -211,8 +212,14 @@ class _Solver:
             "outflow": self.outflow,
             "doublings": self.doublings,
             "limited_cells": self.limited / steps,
-            "advice": self._velocity.advice(),
+            "advice": self._lost() or self._velocity.advice(),
         }
+
+    def _lost(self) -> str:
+        """What to do about mass that left the grid; empty if next to none did."""
+        if self.outflow < _LOST:
+            return ""
+        return f"{100 * self.outflow:.2g} % of the mass left the grid: a larger extent, or more cells, would keep it"
 
     def _can_extrapolate(self, dt: float, speed: float) -> bool:
         """Whether velocities extrapolated over a step err about as the scheme does, which is of order 2 with a hull."""

@@ -31,7 +31,8 @@ _LEAST_AMPLIFIED = 0.5  # log of what diffused mass outside of the hull may be m
 _DIFFUSED = 5  # cells
 _INSIDE = 0.2  # of a cell: mass at the edge of the hull has come by diffusion from so far inside, or further
 _MISFIT = 0.02  # standard deviations by which continued means one deviation away may be off
-_STRONGEST = 50.0  # tilt over a standard deviation, beyond which cells are too wide
+_ROUGH = 0.05  # mean fourth difference of averages, 1 where they alternate: a Gaussian as wide as 1.2 cells
+_STEEPEST = 2.5  # exponents of two ends of the support, from one cell to the next
 
 
 class Velocity:
@@ -40,7 +41,7 @@ class Velocity:
     def __init__(self, problem: Problem, flow: Flow, grid: Grid, start: initial.Start, record: Record) -> None:
         self._flow, self._grid, self._record = flow, grid, record
         self._cells, self._defect = TensorGrid(start.edges), start.defect
-        self._tails, self._strongest = start.tails, 0.0
+        self._tails, self._strongest, self._steepest = start.tails, 0.0, 0.0
         twin = Gaussian(problem.initial.mean, problem.initial.covariance)
         affine = flow.affine(twin, 0.0) is not None
         self._continued_exactly = affine and isinstance(problem.initial, Gaussian)
@@ -150,20 +151,25 @@ class Velocity:
 
     def advice(self) -> str:
         """What limited the accuracy of velocities, in one sentence; empty if nothing did."""
-        if len(self._markers) and self._strongest > _STRONGEST:
+        if self._steepest > _STEEPEST:
             return (
-                f"tilts reached {self._strongest:.0f} per standard deviation, where clusters are narrower than cells: "
-                'the solver "particles" is more accurate'
+                f"tilts reached {self._strongest:.3g} per standard deviation, where velocities jump from cell to cell: "
+                'the solver "particles" is more accurate, or more cells'
             )
         if self._tilts_unknown:
             return (
                 "the velocity is no sum of tilted means, so that nobody knows which tails it needs: hold the run "
                 'against the solver "particles" with sampling="quadrature"'
             )
+        if self._roughest > _ROUGH:
+            return (
+                "the density has clusters or waves that are no wider than cells: the solver "
+                '"particles" with sampling="quadrature" is more accurate, or more cells'
+            )
         if self._misfit > _MISFIT:
             return (
                 f"tails that the grid does not hold were continued as those of a Gaussian, {self._misfit:.1g} standard "
-                'deviations off: hold the run against the solver "particles" with sampling="quadrature"'
+                'deviations off: the solver "particles" with sampling="quadrature" is more accurate'
             )
         return ""
 
@@ -173,6 +179,7 @@ class Velocity:
         self._strongest = max(self._strongest, strength)
         if len(self._markers):
             size = float(np.abs(self._markers).max())
+            self._steepest = max(self._steepest, strength * size * float(self._grid.widths.max()))
             tilt = strength * size + self.pull(place, t)
             if tilt * _DIFFUSED * float(self._grid.widths.max()) > _LEAST_AMPLIFIED:
                 if self.hull is None:
