@@ -38,6 +38,7 @@ _LARGEST_TURN = 0.3  # |S^{-1} S'| dt
 _CARRYING = 1e-13  # of the largest density: cells below do not limit the step
 _EDGE = 1e-10  # of the mass: more in the border doubles the domain
 _EXTRAPOLATION = 0.5  # of h^order, relative to the largest velocity, may be the error of extrapolation
+_LOST = 1e-4  # of the mass: more that flows out is told
 _RESOLUTION = 1e-7  # fraction of t that is left when a blow-up is called
 
 
@@ -83,6 +84,7 @@ class _Solver:
         self.f = np.array(start.values)
         self.outflow = self.doublings = self.limited = 0.0
         self.growth, self._longest = 0.0, math.inf  # a path that failed makes the next steps careful
+        self._still = False  # whether all that moves is the frame
         self._spare, self._stage = np.empty_like(self.f), np.empty_like(self.f)
         self._fluxes = Fluxes(self.scheme, self.grid.lower, self.grid.widths, self.grid.cells)
         self._history = History(self.grid, self._fluxes)
@@ -113,7 +115,7 @@ class _Solver:
         self._settle()
         density = self._fluxes.to_nodes(self.f)
         moments = self.grid.moments(density)
-        residual = self._residual(density)
+        residual = self._residual(density, moments)
         drift = self.frame.followed(self.grid.fit(density, residual.nodes, moments))
         self._history.remember(self.t, residual, density, drift)
         self._history.to_faces(self.t)
@@ -130,16 +132,19 @@ class _Solver:
         """A larger domain where this one is full, another closure where this one is outgrown: both begin anew."""
         if self._moving and self.grid.border(self.f) > _EDGE and self.grid.can_double(self._velocity.moments(self.f)):
             self._double()
-        strength = self._velocity.strength(self.place, self.frame.inside(self.t))
-        if not self._history.times or self.frame.outgrown(strength):
-            self.frame = self.frame.renewed(self._velocity.moments(self.f), strength)
+        t = self.frame.inside(self.t)
+        self._velocity.observe(self.f, self.place, t)
+        tilts = self._velocity.strength(self.place, t), self._velocity.pull(self.place, t)
+        if not self._history.times or self.frame.outgrown(*tilts):
+            self.frame = self.frame.renewed(self._velocity.moments(self.f), *tilts)
             self._history.forget()
 
-    def _residual(self, density: Array) -> Residual:
+    def _residual(self, density: Array, moments: Moments) -> Residual:
         """The residual velocity now; zero where it is noise."""
         residual = self._velocity.residual(self.t, self.f, self.place, self.frame)
-        noise = self._velocity.noise(self.t, self.place, self.frame)
-        if not self.grid.rms(density, residual.nodes) <= noise:
+        noise = self._velocity.noise(self.t, self.place, self.frame, moments.C)
+        self._still = self.grid.rms(density, residual.nodes) <= noise
+        if not self._still:
             return residual
         return residual._replace(nodes=np.zeros_like(residual.nodes))  # late in a collapse errors would move mass
 
@@ -159,7 +164,7 @@ class _Solver:
         """The fluxes of a step dt, shorter if the flow quickens; its length, and where it takes the frame."""
         while True:
             dt, places = self._move_frame(dt)
-            fastest = self._later_stages(dt, places, self._can_extrapolate(dt, pace.speed))
+            fastest = self._later_stages(dt, places, self._still or self._can_extrapolate(dt, pace.speed))
             if not fastest * dt > _LARGEST_COURANT:
                 return dt, places[1.0]
             slope = (fastest - pace.rate) / dt  # the frame leaves more of the velocity to the scheme as time goes on
@@ -207,8 +212,14 @@ class _Solver:
             "outflow": self.outflow,
             "doublings": self.doublings,
             "limited_cells": self.limited / steps,
-            "advice": self._velocity.advice(),
+            "advice": self._lost() or self._velocity.advice(),
         }
+
+    def _lost(self) -> str:
+        """What to do about mass that left the grid; empty if next to none did."""
+        if self.outflow < _LOST:
+            return ""
+        return f"{100 * self.outflow:.2g} % of the mass left the grid: a larger extent, or more cells, would keep it"
 
     def _can_extrapolate(self, dt: float, speed: float) -> bool:
         """Whether velocities extrapolated over a step err about as the scheme does, which is of order 2 with a hull."""
