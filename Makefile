@@ -3,7 +3,7 @@ PYTHON ?= python3
 export PYTHON
 bin = .venv/bin
 
-.PHONY: help demo test quick lint format types clean environment tools
+.PHONY: help demo test quick fuzz lint format types clean environment tools
 .NOTPARALLEL:
 
 help:  ## list the targets
@@ -22,6 +22,9 @@ test: environment  ## run the tests
 
 quick: environment  ## run one test of each idea, in less than a minute
 	$(bin)/python -m pytest -n auto -m quick
+
+fuzz:  ## throw 10,000 inputs at everything, others each time; takes about an hour
+	@.ci/fuzz
 
 lint: tools  ## check the style, change nothing
 	$(bin)/python -m ruff check

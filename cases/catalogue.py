@@ -7,7 +7,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from vlasov.errors import InputError, did_you_mean
+from vlasov.errors import InputError, did_you_mean, short
 
 _FOLDER = Path(__file__).parent
 
@@ -20,13 +20,13 @@ def case_names() -> list[str]:
 def case_path(name_or_path: str | os.PathLike[str]) -> Path:
     """The file of a built-in case, or a user's own .toml file."""
     if not isinstance(name_or_path, str | os.PathLike):
-        raise InputError(f"is {name_or_path!r} where a name or the path of a .toml file is needed", "case")
-    text = os.fspath(name_or_path)
+        raise InputError(f"is {short(name_or_path)} where a name or the path of a .toml file is needed", "case")
+    text = os.fsdecode(name_or_path)
     if text in case_names():
         return _FOLDER / f"{text}.toml"
     path = Path(text)
     if path.suffix == ".toml" or len(path.parts) > 1:
-        if not path.is_file():
+        if not os.path.isfile(path):  # False too for names that no file can have
             raise InputError(f'"{text}" is not a file; give a .toml file or the name of a case ("vlasov list")', "case")
         return path
     raise InputError(f'"{text}" is not known; {did_you_mean(text, case_names())}', "case")
@@ -37,7 +37,7 @@ def read(name_or_path: str | os.PathLike[str]) -> dict[str, Any]:
     path = case_path(name_or_path)
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f'"{path}" is not valid TOML: {error}', "case") from None
     except OSError as error:
         raise InputError(f'"{path}" cannot be read: {error.strerror}', "case") from None

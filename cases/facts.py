@@ -45,6 +45,7 @@ class Fact(Described):
     time: float | None = None
 
     def __post_init__(self) -> None:
+        checks.text(self.says, "says")
         choose(self.quantity, QUANTITIES, "quantity")
         if sum(value is not None for value in (self.equals, self.at_most, self.at_least)) != 1:
             raise InputError("needs exactly one of equals, at_most and at_least", "quantity")
@@ -57,7 +58,7 @@ class Fact(Described):
                 self._set(**{name: checks.number(getattr(self, name), name)})
         if self.solvers is not None:
             if not isinstance(self.solvers, list | tuple):
-                raise InputError(f"is {self.solvers!r} where a list of solvers is needed", "solvers")
+                raise InputError(f"is {checks.short(self.solvers)} where a list of solvers is needed", "solvers")
             for solver in self.solvers:
                 choose(solver, SOLVERS, "solvers")
 
@@ -78,7 +79,7 @@ def check(fact: Fact, dataset: xr.Dataset) -> Verdict:
     """Hold a fact against a run."""
     try:
         value = QUANTITIES[fact.quantity](dataset, -1 if fact.time is None else float(fact.time))
-    except (AttributeError, KeyError):
+    except (AttributeError, KeyError, np.linalg.LinAlgError):
         raise InputError(f'"{fact.quantity}" cannot be measured on this run; choose another', "quantity") from None
     measured = np.asarray(value, dtype=float)
     if fact.equals is not None:

@@ -5,11 +5,14 @@ horizon, times                final time, and output times if not 101 equidistan
 [attention] [initial]         the problem, in the form of ``Problem.to_dict``
 [solvers.NAME]                options of each solver that can do it, the recommended one first
 [[facts]]                     see ``vlasov.cases.facts``
+facts_for                     digest of the problem that they are stated for, if it may have been edited
 """
 
 from __future__ import annotations
 
 import copy
+import hashlib
+import json
 import os
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -27,7 +30,8 @@ from vlasov.solvers.driver import resolve
 
 _TEXTS = ("title", "description", "paper")
 _PROBLEM = ("attention", "initial", "horizon")
-_KEYS = (*_TEXTS, *_PROBLEM, "times", "solvers", "facts")
+_FOR = "facts_for"
+_KEYS = (*_TEXTS, *_PROBLEM, "times", "solvers", "facts", _FOR)
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,8 @@ class Case:
         Output times, None for 101 equidistant ones.
     facts
         What a solution must show.
+    outdated
+        Whether facts were left out, because the file's problem is no longer the one that they are stated for.
     """
 
     name: str
@@ -56,6 +62,7 @@ class Case:
     solvers: dict[str, dict[str, Any]]
     times: list[float] | None = None
     facts: list[Fact] = field(default_factory=list)
+    outdated: bool = False
 
 
 def load_case(name_or_path: str | os.PathLike[str], *, settings: Sequence[str] = ()) -> Case:
@@ -66,6 +73,28 @@ def load_case(name_or_path: str | os.PathLike[str], *, settings: Sequence[str] =
     settings
         Changes such as "horizon=2", "initial.mean=[0, 1]" or "solvers.particles.n=500", with values in TOML.
     """
+    try:
+        return _case(name_or_path, settings)
+    except RecursionError:
+        raise InputError("is nested too deeply", "case") from None
+
+
+def copied(name_or_path: str | os.PathLike[str]) -> str:
+    """The text of a case's file to be changed, which remembers for which problem its facts are stated."""
+    case, text = load_case(name_or_path), case_path(name_or_path).read_text(encoding="utf-8")
+    if not case.facts or _FOR in read(name_or_path):
+        return text
+    digest = _digest(case.problem, case.times)
+    return f'{_FOR} = "{digest}"  # of the problem: the facts below are left out where it is changed\n{text}'
+
+
+def _digest(problem: Problem, times: list[float] | None) -> str:
+    """Of all that facts depend on."""
+    stated = {key: value for key, value in problem.to_dict().items() if key in _PROBLEM} | {"times": times}
+    return hashlib.sha256(json.dumps(stated, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _case(name_or_path: str | os.PathLike[str], settings: Sequence[str]) -> Case:
     file = read(name_or_path)
     tables = apply_settings(file, settings)
     for key in tables:
@@ -74,74 +103,90 @@ def load_case(name_or_path: str | os.PathLike[str], *, settings: Sequence[str] =
     for key in (*_TEXTS, "solvers"):
         if key not in tables:
             raise InputError("is missing; a case needs it", key)
+    for key in _TEXTS:
+        checks.text(tables[key], key)
     name = case_path(name_or_path).stem
-    problem = Problem.from_dict(
-        {key: tables[key] for key in _PROBLEM if key in tables} | {"name": str(tables["title"])}
+    problem = Problem.from_dict({key: tables[key] for key in _PROBLEM if key in tables} | {"name": tables["title"]})
+    times = checks.vector(tables["times"], "times").tolist() if "times" in tables else None
+    solvers = _solvers(tables["solvers"])
+    # Changed problems have no known facts: only the options of solvers may be set without giving them up.
+    changed = any(not setting.strip().startswith("solvers.") for setting in settings)
+    outdated = not changed and tables.get(_FOR) not in (None, _digest(problem, times))
+    return Case(
+        name=name,
+        **{key: tables[key].strip() for key in _TEXTS},
+        problem=problem,
+        solvers=solvers,
+        times=times,
+        facts=[] if changed or outdated else _facts(tables.get("facts", []), file.get("solvers"), solvers),
+        outdated=outdated,
     )
-    solvers = tables["solvers"]
+
+
+def _solvers(solvers: Any) -> dict[str, dict[str, Any]]:
+    """Options for each solver, checked."""
     if not isinstance(solvers, Mapping) or not solvers:
         raise InputError("is empty; name at least one solver, as in [solvers.particles]", "solvers")
     for solver, options in solvers.items():
         choose(solver, SOLVERS, "solvers")
         if not isinstance(options, Mapping):
-            raise InputError(f"is {options!r} where a table of options is needed", f"solvers.{solver}")
+            raise InputError(f"is {checks.short(options)} where a table of options is needed", f"solvers.{solver}")
         try:
             resolve(solver, options)
         except InputError as mistake:
             raise mistake.inside(f"solvers.{solver}") from None
-    listed = tables.get("facts", [])
+    return {solver: dict(options) for solver, options in solvers.items()}
+
+
+def _facts(listed: Any, own: Any, solvers: Mapping[str, Any]) -> list[Fact]:
+    """Facts of a file, for the solvers that are the file's own: none are known for one that only a setting brought."""
     if not isinstance(listed, list):
-        raise InputError(f"is {listed!r} where a list of tables is needed, as in [[facts]]", "facts")
-    # Changed problems have no known facts: only the options of solvers may be set without giving them up.
-    changed = any(not setting.strip().startswith("solvers.") for setting in settings)
-    facts = [] if changed else [decode(fact, Fact, f"facts[{i}]") for i, fact in enumerate(listed)]
-    # Nor are they known for a solver that only a setting brought in.
-    own = file.get("solvers")
-    own = [solver for solver in solvers if isinstance(own, Mapping) and solver in own]
-    facts = [fact if fact.solvers is not None else replace(fact, solvers=own) for fact in facts]
-    return Case(
-        name=name,
-        **{key: str(tables[key]).strip() for key in _TEXTS},
-        problem=problem,
-        solvers={solver: dict(options) for solver, options in solvers.items()},
-        times=checks.vector(tables["times"], "times").tolist() if "times" in tables else None,
-        facts=facts,
-    )
+        raise InputError(f"is {checks.short(listed)} where a list of tables is needed, as in [[facts]]", "facts")
+    facts = [decode(fact, Fact, f"facts[{i}]") for i, fact in enumerate(listed)]
+    known = [solver for solver in solvers if isinstance(own, Mapping) and solver in own]
+    return [fact if fact.solvers is not None else replace(fact, solvers=known) for fact in facts]
 
 
 def apply_settings(tables: dict[str, Any], settings: Sequence[str]) -> dict[str, Any]:
     """The tables with "section.key=value" changes; values are TOML, anything else is taken for a string."""
     tables = copy.deepcopy(tables)
-    for setting in settings:
+    for setting in checks.items(settings, "settings"):
+        if not isinstance(setting, str):
+            raise InputError(f"{checks.short(setting)} is not of the form section.key=value", "--set")
         path, equals, text = setting.partition("=")
         keys = path.strip().split(".")
         if not equals or not all(keys):
-            raise InputError(f'"{setting}" is not of the form section.key=value', "--set")
+            raise InputError(f'"{setting[:200]}" is not of the form section.key=value', "--set")
         place: Any = tables
         for key in keys[:-1]:
             place = _enter(place, key, path)
         if isinstance(place, list):
-            place[_index(place, keys[-1], path)] = _value(text)
+            place[_index(place, keys[-1], path)] = _value(text, path)
         else:
-            place[keys[-1]] = _value(text)
+            place[keys[-1]] = _value(text, path)
     return tables
 
 
 def _enter(place: Any, key: str, path: str) -> Any:
     inner = place[_index(place, key, path)] if isinstance(place, list) else place.setdefault(key, {})
     if not isinstance(inner, dict | list):
-        raise InputError(f'"{key}" holds {inner!r}, not a table', path)
+        raise InputError(f'"{key}" holds {checks.short(inner)}, not a table', path)
     return inner
 
 
 def _index(place: list[Any], key: str, path: str) -> int:
-    if not key.isdecimal() or int(key) >= len(place):
+    if not key.isdecimal() or len(key) > 9 or int(key) >= len(place):
         raise InputError(f'"{key}" is not a place in a list of {len(place)}; count from 0', path)
     return int(key)
 
 
-def _value(text: str) -> Any:
+def _value(text: str, path: str) -> Any:
     try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+        tables = tomllib.loads(f"value = {text}")
+    except ValueError:
         return text.strip()
+    except RecursionError:
+        raise InputError("is nested too deeply", path) from None
+    if len(tables) > 1:
+        raise InputError("has more lines than its value; set one thing at a time", path)
+    return tables["value"]

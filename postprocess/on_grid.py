@@ -29,6 +29,8 @@ _AXES = ("x", "y", "z")
 _FAINT = 1e-12  # of the largest: cells that carry less do not widen the grid
 _ORDER = 5  # of splines
 _MOST = 2e8  # averages, which take 1.6 GB
+_TINIEST = 1e-100  # span
+_COARSE = 1e-6  # of a cell: the distance of neighbouring numbers
 _FEWEST = 2  # Gauss points along each axis of a cell
 
 
@@ -94,7 +96,8 @@ def _grid_for(
     d = states[0].dimension
     if d > 3:
         raise InputError(f"has d = {d}, too many for a grid of cells; d <= 3 is possible", "dimension")
-    counts = (cells,) * d if isinstance(cells, int | np.integer) else checks.items(cells, "cells")
+    fewest = 2 if isinstance(states[0], Particles) else 1
+    counts = _counts(cells, d, fewest)
     if len(counts) != d:
         raise InputError(f"has {len(counts)} numbers where d = {d}; give one for all axes, or one for each", "cells")
     if math.prod(map(float, counts)) * len(states) > _MOST:
@@ -106,17 +109,36 @@ def _grid_for(
     widths = [_bandwidth(state, bandwidth) for state in states]
     boxes = np.array([_box(state, width) for state, width in zip(states, widths, strict=True)])
     low, high = boxes[:, 0].min(axis=0), boxes[:, 1].max(axis=0)
-    span = high - low
+    with np.errstate(over="ignore", invalid="ignore"):
+        span = high - low
     flat = ~(span > 1e-9 * np.maximum(np.abs(low), np.abs(high)))  # all mass in a point, or on a line
     span = np.where(flat, span.max() or np.abs(high).max() or 1.0, span)
-    fewest = 2 if isinstance(states[0], Particles) else 1
+    _check_scale(span, np.maximum(np.abs(low), np.abs(high)), counts)
     edges = []
-    for k, count in enumerate(counts):
-        number = checks.integer(count, f"cells[{k}]", least=fewest)
+    for k, number in enumerate(counts):
         # Tokens lie between centres of cells.
         width = span[k] * (number / (number - 1) if fewest == 2 else 1.0)
         edges.append((low[k] + high[k]) / 2 + np.linspace(-width / 2, width / 2, number + 1))
     return edges, widths
+
+
+def _check_scale(span: Array, reach: Array, counts: Sequence[int]) -> None:
+    """Refuse what has no room between the numbers of the processor."""
+    if not (span.min() > _TINIEST and span.max() < 1 / _TINIEST):
+        sentence = f"spans {span.min():.3g} to {span.max():.3g}, whose cubes are no numbers; scale it to about one"
+        raise InputError(sentence, "run_or_measure")
+    gap, width = np.spacing(reach), span / counts
+    k = int(np.argmax(gap / width))
+    if gap[k] > _COARSE * width[k]:
+        sentence = f"lies at {reach[k]:.3g}, where numbers are {gap[k]:.2g} apart and cells {width[k]:.2g} wide"
+        raise InputError(f"{sentence}; shift it to the origin", "run_or_measure")
+
+
+def _counts(cells: int | Sequence[int], d: int, fewest: int) -> list[int]:
+    """Cells along each axis."""
+    given = cells.tolist() if isinstance(cells, np.ndarray) else cells
+    several = given if isinstance(given, Sequence) and not isinstance(given, str | bytes) else [given] * d
+    return [checks.integer(count, f"cells[{k}]", least=fewest) for k, count in enumerate(several)]
 
 
 def _bandwidth(state: Measure, given: float | None) -> float:

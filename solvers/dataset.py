@@ -18,10 +18,10 @@ import xarray as xr
 
 from vlasov import __version__, checks
 from vlasov.checks import Array
-from vlasov.errors import InputError, SolverError
+from vlasov.errors import InputError, SolverError, short, some
 from vlasov.measures import Density, Gaussian, Measure, Particles
 from vlasov.problem import Problem
-from vlasov.solvers.files import written_whole
+from vlasov.solvers.files import intact, write_sealed
 from vlasov.solvers.record import Record
 
 CONVENTIONS = "vlasov-1"
@@ -103,7 +103,7 @@ def provenance(problem: Problem, kind: str) -> dict[str, Any]:
     return {
         "Conventions": CONVENTIONS,
         "kind": kind,
-        "title": problem.name or f"{problem.attention.kind} attention on a {problem.initial.kind}",
+        "title": problem.name or f"{problem.attention.kind} attention on {some(problem.initial.kind)}",
         "problem": text,
         "vlasov_version": __version__,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -112,13 +112,33 @@ def provenance(problem: Problem, kind: str) -> dict[str, Any]:
 
 
 def require(dataset: Any, kind: str, field: str = "dataset") -> None:
-    """Complain about a Dataset that is not of this kind; one that names none is a run if it has a run's moments."""
+    """Complain about a Dataset that is not of this kind, or whose time, moments or texts are not what they should be.
+
+    One that names no kind is a run if it has a run's moments.
+    """
     found = dataset.attrs.get("kind") if isinstance(dataset, xr.Dataset) else None
     if isinstance(dataset, xr.Dataset) and "kind" not in dataset.attrs and _has_moments(dataset):
         found = RUN
     if found != kind:
         what = f"a {found}" if found in _MADE_BY else "no Dataset that vlasov made"
         raise InputError(f"is {what} where a {kind} is needed; give {_MADE_BY[kind]}", field)
+    if kind == RUN:
+        _check_run(dataset, field)
+
+
+def _check_run(dataset: xr.Dataset, field: str) -> None:
+    for name in ("time", "mean", "covariance"):
+        dims = SCHEMA[name].dims if name in SCHEMA else ("time",)
+        if name not in dataset:
+            raise InputError(f'has no "{name}"; give {_MADE_BY[RUN]}', field)
+        if dataset[name].dims != dims:
+            given = f'its "{name}" has the dimensions {dataset[name].dims} where {dims} are needed'
+            raise InputError(f"{given}; keep them, as in run.isel(time=[0])", field)
+        if dataset[name].dtype.kind not in "iuf":
+            raise InputError(f'its "{name}" holds no numbers; give {_MADE_BY[RUN]}', field)
+    for name in ("problem", "solver", "status"):
+        if not isinstance(dataset.attrs.get(name, ""), str):
+            raise InputError(f'its "{name}" is {short(dataset.attrs[name])} where a text is needed', field)
 
 
 def _has_moments(dataset: xr.Dataset) -> bool:
@@ -163,8 +183,8 @@ def save(dataset: xr.Dataset, path: Path) -> None:
     """Write a .nc file whole or not at all."""
     check_writable(path)
     try:
-        with written_whole(path) as unfinished:
-            dataset.to_netcdf(unfinished, engine="h5netcdf")
+        # In memory: HDF5 crashes where a disk is full. That is one more copy, as large as the file.
+        write_sealed(path, dataset.to_netcdf(engine="h5netcdf"))
     except OSError as error:
         raise SolverError(f'"{path}" could not be written: {error.strerror or error}') from None
 
@@ -172,16 +192,34 @@ def save(dataset: xr.Dataset, path: Path) -> None:
 def open_run(path: str | os.PathLike[str]) -> xr.Dataset:
     """What is committed in a .nc file."""
     file = as_path(path, "path")
-    if not file.is_file():
+    if not os.path.isfile(file):  # False too for names that no file can have
         raise InputError(f'"{path}" is not a file; give a .nc file that "vlasov run -o" wrote', "path")
     try:
-        dataset = xr.load_dataset(file, engine="h5netcdf")
+        sound = intact(file)
+        if sound is None:
+            _walk(file)
+        dataset = None if sound is False else xr.load_dataset(file, engine="h5netcdf")
     except Exception as error:  # a damaged file: HDF5 raises almost anything
         reason = f"{type(error).__name__}: {error}".splitlines()[0]
         raise InputError(f'"{path}" is not a netCDF file, or damaged ({reason})', "path") from None
+    if dataset is None:
+        raise InputError(f'"{path}" is damaged: its checksum is not that of its content; write it again', "path")
     if dataset.attrs.get("Conventions") != CONVENTIONS:
         raise InputError(f'"{path}" was not written by vlasov (its Conventions are not "{CONVENTIONS}")', "path")
+    try:
+        json.loads(dataset.attrs.get("problem") or "{}")
+    except (TypeError, ValueError, RecursionError):
+        raise InputError(f'"{path}" is damaged: its problem is not JSON; write it again', "path") from None
     return dataset
+
+
+def _walk(file: Path) -> None:
+    """Look at all names and attributes: h5netcdf would say more than its exception about damages that it meets."""
+    import h5py
+
+    with h5py.File(file) as opened:
+        dict(opened.attrs)
+        opened.visititems(lambda _, item: dict(item.attrs) and None)
 
 
 def check_writable(path: Path) -> None:
@@ -207,12 +245,14 @@ def as_path(value: Any, field: str) -> Path:
     try:
         return Path(value)
     except TypeError:
-        raise InputError(f"is {value!r} where the path of a file is needed", field) from None
+        raise InputError(f"is {short(value)} where the path of a file is needed", field) from None
 
 
 def time_index(dataset: xr.Dataset, time: int | float) -> int:
     """Index of an output time; ``time`` as in ``measure``."""
     times = dataset["time"].values
+    if not times.size:
+        raise InputError("has no output times left; keep some, as in run.isel(time=[1])", "dataset")
     if isinstance(time, int | np.integer) and not isinstance(time, bool):
         if not -times.size <= time < times.size:
             raise InputError(f"is {time} but the run has {times.size} output times", "time")
@@ -220,5 +260,6 @@ def time_index(dataset: xr.Dataset, time: int | float) -> int:
     time = checks.number(time, "time")
     nearest = int(np.abs(times - time).argmin())
     if abs(times[nearest] - time) > 1e-9 * max(abs(time), float(times[-1])):
-        raise InputError(f"{time:g} is not an output time; see dataset.time", "time")
+        around = sorted({f"{float(t)!r}" for t in times[np.argsort(np.abs(times - time))[:2]]}, key=float)
+        raise InputError(f"{time:g} is not an output time; the nearest are {' and '.join(around)}", "time")
     return nearest

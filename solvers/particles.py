@@ -69,7 +69,7 @@ class Options:
             raise InputError(f"is {self.n:g} but at most {_MOST:g} particles can be moved", "n")
         choose(self.sampling, SAMPLINGS, "sampling")
         choose(self.method, _METHODS, "method")
-        checks.integer(self.seed, "seed", least=0)
+        checks.integer(self.seed, "seed", least=0, most=checks.SEEDS)
         checks.number(self.tolerance, "tolerance", above=TIGHTEST, below=1e-2)
         if self.method == "all-pairs-float32" and self.tolerance < _SINGLE:
             raise InputError(

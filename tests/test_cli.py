@@ -1,5 +1,6 @@
 """The command line: what it prints and writes, and its answer to mistakes: one line, exit code 2, nothing left."""
 
+import dataclasses
 import json
 import os
 import subprocess
@@ -11,6 +12,7 @@ import pytest
 
 import vlasov as vl
 from vlasov import cli
+from vlasov.solvers.driver import SOLVERS, resolve
 
 QUICK = "gaussian-line"  # a case that takes no time
 
@@ -37,8 +39,20 @@ def vlasov(capsys, monkeypatch):
 def process(*arguments, **options):
     """Call it as a user does."""
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
+    options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
     return subprocess.run(
-        [sys.executable, "-m", "vlasov.cli", *arguments], capture_output=True, text=True, env=environment, **options
+        [sys.executable, "-m", "vlasov.cli", *arguments], text=True, env=environment, check=False, **options
+    )
+
+
+def process_in_shell(line, before="true", **environment):
+    """Call it with what a shell can do."""
+    return subprocess.run(
+        ["bash", "-c", f"{before}; {sys.executable} -m vlasov.cli {line}"],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])} | environment,
+        check=False,
     )
 
 
@@ -64,20 +78,26 @@ def refused(answer, *words):
 
 
 @pytest.mark.quick
-def test_list_names_every_case_with_its_title(vlasov):
+def test_list_says_of_every_case_what_it_is_and_what_it_shows(vlasov):
     code, out, err = vlasov("list")
     assert (code, err) == (0, "")
     lines = out.splitlines()
-    assert len(lines) == len(vl.case_names())
-    for line, name in zip(lines, vl.case_names(), strict=True):
-        assert line.split() == [name, *vl.load_case(name).title.split()]
+    assert len(lines) == 2 * len(vl.case_names())
+    for first, second, name in zip(lines[::2], lines[1::2], vl.case_names(), strict=True):
+        case = vl.load_case(name)
+        kind = f"d = {case.problem.dimension}, {case.problem.attention.kind}"
+        assert " ".join(first.split()) == f"{name} {kind}: {', '.join(case.solvers)}"
+        title, shows = second.strip().removesuffix(" ...")[: len(case.title)], second.strip()[len(case.title) + 2 :]
+        assert title == case.title
+        assert " ".join(case.description.split()).startswith(shows.removesuffix(" ..."))
+        assert len(shows) > 40
 
 
 def test_list_for_programs(vlasov):
     code, out, _ = vlasov("list", "--json")
     assert code == 0
     assert [case["name"] for case in json.loads(out)] == vl.case_names()
-    assert all(case["title"] for case in json.loads(out))
+    assert all(case["title"] and case["solvers"] and case["d"] and case["shows"] for case in json.loads(out))
 
 
 @pytest.mark.quick
@@ -111,12 +131,34 @@ def test_show_for_programs_rebuilds_the_problem(vlasov):
 def test_a_copy_is_the_file_and_runs(vlasov):
     assert vlasov("copy", QUICK)[:2] == (0, f"{QUICK}.toml\n")
     text = Path(f"{QUICK}.toml").read_text()
-    assert text == Path(vl.cases.case_path(QUICK)).read_text()
+    first, _, rest = text.partition("\n")
+    assert first.startswith('facts_for = "')
+    assert rest == Path(vl.cases.case_path(QUICK)).read_text()
+    assert vl.load_case(f"{QUICK}.toml").problem == vl.load_case(QUICK).problem
     Path("mine.toml").write_text(text.replace("horizon = 200.0", "horizon = 300.0"))
     code, out, _ = vlasov("run", "mine.toml")
     assert code == 0
     assert vl.open_run("mine-gaussian.nc").attrs["case"] == "mine"
     assert "written to mine-gaussian.nc" in out
+
+
+def test_a_copy_keeps_its_facts_until_its_problem_is_changed(vlasov):
+    vlasov("copy", "gaussian-blow-up", "-o", "mine.toml")
+    code, out, _ = vlasov("run", "mine.toml")
+    assert code == 0
+    assert out.count("  holds  ") == 2
+    copied = Path("mine.toml").read_text()
+    Path("mine.toml").write_text(copied.replace("A = [[0.3, 0.4], [0.4, -0.3]]", "A = [[1.0, 0.0], [0.0, 1.0]]"))
+    code, out, err = vlasov("run", "mine.toml")
+    assert (code, err) == (0, "")
+    assert "blow-up at t = 0.5" in out
+    assert "note: the facts of this case were stated for another problem, and are left out" in out
+    assert "FAILS" not in out
+    assert strict(vlasov("run", "mine.toml", "--json")[1])["facts_outdated"] is True
+    Path("mine.toml").write_text(copied.replace("[solvers.gaussian]", "[solvers.gaussian]\ntolerance = 1e-11"))
+    assert vlasov("run", "mine.toml")[1].count("  holds  ") == 2, "how it is solved is no part of the problem"
+    assert vlasov("copy", "mine.toml", "-o", "again.toml")[0] == 0
+    assert Path("again.toml").read_text() == Path("mine.toml").read_text()
 
 
 def test_a_copy_goes_where_it_is_told_and_overwrites_nothing(vlasov):
@@ -440,7 +482,44 @@ def test_help_names_every_option(vlasov):
         assert option in out
 
 
+def test_help_of_run_names_the_options_of_all_solvers(vlasov, monkeypatch):
+    for columns in ("40", "120"):
+        monkeypatch.setenv("COLUMNS", columns)
+        out = " ".join(vlasov("run", "--help")[1].split())
+        for solver in SOLVERS:
+            assert f"{solver}: " in out
+            for option in dataclasses.fields(resolve(solver, {})[1]):
+                assert f"{option.name} = " in out
+        for option in ("--threads", "--dry-run", "--output", "finite-volume"):
+            assert option in out, f"cut at {columns} columns"
+
+
 # The same through a process of its own.
+
+
+def test_a_full_or_closed_output_is_no_traceback():
+    with open("/dev/full", "w") as full:
+        done = process("list", "--json", stdout=full, stderr=subprocess.PIPE)
+    assert (done.returncode, done.stderr) == (
+        1,
+        "vlasov: standard output cannot be written: No space left on device\n",
+    )
+    closed = process_in_shell("list >&-")
+    assert (closed.returncode, closed.stderr) == (0, "")
+    early = process_in_shell("list --json | true")
+    assert early.stderr == ""
+
+
+def test_a_terminal_without_umlauts():
+    done = process_in_shell("show mixture-2d", LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Peyr? (2025)" in done.stdout
+
+
+def test_a_full_disk_leaves_no_copy():
+    done = process_in_shell("copy mixture-2d", before="ulimit -f 0")
+    assert refused((done.returncode, done.stdout, done.stderr), '"mixture-2d.toml" cannot be written: File too large')
+    assert files() == []
 
 
 def test_a_run_in_a_process():

@@ -5,13 +5,17 @@ Everything heavy is imported inside the commands, so that --help answers at once
 
 from __future__ import annotations
 
+import io
 import json
 import math
+import os
+import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from vlasov.errors import InputError, SolverError
 
@@ -21,6 +25,8 @@ if TYPE_CHECKING:
     from vlasov.cases import Case
 
 _WIDTH = 160  # of tables that go into a file
+_SHOWN = 160  # characters of a description, in the list of cases
+_NARROW = 80  # columns below which help is plain text: tables would cut the names of options
 
 app = typer.Typer(
     help="Solve the Transformer PDE, d_t mu + div(mu Gamma_mu) = 0: the mean-field limit of self-attention.",
@@ -40,16 +46,17 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for program
 
 @app.command(name="list")
 def list_cases(as_json: JsonOption = False) -> None:
-    """List the named cases."""
-    from vlasov.cases.catalogue import case_names, read
+    """List the named cases: dimension, attention and solvers of each, and what it shows."""
+    from vlasov.cases import case_names, load_case
 
-    titles = {name: read(name)["title"] for name in case_names()}
+    cases = [_listed(load_case(name)) for name in case_names()]
     if as_json:
-        _print_json([{"name": name, "title": title} for name, title in titles.items()])
+        _print_json(cases)
         return
-    width = max(map(len, titles))
-    for name, title in titles.items():
-        print(f"{name:<{width}}  {title}")
+    width = max(len(case["name"]) for case in cases)
+    for case in cases:
+        print(f"{case['name']:<{width}}  d = {case['d']}, {case['attention']}: {', '.join(case['solvers'])}")
+        print(f"    {case['title']}: {case['shows']}")
 
 
 @app.command()
@@ -80,21 +87,45 @@ def copy(
 ) -> None:
     """Copy a case's file, to change it and to run the copy."""
     from vlasov.cases.catalogue import case_path
+    from vlasov.cases.load import copied
+    from vlasov.solvers.files import written_whole
 
-    source = case_path(case)
+    source, text = case_path(case), copied(case)
     target = output or Path(source.name)
     if target.is_dir():
         target = target / source.name
     if target.exists():
         raise InputError(f'"{target}" exists already; choose another name', "output")
     try:
-        target.write_bytes(source.read_bytes())
+        with written_whole(target) as unfinished:
+            unfinished.write_text(text, encoding="utf-8")
     except OSError as error:
         raise InputError(f'"{target}" cannot be written: {error.strerror}', "output") from None
     print(target)
 
 
-@app.command()
+class _WithSolvers(TyperCommand):
+    """A command whose help names each solver's options; they are not known before solvers are imported."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        self.epilog = _solver_options()
+        super().format_help(ctx, formatter)
+
+
+def _solver_options() -> str:
+    """Every option of every solver with its default."""
+    import dataclasses
+
+    from vlasov.solvers.driver import SOLVERS, resolve
+
+    lines = ["Options of solvers and their defaults, changed by --set solvers.NAME.OPTION=VALUE:"]
+    for name in SOLVERS:
+        options = dataclasses.asdict(resolve(name, {})[1])
+        lines.append(f"{name}: " + ", ".join(f"{key} = {json.dumps(value)}" for key, value in options.items()))
+    return "\n\n".join(lines)
+
+
+@app.command(cls=_WithSolvers)
 def run(
     case: CaseArgument,
     solver: Annotated[
@@ -131,10 +162,13 @@ def run(
     verdicts = [(fact, check(fact, result)) for fact in loaded.facts if fact.concerns(name)]
     if as_json:
         facts = [{"says": fact.says, "measured": _finite(v.measured), "holds": v.holds} for fact, v in verdicts]
-        _print_json(_summary(result) | {"doubt": doubtful, "output": str(target), "facts": facts})
+        about = {"output": str(target), "doubt": doubtful, "facts": facts, "facts_outdated": loaded.outdated}
+        _print_json(_summary(result) | about)
     else:
         _print_run(result, target)
         _print_doubt(doubtful)
+        if loaded.outdated:
+            print("  note: the facts of this case were stated for another problem, and are left out")
         for fact, verdict in verdicts:
             # A number that may be off by more than a percent does not show that a fact holds.
             held = "holds, if the run is right:" if doubtful else "holds "
@@ -334,19 +368,35 @@ def _numbers(text: str, field: str, kind: type[int] | type[float]) -> list[Any]:
 
 def main() -> None:
     """Run the command line; a user's mistake is one sentence and exit code 2, a failed run exit code 1."""
+    if sys.stdout is None:  # closed
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # letters that the terminal does not have
+    app.rich_markup_mode = "rich" if shutil.get_terminal_size().columns >= _NARROW else None
     try:
-        sys.exit(app(sys.argv[1:] or ["--help"], prog_name="vlasov", standalone_mode=False))
+        code = _answer()
+        sys.stdout.flush()
+    except OSError as error:
+        code = _unwritten(error)
+    sys.exit(code)
+
+
+def _answer() -> int:
+    """The exit code."""
+    try:
+        return app(sys.argv[1:] or ["--help"], prog_name="vlasov", standalone_mode=False) or 0
     except InputError as mistake:
-        sys.exit(_complain(str(mistake), 2))
+        return _complain(str(mistake), 2)
     except _Misuse as misuse:
         command = getattr(getattr(misuse, "ctx", None), "command_path", "vlasov")
-        sys.exit(_complain(f'{misuse.format_message()} See "{command} --help".', 2))
+        return _complain(f'{misuse.format_message()} See "{command} --help".', 2)
     except SolverError as failure:
-        sys.exit(_complain(" ".join([str(failure), *getattr(failure, "__notes__", [])]), 1))
+        return _complain(" ".join([str(failure), *getattr(failure, "__notes__", [])]), 1)
     except MemoryError:
-        sys.exit(_complain("there is not enough memory for this run; lower n or the number of output times", 1))
+        return _complain("there is not enough memory for this run; lower n or the number of output times", 1)
     except typer.Abort:
-        sys.exit(_complain("interrupted", 130))  # as shells say it; newer Typer does so by itself
+        return _complain("interrupted", 130)  # as shells say it; newer Typer does so by itself
 
 
 # The command line's own exception for unknown commands and options; Typer does not export it by name.
@@ -354,8 +404,17 @@ _Misuse: Any = typer.BadParameter.__base__
 
 
 def _complain(sentence: str, code: int) -> int:
-    print("vlasov: " + sentence.replace("\n", " "), file=sys.stderr)
+    plain = "".join(letter if letter.isprintable() else " " for letter in sentence)
+    print(f"vlasov: {plain}", file=sys.stderr)
     return code
+
+
+def _unwritten(error: OSError) -> int:
+    """Nobody reads what is printed any more, or it has no place."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still in the buffer goes nowhere
+    if isinstance(error, BrokenPipeError):
+        return 141  # as shells say it
+    return _complain(f"{error.filename or 'standard output'} cannot be written: {error.strerror}", 1)
 
 
 def _print_table(table: Any) -> None:
@@ -373,6 +432,20 @@ def _finite(values: Any) -> Any:
     if isinstance(values, list):
         return [_finite(value) for value in values]
     return _finite(values.tolist()) if hasattr(values, "tolist") else values if math.isfinite(values) else None
+
+
+def _listed(case: Case) -> dict[str, Any]:
+    """A case in a line: how its description begins says what it shows."""
+    import textwrap
+
+    return {
+        "name": case.name,
+        "title": case.title,
+        "d": case.problem.dimension,
+        "attention": case.problem.attention.kind,
+        "solvers": list(case.solvers),
+        "shows": textwrap.shorten(case.description, _SHOWN, placeholder=" ..."),
+    }
 
 
 def _describe(case: Case) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self, get_args, get_type_hints
 
 import numpy as np
 
-from vlasov.errors import InputError, did_you_mean
+from vlasov.errors import InputError, did_you_mean, short
 
 _KINDS: dict[str, type[Described]] = {}
 
@@ -90,13 +90,14 @@ def encode(value: Any, field: str = "") -> Any:
 def decode(plain: Any, family: type[Any] | tuple[type[Any], ...], field: str = "") -> Any:
     """The object of a family (a class, or several) that ``encode`` described; mistakes are named by their path."""
     if not isinstance(plain, Mapping):
-        raise InputError(f"is {plain!r} where a table with its fields is needed", field)
+        raise InputError(f"is {short(plain)} where a table with its fields is needed", field)
     kinds = {name: cls for name, cls in _KINDS.items() if issubclass(cls, family)}
     kind = plain.get("kind")
     cls: Any = (kinds.get(kind) if isinstance(kind, str) else None) if kinds else family
     if cls is None:
-        given = "is missing; " if kind is None else f'"{kind}" is not known; '
-        raise InputError(given + did_you_mean(str(kind), kinds), f"{field}.kind".lstrip("."))
+        word = kind if isinstance(kind, str) else short(kind)
+        given = "is missing; " if kind is None else f'"{word}" is not known; '
+        raise InputError(given + did_you_mean(word, kinds), f"{field}.kind".lstrip("."))
     known = {f.name: f for f in _arguments(cls)}
     values = {key: value for key, value in plain.items() if not (key == "kind" and kinds)}
     for key in values:
@@ -113,6 +114,8 @@ def decode(plain: Any, family: type[Any] | tuple[type[Any], ...], field: str = "
         return cls(**{key: _decode_value(value, families[key], key) for key, value in values.items()})
     except InputError as mistake:
         raise mistake.inside(field) from None
+    except RecursionError:
+        raise InputError("is nested too deeply", field or cls.kind) from None
 
 
 def _decode_value(value: Any, family: tuple[type[Described], ...], field: str) -> Any:

@@ -6,6 +6,8 @@ import difflib
 from collections.abc import Iterable
 from typing import Any
 
+_LONG = 200  # characters of a word that are looked at
+
 
 class InputError(ValueError):
     """A user's mistake: one sentence that names the field, the value and the remedy.
@@ -54,10 +56,25 @@ class AccuracyWarning(UserWarning):
     """A run that came to its end, but whose own estimate of its error, or whose advice, says not to trust it."""
 
 
+def short(value: Any) -> str:
+    """What a value looks like, on one line of at most 60 characters."""
+    try:
+        text = repr(value)
+    except Exception:  # nested too deeply, an integer of too many digits, or a repr of the user's own
+        text = f"a value of type {type(value).__name__}"
+    text = " ".join(text[:1000].split())
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def some(kind: str) -> str:
+    """A kind of measure with its article: "a box", but "particles"."""
+    return kind if kind.endswith("s") else f"a {kind}"
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """' Did you mean "x"?' with the closest known name, else the list of them."""
     names = sorted(known)
-    close = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
+    close = difflib.get_close_matches(word[:_LONG], names, n=1, cutoff=0.6)
     return f'did you mean "{close[0]}"?' if close else f"choose one of: {', '.join(names)}."
 
 
@@ -65,5 +82,6 @@ def choose(value: Any, known: Iterable[str], field: str) -> str:
     """``value`` if it is one of the known names, else an InputError that suggests the closest."""
     names = list(known)
     if not isinstance(value, str) or value not in names:
-        raise InputError(f'"{value}" is not known; {did_you_mean(str(value), names)}', field)
+        word = value if isinstance(value, str) else short(value)
+        raise InputError(f'"{word[:_LONG]}" is not known; {did_you_mean(word, names)}', field)
     return value

@@ -46,8 +46,7 @@ class Problem(Described):
                     f"is {checks.short(value)}; give {field} as an object such as {example}, or as a table in a file",
                     field,
                 )
-        if not isinstance(self.name, str):
-            raise InputError(f"is {checks.short(self.name)} where a text is needed", "name")
+        checks.text(self.name, "name")
         self._set(horizon=checks.number(self.horizon, "horizon", above=0.0))
         rows, columns = self.attention.shape
         if rows != columns:
@@ -86,6 +85,6 @@ class Problem(Described):
         """The problem that ``to_json`` wrote."""
         try:
             plain = json.loads(text)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, RecursionError) as error:
             raise InputError(f"is not JSON: {error}", "problem") from None
         return cls.from_dict(plain)

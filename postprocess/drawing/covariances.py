@@ -44,7 +44,7 @@ _NAMED = 6  # eigenvalues up to this many have a colour and a name each
 
 def as_list(datasets: Datasets) -> list[xr.Dataset]:
     """One dataset or several, as a list."""
-    several = [datasets] if isinstance(datasets, xr.Dataset) else list(datasets)
+    several = [datasets] if isinstance(datasets, xr.Dataset) else list(checks.items(datasets, "datasets"))
     if not several:
         raise InputError("is empty; give at least one solution", "datasets")
     return several

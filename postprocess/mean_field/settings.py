@@ -91,7 +91,7 @@ def checked(problem: Problem, n: int | Sequence[int], settings: Settings) -> Set
         exponents,
         _times(problem, settings.get("times")),
         choose(settings.get("reference", "auto"), REFERENCES, "reference"),
-        checks.integer(settings.get("seed", 0), "seed", least=0),
+        checks.integer(settings.get("seed", 0), "seed", least=0, most=checks.SEEDS),
         exact_up_to,
         checks.number(settings.get("tolerance", 1e-8), "tolerance", above=TIGHTEST, below=1e-2),
     )

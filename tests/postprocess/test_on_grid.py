@@ -103,6 +103,12 @@ def test_every_dimension(d):
         assert integrated(found)[0] == pytest.approx(1, abs=1e-6)
 
 
+def test_cells_may_be_an_array_of_numpy():
+    cloud = MEASURES["particles"]
+    for cells in (np.array(8), np.int64(8), np.array([8, 8])):
+        assert vl.on_grid(cloud, cells).equals(vl.on_grid(cloud, 8))
+
+
 def test_bandwidth_is_in_standard_deviations():
     cloud = MEASURES["particles"]
     assert float(vl.on_grid(cloud, 20).bandwidth) == pytest.approx(3000 ** (-1 / 6))
@@ -124,6 +130,10 @@ def test_tokens_at_one_place_or_on_a_line_are_on_the_grid():
         ((MEASURES["particles"], 8), {"bandwidth": 0.0}, "bandwidth: is 0 but must be a finite number > 1e-08"),
         ((START, (30_000, 30_000)), {}, r"cells: make more than 2e\+08 numbers, for 1 states; lower them"),
         ((vl.Particles(np.zeros((3, 4))), 8), {}, "dimension: has d = 4, too many for a grid of cells; d <= 3 is pos"),
+        ((START, "88"), {}, r"cells\[0\]: '88' is not a whole number"),
+        ((START, 10**400), {}, r"cells\[0\]: is 1000.* but must be at most 9e\+18"),
+        ((vl.Particles([[0.0, 0.0], [1e-160, 1e-160]]), 8), {}, "run_or_measure: spans .*, whose cubes are no numbers"),
+        ((vl.Particles([[1e12, 0.0], [1e12 + 1, 1.0]]), 8), {}, r"run_or_measure: lies at 1e\+12, where numbers are"),
         ((3.0, 8), {}, "run_or_measure: is no Dataset that vlasov made where a run is needed; give what vl.solve"),
     ],
 )

@@ -3,6 +3,8 @@
 import gc
 import json
 import os
+import subprocess
+import sys
 from datetime import datetime
 from pathlib import Path
 
@@ -250,7 +252,7 @@ def test_a_state_of_tokens_keeps_positions_and_weights():
     [
         (3, "time: is 3 but the run has 3 output times"),
         (-4, "time: is -4 but the run has 3 output times"),
-        (0.3, "time: 0.3 is not an output time; see dataset.time"),
+        (0.3, "time: 0.3 is not an output time; the nearest are 0.0 and 0.25"),
         (1.5, "time: 1.5 is not an output time"),
         (-1.0, "time: -1 is not an output time"),
         (np.nan, "time: is nan but must be a finite number"),
@@ -307,6 +309,17 @@ def overwritten(path):
     path.write_bytes(bytes(content))
 
 
+def flipped(path):
+    vl.solve(PLAIN, "gaussian", output=path)
+    content = bytearray(path.read_bytes())
+    content[-200] ^= 1  # a digit of a mean, or so: HDF5 sees nothing wrong
+    path.write_bytes(bytes(content))
+
+
+def without_json(path):
+    vl.solve(PLAIN, "gaussian").assign_attrs(problem="{").to_netcdf(path, engine="h5netcdf")
+
+
 def foreign(path):
     xr.Dataset({"a": ("x", [1.0])}, attrs={"Conventions": "CF-1.8"}).to_netcdf(path, engine="h5netcdf")
 
@@ -316,7 +329,6 @@ def plain_hdf5(path):
         file["a"] = 3
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # h5netcdf closes what it could not open
 @pytest.mark.parametrize(
     ("make", "words"),
     [
@@ -324,6 +336,8 @@ def plain_hdf5(path):
         (empty_file, "is not a netCDF file"),
         (truncated, "is not a netCDF file, or damaged"),
         (overwritten, "is not a netCDF file, or damaged"),
+        (flipped, "is damaged: its checksum is not that of its content"),
+        (without_json, "is damaged: its problem is not JSON"),
         (foreign, "was not written by vlasov"),
         (plain_hdf5, "was not written by vlasov"),
         (Path.mkdir, "is not a file"),
@@ -337,7 +351,7 @@ def test_a_path_without_a_run(make, words, tmp_path):
         vl.open_run(path)
     sentence = str(caught.value)
     del caught
-    gc.collect()  # so that the file is closed here, under this test's filter
+    gc.collect()  # nothing is said behind the exception's back: pytest makes an error of it
     assert sentence.startswith(f'path: "{path}" {words}')
     assert "\n" not in sentence
 
@@ -348,7 +362,76 @@ def test_a_path_that_is_none(path):
         vl.open_run(path)
 
 
+def test_a_path_that_no_file_can_have():
+    for path in ("x" * 300 + ".nc", "null\0.nc"):
+        with pytest.raises(vl.InputError, match=r"is not a file; give a \.nc file"):
+            vl.open_run(path)
+
+
+def test_every_flipped_byte_is_seen(tmp_path):
+    path = tmp_path / "run.nc"
+    result = vl.solve(PLAIN, "gaussian", times=[0.0, 1.0], output=path)
+    content = path.read_bytes()
+    for place in np.random.default_rng(0).integers(len(content), size=60):
+        damaged = bytearray(content)
+        damaged[place] ^= 1 << place % 8
+        path.write_bytes(bytes(damaged))
+        if len(content) - 79 <= place < len(content) - 65:  # the mark of the checksum: all else is as it was
+            assert vl.open_run(path).identical(result)
+        else:
+            with pytest.raises(vl.InputError, match="is damaged"):
+                vl.open_run(path)
+
+
+def test_files_without_a_checksum_are_read(tmp_path):
+    result = vl.solve(PLAIN, "gaussian")
+    result.to_netcdf(tmp_path / "old.nc", engine="h5netcdf")
+    assert vl.open_run(tmp_path / "old.nc").identical(result)
+
+
+CROOKED = {
+    "a time without its axis": (lambda run: run.isel(time=0), "keep them, as in run.isel(time=[0])"),
+    "no time": (lambda run: run.drop_vars("time"), 'has no "time"'),
+    "no moments": (lambda run: run.drop_vars("mean"), 'has no "mean"'),
+    "text": (lambda run: run.assign(covariance=run["covariance"].astype(str)), 'its "covariance" holds no numbers'),
+    "complex": (lambda run: run.assign(mean=run["mean"] * 1j), 'its "mean" holds no numbers'),
+    "a number for a problem": (lambda run: run.assign_attrs(problem=3), 'its "problem" is 3 where a text is needed'),
+    "no output times": (lambda run: run.isel(time=[]), "has no output times left"),
+}
+
+
+@pytest.mark.parametrize("name", CROOKED)
+def test_a_crooked_dataset_is_one_sentence(name):
+    spoil, words = CROOKED[name]
+    with pytest.raises(vl.InputError) as caught:
+        vl.measure(spoil(vl.solve(PLAIN, "gaussian", times=[0.0, 1.0])))
+    assert words in str(caught.value)
+
+
 # Writing.
+
+
+FULL_DISK = """
+import resource, sys
+import vlasov as vl
+problem = vl.Problem(vl.Linear(A=[[-1.0]]), vl.Gaussian(0.0, 1.0), 1.0)
+run = vl.solve(problem, "particles", n=3000, tolerance=1e-3)
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+try:
+    vl.solve(problem, "particles", n=3000, tolerance=1e-3, output="run.nc")
+except vl.SolverError as error:
+    print(error)
+"""
+
+
+def test_a_full_disk_is_one_sentence_and_leaves_nothing(tmp_path):
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    done = subprocess.run(
+        [sys.executable, "-c", FULL_DISK], capture_output=True, text=True, cwd=tmp_path, env=environment, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == '"run.nc" could not be written: File too large\n'
+    assert not list(tmp_path.iterdir())
 
 
 def test_an_existing_file_is_replaced_not_rewritten(tmp_path):

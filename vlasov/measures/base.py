@@ -164,6 +164,8 @@ class Measure(Described, ABC):
 
         n = checks.integer(n, "n", least=1)
         choose(sampling, SAMPLINGS, "sampling")
+        if not isinstance(seed, np.random.SeedSequence):
+            checks.integer(seed, "seed", least=0, most=checks.SEEDS)
         if sampling == "quadrature":
             return self.quadrature(max(1, round(n ** (1 / self.dimension))))
         if sampling == "quantile" and self.dimension != 1:
@@ -171,7 +173,11 @@ class Measure(Described, ABC):
                 f'"quantile" needs d = 1 but this measure has d = {self.dimension}; use "sobol" or "quadrature"',
                 "sampling",
             )
-        return Particles.equally_weighted(self._mapped(_cube(sampling, n, self.cube_dimension, seed), n))
+        try:
+            return Particles.equally_weighted(self._mapped(_cube(sampling, n, self.cube_dimension, seed), n))
+        except MemoryError:
+            size = 8e-9 * n * self.dimension
+            raise InputError(f"is {n:,}, of which points would take {size:,.0f} GB; ask for fewer", "n") from None
 
     def _mapped(self, draw: Callable[[int, int], Array], n: int) -> Array:
         """``from_cube`` for n points that are drawn: in pieces that stay in the cache, by several threads."""

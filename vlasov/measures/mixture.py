@@ -48,7 +48,8 @@ class Mixture(Measure, kind="mixture"):
             raise InputError("is empty; give at least one measure", "components")
         for c, component in enumerate(components):
             if not isinstance(component, Measure):
-                raise InputError(f"has type {type(component).__name__} where a measure is needed", f"components[{c}]")
+                given = f"has type {type(component).__name__} where a measure is needed"
+                raise InputError(f"{given}; the order is Mixture(components, weights)", f"components[{c}]")
             if component.dimension != components[0].dimension:
                 raise InputError(
                     f"has d = {component.dimension} but components[0] has {components[0].dimension}; make them agree",

@@ -235,7 +235,8 @@ class Ball(Shell, kind="ball"):
         def __init__(self, radius: float, center: ArrayLike) -> None: ...
 
     def __post_init__(self) -> None:
-        self._set(radius=checks.number(self.radius, "radius", above=0.0), center=checks.vector(self.center, "center"))
+        radius = _radius(self.radius, "radius", "Ball(radius, center)", above=0.0)
+        self._set(radius=radius, center=checks.vector(self.center, "center"))
 
     @property
     def radii(self) -> tuple[float, float]:
@@ -266,10 +267,10 @@ class Ring(Shell, kind="ring"):
         def __init__(self, inner: float, outer: float, center: ArrayLike) -> None: ...
 
     def __post_init__(self) -> None:
-        inner = checks.number(self.inner, "inner")
+        inner = _radius(self.inner, "inner", "Ring(inner, outer, center)")
         if inner < 0:
             raise InputError(f"is {inner:g} but a radius must not be negative", "inner")
-        outer = checks.number(self.outer, "outer")
+        outer = _radius(self.outer, "outer", "Ring(inner, outer, center)")
         if not inner < outer:
             raise InputError(f"is {outer:g} but must be larger than inner, {inner:g}", "outer")
         self._set(inner=inner, outer=outer, center=checks.vector(self.center, "center"))
@@ -280,6 +281,13 @@ class Ring(Shell, kind="ring"):
 
     def _like(self, scale: float, center: Array) -> Ring:
         return Ring(scale * self.inner, scale * self.outer, center)
+
+
+def _radius(value: float, field: str, order: str, *, above: float = -math.inf) -> float:
+    """A number; whoever gives a list may have another order in mind."""
+    if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str):
+        raise InputError(f"{checks.short(value)} is not a number; the order is {order}", field)
+    return checks.number(value, field, above=above)
 
 
 def _direction(u: Array) -> Array:

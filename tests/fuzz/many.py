@@ -1,0 +1,104 @@
+"""Throw many inputs, in processes of their own: ``python -m tests.fuzz.many [COUNT] [SEED]``, see ``make fuzz``.
+
+Each input ends in our own error or a sound result; else it is a traceback, a hang (over 10 s, and killed) or a crash
+(the process ended), which are printed with the input and counted. The exit code says whether there was any.
+"""
+
+import collections
+import faulthandler
+import json
+import os
+import queue
+import subprocess
+import sys
+import threading
+import time
+import traceback
+
+PATIENCE, COMPILING = 10.0, 120.0  # seconds for an input, and for the first one of a process
+BATCH = 50
+SHARES = {"call": 8, "case": 5, "settings": 3, "text": 2, "command": 1, "file": 1}
+
+
+def worker(kind, seed, count):
+    """Throw so many inputs, and say so line by line: before each one, and what came of it."""
+    from hypothesis import HealthCheck, Phase, given, seed as seeded, settings, strategies as st
+
+    from tests.fuzz.inputs import INPUTS, throw
+
+    faulthandler.enable()
+    say = os.fdopen(os.dup(1), "w", buffering=1)
+
+    @seeded(seed)
+    @settings(
+        max_examples=count,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(st.data())
+    def each(data):
+        value = data.draw(INPUTS[kind][0])
+        say.write("T " + json.dumps(repr(value)[:600]) + "\n")
+        try:
+            say.write("D " + json.dumps(throw(kind, value)) + "\n")
+        except Exception:
+            say.write("F " + json.dumps(traceback.format_exc()[-500:]) + "\n")
+
+    each()
+
+
+def batch(kind, seed, count):
+    """Throw a batch in a process: what came of each input, with the input."""
+    command = [sys.executable, "-m", "tests.fuzz.many", "--worker", kind, str(seed), str(count)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    lines = queue.Queue()
+    reader = threading.Thread(target=lambda: [*map(lines.put, process.stdout), lines.put("")], daemon=True)
+    reader.start()
+    thrown, patience = "(starting)", COMPILING
+    while True:
+        try:
+            line = lines.get(timeout=patience)
+        except queue.Empty:
+            process.kill()
+            process.communicate()
+            yield "hang", thrown, ""
+            return
+        if not line:
+            break
+        what, said = line[0], json.loads(line[2:])
+        if what == "T":
+            thrown = said
+        else:
+            yield ("traceback" if what == "F" else "answered"), thrown, said
+            patience = PATIENCE
+    said = process.stderr.read()
+    if process.wait() != 0:
+        yield "crash", thrown, f"exit {process.returncode}: {said[-1500:]}"
+
+
+def main(total, seed):
+    """Batches of all kinds until the total is reached; prints faults as they come and a table at the end."""
+    began, found, words, each = time.monotonic(), collections.Counter(), collections.Counter(), list(SHARES)
+    order = [kind for kind in each for _ in range(SHARES[kind])]
+    while sum(found.values()) < total:
+        kind = order[7 * seed % len(order)]
+        for what, thrown, said in batch(kind, seed, min(BATCH, total)):
+            found[what] += 1
+            words[kind, said if what == "answered" else what] += 1
+            if what != "answered":
+                print(f"\n{what}, {kind}, seed {seed}: {thrown}\n{said}", flush=True)
+        seed += 1
+    print("\n".join(f"{kind:10} {word:30} {count}" for (kind, word), count in sorted(words.items()) if count > 4))
+    faults = {what: found[what] for what in ("traceback", "hang", "crash")}
+    print(f"{sum(found.values())} inputs in {time.monotonic() - began:.0f} s: {faults}")
+    return 1 if any(faults.values()) else 0
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--worker"]:
+        worker(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
+    else:
+        first = int(sys.argv[2]) if len(sys.argv) > 2 else int(time.time())
+        sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else 10_000, first))
