@@ -31,6 +31,10 @@ class SolverError(RuntimeError):
     """A run that cannot go on; what was computed until then is kept where ``solve`` was told to write."""
 
 
+class AccuracyWarning(UserWarning):
+    """A result whose own estimate of its error is large: the sentence says how large, and what to do."""
+
+
 class NonFiniteState(SolverError):
     """NaN or infinity appeared in the state."""
 
