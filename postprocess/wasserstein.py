@@ -6,24 +6,32 @@ W_p(mu, nu) = ( min over couplings of x ~ mu, y ~ nu  of  E|x - y|^p )^{1/p},   
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import xarray as xr
 
 from vlasov import checks
-from vlasov.errors import InputError, choose
+from vlasov.errors import AccuracyWarning, InputError, choose
 from vlasov.measures import Density, Gaussian, Measure, Mixture, Particles
-from vlasov.postprocess.transport import atoms as semi_discrete, entropic, grids, line
+from vlasov.postprocess.transport import atoms as semi_discrete, certain, entropic, grids, line, radial
 from vlasov.postprocess.transport.affine import bures
+from vlasov.postprocess.transport.certain import mean_power
 from vlasov.postprocess.transport.clouds import clouds, resolution
 from vlasov.postprocess.transport.exact import Points, solve
+from vlasov.postprocess.transport.scale import to_unit_size
+from vlasov.solvers import measure
 
 FEW_PAIRS = 18_000_000  # up to which "auto" transports exactly: about 4 s
 FEW_ATOMS = 4096  # up to which "auto" solves the semi-discrete problem, p = 2
 _FEW_ATOMS_NOT_SQUARE = 64
+_LARGEST_P = 100  # beyond, W_p tells no more than the longest way of all
 _ROUNDING = 1e-13  # of sums over clouds of points, relative to their size
 _LOST = 1e-12  # of the mass, that a grid may leave out
+_DOUBTFUL = 0.05  # error of a value that is told without being asked for
+_NOTHING = 1e-9  # of the measures' size: distances below count as none
 _EPS = float(np.finfo(float).eps)
 
 
@@ -38,43 +46,106 @@ class Distance(NamedTuple):
 Solver = Callable[[Measure, Measure, float], Distance]
 
 
-def wasserstein(mu: Measure, nu: Measure, p: float = 2, *, method: str = "auto") -> float:
-    """W_p(mu, nu): the value alone of ``vlasov.postprocess.wasserstein.distance``, which see."""
-    return distance(mu, nu, p, method=method).value
+def wasserstein(
+    mu: Measure | xr.Dataset,
+    nu: Measure | xr.Dataset,
+    p: float = 2,
+    *,
+    time: float | None = None,
+    method: str = "auto",
+) -> float:
+    """W_p(mu, nu): the value alone of ``vl.distance``, which see; warns where its error is above 5 %."""
+    found = distance(mu, nu, p, time=time, method=method)
+    if found.error > _DOUBTFUL * found.value:
+        states = [_measure(one, name, time) for one, name in ((mu, "mu"), (nu, "nu"))]
+        coordinates = sum(float(np.abs(state.mean).max()) for state in states)
+        if found.error > _NOTHING * _size(*states) + 100 * _EPS * coordinates:
+            warnings.warn(
+                f"W_{p:g} is {found.value:.4g} with an error of up to {found.error:.2g} by the method "
+                f'"{found.method}"; vl.distance returns both, and fewer atoms or a finer grid make it smaller',
+                AccuracyWarning,
+                stacklevel=2,
+            )
+    return found.value
 
 
-def distance(mu: Measure, nu: Measure, p: float = 2, *, method: str = "auto") -> Distance:
+def distance(
+    mu: Measure | xr.Dataset,
+    nu: Measure | xr.Dataset,
+    p: float = 2,
+    *,
+    time: float | None = None,
+    method: str = "auto",
+) -> Distance:
     """W_p(mu, nu) = (min E|x - y|^p)^{1/p} with its error and how it was found.
 
     Parameters
     ----------
     mu, nu
-        Measures on the same R^d.
+        Measures on the same R^d, or solutions.
     p
-        At least 1.
+        From 1 to 100.
+    time
+        Of solutions, as in ``vl.measure``.
     method
         - "gaussian": Bures' closed form for two Gaussians, p = 2.
         - "dirac": one measure is a single point.
+        - "translation": one measure is the other, moved as a whole.
         - "quantile": d = 1, exact for particles and piecewise constant densities.
+        - "radial": both are balls, rings or Gaussians without preferred direction, about one centre unless p = 2.
         - "exact": the network simplex between particles.
         - "semi-discrete": a density against particles, between a lower and an upper bound.
         - "lattices": any two measures, d <= 3, deposited on three coarse lattices and extrapolated.
+        - "affine": two densities, p != 2, d <= 3, that an affine map makes alike: between what is certain and its cost.
         - "linearised": two close densities, p = 2, d <= 3: the length of the straight path between them.
         - "sinkhorn": debiased entropic transport between many particles.
         - "sliced": the mean of W_p over projections to lines, another quantity, never chosen for you.
         - "auto": the first of these that fits, but for the last.
+
+    Returns
+    -------
+    Distance
+        ``value``, ``error`` and ``method``. The value is never below what means and covariances demand, nor above what
+        a known coupling costs.
     """
-    for measure, name in ((mu, "mu"), (nu, "nu")):
-        if not isinstance(measure, Measure):
-            raise InputError(f"has type {type(measure).__name__} where a measure is needed", name)
+    mu, nu = _measure(mu, "mu", time), _measure(nu, "nu", time)
     if mu.dimension != nu.dimension:
         raise InputError(f"has d = {nu.dimension} but mu has d = {mu.dimension}; compare in one space", "nu")
     p = checks.number(p, "p")
     if p < 1:
         raise InputError(f"is {p:g} but must be at least 1", "p")
+    if p > _LARGEST_P:
+        raise InputError(f"is {p:g} but must be at most {_LARGEST_P}", "p")
     choose(method, METHODS, "method")
-    solve = _choice(mu, nu, p) if method == "auto" else _SOLVERS[method]
-    return solve(mu, nu, p)
+    with np.errstate(under="ignore"):
+        one, other, unit = to_unit_size(mu, nu)
+        solve = _choice(one, other, p) if method == "auto" else _SOLVERS[method]
+        found = solve(one, other, p)
+        if found.method in _APPROXIMATE:
+            found = _within(found, certain.bounds(one, other, p))
+    return Distance(unit * found.value, unit * found.error, found.method)
+
+
+def _measure(given: Any, name: str, time: float | None) -> Measure:
+    """A measure, or the state of a solution."""
+    if isinstance(given, xr.Dataset):
+        if time is None:
+            raise InputError("is a Dataset where a measure is needed; give time=..., or vl.measure(run)", name)
+        return measure(given, time)
+    if not isinstance(given, Measure):
+        raise InputError(f"has type {type(given).__name__} where a measure is needed", name)
+    return given
+
+
+def _within(found: Distance, limits: certain.Certain) -> Distance:
+    """The same with a value, and an interval around it, that respect what is certain."""
+    error = found.error + _ROUNDING * found.value
+    low, high = max(found.value - error, limits.least), min(found.value + error, limits.most)
+    value = min(max(found.value, limits.least), max(limits.most, limits.least))
+    if low > high:  # the estimate was too small
+        return Distance(value, found.error + abs(value - found.value), found.method)
+    value = min(max(value, low), high)
+    return Distance(value, max(high - value, value - low) + _ROUNDING * value, found.method)
 
 
 def _choice(mu: Measure, nu: Measure, p: float) -> Solver:
@@ -89,6 +160,10 @@ def _choice(mu: Measure, nu: Measure, p: float) -> Solver:
         and (p == 2 or np.array_equal(mu.covariance, nu.covariance))
     ):
         return _gaussian
+    if certain.is_translate(mu, nu):
+        return _translation
+    if radial.applies(mu, nu, p):
+        return _radial
     atoms = [len(measure) for measure in (mu, nu) if isinstance(measure, Particles)]
     if len(atoms) == 2 and atoms[0] * atoms[1] <= FEW_PAIRS:
         return _exact
@@ -107,14 +182,6 @@ def _point(measure: Measure) -> bool:
         low, high = measure.support_box
         return bool((low == high).all())
     return isinstance(measure, Gaussian) and not measure.covariance.any()
-
-
-def _power(value: float, error: float, p: float, least: float = 0.0) -> tuple[float, float]:
-    """W_p and its error from W_p^p, which is at least ``least``, and its error."""
-    value = max(value, least, 0.0)
-    root = value ** (1 / p)
-    low, high = max(value - error, least, 0.0) ** (1 / p), (value + error) ** (1 / p)
-    return root, max(high - root, root - low)
 
 
 def _gaussian(mu: Measure, nu: Measure, p: float) -> Distance:
@@ -146,14 +213,8 @@ def _dirac(mu: Measure, nu: Measure, p: float) -> Distance:
         weights = other.weights if isinstance(other, Particles) else np.ones(1)
         return Distance(mean_power(weights, np.linalg.norm(points - point.mean, axis=1), p), rounding, "dirac")
     value, error = _moment(other, point.mean, p)
-    root, error = _power(value, error, p)
+    root, error = line.rooted(value, error, p)
     return Distance(root, error + rounding, "dirac")
-
-
-def mean_power(weights: checks.Array, gaps: checks.Array, p: float) -> float:
-    """(sum_i w_i gap_i^p)^{1/p}, without underflow of powers of small gaps."""
-    largest = float(gaps.max())
-    return largest * float(np.einsum("i,i->", weights, (gaps / largest) ** p)) ** (1 / p) if largest > 0 else 0.0
 
 
 def _moment(measure: Measure, centre: checks.Array, p: float) -> tuple[float, float]:
@@ -173,7 +234,20 @@ def _moment(measure: Measure, centre: checks.Array, p: float) -> tuple[float, fl
 def _quantile(mu: Measure, nu: Measure, p: float) -> Distance:
     if mu.dimension != 1:
         raise InputError(f'"quantile" needs d = 1 but d is {mu.dimension}; use "auto"', "method")
-    return Distance(*_power(*line.cost(mu, nu, p), p), "quantile")
+    return Distance(*line.between(mu, nu, p), "quantile")
+
+
+def _translation(mu: Measure, nu: Measure, _: float) -> Distance:
+    if not certain.is_translate(mu, nu):
+        raise InputError('"translation" needs two measures of which one is the other, moved; use "auto"', "method")
+    rounding = 16 * _EPS * float(np.abs(mu.mean).max() + np.abs(nu.mean).max())
+    return Distance(float(np.linalg.norm(mu.mean - nu.mean)), rounding, "translation")
+
+
+def _radial(mu: Measure, nu: Measure, p: float) -> Distance:
+    if not radial.applies(mu, nu, p):
+        raise InputError('"radial" needs balls, rings or round Gaussians about one centre; use "auto"', "method")
+    return Distance(*radial.between(mu, nu, p), "radial")
 
 
 def _exact(mu: Measure, nu: Measure, p: float) -> Distance:
@@ -181,9 +255,7 @@ def _exact(mu: Measure, nu: Measure, p: float) -> Distance:
         kind = nu.kind if isinstance(mu, Particles) else mu.kind
         raise InputError(f'"exact" needs particles, not {kind}; use "auto", or sample it', "method")
     plan = solve(Points(mu.points, mu.weights), Points(nu.points, nu.weights), p)
-    value, error = _power(plan.cost, plan.error, p)
-    reach = float(max(np.abs(mu.points).max(), np.abs(nu.points).max()))
-    return Distance(value, min(error, value + 8 * _EPS * reach), "exact")
+    return Distance(plan.value, plan.error, "exact")
 
 
 def _semi_discrete(mu: Measure, nu: Measure, p: float) -> Distance:
@@ -195,16 +267,25 @@ def _semi_discrete(mu: Measure, nu: Measure, p: float) -> Distance:
     return Distance(value, error + _resolution(mu, nu), "semi-discrete")
 
 
+def _size(mu: Measure, nu: Measure) -> float:
+    """Of a distance between measures like these."""
+    spreads = sum(math.sqrt(float(np.trace(m.covariance))) for m in (mu, nu))
+    return spreads + float(np.linalg.norm(mu.mean - nu.mean))
+
+
 def _resolution(mu: Measure, nu: Measure) -> float:
     """What the grids of densities leave open, and the rounding of sums over many points."""
-    size = sum(math.sqrt(float(np.trace(m.covariance))) for m in (mu, nu)) + float(np.linalg.norm(mu.mean - nu.mean))
-    return resolution(mu) + resolution(nu) + _ROUNDING * size
+    return resolution(mu) + resolution(nu) + _ROUNDING * _size(mu, nu)
 
 
 def _by_grids(mu: Measure, nu: Measure, p: float, method: str) -> Distance:
     found, how = grids.between(mu, nu, p, method)
-    value, error = _power(found.cost, found.error, p, least=found.least)
-    return Distance(value, error + _resolution(mu, nu), how)
+    value = max(found.cost, 0.0) ** (1 / p)
+    low = max(found.cost - found.error - found.noise, 0.0) ** (1 / p)
+    high = (max(found.cost, 0.0) + found.error) ** (1 / p)
+    # What noise may have added is below the value only: certain bounds from below may leave little of it.
+    least = min(certain.bounds(mu, nu, p).least, value)
+    return Distance(value, max(high - value, value - max(low, least)) + _resolution(mu, nu), how)
 
 
 def _by_the_better_grid(mu: Measure, nu: Measure, p: float) -> Distance:
@@ -242,7 +323,9 @@ def _sinkhorn(mu: Measure, nu: Measure, p: float) -> Distance:
 _SOLVERS: dict[str, Solver] = {
     "gaussian": _gaussian,
     "dirac": _dirac,
+    "translation": _translation,
     "quantile": _quantile,
+    "radial": _radial,
     "exact": _exact,
     "semi-discrete": _semi_discrete,
     "lattices": _lattices,
@@ -252,3 +335,4 @@ _SOLVERS: dict[str, Solver] = {
 }
 
 METHODS = ("auto", *_SOLVERS)
+_APPROXIMATE = ("semi-discrete", "affine", "lattices", "linearised", "sinkhorn")

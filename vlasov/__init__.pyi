@@ -24,7 +24,7 @@ from .measures import (
 from .postprocess.compare import compare as compare
 from .postprocess.mean_field import mean_field_study as mean_field_study
 from .postprocess.on_grid import on_grid as on_grid
-from .postprocess.wasserstein import wasserstein as wasserstein
+from .postprocess.wasserstein import distance as distance, wasserstein as wasserstein
 from .problem import Problem as Problem
 from .schedule import Piecewise as Piecewise
 from .solvers import measure as measure, open_run as open_run, solve as solve

@@ -53,7 +53,7 @@ class SlowRunWarning(UserWarning):
 
 
 class AccuracyWarning(UserWarning):
-    """A run that came to its end, but whose own estimate of its error, or whose advice, says not to trust it."""
+    """A result whose own estimate of its error is large, or whose advice says not to trust it."""
 
 
 def short(value: Any) -> str:

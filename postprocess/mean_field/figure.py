@@ -26,7 +26,7 @@ _ROOM = 0.1  # of the height for each line of a legend
 def draw(dataset: xr.Dataset, time: int | float = -1) -> Figure:
     """Errors against n: coupled distance, Wasserstein distance, observables, and the growth of W_p from its start.
 
-    Lines are root mean squares over replicas, bands their bootstrap intervals, dashed grey lines slopes of the theory.
+    Lines are root mean squares over replicas, bands their intervals, dashed grey lines slopes of the theory.
     One sampling: colours tell p and observables. Several: colours tell the samplings, for the largest p. The time is
     that of ``vl.measure``.
     """

@@ -39,14 +39,14 @@ def bures(first: Array, second: Array) -> tuple[float, float]:
     """
     if np.array_equal(first, second):
         return 0.0, 0.0
-    factors, errors = zip(*(_factor(s) for s in (first, second)), strict=True)
+    factors, errors = zip(*(factor(s) for s in (first, second)), strict=True)
     left, _, right = np.linalg.svd(factors[1].T @ factors[0])
     gap = factors[0] - factors[1] @ (left @ right)
     size = math.sqrt(float(np.trace(first) + np.trace(second)))
     return float(np.linalg.norm(gap)), float(sum(errors)) + 8 * len(first) * _EPS * size
 
 
-def _factor(covariance: Array) -> tuple[Array, float]:
+def factor(covariance: Array) -> tuple[Array, float]:
     """F with F F^T = S, and Bures' distance that the rounding of S may make."""
     diagonal = np.diag(covariance)
     if np.array_equal(covariance, np.diag(diagonal)):

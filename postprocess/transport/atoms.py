@@ -102,7 +102,7 @@ def _start(atoms: Points, fine: Points, p: float) -> Array:
     """Potentials at the atoms: the c-transform of those of exact transport between few points that stand for both."""
     few = gathered(fine, _START_CELLS)
     own = atoms if len(atoms.places) <= _START_ATOMS else gathered(atoms, _START_ATOMS)
-    return _cells(few.places, atoms.places, solve(own, few, p).potentials[1], p)[1]
+    return _cells(few.places, atoms.places, solve(own, few, p, again=0).potentials[1], p)[1]
 
 
 def gathered(points: Points, wanted: int) -> Points:
@@ -168,4 +168,4 @@ def _moved(places: Array, excess: Array, missing: Array, p: float) -> float:
     plan = solve(
         Points(places[give], excess[give] / total), Points(places[take], missing[take] / missing[take].sum()), p
     )
-    return (total * plan.cost) ** (1 / p)
+    return total ** (1 / p) * plan.value

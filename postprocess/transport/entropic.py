@@ -101,7 +101,7 @@ def _potential(at: Points, over: Points, squares: list[Array], logs: Array, g: A
 
 def sliced(mu: Measure, nu: Measure, p: float) -> tuple[float, float]:
     """(mean over directions u of W_p^p(<u, x>, <u, y>))^{1/p}, and its statistical error; at most W_p."""
-    from vlasov.postprocess.transport.line import cost
+    from vlasov.postprocess.transport import line
 
     d = mu.dimension
     if d == 1:
@@ -112,11 +112,13 @@ def sliced(mu: Measure, nu: Measure, p: float) -> tuple[float, float]:
     else:
         directions = Gaussian(np.zeros(d), np.eye(d)).sample(_DIRECTIONS, "sobol", seed=0).points
         directions = directions / np.linalg.norm(directions, axis=1)[:, None]
-    costs = np.array([cost(_projected(mu, u), _projected(nu, u), p)[0] for u in directions])
+    roots = np.array([line.between(_projected(mu, u), _projected(nu, u), p)[0] for u in directions])
+    unit = float(roots.max()) or 1.0
+    costs = (roots / unit) ** p
     value = float(costs.mean())
     error = abs(float(costs[::2].mean()) - value) if d == 2 else float(costs.std()) / math.sqrt(len(costs))
     root = value ** (1 / p)
-    return root, (value + error) ** (1 / p) - root
+    return unit * root, unit * ((value + error) ** (1 / p) - root)
 
 
 def _projected(measure: Measure, direction: Array) -> Measure:

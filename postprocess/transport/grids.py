@@ -4,8 +4,9 @@ A deposit on a lattice of spacing H smears both measures by v = H^2 / 6 along ea
 
     W_p^p(H) = W_p^p + c v + O(v^2)
 
-so that two lattices give the limit and a third its error. For p = 2 the affine part is removed first: what the lattices
-resolve is then only how the shapes differ.
+so that two lattices give the limit and a third its error. Both measures are deposited where an affine map has made
+their means and covariances equal, so that what the lattices resolve is only how the shapes differ: for p = 2 the affine
+part is known and added, for other p the cost is that between the lattices' points where they came from.
 """
 
 from __future__ import annotations
@@ -20,19 +21,25 @@ from vlasov.checks import Array
 from vlasov.errors import InputError
 from vlasov.measures import Measure
 from vlasov.postprocess.transport.affine import removed
+from vlasov.postprocess.transport.certain import bounds, mean_power
 from vlasov.postprocess.transport.clouds import Cloud, clouds, deposited, joined, split, spread
 from vlasov.postprocess.transport.exact import Points, solve
 
 NODES = (500, 1000, 2000)  # lattice points that carry mass, per measure
 _MORE, _LOOSE = 4000, 3e-3  # one more lattice where the relative error of W_p is above this
+_SLOW = 1.5  # order up to which so many ways are equally long that one more lattice takes minutes
 _FIRST = {1: 500, 2: 32, 3: 9}  # points along the longest axis, to see how many of them carry mass
 _LINEAR = {1: (1000, 2000), 2: (90, 128), 3: (18, 25)}  # the same for the linearised distance
 _ENOUGH = 1e-4  # relative error of W_2^2 by linearisation that needs no lattices beside it
+_NEAR = 1e-3  # of W_p: what an affine map may leave open
+_ALIKE_WITHIN = 1e-4  # of the standard deviation: measures that are alike but for an affine map
+_LONGER = 3.0  # per order: how much longer the longest ways of what is left may be than their mean for p = 2
 _NOISY = 0.2  # relative change between lattices from which on a linearised distance may be zero
 _FAINT = 1e-3  # of H^2: linearised costs below may come from how mass fell on the lattices
 _TAIL = 1e-9  # of the mass on each side of each axis is put on the lattice's boundary
 _NOISE = 0.02  # of H^2: costs below may come from how mass fell on the lattices
 _NOT_SQUARE = 2  # times the error, where costs are less smooth in the variance
+_UNLIKE = 2  # times the error, where the lattices of both measures differ
 _ATOMS = 0.5  # what atoms cost below the lattice's scale, relative to their distance from the nearest
 _DOUBT = 0.15  # of what the extrapolation changes, at least, is its error
 _ALIKE = 3.0  # ratio of extents up to which both measures share one lattice
@@ -53,44 +60,95 @@ class Level(NamedTuple):
 
 
 class Extrapolated(NamedTuple):
-    """W_p^p, its error, and what it is at least."""
+    """W_p^p, its error, and by how much more it may be smaller, as what lattices add to it is never negative."""
 
     cost: float
     error: float
-    least: float = 0.0
+    noise: float = 0.0
+
+
+class Way(NamedTuple):
+    """x -> matrix (x - origin), from a measure to where lattices are, or back: x = matrix u + origin."""
+
+    matrix: Array
+    origin: Array
+
+
+class Ready(NamedTuple):
+    """Both measures as fine clouds where lattices are, what is known of W_2^2, and the ways back for p != 2."""
+
+    parts: list[list[Cloud]]
+    square: float
+    back: tuple[Way, Way] | None
+
+    @property
+    def stretch(self) -> float:
+        """How much longer the ways back may make what is short on the lattices."""
+        return 1.0 if self.back is None else max(float(np.linalg.norm(way.matrix, 2)) for way in self.back)
 
 
 def between(mu: Measure, nu: Measure, p: float, method: str = "auto") -> tuple[Extrapolated, str]:
     """W_p^p by three lattices, or linearised where that is more accurate (or as ``method`` says), and which it was."""
-    parts, square = prepared(mu, nu, p)
-    boxes = _boxes([joined(own) for own in parts])
-    smooth = p == 2 and boxes[0] is boxes[1] and all(cloud.spacing.any() for own in parts for cloud in own)
+    ready = prepared(mu, nu, p)
+    boxes = _boxes([joined(own) for own in ready.parts])
+    smooth = p == 2 and boxes[0] is boxes[1] and all(cloud.spacing.any() for own in ready.parts for cloud in own)
     if method == "linearised" and not smooth:
         raise InputError('"linearised" needs p = 2 and two densities of similar extent; use "lattices"', "method")
     found = []
     if smooth and method != "lattices":
-        found.append((_linearised(parts, boxes), "linearised"))
-        if method == "linearised" or found[0][0].error <= _ENOUGH * (square + found[0][0].cost):
+        found.append((_linearised(ready.parts, boxes), "linearised"))
+        if method == "linearised" or _open(found[0][0]) <= _ENOUGH * (ready.square + found[0][0].cost):
             method = "linearised"
+    near = None if p == 2 or method != "auto" else _by_affine(mu, nu, p)
+    if near is not None:
+        return near, "affine"
     if method != "linearised":
-        by_lattices = _by_lattices(parts, boxes, p, square, found[0][0].error if found else math.inf)
-        error = by_lattices.error * (1 if p == 2 else _NOT_SQUARE) + _ATOMS * _unseen(parts, p)
+        by_lattices = _by_lattices(ready, boxes, p, _open(found[0][0]) if found else math.inf)
+        doubts = (1 if p == 2 else _NOT_SQUARE) * (1 if boxes[0] is boxes[1] else _UNLIKE)
+        error = by_lattices.error * doubts + _ATOMS * _unseen(ready, p)
         found.append((by_lattices._replace(error=error), "lattices"))
-    best, name = min(found, key=lambda one: one[0].error)
-    return Extrapolated(square + best.cost, best.error, square), name
+    best, name = min(found, key=lambda one: _open(one[0]))
+    return best._replace(cost=ready.square + best.cost), name
 
 
-def _by_lattices(
-    parts: Sequence[Sequence[Cloud]], boxes: Sequence[Box], p: float, square: float, known: float
-) -> Extrapolated:
+def _by_affine(mu: Measure, nu: Measure, p: float) -> Extrapolated | None:
+    """For p != 2, where what an affine map T leaves is small: W_p <= (E|x - T x|^p)^{1/p} + W_p(T # mu, nu).
+
+    And W_p is at least what means and covariances demand. None where both are far from each other.
+    """
+    ready = prepared(mu, nu, 2)
+    boxes = _boxes([joined(own) for own in ready.parts])
+    if boxes[0] is not boxes[1] or not all(cloud.spacing.any() for own in ready.parts for cloud in own):
+        return None
+    rest = _linearised(ready.parts, boxes)
+    affine = removed((mu.mean, nu.mean), (mu.covariance, nu.covariance))
+    stretch = max(float(np.linalg.norm(np.linalg.inv(matrix), 2)) for matrix in (affine.forward, affine.backward))
+    left = stretch * math.sqrt(rest.cost + _open(rest)) * (1.0 if p <= 2 else _LONGER * p)
+    points = joined(clouds(mu))
+    # T x - x = B^{-1} A (x - m1) + m2 - x with A x and B y the coordinates in which both are alike.
+    turn = np.linalg.solve(affine.backward, affine.forward) - np.eye(mu.dimension)
+    ways = np.linalg.norm((points.places - mu.mean) @ turn.T + (nu.mean - mu.mean), axis=1)
+    most = mean_power(points.weights, ways, p)
+    least = min(bounds(mu, nu, p).least, most)
+    if left + most - least > _NEAR * most and left > _ALIKE_WITHIN * math.sqrt(float(np.trace(mu.covariance))):
+        return None
+    high = most + left
+    return Extrapolated(high**p, 0.0, high**p - least**p)
+
+
+def _open(found: Extrapolated) -> float:
+    return found.error + found.noise
+
+
+def _by_lattices(ready: Ready, boxes: Sequence[Box], p: float, known: float) -> Extrapolated:
     """On three lattices, and on one more where these, and the error ``known`` from elsewhere, leave too much open."""
-    found = levels(parts, boxes, p)
-    result = extrapolated(found, boxes[0].low.size)
-    enough = max(_LOOSE * p * (square + result.cost), _LOOSE**2 * abs(found[-1].variance) ** (p / 2))
-    if min(result.error, known) > enough:
-        found += levels(parts, boxes, p, [_MORE])
-        finer = extrapolated(found[1:], boxes[0].low.size)
-        if finer.error < result.error:
+    found = levels(ready, boxes, p)
+    result = extrapolated(found, boxes[0].low.size, p, ready.stretch)
+    enough = max(_LOOSE * p * (ready.square + result.cost), _LOOSE**2 * abs(found[-1].variance) ** (p / 2))
+    if p > _SLOW and min(_open(result), known) > enough:
+        found += levels(ready, boxes, p, [_MORE])
+        finer = extrapolated(found[1:], boxes[0].low.size, p, ready.stretch)
+        if _open(finer) < _open(result):
             result = finer._replace(error=max(finer.error, result.error / 2))
     return result
 
@@ -121,56 +179,55 @@ def _linearised(parts: Sequence[Sequence[Cloud]], boxes: Sequence[Box]) -> Extra
     return Extrapolated(value, 2 * change + noise + bending)
 
 
-def _unseen(parts: Sequence[Sequence[Cloud]], p: float) -> float:
+def _unseen(ready: Ready, p: float) -> float:
     """What atoms cost at scales below the lattice's: the mean of |y - x|^p to the nearest atom x."""
     from scipy.spatial import cKDTree
 
     largest = 0.0
-    for own, other in (parts, parts[::-1]):
+    for own, other in (ready.parts, ready.parts[::-1]):
         if any(cloud.spacing.any() for cloud in own):
             continue
         atoms, over = joined(own), joined(other)
         away, _ = cKDTree(atoms.places).query(over.places, workers=-1)
         largest = max(largest, float(over.weights @ away**p))
-    return largest
+    return largest * ready.stretch**p
 
 
-def prepared(mu: Measure, nu: Measure, p: float) -> tuple[list[list[Cloud]], float]:
-    """Fine clouds in suitable axes, and the part of W_p^p that is known: the affine one for p = 2."""
-    parts = [clouds(mu), clouds(nu)]
+def prepared(mu: Measure, nu: Measure, p: float) -> Ready:
+    """Fine clouds, centred, with equal covariances where both have some in every direction."""
+    affine = removed((mu.mean, nu.mean), (mu.covariance, nu.covariance))
+    matrices = [affine.forward, affine.backward] if affine.explained else [_principal(mu, nu)] * 2
+    ways = [Way(matrix, measure.mean) for matrix, measure in zip(matrices, (mu, nu), strict=True)]
+    parts = [[_image(cloud, way) for cloud in clouds(measure)] for way, measure in zip(ways, (mu, nu), strict=True)]
     if p == 2:
-        affine = removed((mu.mean, nu.mean), (mu.covariance, nu.covariance))
-        origins, matrices, square = (mu.mean, nu.mean), [affine.forward, affine.backward], affine.square
-        if not affine.explained:
-            matrices = [_principal(mu, nu)] * 2
-    else:
-        origins, matrices, square = (mu.mean, mu.mean), [_principal(mu, nu)] * 2, 0.0
-    moved = [
-        [_image(cloud, matrix, origin) for cloud in own]
-        for own, matrix, origin in zip(parts, matrices, origins, strict=True)
-    ]
-    return moved, square
+        return Ready(parts, affine.square, None)
+    # Relative to the mean of mu, so that points far away lose no digits.
+    one, other = (Way(np.linalg.inv(way.matrix), way.origin - mu.mean) for way in ways)
+    return Ready(parts, 0.0, (one, other))
 
 
-def levels(
-    parts: Sequence[Sequence[Cloud]], boxes: Sequence[Box], p: float, nodes: Sequence[int] = NODES
-) -> list[Level]:
+def levels(ready: Ready, boxes: Sequence[Box], p: float, nodes: Sequence[int] = NODES) -> list[Level]:
     """From the coarsest to the finest."""
     d = boxes[0].low.size
     first = _FIRST[d]
-    carrying = max(len(points.places) for points in _lattices(parts, boxes, first)[0])
+    carrying = max(len(points.places) for points in _lattices(ready.parts, boxes, first)[0])
     found = []
     for wanted in nodes:
         count = max(4, round(1 + (first - 1) * (wanted / carrying) ** (1 / d)))
-        points, variance = _lattices(parts, boxes, count)
-        found.append(Level(solve(points[0], points[1], p).cost, variance))
+        points, variance = _lattices(ready.parts, boxes, count)
+        if ready.back is not None:
+            points = [
+                Points(own.places @ way.matrix.T + way.origin, own.weights)
+                for own, way in zip(points, ready.back, strict=True)
+            ]
+        found.append(Level(solve(points[0], points[1], p, again=0).value ** p, variance))
     return found
 
 
-def extrapolated(found: Sequence[Level], dimension: int) -> Extrapolated:
+def extrapolated(found: Sequence[Level], dimension: int, p: float = 2, stretch: float = 1.0) -> Extrapolated:
     """To variance zero from the two finest levels; the error is how far other extrapolations disagree.
 
-    What is small against a lattice's own noise may be zero: then the error is as large as the value.
+    What is small against a lattice's own noise may be zero.
     """
     cost, v = np.array([level.cost for level in found]), np.array([level.variance for level in found])
     if np.ptp(v) <= 1e-6 * np.abs(v).max():  # nothing to extrapolate: both lie on points of a lattice
@@ -179,16 +236,14 @@ def extrapolated(found: Sequence[Level], dimension: int) -> Extrapolated:
     quadratic = linear[1] - v[2] * (linear[0] - linear[1]) / (v[0] - v[2])
     error = max(1.5 * abs(linear[1] - linear[0]) + abs(quadratic - linear[1]), _DOUBT * abs(cost[2] - linear[1]))
     value = float(max(linear[1], 0.0))
-    square = 3 * abs(v[-1]) / dimension  # of the finest spacing
-    noisy = value < _NOISE * square
-    error += max(-float(linear[1]), 0.0) + (max(value, float(cost[-1])) if noisy else 0.0)
-    return Extrapolated(value, float(error))
+    square = 3 * abs(v[-1]) / dimension * stretch**2  # of the finest spacing
+    noisy = value < (_NOISE * square) ** (p / 2)
+    return Extrapolated(value, float(error) + max(-float(linear[1]), 0.0), max(value, float(cost[-1])) * noisy)
 
 
-def _image(cloud: Cloud, matrix: Array, origin: Array) -> Cloud:
-    """Under x -> A (x - origin)."""
-    places, smear = (cloud.places - origin) @ matrix.T, matrix @ cloud.smear @ matrix.T
-    return Cloud(places, cloud.weights, smear, matrix @ cloud.spacing)
+def _image(cloud: Cloud, way: Way) -> Cloud:
+    places, smear = (cloud.places - way.origin) @ way.matrix.T, way.matrix @ cloud.smear @ way.matrix.T
+    return Cloud(places, cloud.weights, smear, way.matrix @ cloud.spacing)
 
 
 def _principal(mu: Measure, nu: Measure) -> Array:

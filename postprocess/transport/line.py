@@ -11,6 +11,7 @@ A quantile function is kept as pieces, each a share of the mass on which it grow
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -37,25 +38,38 @@ class Pieces(NamedTuple):
     right: Array
 
 
-def cost(mu: Measure, nu: Measure, p: float) -> tuple[float, float]:
-    """W_p^p and its error: rounding, or where a mixture holds Gaussians, what cells leave of their shape."""
+def between(mu: Measure, nu: Measure, p: float) -> tuple[float, float]:
+    """W_p and its error: rounding, or where a mixture holds Gaussians, what cells leave of their shape."""
     wide = [isinstance(measure, Gaussian) and needs_cells(measure) for measure in (mu, nu)]
     if all(wide):
         return between_gaussians(mu, nu, p)  # type: ignore[arg-type]
     if any(wide):
         gaussian, other = (mu, nu) if wide[0] else (nu, mu)
         assert isinstance(gaussian, Gaussian)
-        return _refined(lambda cells: with_gaussian(gaussian, pieces(other, cells), p), other)
-    return _refined(lambda cells: between_pieces(pieces(mu, cells), pieces(nu, cells), p), mu, nu)
+        return _refined(lambda cells: with_gaussian(gaussian, pieces(other, cells), p), p, other)
+    return _refined(lambda cells: between_pieces(pieces(mu, cells), pieces(nu, cells), p), p, mu, nu)
 
 
-def _refined(evaluate: Callable[[int], tuple[float, float]], *measures: Measure) -> tuple[float, float]:
+def _refined(evaluate: Callable[[int], tuple[float, float]], p: float, *measures: Measure) -> tuple[float, float]:
     """Extrapolated in the square of the cells' width where cells stand for a Gaussian in a mixture."""
     value, rounding = evaluate(_CELLS)
     if not any(needs_cells(measure) for measure in measures):
         return value, rounding
     fine, _ = evaluate(2 * _CELLS)
-    return max(fine + (fine - value) / 3, 0.0), rounding + abs(fine - value)
+    unit = max(value, fine)
+    if unit == 0:
+        return 0.0, rounding
+    powers = (value / unit) ** p, (fine / unit) ** p  # W_p^p is smooth in the cells' width, W_p near zero is not
+    best, open_ = max(powers[1] + (powers[1] - powers[0]) / 3, 0.0), abs(powers[1] - powers[0])
+    root, error = rooted(best, open_, p)
+    return unit * root, rounding + unit * error
+
+
+def rooted(value: float, error: float, p: float) -> tuple[float, float]:
+    """W_p and its error from W_p^p and its error."""
+    value = max(value, 0.0)
+    root = value ** (1 / p)
+    return root, max((value + error) ** (1 / p) - root, root - max(value - error, 0.0) ** (1 / p))
 
 
 def pieces(measure: Measure, cells: int) -> Pieces:
@@ -74,21 +88,32 @@ def needs_cells(measure: Measure) -> bool:
 
 
 def between_pieces(mu: Pieces, nu: Pieces, p: float) -> tuple[float, float]:
-    """W_p^p and a bound on its rounding."""
+    """W_p and a bound on its rounding."""
     if np.array_equal(mu.shares, nu.shares):
         widths, start, end = mu.shares, mu.left - nu.left, mu.right - nu.right
     else:
-        widths, (a0, a1), (b0, b1) = _common(mu, nu)
-        start, end = a0 - b0, a1 - b1
+        # From both ends of the line, so that small shares far away keep their digits.
+        halves = _common(mu, nu), _common(_mirrored(mu), _mirrored(nu))
+        widths, start, end = (np.concatenate(parts) for parts in zip(*halves, strict=True))
+    unit = float(max(np.abs(start).max(), np.abs(end).max()))
+    reach = max(float(np.abs(part).max()) for part in (mu.left, mu.right, nu.left, nu.right))
+    if unit == 0:
+        return 0.0, 0.0
+    start, end = start / unit, end / unit
     value = float((widths * _mean_powers(start, end, p)).sum())
     # Shares are summed in order, so that breaks are off by the rounding of sums near 1; so are coordinates.
-    reach = max(float(np.abs(part).max()) for part in (mu.left, mu.right, nu.left, nu.right))
-    rough = float((widths * np.maximum(np.abs(start), np.abs(end)) ** (p - 1)).sum()) * p * reach
-    return value, 4 * _EPS * (rough + value)
+    rough = float((widths * np.maximum(np.abs(start), np.abs(end)) ** (p - 1)).sum()) * p * (reach / unit)
+    root, error = rooted(value, 4 * _EPS * (rough + value), p)
+    return unit * root, unit * error
+
+
+def _mirrored(pieces: Pieces) -> Pieces:
+    """Of -x."""
+    return Pieces(pieces.shares[::-1], -pieces.right[::-1], -pieces.left[::-1])
 
 
 def with_gaussian(gaussian: Gaussian, other: Pieces, p: float) -> tuple[float, float]:
-    """W_p^p between N(m, s^2), s > 0, and pieces: int |m + s z - G^{-1}(Phi(z))|^p phi(z) dz by Gauss panels."""
+    """W_p between N(m, s^2), s > 0, and pieces: W_p^p = int |m + s z - G^{-1}(Phi(z))|^p phi(z) dz by Gauss panels."""
     from scipy.special import ndtr, ndtri
 
     mean, sigma = float(gaussian.mean[0]), float(np.sqrt(gaussian.covariance[0, 0]))
@@ -107,10 +132,18 @@ def with_gaussian(gaussian: Gaussian, other: Pieces, p: float) -> tuple[float, f
 
     edges, piece = _panels(breaks)
     edges, piece = _split_at_roots(edges, piece, gap)
-    value, check = (_integrate(edges, piece, gap, p, nodes) for nodes in (_NODES, _NODES - 4))
-    reach = abs(mean) + float(max(np.abs(other.left).max(), np.abs(other.right).max()))
+    unit = math.sqrt(_integrate(edges, piece, gap, 2, _NODES))
+    if unit == 0:
+        return 0.0, 0.0
+
+    def relative(z: Array, piece: Array) -> Array:
+        return gap(z, piece) / unit
+
+    value, check = (_integrate(edges, piece, relative, p, nodes) for nodes in (_NODES, _NODES - 4))
+    reach = (abs(mean) + float(max(np.abs(other.left).max(), np.abs(other.right).max()))) / unit
     slope = p * reach * value ** ((p - 1) / p)
-    return value, 8 * _EPS * (value + slope) + abs(value - check)
+    root, error = rooted(value, 8 * _EPS * (value + slope) + abs(value - check), p)
+    return unit * root, unit * error
 
 
 def between_gaussians(mu: Gaussian, nu: Gaussian, p: float) -> tuple[float, float]:
@@ -118,10 +151,12 @@ def between_gaussians(mu: Gaussian, nu: Gaussian, p: float) -> tuple[float, floa
     shift = float(mu.mean[0] - nu.mean[0])
     growth = float(np.sqrt(mu.covariance[0, 0]) - np.sqrt(nu.covariance[0, 0]))
     if growth == 0:
-        return abs(shift) ** p, 4 * _EPS * abs(shift) ** p
+        return abs(shift), 4 * _EPS * abs(shift)
     # The law of dm + ds Z against a Dirac at 0.
     single = Pieces(np.ones(1), np.zeros(1), np.zeros(1))
-    return with_gaussian(Gaussian(shift, growth**2), single, p)
+    unit = max(abs(shift), abs(growth))
+    value, error = with_gaussian(Gaussian(shift / unit, (growth / unit) ** 2), single, p)
+    return unit * value, unit * error
 
 
 def _one(measure: Measure, cells: int) -> Pieces:
@@ -189,11 +224,14 @@ def _merged(parts: Sequence[Pieces]) -> Pieces:
     return Pieces(shares[order], left[order], right[order])
 
 
-def _common(mu: Pieces, nu: Pieces) -> tuple[Array, tuple[Array, Array], tuple[Array, Array]]:
-    """Widths of the pieces between all breaks of both, and both quantile functions at the ends of each."""
+def _common(mu: Pieces, nu: Pieces) -> tuple[Array, Array, Array]:
+    """The lower half of the mass: widths between all breaks of both, and by how much the quantile functions differ.
+
+    At the start and the end of each.
+    """
     sums = [np.cumsum(part.shares) for part in (mu, nu)]
-    breaks = np.sort(np.concatenate([[0.0], *(s[:-1] for s in sums), [1.0]]), kind="stable")
-    breaks = np.clip(breaks, 0.0, 1.0)
+    breaks = np.sort(np.concatenate([[0.0], *(s[:-1] for s in sums), [0.5]]), kind="stable")
+    breaks = np.clip(breaks, 0.0, 0.5)
     widths = np.diff(breaks)
     kept = widths > 0
     low, high = breaks[:-1][kept], breaks[1:][kept]
@@ -207,7 +245,7 @@ def _common(mu: Pieces, nu: Pieces) -> tuple[Array, tuple[Array, Array], tuple[A
         start = upper[i] - part.shares[i]
         slope = (right - left) / part.shares[i]
         ends.append(tuple(left + slope * np.clip(u - start, 0.0, part.shares[i]) for u in (low, high)))
-    return widths[kept], ends[0], ends[1]
+    return widths[kept], ends[0][0] - ends[1][0], ends[0][1] - ends[1][1]
 
 
 def _mean_powers(start: Array, end: Array, p: float) -> Array:

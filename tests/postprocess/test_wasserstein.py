@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 from scipy.optimize import linear_sum_assignment, linprog
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import maximum_bipartite_matching
 
 import vlasov as vl
 from vlasov.checks import Array
@@ -204,6 +206,83 @@ class TestClouds:
         assert wasserstein(vl.Particles(mu.points[order], mu.weights[order]), nu, p) == pytest.approx(
             expected, rel=1e-13
         )
+
+
+class TestMassesAndNumbersOfAnySize:
+    """S6 of both reviews: tiny masses far away, and the whole range of numbers."""
+
+    @pytest.mark.parametrize("p", [1, 2, 3])
+    @pytest.mark.parametrize("d", [1, 2])
+    def test_a_tiny_mass_far_away(self, d: int, p: float) -> None:
+        far, near = np.zeros((2, d)), np.zeros((2, d))
+        far[1, 0], near[1, 0] = 1e6, 1.0
+        m = 1e-13
+        # The far mass comes from the end that is nearer, and what is left of the ends goes to zero.
+        truth = (0.5 * 1.0 - m + m * (1e6 - 1) ** p) ** (1 / p)
+        found = distance(vl.Particles(far, [1.0, m]), vl.Particles(near, [0.5, 0.5]), p)
+        assert found.value == pytest.approx(truth, rel=1e-9)
+        assert abs(found.value - truth) <= found.error + 1e-12 * truth
+
+    def test_lost_masses_enter_the_error(self) -> None:
+        """Against duals that bound from below, for a cloud with a mass of 1e-11 at 1e6."""
+        rng = np.random.default_rng(3)
+        one, other = rng.normal(size=(40, 2)), rng.normal(size=(55, 2)) * 2 + 1
+        weights = rng.uniform(0, 1, 40), rng.uniform(0, 1, 55)
+        mu = vl.Particles(np.vstack([one, [[1e6, 0.0]]]), np.r_[weights[0], 1e-9])
+        found = distance(mu, vl.Particles(other, weights[1]))
+        assert abs(found.value - 7.2916037) <= found.error + 5e-8
+        assert found.error < 1e-2
+
+    @pytest.mark.parametrize("p", [1, 2, 3, 50])
+    @pytest.mark.parametrize("unit", [1e-200, 1e-30, 1e30, 1e200])
+    @pytest.mark.parametrize("d", [1, 2])
+    def test_any_unit(self, d: int, unit: float, p: float) -> None:
+        mu, nu = cloud(9, d), cloud(11, d, seed=1)
+        expected = wasserstein(mu, nu, p)
+        found = distance(*(vl.Particles(unit * m.points, m.weights) for m in (mu, nu)), p)
+        assert found.value / unit == pytest.approx(expected, rel=1e-9)
+        assert found.error < 1e-6 * found.value
+
+    def test_large_p_is_the_longest_way(self) -> None:
+        """Equal weights: W_p^p >= W_inf^p / n, and W_p <= W_inf by the bottleneck assignment."""
+        mu, nu = cloud(30, weighted=False), cloud(30, seed=1, weighted=False)
+        ways = np.linalg.norm(mu.points[:, None] - nu.points, axis=2)
+        longest = next(
+            w for w in np.sort(ways.ravel()) if (maximum_bipartite_matching(csr_array(ways <= w)) >= 0).all()
+        )
+        found = distance(mu, nu, 50)
+        assert longest * 30 ** (-1 / 50) * (1 - 1e-9) <= found.value <= longest * (1 + 1e-9)
+        assert found.error < 1e-6 * found.value
+
+    def test_gaussians_of_any_size(self) -> None:
+        for unit in (1e-150, 1e150):
+            found = distance(vl.Gaussian([0, 0], unit**2 * S1), vl.Gaussian([3 * unit, 4 * unit], unit**2 * S1))
+            assert found.value == pytest.approx(5 * unit, rel=1e-12)
+
+    def test_orders_beyond_reason(self) -> None:
+        with pytest.raises(vl.InputError, match=r"^p: is 1e\+18 but must be at most 100"):
+            wasserstein(cloud(3), cloud(3), 1e18)
+
+
+class TestSolutions:
+    PROBLEM = vl.Problem(vl.Softmax(A=-0.5 * EYE), vl.Gaussian([0.5, 0.0], S1), 0.5)
+
+    def test_are_measures_at_a_time(self) -> None:
+        run = vl.solve(self.PROBLEM, "gaussian", times=[0.0, 0.5])
+        expected = wasserstein(vl.measure(run, 0.5), vl.Gaussian([0, 0], EYE))
+        assert vl.distance(run, vl.Gaussian([0, 0], EYE), time=0.5).value == expected
+        with pytest.raises(vl.InputError, match=r"^mu: is a Dataset .* give time=..., or vl.measure\(run\)"):
+            vl.wasserstein(run, run)
+
+
+def test_a_doubtful_value_is_told() -> None:
+    """A Gaussian and its own averages on a coarse grid: the distance is less than what can be seen."""
+    normal = vl.Gaussian([0, 0], EYE)
+    pair = normal, normal.on_grid([np.linspace(-6, 6, 25)] * 2)
+    found = vl.distance(*pair, method="linearised")
+    assert found.error > 0.05 * found.value
+    with pytest.warns(vl.AccuracyWarning, match="W_2 is"):
+        vl.wasserstein(*pair, method="linearised")
 
 
 points = st.lists(st.tuples(*[st.integers(-4, 4)] * 2), min_size=1, max_size=6)

@@ -6,6 +6,8 @@ import math
 
 import numpy as np
 import pytest
+from scipy.integrate import quad
+from scipy.stats import chi
 
 import vlasov as vl
 from vlasov.checks import Array
@@ -93,21 +95,26 @@ SHAPES: list[tuple[str, Measure, Measure, float, float, float]] = [
 ]
 
 
+def matched(d: int, radius: float, p: float) -> float:
+    """W_p between a standard normal vector and a ball of this radius."""
+    law = chi(d)
+    found = quad(lambda r: abs(r - radius * law.cdf(r) ** (1 / d)) ** p * law.pdf(r), 0, 12, epsabs=1e-13, limit=500)
+    return float(found[0] ** (1 / p))
+
+
 @pytest.mark.parametrize(("mu", "nu", "p", "truth", "within"), [s[1:] for s in SHAPES], ids=[s[0] for s in SHAPES])
 def test_shapes(mu: Measure, nu: Measure, p: float, truth: float, within: float) -> None:
     if math.isnan(truth):  # the radii of both are matched
-        from scipy.stats import chi
-
-        u = (np.arange(100_000) + 0.5) / 100_000
-        truth = math.sqrt(1 + float(np.mean((chi(3).ppf(u) - u ** (1 / 3)) ** 2)))
+        truth = math.sqrt(1 + matched(3, 1.0, 2) ** 2)
     assert_covered(distance(mu, nu, p), truth, within)
 
 
 def test_ball_onto_ring() -> None:
     """Radii are matched: r^2 uniform in [0, 1] goes to r^2 uniform in [1/4, 1]."""
-    u = (np.arange(100_000) + 0.5) / 100_000
-    truth = math.sqrt(float(np.mean((np.sqrt(u) - np.sqrt(0.25 + 0.75 * u)) ** 2)))
-    assert_covered(distance(vl.Ball(1, [0, 0]), vl.Ring(0.5, 1, [0, 0])), truth, 1e-2)
+    truth = math.sqrt(quad(lambda u: (math.sqrt(u) - math.sqrt(0.25 + 0.75 * u)) ** 2, 0, 1, epsabs=1e-14)[0])
+    found = distance(vl.Ball(1, [0, 0]), vl.Ring(0.5, 1, [0, 0]))
+    assert found.value == pytest.approx(truth, rel=1e-12)
+    assert_covered(distance(vl.Ball(1, [0, 0]), vl.Ring(0.5, 1, [0, 0]), method="lattices"), truth, 1e-2)
 
 
 @pytest.mark.parametrize(("apart", "within"), [(1.01, 1e-2), (1.1, 2e-2), (1.5, 5e-2)])
@@ -115,6 +122,46 @@ def test_products_of_mixtures(apart: float, within: float) -> None:
     first, second = pair(1, 0.1, 0.3), pair(apart, 0.1, 0.3)
     found = distance(product(first, NORMAL), product(second, NORMAL))
     assert_covered(found, math.sqrt(quantiles(first, second)), within)
+
+
+@pytest.mark.parametrize("p", [1, 2, 3, 7])
+@pytest.mark.parametrize("d", [2, 3, 5])
+def test_a_gaussian_and_a_ball_about_one_centre(d: int, p: float) -> None:
+    """S5: 0.508 for 0.360, d = 3 and p = 2."""
+    found = distance(vl.Gaussian(np.ones(d), np.eye(d)), vl.Ball(2, np.ones(d)), p)
+    assert found.method == "radial"
+    assert found.value == pytest.approx(matched(d, 2.0, p), rel=1e-9)
+    assert found.error < 1e-9
+
+
+@pytest.mark.parametrize("p", [1, 2, 3])
+def test_a_mixture_that_is_moved_as_a_whole(p: float) -> None:
+    """S5: 0.0 for 0.3464, d = 3 and p = 3; its parts may stand in another order."""
+    centres, widths = np.array([[-1.0] * 3, [1.0] * 3]), (0.1, 0.3)
+    parts = [[vl.Gaussian(m + s, w * np.eye(3)) for m, w in zip(centres, widths, strict=True)] for s in (0.0, 0.2)]
+    found = distance(vl.Mixture(parts[0], [0.3, 0.7]), vl.Mixture(parts[1], [0.3, 0.7]), p)
+    assert found.value == pytest.approx(0.2 * math.sqrt(3), rel=1e-14)
+    assert found.error < 1e-13
+
+
+def test_means_and_a_known_coupling_bound_what_is_approximated() -> None:
+    """Coarse lattices see nothing of a small shift; its value is certain all the same."""
+    axis = [np.linspace(-5, 5, 33)] * 2
+    moved = [vl.Gaussian([s, 0.0], EYE).on_grid(axis) for s in (0.0, 0.2)]
+    shift = float(np.linalg.norm(moved[0].mean - moved[1].mean))
+    values = [distance(*moved, p).value for p in (2, 3)]
+    assert values == sorted(values)
+    assert all(value >= shift * (1 - 1e-12) for value in values)
+
+
+def test_an_affine_image_for_p_that_is_not_two() -> None:
+    """Radii are matched, but grids do not say so: E|x|^p (s - 1)^p for a round Gaussian s times as wide."""
+    axis = [np.linspace(-8, 8, 97)] * 2
+    one, other = (vl.Gaussian([0, 0], s * s * EYE).on_grid(axis) for s in (1.0, 1.25))
+    truth = 0.25 * (3 * math.sqrt(math.pi / 2)) ** (1 / 3)  # E r^3 = 3 (pi / 2)^{1/2}
+    found = distance(one, other, 3)
+    assert_covered(found, truth, 5e-2)
+    assert found.value == pytest.approx(truth, rel=5e-3)
 
 
 def test_a_square_and_a_shifted_disc() -> None:
@@ -200,7 +247,7 @@ def test_refusals() -> None:
     with pytest.raises(vl.InputError, match=r'^method: "sinkhorn" is for p = 2, not 1; use "lattices"'):
         distance(FIRST.sample(3), SECOND.sample(3), 1, method="sinkhorn")
     with pytest.raises(vl.InputError, match=r"^ball: has d = 4, too many for a grid; use measure.sample\(n\)"):
-        distance(vl.Ball(1, np.zeros(4)), vl.Ball(2, np.zeros(4)))
+        distance(vl.Ball(1, np.zeros(4)), vl.Box(-np.ones(4), np.ones(4)))
 
 
 def test_a_gaussian_and_its_averages_in_a_frame_are_one():

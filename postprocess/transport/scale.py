@@ -1,0 +1,38 @@
+"""Two measures in a unit in which powers of distances neither overflow nor vanish."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from vlasov.checks import Array
+from vlasov.measures import Gaussian, Measure, Mixture, Particles
+
+_USUAL = (1e-2, 1e2)  # sizes that are left alone
+
+
+def to_unit_size(mu: Measure, nu: Measure) -> tuple[Measure, Measure, float]:
+    """Both divided by a power of two, and that power; as they are where they have a usual size or no images."""
+    low, high = (np.array(part) for part in zip(_extent(mu), _extent(nu), strict=True))
+    size = 2 * float((high.max(axis=0) / 2 - low.min(axis=0) / 2).max())
+    if _USUAL[0] <= size <= _USUAL[1] or size == 0 or not math.isfinite(size):
+        return mu, nu, 1.0
+    unit = 2.0 ** math.frexp(size)[1]
+    matrix, zero = np.eye(mu.dimension) / unit, np.zeros(mu.dimension)
+    one, other = mu.image(matrix, zero), nu.image(matrix, zero)
+    return (mu, nu, 1.0) if one is None or other is None else (one, other, unit)
+
+
+def _extent(measure: Measure) -> tuple[Array, Array]:
+    """Corners of a box around most of a measure."""
+    if isinstance(measure, Mixture):
+        low, high = zip(*map(_extent, measure.components), strict=True)
+        return np.min(low, axis=0), np.max(high, axis=0)
+    if isinstance(measure, Gaussian):
+        reach = np.sqrt(np.diag(measure.covariance))
+        return measure.mean - reach, measure.mean + reach
+    if isinstance(measure, Particles):
+        carrying = measure.points[measure.weights > 0]
+        return carrying.min(axis=0), carrying.max(axis=0)
+    return measure.support_box
