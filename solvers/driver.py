@@ -23,6 +23,7 @@ from vlasov.errors import AccuracyWarning, InputError, SolverError, choose
 from vlasov.problem import Problem
 from vlasov.solvers import dataset as schema
 from vlasov.solvers.accuracy import NOTABLE, doubt
+from vlasov.solvers.budget import Budget
 from vlasov.solvers.options import parse
 from vlasov.solvers.progress import progress_bar, silent
 from vlasov.solvers.record import Record
@@ -53,8 +54,9 @@ def solve(
     problem
         Attention, initial measure and horizon.
     solver
-        "gaussian" (``tolerance``), "particles" (``n``, ``sampling``, ``seed``, ``tolerance``, ``rescaled``, ``method``)
-        or "finite-volume" (``cells``, ``reconstruction``, ``frame``, ``extent``).
+        "gaussian" (``tolerance``), "particles" (``n``, ``sampling``, ``moments``, ``seed``, ``tolerance``,
+        ``rescaled``, ``method``) or "finite-volume" (``cells``, ``reconstruction``, ``frame``, ``extent``); all of them
+        take ``max_steps``.
     times
         Increasing output times in [0, horizon]; 101 equidistant ones if not given.
     progress
@@ -83,7 +85,7 @@ def solve(
     began = time.perf_counter()
     # Moments of large states overflow before the states do.
     with np.errstate(all="ignore"), progress_bar(problem.horizon) if progress else nullcontext(silent) as report:
-        record = Record(plan.times, report)
+        record = Record(plan.times, report, Budget(problem.horizon, plan.options.max_steps))
         try:
             plan.run(problem, plan.options, record)
         except SolverError as error:

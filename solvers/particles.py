@@ -11,20 +11,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-
-import numpy as np
+from typing import Any
 
 from vlasov import checks
 from vlasov.checks import Array
 from vlasov.errors import InputError, choose
-from vlasov.flow import Flow
 from vlasov.measures import SAMPLINGS, Particles
 from vlasov.problem import Problem
+from vlasov.solvers import references
+from vlasov.solvers.budget import MAX_STEPS
 from vlasov.solvers.ode import integrate
-from vlasov.solvers.ode.integrate import TIGHTEST, BlowUpWatch, accuracy_for, inside, segments, size, steps
+from vlasov.solvers.ode.clouds import Tokens, right_hand_side
+from vlasov.solvers.ode.integrate import TIGHTEST, BlowUpWatch, accuracy_for, segments, size, steps
 from vlasov.solvers.ode.rescaling import Rescaling
 from vlasov.solvers.ode.runge_kutta import CloudDOP853
 from vlasov.solvers.record import Record, Snapshot
+from vlasov.solvers.sampling import MOMENTS, initial_cloud, sampling_error
 
 _MOST = 10**8  # particles
 _METHODS = ("auto", "laplace", "all-pairs", "all-pairs-float32")
@@ -41,6 +43,9 @@ class Options:
         Number of particles; see ``Measure.sample``. An initial measure of particles is taken as it is.
     sampling
         "sobol", "random", "quantile" or "quadrature".
+    moments
+        "sampled", or "exact": the cloud is mapped so that mean and covariance are the measure's. "auto" does so where
+        V lets the mean's error of sampling grow beyond the spread.
     seed
         Makes "random" and "sobol" repeatable.
     tolerance
@@ -50,19 +55,25 @@ class Options:
     method
         How velocities are evaluated: "auto", "laplace" (linear cost, d <= 3), "all-pairs" (exact up to rounding) or
         "all-pairs-float32" (twice as fast, for tolerances from 1e-5 on).
+    max_steps
+        A run that takes more, or that is foreseen to take many more, stops with an error and its last state.
     """
 
     n: int = 10_000
     sampling: str = "sobol"
+    moments: str = "auto"
     seed: int = 0
     tolerance: float = 1e-8
     rescaled: bool = False
     method: str = "auto"
+    max_steps: int = MAX_STEPS
 
     def __post_init__(self) -> None:
+        checks.integer(self.max_steps, "max_steps", least=1)
         if checks.integer(self.n, "n", least=1) > _MOST:
             raise InputError(f"is {self.n:g} but at most {_MOST:g} particles can be moved", "n")
         choose(self.sampling, SAMPLINGS, "sampling")
+        choose(self.moments, MOMENTS, "moments")
         choose(self.method, _METHODS, "method")
         checks.integer(self.seed, "seed", least=0)
         checks.number(self.tolerance, "tolerance", above=TIGHTEST, below=1e-2)
@@ -76,6 +87,10 @@ class Options:
 
 def check(problem: Problem, options: Options) -> None:
     """Refuse what particles cannot do."""
+    if options.method == "laplace" and problem.dimension > 3:
+        raise InputError(
+            f'"laplace" needs d <= 3 but the problem has d = {problem.dimension}; use "auto" or "all-pairs"', "method"
+        )
     if options.sampling == "quantile" and problem.dimension != 1:
         raise InputError(f'"quantile" needs d = 1 but the problem has d = {problem.dimension}; use "sobol"', "sampling")
     if options.rescaled and problem.attention.drift() is None:
@@ -86,66 +101,41 @@ def check(problem: Problem, options: Options) -> None:
 
 
 def run(problem: Problem, options: Options, record: Record) -> None:
-    """Integrate a cloud of particles into ``record``."""
-    cloud = _initial(problem, options)
+    """Integrate a cloud of particles into ``record``, then see how wrong its moments are."""
+    cloud = initial_cloud(problem, options.n, options.sampling, options.seed, options.moments)
     flow = record.follow(problem.flow(tolerance=accuracy_for(options.tolerance), method=options.method))
-    rescaling = Rescaling(flow, problem.horizon) if options.rescaled else None
+    tokens = Tokens(cloud, flow, Rescaling(flow, problem.horizon) if options.rescaled else None)
     record.constants["weight"] = cloud.weights
-    y, rtol = cloud.points.ravel(), options.tolerance
-    atol = rtol * size(cloud)
+    record.attributes["sampling_error"] = sampling_error(cloud, problem.initial)
+    ends = _solve(problem, tokens, options.tolerance, record)
+    references.of_particles(problem, tokens, record, options.tolerance, ends)
+
+
+def _solve(problem: Problem, tokens: Tokens, rtol: float, record: Record) -> list[float]:
+    """Fill the record; the times at which steps ended."""
+    y, ends = tokens.cloud.points.ravel(), []
 
     def snapshot(t: float, y: Array) -> Snapshot:
-        z = y.reshape(cloud.points.shape)
-        if rescaling is None:
-            return _diagnostics(cloud if t == 0 else cloud.moved(z))  # its moments are known
-        phi = rescaling.matrix(t)
-        return _diagnostics(cloud.moved(z @ phi.T)) | {"rescaling": phi}
+        cloud = _diagnostics(tokens.cloud if t == 0 else tokens.placed(t, y))  # its moments are known
+        return cloud if tokens.rescaling is None else cloud | {"rescaling": tokens.rescaling.matrix(t)}
 
     record.begin(partial(snapshot, 0.0, y))
-    for start, end in segments(flow.breakpoints, problem.horizon):
-        watch = BlowUpWatch(end)  # growth rates jump with the parameters
-        rhs = right_hand_side(flow, cloud, (start, end), rescaling)
-        for step in steps(rhs, (start, end), y, rtol=rtol, atol=atol, stepper=CloudDOP853, taken=record.steps):
+    how: dict[str, Any] = {"rtol": rtol, "atol": rtol * size(tokens.cloud), "stepper": CloudDOP853}
+    for segment in segments(tokens.flow.breakpoints, problem.horizon):
+        watch = BlowUpWatch(segment[1])  # growth rates jump with the parameters
+        for step in steps(right_hand_side(tokens, segment), segment, y, taken=record.steps, **how):
             due = record.due(step.t)
             dense = step.dense_output() if due and due[0] < step.t else None
             for time in due:
                 record.add(time, snapshot(time, step.y if dense is None else dense(time)))
             y = step.y
+            ends.append(float(step.t))
             record.step(step.t, partial(snapshot, step.t, y))
-            record.error_estimate += options.tolerance
             if watch.sees(step.t, integrate.growth_rate(y, step.f)):
                 record.status, record.blow_up_time = "blow-up", watch.time
-                return
+                return ends
     record.status = "completed"
-
-
-def _initial(problem: Problem, options: Options) -> Particles:
-    if isinstance(problem.initial, Particles):
-        return problem.initial
-    return problem.initial.sample(options.n, options.sampling, seed=options.seed)
-
-
-def right_hand_side(
-    flow: Flow, cloud: Particles, segment: tuple[float, float], rescaling: Rescaling | None = None
-) -> integrate.Rhs:
-    """The ODE on one segment of smooth parameters, for the cloud as one flat vector."""
-    shape = cloud.points.shape
-
-    def velocity(t: float, x: Array, out: Array) -> Array:
-        return flow.velocity(cloud.moved(x), x, inside(t, *segment), out=out).values
-
-    def physical(t: float, y: Array, out: Array) -> Array:
-        velocity(t, y.reshape(shape), out.reshape(shape))
-        return out
-
-    def rescaled(t: float, y: Array, out: Array) -> Array:
-        phi, result = rescaling.matrix(t), out.reshape(shape)  # type: ignore[union-attr]
-        x = y.reshape(shape) @ phi.T
-        relative = velocity(t, x, result) - x @ flow.values(inside(t, *segment)).T
-        result[:] = np.linalg.solve(phi, relative.T).T
-        return out
-
-    return physical if rescaling is None else rescaled
+    return ends
 
 
 def _diagnostics(cloud: Particles) -> Snapshot:

@@ -23,9 +23,9 @@ from vlasov.flow import Flow
 from vlasov.measures import Particles
 from vlasov.problem import Problem
 from vlasov.solvers.ode import dop853, runge_kutta_kernels as kernels
+from vlasov.solvers.ode.clouds import Tokens, right_hand_side
 from vlasov.solvers.ode.integrate import accuracy_for, inside, segments, size, steps
 from vlasov.solvers.ode.runge_kutta import CloudDOP853
-from vlasov.solvers.particles import right_hand_side
 
 _PLACES = np.arange(dop853.STAGES)  # each stage has a place of its own
 _SAFETY = 0.8  # fixed steps, relative to the shortest that the adaptive run takes
@@ -147,7 +147,7 @@ def choose_steps(problem: Problem, cloud: Particles, times: tuple[float, ...], *
     flow, y, counts = problem.flow(tolerance=accuracy_for(tolerance)), cloud.points.ravel(), []
     scale = tolerance * size(cloud)
     for left, right in pairwise(cuts):
-        rhs = right_hand_side(flow, cloud, (left, right))
+        rhs = right_hand_side(Tokens(cloud, flow), (left, right))
         lengths = []
         for step in steps(rhs, (left, right), y, rtol=tolerance, atol=scale, stepper=CloudDOP853):
             lengths.append(step.t - step.t_old)

@@ -31,6 +31,10 @@ class SolverError(RuntimeError):
     """A run that cannot go on; what was computed until then is kept where ``solve`` was told to write."""
 
 
+class LateInputError(InputError, SolverError):
+    """A user's mistake that shows during a run only, and that no shorter step mends: what was computed is kept."""
+
+
 class NonFiniteState(SolverError):
     """NaN or infinity appeared in the state."""
 
@@ -40,6 +44,10 @@ class NonFiniteState(SolverError):
             f"non-finite state in step {step} at t = {time:.12g} with dt = {dt:.3g}: the velocity is NaN or "
             "infinite there; lower the tolerance or look at the attention's parameters at that time"
         )
+
+
+class SlowRunWarning(UserWarning):
+    """A run that will take long, as far as its first steps tell."""
 
 
 class AccuracyWarning(UserWarning):

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from vlasov import checks
 from vlasov.checks import Array
 from vlasov.codec import Described
-from vlasov.errors import InputError
+from vlasov.errors import InputError, LateInputError
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,10 +62,18 @@ class Function:
     field: str
 
     def __call__(self, t: float) -> Array:
-        field = f"{self.field}({t:g})"
-        result = checks.matrix(self.function(t), field)
+        field = f"{self.field}({t:.12g})"
+        try:
+            value = self.function(t)
+        except Exception as error:
+            error.add_note(f"(the function of time {self.field} failed at t = {t:.12g})")
+            raise
+        try:
+            result = checks.matrix(value, field)
+        except InputError as mistake:
+            raise LateInputError(mistake.sentence, mistake.field) from None
         if result.shape != self.shape:
-            raise InputError(f"has shape {result.shape} but had {self.shape} at t = 0", field)
+            raise LateInputError(f"has shape {result.shape} but had {self.shape} at t = 0", field)
         return result
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from vlasov import checks
 from vlasov.errors import InputError, choose
 from vlasov.problem import Problem
+from vlasov.solvers.budget import MAX_STEPS
 from vlasov.solvers.finite_volume.schemes import SCHEMES
 
 FRAMES = ("moving", "fixed", "rescaled")
@@ -35,14 +36,18 @@ class Options:
         Of the grid, in the coordinates of the frame: L for [-L, L] along each axis, or one such number or pair [lower,
         upper] for each axis. Chosen from the problem if not given. A moving frame begins with the mean at zero and unit
         covariance.
+    max_steps
+        A run that takes more, or that is foreseen to take many more, stops with an error and its last state.
     """
 
     cells: int | Sequence[int] | None = None
     reconstruction: str = "upwind5"
     frame: str = "moving"
     extent: float | Sequence[Any] | None = None
+    max_steps: int = MAX_STEPS
 
     def __post_init__(self) -> None:
+        checks.integer(self.max_steps, "max_steps", least=1)
         choose(self.reconstruction, SCHEMES, "reconstruction")
         choose(self.frame, FRAMES, "frame")
         if self.cells is not None:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from vlasov.checks import Array
-from vlasov.errors import InputError, NonFiniteState, SolverError
+from vlasov.errors import InputError, LateInputError, NonFiniteState, SolverError
 from vlasov.flow import Flow
 from vlasov.problem import Problem
 from vlasov.solvers.finite_volume import initial
@@ -243,6 +243,8 @@ class _Solver:
                 places = self.frame.path(self.t, [self.t + c * dt for c in shares], self.place, self._history.drift)
                 self._longest *= 2
                 return dt, dict(zip(shares, places, strict=True)) | {0.0: self.place}
+            except LateInputError:
+                raise
             except (InputError, SolverError) as mistake:
                 dt /= 2
                 self._longest = 2 * dt

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.integrate import DOP853
 
 from vlasov.checks import Array, finite
-from vlasov.errors import InputError, NonFiniteState, SolverError
+from vlasov.errors import InputError, LateInputError, NonFiniteState, SolverError
 from vlasov.measures import Particles
 
 Rhs = Callable[..., Array]  # (t, y), and memory for the result where the stepper gives it
@@ -70,7 +70,9 @@ def steps(
         nonlocal reason, last
         try:
             velocity = rhs(t, y) if out is None else rhs(t, y, out)
-        except InputError as mistake:  # the state, or a parameter at this time, is not finite
+        except LateInputError:
+            raise
+        except InputError as mistake:  # the state is not finite
             velocity = np.empty_like(y) if out is None else out
             velocity.fill(np.nan)
             reason = reason or (str(mistake) if finite(last) else _OVERFLOW)

@@ -9,7 +9,7 @@ import numpy as np
 
 from vlasov.checks import Array
 from vlasov.compiled.workspace import Workspace
-from vlasov.errors import InputError, choose
+from vlasov.errors import InputError, LateInputError, choose
 from vlasov.tilting.costs import WORTH_A_PLAN
 from vlasov.tilting.promise import Promise, Refusal, Task
 from vlasov.tilting.results import METHODS, Head, Request
@@ -49,7 +49,7 @@ def linear_plan(
         raise InputError("hold an entry that is infinite or NaN; every entry must be a finite number", "points")
     plan = line.plan(task) if d == 1 else laplace.plan_data(points, x, matrix, task, workspace)
     if isinstance(plan, Refusal) and method == "laplace":
-        raise InputError(f'"laplace" cannot do this: {plan.reason}; use "auto" or "all-pairs"', "method")
+        raise LateInputError(f'"laplace" cannot do this: {plan.reason}; use "auto" or "all-pairs"', "method")
     return _if_faster(line if d == 1 else laplace, plan, task)
 
 

@@ -11,6 +11,7 @@ Every target's sums run over the sources in one fixed order, so that results do 
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
@@ -26,6 +27,8 @@ from vlasov.tilting.costs import ALL_PAIRS, THREADS_ALL_PAIRS
 
 _FEW = 5  # dimensions up to which one pass is the faster kernel
 _NONE = np.empty(0)
+_DEAF = 0.1  # seconds that a kernel may take
+_FEWEST = 1024  # targets in a part
 
 
 class MassAndMean(NamedTuple):
@@ -67,12 +70,13 @@ def moments(
     layout = _layout(n, d, precision)
     buffer = _buffer(layout, workspace)
     mass, mean = np.empty(m if log_mass else 0), np.empty((m, d))
-    threads = _threads(n, m, d)
-    if threads == 1:
+    threads, parts = _threads(n, m, d), _parts(n, m, d)
+    if threads == len(parts) == 1:
         bounds = layout.loops.moments(points, weights, xi, buffer, layout.rows, layout.columns, mass, mean, layout.zero)
     else:
         sources = tiles.prepare(points, weights, xi, buffer, layout.rows, layout.columns)
-        in_threads(threads, layout.loops.share, sources, xi, mass, mean, layout.zero)
+        for part in parts:
+            in_threads(threads, layout.loops.share, sources, xi[part], mass[part], mean[part], layout.zero)
         bounds = tiles.error_bounds(sources, points, weights, xi)
     return MassAndMean(mass if log_mass else None, mean, *bounds)
 
@@ -93,8 +97,11 @@ def covariance(
     layout = _many(n, d, np.dtype(np.float64))
     result = np.empty((m, d, d))
     sources = tiles.prepare(points, weights, xi, _buffer(layout, workspace), layout.rows, layout.columns)
-    threads = _threads(n, m, d)
-    in_threads(threads, kernels.covariances, sources, xi, plain(log_mass), plain(mean), result, layout.zero)
+    threads, masses, means = _threads(n, m, d), plain(log_mass), plain(mean)
+    for part in _parts(n, m, d * (d + 1) / 2):  # sums of products, as many as the covariance has entries
+        in_threads(
+            threads, kernels.covariances, sources, xi[part], masses[part], means[part], result[part], layout.zero
+        )
     return result
 
 
@@ -118,13 +125,20 @@ def batch(points: Array, log_weights: Array | None, xi: Array, *, log_mass: bool
     return MassAndMean(mass if log_mass else None, mean, *bounds.max(axis=0, initial=0.0).tolist())
 
 
-def seconds(n: int, m: int, d: int) -> float:
+def seconds(n: int, m: int, d: float) -> float:
     """Estimated time of ``moments`` on one thread."""
     return (ALL_PAIRS.start + ALL_PAIRS.target * m + n * m * (ALL_PAIRS.pair + ALL_PAIRS.coordinate * d)) * 1e-9
 
 
 def _threads(n: int, m: int, d: int) -> int:
     return get_num_threads() if seconds(n, m, d) > THREADS_ALL_PAIRS * 1e-9 else 1
+
+
+def _parts(n: int, m: int, d: float) -> list[slice]:
+    """Targets in parts, between which Python hears signals: Ctrl-C ends a sum within about a second."""
+    count = max(1, math.ceil(seconds(n, m, d) / (_DEAF * get_num_threads())))
+    size = max(_FEWEST, -(-m // count))
+    return [slice(first, first + size) for first in range(0, m, size)] or [slice(0, m)]
 
 
 class _Layout(NamedTuple):

@@ -1,0 +1,78 @@
+"""How much work a run may be: a number of steps, and what the steps so far lead one to expect."""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from dataclasses import dataclass, field
+
+from vlasov.errors import SlowRunWarning, SolverError
+
+MAX_STEPS = 100_000
+# After this share of max_steps, a run that is expected to take so many times max_steps is not waited for.
+_EARLY = ((0.02, 10.0), (0.05, 2.0), (0.1, 1.2))
+_PATIENCE, _LONG = 20.0, 600.0  # seconds after which a run that will take so long says so, once
+
+
+@dataclass
+class Budget:
+    """The steps that a run may take to its horizon."""
+
+    horizon: float = math.inf
+    max_steps: int = MAX_STEPS
+    _times: list[float] = field(default_factory=lambda: [0.0])  # reached by each step
+    _began: float = field(default_factory=time.perf_counter)
+    _told: bool = False
+
+    def spend(self, t: float, steps: int) -> None:
+        """Count a step that reached t; a SolverError where the budget will not do."""
+        self._times.append(t)
+        if t >= self.horizon:
+            return
+        expected = steps + self._remaining()
+        early = any(steps == int(share * self.max_steps) and expected > most * self.max_steps for share, most in _EARLY)
+        if early or steps >= self.max_steps:
+            raise SolverError(self._sentence(t, steps, expected))
+        self._tell(t, steps, expected)
+
+    def _remaining(self) -> float:
+        """Steps to the horizon, at the pace of the last half of those taken."""
+        half, now = self._times[len(self._times) // 2], self._times[-1]
+        taken = len(self._times) - 1 - len(self._times) // 2
+        return taken * (self.horizon - now) / (now - half) if now > half else math.inf
+
+    def _sentence(self, t: float, steps: int, expected: float) -> str:
+        seconds = time.perf_counter() - self._began
+        return (
+            f"stopped at t = {t:.6g} of {self.horizon:g} after {steps:,} steps and {seconds:.3g} s: about "
+            f"{_about(expected)} steps and {_duration(seconds / steps * (expected - steps))} would be needed, where "
+            f"max_steps is {self.max_steps:,}; shorten the horizon, loosen the tolerance, or raise max_steps"
+        )
+
+    def _tell(self, t: float, steps: int, expected: float) -> None:
+        seconds = time.perf_counter() - self._began
+        if self._told or seconds < _PATIENCE:
+            return
+        left = seconds / steps * (min(expected, self.max_steps) - steps)
+        if left > _LONG:
+            self._told = True
+            warnings.warn(
+                f"t = {t:.4g} of {self.horizon:g} after {steps:,} steps and {seconds:.3g} s: about "
+                f"{_about(expected)} steps and {_duration(left)} are expected; shorten the horizon, loosen the "
+                "tolerance, or lower max_steps",
+                SlowRunWarning,
+                stacklevel=2,
+            )
+
+
+def _about(count: float) -> str:
+    return f"{count:.2g}" if count >= 1e6 else f"{count:,.0f}"
+
+
+def _duration(seconds: float) -> str:
+    """In the largest unit that fits."""
+    for size, name in ((31_557_600.0, "years"), (86_400.0, "days"), (3600.0, "hours"), (60.0, "minutes")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.3g} {name}"
+    return f"{seconds:.3g} s"

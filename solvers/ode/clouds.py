@@ -1,0 +1,105 @@
+"""The ODE of a cloud of tokens: its velocity as one flat vector, and its moments at given times.
+
+x_i' = Gamma_mu(x_i),   or rescaled z = Phi^{-1} x:   z' = Phi^{-1} (Gamma(Phi z) - V Phi z)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from vlasov.checks import Array
+from vlasov.flow import Flow
+from vlasov.measures import Particles
+from vlasov.solvers.ode.integrate import Rhs, inside, segments, size, steps
+from vlasov.solvers.ode.rescaling import Rescaling
+from vlasov.solvers.ode.runge_kutta import CloudDOP853
+
+Moments = tuple[Array, Array]  # mean and covariance
+_ANY = 1e300  # an error that is allowed where steps are given
+
+
+class Tokens(NamedTuple):
+    """Tokens that move: at time zero, by which flow, and in which coordinates."""
+
+    cloud: Particles
+    flow: Flow
+    rescaling: Rescaling | None = None
+
+    def placed(self, t: float, y: Array) -> Particles:
+        """The cloud at time t, from the state of the ODE."""
+        z = y.reshape(self.cloud.points.shape)
+        return self.cloud.moved(z if self.rescaling is None else z @ self.rescaling.matrix(t).T)
+
+
+def right_hand_side(tokens: Tokens, segment: tuple[float, float]) -> Rhs:
+    """The ODE on one segment of smooth parameters, for the cloud as one flat vector."""
+    cloud, flow, rescaling = tokens
+    shape = cloud.points.shape
+
+    def velocity(t: float, x: Array, out: Array) -> Array:
+        return flow.velocity(cloud.moved(x), x, inside(t, *segment), out=out).values
+
+    def physical(t: float, y: Array, out: Array) -> Array:
+        velocity(t, y.reshape(shape), out.reshape(shape))
+        return out
+
+    def rescaled(t: float, y: Array, out: Array) -> Array:
+        phi, result = rescaling.matrix(t), out.reshape(shape)  # type: ignore[union-attr]
+        x = y.reshape(shape) @ phi.T
+        relative = velocity(t, x, result) - x @ flow.values(inside(t, *segment)).T
+        result[:] = np.linalg.solve(phi, relative.T).T
+        return out
+
+    return physical if rescaling is None else rescaled
+
+
+def moments(tokens: Tokens, times: Sequence[float], tolerance: float, most: int) -> Iterator[Moments]:
+    """Mean and covariance at increasing times, by steps of its own; ends early rather than take more than ``most``."""
+    y, waiting, count = tokens.cloud.points.ravel(), list(times), 0
+    yield from _at_rest(tokens, y, waiting)
+    atol = tolerance * size(tokens.cloud)
+    for segment in segments(tokens.flow.breakpoints, times[-1]) if waiting else []:
+        rhs = right_hand_side(tokens, segment)
+        for step in steps(rhs, segment, y, rtol=tolerance, atol=atol, stepper=CloudDOP853, taken=count):
+            yield from _due(tokens, step, waiting)
+            y, count = step.y, count + 1
+            if count > most:
+                return
+
+
+def moments_in_steps(tokens: Tokens, times: Sequence[float], ends: Sequence[float]) -> Iterator[Moments]:
+    """Mean and covariance at increasing times, by steps that end at given times, the jumps of parameters among them."""
+    y, waiting = tokens.cloud.points.ravel(), list(times)
+    yield from _at_rest(tokens, y, waiting)
+    for start, end in segments(tokens.flow.breakpoints, max(ends, default=0.0)) if waiting else []:
+        rhs = right_hand_side(tokens, (start, end))
+        method = CloudDOP853(rhs, start, y, end, rtol=0.0, atol=_ANY)
+        for reached in (t for t in ends if start < t <= end):
+            method.h_abs = reached - method.t
+            method.step()
+            if method.status == "failed":
+                return
+            yield from _due(tokens, method, waiting)
+        y = method.y
+
+
+def _at_rest(tokens: Tokens, y: Array, waiting: list[float]) -> Iterator[Moments]:
+    if waiting and waiting[0] == 0.0:
+        waiting.pop(0)
+        yield _moments(tokens, 0.0, y)
+
+
+def _due(tokens: Tokens, step: CloudDOP853, waiting: list[float]) -> Iterator[Moments]:
+    """Those of the times that a step has passed, which are taken from the list."""
+    dense = step.dense_output() if waiting and waiting[0] < step.t else None
+    while waiting and waiting[0] <= step.t:
+        time = waiting.pop(0)
+        yield _moments(tokens, time, step.y if dense is None or time == step.t else dense(time))
+
+
+def _moments(tokens: Tokens, t: float, y: Array) -> Moments:
+    cloud = tokens.placed(t, y)
+    return cloud.mean, cloud.covariance

@@ -1,0 +1,166 @@
+"""Independent answers beside a run: from mean and covariance by another way it learns how wrong its own are.
+
+A second run with a tighter tolerance errs a good deal less than the first one, and their difference knows what neither
+of them does: how the flow amplifies errors, and how ill-conditioned moments are near a blow-up. What it is compared
+with depends on the initial measure:
+
+    Gaussians that stay Gaussian    the exact reduction, whatever the solver
+    particles                       the same tokens; of many, a few that stand for all, by these steps and by tighter
+    other measures, d <= 3          quadrature nodes, which share no sampling error with the run
+    other measures                  as for particles; and another sample, for the error of sampling
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+
+from vlasov.checks import Array
+from vlasov.errors import InputError, SolverError
+from vlasov.measures import Gaussian, Measure, Particles
+from vlasov.problem import Problem
+from vlasov.solvers.accuracy import NOTABLE, Units
+from vlasov.solvers.ode.clouds import Moments, Tokens, moments, moments_in_steps
+from vlasov.solvers.ode.integrate import TIGHTEST, norm
+from vlasov.solvers.record import Record
+from vlasov.solvers.reduction import advance
+
+_TIGHTER = 1 / 30
+_ROUNDING = 4 * float(np.finfo(float).eps)
+_MOST_STEPS = 500, 4  # of a reference: so many, and so many times those of the run
+_NODES, _MANY_NODES = 512, 2500  # of quadrature: at first, and where the run looks wrong
+_PAIRS, _FEW = 1.5e6, 512  # tokens of a reference: their pairs times dimensions, and their number
+_SEED = 20_250_118  # of the sample that the run is compared with
+_FARTHEST = 8  # one in so many tokens of a selection is one of the farthest
+
+
+def tell(record: Record, initial: Measure, *differences: Array) -> None:
+    """Errors over time into the record: the sum of differences (times, 2) of mean and covariance, and rounding."""
+    units, series = Units(initial.covariance), record.series
+    total = np.add.reduce(differences)
+    for k, (mean, covariance) in enumerate(zip(series["mean"], series["covariance"], strict=True)):
+        total[k] += _ROUNDING * (1 + norm(mean) / units.of(covariance)[0])
+    record.tell({"mean_error": total[:, 0], "covariance_error": total[:, 1]})
+
+
+def against(record: Record, initial: Measure, reference: Iterable[Moments]) -> Array:
+    """Errors of a run's mean and covariance, (times, 2), infinite where the reference comes to an end before it."""
+    return apart(initial, zip(record.series["mean"], record.series["covariance"], strict=True), reference)
+
+
+def apart(initial: Measure, found: Iterable[Moments], reference: Iterable[Moments]) -> Array:
+    """Differences of mean and covariance in their units, (times, 2)."""
+    units, better = Units(initial.covariance), iter(reference)
+    result = []
+    for mean, covariance in found:
+        try:
+            truth = next(better, None)
+        except (SolverError, InputError):  # it blows up, or leaves the numbers
+            truth, better = None, iter(())
+        result.append((math.inf, math.inf) if truth is None else units.errors(mean, covariance, *truth))
+    return np.array(result).reshape(-1, 2)
+
+
+def tighter(tolerance: float) -> float:
+    """The tolerance of a reference."""
+    return max(_TIGHTER * tolerance, 1.01 * TIGHTEST)
+
+
+def most_steps(record: Record) -> int:
+    """A reference that needs more has met what the run has not."""
+    return _MOST_STEPS[0] + _MOST_STEPS[1] * record.steps
+
+
+def gaussian_moments(problem: Problem, times: Sequence[float], tolerance: float, most: int) -> Iterator[Moments]:
+    """Those of the exact reduction, at increasing times."""
+    initial, waiting, last = problem.initial, list(times), 0.0
+    assert isinstance(initial, Gaussian)
+    if waiting and waiting[0] == 0.0:
+        waiting.pop(0)
+        yield initial.mean, initial.covariance
+    for count, now in enumerate(advance(problem.flow(), initial, problem.horizon, tolerance)):
+        while waiting and waiting[0] <= now.t:
+            yield now.at(waiting.pop(0))
+        if not waiting or count > most or not now.t > last:  # at a blow-up time stands still
+            return
+        last = now.t
+
+
+def of_particles(problem: Problem, tokens: Tokens, record: Record, tolerance: float, ends: Sequence[float]) -> None:
+    """Tell the errors of a run of tokens, whose steps ended at ``ends``, as an answer to its problem."""
+    initial, fine, most = problem.initial, tighter(tolerance), most_steps(record)
+    if not record.reached:  # a blow-up before the first output time
+        record.rescue()
+    times = record.reached
+    if isinstance(initial, Gaussian) and problem.attention.affine(initial) is not None:
+        exact = gaussian_moments(problem, times, min(fine, 1e-10), 10 * most)
+        tell(record, initial, against(record, initial, exact))
+        return
+    for nodes in (_NODES, _MANY_NODES):
+        rule = _quadrature(initial, nodes)
+        if rule is None:
+            break
+        found = against(record, initial, moments(_of(rule, problem, tokens, fine), times, fine, most))
+        if nodes == _MANY_NODES or found.max(initial=0.0) <= NOTABLE:
+            tell(record, initial, found)
+            return
+    parts = [_of_steps(problem, tokens, record, fine, ends)]
+    if not isinstance(initial, Particles):
+        parts.append(_of_sampling(problem, tokens, record, tolerance))
+    tell(record, initial, *parts)
+
+
+def _of(cloud: Particles, problem: Problem, tokens: Tokens, tolerance: float) -> Tokens:
+    """Other tokens of the same problem, with a flow of their own: what they cost is not the run's."""
+    flow = problem.flow(tolerance=min(1e-10, 1e-2 * tolerance))
+    return Tokens(cloud, flow, tokens.rescaling)
+
+
+def _of_steps(problem: Problem, tokens: Tokens, record: Record, fine: float, ends: Sequence[float]) -> Array:
+    """The errors of steps: of the tokens themselves where they are few, else of some that stand for all."""
+    times, most, d = record.reached, most_steps(record), tokens.cloud.dimension
+    few = int(min(_FEW, math.sqrt(_PAIRS / (d + 2))))
+    some = _of(selection(tokens.cloud, few), problem, tokens, fine)
+    better = moments(some, times, fine, most)
+    if some.cloud is tokens.cloud:
+        return against(record, problem.initial, better)
+    return apart(problem.initial, moments_in_steps(some, times, ends), better)
+
+
+def _of_sampling(problem: Problem, tokens: Tokens, record: Record, tolerance: float) -> Array:
+    """The errors of sampling, as far as independent tokens know: those of n and m differ by 1/n + 1/m."""
+    d, n = tokens.cloud.dimension, len(tokens.cloud)
+    m = min(n, int(min(_FEW, math.sqrt(_PAIRS / (d + 2)))))
+    others = _of(problem.initial.sample(m, "random", seed=_SEED), problem, tokens, tolerance)
+    found = against(record, problem.initial, moments(others, record.reached, tolerance, most_steps(record)))
+    return math.sqrt(m / (n + m)) * found
+
+
+def _quadrature(initial: Measure, nodes: int) -> Particles | None:
+    """At most about so many nodes that stand for the measure; None where that is not possible."""
+    if isinstance(initial, Particles) or initial.dimension > 3:
+        return None
+    try:
+        parts = len(initial.quadrature(2)) / 2**initial.dimension
+        each = max(3, int((nodes / parts) ** (1 / initial.dimension)))
+        rule = initial.quadrature(each) if parts * 3**initial.dimension <= _MANY_NODES else None
+    except InputError:
+        return None
+    return rule if rule is not None and len(rule) <= 2 * _MANY_NODES else None
+
+
+def selection(cloud: Particles, most: int) -> Particles:
+    """At most so many tokens that stand for all: the farthest as they are, others evenly by their weights."""
+    if len(cloud) <= most:
+        return cloud
+    away = np.where(cloud.weights > 0, np.square(cloud.points - cloud.mean).sum(axis=1), -1.0)
+    order = np.argsort(away, kind="stable")
+    far, rest = order[-(most // _FARTHEST) :], np.sort(order[: -(most // _FARTHEST)])
+    summed = np.cumsum(cloud.weights[rest])
+    count = most - len(far)
+    picked = np.searchsorted(summed, (np.arange(count) + 0.5) / count * summed[-1])
+    chosen, times = np.unique(rest[picked], return_counts=True)
+    weights = np.concatenate([cloud.weights[far], times * summed[-1] / count])
+    return Particles(np.concatenate([cloud.points[far], cloud.points[chosen]]), weights)
