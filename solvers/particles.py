@@ -26,6 +26,7 @@ from vlasov.solvers.ode.integrate import TIGHTEST, BlowUpWatch, accuracy_for, se
 from vlasov.solvers.ode.rescaling import Rescaling
 from vlasov.solvers.ode.runge_kutta import CloudDOP853
 from vlasov.solvers.record import Record, Snapshot
+from vlasov.solvers.sampling import MOMENTS, initial_cloud, sampling_error
 
 _MOST = 10**8  # particles
 _METHODS = ("auto", "laplace", "all-pairs", "all-pairs-float32")
@@ -42,6 +43,9 @@ class Options:
         Number of particles; see ``Measure.sample``. An initial measure of particles is taken as it is.
     sampling
         "sobol", "random", "quantile" or "quadrature".
+    moments
+        "sampled", or "exact": the cloud is mapped so that mean and covariance are the measure's. "auto" does so where
+        V lets the mean's error of sampling grow beyond the spread.
     seed
         Makes "random" and "sobol" repeatable.
     tolerance
@@ -57,6 +61,7 @@ class Options:
 
     n: int = 10_000
     sampling: str = "sobol"
+    moments: str = "auto"
     seed: int = 0
     tolerance: float = 1e-8
     rescaled: bool = False
@@ -68,6 +73,7 @@ class Options:
         if checks.integer(self.n, "n", least=1) > _MOST:
             raise InputError(f"is {self.n:g} but at most {_MOST:g} particles can be moved", "n")
         choose(self.sampling, SAMPLINGS, "sampling")
+        choose(self.moments, MOMENTS, "moments")
         choose(self.method, _METHODS, "method")
         checks.integer(self.seed, "seed", least=0, most=checks.SEEDS)
         checks.number(self.tolerance, "tolerance", above=TIGHTEST, below=1e-2)
@@ -96,10 +102,11 @@ def check(problem: Problem, options: Options) -> None:
 
 def run(problem: Problem, options: Options, record: Record) -> None:
     """Integrate a cloud of particles into ``record``, then see how wrong its moments are."""
-    cloud = _initial(problem, options)
+    cloud = initial_cloud(problem, options.n, options.sampling, options.seed, options.moments)
     flow = record.follow(problem.flow(tolerance=accuracy_for(options.tolerance), method=options.method))
     tokens = Tokens(cloud, flow, Rescaling(flow, problem.horizon) if options.rescaled else None)
     record.constants["weight"] = cloud.weights
+    record.attributes["sampling_error"] = sampling_error(cloud, problem.initial)
     ends = _solve(problem, tokens, options.tolerance, record)
     references.of_particles(problem, tokens, record, options.tolerance, ends)
 
@@ -129,12 +136,6 @@ def _solve(problem: Problem, tokens: Tokens, rtol: float, record: Record) -> lis
                 return ends
     record.status = "completed"
     return ends
-
-
-def _initial(problem: Problem, options: Options) -> Particles:
-    if isinstance(problem.initial, Particles):
-        return problem.initial
-    return problem.initial.sample(options.n, options.sampling, seed=options.seed)
 
 
 def _diagnostics(cloud: Particles) -> Snapshot:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from vlasov.checks import Array
-from vlasov.errors import InputError
+from vlasov.errors import InputError, SolverError
 from vlasov.flow import Flow
 from vlasov.solvers.budget import Budget
 
@@ -63,6 +64,11 @@ class Record:
 
     def add(self, time: float, snapshot: Snapshot) -> None:
         """Store the snapshot of an output time; its arrays may change afterwards."""
+        for name in ("mean", "covariance"):
+            if name in snapshot and not np.isfinite(snapshot[name]).all():
+                raise SolverError(
+                    f"the {name} is not finite at t = {time:.12g}: the state has left the floating-point numbers"
+                )
         for name, value in snapshot.items():
             if name not in self._series:
                 self._series[name] = self._rows(np.shape(value))
@@ -102,4 +108,5 @@ class Record:
     def rescue(self) -> None:
         """After a failure, or without any output time before the end: keep the last good state too."""
         if self._latest is not None and self._latest[0] > (self.reached or [-np.inf])[-1]:
-            self.add(self._latest[0], self._latest[1]())
+            with suppress(SolverError):  # it is not a good one
+                self.add(self._latest[0], self._latest[1]())

@@ -20,13 +20,14 @@ from vlasov.checks import Array
 from vlasov.errors import InputError, SolverError
 from vlasov.measures import Gaussian, Measure, Mixture, Particles
 from vlasov.problem import Problem
-from vlasov.solvers import gaussian, particles
+from vlasov.solvers import references
 from vlasov.solvers.accuracy import Units
 from vlasov.solvers.finite_volume.density_error import Known, Samples, is_smooth, looks, of_gaussian, of_nodes, samples
-from vlasov.solvers.progress import silent
+from vlasov.solvers.ode.clouds import Tokens, states
+from vlasov.solvers.ode.integrate import accuracy_for
 from vlasov.solvers.record import Record
 
-_EXACT, _TOLERANCE = 1e-11, 1e-8  # local errors of the ODE of moments, and of nodes
+_EXACT, _TOLERANCE = (1e-9, 1e-11), 1e-8  # local errors of the ODE of moments, twice, and of nodes
 _FIRST = {1: 48, 2: 12, 3: 6}  # nodes along each axis
 _MORE, _FEWEST = 1.5, 4  # factor from one size to the next; least nodes along an axis
 _AGREE = 1e-10  # two sizes that differ by less are the same
@@ -66,7 +67,7 @@ def follow(problem: Problem, grid: Record) -> Companion | None:
     outputs = np.array(grid.reached)
     if outputs[-1] > 0.0:
         problem = replace(problem, horizon=float(outputs[-1]))
-    return _exact(problem, outputs) or _by_nodes(problem, outputs, grid)
+    return _exact(problem, outputs, grid) or _by_nodes(problem, outputs, grid)
 
 
 def moments(record: Record) -> Moments:
@@ -81,41 +82,40 @@ def differences(problem: Problem, one: Moments, other: Moments) -> tuple[Array, 
     return rows[:, 0], rows[:, 1]
 
 
-def _exact(problem: Problem, outputs: Array) -> Companion | None:
-    """The ODE of the moments of a Gaussian."""
-    initial = problem.initial
+def _exact(problem: Problem, outputs: Array, grid: Record) -> Companion | None:
+    """The ODE of the moments of a Gaussian, with two tolerances."""
+    initial, most = problem.initial, 10 * references.most_steps(grid)
     if not isinstance(initial, Gaussian) or problem.attention.affine(initial) is None:
         return None
-    record = Record(outputs, silent)
-    try:
-        gaussian.run(problem, gaussian.Options(tolerance=_EXACT), record)
-    except (InputError, SolverError):
-        return None
-    if len(record.reached) < outputs.size:
-        return None
-    found = moments(record)
-    of_mean, of_covariance = (
-        np.asarray(record.series.get(name, np.full(outputs.size, record.error_estimate)))
-        for name in ("mean_error", "covariance_error")
-    )
+    both = []
+    for tolerance in _EXACT:
+        try:
+            rows = list(references.gaussian_moments(problem, outputs.tolist(), tolerance, most))
+        except (InputError, SolverError):
+            return None
+        if len(rows) < outputs.size:
+            return None
+        both.append(Moments(*(np.array(part) for part in zip(*rows, strict=True))))
+    found, errors = both[1], differences(problem, *both)
     densities = {
         k: of_gaussian(Gaussian(found.means[k], found.covariances[k]), _FIRST[initial.dimension])
         for k in looks(outputs.size)
     }
-    return Companion(found, of_mean, of_covariance, 'the solver "gaussian" is exact here', densities)
+    return Companion(found, *errors, 'the solver "gaussian" is exact here', densities)
 
 
 class _Followed(NamedTuple):
-    """Nodes that came to the end, with their states at outputs and samples."""
+    """Nodes that came to the end: where they were at samples and looks, their moments at outputs, and evaluations."""
 
     cloud: Particles
-    record: Record
     samples: Samples
+    positions: Array
     moments: Moments
+    evaluations: int
 
     @property
     def cost(self) -> float:
-        return _cost(self.cloud) * self.record.flow.evaluations  # type: ignore[union-attr]
+        return _cost(self.cloud) * self.evaluations
 
 
 def _by_nodes(problem: Problem, outputs: Array, grid: Record) -> Companion | None:
@@ -130,7 +130,7 @@ def _by_nodes(problem: Problem, outputs: Array, grid: Record) -> Companion | Non
         larger = math.ceil(_MORE * size)
         cloud = _nodes(problem.initial, larger)
         spent += found.cost
-        summed = samples(problem, outputs, found.record.steps) if smooth else found.samples
+        summed = samples(problem, outputs, found.evaluations // _EVALUATIONS) if smooth else found.samples
         if gap < math.inf and spent + found.cost * _cost(cloud) / _cost(found.cloud) > budget:
             break
         finer = _followed(problem, cloud, outputs, summed, budget)
@@ -140,27 +140,29 @@ def _by_nodes(problem: Problem, outputs: Array, grid: Record) -> Companion | Non
         gap = float(max(part.max() for part in gaps))
         differs = float(max(part.max() for part in differences(problem, moments(grid), finer.moments)))
         found = finer
-    known = of_nodes(problem, found.cloud, found.record, found.samples, outputs) if found.samples.times.size else {}
+    known = of_nodes(problem, found.cloud, found.positions, found.samples, outputs) if smooth else {}
     return Companion(found.moments, *gaps, _remedy(problem, size, gap), known)
 
 
 def _followed(problem: Problem, nodes: Particles, outputs: Array, summed: Samples, budget: float) -> _Followed | None:
     """The nodes at the output times; None where they fail, or would cost far more than is allowed."""
-
-    def count(_: float, steps: int) -> None:
-        if steps * _EVALUATIONS * _cost(nodes) > _PATIENCE * budget:
-            raise SolverError("the companion is too dear")
-
-    times = np.unique(np.concatenate([outputs, summed.times]))
-    record = Record(times, count)
+    most = max(1, int(_PATIENCE * budget / (_EVALUATIONS * _cost(nodes))))
+    tokens = Tokens(nodes, problem.flow(tolerance=accuracy_for(_TOLERANCE)))
+    times = np.union1d(outputs, summed.times)
+    kept = set(np.union1d(outputs[looks(outputs.size)], summed.times).tolist()) if summed.times.size else set()
+    rows, positions = [], []
     try:
-        particles.run(replace(problem, initial=nodes), particles.Options(tolerance=_TOLERANCE), record)
+        for time, cloud in zip(times.tolist(), states(tokens, times.tolist(), _TOLERANCE, most), strict=False):
+            rows.append((cloud.mean, cloud.covariance))
+            if time in kept:
+                positions.append(np.array(cloud.points))
     except (InputError, SolverError):
         return None
-    if len(record.reached) < times.size:
+    if len(rows) < times.size:
         return None
-    kept = np.searchsorted(times, outputs)
-    return _Followed(nodes, record, summed, Moments(*(part[kept] for part in moments(record))))
+    told = np.searchsorted(times, outputs)
+    means, covariances = (np.array(part)[told] for part in zip(*rows, strict=True))
+    return _Followed(nodes, summed, np.array(positions), Moments(means, covariances), tokens.flow.evaluations)
 
 
 def _nodes(measure: Measure, size: int) -> Particles:

@@ -79,9 +79,11 @@ def of_gaussian(gaussian: Gaussian, size: int) -> Known:
     return Known(nodes.weights, nodes.points, gaussian.density(nodes.points))
 
 
-def of_nodes(problem: Problem, cloud: Particles, record: Record, summed: Samples, outputs: Array) -> dict[int, Known]:
-    """The truth at nodes that have moved, at the looks; ``record`` holds them at outputs and samples."""
-    flow, positions, reached = problem.flow(), record.series["position"], np.array(record.reached)
+def of_nodes(problem: Problem, cloud: Particles, positions: Array, summed: Samples, outputs: Array) -> dict[int, Known]:
+    """The truth at nodes that move, at the looks; ``positions`` are those at looks and samples, in their order."""
+    if not summed.times.size:
+        return {}
+    flow, reached = problem.flow(), np.union1d(outputs[looks(outputs.size)], summed.times)
     states = positions[np.searchsorted(reached, summed.times)]
     logs, found, start = np.log(np.maximum(problem.initial.density(cloud.points), _FADED)), {}, 0
     for k in looks(outputs.size):

@@ -32,13 +32,14 @@ def judge(problem: Problem, record: Record) -> None:
     if found.densities and one_grid:
         errors["density_error"] = density_error(record, found.densities)
     record.tell(errors)
-    record.attributes["advice"] = _advice(suspected, record.largest_error, found)
+    cleared = record.largest_error <= NOTABLE and "density_error" in errors
+    record.attributes["advice"] = "" if cleared else _advice(suspected, record.largest_error, found)
 
 
 def _advice(suspected: str, error: float, found: companion.Companion) -> str:
-    """What the solver suspects and what was found to work, where the error is notable."""
+    """What the solver suspects; and, where the error is notable, what was found to work."""
     if error <= NOTABLE:
-        return ""
+        return suspected
     sure = found.largest <= min(NOTABLE, _UNSURE * error)
     remedy = found.remedy if sure else "more cells tell how much of it is the grid's"
     return f"{suspected}; {remedy}" if suspected else remedy

@@ -29,7 +29,7 @@ from vlasov.tilting.results import QUADRATIC, Head, Request, Sums
 
 _FEW = 5  # dimensions up to which one pass is the faster kernel
 _NONE = np.empty(0)
-_DEAF = 0.15  # seconds that a kernel may take
+_DEAF = 0.1  # seconds that a kernel may take
 _FEWEST = 1024  # targets in a part
 
 

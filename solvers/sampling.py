@@ -1,0 +1,130 @@
+"""The cloud that a particle run begins with; its moments exact where errors of sampling would be amplified.
+
+The mean of a normalised attention's tokens moves with V: what sampling has left wrong in it grows like |Phi(t)| with
+Phi' = V Phi, whatever the measure does. Exact moments are those of the affine map
+
+    x -> mean + M (x - mean_cloud),   M = C^{-1/2} (C^{1/2} Sigma C^{1/2})^{1/2} C^{-1/2},   C = cov_cloud
+
+which of all maps with M C M = Sigma moves tokens least. Where the measure is its own mirror image, so is then the
+cloud: third moments feed the mean too.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import numpy as np
+
+from vlasov.checks import Array, finite
+from vlasov.errors import AccuracyWarning, InputError, SolverError
+from vlasov.measures import Gaussian, Measure, Particles
+from vlasov.problem import Problem
+from vlasov.solvers.accuracy import Units
+from vlasov.solvers.ode.integrate import inside, norm, segments
+from vlasov.solvers.references import gaussian_moments
+
+MOMENTS = ("auto", "sampled", "exact")
+_SYMMETRIC = ("gaussian", "ball", "box", "ring")
+_PANELS = 32  # of an integral over a segment of smooth parameters
+_LOOKS = 16  # times at which the spread is compared with errors
+_MATCHED = 1e-9  # relative error of moments that were to be exact
+_STEPS = 20_000  # of a look ahead
+
+
+def initial_cloud(problem: Problem, n: int, sampling: str, seed: int, moments: str) -> Particles:
+    """The tokens at time zero: those that are given, or a sample."""
+    initial = problem.initial
+    if isinstance(initial, Particles):
+        return initial
+    cloud = initial.sample(n, sampling, seed=seed)
+    if not finite(cloud.covariance):
+        raise InputError("lies so far out that its covariance overflows; move it, or scale it down", "initial")
+    times, growth = growth_of_means(problem)
+    off = Units(initial.covariance).errors(cloud.mean, cloud.covariance, initial.mean, initial.covariance)[0]
+    if moments == "exact" or (moments == "auto" and off * growth[-1] > 1):
+        exact = matched(_mirrored(initial, cloud, sampling, seed), initial)
+        if exact is None and moments == "exact":
+            raise InputError(
+                f'is "exact", but {len(cloud)} tokens do not span what the measure does; raise n, or choose "sampled"',
+                "moments",
+            )
+        cloud = cloud if exact is None else exact
+    _foretell(problem, times, growth)
+    return cloud
+
+
+def _mirrored(measure: Measure, cloud: Particles, sampling: str, seed: int) -> Particles:
+    """As many tokens, of which half are mirror images of the others, if the measure is symmetric about its mean."""
+    n = len(cloud)
+    if measure.kind not in _SYMMETRIC or sampling not in ("sobol", "random") or n < 2:
+        return cloud
+    half = measure.sample(n // 2, sampling, seed=seed).points - measure.mean
+    middle = np.zeros((n % 2, half.shape[1]))
+    return Particles.equally_weighted(np.concatenate([half, -half, middle]) + measure.mean)
+
+
+def sampling_error(cloud: Particles, initial: Measure) -> float:
+    """The larger error of mean and covariance at time zero."""
+    errors = Units(initial.covariance).errors(cloud.mean, cloud.covariance, initial.mean, initial.covariance)
+    return max(errors)
+
+
+def matched(cloud: Particles, measure: Measure) -> Particles | None:
+    """The cloud with the measure's mean and covariance; None where no affine map makes them equal."""
+    covariance, target = cloud.covariance, measure.covariance
+    root, inverse = _roots(covariance)
+    middle = _roots(root @ target @ root)[0]
+    matrix = inverse @ middle @ inverse
+    moved = cloud.points @ matrix.T
+    centre = cloud.mean @ matrix.T
+    result = Particles(moved - centre + measure.mean, cloud.weights)
+    result = result.moved(result.points - (result.mean - measure.mean))  # what rounding has left
+    return result if norm((result.covariance - target).ravel()) <= _MATCHED * norm(target.ravel()) else None
+
+
+def growth_of_means(problem: Problem) -> tuple[Array, Array]:
+    """Times from 0 to the horizon, and exp of the integral of V's largest real part (at least 0): growth of errors."""
+    attention, times, logs = problem.attention, [0.0], [0.0]
+    if attention.drift() is None:
+        return np.array([0.0, problem.horizon]), np.ones(2)
+    for start, end in segments(attention.breakpoints, problem.horizon):
+        edges = np.linspace(start, end, _PANELS + 1)
+        for left, right in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+            rate = np.linalg.eigvals(attention.values(inside((left + right) / 2, start, end))).real.max()
+            times.append(right)
+            logs.append(logs[-1] + max(0.0, float(rate)) * (right - left))
+    return np.array(times), np.exp(np.minimum(logs, 700.0))
+
+
+def _foretell(problem: Problem, times: Array, growth: Array) -> None:
+    """Say before the run where rounding errors of the mean will outgrow the spread; Gaussians tell it in advance."""
+    initial, eps = problem.initial, float(np.finfo(float).eps)
+    if not isinstance(initial, Gaussian) or eps * growth[-1] < 1e-6 or problem.attention.affine(initial) is None:
+        return
+    units, size = Units(initial.covariance), norm(initial.mean) + math.sqrt(float(np.trace(initial.covariance)))
+    looks = np.linspace(0, len(times) - 1, min(_LOOKS, len(times)) + 1).round().astype(int)
+    try:
+        for k, (_, covariance) in zip(
+            looks, gaussian_moments(problem, times[looks].tolist(), 1e-6, _STEPS), strict=False
+        ):
+            if eps * size * growth[k] > units.of(covariance)[0]:
+                warnings.warn(
+                    f"particles: V makes errors of the mean grow by {growth[k]:.1g} until t = {times[k]:.4g}, so that "
+                    "rounding alone will be larger than the spread: no cloud of tokens can be followed so far; "
+                    'shorten the horizon, or use the solver "gaussian"',
+                    AccuracyWarning,
+                    stacklevel=5,
+                )
+                return
+    except SolverError:
+        return
+
+
+def _roots(matrix: Array) -> tuple[Array, Array]:
+    """The symmetric square root of a positive semi-definite matrix, and its pseudo-inverse."""
+    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
+    roots = np.sqrt(np.maximum(values, 0.0))
+    kept = roots > 1e-8 * roots.max(initial=0.0)
+    inverses = np.where(kept, 1 / np.where(kept, roots, 1.0), 0.0)
+    return (vectors * roots) @ vectors.T, (vectors * inverses) @ vectors.T
