@@ -64,7 +64,10 @@ class Function:
     def __call__(self, t: float) -> Array:
         field = f"{self.field}({t:.12g})"
         try:
-            result = checks.matrix(_called(self.function, t, field), field)
+            value = _called(self.function, t, field)
+            if value is None:
+                raise InputError("is None where a matrix is needed; return one at every time", field)
+            result = checks.matrix(value, field)
         except InputError as mistake:
             raise LateInputError(mistake.sentence, mistake.field) from mistake.__cause__
         if result.shape != self.shape:
