@@ -138,7 +138,7 @@ class GaussianTails(Smooth):
             return 0.0
         tilts, edge = tilts[far], edge[far]
         levels = np.concatenate([depth * edge for depth in _DEPTHS]) + shift
-        rows = np.linalg.solve(self.matrix.T, levels.T).T
+        rows = np.asarray(np.linalg.solve(self.matrix.T, levels.T).T, dtype=np.float64)
         found = self.reweighted(head.P).tilted(rows, Request(_COARSE[0], "all-pairs", covariance=True))
         assert found.covariance is not None
         xi, means, spreads = (

@@ -94,7 +94,6 @@ def _check_widths(local: Measure, options: Options, edges: tuple[Array, ...]) ->
     width = 1 / np.sqrt(np.linalg.eigvalsh(local.covariance / np.outer(widths, widths))[0])
     if not width > _WIDEST:
         return
-    counts = asked.cells(options, local.dimension)
     sentence = f"makes cells as wide as {width:.3g} standard deviations; at most {_WIDEST:g} can be resolved: "
     factor = width / _WIDEST
     enough = " x ".join(f"{math.ceil(count * factor):.10g}" for count in asked.cells(options, local.dimension))

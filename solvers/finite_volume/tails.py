@@ -42,7 +42,7 @@ class Tails(NamedTuple):
         else:
             center = 2 * quadratic @ self.means.mean(axis=0)
             precisions = np.linalg.inv(self.covariances)
-            spreads = np.linalg.inv(precisions + quadratic + quadratic.T)
+            spreads = np.asarray(np.linalg.inv(precisions + quadratic + quadratic.T), dtype=np.float64)
             pulls = np.einsum("ckl,cl->ck", precisions, self.means) + center
             means = np.einsum("ckl,cl->ck", spreads, pulls)
         deviations = np.sqrt(np.diagonal(self.covariances, axis1=1, axis2=2))

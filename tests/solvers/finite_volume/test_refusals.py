@@ -48,8 +48,8 @@ GROWING = vl.Problem(vl.Softmax(A=np.eye(2)), PLANE, 1.0)
         (
             PROBLEM,
             {"extent": 100.0},
-            "extent: makes cells as wide as 12.5 standard deviations; at most 1.5 can be resolved: leave it out, or give a "
-            "grid of 24 x 24, or take 134 x 134 cells",
+            "extent: makes cells as wide as 12.5 standard deviations; at most 1.5 can be resolved: leave it out, or "
+            "give a grid of 24 x 24, or take 134 x 134 cells",
         ),
         (PROBLEM, {"extent": 2.0**63}, "extent: makes cells as wide as 1.15e+18 standard deviations; at most 1.5"),
         (
