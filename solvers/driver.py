@@ -70,14 +70,13 @@ def solve(
         the time, and the Dataset holds the solution up to there.
     """
     plan = prepare(problem, solver, times=times, output=output, options=options)
-    if not isinstance(case, str):
-        raise InputError(f"is {case!r} where a name is needed", "case")
+    checks.text(case, "case")
     began = time.perf_counter()
     # Moments of large states overflow before the states do.
     with np.errstate(all="ignore"), progress_bar(problem.horizon) if progress else nullcontext(silent) as report:
         record = Record(plan.times, report)
         try:
-            plan.run(problem, plan.options, record)
+            _run(plan, problem, record)
         except SolverError as error:
             record.rescue()
             if plan.output is not None and record.reached:
@@ -90,6 +89,14 @@ def solve(
     if plan.output is not None:
         schema.save(result, plan.output)
     return result
+
+
+def _run(plan: Plan, problem: Problem, record: Record) -> None:
+    try:
+        plan.run(problem, plan.options, record)
+    except np.linalg.LinAlgError as error:
+        sentence = f"linear algebra fails after step {record.steps} ({error}): numbers of the problem are too far apart"
+        raise SolverError(f"{sentence}; scale the attention's parameters or the initial measure") from error
 
 
 class Plan(NamedTuple):

@@ -63,7 +63,7 @@ class Function:
 
     def __call__(self, t: float) -> Array:
         field = f"{self.field}({t:g})"
-        result = checks.matrix(_called(self.function, t, field), field)
+        result = checks.matrix(self.function(t), field)
         if result.shape != self.shape:
             raise InputError(f"has shape {result.shape} but had {self.shape} at t = 0", field)
         return result
@@ -81,17 +81,9 @@ def parameter(value: ParameterLike, field: str) -> Parameter:
         return (
             value
             if isinstance(value, Function)
-            else Function(value, checks.matrix(_called(value, 0.0, f"{field}(0)"), f"{field}(0)").shape, field)
+            else Function(value, checks.matrix(value(0.0), f"{field}(0)").shape, field)
         )
     return checks.matrix(value, field)
-
-
-def _called(function: Callable[[float], ArrayLike], t: float, field: str) -> ArrayLike:
-    """What a user's function says at t; its own mistakes are named by parameter and time."""
-    try:
-        return function(t)
-    except Exception as error:
-        raise InputError(f"raised {type(error).__name__}: {checks.short(str(error))}", field) from error
 
 
 def at(value: Parameter, t: float) -> Array:
