@@ -23,7 +23,7 @@ from scipy.optimize import brentq
 
 from vlasov import checks
 from vlasov.checks import Array
-from vlasov.errors import InputError
+from vlasov.errors import InputError, some
 from vlasov.measures import Gaussian
 from vlasov.problem import Problem
 from vlasov.solvers.ode.integrate import TIGHTEST, BlowUpWatch, inside, norm, segments, steps
@@ -50,7 +50,7 @@ def check(problem: Problem, options: Options) -> None:
     """Refuse problems without a reduction to Gaussians."""
     if not isinstance(problem.initial, Gaussian):
         raise InputError(
-            f'is a {problem.initial.kind}, but the solver "gaussian" needs a gaussian; use the solver "particles"',
+            f'is {some(problem.initial.kind)}, but the solver "gaussian" needs a gaussian; use the solver "particles"',
             "initial",
         )
     with np.errstate(all="ignore"):  # what overflows is reported by the first step
