@@ -18,7 +18,7 @@ import xarray as xr
 
 from vlasov import checks
 from vlasov.checks import Array
-from vlasov.errors import InputError
+from vlasov.errors import InputError, some
 from vlasov.measures import Density, Measure, Particles
 from vlasov.measures.density.grid import TensorGrid, extreme_corners
 from vlasov.measures.quadrature import legendre
@@ -105,7 +105,7 @@ def _grid_for(
     if bandwidth is not None:
         checks.number(bandwidth, "bandwidth", above=1e-8, below=1e8)
         if not isinstance(states[0], Particles):
-            raise InputError(f"is for particles, which a {states[0].kind} is not; leave it out", "bandwidth")
+            raise InputError(f"is for particles, and not for {some(states[0].kind)}; leave it out", "bandwidth")
     widths = [_bandwidth(state, bandwidth) for state in states]
     boxes = np.array([_box(state, width) for state, width in zip(states, widths, strict=True)])
     low, high = boxes[:, 0].min(axis=0), boxes[:, 1].max(axis=0)

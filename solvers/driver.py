@@ -78,8 +78,7 @@ def solve(
         the time, and the Dataset holds the solution up to there.
     """
     plan = prepare(problem, solver, times=times, output=output, options=options)
-    if not isinstance(case, str):
-        raise InputError(f"is {case!r} where a name is needed", "case")
+    checks.text(case, "case")
     if warn_above != math.inf:
         checks.number(warn_above, "warn_above", above=0.0)
     watch = Stopwatch()
@@ -87,7 +86,7 @@ def solve(
     with np.errstate(all="ignore"), progress_bar(problem.horizon) if progress else nullcontext(silent) as report:
         record = Record(plan.times, report, Budget(problem.horizon, plan.options.max_steps))
         try:
-            plan.run(problem, plan.options, record)
+            _run(plan, problem, record)
         except SolverError as error:
             record.rescue()
             if plan.output is not None and record.reached:
@@ -102,6 +101,14 @@ def solve(
     if warn_above < math.inf and (reason := doubt(result, warn_above)):
         warnings.warn(f"{plan.solver}: {reason}", AccuracyWarning, stacklevel=2)
     return result
+
+
+def _run(plan: Plan, problem: Problem, record: Record) -> None:
+    try:
+        plan.run(problem, plan.options, record)
+    except np.linalg.LinAlgError as error:
+        sentence = f"linear algebra fails after step {record.steps} ({error}): numbers of the problem are too far apart"
+        raise SolverError(f"{sentence}; scale the attention's parameters or the initial measure") from error
 
 
 class Plan(NamedTuple):

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from vlasov import checks
-from vlasov.errors import InputError
+from vlasov.errors import InputError, some
 from vlasov.measures import Gaussian
 from vlasov.problem import Problem
 from vlasov.solvers.budget import MAX_STEPS
@@ -42,7 +42,7 @@ def check(problem: Problem, options: Options) -> None:
     """Refuse problems without a reduction to Gaussians."""
     if not isinstance(problem.initial, Gaussian):
         raise InputError(
-            f'is a {problem.initial.kind}, but the solver "gaussian" needs a gaussian; use the solver "particles"',
+            f'is {some(problem.initial.kind)}, but the solver "gaussian" needs a gaussian; use the solver "particles"',
             "initial",
         )
     with np.errstate(all="ignore"):  # what overflows is reported by the first step

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from vlasov import checks
 from vlasov.attention import Attention
 from vlasov.codec import Described, decode, encode
@@ -53,6 +55,8 @@ class Problem(Described):
             raise InputError(
                 f"has V of shape {(rows, columns)} but velocities need d rows; add an output matrix", "attention"
             )
+        if not _has_moments(self.initial):
+            raise InputError("has a mean or a covariance that is not finite; scale it to about one", "initial")
         if self.initial.dimension != columns:
             raise InputError(
                 f"has d = {self.initial.dimension} but the attention acts on d = {columns}; make them agree", "initial"
@@ -88,3 +92,12 @@ class Problem(Described):
         except (TypeError, ValueError, RecursionError) as error:
             raise InputError(f"is not JSON: {error}", "problem") from None
         return cls.from_dict(plain)
+
+
+def _has_moments(measure: Measure) -> bool:
+    """Whether mean and covariance are numbers."""
+    try:
+        with np.errstate(all="ignore"):
+            return checks.finite(measure.mean) and checks.finite(measure.covariance)
+    except OverflowError:  # of Python's own numbers
+        return False

@@ -64,12 +64,16 @@ class Function:
     def __call__(self, t: float) -> Array:
         field = f"{self.field}({t:.12g})"
         try:
-            value = _called(self.function, t, field)
-            if value is None:
-                raise InputError("is None where a matrix is needed; return one at every time", field)
+            value = self.function(t)
+        except Exception as error:
+            error.add_note(f"(the function of time {self.field} failed at t = {t:.12g})")
+            raise
+        if value is None:
+            raise LateInputError("is None where a matrix is needed; return one at every time", field)
+        try:
             result = checks.matrix(value, field)
         except InputError as mistake:
-            raise LateInputError(mistake.sentence, mistake.field) from mistake.__cause__
+            raise LateInputError(mistake.sentence, mistake.field) from None
         if result.shape != self.shape:
             raise LateInputError(f"has shape {result.shape} but had {self.shape} at t = 0", field)
         return result
@@ -87,17 +91,9 @@ def parameter(value: ParameterLike, field: str) -> Parameter:
         return (
             value
             if isinstance(value, Function)
-            else Function(value, checks.matrix(_called(value, 0.0, f"{field}(0)"), f"{field}(0)").shape, field)
+            else Function(value, checks.matrix(value(0.0), f"{field}(0)").shape, field)
         )
     return checks.matrix(value, field)
-
-
-def _called(function: Callable[[float], ArrayLike], t: float, field: str) -> ArrayLike:
-    """What a user's function says at t; its own mistakes are named by parameter and time."""
-    try:
-        return function(t)
-    except Exception as error:
-        raise InputError(f"raised {type(error).__name__}: {checks.short(str(error))}", field) from error
 
 
 def at(value: Parameter, t: float) -> Array:

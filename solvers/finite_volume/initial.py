@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from vlasov.checks import Array
-from vlasov.errors import InputError, SolverError
+from vlasov.errors import InputError, SolverError, some
 from vlasov.measures import Density, Gaussian, Measure
 from vlasov.measures.density.grid import outer
 from vlasov.problem import Problem
@@ -52,7 +52,7 @@ def start(problem: Problem, options: Options) -> Start:
     values, vectors = np.linalg.eigh(measure.covariance)
     if values[0] <= _FLAT * values[-1]:
         raise InputError(
-            f"a {measure.kind} without variance in some direction has no density on a grid; use the solver "
+            f"{some(measure.kind)} without variance in some direction: no density on a grid; use the solver "
             '"particles" or "gaussian"',
             "initial",
         )

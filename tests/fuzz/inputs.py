@@ -25,6 +25,8 @@ from vlasov.postprocess import figures
 from vlasov.solvers.driver import prepare
 
 EYE = [[1.0, 0.0], [0.0, 1.0]]
+SHAPES = {"EYE": EYE, "TURN": [[0, -1], [1, 0]], "LINE": [[1, 2], [2, 4]], "SADDLE": [[1, 0], [0, -1]]}
+OPTIONS = {"gaussian": {}, "particles": {"n": 9, "tolerance": 1e-4}, "finite-volume": {"cells": 8}}
 
 
 @cache
@@ -167,6 +169,28 @@ def solve_case(tables):
     return sound(vl.solve(case.problem, solver, times=case.times[:3], **case.solvers[solver]))
 
 
+def solve_any(parts):
+    """A problem of any size."""
+    kind, (a, first), (v, second), where, at, width, horizon, solver = parts
+    A, V = a * np.array(SHAPES[first]), v * np.array(SHAPES[second])
+    attention = {
+        "softmax": lambda: vl.Softmax(A=A, V=V),
+        "l2": lambda: vl.L2(A, A, V),
+        "linear": lambda: vl.Linear(A=A, V=V),
+    }[kind]()
+    centre, spread = np.array([at, -0.5]), width * np.array([[1.0, 0.3], [0.3, 0.5]])
+    gaussian = vl.Gaussian(centre, spread)
+    initial = {
+        "gaussian": lambda: gaussian,
+        "box": lambda: vl.Box(centre, centre + width),
+        "ring": lambda: vl.Ring(width / 2, width, centre),
+        "mixture": lambda: vl.Mixture([gaussian, vl.Gaussian(-centre, spread)], [1, 2]),
+        "particles": lambda: vl.Particles(centre + np.sqrt(width) * np.array([[0, 0], [0, 1], [1, -1]])),
+    }[where]()
+    problem = vl.Problem(attention, initial, horizon)
+    return sound(vl.solve(problem, solver, times=[0.0, horizon], **OPTIONS[solver]))
+
+
 def solve_text(text):
     """A case file as it stands, as long as it is no valid case; else what it becomes with little work."""
     small = values.readable(text)
@@ -222,6 +246,7 @@ COMMANDS = st.lists(words | st.text(max_size=4), max_size=5).filter(
 INPUTS = {
     "case": (values.case_tables(), solve_case),
     "text": (values.case_texts(), solve_text),
+    "physics": (values.physics, solve_any),
     "settings": (values.settings, set_values),
     "call": (st.deferred(api_calls), call),
     "command": (COMMANDS, command),

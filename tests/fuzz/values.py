@@ -38,6 +38,22 @@ written = st.sampled_from(  # as values of --set
     ]
 ) | st.text(max_size=6)
 
+SIZES = [0.0, 1.0, -1.0, 0.3, -3.0, 20.0, 1e5, -1e5, 1e10, 2.0**63, 1e-10, 1e-160, 1e160, 1e300, -1e300, 1e-300]
+SHAPES = ["EYE", "TURN", "LINE", "SADDLE"]
+factors = st.sampled_from(SIZES) | st.floats(-2, 2)
+matrices = st.tuples(factors, st.sampled_from(SHAPES))
+positive = st.sampled_from([1.0, 0.3, 1e-3, 5.0, 100.0, 1e6, 1e-12, 1e-160, 1e160, 1e300, 1e-300])
+physics = st.tuples(
+    st.sampled_from(["softmax", "l2", "linear"]),
+    matrices,
+    matrices,
+    st.sampled_from(["gaussian", "box", "ring", "mixture", "particles"]),
+    factors,  # where
+    positive,  # how wide
+    positive,  # for how long
+    st.sampled_from(["gaussian", "particles", "finite-volume"]),
+)
+
 SMALL = {"particles": {"n": 12}, "finite-volume": {"cells": 8}, "gaussian": {}}
 CASES = [name for name in catalogue.case_names() if name not in ("text-like", "ball-3d")]
 PLACES = [

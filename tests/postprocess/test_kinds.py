@@ -66,5 +66,5 @@ def test_a_whole_number_is_an_index_and_any_other_a_time():
     run = vl.solve(PROBLEM, "gaussian", times=[0.0, 0.25, 0.5])
     assert vl.measure(run, 1) == vl.measure(run, 0.25)
     assert vl.measure(run, 0) == vl.measure(run, 0.0)
-    with pytest.raises(vl.InputError, match=r"^time: 1 is not an output time; see dataset\.time"):
+    with pytest.raises(vl.InputError, match=r"^time: 1 is not an output time; the nearest are 0\.25 and 0\.5"):
         vl.measure(run, 1.0)

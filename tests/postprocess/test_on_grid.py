@@ -123,7 +123,7 @@ def test_tokens_at_one_place_or_on_a_line_are_on_the_grid():
 @pytest.mark.parametrize(
     ("arguments", "options", "sentence"),
     [
-        ((START, 32), {"bandwidth": 0.1}, "bandwidth: is for particles, which a gaussian is not; leave it out"),
+        ((START, 32), {"bandwidth": 0.1}, "bandwidth: is for particles, and not for a gaussian; leave it out"),
         ((START, 32), {"time": 0}, "time: is for solutions: a measure has none"),
         ((START, (32, 32, 32)), {}, "cells: has 3 numbers where d = 2; give one for all axes, or one for each"),
         ((START, 0), {}, r"cells\[0\]: is 0 but must be at least 1"),

@@ -522,3 +522,9 @@ def test_an_output_in_the_current_folder(tmp_path, monkeypatch):
 
 def test_the_names_of_the_schema_are_held_once():
     assert {name: variable.dims for name, variable in schema.SCHEMA.items()} == MOMENTS | TOKENS | RESCALED | EULERIAN
+
+
+def test_titles_have_an_article_where_it_belongs():
+    for initial, words in ((vl.Particles([0.1, 0.2]), "on particles"), (vl.Gaussian(0.1, 0.2), "on a gaussian")):
+        problem = vl.Problem(vl.Softmax(A=[[0.1]]), initial, 0.1)
+        assert particles(problem).attrs["title"] == f"softmax attention {words}"

@@ -349,3 +349,33 @@ def test_a_record_keeps_states_that_change_afterwards():
         record.add(time, {"mean": state, "mass": 1.0})
     assert record.series["mean"].tolist() == [[0.0] * 3, [1.0] * 3, [1.5] * 3]
     assert record.series["mass"].tolist() == [1.0] * 3
+
+
+# Whatever is thrown at it.
+
+
+def test_what_linear_algebra_cannot_do_is_a_sentence(monkeypatch):
+    def singular(problem, options, record):
+        record.step(0.1, dict)
+        np.linalg.inv(np.zeros((2, 2)))
+
+    monkeypatch.setattr("vlasov.solvers.gaussian.run", singular)
+    problem = vl.Problem(vl.Softmax(A=[[1.0]]), vl.Gaussian(0.0, 1.0), 0.1)
+    with pytest.raises(vl.SolverError, match=r"^linear algebra fails after step 1 \(Singular matrix\): .*; scale the"):
+        vl.solve(problem, "gaussian")
+
+
+@pytest.mark.parametrize("case", [3, None, "a\0b", "\ud800"])
+def test_a_case_that_no_file_can_hold(case, monkeypatch):
+    monkeypatch.setattr("vlasov.solvers.gaussian.run", lambda *_: pytest.fail("it runs"))
+    with pytest.raises(vl.InputError, match=r"^case: is "):
+        vl.solve(vl.Problem(vl.Softmax(A=[[1.0]]), vl.Gaussian(0.0, 1.0), 0.1), "gaussian", case=case)
+
+
+@pytest.mark.filterwarnings("ignore")  # that it has advice is told by a warning too
+def test_moments_that_overflow_are_told():
+    # Around 1e200 numbers are 1e184 apart, and the square of that is none.
+    problem = vl.load_case("gaussian-blow-up", settings=["initial.mean=[1e200, 0.0]"]).problem
+    result = vl.solve(problem, "particles", n=64, times=[0.0, 0.1])
+    assert not np.isfinite(result["covariance"]).all()
+    assert "means or covariances are beyond 1e308" in result.attrs["advice"]

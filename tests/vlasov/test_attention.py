@@ -194,6 +194,16 @@ def test_particles_and_the_gaussian_equations_agree_under_two_l2_heads():
     assert cloud["covariance"].values == pytest.approx(exact["covariance"].values, rel=1e-6)
 
 
+def test_heads_that_are_nested_without_end_are_refused():
+    head = vl.Softmax(A=np.eye(2))
+    for _ in range(8):
+        head = vl.MultiHead([head])
+    with pytest.raises(vl.InputError, match=r"^heads: are nested more than 8 deep; put them into one list"):
+        vl.MultiHead([head])
+    moved = head.velocity(vl.Gaussian([1.0, 0.0], np.eye(2)), [[0.5, 0.2]])
+    assert np.allclose(moved, [[1.5, 0.2]], rtol=0.0, atol=1e-14), "as deep as may be"
+
+
 def test_tilts_of_nested_heads_are_all_there():
     inner = vl.MultiHead([vl.Softmax(A=6 * np.eye(2)), vl.Linear(A=np.eye(2))])
     assert len(vl.MultiHead([inner, vl.Softmax(A=np.eye(2))]).tilts()) == 2

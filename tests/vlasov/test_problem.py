@@ -133,7 +133,7 @@ def test_dimensions_must_agree():
         vl.Problem(vl.Softmax(A=np.eye(2), V=[[1.0, 0.0]]), vl.Gaussian([0.0, 0.0], np.eye(2)), 1.0)
 
 
-@pytest.mark.parametrize("text", ["{", "", None])
+@pytest.mark.parametrize("text", ["{", "", None, 100_000 * "["])
 def test_what_is_not_json_is_said_to_be(text):
     with pytest.raises(InputError, match="problem: is not JSON"):
         vl.Problem.from_json(text)
@@ -144,6 +144,10 @@ def test_what_is_not_json_is_said_to_be(text):
     [
         ((vl.Softmax(A=np.eye(2)), vl.Softmax(A=np.eye(2)), 1.0), "initial: is Softmax"),
         ((vl.Softmax(A=[[1.0]]), vl.Gaussian(0.0, 1.0), 1.0, 3), "name: is 3 where a text is needed"),
+        ((vl.Softmax(A=[[1.0]]), vl.Gaussian(0.0, 1.0), 1.0, "a\0"), "name: is 'a.x00', with a character that no file"),
+        ((vl.Softmax(A=[[1.0]]), vl.Gaussian(0.0, 1.0), 1.0, "\ud800"), "with a character that no file can hold"),
+        ((vl.Softmax(A=[[1.0]]), vl.Gaussian(0.0, 1.0), 10**400), "horizon: is inf but must be a finite number > 0"),
+        ((vl.Softmax(A=[[1.0]]), vl.Ball(1e300, 0.0), 1.0), "initial: has a mean or a covariance that is not finite"),
     ],
 )
 def test_mistakes_are_one_line(arguments, sentence):

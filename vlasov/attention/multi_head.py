@@ -20,6 +20,8 @@ from vlasov.measures import Gaussian, How, Measure
 from vlasov.schedule import Parameter, ParameterLike, at, parameter
 from vlasov.tilting import Field, Head, Request, add_up
 
+_DEEPEST = 8  # each level doubles the cost of an evaluation
+
 
 @dataclass(frozen=True, eq=False)
 class MultiHead(Attention, kind="multi-head"):
@@ -58,6 +60,8 @@ class MultiHead(Attention, kind="multi-head"):
                 raise InputError(
                     f"is missing, but V of heads[{i}] has {rows} rows; give one matrix per head", "outputs"
                 )
+        if _depth(heads) > _DEEPEST:
+            raise InputError(f"are nested more than {_DEEPEST} deep; put them into one list", "heads")
         self._set(heads=heads)
         if self.outputs is None:
             return
@@ -122,3 +126,8 @@ class MultiHead(Attention, kind="multi-head"):
 
     def _others(self, t: float) -> list[tuple[Array, Attention]]:
         return [(w, head) for w, head in self._parts(t) if head.heads_at(t) is None]
+
+
+def _depth(heads: Sequence[Attention]) -> int:
+    """How deep heads are nested; each knows that of its own are not too deep."""
+    return 1 + max((_depth(head.heads) for head in heads if isinstance(head, MultiHead)), default=0)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 SAMPLINGS = ("random", "sobol", "quantile", "quadrature")
 Seed = int | np.random.SeedSequence
 _PIECE = 16384  # points that are mapped at a time
+_MOST_POINTS = 10**12
 _MOST_NODES = 4_000_000  # quadrature nodes that a velocity may silently cost
 
 
@@ -162,7 +163,7 @@ class Measure(Described, ABC):
         """
         from vlasov.measures.particles import Particles
 
-        n = checks.integer(n, "n", least=1)
+        n = checks.integer(n, "n", least=1, most=_MOST_POINTS)
         choose(sampling, SAMPLINGS, "sampling")
         if not isinstance(seed, np.random.SeedSequence):
             checks.integer(seed, "seed", least=0, most=checks.SEEDS)

@@ -29,12 +29,12 @@ GROWING = vl.Problem(vl.Softmax(A=np.eye(2)), PLANE, 1.0)
         (
             vl.Problem(STABLE, vl.Gaussian([0, 0], [[1, 0], [0, 0]]), 1.0),
             {},
-            "initial: a gaussian without variance in some direction has no density on a grid; use the solver",
+            "initial: a gaussian without variance in some direction: no density on a grid; use the solver",
         ),
         (
             vl.Problem(STABLE, vl.Particles([[0.0, 1.0], [1.0, 2.0]]), 1.0),
             {},
-            "initial: a particles without variance in some direction",
+            "initial: particles without variance in some direction",
         ),
         (
             vl.Problem(vl.Linear(A=-np.eye(2)), PLANE, 1.0),
