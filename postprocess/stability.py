@@ -23,7 +23,7 @@ from vlasov.postprocess.moments import nodes
 from vlasov.problem import Problem
 from vlasov.tilting import Head, Request
 
-_MOST = 1500  # points of each support at which suprema are taken
+_MOST = 1000  # points of each support at which suprema are taken
 _CARRYING = 1e-12  # of the largest density, as for the radius of a solution
 _DIRECTIONS = 32  # along which the extreme points are among them
 
@@ -58,10 +58,18 @@ def _rate_of_head(head: Head, cloud: Particles, support: Array) -> float:
     assert tilted.covariance is not None
     size = float(np.linalg.norm(head.V, 2))
     slope = np.linalg.norm(head.V @ tilted.covariance @ head.A, 2, axis=(1, 2)).max()
-    farthest = np.sqrt(((support[:, None] - tilted.mean) ** 2).sum(axis=2).max(axis=0))
+    farthest = _farthest(tilted.mean, support)
     with np.errstate(over="ignore"):
         heaviest = np.exp((tilts @ support.T).max(axis=1) - tilted.log_mass)
         return float(slope + size * (heaviest * (1 + np.linalg.norm(tilts, axis=1) * farthest)).max())
+
+
+def _farthest(x: Array, support: Array) -> Array:
+    """max_y |y - x| for each x; about the middle of the support, so that squares keep their digits."""
+    middle = support.mean(axis=0)
+    x, y = x - middle, support - middle
+    squares = (np.square(y).sum(axis=1) - 2 * (x @ y.T)).max(axis=1) + np.square(x).sum(axis=1)
+    return np.sqrt(np.maximum(squares, 0.0))
 
 
 def _sample(cloud: Particles, measure: Measure) -> Array:

@@ -87,7 +87,9 @@ class Ready(NamedTuple):
         return 1.0 if self.back is None else max(float(np.linalg.norm(way.matrix, 2)) for way in self.back)
 
 
-def between(mu: Measure, nu: Measure, p: float, method: str = "auto") -> tuple[Extrapolated, str]:
+def between(
+    mu: Measure, nu: Measure, p: float, method: str = "auto", nodes: Sequence[int] = NODES
+) -> tuple[Extrapolated, str]:
     """W_p^p by three lattices, or linearised where that is more accurate (or as ``method`` says), and which it was."""
     ready = prepared(mu, nu, p)
     boxes = _boxes([joined(own) for own in ready.parts])
@@ -103,7 +105,7 @@ def between(mu: Measure, nu: Measure, p: float, method: str = "auto") -> tuple[E
     if near is not None:
         return near, "affine"
     if method != "linearised":
-        by_lattices = _by_lattices(ready, boxes, p, _open(found[0][0]) if found else math.inf)
+        by_lattices = _by_lattices(ready, boxes, p, _open(found[0][0]) if found else math.inf, nodes)
         doubts = (1 if p == 2 else _NOT_SQUARE) * (1 if boxes[0] is boxes[1] else _UNLIKE)
         error = by_lattices.error * doubts + _ATOMS * _unseen(ready, p)
         found.append((by_lattices._replace(error=error), "lattices"))
@@ -140,12 +142,14 @@ def _open(found: Extrapolated) -> float:
     return found.error + found.noise
 
 
-def _by_lattices(ready: Ready, boxes: Sequence[Box], p: float, known: float) -> Extrapolated:
+def _by_lattices(
+    ready: Ready, boxes: Sequence[Box], p: float, known: float, nodes: Sequence[int]
+) -> Extrapolated:
     """On three lattices, and on one more where these, and the error ``known`` from elsewhere, leave too much open."""
-    found = levels(ready, boxes, p)
+    found = levels(ready, boxes, p, nodes)
     result = extrapolated(found, boxes[0].low.size, p, ready.stretch)
     enough = max(_LOOSE * p * (ready.square + result.cost), _LOOSE**2 * abs(found[-1].variance) ** (p / 2))
-    if p > _SLOW and min(_open(result), known) > enough:
+    if p > _SLOW and nodes is NODES and min(_open(result), known) > enough:
         found += levels(ready, boxes, p, [_MORE])
         finer = extrapolated(found[1:], boxes[0].low.size, p, ready.stretch)
         if _open(finer) < _open(result):
