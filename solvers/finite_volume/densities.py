@@ -18,7 +18,7 @@ from vlasov.errors import InputError
 from vlasov.measures import Density
 from vlasov.solvers.finite_volume import tail_kernels as kernels
 from vlasov.solvers.finite_volume.hull import Hull
-from vlasov.tilting import Field, Head, Request
+from vlasov.tilting import Field, Head, Request, Tilted
 
 T = TypeVar("T")
 
@@ -67,6 +67,14 @@ class Smooth(Corrected):
         half = max(float(axis[-1] - axis[0]) / 2 for axis in self.edges)
         weak = float(np.linalg.norm(self.matrix.T @ head.A @ self.matrix, 2)) * half**2 < _WEAK
         return self._best(len(x), lambda best: evaluate(x, head, best, **how), weak)
+
+    def tilted(self, xi: Array, request: Request = Request(), *, workspace: Workspace | None = None) -> Tilted:
+        """As one part of a mixture is asked."""
+
+        def by(best: Request) -> Tilted:
+            return Density.tilted(self, xi, replace(best, covariance=request.covariance), workspace=workspace)
+
+        return self._best(len(xi), by)
 
     def _best(self, targets: int, evaluate: Callable[[Request], T], weak: bool = False) -> T:
         """The most accurate evaluation that is fast: for many cells, at a cost that does not grow with their square."""
@@ -117,6 +125,25 @@ class GaussianTails(Smooth):
         kernels.continue_means(tilts, beyond, clipped, inverse, tilted.mean, tilted.covariance, base, head.V, out)
         return Field(out, field.method, max(field.error_bound, tilted.error_bound))
 
+    def tilted(self, xi: Array, request: Request = Request(), *, workspace: Workspace | None = None) -> Tilted:
+        """log Z(xi) = log Z(xi_0) + <m(xi_0), xi - xi_0> + <xi - xi_0, C(xi_0) (xi - xi_0)> / 2."""
+        if self.reach is None:
+            return super().tilted(xi, request, workspace=workspace)
+        tilts = xi @ self.matrix
+        clipped = np.clip(tilts, -self.reach, self.reach)
+        beyond = np.flatnonzero((clipped != tilts).any(axis=1))
+        if not beyond.size:
+            return super().tilted(xi, request, workspace=workspace)
+        inner = np.array(xi)
+        inner[beyond] = clipped[beyond] @ np.linalg.inv(self.matrix)
+        found = super().tilted(inner, replace(request, covariance=True), workspace=workspace)
+        assert found.covariance is not None
+        step = xi - inner
+        moved = np.einsum("nkl,nl->nk", found.covariance, step)
+        added = np.einsum("nk,nk->n", found.mean + moved / 2, step)
+        covariance = found.covariance if request.covariance else None
+        return replace(found, log_mass=found.log_mass + added, mean=found.mean + moved, covariance=covariance)
+
 
 class Hulled(Density):
     """Sums over cells whose centres are moved into the convex hull of the true support.
@@ -125,6 +152,27 @@ class Hulled(Density):
     """
 
     hull: Hull | None = None
+
+    def tilted(self, xi: Array, request: Request = Request(), *, workspace: Workspace | None = None) -> Tilted:
+        """As one part of a mixture is asked: points of masses that sum to one."""
+        if self.hull is None:
+            return super().tilted(xi, request, workspace=workspace)
+        carrying = np.flatnonzero(self.values.ravel() > 0)
+        masses = self.values.ravel()[carrying]
+        logs = np.log(masses / masses.sum())
+        tilts = xi @ self.matrix
+        found = tilting.tilt(
+            self.hull.clip(carrying), logs, tilts, replace(request, log_mass=True), workspace=workspace
+        )
+        assert found.log_mass is not None
+        return Tilted(
+            log_mass=found.log_mass + xi @ self.origin,
+            mean=self.origin + found.mean @ self.matrix.T,
+            covariance=None if found.covariance is None else self.matrix @ found.covariance @ self.matrix.T,
+            method=found.method,
+            error_bound=float(np.linalg.norm(self.matrix, 2)) * found.error_bound,
+            mass_error=found.mass_error,
+        )
 
     def average(
         self,

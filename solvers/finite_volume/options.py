@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -13,8 +13,10 @@ from vlasov.errors import InputError, choose
 from vlasov.problem import Problem
 from vlasov.solvers.finite_volume.schemes import SCHEMES
 
-FRAMES = ("moving", "fixed", "rescaled")
+FRAMES = ("moving", "parts", "fixed", "rescaled")
+_AUTO = "auto"
 DEFAULT_CELLS = {1: 512, 2: 128, 3: 64}  # along each axis
+CELLS_OF_PARTS = {1: 64, 2: 32, 3: 24}
 _FEWEST, _MOST = 8, 10**8
 
 
@@ -39,12 +41,12 @@ class Options:
 
     cells: int | Sequence[int] | None = None
     reconstruction: str = "upwind5"
-    frame: str = "moving"
+    frame: str = "auto"
     extent: float | Sequence[Any] | None = None
 
     def __post_init__(self) -> None:
         choose(self.reconstruction, SCHEMES, "reconstruction")
-        choose(self.frame, FRAMES, "frame")
+        choose(self.frame, (*FRAMES, _AUTO), "frame")
         if self.cells is not None:
             for name, count in _named(self.cells, "cells"):
                 if checks.integer(count, name, least=_FEWEST) > _MOST:
@@ -69,10 +71,15 @@ def check(problem: Problem, options: Options) -> None:
     intervals(options, d)
 
 
+def chosen(problem: Problem, options: Options) -> Options:
+    """The same with the frame that is best."""
+    return replace(options, frame="moving") if options.frame == _AUTO else options
+
+
 def cells(options: Options, dimension: int) -> tuple[int, ...]:
     """Number of cells along each axis."""
     if options.cells is None:
-        return (DEFAULT_CELLS[dimension],) * dimension
+        return ((CELLS_OF_PARTS if options.frame == "parts" else DEFAULT_CELLS)[dimension],) * dimension
     if not _several(options.cells):
         return (int(options.cells),) * dimension  # type: ignore[arg-type]
     if len(options.cells) != dimension:
