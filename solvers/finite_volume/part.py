@@ -25,7 +25,8 @@ from vlasov.solvers.finite_volume.frame import Affine, Moments, Place
 from vlasov.solvers.finite_volume.frames import Frames
 from vlasov.solvers.finite_volume.grid import Grid
 from vlasov.solvers.finite_volume.history import NOTICED, History, Residual
-from vlasov.solvers.finite_volume.options import Options, cells
+from vlasov.solvers.finite_volume.options import PARTS, Options, cells
+from vlasov.solvers.finite_volume.partition import components
 from vlasov.solvers.finite_volume.schemes import SCHEMES
 from vlasov.solvers.finite_volume.velocity import Velocity
 
@@ -163,16 +164,8 @@ def mixture(parts: Sequence[Part], densities: Sequence[Density]) -> Measure:
 
 def begin(problem: Problem, flow: Flow, options: Options) -> list[Part]:
     """All parts of the measure at the start: those of the mixture with frame = "parts", else one."""
-    if options.frame != "parts":
+    if options.frame != PARTS:
         return [Part(problem, 1.0, initial.start(problem, options), flow, options)]
     found = [(weight, replace(problem, initial=component)) for weight, component in components(problem.initial)]
     moving = replace(options, frame="moving", cells=cells(options, problem.dimension))
     return [Part(alone, weight, initial.start(alone, moving), flow, options) for weight, alone in found]
-
-
-def components(measure: Measure, weight: float = 1.0) -> list[tuple[float, Measure]]:
-    """Weights and parts of a mixture, of mixtures in it too, without those of weight zero."""
-    if not isinstance(measure, Mixture):
-        return [(weight, measure)]
-    pairs = zip(measure.weights.tolist(), measure.components, strict=True)
-    return [found for w, component in pairs if w > 0 for found in components(component, weight * w)]

@@ -21,10 +21,11 @@ from vlasov.problem import Problem
 from vlasov.solvers.finite_volume.frame import Affine, FixedFrame, MovingFrame, Place, RescaledFrame
 from vlasov.solvers.finite_volume.frames import Frames, ManyFrames, OneFrame, Places
 from vlasov.solvers.finite_volume.history import History, Residual
-from vlasov.solvers.finite_volume.options import Options, chosen
+from vlasov.solvers.finite_volume.options import PARTS, Options
 from vlasov.solvers.finite_volume.part import Look, Pace, begin, residuals
+from vlasov.solvers.finite_volume.partition import chosen
 from vlasov.solvers.finite_volume.schemes import SCHEMES
-from vlasov.solvers.finite_volume.state import resolved, snapshot
+from vlasov.solvers.finite_volume.state import advice, resolved, snapshot
 from vlasov.solvers.ode.integrate import BlowUpWatch, segments
 from vlasov.solvers.ode.rescaling import Rescaling
 from vlasov.solvers.record import Record, Snapshot
@@ -81,7 +82,7 @@ class _Solver:
         self._forget()
 
     def _begin(self, segment: tuple[float, float]) -> Frames:
-        if self._options.frame == "parts":
+        if self._options.frame == PARTS:
             return ManyFrames(self._flow, segment, self._weights, [part.moments for part in self.parts])
         if self._rescaling is not None:
             return OneFrame(RescaledFrame(self._flow, segment, self._rescaling))
@@ -110,7 +111,7 @@ class _Solver:
 
     def _settle(self) -> None:
         """A larger domain where one is full, other closures where these are outgrown: all begin anew."""
-        if self._options.frame in ("moving", "parts"):
+        if self._options.follows:
             for part in self.parts:
                 if part.is_full:
                     part.double()
@@ -173,7 +174,7 @@ class _Solver:
 
     def snapshot(self) -> Snapshot:
         """What is kept of the present state."""
-        return snapshot(self.parts, several=self._options.frame == "parts")
+        return snapshot(self.parts, several=self._options.frame == PARTS)
 
     def report(self) -> dict[str, float | str]:
         """Attributes that tell how the run went."""
@@ -182,7 +183,7 @@ class _Solver:
             "outflow": sum(part.weight * part.outflow for part in self.parts),
             "doublings": self.doublings,
             "limited_cells": sum(part.limited for part in self.parts) / steps,
-            "advice": next(filter(None, (part.velocity.advice() for part in self.parts)), ""),
+            "advice": advice(self.parts),
         }
 
     @property

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from vlasov.solvers.finite_volume.options import Options
+from vlasov.solvers.finite_volume.options import PARTS, Options
 from vlasov.solvers.finite_volume.part import Part, mixture
 from vlasov.solvers.record import Record, Snapshot
+
+_TORN = 1e-6  # of the mass: as much that leaves the grids shows that they do not hold the parts any more
 
 
 def snapshot(parts: Sequence[Part], *, several: bool) -> Snapshot:
@@ -37,6 +39,17 @@ def snapshot(parts: Sequence[Part], *, several: bool) -> Snapshot:
     }
 
 
+def advice(parts: Sequence[Part]) -> str:
+    """What limited the accuracy, in one sentence; empty if nothing did."""
+    lost = sum(part.weight * part.outflow for part in parts)
+    if len(parts) > 1 and lost > _TORN:
+        return (
+            f"{lost:.1g} of the mass left the grids of the parts, which the flow pulls apart: hold the run against "
+            'frame="moving" and the solver "particles"'
+        )
+    return next(filter(None, (part.velocity.advice() for part in parts)), "")
+
+
 def resolved(record: Record, options: Options, parts: Sequence[Part]) -> None:
     """Note what was chosen, and the coordinates of the cells."""
     grid = parts[0].grid
@@ -47,5 +60,5 @@ def resolved(record: Record, options: Options, parts: Sequence[Part]) -> None:
     }
     for name, centers in zip("xyz", grid.centers, strict=False):
         record.constants[name] = centers
-    if options.frame == "parts":
+    if options.frame == PARTS:
         record.constants["part_weight"] = np.array([part.weight for part in parts])
