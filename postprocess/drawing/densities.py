@@ -137,7 +137,7 @@ def draw_space_time(ax: Axes, view: View) -> None:
 def frame(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
     """The singular values of the moving frame's matrix against time, relative to their values at the start.
 
-    Of a solution in parts those of each part's frame, in one colour. For a run that blows up their inverses, which reach
+    Of a solution in parts those of the frames of all parts. For a run that blows up their inverses, which reach
     zero at the blow-up time.
     """
     view = View(dataset)

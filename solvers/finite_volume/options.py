@@ -17,7 +17,7 @@ from vlasov.solvers.finite_volume.schemes import SCHEMES
 FRAMES = ("moving", "fixed", "rescaled")  # one for all of the measure
 AUTO, PARTS = "auto", "parts"
 DEFAULT_CELLS = {1: 512, 2: 128, 3: 64}  # along each axis
-CELLS_OF_PARTS = {1: 64, 2: 32, 3: 24}
+CELLS_OF_PARTS = {1: 64, 2: 40, 3: 24}
 _FEWEST, _MOST = 8, 10**8
 
 
@@ -33,7 +33,7 @@ class Options:
         "upwind5" (order 5), "weno5" (order 5, for rough data), "muscl" (order 2) or "upwind" (order 1).
     frame
         "moving": the grid follows the mean and the covariance. "parts": each part of a mixture has such a grid of its
-        own, by default of 64, 32 and 24 cells along each axis. "auto": "parts" where parts are narrower than cells of
+        own, by default of 64, 40 and 24 cells along each axis. "auto": "parts" where parts are narrower than cells of
         one grid for all of them, else "moving". "fixed": physical coordinates. "rescaled": z = Phi^{-1} x with
         Phi' = V Phi.
     extent
