@@ -21,12 +21,12 @@ HALF = 8.0  # the grid of fluxes is [-8, 8]^2
 _STEPS = 10  # before a velocity is timed: the frame has begun to move, and all levels are there
 _CALLS = 5  # steps of py-pde, or of our fluxes, in one repetition
 PARTS = {
-    "velocity": ("velocity.Velocity.residual",),
+    "velocity": ("solver._Solver._residuals",),
     "fit": ("grid.Grid.moments", "grid.Grid.fit", "grid.Grid.rms", "fluxes.Fluxes.to_nodes"),
     "remember": ("history.History.remember",),
     "fluxes": ("fluxes.Fluxes.velocities", "fluxes.Fluxes.flux", "fluxes.Fluxes.stage", "fluxes.Fluxes.rate"),
     "finish": ("fluxes.Fluxes.finish",),
-    "frame path": ("frame.MovingFrame.path", "frame.MovingFrame.rate", "velocity.Velocity.noise"),
+    "frame path": ("frames.OneFrame.path", "frames.OneFrame.rates", "velocity.Velocity.noise"),
 }
 
 
@@ -47,10 +47,9 @@ def velocity(cells: int, threads: int, effort: Effort) -> tuple[Timing, Timing, 
 
     calls: list[tuple[Any, ...]] = []
     try:
-        from vlasov.solvers.finite_volume.solver import _Solver
-        from vlasov.solvers.finite_volume.velocity import Velocity
+        from vlasov.solvers.finite_volume import solver
 
-        evaluate, advance, steps = Velocity.residual, _Solver.step, []
+        evaluate, advance, steps = solver.residuals, solver._Solver.step, []
     except (AttributeError, ImportError) as missing:
         raise Unavailable(f"the solver's parts have other names now: {missing}") from None
 
@@ -64,14 +63,14 @@ def velocity(cells: int, threads: int, effort: Effort) -> tuple[Timing, Timing, 
         if len(steps) == _STEPS:
             raise _Enough
 
-    Velocity.residual, _Solver.step = residual, step  # type: ignore[method-assign]
+    solver.residuals, solver._Solver.step = residual, step  # type: ignore[method-assign]
     with suppress(_Enough):
         vl.solve(mixture(), "finite-volume", times=[0.0, 1.0], cells=cells)
     last = calls[-1]
-    methods = last[0]._flow.methods
+    methods = last[-1].methods
     methods.clear()
     timing = _timed(lambda: evaluate(*last), threads, effort)
-    return timing, _copying(last[2], threads, effort), ", ".join(sorted(methods))
+    return timing, _copying(last[2][0], threads, effort), ", ".join(sorted(methods))
 
 
 def fluxes(cells: int, scheme: str, threads: int, effort: Effort) -> tuple[dict[str, Timing], Timing, int]:

@@ -2,16 +2,13 @@
 
     rho_i = (1 / |cell_i|) int_{cell_i} rho(x) dx
 
-Gaussians, mixtures and solids by closed forms, or quadrature to 1e-12. Densities on a grid by overlaps of cells (of the
-smooth density, if it is one); where their frame is askew, by means over Gauss points in each cell, of a quintic spline
-through point values. Particles by Gaussian kernels, see ``vlasov.measures.smoothing``.
+How they are found stands in ``vlasov.postprocess.averages``; the solution of finite volumes in parts is a mixture.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import product
 
 import numpy as np
 import xarray as xr
@@ -19,19 +16,16 @@ import xarray as xr
 from vlasov import checks
 from vlasov.checks import Array
 from vlasov.errors import InputError, some
-from vlasov.measures import Density, Measure, Particles
-from vlasov.measures.density.grid import TensorGrid, extreme_corners
-from vlasov.measures.quadrature import legendre
-from vlasov.measures.smoothing import REACH, kernel_masses, scott
+from vlasov.measures import Measure, Particles
+from vlasov.measures.density.grid import TensorGrid
+from vlasov.measures.smoothing import scott
+from vlasov.postprocess.averages import averages, box
 from vlasov.solvers.dataset import RUN, measure, require, time_index
 
 _AXES = ("x", "y", "z")
-_FAINT = 1e-12  # of the largest: cells that carry less do not widen the grid
-_ORDER = 5  # of splines
 _MOST = 2e8  # averages, which take 1.6 GB
 _TINIEST = 1e-100  # span
 _COARSE = 1e-6  # of a cell: the distance of neighbouring numbers
-_FEWEST = 2  # Gauss points along each axis of a cell
 
 
 def on_grid(
@@ -74,7 +68,7 @@ def on_grid(
         run = run_or_measure if time is None else run_or_measure.isel(time=[time_index(run_or_measure, time)])
         states, times = [measure(run, k) for k in range(run.sizes["time"])], run["time"]
     edges, widths = _grid_for(states, cells, bandwidth)
-    values = [_averages(state, edges, width) for state, width in zip(states, widths, strict=True)]
+    values = [averages(state, edges, width) for state, width in zip(states, widths, strict=True)]
     named = dict(zip(_AXES, TensorGrid(edges).centers, strict=False))
     result = xr.DataArray(
         np.stack(values),
@@ -107,7 +101,7 @@ def _grid_for(
         if not isinstance(states[0], Particles):
             raise InputError(f"is for particles, and not for {some(states[0].kind)}; leave it out", "bandwidth")
     widths = [_bandwidth(state, bandwidth) for state in states]
-    boxes = np.array([_box(state, width) for state, width in zip(states, widths, strict=True)])
+    boxes = np.array([box(state, width) for state, width in zip(states, widths, strict=True)])
     low, high = boxes[:, 0].min(axis=0), boxes[:, 1].max(axis=0)
     with np.errstate(over="ignore", invalid="ignore"):
         span = high - low
@@ -145,56 +139,3 @@ def _bandwidth(state: Measure, given: float | None) -> float:
     if not isinstance(state, Particles):
         return math.nan
     return scott(state) if given is None else given
-
-
-def _box(state: Measure, bandwidth: float) -> tuple[Array, Array]:
-    """Lower and upper corner of the box that holds the mass."""
-    if isinstance(state, Particles):
-        deviations = REACH * np.sqrt(np.diag(state.covariance))
-        points = state.points if state.weights.all() else state.points[state.weights > 0]
-        return points.min(axis=0) - bandwidth * deviations, points.max(axis=0) + bandwidth * deviations
-    if isinstance(state, Density):
-        carrying = np.where(state.values > _FAINT * state.values.max(), state.values, 0.0)
-        corners = state.origin + extreme_corners(carrying, state.edges) @ state.matrix.T
-        return corners.min(axis=0), corners.max(axis=0)
-    return state.box(REACH)
-
-
-def _averages(state: Measure, edges: list[Array], bandwidth: float) -> Array:
-    volumes = TensorGrid(edges).volumes
-    if isinstance(state, Particles):
-        return kernel_masses(state, edges, bandwidth) / volumes
-    if not isinstance(state, Density):
-        return state.on_grid(edges).values
-    if not np.array_equal(state.matrix, np.diag(np.diag(state.matrix))):
-        return _askew(state, edges)
-    masses = state.smooth_cell_masses(edges) if state.looks_smooth else state.cell_masses(edges)
-    return masses / volumes
-
-
-def _askew(density: Density, edges: list[Array]) -> Array:
-    """Means over Gauss points, at least as many as cells of the frame are crossed by one of the grid.
-
-    Where the density is rough these miss some of the mass, which is put right as a whole.
-    """
-    from scipy.ndimage import map_coordinates, spline_filter
-
-    grid, inverse = TensorGrid(edges), np.linalg.inv(density.matrix)
-    crossed = np.abs(inverse) @ grid.steps / density.grid.steps
-    unit, weights = legendre(max(_FEWEST, math.ceil(crossed.max())))
-    jacobian = abs(np.linalg.det(inverse))
-    smooth = density.looks_smooth
-    spline = spline_filter(density.point_values, _ORDER) * jacobian if smooth else None
-    total = np.zeros([axis.size - 1 for axis in edges])
-    for place in product(range(unit.size), repeat=len(edges)):
-        shifted = [c + unit[i] * h / 2 for c, i, h in zip(grid.centers, place, grid.steps, strict=True)]
-        points = np.stack(np.meshgrid(*shifted, indexing="ij"), axis=-1).reshape(-1, len(edges))
-        if spline is None:
-            values = density.density(points)
-        else:
-            z = (points - density.origin) @ inverse.T
-            index = (z - density.grid.lower) / density.grid.steps - 0.5
-            values = np.maximum(map_coordinates(spline, index.T, order=_ORDER, prefilter=False), 0.0)
-        total += math.prod(weights[list(place)]) * values.reshape(total.shape)
-    found = float((total * grid.volumes).sum())
-    return total if smooth or not found > 0 else total * (density.mass / found)

@@ -19,7 +19,7 @@ import xarray as xr
 from vlasov import __version__, checks
 from vlasov.checks import Array
 from vlasov.errors import InputError, SolverError, short, some
-from vlasov.measures import Density, Gaussian, Measure, Particles
+from vlasov.measures import Density, Gaussian, Measure, Mixture, Particles
 from vlasov.problem import Problem
 from vlasov.solvers.files import intact, write_sealed
 from vlasov.solvers.record import Record
@@ -58,10 +58,20 @@ SCHEMA = {
     "density": Variable(("time", "x", "y", "z"), "density in the frame, cell averages"),  # the first d of x, y, z
     "frame_origin": Variable(("time", "component"), "origin of the frame: position = origin + matrix z"),
     "frame_matrix": Variable(("time", "component", "component_b"), "matrix of the frame: position = origin + matrix z"),
+    "part_weight": Variable(("part",), "share of the mass of each part of a mixture"),
     "x": Variable(("x",), "frame coordinate"),
     "y": Variable(("y",), "frame coordinate"),
     "z": Variable(("z",), "frame coordinate"),
 }
+
+
+#: Those that every part of a mixture has for itself, where a run gave each a frame of its own.
+OF_PARTS = ("density", "frame_origin", "frame_matrix")
+
+
+def _dims(name: str, *, parts: bool) -> tuple[str, ...]:
+    first, *rest = SCHEMA[name].dims
+    return (first, "part", *rest) if parts and name in OF_PARTS else (first, *rest)
 
 
 def build(
@@ -69,8 +79,9 @@ def build(
 ) -> xr.Dataset:
     """The Dataset of a run."""
     assert record.flow is not None  # every solver says what it follows
+    parts = "part_weight" in record.constants
     variables = {
-        name: (SCHEMA[name].dims[: np.ndim(values)], values, {"long_name": SCHEMA[name].long_name, "units": "1"})
+        name: (_dims(name, parts=parts)[: np.ndim(values)], values, {"long_name": SCHEMA[name].long_name, "units": "1"})
         for name, values in (record.series | record.constants).items()
     }
     dataset = xr.Dataset(
@@ -168,12 +179,18 @@ def measure(dataset: xr.Dataset, time: int | float = -1) -> Measure:
     state = dataset.isel(time=time_index(dataset, time))
     if "position" in dataset:
         return Particles(state["position"].values, dataset["weight"].values)
+    if "part" in state.dims:
+        return Mixture([_density(state.isel(part=k)) for k in range(state.sizes["part"])], state["part_weight"].values)
     if "density" in dataset:
-        edges = [cell_edges(dataset[axis].values) for axis in state["density"].dims]
-        return Density(
-            state["density"].values, edges, origin=state["frame_origin"].values, matrix=state["frame_matrix"].values
-        )
+        return _density(state)
     return Gaussian(state["mean"].values, state["covariance"].values)
+
+
+def _density(state: xr.Dataset) -> Density:
+    """That of one part at one time."""
+    edges = [cell_edges(state[axis].values) for axis in state["density"].dims]
+    origin, matrix = state["frame_origin"].values, state["frame_matrix"].values
+    return Density(state["density"].values, edges, origin=origin, matrix=matrix)
 
 
 def cell_edges(centers: Array) -> Array:

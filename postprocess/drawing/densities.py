@@ -66,7 +66,7 @@ def draw_cells(ax: Axes, cells: Mesh, limits: Array, scale: PowerNorm | None, *,
         width = 0.9 if scale is None else 0.5
         colours = [PALETTE[1] if scale is None else _line_on(float(scale(level / most))) for level in levels]
         ax.contour(x, y, part.values, levels, colors=colours, linewidths=width, zorder=3)
-    if outline:
+    if outline and cells.framed:
         ax.add_patch(Polygon(cells.outline, fill=False, edgecolor=PALE, linewidth=0.6, zorder=2.5, gid=_EDGE))
 
 
@@ -137,7 +137,8 @@ def draw_space_time(ax: Axes, view: View) -> None:
 def frame(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
     """The singular values of the moving frame's matrix against time, relative to their values at the start.
 
-    For a run that blows up their inverses, which reach zero at the blow-up time.
+    Of a solution in parts those of the frames of all parts. For a run that blows up their inverses, which reach
+    zero at the blow-up time.
     """
     view = View(dataset)
     if not view.has_density:
@@ -147,9 +148,11 @@ def frame(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
     values = values / values[0]
     diverges = bool(np.isfinite(view.blow_up_time))
     drawn = 1 / values if diverges else values
-    for rank, (line, colour) in enumerate(zip(drawn.T, PALETTE, strict=False), 1):
+    drawn = drawn.reshape(view.times.size, -1, view.dimension)
+    for rank, (lines, colour) in enumerate(zip(drawn.T, PALETTE, strict=False), 1):
         name = rf"$1\,/\,\sigma_{rank}$" if diverges else rf"$\sigma_{rank}$"
-        ax.plot(view.times, line, "o-" if view.times.size == 1 else "-", color=colour, label=name)
+        drawings = ax.plot(view.times, lines.T, "o-" if view.times.size == 1 else "-", color=colour)
+        drawings[0].set_label(name)
     if not diverges and drawn.max() > 30 * drawn.min():
         ax.set_yscale("log")
     else:

@@ -11,9 +11,12 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from vlasov.checks import Array
+from vlasov.measures import Density, Mixture
+from vlasov.postprocess.averages import averages, box
 from vlasov.solvers.dataset import cell_edges
 
 _ON_AXIS = 1e-12  # of the matrix: smaller shears of the frame are rounding
+_JOINED = {1: 4096, 2: 320}  # cells along each axis, where several parts are drawn as one density
 _PLATEAU = 0.2  # a level within 3 % of which lies more mass than this is a plateau's, where contours are noise
 
 
@@ -28,6 +31,7 @@ class Mesh:
     edges: tuple[Array, ...]
     origin: Array
     matrix: Array
+    framed: bool = True  # whether the grid is that of a frame, whose edge may be drawn
 
     def _placed(self, axes: Sequence[Array]) -> Array:
         grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
@@ -91,14 +95,33 @@ class Mesh:
             held = np.flatnonzero(inside.any(axis=1 - axis))
             parts.append(slice(max(held[0] - 2, 0), min(held[-1] + 3, inside.shape[axis])))
         edges = tuple(axis[part.start : part.stop + 1] for axis, part in zip(self.edges, parts, strict=True))
-        return Mesh(self.values[tuple(parts)], edges, self.origin, self.matrix)
+        return Mesh(self.values[tuple(parts)], edges, self.origin, self.matrix, self.framed)
 
 
 def mesh(dataset: xr.Dataset, instant: int, plane: Sequence[int], rescaling: Array | None = None) -> Mesh:
     """The density of these components at one output time, for d = 3 a marginal; of Phi^{-1} x if Phi is given."""
     state = dataset[["density", "frame_origin", "frame_matrix"]].isel(time=instant)
+    if "part" not in state.dims:
+        return _of_part(state, plane, rescaling)
+    parts = [_of_part(state.isel(part=k), plane, rescaling) for k in range(state.sizes["part"])]
+    return _joined(parts, dataset["part_weight"].values)
+
+
+def _joined(parts: Sequence[Mesh], weights: Array) -> Mesh:
+    """Several meshes on one grid that covers them."""
+    densities = [
+        Density(np.maximum(m.values, 0.0) * np.abs(np.linalg.det(m.matrix)), m.edges, origin=m.origin, matrix=m.matrix)
+        for m in parts
+    ]
+    whole = Mixture(densities, weights)
+    d = whole.dimension
+    edges = [np.linspace(a, b, _JOINED[d] + 1) for a, b in zip(*box(whole), strict=True)]
+    return Mesh(averages(whole, edges), tuple(edges), np.zeros(d), np.eye(d), framed=False)
+
+
+def _of_part(state: xr.Dataset, plane: Sequence[int], rescaling: Array | None) -> Mesh:
     values = np.asarray(state["density"].values, dtype=np.float64)
-    edges = [cell_edges(np.asarray(dataset[str(axis)].values, dtype=np.float64)) for axis in state["density"].dims]
+    edges = [cell_edges(np.asarray(state[str(axis)].values, dtype=np.float64)) for axis in state["density"].dims]
     origin, matrix = (np.asarray(state[name].values, dtype=np.float64) for name in ("frame_origin", "frame_matrix"))
     if rescaling is not None:
         origin = np.asarray(np.linalg.solve(rescaling, origin), dtype=np.float64)

@@ -142,9 +142,7 @@ def _open(found: Extrapolated) -> float:
     return found.error + found.noise
 
 
-def _by_lattices(
-    ready: Ready, boxes: Sequence[Box], p: float, known: float, nodes: Sequence[int]
-) -> Extrapolated:
+def _by_lattices(ready: Ready, boxes: Sequence[Box], p: float, known: float, nodes: Sequence[int]) -> Extrapolated:
     """On three lattices, and on one more where these, and the error ``known`` from elsewhere, leave too much open."""
     found = levels(ready, boxes, p, nodes)
     result = extrapolated(found, boxes[0].low.size, p, ready.stretch)

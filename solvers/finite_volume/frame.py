@@ -31,7 +31,7 @@ from vlasov.measures import Gaussian
 from vlasov.solvers.ode.integrate import inside, norm, steps
 from vlasov.solvers.ode.rescaling import Rescaling
 
-_PATH_TOLERANCE = 3e-14
+PATH_TOLERANCE = 3e-14
 _STRONG = 2.0  # tilt over a standard deviation, beyond which compact data are far from Gaussian
 _STIFF = 0.5  # |V| dt beyond which the origin is integrated implicitly
 
@@ -87,14 +87,14 @@ class Frame(ABC):
         """What of the fit g + K (z - b) the path takes away."""
         return Affine(np.zeros_like(fit.constant), np.zeros_like(fit.slope))
 
-    def outgrown(self, strength: float, pull: float = 0.0) -> bool:
+    def outgrown(self, strength: float, pull: float) -> bool:
         """Whether another closure is better, at tilts of this ``strength`` over a standard deviation.
 
         ``pull`` is the tilt that is common to all.
         """
         return False
 
-    def renewed(self, reference: Moments, strength: float, pull: float = 0.0) -> Frame:
+    def renewed(self, reference: Moments, strength: float, pull: float) -> Frame:
         """This frame with the closure that is best for these moments and tilts."""
         return self
 
@@ -171,10 +171,10 @@ class MovingFrame(Frame):
         self._reference, self._strong, self._pulled = reference, strong, pulled
         self._compact = compact and flow.bounded
 
-    def outgrown(self, strength: float, pull: float = 0.0) -> bool:
+    def outgrown(self, strength: float, pull: float) -> bool:
         return self._kind(strength, pull) != (self._strong, self._pulled)
 
-    def renewed(self, reference: Moments, strength: float, pull: float = 0.0) -> MovingFrame:
+    def renewed(self, reference: Moments, strength: float, pull: float) -> MovingFrame:
         strong, pulled = self._kind(strength, pull)
         return MovingFrame(
             self.flow, self.segment, reference, compact=self._compact, strong=strong, pulled=pulled
@@ -241,10 +241,10 @@ class MovingFrame(Frame):
 
 def _through(rhs: Callable[[float, Array], Array], t: float, times: Sequence[float], y: Array) -> list[Array]:
     """The solution of y' = rhs(t, y) at increasing times."""
-    states, atol = [], 1e-3 * _PATH_TOLERANCE * norm(y)
+    states, atol = [], 1e-3 * PATH_TOLERANCE * norm(y)
     for time in times:
         if time > t:
-            for step in steps(rhs, (t, time), y, rtol=_PATH_TOLERANCE, atol=atol):
+            for step in steps(rhs, (t, time), y, rtol=PATH_TOLERANCE, atol=atol):
                 y = step.y
         states.append(np.array(y))
         t = time

@@ -25,13 +25,13 @@ from vlasov.solvers.ode.rescaling import Rescaling
 from vlasov.solvers.progress import silent
 from vlasov.solvers.record import Record
 
-_TAILS, _GAUSSIAN_TAILS = 8.0, 10.0  # standard deviations: 1e-15 of a Gaussian lies outside of 8
+TAILS, _GAUSSIAN_TAILS = 8.0, 10.0  # standard deviations: 1e-15 of a Gaussian lies outside of 8
 _ROOM, _FREE = 1.25, 6  # for compact data: the grid's size over that of the support, and least cells on either side
 _LARGEST, _MOST_CELLS = 1e150, 1e9  # of an interval
 _RESOLVED, _GAUSSIAN_RESOLVED = 4.0, 7.5  # standard deviations of a tilted Gaussian that stay on the grid
 _WIDEST = 1.5  # standard deviations, of cells between which a density still varies
 _ROUNDING = 1e-12  # of moments in a frame of unit covariance
-_FLAT = 1e-12  # variance, relative to the largest, of a measure without a density
+FLAT = 1e-12  # variance, relative to the largest, of a measure without a density
 _AT_THE_EDGE = 1e-10  # mass that a grid may leave out
 _GLANCES, _FEW = 101, 1000  # times at which moments are looked at, and tokens that tell them
 
@@ -50,7 +50,7 @@ def start(problem: Problem, options: Options) -> Start:
     """The initial state of a run."""
     measure, d = problem.initial, problem.dimension
     values, vectors = np.linalg.eigh(measure.covariance)
-    if values[0] <= _FLAT * values[-1]:
+    if values[0] <= FLAT * values[-1]:
         raise InputError(
             f"{some(measure.kind)} without variance in some direction: no density on a grid; use the solver "
             '"particles" or "gaussian"',
@@ -60,9 +60,7 @@ def start(problem: Problem, options: Options) -> Start:
     intervals = asked.intervals(options, d)
     if intervals is None:
         intervals = (
-            _moving_extent(local, asked.cells(options, d))
-            if options.frame == "moving"
-            else _fixed_extent(problem, options)
+            _moving_extent(local, asked.cells(options, d)) if options.follows else _fixed_extent(problem, options)
         )
     for lower, upper in intervals:
         if not 0 < (upper - lower) < _LARGEST or lower + (upper - lower) / _MOST_CELLS == lower:
@@ -120,7 +118,7 @@ def _frame(measure: Measure, options: Options, values: Array, vectors: Array) ->
     variances along axes that keep it.
     """
     d = measure.dimension
-    if options.frame != "moving":
+    if not options.follows:
         if isinstance(measure, Density) and np.count_nonzero(measure.matrix - np.diag(np.diag(measure.matrix))):
             raise InputError(
                 f'a density in a sheared frame has no exact averages over cells of a "{options.frame}" frame; use '
@@ -151,7 +149,7 @@ def _moving_extent(measure: Measure, cells: tuple[int, ...]) -> list[tuple[float
     """[-L, L] along each axis, around zero where the mean stays."""
     if isinstance(measure, Gaussian):  # room for the tails that a growing covariance feels
         return [(-_GAUSSIAN_TAILS, _GAUSSIAN_TAILS)] * measure.dimension
-    lower, upper = measure.box(_TAILS)
+    lower, upper = measure.box(TAILS)
     half = np.maximum(np.abs(lower), np.abs(upper))
     if np.isfinite(measure.support_radius):
         half *= np.array([max(_ROOM, count / max(count - 2 * _FREE, count / 2)) for count in cells])
@@ -167,7 +165,7 @@ def _fixed_extent(problem: Problem, options: Options) -> list[tuple[float, float
             'frame="moving" or give the extent',
             "extent",
         )
-    lower, upper = initial.box(_TAILS)
+    lower, upper = initial.box(TAILS)
     deviations = np.sqrt(np.diag(initial.covariance))
     below, above = (initial.mean - lower) / deviations, (upper - initial.mean) / deviations
     if np.isfinite(initial.support_radius):

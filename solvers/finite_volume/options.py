@@ -10,12 +10,15 @@ import numpy as np
 
 from vlasov import checks
 from vlasov.errors import InputError, choose
+from vlasov.measures import Mixture
 from vlasov.problem import Problem
 from vlasov.solvers.budget import MAX_STEPS
 from vlasov.solvers.finite_volume.schemes import SCHEMES
 
-FRAMES = ("moving", "fixed", "rescaled")
+FRAMES = ("moving", "fixed", "rescaled")  # one for all of the measure
+AUTO, PARTS = "auto", "parts"
 DEFAULT_CELLS = {1: 512, 2: 128, 3: 64}  # along each axis
+CELLS_OF_PARTS = {1: 64, 2: 40, 3: 24}
 _FEWEST, _MOST = 8, 10**8
 
 
@@ -30,8 +33,10 @@ class Options:
     reconstruction
         "upwind5" (order 5), "weno5" (order 5, for rough data), "muscl" (order 2) or "upwind" (order 1).
     frame
-        "moving": the grid follows the mean and the covariance. "fixed": physical coordinates. "rescaled":
-        z = Phi^{-1} x with Phi' = V Phi.
+        "moving": the grid follows the mean and the covariance. "parts": each part of a mixture has such a grid of its
+        own, by default of 64, 40 and 24 cells along each axis. "auto": "parts" where parts are narrower than cells of
+        one grid for all of them, else "moving". "fixed": physical coordinates. "rescaled": z = Phi^{-1} x with
+        Phi' = V Phi.
     extent
         Of the grid, in the coordinates of the frame: L for [-L, L] along each axis, or one such number or pair [lower,
         upper] for each axis. Chosen from the problem if not given. A moving frame begins with the mean at zero and unit
@@ -42,14 +47,19 @@ class Options:
 
     cells: int | Sequence[int] | None = None
     reconstruction: str = "upwind5"
-    frame: str = "moving"
+    frame: str = "auto"
     extent: float | Sequence[Any] | None = None
     max_steps: int = MAX_STEPS
+
+    @property
+    def follows(self) -> bool:
+        """Whether frames follow the mean and the covariance of what is in them."""
+        return self.frame not in ("fixed", "rescaled")
 
     def __post_init__(self) -> None:
         checks.integer(self.max_steps, "max_steps", least=1)
         choose(self.reconstruction, SCHEMES, "reconstruction")
-        choose(self.frame, FRAMES, "frame")
+        choose(self.frame, (AUTO, *FRAMES, PARTS), "frame")
         if self.cells is not None:
             for name, count in _named(self.cells, "cells"):
                 if checks.integer(count, name, least=_FEWEST) > _MOST:
@@ -64,6 +74,8 @@ def check(problem: Problem, options: Options) -> None:
     d = problem.dimension
     if d > 3:
         raise InputError(f'has d = {d}, but "finite-volume" needs d <= 3; use the solver "particles"', "initial")
+    if options.frame == PARTS and not isinstance(problem.initial, Mixture):
+        raise InputError(f'is "parts", but a {problem.initial.kind} has one; use "moving"', "frame")
     if options.frame == "rescaled" and problem.attention.drift() is None:
         raise InputError(
             'is "rescaled", which needs a normalised attention, where a single token obeys x\' = V x; use "moving"',
@@ -77,7 +89,7 @@ def check(problem: Problem, options: Options) -> None:
 def cells(options: Options, dimension: int) -> tuple[int, ...]:
     """Number of cells along each axis."""
     if options.cells is None:
-        return (DEFAULT_CELLS[dimension],) * dimension
+        return ((CELLS_OF_PARTS if options.frame == PARTS else DEFAULT_CELLS)[dimension],) * dimension
     if not _several(options.cells):
         return (int(options.cells),) * dimension  # type: ignore[arg-type]
     if len(options.cells) != dimension:

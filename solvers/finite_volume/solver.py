@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -19,14 +18,14 @@ from vlasov.checks import Array
 from vlasov.errors import InputError, LateInputError, NonFiniteState, SolverError
 from vlasov.flow import Flow
 from vlasov.problem import Problem
-from vlasov.solvers.finite_volume import initial
-from vlasov.solvers.finite_volume.fluxes import Fluxes
-from vlasov.solvers.finite_volume.frame import Affine, FixedFrame, Frame, Moments, MovingFrame, Place, RescaledFrame
-from vlasov.solvers.finite_volume.grid import Grid
-from vlasov.solvers.finite_volume.history import NOTICED, History, Residual
-from vlasov.solvers.finite_volume.options import Options
+from vlasov.solvers.finite_volume.frame import Affine, FixedFrame, MovingFrame, Place, RescaledFrame
+from vlasov.solvers.finite_volume.frames import Frames, ManyFrames, OneFrame, Places
+from vlasov.solvers.finite_volume.history import History, Residual
+from vlasov.solvers.finite_volume.options import PARTS, Options
+from vlasov.solvers.finite_volume.part import Look, Pace, begin, residuals
+from vlasov.solvers.finite_volume.partition import chosen
 from vlasov.solvers.finite_volume.schemes import SCHEMES
-from vlasov.solvers.finite_volume.velocity import Velocity
+from vlasov.solvers.finite_volume.state import advice, resolved, snapshot
 from vlasov.solvers.ode.integrate import BlowUpWatch, segments
 from vlasov.solvers.ode.rescaling import Rescaling
 from vlasov.solvers.record import Record, Snapshot
@@ -35,25 +34,15 @@ _COURANT = 0.9  # cells that the fastest mass crosses in a step
 _LARGEST_COURANT = 3.0  # the same later in the step; a longer step is taken back
 _GLANCE = 1e-3  # of the first step, to see how velocities begin to change
 _LARGEST_TURN = 0.3  # |S^{-1} S'| dt
-_CARRYING = 1e-13  # of the largest density: cells below do not limit the step
-_EDGE = 1e-10  # of the mass: more in the border doubles the domain
-_EXTRAPOLATION = 0.5  # of h^order, relative to the largest velocity, may be the error of extrapolation
-_LOST = 1e-4  # of the mass: more that flows out is told
 _RESOLUTION = 1e-7  # fraction of t that is left when a blow-up is called
-
-
-class Pace(NamedTuple):
-    """How fast things go: mass in cells per time, the frame by |S^{-1} S'|, and both as a velocity in the frame."""
-
-    rate: float
-    growth: float
-    speed: float
 
 
 def run(problem: Problem, options: Options, record: Record) -> None:
     """Integrate the density of a problem into ``record``."""
     flow, horizon = record.follow(problem.flow()), problem.horizon
+    options = chosen(problem, options)
     solver = _Solver(problem, flow, options, record)
+    resolved(record, options, solver.parts)
     record.begin(solver.snapshot)
     for segment in segments(flow.breakpoints, horizon):
         solver.enter(segment)
@@ -74,167 +63,157 @@ def run(problem: Problem, options: Options, record: Record) -> None:
 
 
 class _Solver:
-    """The state of a run: density ``f``, ``place`` of the frame, time ``t``; and what carries over between steps."""
+    """The state of a run: its ``parts``, mostly one, their ``frames``, time ``t``; and what carries over."""
 
     def __init__(self, problem: Problem, flow: Flow, options: Options, record: Record) -> None:
         self._rescaling = Rescaling(flow, problem.horizon) if options.frame == "rescaled" else None
-        start = initial.start(problem, options)
-        self.grid, self.scheme = Grid(start.edges), SCHEMES[options.reconstruction]
-        self.record, self.t, self.place = record, 0.0, start.place
-        self.f = np.array(start.values)
-        self.outflow = self.doublings = self.limited = 0.0
+        self.parts = begin(problem, flow, options)
+        self.scheme = SCHEMES[options.reconstruction]
+        self.record, self.t = record, 0.0
+        self.doublings = 0.0
         self.growth, self._longest = 0.0, math.inf  # a path that failed makes the next steps careful
-        self._still = False  # whether all that moves is the frame
-        self._spare, self._stage = np.empty_like(self.f), np.empty_like(self.f)
-        self._fluxes = Fluxes(self.scheme, self.grid.lower, self.grid.widths, self.grid.cells)
-        self._history = History(self.grid, self._fluxes)
-        self._velocity = Velocity(problem, flow, self.grid, start, record)
-        self._flow, self._moving = flow, options.frame == "moving"
-        self.frame = self._begin((0.0, problem.horizon))
-        record.resolved |= {
-            "cells": list(self.grid.cells),
-            "extent": [[float(axis[0]), float(axis[-1])] for axis in self.grid.edges],
-        }
-        for name, centers in zip("xyz", self.grid.centers, strict=False):
-            record.constants[name] = centers
+        self._flow, self._options = flow, options
+        self._weights = np.array([part.weight for part in self.parts])
+        self.frames = self._begin((0.0, problem.horizon))
 
     def enter(self, segment: tuple[float, float]) -> None:
         """Begin a segment of smooth parameters."""
-        self.frame = self._begin(segment)
-        self._history.forget()
+        self.frames = self._begin(segment)
+        self._forget()
 
-    def _begin(self, segment: tuple[float, float]) -> Frame:
+    def _begin(self, segment: tuple[float, float]) -> Frames:
+        if self._options.frame == PARTS:
+            return ManyFrames(self._flow, segment, self._weights, [part.moments for part in self.parts])
         if self._rescaling is not None:
-            return RescaledFrame(self._flow, segment, self._rescaling)
-        if not self._moving:
-            return FixedFrame(self._flow, segment)
-        return MovingFrame(self._flow, segment, self._velocity.moments(self.f), compact=self._velocity.compact)
+            return OneFrame(RescaledFrame(self._flow, segment, self._rescaling))
+        if self._options.frame == "fixed":
+            return OneFrame(FixedFrame(self._flow, segment))
+        (part,) = self.parts
+        return OneFrame(MovingFrame(self._flow, segment, part.moments, compact=part.velocity.compact))
 
     def step(self, end: float) -> None:
         """One step of at most the length that is stable, not beyond ``end``."""
         self._settle()
-        density = self._fluxes.to_nodes(self.f)
-        moments = self.grid.moments(density)
-        residual = self._residual(density, moments)
-        drift = self.frame.followed(self.grid.fit(density, residual.nodes, moments))
-        self._history.remember(self.t, residual, density, drift)
-        self._history.to_faces(self.t)
-        self._fluxes.flux(0, self.f)
-        pace = self._pace(drift)
-        dt = self._length(pace, end)
-        if len(self._history.times) == 1 and drift.slope.any():
-            self._look_ahead(_GLANCE * dt, density, moments)
-        dt, place = self._stages(dt, pace)
-        self._finish(dt, place, end)
-        self.growth = pace.growth
+        looks = [part.look() for part in self.parts]
+        found = self._residuals(self.t, [part.f for part in self.parts], self._places)
+        drifts = []
+        for part, look, residual in zip(self.parts, looks, found, strict=True):
+            audible = part.audible(self.t, residual, look, self.frames)
+            drifts.append(self.frames.followed(part.grid.fit(look.density, audible.nodes, look.moments)))
+            part.begin(self.t, audible, look, drifts[-1])
+        paces = self._paces(drifts)
+        dt = self._length(paces, end)
+        if len(self._history.times) == 1 and any(drift.slope.any() for drift in drifts):
+            self._look_ahead(_GLANCE * dt, looks)
+        dt, places = self._stages(dt, paces)
+        self._finish(dt, places, end)
+        self.growth = max(pace.growth for pace in paces)
 
     def _settle(self) -> None:
-        """A larger domain where this one is full, another closure where this one is outgrown: both begin anew."""
-        if self._moving and self.grid.border(self.f) > _EDGE and self.grid.can_double(self._velocity.moments(self.f)):
-            self._double()
-        t = self.frame.inside(self.t)
-        self._velocity.observe(self.f, self.place, t)
-        tilts = self._velocity.strength(self.place, t), self._velocity.pull(self.place, t)
-        if not self._history.times or self.frame.outgrown(*tilts):
-            self.frame = self.frame.renewed(self._velocity.moments(self.f), *tilts)
-            self._history.forget()
+        """A larger domain where one is full, other closures where these are outgrown: all begin anew."""
+        if self._options.follows:
+            for part in self.parts:
+                if part.is_full:
+                    part.double()
+                    self.doublings += 1
+                    self._forget()
+        tilts = np.max([part.tilts(self.frames.inside(self.t)) for part in self.parts], axis=0).tolist()
+        if not self._history.times or self.frames.outgrown(*tilts):
+            self.frames = self.frames.renewed([part.moments for part in self.parts], *tilts)
+            self._forget()
 
-    def _residual(self, density: Array, moments: Moments) -> Residual:
-        """The residual velocity now; zero where it is noise."""
-        residual = self._velocity.residual(self.t, self.f, self.place, self.frame)
-        noise = self._velocity.noise(self.t, self.place, self.frame, moments.C)
-        self._still = self.grid.rms(density, residual.nodes) <= noise
-        if not self._still:
-            return residual
-        return residual._replace(nodes=np.zeros_like(residual.nodes))  # late in a collapse errors would move mass
+    def _residuals(self, t: float, states: Sequence[Array], places: Sequence[Place]) -> list[Residual]:
+        """The residual velocities of all parts."""
+        try:
+            return residuals(self.parts, t, states, places, self.frames, self._flow)
+        except InputError as mistake:
+            error = NonFiniteState(self.record.steps + 1, t, 0.0)
+            error.add_note(f"({mistake})")
+            raise error from None
 
-    def _pace(self, drift: Affine) -> Pace:
-        rate = self._fluxes.rate(self.f, _CARRYING * float(self.f.max()))
-        growth = self.frame.rate(self.t, self.place, drift)
-        return Pace(rate, growth, rate * float(self.grid.widths.min()) + growth)
+    def _paces(self, drifts: Sequence[Affine]) -> list[Pace]:
+        growths = self.frames.rates(self.t, self._places, drifts)
+        return [part.pace(growth) for part, growth in zip(self.parts, growths, strict=True)]
 
-    def _look_ahead(self, dt: float, density: Array, moments: Moments) -> None:
-        """How what the frame takes away begins to change: a frame that follows leaves less for the scheme to move."""
-        dt, places = self._move_frame(dt)
-        residual = self._velocity.residual(self.t + dt, self.f, places[1.0], self.frame)
-        later = self.frame.followed(self.grid.fit(density, residual.nodes, moments))
-        self._history.foresee(dt, later)
+    def _look_ahead(self, dt: float, looks: Sequence[Look]) -> None:
+        """How what the frames take away begins to change: one that follows leaves less for the scheme to move."""
+        dt, places = self._move_frames(dt)
+        found = self._residuals(self.t + dt, [part.f for part in self.parts], places[1.0])
+        for part, residual, look in zip(self.parts, found, looks, strict=True):
+            later = self.frames.followed(part.grid.fit(look.density, residual.nodes, look.moments))
+            part.history.foresee(dt, later)
 
-    def _stages(self, dt: float, pace: Pace) -> tuple[float, Place]:
-        """The fluxes of a step dt, shorter if the flow quickens; its length, and where it takes the frame."""
+    def _stages(self, dt: float, paces: Sequence[Pace]) -> tuple[float, Places]:
+        """The fluxes of a step dt, shorter if the flow quickens; its length, and where it takes the frames."""
+        rate = max(pace.rate for pace in paces)
         while True:
-            dt, places = self._move_frame(dt)
-            fastest = self._later_stages(dt, places, self._still or self._can_extrapolate(dt, pace.speed))
+            dt, places = self._move_frames(dt)
+            extrapolated = all(part.still for part in self.parts) or self._can_extrapolate(dt, paces)
+            fastest = self._later_stages(dt, places, extrapolated)
             if not fastest * dt > _LARGEST_COURANT:
                 return dt, places[1.0]
-            slope = (fastest - pace.rate) / dt  # the frame leaves more of the velocity to the scheme as time goes on
-            dt = min(dt / 2, (math.sqrt(pace.rate**2 + 4 * slope * _COURANT) - pace.rate) / (2 * slope))
+            slope = (fastest - rate) / dt  # the frames leave more of the velocity to the scheme as time goes on
+            dt = min(dt / 2, (math.sqrt(rate**2 + 4 * slope * _COURANT) - rate) / (2 * slope))
 
-    def _later_stages(self, dt: float, places: dict[float, Place], extrapolated: bool) -> float:
+    def _later_stages(self, dt: float, places: dict[float, Places], extrapolated: bool) -> float:
         """The fluxes at all stages of a step but the first; the largest rate of flow."""
-        fastest, carrying = 0.0, NOTICED * float(self.f.max())
+        fastest = 0.0
         for number, c in enumerate(self.scheme.tableau.c[1:], start=1):
-            time, state = self.t + c * dt, self._fluxes.stage(number, self.f, dt, self._stage)
-            r = None if extrapolated else self._velocity.residual(time, state, places[c], self.frame).nodes
-            self._history.to_faces(time, r)
-            fastest = max(fastest, self._fluxes.rate(self.f, carrying))
-            self._fluxes.flux(number, state)
+            time, states = self.t + c * dt, [part.stage(number, dt) for part in self.parts]
+            found = None if extrapolated else self._residuals(time, states, places[c])
+            for k, (part, state) in enumerate(zip(self.parts, states, strict=True)):
+                residual = None if found is None else found[k].nodes
+                fastest = max(fastest, part.flux(number, time, state, residual))
         return fastest
 
-    def _finish(self, dt: float, place: Place, end: float) -> None:
+    def _finish(self, dt: float, places: Places, end: float) -> None:
         """Take the step whose fluxes are known."""
-        new, outflow, limited = self._fluxes.finish(self.f, dt, self._spare)
-        if not math.isfinite(float(new.sum())):
-            raise NonFiniteState(self.record.steps + 1, self.t, dt)
-        self._velocity.move_markers(self._history, self.t, dt)
-        self.f, self._spare = new, self.f
-        self.t, self.place = (end if self.t + dt >= end else self.t + dt), place
-        self.outflow += outflow * self.grid.volume
-        self.limited += limited
+        for part, place in zip(self.parts, places, strict=True):
+            if not part.finish(self.t, dt, place):
+                raise NonFiniteState(self.record.steps + 1, self.t, dt)
+        self.t = end if self.t + dt >= end else self.t + dt
 
     def snapshot(self) -> Snapshot:
         """What is kept of the present state."""
-        density = self._velocity.plain(self.f, self.place)
-        return {
-            "mean": density.mean,
-            "covariance": density.covariance,
-            "radius": self._velocity.radius(self.f, self.place),
-            "mass": density.mass,
-            "density": self.f.copy(),
-            "frame_origin": self.place.origin,
-            "frame_matrix": self.place.matrix,
-        }
+        return snapshot(self.parts, several=self._options.frame == PARTS)
 
     def report(self) -> dict[str, float | str]:
         """Attributes that tell how the run went."""
-        steps = max(1, self.record.steps) * self.f.size
+        steps = max(1, self.record.steps) * sum(part.f.size for part in self.parts)
         return {
-            "outflow": self.outflow,
+            "outflow": sum(part.weight * part.outflow for part in self.parts),
             "doublings": self.doublings,
-            "limited_cells": self.limited / steps,
-            "advice": self._lost() or self._velocity.advice(),
+            "limited_cells": sum(part.limited for part in self.parts) / steps,
+            "advice": advice(self.parts),
         }
 
-    def _lost(self) -> str:
-        """What to do about mass that left the grid; empty if next to none did."""
-        if self.outflow < _LOST:
-            return ""
-        return f"{100 * self.outflow:.2g} % of the mass left the grid: a larger extent, or more cells, would keep it"
+    @property
+    def _places(self) -> Places:
+        return [part.place for part in self.parts]
 
-    def _can_extrapolate(self, dt: float, speed: float) -> bool:
-        """Whether velocities extrapolated over a step err about as the scheme does, which is of order 2 with a hull."""
-        order = 2 if self._velocity.hull is not None else self.scheme.order
-        allowed = _EXTRAPOLATION * float((self.grid.widths**order).max())
-        return self._history.error(self.t + dt) <= allowed * speed
+    @property
+    def _history(self) -> History:
+        """Of the first part: all remember the same times."""
+        return self.parts[0].history
 
-    def _length(self, pace: Pace, end: float) -> float:
-        """The step: limited by the mass that moves in the frame, and by the frame itself; even ones up to ``end``."""
+    def _forget(self) -> None:
+        for part in self.parts:
+            part.history.forget()
+
+    def _can_extrapolate(self, dt: float, paces: Sequence[Pace]) -> bool:
+        """Whether velocities extrapolated over a step err about as the scheme does."""
+        pairs = zip(self.parts, paces, strict=True)
+        return all(part.can_extrapolate(self.t + dt, pace.speed) for part, pace in pairs)
+
+    def _length(self, paces: Sequence[Pace], end: float) -> float:
+        """The step: limited by the mass that moves in the frames, and by these themselves; even ones up to ``end``."""
         left = end - self.t
+        rate, growth = max(pace.rate for pace in paces), max(pace.growth for pace in paces)
         with np.errstate(divide="ignore"):
-            longest = min(_COURANT / np.float64(pace.rate), _LARGEST_TURN / np.float64(pace.growth), self._longest)
-        if not self._can_extrapolate(float(longest), pace.speed):
-            longest = min(longest, self.frame.explicit(self.t))
-        if not pace.rate + pace.growth < np.inf:
+            longest = min(_COURANT / np.float64(rate), _LARGEST_TURN / np.float64(growth), self._longest)
+        if not self._can_extrapolate(float(longest), paces):
+            longest = min(longest, self.frames.explicit(self.t))
+        if not rate + growth < np.inf:
             raise NonFiniteState(self.record.steps + 1, self.t, 0.0)
         if longest <= 4 * np.spacing(self.t):
             raise SolverError(
@@ -243,17 +222,18 @@ class _Solver:
             )
         return left / max(1, math.ceil(left / longest)) if left < 4 * longest else longest
 
-    def _move_frame(self, dt: float) -> tuple[float, dict[float, Place]]:
-        """The frame at the times of the stages, by c, and at the end of a step dt, or of a part of it that works.
+    def _move_frames(self, dt: float) -> tuple[float, dict[float, Places]]:
+        """The frames at the times of the stages, by c, and at the end of a step dt, or of a part of it that works.
 
         Where only a part does, the next steps are careful too.
         """
         shares: Sequence[float] = sorted({*self.scheme.tableau.c, 1.0} - {0.0})
+        drifts = [part.history.drift for part in self.parts]
         while True:
             try:
-                places = self.frame.path(self.t, [self.t + c * dt for c in shares], self.place, self._history.drift)
+                places = self.frames.path(self.t, [self.t + c * dt for c in shares], self._places, drifts)
                 self._longest *= 2
-                return dt, dict(zip(shares, places, strict=True)) | {0.0: self.place}
+                return dt, dict(zip(shares, places, strict=True)) | {0.0: self._places}
             except LateInputError:
                 raise
             except (InputError, SolverError) as mistake:
@@ -264,12 +244,3 @@ class _Solver:
                     for reason in getattr(mistake, "__notes__", []) or [f"({mistake})"]:
                         error.add_note(reason)
                     raise error from None
-
-    def _double(self) -> None:
-        """Twice the domain at half the resolution, by x = c + S z with z twice as long."""
-        middle = (self.grid.lower + self.grid.upper) / 2
-        self.f = self.grid.doubled(self.f)
-        self.place = Place(self.place.origin - self.place.matrix @ middle, 2 * self.place.matrix)
-        self._velocity.rescale(middle)
-        self.doublings += 1
-        self._history.forget()

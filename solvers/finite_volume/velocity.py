@@ -9,19 +9,18 @@ import numpy as np
 
 from vlasov.checks import Array
 from vlasov.compiled.products import map_rows
-from vlasov.errors import InputError, NonFiniteState
 from vlasov.flow import Flow
 from vlasov.measures import Density, Gaussian
 from vlasov.measures.density.grid import TensorGrid
 from vlasov.problem import Problem
 from vlasov.solvers.finite_volume import initial
 from vlasov.solvers.finite_volume.densities import Corrected, Defect, GaussianTails, Hulled, Smooth
-from vlasov.solvers.finite_volume.frame import Frame, Moments, Place
+from vlasov.solvers.finite_volume.frame import Affine, Moments, Place
+from vlasov.solvers.finite_volume.frames import Frames
 from vlasov.solvers.finite_volume.grid import Grid
 from vlasov.solvers.finite_volume.history import History, Residual
 from vlasov.solvers.finite_volume.hull import Hull, markers
 from vlasov.solvers.ode.integrate import norm
-from vlasov.solvers.record import Record
 
 D = TypeVar("D", bound=Density)
 
@@ -38,8 +37,8 @@ _STEEPEST = 2.5  # exponents of two ends of the support, from one cell to the ne
 class Velocity:
     """Evaluates r = S^{-1} (Gamma(c + S z) - v - W z) at the nodes, and moves the markers of a compact support."""
 
-    def __init__(self, problem: Problem, flow: Flow, grid: Grid, start: initial.Start, record: Record) -> None:
-        self._flow, self._grid, self._record = flow, grid, record
+    def __init__(self, problem: Problem, flow: Flow, grid: Grid, start: initial.Start) -> None:
+        self._flow, self._grid = flow, grid
         self._cells, self._defect = TensorGrid(start.edges), start.defect
         self._tails, self._strongest, self._steepest = start.tails, 0.0, 0.0
         twin = Gaussian(problem.initial.mean, problem.initial.covariance)
@@ -66,24 +65,23 @@ class Velocity:
         density = self.plain(f, Place(np.zeros(d), np.eye(d)))
         return Moments(density.mean, density.covariance)
 
-    def residual(self, t: float, f: Array, place: Place, frame: Frame) -> Residual:
-        """R at the nodes and at the markers."""
+    @property
+    def targets(self) -> Array:
+        """Where velocities are needed, in the frame: the nodes, and the markers."""
         nodes = self._grid.nodes
-        targets = np.concatenate([nodes, self._markers]) if len(self._markers) else nodes
-        try:
-            density = self._closed(np.maximum(f, 0.0, out=self._positive), place, frame.inside(t))
-            closure = frame.closure(t, place)
-            x = place.origin + map_rows(targets, place.matrix, threads=1)
-            field = self._flow.velocity(density, x, frame.inside(t), about=place.origin)
-        except InputError as mistake:
-            error = NonFiniteState(self._record.steps + 1, t, 0.0)
-            error.add_note(f"({mistake})")
-            raise error from None
-        relative = field.values - closure.constant - map_rows(targets, closure.slope, threads=1)
-        result = _solve(place.matrix, relative)
-        return Residual(np.ascontiguousarray(result[: len(nodes)]), result[len(nodes) :])
+        return np.concatenate([nodes, self._markers]) if len(self._markers) else nodes
 
-    def noise(self, t: float, place: Place, frame: Frame, covariance: Array) -> float:
+    def known(self, f: Array, place: Place, t: float) -> Density:
+        """A density at a stage, as a measure whose velocities are those of the solution."""
+        return self._closed(np.maximum(f, 0.0, out=self._positive), place, t)
+
+    def residual(self, velocities: Array, place: Place, closure: Affine) -> Residual:
+        """R at the nodes and at the markers, from velocities at the targets less ``Flow.base`` at the origin."""
+        relative = velocities - closure.constant - map_rows(self.targets, closure.slope, threads=1)
+        result, nodes = _solve(place.matrix, relative), len(self._grid.nodes)
+        return Residual(np.ascontiguousarray(result[:nodes]), result[nodes:])
+
+    def noise(self, t: float, place: Place, frame: Frames, covariance: Array) -> float:
         """Size of errors in ``residual``: below it carries no information.
 
         Sums over the cells of a Gaussian err by e^{-2 pi^2 C / h^2}: too small to matter but on the coarsest grids.

@@ -9,7 +9,7 @@ import pytest
 
 import vlasov as vl
 from tests.solvers.finite_volume.common import run
-from vlasov.solvers.finite_volume import solver
+from vlasov.solvers.finite_volume import part, solver
 
 
 def box(*strengths):
@@ -26,12 +26,18 @@ KNOWN = [  # mean, covariance, radius and size of the frame at the end
     [0.7758493569806353, 2.397246259654711, 2.8330797730415194, 2.972255880485568],
     [0.9521602561363153, 6.610029129744444, 3.9857900686419474, 5.361003705443076],
 ]
-METHODS = ("step", "_settle", "_pace", "_look_ahead", "_stages", "_finish")
+METHODS = {
+    **dict.fromkeys(("step", "_settle", "_paces", "_look_ahead", "_stages", "_finish"), solver),
+    **dict.fromkeys(("begin", "flux", "finish"), part),
+}
 HARMLESS = {
-    ("step", "moments"),  # and the residual, which does not look at them
-    ("step", "self._fluxes.flux"),  # and the pace: both read the velocities on faces
+    ("step", "looks"),  # and the residual, which does not look at them
+    ("step", "found"),  # and an empty list
     ("step", "self._finish"),  # and the growth, which is read between steps
-    *(("_finish", name) for name in ("if", "self._velocity.move_markers", "self.f", "self.t", "self.outflow")),
+    ("_stages", "rate"),  # where no step is taken back
+    ("flux", "self.history.to_faces"),  # the rate of flow only says whether to take a step back
+    ("flux", "fastest"),  # both read the velocities on faces
+    *(("finish", name) for name in ("if", "self.velocity.move_markers", "self.f", "self.outflow", "self.limited")),
 }
 
 
@@ -41,8 +47,12 @@ def numbers():
     return np.array([[found[name].values.ravel()[-1] for name in names] for found in results])
 
 
+def _owner(method):
+    return solver._Solver if METHODS[method] is solver else part.Part
+
+
 def source(method):
-    (function,) = ast.parse(textwrap.dedent(inspect.getsource(getattr(solver._Solver, method)))).body
+    (function,) = ast.parse(textwrap.dedent(inspect.getsource(getattr(_owner(method), method)))).body
     return function
 
 
@@ -64,11 +74,11 @@ def test_two_lines_that_are_swapped_do_no_harm_or_show(method, first, unchanged,
     name = ast.unparse(lines[first]).split(" ")[0].split("(")[0].rstrip(",")
     lines[first], lines[first + 1] = lines[first + 1], lines[first]
     swapped: dict[str, object] = {}
-    exec(compile(ast.Module([function], []), "swapped", "exec"), vars(solver), swapped)
-    monkeypatch.setattr(solver._Solver, method, swapped[method])
+    exec(compile(ast.Module([function], []), "swapped", "exec"), vars(METHODS[method]), swapped)
+    monkeypatch.setattr(_owner(method), method, swapped[method])
     try:
         found = numbers()
-    except (UnboundLocalError, TypeError):
+    except (UnboundLocalError, TypeError, IndexError, ValueError):
         return
     if (method, name) in HARMLESS:
         np.testing.assert_array_equal(found, unchanged)
