@@ -91,15 +91,14 @@ def _deposited(density: Density, edges: Sequence[Array]) -> Array:
 def _askew(density: Density, edges: Sequence[Array]) -> Array:
     """Means over Gauss points, at least as many as cells of the frame are crossed by one of the grid.
 
-    Where the density is rough these miss some of the mass, which is put right as a whole.
+    These miss some of the mass, a millionth of smooth densities and more of rough ones; it is put right as a whole.
     """
     from scipy.ndimage import map_coordinates, spline_filter
 
     grid, inverse = TensorGrid(edges), np.linalg.inv(density.matrix)
     unit, weights = legendre(max(_FEWEST, math.ceil(_cells_crossed(density, edges).max())))
     jacobian = abs(np.linalg.det(inverse))
-    smooth = density.looks_smooth
-    spline = spline_filter(density.point_values, _ORDER) * jacobian if smooth else None
+    spline = spline_filter(density.point_values, _ORDER) * jacobian if density.looks_smooth else None
     total = np.zeros([axis.size - 1 for axis in edges])
     for place in product(range(unit.size), repeat=len(edges)):
         shifted = [c + unit[i] * h / 2 for c, i, h in zip(grid.centers, place, grid.steps, strict=True)]
@@ -112,4 +111,4 @@ def _askew(density: Density, edges: Sequence[Array]) -> Array:
             values = np.maximum(map_coordinates(spline, index.T, order=_ORDER, prefilter=False), 0.0)
         total += math.prod(weights[list(place)]) * values.reshape(total.shape)
     found = float((total * grid.volumes).sum())
-    return total if smooth or not found > 0 else total * (density.mass / found)
+    return total * (density.mass / found) if found > 0 else total

@@ -126,6 +126,8 @@ class _Solver:
         """The residual velocities of all parts."""
         try:
             return residuals(self.parts, t, states, places, self.frames, self._flow)
+        except LateInputError:
+            raise
         except InputError as mistake:
             error = NonFiniteState(self.record.steps + 1, t, 0.0)
             error.add_note(f"({mistake})")
