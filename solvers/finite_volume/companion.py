@@ -99,7 +99,7 @@ def _exact(problem: Problem, outputs: Array, grid: Record) -> Companion | None:
     found, errors = both[1], differences(problem, *both)
     densities = {
         k: of_gaussian(Gaussian(found.means[k], found.covariances[k]), _FIRST[initial.dimension])
-        for k in looks(outputs.size)
+        for k in looks(outputs)
     }
     return Companion(found, *errors, 'the solver "gaussian" is exact here', densities)
 
@@ -149,7 +149,7 @@ def _followed(problem: Problem, nodes: Particles, outputs: Array, summed: Sample
     most = max(1, int(_PATIENCE * budget / (_EVALUATIONS * _cost(nodes))))
     tokens = Tokens(nodes, problem.flow(tolerance=accuracy_for(_TOLERANCE)))
     times = np.union1d(outputs, summed.times)
-    kept = set(np.union1d(outputs[looks(outputs.size)], summed.times).tolist()) if summed.times.size else set()
+    kept = set(np.union1d(outputs[looks(outputs)], summed.times).tolist()) if summed.times.size else set()
     rows, positions = [], []
     try:
         for time, cloud in zip(times.tolist(), states(tokens, times.tolist(), _TOLERANCE, most), strict=False):
