@@ -1,6 +1,7 @@
 """``solve``: what it accepts, what it refuses and in which words, and what is left when a run ends early."""
 
 import json
+import warnings
 
 import numpy as np
 import pytest
@@ -349,3 +350,43 @@ def test_a_record_keeps_states_that_change_afterwards():
         record.add(time, {"mean": state, "mass": 1.0})
     assert record.series["mean"].tolist() == [[0.0] * 3, [1.0] * 3, [1.5] * 3]
     assert record.series["mass"].tolist() == [1.0] * 3
+
+
+# Warnings of accuracy.
+
+
+def told(monkeypatch, **errors):
+    """A run of the solver "gaussian" that tells these errors."""
+    from vlasov.solvers import gaussian
+
+    original = gaussian.run
+
+    def doubting(problem, options, record):
+        original(problem, options, record)
+        record.tell(errors)
+
+    monkeypatch.setattr(gaussian, "run", doubting)
+
+
+def test_an_error_above_the_threshold_is_warned_of(monkeypatch):
+    told(monkeypatch, mean_error=[0.0, 0.02], covariance_error=[0.0, 0.03], density_error=[0.0, 0.01])
+    with pytest.warns(vl.AccuracyWarning, match=r"gaussian: the covariance is off by an estimated 0\.03 .* t = 2"):
+        result = run("gaussian", times=[0.0, 2.0])
+    assert result.attrs["error_estimate"] == 0.03
+    assert result["density_error"].dims == ("time",)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run("gaussian", times=[0.0, 2.0], warn_above=0.04)
+        run("gaussian", times=[0.0, 2.0], warn_above=np.inf)
+
+
+def test_an_error_that_is_no_number_is_unknown(monkeypatch):
+    told(monkeypatch, mean_error=[0.0, np.nan])
+    with pytest.warns(vl.AccuracyWarning, match=r"the error of the mean is not known from t = 2 on"):
+        assert run("gaussian", times=[0.0, 2.0]).attrs["error_estimate"] == np.inf
+
+
+@pytest.mark.parametrize("threshold", [-1.0, 0.0, np.nan, "much"])
+def test_thresholds_are_numbers(threshold):
+    with pytest.raises(InputError, match="warn_above: "):
+        run("gaussian", warn_above=threshold)
