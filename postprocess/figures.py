@@ -29,6 +29,7 @@ from vlasov.postprocess.drawing.paths import draw_against_time, trajectories
 from vlasov.postprocess.drawing.snapshots import add_key, has_key, is_overlay, layers_of, snapshots
 from vlasov.postprocess.drawing.style import END, entitle, new_figure, styled
 from vlasov.postprocess.drawing.view import View
+from vlasov.solvers.accuracy import NOTABLE, doubt
 
 __all__ = ["cone", "eigenvalues", "ellipses", "frame", "overview", "plot", "save", "snapshots", "trajectories"]
 
@@ -94,7 +95,7 @@ def _draw_motion(ax: Axes, several: Sequence[xr.Dataset], view: View, tokens: Vi
 
 
 def _say_how_it_ended(figure: Figure, several: Sequence[xr.Dataset], *, above_key: bool) -> None:
-    """One line below the panels, above a key if there is one, unless every run came to its end."""
+    """One line below the panels, above a key if there is one, unless every run came to its end and knows its error."""
     words = []
     for view in map(View, several):
         status = view.dataset.attrs.get("status", "completed")
@@ -103,6 +104,10 @@ def _say_how_it_ended(figure: Figure, several: Sequence[xr.Dataset], *, above_ke
             words.append(f"{who} ended in blow-up at t = {view.blow_up_time:.6g}.")
         elif status == "stopped":
             words.append(f"{who} was stopped at t = {view.times[-1]:.6g}, before its horizon.")
+        estimate = float(view.dataset.attrs.get("error_estimate", 0.0))
+        if doubt(view.dataset):
+            about = f"has an estimated error of {estimate:.2g}" if estimate > NOTABLE else "is not to be trusted"
+            words.append(f"{who} {about}: see its advice.")
     if words:
         figure.supxlabel(" ".join(words) + "\n" * above_key, color=END, fontsize=9)
 

@@ -112,6 +112,7 @@ def run(
     """Run a case, write its solution, and hold it against the case's facts."""
     from vlasov.cases.facts import check
     from vlasov.solvers import solve
+    from vlasov.solvers.accuracy import doubt
     from vlasov.solvers.driver import prepare
 
     loaded = _load(case, settings, threads)
@@ -123,16 +124,21 @@ def run(
         _print_json(_describe(loaded) | {"solver": name, "options": plan.resolved, "output": str(target)})
         return
     result = solve(
-        loaded.problem, name, times=loaded.times, progress=not as_json, output=target, case=loaded.name, **options
-    )
+        loaded.problem, name, times=loaded.times, progress=not as_json, output=target, case=loaded.name,
+        warn_above=math.inf, **options,
+    )  # fmt: skip
+    doubtful = doubt(result)
     verdicts = [(fact, check(fact, result)) for fact in loaded.facts if fact.concerns(name)]
     if as_json:
         facts = [{"says": fact.says, "measured": _finite(v.measured), "holds": v.holds} for fact, v in verdicts]
-        _print_json(_summary(result) | {"output": str(target), "facts": facts})
+        _print_json(_summary(result) | {"doubt": doubtful, "output": str(target), "facts": facts})
     else:
         _print_run(result, target)
+        _print_doubt(doubtful)
         for fact, verdict in verdicts:
-            print(f"  {'holds' if verdict.holds else 'FAILS'}  {fact.says}")
+            # A number that may be off by more than a percent does not show that a fact holds.
+            held = "holds, if the run is right:" if doubtful else "holds "
+            print(f"  {held if verdict.holds else 'FAILS '} {fact.says}")
     if not all(verdict.holds for _, verdict in verdicts):
         raise SolverError(
             "the solution does not show what is known about this case; tighten the solver's tolerance or raise n"
@@ -197,6 +203,7 @@ def compare(
     from vlasov.postprocess.compare import compare as compare_solutions, figure
     from vlasov.postprocess.compare.table import table
     from vlasov.solvers import solve
+    from vlasov.solvers.accuracy import doubt
     from vlasov.solvers.dataset import STUDY, open_run, require
 
     loaded = _load(case, settings, threads)
@@ -206,9 +213,15 @@ def compare(
     names = [name.strip() for name in solvers.split(",")] if solvers else list(loaded.solvers)
     at = np.linspace(0.0, loaded.problem.horizon, max(times, 1) + (times < 2))
     datasets = [
-        solve(loaded.problem, name, times=at, progress=not as_json, case=loaded.name, **loaded.solvers.get(name, {}))
+        solve(
+            loaded.problem, name, times=at, progress=not as_json, case=loaded.name,
+            warn_above=math.inf, **loaded.solvers.get(name, {}),
+        )
         for name in names
-    ]
+    ]  # fmt: skip
+    if not as_json:
+        for name, dataset in zip(names, datasets, strict=True):
+            _print_doubt(doubt(dataset), name)
     result = compare_solutions(*datasets, bandwidth=bandwidth)
     target = output or Path(f"{loaded.name}-compare.png")
     figures.save(figure.draw(result, datasets, beside), target)
@@ -357,6 +370,7 @@ def _summary(result: xr.Dataset) -> dict[str, Any]:
         "final_time": float(result["time"][-1]),
         "mean": _finite(result["mean"].values[-1]),
         "covariance": _finite(result["covariance"].values[-1]),
+        "error_estimate": _finite(result.attrs["error_estimate"]),
     }
 
 
@@ -366,9 +380,17 @@ def _print_run(result: xr.Dataset, target: Path) -> None:
     print(
         f"{attrs['title']}, solver {attrs['solver']}: {end} after {attrs['steps']} steps, {attrs['wall_seconds']:.2g} s"
     )
-    if advice := attrs.get("advice"):
-        print(f"  note: {advice}")
     print(f"  written to {target}")
+
+
+def _print_doubt(doubtful: str, solver: str = "") -> None:
+    """A line in the colour of a warning, whole, on a terminal and elsewhere."""
+    if doubtful:
+        from rich.console import Console
+        from rich.text import Text
+
+        line = f"  warning: {f'{solver}: ' if solver else ''}{doubtful}"
+        Console(highlight=False).print(Text(line, style="bold yellow"), soft_wrap=True)
 
 
 if __name__ == "__main__":

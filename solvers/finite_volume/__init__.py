@@ -3,10 +3,19 @@
 ``solver``: a run, step by step. ``initial``: where it starts; ``options``: what may be asked. ``frame``, ``grid``: the
 coordinates and the cells. ``velocity``, ``densities``, ``hull``, ``history``: the velocity at the nodes, what the grid
 cannot hold of the density, and what is remembered. ``fluxes``, ``schemes``, ``reconstruction``: what crosses faces.
-Files named ``kernels`` hold compiled arithmetic only.
+``judge``, ``companion``: how far off the run is, by a second method. Files named ``kernels`` hold compiled arithmetic.
 """
 
+from vlasov.problem import Problem
+from vlasov.solvers.finite_volume import solver
+from vlasov.solvers.finite_volume.judge import judge
 from vlasov.solvers.finite_volume.options import Options, check
-from vlasov.solvers.finite_volume.solver import run
+from vlasov.solvers.record import Record
 
 __all__ = ["Options", "check", "run"]
+
+
+def run(problem: Problem, options: Options, record: Record) -> None:
+    """Integrate the density of a problem into ``record``, then tell how far off it is."""
+    solver.run(problem, options, record)
+    judge(problem, record)

@@ -58,6 +58,11 @@ def right_hand_side(tokens: Tokens, segment: tuple[float, float]) -> Rhs:
 
 def moments(tokens: Tokens, times: Sequence[float], tolerance: float, most: int) -> Iterator[Moments]:
     """Mean and covariance at increasing times, by steps of its own; ends early rather than take more than ``most``."""
+    return _told(states(tokens, times, tolerance, most))
+
+
+def states(tokens: Tokens, times: Sequence[float], tolerance: float, most: int) -> Iterator[Particles]:
+    """The cloud at increasing times, as ``moments``; each lasts until the next is asked for."""
     y, waiting, count = tokens.cloud.points.ravel(), list(times), 0
     yield from _at_rest(tokens, y, waiting)
     atol = tolerance * size(tokens.cloud)
@@ -73,7 +78,7 @@ def moments(tokens: Tokens, times: Sequence[float], tolerance: float, most: int)
 def moments_in_steps(tokens: Tokens, times: Sequence[float], ends: Sequence[float]) -> Iterator[Moments]:
     """Mean and covariance at increasing times, by steps that end at given times, the jumps of parameters among them."""
     y, waiting = tokens.cloud.points.ravel(), list(times)
-    yield from _at_rest(tokens, y, waiting)
+    yield from _told(_at_rest(tokens, y, waiting))
     for start, end in segments(tokens.flow.breakpoints, max(ends, default=0.0)) if waiting else []:
         rhs = right_hand_side(tokens, (start, end))
         method = CloudDOP853(rhs, start, y, end, rtol=0.0, atol=_ANY)
@@ -82,24 +87,23 @@ def moments_in_steps(tokens: Tokens, times: Sequence[float], ends: Sequence[floa
             method.step()
             if method.status == "failed":
                 return
-            yield from _due(tokens, method, waiting)
+            yield from _told(_due(tokens, method, waiting))
         y = method.y
 
 
-def _at_rest(tokens: Tokens, y: Array, waiting: list[float]) -> Iterator[Moments]:
+def _at_rest(tokens: Tokens, y: Array, waiting: list[float]) -> Iterator[Particles]:
     if waiting and waiting[0] == 0.0:
         waiting.pop(0)
-        yield _moments(tokens, 0.0, y)
+        yield tokens.placed(0.0, y)
 
 
-def _due(tokens: Tokens, step: CloudDOP853, waiting: list[float]) -> Iterator[Moments]:
-    """Those of the times that a step has passed, which are taken from the list."""
+def _due(tokens: Tokens, step: CloudDOP853, waiting: list[float]) -> Iterator[Particles]:
+    """At those times that a step has passed, which are taken from the list."""
     dense = step.dense_output() if waiting and waiting[0] < step.t else None
     while waiting and waiting[0] <= step.t:
         time = waiting.pop(0)
-        yield _moments(tokens, time, step.y if dense is None or time == step.t else dense(time))
+        yield tokens.placed(time, step.y if dense is None or time == step.t else dense(time))
 
 
-def _moments(tokens: Tokens, t: float, y: Array) -> Moments:
-    cloud = tokens.placed(t, y)
-    return cloud.mean, cloud.covariance
+def _told(clouds: Iterator[Particles]) -> Iterator[Moments]:
+    return ((cloud.mean, cloud.covariance) for cloud in clouds)

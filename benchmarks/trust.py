@@ -1,0 +1,215 @@
+"""Whether runs know their own error: random problems, held against plain NumPy and SciPy. The table of issue F.
+
+    python benchmarks/trust.py --problems 20 --seed 1
+    python benchmarks/trust.py --problems 300 --json trust.json
+    python benchmarks/trust.py --problems 200 --solver particles
+
+Every problem is solved in a process of its own choosing, which is stopped after ``--limit`` seconds: hangs are listed.
+Problems whose reference does not agree with itself to a third of what is found are not judged; they are counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing as mp
+import time
+import warnings
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import trust_problems as problems
+from timing import Check, Report, machine, table, versions, write_json
+
+SOLVERS = ("finite-volume", "particles", "gaussian")
+WRONG, SMALL = 1e-2, 1e-8  # an error that must be warned of; one that nobody needs to know
+READ = 1e-3  # of the density: so well its values are read from cell averages here
+_SPAWN = mp.get_context("spawn")
+_START = 60.0  # seconds for a process to begin, compilation included
+
+
+@dataclass
+class Outcome:
+    """How a problem ended: "judged", "refused", "failed", "hung", or "no reference"; and what was found."""
+
+    problem: str
+    end: str
+    default: bool
+    error: float = np.nan
+    estimate: float = np.nan
+    density: float = np.nan
+    density_estimate: float = np.nan
+    warned: bool = False
+    seconds: float = np.nan
+    said: str = ""
+
+    @property
+    def judged(self) -> bool:
+        """Whether there is an error to speak of."""
+        return self.end == "judged"
+
+    @property
+    def wrong(self) -> bool:
+        """Whether moments or density are off by more than a percent."""
+        return self.error > WRONG or self.density > WRONG
+
+    @property
+    def told_too_little(self) -> bool:
+        """Whether an estimate is below a third of its error."""
+        return self.error > max(3 * self.estimate, SMALL) or self.density > max(3 * self.density_estimate, READ)
+
+
+def solved(stated: problems.Stated, solver: str) -> Outcome:
+    """One problem: solved by the package, then by the reference."""
+    import vlasov as vl
+
+    outcome = Outcome(str(stated), "judged", stated.default)
+    problem = problems.built(stated)
+    times = np.linspace(0.0, stated.horizon, 4)
+    options: dict[str, Any] = stated.options if solver == "finite-volume" else {}
+    if solver == "particles":
+        options = {"n": 500, "seed": stated.index, "tolerance": float(10.0 ** -(5 + stated.index % 5))}
+    if solver == "gaussian":
+        options = {"tolerance": float(10.0 ** -(6 + stated.index % 5))}
+    began = time.perf_counter()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            run = vl.solve(problem, solver, times=times, **options)
+        except vl.InputError as mistake:
+            outcome.end, outcome.said = "refused", str(mistake)
+        except vl.SolverError as failure:
+            outcome.end, outcome.said = "failed", str(failure)
+    outcome.seconds = time.perf_counter() - began
+    if not outcome.judged:
+        return outcome
+    outcome.warned = any(issubclass(one.category, vl.AccuracyWarning) for one in caught)
+    outcome.said = str(run.attrs["status"]) + " " + str(run.attrs.get("advice", ""))
+    told = [run[name].values for name in ("mean_error", "covariance_error") if name in run]
+    outcome.estimate = float(np.max(told)) if told else float(run.attrs["error_estimate"])
+    cloud = (run["position"].values[0], run["weight"].values) if solver == "particles" else None
+    reached = run["time"].values
+    true = problems.truth(stated, np.concatenate([[0.0], reached[reached > 0]]), cloud)
+    kept = slice(len(true.means) - len(reached), None)
+    found = run["mean"].values, run["covariance"].values
+    outcome.error = float(np.max(problems.errors(found, (true.means[kept], true.covariances[kept]))))
+    if "density_error" in run:
+        outcome.density, outcome.density_estimate = problems.density_error(run, true), float(run["density_error"][-1])
+    if not true.uncertainty <= max(outcome.error / 3, SMALL) or not np.isfinite(outcome.error):
+        outcome.end = "no reference"
+    return outcome
+
+
+def _work(pipe: Any) -> None:
+    """A process that solves what it is sent."""
+    while (task := pipe.recv()) is not None:
+        try:
+            pipe.send(solved(*task))
+        except Exception as failure:  # a traceback of the package, or of the reference
+            stated, _ = task
+            pipe.send(Outcome(str(stated), "failed", stated.default, said=f"{type(failure).__name__}: {failure}"))
+
+
+class Worker:
+    """A process that is replaced when it takes too long."""
+
+    def __init__(self) -> None:
+        self._process: Any = None
+
+    def solve(self, stated: problems.Stated, solver: str, limit: float) -> Outcome:
+        """The outcome of a problem, or that there is none."""
+        if self._process is None:
+            self._pipe, theirs = _SPAWN.Pipe()
+            self._process, limit = _SPAWN.Process(target=_work, args=(theirs,), daemon=True), limit + _START
+            self._process.start()
+            theirs.close()
+        self._pipe.send((stated, solver))
+        try:
+            if self._pipe.poll(limit):
+                return self._pipe.recv()
+            end = Outcome(str(stated), "hung", stated.default, seconds=limit)
+        except EOFError:
+            end = Outcome(str(stated), "failed", stated.default, said="the process died")
+        self._process.kill()
+        self._process = None
+        return end
+
+    def close(self) -> None:
+        """End the process."""
+        if self._process is not None:
+            self._pipe.send(None)
+            self._process.join(5)
+
+
+def report(outcomes: Sequence[Outcome], solver: str) -> Report:
+    """The demands and what was measured."""
+    judged = [one for one in outcomes if one.judged]
+    known = [one for one in judged if one.error > SMALL]
+    silent = [one for one in judged if one.wrong and not one.warned]
+    low = [one for one in judged if one.told_too_little]
+    high = [one for one in known if one.estimate > 30 * one.error]
+    vain = [one for one in judged if one.warned and not one.wrong]
+    default = [one for one in outcomes if one.default and one.end != "no reference"]
+    quiet = [one for one in default if one.judged and not one.warned]
+    found = Report(f"{len(outcomes)} problems, {solver}", ("end", "problems"))
+    for end in ("judged", "refused", "failed", "hung", "no reference"):
+        found.rows.append((end, str(sum(one.end == end for one in outcomes))))
+
+    def share(some: Sequence[Outcome], of: Sequence[Outcome]) -> float:
+        return 100 * len(some) / max(1, len(of))
+
+    found.checks = [
+        Check("off by more than 1 % without a warning", len(silent), 0, at_least=False, unit="problems"),
+        Check("estimate >= error / 3", 100 - share(low, judged), 99, unit="%"),
+        Check("estimate <= 30 error, of errors above 1e-8", 100 - share(high, known), 90, unit="%"),
+        Check("warned in vain", share(vain, judged), 10, at_least=False, unit="%"),
+        Check("default options that end without a warning", share(quiet, default), 80, unit="%"),
+    ]
+    for name, some in (("SILENT", silent), ("too low", low), ("too high", high), ("in vain", vain)):
+        found.notes += [f"{name:8} {line(one)}" for one in some]
+    found.notes += [f"{one.end:8} {line(one)}" for one in outcomes if one.end in ("failed", "hung", "refused")]
+    return found
+
+
+def line(one: Outcome) -> str:
+    """An outcome in one line."""
+    figures = f"moments {one.error:7.1e} told {one.estimate:7.1e}"
+    figures += "" if np.isnan(one.density) else f" density {one.density:7.1e} told {one.density_estimate:7.1e}"
+    figures = f"{figures:62} {'warned' if one.warned else '':6}"
+    return f"{one.problem:62} {one.end:12} {figures if one.judged else '':69} {one.seconds:6.1f} s  {one.said[:110]}"
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--problems", type=int, default=300)
+    parser.add_argument("--first", type=int, default=0, help="number of the first problem")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--family", nargs="+", choices=problems.FAMILIES, default=problems.FAMILIES)
+    parser.add_argument("--data", nargs="+", choices=problems.DATA, default=problems.DATA)
+    parser.add_argument("--solver", choices=SOLVERS, default="finite-volume")
+    parser.add_argument("--limit", type=float, default=60.0, help="seconds for a problem, its reference included")
+    parser.add_argument("--json", metavar="PATH", help="write all outcomes")
+    arguments = parser.parse_args()
+    data = ("gaussian",) if arguments.solver == "gaussian" else tuple(arguments.data)
+    before, worker, outcomes = machine(), Worker(), []
+    print(", ".join(f"{name} {value}" for name, value in before.items()))
+    for index in range(arguments.first, arguments.first + arguments.problems):
+        stated = problems.stated(index, arguments.seed, tuple(arguments.family), data)
+        outcomes.append(worker.solve(stated, arguments.solver, arguments.limit))
+        print(line(outcomes[-1]), flush=True)
+    worker.close()
+    found = report(outcomes, arguments.solver)
+    rows = [(check.demand, f"{check.measured:.4g} {check.unit}", f"{check.limit:g}", "pass" if check.passed else "FAIL")
+            for check in found.checks]  # fmt: skip
+    print("\n" + "\n".join(found.notes) + "\n\n" + table(found.header, found.rows))
+    print(table(("demand", "measured", "limit", ""), rows))
+    if arguments.json:
+        content = {"machine": before, "versions": versions(["numpy", "scipy", "numba"]), "seed": arguments.seed}
+        write_json(arguments.json, content | {"report": found.as_json(), "problems": [asdict(one) for one in outcomes]})
+        print(f"written to {arguments.json}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,328 @@
+"""Random problems, and their solutions in plain NumPy and SciPy: nothing here calls the package but to state a problem.
+
+    x_i' = sum_h V_h sum_j w_j e^{<A_h x_i, y_j> - <y_j, P_h y_j>} y_j / (the same without y_j),   x_i' = V M A x_i
+
+on Gauss nodes of two sizes, whose disagreement is the reference's own error; where Gaussians stay Gaussian, the ODE of
+their moments instead. Errors are in the units of ``vlasov/solvers/accuracy.py``, stated again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.polynomial.hermite_e import hermegauss
+from numpy.polynomial.legendre import leggauss
+from problems import Array
+from scipy.integrate import solve_ivp
+from scipy.interpolate import NdBSpline, make_interp_spline
+
+FAMILIES = ("softmax", "l2", "multi-head", "linear")
+DATA = ("gaussian", "mixture", "clusters", "box", "ball", "ring")
+BAD = ({"cells": 16}, {"cells": 16, "extent": 100.0}, {"cells": 32, "reconstruction": "upwind"}, {"extent": 3.0},
+       {"frame": "fixed"}, {"cells": 16, "reconstruction": "muscl", "frame": "fixed"})  # fmt: skip
+_SIZES = {1: (120, 180), 2: (14, 21), 3: (7, 10)}  # nodes along an axis of a single solid
+_TIGHT = {"rtol": 1e-10, "atol": 1e-12, "method": "DOP853"}
+_HUGE = 1e12  # a state beyond has blown up
+Part = tuple[float, str, tuple[Any, ...]]  # weight, kind, numbers
+
+
+@dataclass(frozen=True)
+class Stated:
+    """A problem as plain numbers: heads (A, V, P), or A and V of linear attention; parts of the initial measure."""
+
+    index: int
+    family: str
+    data: str
+    dimension: int
+    heads: list[tuple[Array, Array, Array | None]]
+    parts: list[Part]
+    horizon: float
+    options: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def default(self) -> bool:
+        """Whether the solver's own choices are used."""
+        return not self.options
+
+    def __str__(self) -> str:
+        options = self.options or ""
+        return f"{self.index:4d} d={self.dimension} {self.family:10} {self.data:8} T={self.horizon:g} {options}"
+
+
+def stated(index: int, seed: int, families: tuple[str, ...] = FAMILIES, data: tuple[str, ...] = DATA) -> Stated:
+    """Problem number ``index`` of a seed."""
+    rng = np.random.default_rng([seed, index])
+    d = int(rng.choice([1, 2, 3], p=[0.4, 0.5, 0.1]))
+    family, kind = str(rng.choice(families)), str(rng.choice(data))
+    parts, spread, center = _parts(kind, d, rng)
+    size = spread**2 + (float(center @ center) if family == "linear" else 0.0)  # of the second moment
+    heads = [_head(family, d, size, rng) for _ in range(2 if family == "multi-head" else 1)]
+    bad = dict(BAD[rng.integers(len(BAD))]) if rng.uniform() < 0.3 else {}
+    return Stated(index, family, kind, d, heads, parts, float(rng.choice([0.5, 1.0, 2.0, 5.0])), bad)
+
+
+def _parts(kind: str, d: int, rng: np.random.Generator) -> tuple[list[Part], float, Array]:
+    """Parts of the initial measure, its size, and where it is: in a third of all problems up to 20 deviations away."""
+    direction = rng.normal(size=d)
+    away = direction / np.linalg.norm(direction) * (rng.uniform(2.0, 20.0) if rng.uniform() < 0.33 else 0.5)
+    scale = 10.0 ** rng.uniform(-0.5, 0.5)
+    center = scale * away
+    if kind == "gaussian":
+        root = rng.normal(size=(d, d))
+        return [(1.0, kind, (center, scale**2 * (root @ root.T / d + 0.1 * np.eye(d))))], scale, center
+    if kind == "box":
+        half = scale * rng.uniform(0.5, 2.0, d)
+        return [(1.0, kind, (center - half, center + half))], scale, center
+    if kind in ("ball", "ring"):
+        inner = 0.0 if kind == "ball" else rng.uniform(0.3, 0.9) * scale
+        return [(1.0, "ring", (inner, scale * 1.5, center))], scale, center
+    count = int(rng.integers(2, 6))
+    shares = rng.uniform(0.3, 1.0, count)
+    low, high = (-1.5, 0.0) if kind == "mixture" else (-8.0, -2.0)
+    common = rng.uniform() < 0.5
+    powers = np.full(count, rng.uniform(low, high)) if common else rng.uniform(low, high, count)
+    parts = []
+    for share, power in zip(shares / shares.sum(), powers, strict=True):
+        place = center + scale * rng.normal(size=d)
+        parts.append((float(share), "gaussian", (place, scale**2 * 10.0**power * np.eye(d))))
+    return parts, scale, center
+
+
+def _head(family: str, d: int, size: float, rng: np.random.Generator) -> tuple[Array, Array, Array | None]:
+    """A, V and P of a head whose tilts reach from a tenth to two per deviation."""
+    strength = 10.0 ** rng.uniform(-1.0, 0.3) / size
+    v = rng.normal(size=(d, d)) / np.sqrt(d) * rng.uniform(0.2, 1.0)
+    if d == 2 and rng.uniform() < 0.1:
+        v = 20.0 * np.array([[0.0, 1.0], [-1.0, 0.0]])
+    if family == "l2":
+        q, k = (np.sqrt(strength / 2) * rng.normal(size=(d, d)) / np.sqrt(d) for _ in range(2))
+        return 2 * k.T @ q, v, k.T @ k
+    return strength * rng.normal(size=(d, d)) / np.sqrt(d), v * (0.3 if family == "linear" else 1.0), None
+
+
+def built(problem: Stated) -> Any:
+    """The problem as the package takes it."""
+    import vlasov as vl
+
+    def one(kind: str, numbers: tuple[Any, ...]) -> Any:
+        if kind == "gaussian":
+            return vl.Gaussian(*numbers)
+        return vl.Box(*numbers) if kind == "box" else vl.Ring(*numbers)
+
+    def head(a: Array, v: Array, p: Array | None) -> Any:
+        if p is None:
+            return vl.Linear(A=a, V=v) if problem.family == "linear" else vl.Softmax(A=a, V=v)
+        k = np.linalg.cholesky(p).T  # K^T K = P, and 2 K^T Q = A
+        return vl.L2(Q=np.linalg.solve(k.T, a / 2), K=k, V=v)
+
+    heads = [head(*numbers) for numbers in problem.heads]
+    identity = np.eye(problem.dimension)
+    attention = heads[0] if len(heads) == 1 else vl.MultiHead(heads, [identity] * len(heads))
+    parts = [one(kind, numbers) for _, kind, numbers in problem.parts]
+    initial = parts[0] if len(parts) == 1 else vl.Mixture(parts, [weight for weight, _, _ in problem.parts])
+    return vl.Problem(attention, initial, problem.horizon)
+
+
+@dataclass(frozen=True)
+class Truth:
+    """Means and covariances at times; by how much they may be off, in the units of errors; NaN after a blow-up.
+
+    ``known``: at the last time, points that move with the flow, their weights, and the density there; for smooth data.
+    """
+
+    means: Array
+    covariances: Array
+    uncertainty: float
+    known: tuple[Array, Array, Array] | None = None
+
+
+def truth(problem: Stated, times: Array, cloud: tuple[Array, Array] | None = None) -> Truth:
+    """The reference solution: of the cloud (points, weights) if one is given, else of the initial measure."""
+    if cloud is not None:
+        return Truth(*_of_nodes(problem, *cloud, times)[:2], 1e-9)
+    if problem.data == "gaussian":
+        means, covariances = _of_gaussian(problem, times)
+        if not np.isfinite(covariances[-1]).all():
+            return Truth(means, covariances, 1e-9)
+        x, w = _rule("gaussian", (means[-1], covariances[-1]), 20)
+        return Truth(means, covariances, 1e-9, (x, w, _normal(x, means[-1], covariances[-1])))
+    coarse, fine = (nodes(problem, size) for size in _SIZES[problem.dimension])
+    found, better = (_of_nodes(problem, *each, times) for each in (coarse, fine))
+    uncertainty = max(1e-9, float(np.max(errors(found[:2], better[:2]))))
+    smooth = problem.data in ("mixture", "clusters")
+    known = (better[2], fine[1], _mixed(problem, fine[0]) * np.exp(-better[3])) if smooth else None
+    return Truth(*better[:2], uncertainty, known)
+
+
+def density_error(run: Any, truth: Truth) -> float:
+    """2 E (1 - f / f*)_+ over the truth at the last time, f by cubic splines through cell averages; NaN if unknown."""
+    if truth.known is None or "density" not in run or run["density"].ndim != len(run["component"]) + 1:
+        return float("nan")
+    x, w, exact = truth.known
+    last = run.isel(time=-1)
+    matrix, values = last["frame_matrix"].values, last["density"]
+    axes = [run[name].values for name in values.dims]
+    z = (x - last["frame_origin"].values) @ np.linalg.inv(matrix).T
+    spline = NdBSpline(*_spline(axes, values.values))
+    inside = np.all([(axis[0] <= c) & (c <= axis[-1]) for axis, c in zip(axes, z.T, strict=True)], axis=0)
+    f = np.where(inside, spline(np.where(inside[:, None], z, 0.0)), 0.0) / abs(np.linalg.det(matrix))
+    return float(2 * w @ np.maximum(1 - np.maximum(f, 0) / np.maximum(exact, 1e-300), 0.0))
+
+
+def _spline(axes: list[Array], values: Array) -> tuple[tuple[Array, ...], Array, int]:
+    """Knots and coefficients of the tensor of cubic splines whose means over cells are the values, up to order 4."""
+    knots, coefficients = [], values
+    for k, axis in enumerate(axes):
+        second = np.gradient(np.gradient(coefficients, axis, axis=k), axis, axis=k)
+        coefficients = coefficients - (axis[1] - axis[0]) ** 2 / 24 * second
+        one = make_interp_spline(axis, np.moveaxis(coefficients, k, 0), k=3)
+        knots.append(one.t)
+        coefficients = np.moveaxis(one.c, 0, k)
+    return tuple(knots), coefficients, 3
+
+
+def _normal(x: Array, mean: Array, covariance: Array) -> Array:
+    away = x - mean
+    exponent = np.einsum("nk,kl,nl->n", away, np.linalg.inv(covariance), away)
+    return np.exp(-exponent / 2) / np.sqrt(np.linalg.det(2 * np.pi * covariance))
+
+
+def _mixed(problem: Stated, x: Array) -> Array:
+    return sum((share * _normal(x, *numbers) for share, _, numbers in problem.parts), np.zeros(len(x)))
+
+
+def errors(found: tuple[Array, Array], true: tuple[Array, Array]) -> Array:
+    """Of means and covariances over time: |m - m*| / s and |C - C*| / q, floors at 1e-6 of the first deviation."""
+    spread = np.sqrt(np.trace(true[1], axis1=1, axis2=2))
+    size = np.linalg.norm(true[1], axis=(1, 2))
+    spread, size = np.maximum(spread, 1e-6 * spread[0]), np.maximum(size, 1e-12 * size[0])
+    of_mean = np.linalg.norm(found[0] - true[0], axis=1) / spread
+    of_covariance = np.linalg.norm(found[1] - true[1], axis=(1, 2)) / size
+    return np.stack([of_mean, of_covariance])
+
+
+def nodes(problem: Stated, size: int) -> tuple[Array, Array]:
+    """Gauss nodes and weights of the initial measure; parts of a mixture have fewer each, and the narrow ones fewer."""
+    several, points, weights = len(problem.parts) > 1, [], []
+    places = np.array([numbers[0] for _, _, numbers in problem.parts]) if several else np.zeros((1, 1))
+    spread = np.linalg.norm(places - places.mean(axis=0), axis=1).max() if several else 1.0
+    for share, kind, numbers in problem.parts:
+        count = size
+        if several:
+            count = max(4, round(size * min(1.0, 0.4 + np.sqrt(numbers[1][0, 0]) / spread)))
+        x, w = _rule(kind, numbers, count)
+        points.append(x)
+        weights.append(share * w)
+    return np.concatenate(points), np.concatenate(weights)
+
+
+def _rule(kind: str, numbers: tuple[Any, ...], size: int) -> tuple[Array, Array]:
+    if kind == "gaussian":
+        mean, covariance = numbers
+        z, w = _tensor([hermegauss(size)] * len(mean))
+        return mean + z @ np.linalg.cholesky(covariance).T, w
+    if kind == "box":
+        lower, upper = numbers
+        z, w = _tensor([leggauss(size)] * len(lower))
+        return (lower + upper) / 2 + z * (upper - lower) / 2, w
+    inner, outer, center = numbers
+    d = len(center)
+    unit, w = leggauss(size)
+    r = (outer + inner) / 2 + (outer - inner) / 2 * unit
+    w = w * r ** (d - 1)
+    angle = 2 * np.pi * (np.arange(2 * size) + 0.5) / (2 * size)
+    circle = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    if d == 1:
+        directions, shares = np.array([[-1.0], [1.0]]), np.full(2, 0.5)
+    elif d == 2:
+        directions, shares = circle, np.full(2 * size, 0.5 / size)
+    else:
+        t, heights = leggauss(size)
+        flat = np.sqrt(1 - t**2)[:, None, None] * circle
+        directions = np.concatenate([flat, np.broadcast_to(t[:, None, None], (size, 2 * size, 1))], axis=2)
+        directions = directions.reshape(-1, 3)
+        shares = np.repeat(heights, 2 * size)
+    points = center + (r[:, None, None] * directions).reshape(-1, d)
+    weights = np.multiply.outer(w, shares).ravel()
+    return points, weights / weights.sum()
+
+
+def _tensor(rules: list[tuple[Array, Array]]) -> tuple[Array, Array]:
+    points = np.stack(np.meshgrid(*(z for z, _ in rules), indexing="ij"), axis=-1).reshape(-1, len(rules))
+    weights = np.ones(())
+    for _, w in rules:
+        weights = np.multiply.outer(weights, w)
+    return points, weights.ravel() / weights.sum()
+
+
+def _of_nodes(problem: Stated, points: Array, weights: Array, times: Array) -> tuple[Array, Array, Array, Array]:
+    """Moments over time of weighted points; the last points, and the integral of the divergence along their ways."""
+    shape, logs = points.shape, np.log(weights)
+
+    def velocity(t: float, y: Array) -> Array:
+        x = y[: points.size].reshape(shape)
+        if problem.family == "linear":
+            (a, v, _) = problem.heads[0]
+            matrix = v @ ((x.T * weights) @ x) @ a
+            return np.concatenate([(x @ matrix.T).ravel(), np.full(len(x), np.trace(matrix))])
+        total, divergence = np.zeros(shape), np.zeros(len(x))
+        for a, v, p in problem.heads:
+            exponents = (x @ a.T) @ x.T + (logs if p is None else logs - np.einsum("nk,kl,nl->n", x, p, x))
+            exponents -= exponents.max(axis=1, keepdims=True)
+            np.exp(exponents, out=exponents)
+            exponents /= exponents.sum(axis=1, keepdims=True)
+            tilted = exponents @ x
+            total += tilted @ v.T
+            form = (a @ v + (a @ v).T) / 2  # tr(V C A) = tr(A V C)
+            divergence += exponents @ np.einsum("nk,kl,nl->n", x, form, x)
+            divergence -= np.einsum("nk,kl,nl->n", tilted, form, tilted)
+        return np.concatenate([total.ravel(), divergence])
+
+    scale = float(np.sqrt(weights @ np.square(points).sum(axis=1)))
+    states = _solved(velocity, np.concatenate([points.ravel(), np.zeros(len(points))]), times, scale)
+    found, integral = states[:, : points.size].reshape(len(times), *shape), states[-1, points.size :]
+    means = np.einsum("n,tnk->tk", weights, found)
+    away = found - means[:, None]
+    return means, np.einsum("n,tnk,tnl->tkl", weights, away, away), found[-1], integral
+
+
+def _of_gaussian(problem: Stated, times: Array) -> tuple[Array, Array]:
+    """m' = b + B m, F' = B F, C = F F^T, where e^{-<y, P y>} N(m, C) = N(G m, G C), G = (I + 2 C P)^{-1}."""
+    mean, covariance = problem.parts[0][2]
+    d = len(mean)
+
+    def velocity(t: float, y: Array) -> Array:
+        m, f = y[:d], y[d:].reshape(d, d)
+        c, b, slope = f @ f.T, np.zeros(d), np.zeros((d, d))
+        for a, v, p in problem.heads:
+            if problem.family == "linear":
+                slope += v @ (c + np.outer(m, m)) @ a
+                continue
+            g = np.eye(d) if p is None else np.linalg.inv(np.eye(d) + 2 * c @ p)
+            b += v @ g @ m
+            slope += v @ g @ c @ a
+        return np.concatenate([b + slope @ m, (slope @ f).ravel()])
+
+    y = np.concatenate([mean, np.linalg.cholesky(covariance).ravel()])
+    found = _solved(velocity, y, times, float(np.linalg.norm(y)))
+    factors = found[:, d:].reshape(-1, d, d)
+    return found[:, :d], factors @ factors.swapaxes(1, 2)
+
+
+def _solved(velocity: Any, y: Array, times: Array, scale: float) -> Array:
+    """States at the times, NaN from a blow-up on."""
+
+    def huge(t: float, y: Array) -> float:
+        return float(_HUGE * scale - np.abs(y).max())
+
+    huge.terminal = True  # type: ignore[attr-defined]
+    tolerances = _TIGHT | {"atol": 1e-12 * scale}
+    result = np.full((len(times), y.size), np.nan)
+    result[0] = y
+    if times[-1] > 0:
+        with np.errstate(all="ignore"):
+            found = solve_ivp(velocity, (0.0, times[-1]), y, t_eval=times[1:], events=huge, **tolerances)
+        result[1 : 1 + found.y.shape[1]] = found.y.T
+    return result

@@ -1,0 +1,194 @@
+"""A second solution of the run's problem, by a method that shares no error with the grid: weighted nodes, or an ODE.
+
+    error(t) = max(|grid - companion|, |companion - truth|)
+
+Gaussian data under an attention that keeps them Gaussian have an exact reduction. All other data are followed by Gauss
+nodes, more and more of them until two sizes agree better than the grid agrees with them, or as long as they cost little
+beside the run. What two sizes disagree by tells how far the finer one is from the truth.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from vlasov.checks import Array
+from vlasov.errors import InputError, SolverError
+from vlasov.measures import Gaussian, Measure, Mixture, Particles
+from vlasov.problem import Problem
+from vlasov.solvers import references
+from vlasov.solvers.accuracy import Units
+from vlasov.solvers.finite_volume.density_error import Known, Samples, is_smooth, looks, of_gaussian, of_nodes, samples
+from vlasov.solvers.ode.clouds import Tokens, states
+from vlasov.solvers.ode.integrate import accuracy_for
+from vlasov.solvers.record import Record
+
+_EXACT, _TOLERANCE = (1e-9, 1e-11), 1e-8  # local errors of the ODE of moments, twice, and of nodes
+_FIRST = {1: 48, 2: 12, 3: 6}  # nodes along each axis
+_MORE, _FEWEST = 1.5, 4  # factor from one size to the next; least nodes along an axis
+_AGREE = 1e-10  # two sizes that differ by less are the same
+_BETTER = 0.5  # of what the grid differs by: so close two sizes are close enough
+_PAIRS_PER_CELL = 80  # in the time of one cell: a tenth of what its velocity takes
+_LEAST_PAIRS = 5e7  # that any run may pay for: 50 ms
+_LINEAR = 500  # sources, from which sums take linear time
+_PATIENCE = 10.0  # times the budget, for the first size
+_EVALUATIONS = 13  # in a step
+
+
+class Moments(NamedTuple):
+    """Means (time, d) and covariances (time, d, d) at the output times passed."""
+
+    means: Array
+    covariances: Array
+
+
+@dataclass
+class Companion:
+    """What is known about the truth at output times: moments, how far off they may be, densities; and the remedy."""
+
+    moments: Moments
+    mean_error: Array
+    covariance_error: Array
+    remedy: str
+    densities: Mapping[int, Known] = field(default_factory=dict)
+
+    @property
+    def largest(self) -> float:
+        """Of its errors."""
+        return float(max(self.mean_error.max(), self.covariance_error.max()))
+
+
+def follow(problem: Problem, grid: Record) -> Companion | None:
+    """The companion of a run that has ended; None where there is none."""
+    outputs = np.array(grid.reached)
+    if outputs[-1] > 0.0:
+        problem = replace(problem, horizon=float(outputs[-1]))
+    return _exact(problem, outputs, grid) or _by_nodes(problem, outputs, grid)
+
+
+def moments(record: Record) -> Moments:
+    """Of a run, at its output times."""
+    return Moments(record.series["mean"], record.series["covariance"])
+
+
+def differences(problem: Problem, one: Moments, other: Moments) -> tuple[Array, Array]:
+    """``mean_error`` and ``covariance_error`` of one solution, with the other for the truth."""
+    units = Units(problem.initial.covariance)
+    rows = np.array([units.errors(*each) for each in zip(*one, *other, strict=True)])
+    return rows[:, 0], rows[:, 1]
+
+
+def _exact(problem: Problem, outputs: Array, grid: Record) -> Companion | None:
+    """The ODE of the moments of a Gaussian, with two tolerances."""
+    initial, most = problem.initial, 10 * references.most_steps(grid)
+    if not isinstance(initial, Gaussian) or problem.attention.affine(initial) is None:
+        return None
+    both = []
+    for tolerance in _EXACT:
+        try:
+            rows = list(references.gaussian_moments(problem, outputs.tolist(), tolerance, most))
+        except (InputError, SolverError):
+            return None
+        if len(rows) < outputs.size:
+            return None
+        both.append(Moments(*(np.array(part) for part in zip(*rows, strict=True))))
+    found, errors = both[1], differences(problem, *both)
+    densities = {
+        k: of_gaussian(Gaussian(found.means[k], found.covariances[k]), _FIRST[initial.dimension])
+        for k in looks(outputs.size)
+    }
+    return Companion(found, *errors, 'the solver "gaussian" is exact here', densities)
+
+
+class _Followed(NamedTuple):
+    """Nodes that came to the end: where they were at samples and looks, their moments at outputs, and evaluations."""
+
+    cloud: Particles
+    samples: Samples
+    positions: Array
+    moments: Moments
+    evaluations: int
+
+    @property
+    def cost(self) -> float:
+        return _cost(self.cloud) * self.evaluations
+
+
+def _by_nodes(problem: Problem, outputs: Array, grid: Record) -> Companion | None:
+    """Gauss nodes, of as many sizes as are needed or can be paid for."""
+    budget = max(_LEAST_PAIRS, _PAIRS_PER_CELL * _cell_evaluations(grid))
+    size, spent, smooth = _FIRST[problem.dimension], 0.0, is_smooth(problem.initial)
+    found = _followed(problem, _nodes(problem.initial, size), outputs, Samples(np.empty(0), np.empty(0)), budget)
+    if found is None:
+        return None
+    gaps, gap, differs = (np.zeros(outputs.size),) * 2, math.inf, 0.0
+    while not gap <= max(_AGREE, _BETTER * differs):
+        larger = math.ceil(_MORE * size)
+        cloud = _nodes(problem.initial, larger)
+        spent += found.cost
+        summed = samples(problem, outputs, found.evaluations // _EVALUATIONS) if smooth else found.samples
+        if gap < math.inf and spent + found.cost * _cost(cloud) / _cost(found.cloud) > budget:
+            break
+        finer = _followed(problem, cloud, outputs, summed, budget)
+        if finer is None:
+            break
+        size, gaps = larger, differences(problem, found.moments, finer.moments)
+        gap = float(max(part.max() for part in gaps))
+        differs = float(max(part.max() for part in differences(problem, moments(grid), finer.moments)))
+        found = finer
+    known = of_nodes(problem, found.cloud, found.positions, found.samples, outputs) if smooth else {}
+    return Companion(found.moments, *gaps, _remedy(problem, size, gap), known)
+
+
+def _followed(problem: Problem, nodes: Particles, outputs: Array, summed: Samples, budget: float) -> _Followed | None:
+    """The nodes at the output times; None where they fail, or would cost far more than is allowed."""
+    most = max(1, int(_PATIENCE * budget / (_EVALUATIONS * _cost(nodes))))
+    tokens = Tokens(nodes, problem.flow(tolerance=accuracy_for(_TOLERANCE)))
+    times = np.union1d(outputs, summed.times)
+    kept = set(np.union1d(outputs[looks(outputs.size)], summed.times).tolist()) if summed.times.size else set()
+    rows, positions = [], []
+    try:
+        for time, cloud in zip(times.tolist(), states(tokens, times.tolist(), _TOLERANCE, most), strict=False):
+            rows.append((cloud.mean, cloud.covariance))
+            if time in kept:
+                positions.append(np.array(cloud.points))
+    except (InputError, SolverError):
+        return None
+    if len(rows) < times.size:
+        return None
+    told = np.searchsorted(times, outputs)
+    means, covariances = (np.array(part)[told] for part in zip(*rows, strict=True))
+    return _Followed(nodes, summed, np.array(positions), Moments(means, covariances), tokens.flow.evaluations)
+
+
+def _nodes(measure: Measure, size: int) -> Particles:
+    """Gauss nodes, along each axis of a part of a mixture as many as its share of the spread asks for."""
+    if not isinstance(measure, Mixture):
+        return measure.quadrature(size)
+    spread = math.sqrt(float(np.trace(measure.covariance)))
+    least, points, weights = _FEWEST / _FIRST[measure.dimension], [], []
+    for weight, part in zip(measure.weights, measure.components, strict=True):
+        if weight > 0:
+            share = (math.sqrt(float(np.trace(part.covariance))) / spread) ** (1 / 3)
+            rule = part.quadrature(math.ceil(size * min(1.0, max(least, share))))
+            points.append(rule.points)
+            weights.append(weight * rule.weights)
+    return Particles(np.concatenate(points), np.concatenate(weights))
+
+
+def _cost(nodes: Particles) -> float:
+    """Of one velocity, in pairs."""
+    return float(len(nodes) * min(len(nodes), _LINEAR))
+
+
+def _cell_evaluations(grid: Record) -> float:
+    return float(grid.flow.evaluations * grid.series["density"][0].size)  # type: ignore[union-attr]
+
+
+def _remedy(problem: Problem, size: int, gap: float) -> str:
+    n = size**problem.dimension
+    return f'the solver "particles" with sampling="quadrature" and n={n} agrees with fewer nodes to {gap:.1g}'

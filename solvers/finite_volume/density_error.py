@@ -1,0 +1,121 @@
+"""The error of a smooth density in L1, at the companion's nodes, which carry the true density along.
+
+    |f - f*|_L1 = 2 E (1 - f / f*)_+,   f*(x_i(t)) = f_0(x_i(0)) exp(-int_0^t div Gamma(x_i(s), s) ds)
+
+with the expectation over the true measure, whose nodes are at x_i: what is missing there is too much elsewhere, and
+tails count little. The integral is a sum over Gauss nodes in time, at which the companion's states are kept. Densities
+with jumps have no such estimate: there L1 says how wide the cells are.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from vlasov.checks import Array
+from vlasov.measures import Density, Gaussian, Measure, Mixture, Particles
+from vlasov.measures.quadrature import legendre
+from vlasov.problem import Problem
+from vlasov.solvers.ode.integrate import segments
+from vlasov.solvers.record import Record
+
+_LOOKS = 2  # output times at which densities are compared; errors between are interpolated
+_PER_STEP, _MOST = 3, 300  # Gauss nodes for a step of the companion, and in all
+_SPLINE = 5  # degree of the interpolation between centres
+_FADED = 1e-300
+_POINT = np.array([3 / 640, -1 / 24 - 4 * 3 / 640, 1 + 2 / 24 + 6 * 3 / 640, -1 / 24 - 4 * 3 / 640, 3 / 640])  # order 6
+
+
+class Known(NamedTuple):
+    """The true density at points: weights of the true measure, places (n, d), density (n,)."""
+
+    weights: Array
+    places: Array
+    density: Array
+
+
+class Samples(NamedTuple):
+    """Times at which the divergence is summed up, and the weights of the sum."""
+
+    times: Array
+    weights: Array
+
+
+def looks(count: int) -> list[int]:
+    """Indices of the output times at which densities are compared."""
+    return sorted({round(k) for k in np.linspace(0, count - 1, _LOOKS + 1)[1:]})
+
+
+def is_smooth(measure: Measure) -> bool:
+    """Whether the measure has a density without jumps."""
+    if isinstance(measure, Mixture):
+        parts = zip(measure.weights, measure.components, strict=True)
+        return all(is_smooth(part) for weight, part in parts if weight > 0)
+    return isinstance(measure, Gaussian) or (isinstance(measure, Density) and measure.looks_smooth)
+
+
+def samples(problem: Problem, outputs: Array, steps: int) -> Samples:
+    """Gauss nodes up to the times of the looks, for a companion that takes so many steps."""
+    horizon = float(outputs[-1])
+    ends = np.unique([0.0, *(outputs[k] for k in looks(outputs.size)), horizon])
+    cuts = [cut for cut in segments(problem.attention.breakpoints, horizon) if horizon > 0]
+    edges = np.unique([*ends, *itertools.chain.from_iterable(cuts)])
+    unit, weights = legendre(_PER_STEP)
+    panels, allowed = [], min(steps, _MOST // _PER_STEP)
+    for start, end in itertools.pairwise(edges.tolist()):
+        parts = np.linspace(start, end, 1 + int(np.ceil(allowed * (end - start) / horizon)))
+        panels += list(itertools.pairwise(parts.tolist()))
+    times = [(start + end) / 2 + (end - start) / 2 * unit for start, end in panels]
+    shares = [(end - start) * weights for start, end in panels]
+    return Samples(np.concatenate(times), np.concatenate(shares)) if panels else Samples(np.empty(0), np.empty(0))
+
+
+def of_gaussian(gaussian: Gaussian, size: int) -> Known:
+    """The truth where it is Gaussian."""
+    nodes = gaussian.quadrature(size)
+    return Known(nodes.weights, nodes.points, gaussian.density(nodes.points))
+
+
+def of_nodes(problem: Problem, cloud: Particles, positions: Array, summed: Samples, outputs: Array) -> dict[int, Known]:
+    """The truth at nodes that move, at the looks; ``positions`` are those at looks and samples, in their order."""
+    if not summed.times.size:
+        return {}
+    flow, reached = problem.flow(), np.union1d(outputs[looks(outputs.size)], summed.times)
+    states = positions[np.searchsorted(reached, summed.times)]
+    logs, found, start = np.log(np.maximum(problem.initial.density(cloud.points), _FADED)), {}, 0
+    for k in looks(outputs.size):
+        end = int(np.searchsorted(summed.times, outputs[k]))
+        for t, weight, x in zip(summed.times[start:end], summed.weights[start:end], states[start:end], strict=True):
+            slopes = flow.jacobian(cloud.moved(x), x, float(t))
+            logs = logs - weight * np.trace(slopes, axis1=1, axis2=2)
+        places = positions[np.searchsorted(reached, outputs[k])]
+        found[k], start = Known(cloud.weights, places, np.exp(logs)), end
+    return found
+
+
+def density_error(grid: Record, known: Mapping[int, Known]) -> Array:
+    """Over the output times, from those at which the truth is known."""
+    seen: Sequence[int] = sorted(known)
+    errors = [_error(grid, k, known[k]) for k in seen]
+    if seen[0] > 0:  # cell averages of the initial measure are exact
+        seen, errors = [0, *seen], [0.0, *errors]
+    return np.interp(np.array(grid.reached), np.array(grid.reached)[seen], errors)
+
+
+def _error(grid: Record, k: int, truth: Known) -> float:
+    """At one time."""
+    from scipy.ndimage import correlate1d, map_coordinates
+
+    series, constants = grid.series, grid.constants
+    matrix, values = series["frame_matrix"][k], series["density"][k]
+    for axis in range(values.ndim):  # from averages to values at centres
+        values = correlate1d(values, _POINT, axis, mode="constant")
+    z = np.linalg.solve(matrix, (truth.places - series["frame_origin"][k]).T)
+    axes = [np.asarray(constants[name]) for name, _ in zip("xyz", z, strict=False)]
+    cells = np.array([(row - axis[0]) / (axis[1] - axis[0]) for row, axis in zip(z, axes, strict=True)])
+    found = map_coordinates(values, cells, order=_SPLINE, mode="constant") / abs(np.linalg.det(matrix))
+    share = np.maximum(found, 0.0) / np.maximum(truth.density, _FADED)
+    return float(2 * truth.weights @ np.maximum(1 - share, 0.0))

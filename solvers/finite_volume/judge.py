@@ -1,0 +1,45 @@
+"""What a run says about its own error when it has ended, and what it advises where that is large."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from vlasov.problem import Problem
+from vlasov.solvers.accuracy import NOTABLE
+from vlasov.solvers.finite_volume import companion
+from vlasov.solvers.finite_volume.density_error import density_error
+from vlasov.solvers.record import Record
+
+_UNSURE = 0.3  # of what is told: a companion whose own error is larger is no remedy
+
+
+def judge(problem: Problem, record: Record) -> None:
+    """Tell the errors of moments and density, and keep advice for runs that need it."""
+    if not record.reached:  # a blow-up before the first output time
+        record.rescue()
+    found, suspected = companion.follow(problem, record), str(record.attributes.get("advice", ""))
+    if found is None:
+        record.tell(dict.fromkeys(("mean_error", "covariance_error"), np.full(len(record.reached), np.inf)))
+        unknown = "its error is not known, since no second method came to an end beside it"
+        record.attributes["advice"] = f"{suspected}; {unknown}" if suspected else unknown
+        return
+    of_mean, of_covariance = companion.differences(problem, companion.moments(record), found.moments)
+    errors = {
+        "mean_error": np.maximum(of_mean, found.mean_error),
+        "covariance_error": np.maximum(of_covariance, found.covariance_error),
+    }
+    one_grid = record.series["density"].ndim == 1 + problem.dimension
+    if found.densities and one_grid:
+        errors["density_error"] = density_error(record, found.densities)
+    record.tell(errors)
+    cleared = record.largest_error <= NOTABLE and "density_error" in errors
+    record.attributes["advice"] = "" if cleared else _advice(suspected, record.largest_error, found)
+
+
+def _advice(suspected: str, error: float, found: companion.Companion) -> str:
+    """What the solver suspects; and, where the error is notable, what was found to work."""
+    if error <= NOTABLE:
+        return suspected
+    sure = found.largest <= min(NOTABLE, _UNSURE * error)
+    remedy = found.remedy if sure else "more cells tell how much of it is the grid's"
+    return f"{suspected}; {remedy}" if suspected else remedy
