@@ -27,11 +27,11 @@ from vlasov.solvers.ode.integrate import TIGHTEST, norm
 from vlasov.solvers.record import Record
 from vlasov.solvers.reduction import advance
 
-_TIGHTER = 1 / 30
+_TIGHTER = 1 / 15
 _ROUNDING = 4 * float(np.finfo(float).eps)
 _MOST_STEPS = 500, 4  # of a reference: so many, and so many times those of the run
-_NODES, _MANY_NODES = 512, 2500  # of quadrature: at first, and where the run looks wrong
-_PAIRS, _FEW = 1.5e6, 512  # tokens of a reference: their pairs times dimensions, and their number
+_NODES, _MANY_NODES = 256, 2500  # of quadrature: at first, and where the run looks wrong
+_PAIRS, _FEW = 4e5, 256  # tokens of a reference: their pairs times dimensions, and their number
 _SEED = 20_250_118  # of the sample that the run is compared with
 _FARTHEST = 8  # one in so many tokens of a selection is one of the farthest
 

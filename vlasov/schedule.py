@@ -68,6 +68,8 @@ class Function:
         except Exception as error:
             error.add_note(f"(the function of time {self.field} failed at t = {t:.12g})")
             raise
+        if value is None:
+            raise LateInputError("is None where a matrix is needed; return one at every time", field)
         try:
             result = checks.matrix(value, field)
         except InputError as mistake:
