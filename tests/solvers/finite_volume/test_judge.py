@@ -115,6 +115,17 @@ def test_the_density_in_l1(cells):
     assert result["density_error"][0] == 0
 
 
+def test_a_run_that_goes_on_is_judged_by_a_part_of_its_cells():
+    problem = vl.Problem(SOFTMAX, CLOUDS, 0.3)
+    first = vl.measure(run(problem, frame="moving"))
+    assert len(companion._nodes(first, 12)) < first.values.size / 4
+    result = run(vl.Problem(SOFTMAX, first, 0.3), cells=96, frame="moving")
+    exact = nodes(vl.Problem(SOFTMAX, CLOUDS, 0.6), 1600, [0.3, 0.6]).isel(time=[1])
+    error, estimate = true_errors(problem, result, exact).max(), told(result).max()
+    assert error / 3 <= estimate + 1e-7
+    assert estimate <= 1e-4
+
+
 def test_densities_with_jumps_have_no_estimate_in_l1():
     result = run(vl.Problem(SOFTMAX, vl.Box([-1.0, -1.0], [1.0, 1.0]), 0.2), cells=16)
     assert "density_error" not in result
