@@ -47,7 +47,7 @@ def told(result):
     [
         (FAR, None, {"cells": 64}),
         (NARROW, 64, {"cells": 64, "frame": "moving"}),
-        (BOX, 20**3, {"cells": 12}),
+        (BOX, 14**3, {"cells": 12}),
         (vl.Problem(SOFTMAX, CLOUDS, 1.0), 1600, {"cells": 16, "extent": 100.0}),
         (vl.Problem(SOFTMAX, CLOUDS, 1.0), 1600, {"cells": 32}),
         (vl.Problem(SOFTMAX, vl.Ball(1.0, [0.3, 0.1]), 1.0), 1600, {"cells": 32, "reconstruction": "upwind"}),
