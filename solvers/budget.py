@@ -13,6 +13,7 @@ MAX_STEPS = 100_000
 # After this share of max_steps, a run that is expected to take so many times max_steps is not waited for.
 _EARLY = ((0.02, 10.0), (0.05, 2.0), (0.1, 1.2))
 _PATIENCE, _LONG = 20.0, 600.0  # seconds after which a run that will take so long says so, once
+_ENOUGH = 20  # steps from which a pace is read
 
 
 @dataclass
@@ -23,11 +24,14 @@ class Budget:
     max_steps: int = MAX_STEPS
     _times: list[float] = field(default_factory=lambda: [0.0])  # reached by each step
     _began: float = field(default_factory=time.perf_counter)
+    _compiled: float = math.nan  # when the first step was done, and with it all compilation
     _told: bool = False
 
     def spend(self, t: float, steps: int) -> None:
         """Count a step that reached t; a SolverError where the budget will not do."""
         self._times.append(t)
+        if steps == 1:
+            self._compiled = time.perf_counter()
         if t >= self.horizon:
             return
         expected = steps + self._remaining()
@@ -42,19 +46,22 @@ class Budget:
         taken = len(self._times) - 1 - len(self._times) // 2
         return taken * (self.horizon - now) / (now - half) if now > half else math.inf
 
+    def _seconds_left(self, steps: int, expected: float) -> float:
+        return (time.perf_counter() - self._compiled) / max(1, steps - 1) * (expected - steps)
+
     def _sentence(self, t: float, steps: int, expected: float) -> str:
         seconds = time.perf_counter() - self._began
         return (
             f"stopped at t = {t:.6g} of {self.horizon:g} after {steps:,} steps and {seconds:.3g} s: about "
-            f"{_about(expected)} steps and {_duration(seconds / steps * (expected - steps))} would be needed, where "
+            f"{_about(expected)} steps and {_duration(self._seconds_left(steps, expected))} would be needed, where "
             f"max_steps is {self.max_steps:,}; shorten the horizon, loosen the tolerance, or raise max_steps"
         )
 
     def _tell(self, t: float, steps: int, expected: float) -> None:
         seconds = time.perf_counter() - self._began
-        if self._told or seconds < _PATIENCE:
+        if self._told or seconds < _PATIENCE or steps < _ENOUGH:
             return
-        left = seconds / steps * (min(expected, self.max_steps) - steps)
+        left = self._seconds_left(steps, min(expected, self.max_steps))
         if left > _LONG:
             self._told = True
             warnings.warn(

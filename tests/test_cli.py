@@ -546,3 +546,25 @@ def test_a_failure_in_a_process():
     assert "FAILS" in done.stdout
     assert done.stderr.startswith("vlasov: ")
     assert done.stderr.count("\n") == 1
+
+
+# A run that doubts itself.
+
+DIFFUSED = ["--solver", "finite-volume", "--set", "solvers.finite-volume.cells=16"]
+DIFFUSED += ["--set", "solvers.finite-volume.reconstruction=upwind"]
+
+
+def test_a_doubtful_run_says_so_and_holds_no_fact(vlasov):
+    Path("mine.toml").write_text(
+        Path(vl.cases.case_path("mixture-2d")).read_text().partition("[[facts]]")[0]
+        + '\n[[facts]]\nsays = "it moves"\nquantity = "radius"\nat_least = 0.0\nsolvers = ["finite-volume"]\n'
+    )
+    code, out, err = vlasov("run", "mine.toml", *DIFFUSED)
+    assert (code, err) == (0, "")
+    warning, fact = out.splitlines()[-2:]
+    assert warning.startswith("  warning: the ")
+    assert "off by an estimated" in warning
+    assert fact == "  holds, if the run is right: it moves"
+    code, out, _ = vlasov("run", "mine.toml", "--json", *DIFFUSED)
+    assert strict(out)["error_estimate"] > 1e-2
+    assert strict(out)["doubt"] in warning

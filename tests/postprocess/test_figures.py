@@ -17,6 +17,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
 
+import vlasov as vl
 from vlasov.errors import InputError
 from vlasov.postprocess import figures
 
@@ -207,3 +208,20 @@ def test_nothing_heavy_is_imported_before_it_is_needed() -> None:
         "import vlasov.postprocess.figures; assert 'matplotlib.pyplot' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", program], check=True, cwd=Path(__file__).parents[2])
+
+
+@pytest.mark.parametrize(
+    ("attributes", "note"),
+    [
+        ({"error_estimate": 0.25}, "The run has an estimated error of 0.25: see its advice."),
+        ({"advice": "more cells"}, "The run is not to be trusted: see its advice."),
+        ({"error_estimate": 1e-3, "advice": ""}, ""),
+    ],
+)
+def test_a_picture_says_that_a_run_is_doubtful(attributes, note):
+    run = vl.solve(
+        vl.Problem(vl.Softmax(A=-np.eye(2)), vl.Gaussian([0.3, 0.0], np.eye(2)), 0.5), "gaussian", times=[0.0, 0.5]
+    )
+    run.attrs |= attributes
+    figure = figures.overview(run)
+    assert figure.get_supxlabel() == note

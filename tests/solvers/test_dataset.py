@@ -22,10 +22,13 @@ MOMENTS = {
     "covariance": ("time", "component", "component_b"),
     "radius": ("time",),
     "mass": ("time",),
+    "mean_error": ("time",),
+    "covariance_error": ("time",),
 }
 TOKENS = {"position": ("time", "particle", "component"), "weight": ("particle",)}
 RESCALED = {"rescaling": ("time", "component", "component_b")}
 EULERIAN = {
+    "density_error": ("time",),
     "density": ("time", "x", "y", "z"),
     "frame_origin": ("time", "component"),
     "frame_matrix": ("time", "component", "component_b"),
@@ -177,7 +180,7 @@ def test_a_run_on_a_grid(d, tmp_path):
     path = tmp_path / "run.nc"
     result = finite_volume(d, output=path, case="the case")
     axes = ("x", "y", "z")[:d]
-    expected = MOMENTS | {name: EULERIAN[name] for name in ("density", "frame_origin", "frame_matrix")}
+    expected = MOMENTS | {name: EULERIAN[name] for name in ("density", "frame_origin", "frame_matrix", "density_error")}
     expected["density"] = ("time", *axes)
     assert {key: variable.dims for key, variable in result.data_vars.items()} == expected
     assert {key: variable.dims for key, variable in result.coords.items()} == {
@@ -194,7 +197,7 @@ def test_a_run_on_a_grid(d, tmp_path):
     assert (attrs["solver"], attrs["status"], attrs["case"]) == ("finite-volume", "completed", "the case")
     assert (abs(result["mass"] - 1) < 1e-13).all()
     options = json.loads(attrs["options"])
-    assert set(options) == {"cells", "reconstruction", "frame", "extent"}
+    assert set(options) == {"cells", "reconstruction", "frame", "extent", "max_steps"}
     assert options["cells"] == list(result["density"].shape[1:])
     for axis, (lower, upper), count in zip(axes, options["extent"], options["cells"], strict=True):
         edges = np.linspace(lower, upper, count + 1)

@@ -1,0 +1,197 @@
+"""Finite volumes know their own error: estimates against exact solutions, warnings, and what is advised."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import vlasov as vl
+from tests.solvers.finite_volume.common import CLOUDS, SOFTMAX, run
+from vlasov.solvers.accuracy import Units, doubt
+from vlasov.solvers.finite_volume import Options, companion, judge as judging, solver
+from vlasov.solvers.finite_volume.density_error import samples
+from vlasov.solvers.progress import silent
+from vlasov.solvers.record import Record
+
+CIRCLE = [[2 * np.cos(a), 2 * np.sin(a)] for a in 2 * np.pi * np.arange(5) / 5]
+FAR = vl.Problem(vl.L2([[-1.0]], [[1.0]], [[-0.2]]), vl.Gaussian([12.0], [[1.0]]), 1.0)  # S1
+NARROW = vl.Problem(  # S2
+    vl.Softmax(A=0.5 * np.eye(2)),
+    vl.Mixture([vl.Gaussian(mean, 1e-5 * np.eye(2)) for mean in CIRCLE], [0.1, 0.2, 0.3, 0.2, 0.2]),
+    1.0,
+)
+BOX = vl.Problem(  # S3
+    vl.Softmax(A=[[8, 3, 0], [-3, 5, 0], [0, 0, -4]]), vl.Box([-1, -1, -1], [1, 0.5, 1]), 0.5
+)
+
+DIFFUSED = vl.Problem(SOFTMAX, CLOUDS, 1.0)
+
+
+def nodes(problem, n, times):
+    return vl.solve(problem, "particles", n=n, sampling="quadrature", tolerance=1e-10, times=times)
+
+
+def true_errors(problem, found, exact):
+    units = Units(problem.initial.covariance)
+    rows = (found["mean"], found["covariance"], exact["mean"], exact["covariance"])
+    return np.array([units.errors(*each) for each in zip(*(row.values for row in rows), strict=True)]).T
+
+
+def told(result):
+    return np.array([result["mean_error"].values, result["covariance_error"].values])
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize(
+    ("problem", "n", "options"),
+    [
+        (FAR, None, {"cells": 64}),
+        (NARROW, 64, {"cells": 64, "frame": "moving"}),
+        (BOX, 14**3, {"cells": 12}),
+        (vl.Problem(SOFTMAX, CLOUDS, 1.0), 1600, {"cells": 16, "extent": 100.0}),
+        (vl.Problem(SOFTMAX, CLOUDS, 1.0), 1600, {"cells": 32}),
+        (vl.Problem(SOFTMAX, vl.Ball(1.0, [0.3, 0.1]), 1.0), 1600, {"cells": 32, "reconstruction": "upwind"}),
+    ],
+    ids=["far", "narrow", "box", "coarse", "fine", "upwind"],
+)
+def test_the_estimate_is_about_the_error(problem, n, options):
+    times = [0.0, problem.horizon / 2, problem.horizon]
+    try:
+        result = vl.solve(problem, "finite-volume", times=times, warn_above=np.inf, **options)
+    except vl.InputError as refusal:  # what cannot work may be refused
+        pytest.skip(str(refusal))
+    exact = vl.solve(problem, "gaussian", times=times) if n is None else nodes(problem, n, times)
+    errors, estimates = true_errors(problem, result, exact), told(result)
+    big = errors > 1e-8
+    assert (estimates[big] >= errors[big] / 3).all()
+    assert (estimates <= 30 * np.maximum(errors, 1e-8)).all()
+    assert result.attrs["error_estimate"] >= estimates.max()
+    if errors.max() > 1e-2:
+        assert doubt(result)
+        assert result.attrs["advice"]
+
+
+@pytest.mark.parametrize("problem", [DIFFUSED, BOX], ids=["diffused", "box"])
+def test_what_is_wrong_is_warned_of(problem):
+    with pytest.warns(vl.AccuracyWarning, match=r"finite-volume: the \w+ is off by an estimated .* at t = "):
+        run(problem, cells=12, frame="moving", reconstruction="upwind")
+
+
+def test_the_remedy_works():
+    """The advice names a number of nodes that gives the right answer."""
+    result = run(DIFFUSED, cells=32, frame="moving", reconstruction="upwind", warn_above=np.inf)
+    n = int(result.attrs["advice"].partition("n=")[2].split()[0])
+    good, better = (nodes(DIFFUSED, count, [1.0]) for count in (n, 4 * n))
+    assert np.abs(good["covariance"] - better["covariance"]).max() <= 1e-4 * np.abs(better["covariance"]).max()
+
+
+def test_no_warning_where_all_is_well():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result = run(vl.Problem(SOFTMAX, CLOUDS, 1.0))
+    assert result.attrs["error_estimate"] < 1e-2
+    assert result.attrs["advice"] == doubt(result) == ""
+
+
+@pytest.mark.parametrize("cells", [32, 48])
+def test_the_density_in_l1(cells):
+    """Where the flow is x -> F x, the density is known: N(0, I) as a mixture, turned and stretched by itself."""
+    attention = vl.Linear(A=0.3 * np.eye(2), V=[[0.5, 1.0], [-1.0, 0.2]])
+    start = vl.Mixture([vl.Gaussian([-0.5, 0.0], 0.2 * np.eye(2)), vl.Gaussian([0.5, 0.2], 0.3 * np.eye(2))])
+    problem = vl.Problem(attention, start, 1.0)
+    result = vl.solve(problem, "finite-volume", frame="fixed", extent=6.0, cells=cells, times=[0.0, 1.0])
+    cloud = nodes(problem, 64, [0.0, 1.0])
+    first, last = (vl.measure(cloud, k).points for k in (0, 1))
+    flow = np.linalg.lstsq(first, last, rcond=None)[0].T
+    state = vl.measure(result)
+    edges = [np.linspace(axis[0], axis[-1], 8 * (axis.size - 1) + 1) for axis in state.edges]
+    middles = [(axis[1:] + axis[:-1]) / 2 for axis in edges]
+    x = np.stack(np.meshgrid(*middles, indexing="ij"), axis=-1).reshape(-1, 2)
+    exact = start.density(x @ np.linalg.inv(flow).T) / np.linalg.det(flow)
+    averages = exact.reshape(cells, 8, cells, 8).mean(axis=(1, 3))
+    error = float((np.abs(averages - state.values) * state.volumes).sum())
+    assert error > 1e-3
+    assert error / 3 <= float(result["density_error"][-1]) <= 3 * error
+    assert result["density_error"][0] == 0
+
+
+def test_a_run_that_goes_on_is_judged_by_a_part_of_its_cells():
+    problem = vl.Problem(SOFTMAX, CLOUDS, 0.3)
+    first = vl.measure(run(problem, frame="moving"))
+    assert len(companion._nodes(first, 12)) < first.values.size / 4
+    result = run(vl.Problem(SOFTMAX, first, 0.3), cells=96, frame="moving")
+    exact = nodes(vl.Problem(SOFTMAX, CLOUDS, 0.6), 1600, [0.3, 0.6]).isel(time=[1])
+    error, estimate = true_errors(problem, result, exact).max(), told(result).max()
+    assert error / 3 <= estimate + 1e-7
+    assert estimate <= 1e-4
+
+
+def test_densities_with_jumps_have_no_estimate_in_l1():
+    result = run(vl.Problem(SOFTMAX, vl.Box([-1.0, -1.0], [1.0, 1.0]), 0.2), cells=16)
+    assert "density_error" not in result
+    assert "covariance_error" in result
+
+
+def test_sums_over_time_know_jumps_of_parameters():
+    """Polynomials of degree five between the jumps are summed up exactly."""
+    layers = vl.Piecewise([np.eye(2), 2 * np.eye(2)], [0.0, 0.3, 1.0])
+    problem = vl.Problem(vl.Softmax(A=np.eye(2), V=layers), CLOUDS, 1.0)
+    found = samples(problem, np.array([0.0, 0.6, 1.0]), 1)
+    values = np.where(found.times < 0.3, found.times**5, 7.0)
+    assert abs(found.weights @ values - (0.3**6 / 6 + 0.7 * 7)) < 1e-14
+    assert abs(found.weights[found.times < 0.6].sum() - 0.6) < 1e-14
+
+
+def test_an_error_that_nobody_knows_is_told(monkeypatch):
+    monkeypatch.setattr(companion, "follow", lambda *_: None)
+    with pytest.warns(vl.AccuracyWarning, match="is not known"):
+        result = run(vl.Problem(SOFTMAX, CLOUDS, 0.1), cells=16)
+    assert result.attrs["error_estimate"] == np.inf
+
+
+def test_a_companion_that_is_too_dear_is_left(monkeypatch):
+    monkeypatch.setattr(companion, "_LEAST_PAIRS", 1.0)
+    monkeypatch.setattr(companion, "_PAIRS_PER_CELL", 1e-9)
+    problem = vl.Problem(SOFTMAX, CLOUDS, 1.0)
+    record = Record(np.array([0.0, 1.0]), silent)
+    solver.run(problem, Options(cells=16), record)
+    assert companion.follow(problem, record) is None
+
+
+def test_a_blow_up_before_the_first_output_is_judged():
+    problem = vl.Problem(vl.Softmax(A=[[1.0]]), vl.Gaussian([0.0], [[1.0]]), 2.0)
+    result = vl.solve(problem, "finite-volume", cells=64, times=[2.0], warn_above=np.inf)
+    assert result.attrs["status"] == "blow-up"
+    assert result.sizes["time"] == 1
+    assert np.isfinite(result["covariance_error"]).all() or doubt(result)
+
+
+def test_gaussians_are_judged_by_the_exact_reduction():
+    """The estimate sees an error of a known size."""
+    problem = vl.Problem(SOFTMAX, vl.Gaussian([0.3, 0.0], [[0.8, 0.2], [0.2, 0.5]]), 0.5)
+    record = Record(np.array([0.0, 0.5]), silent)
+    exact = vl.solve(problem, "gaussian", tolerance=1e-12, times=[0.0, 0.5])
+    solver.run(problem, Options(cells=32), record)
+    record._series["covariance"][1] = 1.05 * exact["covariance"].values[1]
+    judging(problem, record)
+    assert abs(record.series["covariance_error"][1] - 0.05) < 1e-6
+    assert 'the solver "gaussian" is exact here' in record.attributes["advice"]
+
+
+def test_the_companion_costs_little():
+    """In pairs of nodes, against cells: a tenth of what the grid's velocities take."""
+    problem = vl.load_case("mixture-2d").problem
+    record = Record(np.array([0.0, 1.0]), silent)
+    solver.run(problem, Options(), record)
+    spent = []
+    original = companion._followed
+
+    def counted(*arguments):
+        found = original(*arguments)
+        spent.append(found.cost)
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(companion, "_followed", counted)
+        assert companion.follow(problem, record) is not None
+    assert sum(spent) <= max(companion._LEAST_PAIRS, companion._PAIRS_PER_CELL * companion._cell_evaluations(record))
