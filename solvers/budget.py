@@ -11,7 +11,7 @@ from vlasov.errors import SlowRunWarning, SolverError
 
 MAX_STEPS = 100_000
 # After this share of max_steps, a run that is expected to take so many times max_steps is not waited for.
-_EARLY = ((0.02, 10.0), (0.05, 2.0), (0.1, 1.2))
+_EARLY, _STEADY = ((0.02, 10.0), (0.05, 2.0), (0.1, 1.2)), 1.2  # the latter, where the pace does not change
 _PATIENCE, _LONG = 20.0, 600.0  # seconds after which a run that will take so long says so, once
 _ENOUGH = 20  # steps from which a pace is read
 
@@ -23,7 +23,7 @@ class Budget:
     horizon: float = math.inf
     max_steps: int = MAX_STEPS
     _times: list[float] = field(default_factory=lambda: [0.0])  # reached by each step
-    _began: float = field(default_factory=time.perf_counter)
+    _began: float = field(default_factory=lambda: time.perf_counter())
     _compiled: float = math.nan  # when the first step was done, and with it all compilation
     _told: bool = False
 
@@ -35,7 +35,10 @@ class Budget:
         if t >= self.horizon:
             return
         expected = steps + self._remaining()
-        early = any(steps == int(share * self.max_steps) and expected > most * self.max_steps for share, most in _EARLY)
+        early = any(
+            steps == int(share * self.max_steps) and expected > (_STEADY if self._steady() else most) * self.max_steps
+            for share, most in _EARLY
+        )
         if early or steps >= self.max_steps:
             raise SolverError(self._sentence(t, steps, expected))
         self._tell(t, steps, expected)
@@ -45,6 +48,12 @@ class Budget:
         half, now = self._times[len(self._times) // 2], self._times[-1]
         taken = len(self._times) - 1 - len(self._times) // 2
         return taken * (self.horizon - now) / (now - half) if now > half else math.inf
+
+    def _steady(self) -> bool:
+        """Whether the last quarter of the steps went as far as the one before."""
+        quarter, times = len(self._times) // 4, self._times
+        first, last = times[-1 - quarter] - times[-1 - 2 * quarter], times[-1] - times[-1 - quarter]
+        return abs(last - first) <= 0.05 * first
 
     def _seconds_left(self, steps: int, expected: float) -> float:
         return (time.perf_counter() - self._compiled) / max(1, steps - 1) * (expected - steps)

@@ -15,7 +15,7 @@ from vlasov.solvers.budget import MAX_STEPS
 from vlasov.solvers.ode.integrate import TIGHTEST, BlowUpWatch
 from vlasov.solvers.record import Record, Snapshot
 from vlasov.solvers.reduction import MomentsAt, advance
-from vlasov.solvers.references import against, gaussian_moments, most_steps, tell, tighter
+from vlasov.solvers.references import against, gaussian_moments, most_steps, much_tighter, tell
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def run(problem: Problem, options: Options, record: Record) -> None:
     _solve(problem, options, record)
     if not record.reached:  # a blow-up before the first output time
         record.rescue()
-    better = gaussian_moments(problem, record.reached, tighter(options.tolerance), most_steps(record))
+    better = gaussian_moments(problem, record.reached, much_tighter(options.tolerance), most_steps(record))
     tell(record, problem.initial, against(record, problem.initial, better))
 
 

@@ -18,7 +18,7 @@ _LATELY, _MOST = 60, 0.7  # steps that are looked at, and how many of them must 
 TIGHTEST, LOOSER = 1e-10, 30.0  # below, rounding makes LSODA take short steps; it may err more than DOP853 does
 
 
-class Implicit(LSODA):
+class Implicit(LSODA):  # type: ignore[misc]
     """SciPy's LSODA with the attributes that ``integrate.steps`` reads of every method."""
 
     @property

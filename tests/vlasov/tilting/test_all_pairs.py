@@ -203,3 +203,25 @@ def test_a_workspace_saves_all_memory_of_the_sources_size(d):
     tracemalloc.stop()
     assert peak < 100_000
     assert np.array_equal(before[1], after[1])
+
+
+@pytest.mark.parametrize("d", [2, 7])
+def test_sums_in_parts_are_the_same_and_short(monkeypatch, d):
+    # Between parts Python hears Ctrl-C.
+    rng = np.random.default_rng(d)
+    points, xi = rng.normal(size=(300, d)), rng.normal(size=(2500, d))
+    whole = all_pairs.moments(points, None, xi)
+    spread = all_pairs.covariance(points, None, xi, whole.log_mass, whole.mean)
+    monkeypatch.setattr(all_pairs, "_DEAF", 1e-9)
+    calls, real = [], all_pairs.in_threads
+
+    def counted(count, function, sources, targets, *rest):
+        calls.append(len(targets))
+        real(count, function, sources, targets, *rest)
+
+    monkeypatch.setattr(all_pairs, "in_threads", counted)
+    parts = all_pairs.moments(points, None, xi)
+    assert calls == [1024, 1024, 452]
+    assert np.array_equal(parts.mean, whole.mean)
+    assert np.array_equal(parts.log_mass, whole.log_mass)
+    assert np.array_equal(all_pairs.covariance(points, None, xi, whole.log_mass, whole.mean), spread)

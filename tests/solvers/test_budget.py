@@ -1,0 +1,96 @@
+"""Runs that will not end soon say so, with what they have done and what they expect."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import vlasov as vl
+from vlasov.errors import SlowRunWarning, SolverError
+from vlasov.solvers import budget
+from vlasov.solvers.budget import Budget
+
+COLLAPSE = vl.Problem(vl.Softmax(A=np.eye(2), V=-np.eye(2)), vl.Gaussian([0.0, 0.0], np.eye(2)), 1e6)
+
+
+def spend(paces, horizon, max_steps):
+    """The number of steps that the budget lasts for."""
+    purse, t = Budget(horizon, max_steps), 0.0
+    for step, pace in enumerate(paces, start=1):
+        t += pace
+        try:
+            purse.spend(min(t, horizon), step)
+        except SolverError:
+            return step
+        if t >= horizon:
+            return 0
+    return -1
+
+
+@pytest.mark.parametrize("solver", ["gaussian", "particles", "finite-volume"])
+def test_every_solver_counts_its_steps(solver, tmp_path):
+    problem = vl.Problem(vl.Softmax(A=[[-0.5]]), vl.Gaussian([0.3], [[0.5]]), 4.0)
+    options = {"finite-volume": {"cells": 32}, "particles": {"n": 8}}.get(solver, {})
+    with pytest.raises(SolverError, match=r"stopped at t = .* after 3 steps .* max_steps is 3; .*raise max_steps"):
+        vl.solve(problem, solver, max_steps=3, output=tmp_path / "run.nc", **options)
+    left = vl.open_run(tmp_path / "run.nc")
+    assert left.attrs["status"] == "stopped"
+    assert 0 < left["time"].values[-1] < 4.0
+    with pytest.raises(vl.InputError, match=r"^max_steps: is 0"):
+        vl.solve(problem, solver, max_steps=0)
+
+
+def test_stiff_tokens_are_refused_early():
+    with pytest.raises(SolverError, match=r"after 200 steps .*: about 1\d\d,\d\d\d steps"):
+        vl.solve(COLLAPSE, "particles", n=10, max_steps=10_000)
+
+
+def test_a_steady_pace_is_judged_after_a_fiftieth_and_a_changing_one_later():
+    assert spend(np.full(2000, 1.0), 1300.0, 1000) == 20
+    assert spend(np.full(2000, 1.0), 1100.0, 1000) == 1000
+    assert spend(np.full(2000, 1.0), 900.0, 1000) == 0
+    quickening = 1e-3 * 1.03 ** np.arange(1000)
+    assert quickening[:20].sum() / 20 * 1000 < 100.0, "by its first steps it would take more than 10 times as long"
+    assert spend(quickening, 5.0, 1000) == 0
+
+
+def test_a_run_that_will_take_long_says_so_once(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(budget.time, "perf_counter", lambda: now[0])
+    purse = Budget(1e3, 10_000)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        for step in range(1, 30):
+            now[0] += 2.0
+            purse.spend(0.01 * step, step)
+    assert [one.category for one in told] == [SlowRunWarning]
+    assert "t = 0.2 of 1000 after 20 steps and 40 s: about 100,000 steps and " in str(told[0].message)
+
+
+def test_stiff_gaussians_come_to_an_end():
+    # From science.md: |B| = 6e6 from t = 0.28 on, 1.4 million explicit steps. LSODA on Sigma itself agrees.
+    from scipy.integrate import solve_ivp
+
+    A, V, sigma = np.array([[1.0, 2.0], [-0.5, 0.3]]), np.array([[1.0, 0.3], [-0.2, 0.8]]), np.diag([1.0, 2.0])
+    run = vl.solve(vl.Problem(vl.Softmax(A=A, V=V), vl.Gaussian([0.1, 0.0], sigma), 10.0), "gaussian", times=[10.0])
+    assert run.attrs["status"] == "completed"
+    assert run.attrs["steps"] < 3000
+
+    def rhs(_, y):
+        mean, S = y[:2], y[2:].reshape(2, 2)
+        B = V @ S @ A
+        return np.concatenate([V @ mean + B @ mean, (B @ S + S @ B.T).ravel()])
+
+    y = solve_ivp(rhs, (0, 10.0), np.concatenate([[0.1, 0.0], sigma.ravel()]), method="LSODA", rtol=1e-8, atol=1e-10).y
+    assert np.allclose(run["mean"].values[0], y[:2, -1], rtol=1e-5)
+    assert np.allclose(run["covariance"].values[0].ravel(), y[2:, -1], rtol=1e-5)
+    assert 0 < run.attrs["error_estimate"] < 1e-6
+
+
+def test_a_mean_that_dies_out_quickly_beside_a_slow_collapse():
+    # alpha' = -alpha, Sigma' = -2 Sigma^2: explicit steps have length 6 however slow the collapse has become.
+    run = vl.solve(
+        vl.Problem(vl.Softmax(A=[[1.0]], V=[[-1.0]]), vl.Gaussian([0.3], [[1.0]]), 1e6), "gaussian", times=[1e3, 1e6]
+    )
+    assert np.allclose(run["covariance"].values[:, 0, 0], 1 / (1 + 2 * run["time"].values), rtol=1e-6)
+    assert run.attrs["steps"] < 3000
