@@ -35,6 +35,7 @@ _MISFIT = 0.02  # standard deviations by which continued means one deviation awa
 _ROUGH = 0.05  # mean fourth difference of averages, 1 where they alternate: a Gaussian as wide as 1.2 cells
 _HOPELESS = 500.0  # the same where no run is begun
 _LOST_IN_ERRORS, _FARTHEST = 1e-5, 1e5  # standard deviations, and tilts over one that all tokens have in common
+_GLANCE = 4  # steps from one look at the density to the next
 _STEEPEST = 2.5  # exponents of two ends of the support, from one cell to the next
 
 
@@ -49,6 +50,7 @@ class Velocity:
         affine = flow.affine(twin, 0.0) is not None
         self._continued_exactly = affine and isinstance(problem.initial, Gaussian)
         self._misfit = self._roughest = 0.0
+        self._glances = 0
         self._tilts_unknown = not (self.compact or flow.tilts(0.0) or affine)
         self._positive = np.empty_like(start.values)
         found = markers(problem.initial) if flow.bounded else None
@@ -73,8 +75,8 @@ class Velocity:
         if lost and not self.compact:
             remedy = ("more cells, or " if pull <= _FARTHEST else "") + 'the solver "particles" or "gaussian"'
             raise InputError(
-                f"is so far from zero, for these tilts, that all have {pull:.3g} per standard deviation in common, which makes the "
-                f"errors of sums over cells too large; use {remedy}",
+                f"is so far from zero, for these tilts, that all have {pull:.3g} per standard deviation in common, "
+                f"which makes the errors of sums over cells too large; use {remedy}",
                 "initial",
             )
 
@@ -155,7 +157,8 @@ class Velocity:
 
     def observe(self, f: Array, place: Place, t: float) -> None:
         """Remember how rough the density is from cell to cell, and how far continued tails may be off."""
-        if self._tails is None or self._continued_exactly:
+        self._glances += 1
+        if self._tails is None or self._continued_exactly or self._glances % _GLANCE != 1:
             return
         differences = [float(np.abs(np.diff(f, 4, axis=k)).sum()) for k in range(f.ndim)]
         self._roughest = max(self._roughest, max(differences) / (16 * float(f.sum())))
