@@ -61,7 +61,8 @@ def batch(kind, seed, count):
         else:
             found.append(("traceback" if what == "F" else "answered", thrown, said))
     if done.returncode != 0:
-        found.append(("hang" if "Timeout (" in done.stderr else "crash", thrown, done.stderr[-1500:]))
+        what = "hang" if "Timeout (" in done.stderr else "crash"
+        found.append((what, thrown, done.stderr[:1500]))  # where it is stands first
     return found
 
 
