@@ -59,6 +59,8 @@ def compare(*datasets: xr.Dataset, p: float | Sequence[float] = (1, 2), bandwidt
     if len(datasets) < 2:
         raise InputError(f"needs at least two solutions but got {len(datasets)}", "datasets")
     orders = [checks.number(order, "p", above=0.999) for order in (p if isinstance(p, Sequence) else [p])]
+    if not orders:
+        raise InputError("is empty; give at least one order, such as 2", "p")
     problem, times = _common(datasets)
     runs = [dataset.sel(time=times) for dataset in datasets]
     states = [[measure(run, j) for j in range(times.size)] for run in runs]
