@@ -65,6 +65,8 @@ SCHEMA = {
 }
 
 
+_GO_TOGETHER = {"position": ("weight",), "density": ("frame_origin", "frame_matrix")}
+
 #: Those that every part of a mixture has for itself, where a run gave each a frame of its own.
 OF_PARTS = ("density", "frame_origin", "frame_matrix")
 
@@ -143,13 +145,19 @@ def require(dataset: Any, kind: str, field: str = "dataset") -> None:
 def _check_run(dataset: xr.Dataset, field: str) -> None:
     for name in ("time", "mean", "covariance"):
         dims = SCHEMA[name].dims if name in SCHEMA else ("time",)
-        if name not in dataset:
-            raise InputError(f'has no "{name}"; give {_MADE_BY[RUN]}', field)
-        if dataset[name].dims != dims:
+        if name in dataset and dataset[name].dims != dims:
             given = f'its "{name}" has the dimensions {dataset[name].dims} where {dims} are needed'
             raise InputError(f"{given}; keep them, as in run.isel(time=[0])", field)
+    needed = {"time", "mean", "covariance"}.union(*(_GO_TOGETHER.get(str(name), ()) for name in dataset.data_vars))
+    for name in sorted(needed | (set(SCHEMA) & set(dataset.variables))):
+        if name not in dataset.variables:
+            raise InputError(f'has no "{name}"; give {_MADE_BY[RUN]}', field)
         if dataset[name].dtype.kind not in "iuf":
             raise InputError(f'its "{name}" holds no numbers; give {_MADE_BY[RUN]}', field)
+    if not (np.diff(dataset["time"].values) > 0).all():
+        raise InputError("its output times do not increase; sort them, as in run.sortby('time')", field)
+    if "weight" in dataset and (dataset["weight"].values < 0).any():
+        raise InputError("its weights are negative; give " + _MADE_BY[RUN], field)
     for name in ("problem", "solver", "status"):
         if not isinstance(dataset.attrs.get(name, ""), str):
             raise InputError(f'its "{name}" is {short(dataset.attrs[name])} where a text is needed', field)

@@ -79,6 +79,8 @@ def compare(
     if len(datasets) < 2:
         raise InputError(f"needs at least two solutions but got {len(datasets)}", "datasets")
     orders = [checks.number(order, "p", above=0.999) for order in (p if isinstance(p, Sequence) else [p])]
+    if not orders:
+        raise InputError("is empty; give at least one order, such as 2", "p")
     if bandwidth is not None:
         bandwidth = checks.number(bandwidth, "bandwidth", above=0.0)
     problems, times = _common(datasets)

@@ -39,6 +39,10 @@ class View:
         require(self.dataset, RUN)
         if not self.dataset.sizes.get("time") or not {"mean", "covariance"} <= set(self.dataset.data_vars):
             raise InputError("holds no mean and covariance in time; give a Dataset that a solver returned", "dataset")
+        for name in [name for name in ("mean", "covariance", "position", "density") if name in self.dataset]:
+            bad = [t for t, row in zip(self.times, self.dataset[name].values, strict=True) if not checks.finite(row)]
+            if bad:
+                raise InputError(f"has a {name} that is not finite at t = {bad[0]:g}; keep the times before", "dataset")
 
     @cached_property
     def times(self) -> Array:

@@ -22,8 +22,9 @@ def worker(kind, seed, count):
     """Throw so many inputs, and say so line by line: before each one, and what came of it."""
     from hypothesis import HealthCheck, Phase, given, seed as seeded, settings, strategies as st
 
-    from tests.fuzz.inputs import INPUTS, throw
+    from tests.fuzz.inputs import INPUTS, given as valid_things, throw
 
+    valid_things()  # which loads and compiles most of what there is
     say = os.fdopen(os.dup(1), "w", buffering=1)
 
     @seeded(seed)
@@ -61,7 +62,8 @@ def batch(kind, seed, count):
         else:
             found.append(("traceback" if what == "F" else "answered", thrown, said))
     if done.returncode != 0:
-        found.append(("hang" if "Timeout (" in done.stderr else "crash", thrown, done.stderr[-1500:]))
+        what = "hang" if "Timeout (" in done.stderr else "crash"
+        found.append((what, thrown, done.stderr[:1500]))  # where it is stands first
     return found
 
 

@@ -143,6 +143,8 @@ def test_what_cannot_be_compared(solutions):
     other = vl.solve(vl.Problem(PROBLEM.attention, START, 2.0), "gaussian", times=TIMES)
     with pytest.raises(vl.InputError, match=r"datasets\[1\]: solves another problem"):
         compare(solutions[0], other)
+    with pytest.raises(vl.InputError, match=r"^p: is empty; give at least one order"):
+        compare(*solutions[:2], p=[])
     with pytest.raises(vl.InputError, match=r"^p: "):
         compare(*solutions[:2], p=0.5)
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+import pytest
 import xarray as xr
 
+import vlasov as vl
 from vlasov.postprocess.drawing.view import View, padded
 
 Scene = Callable[[str], xr.Dataset]
@@ -32,3 +34,14 @@ def test_limits_have_a_width_even_around_a_point() -> None:
     np.testing.assert_allclose(padded(np.array([[1.0, 1.0], [2.0, 2.0]])), [[0.0, 2.0], [1.0, 3.0]])
     np.testing.assert_allclose(padded(np.array([[0.0, 0.0], [-1.0, 3.0]])), [[-2.0, 2.0], [-1.24, 3.24]])
     np.testing.assert_allclose(padded(np.zeros(2)), [-0.5, 0.5])
+
+
+@pytest.mark.parametrize("name", ["mean", "covariance"])
+def test_what_is_not_finite_is_not_drawn(scene: Scene, name: str) -> None:
+    run = scene("nothing-moves").copy(deep=True)
+    run[name][3:] = np.nan
+    with pytest.raises(
+        vl.InputError, match=rf"^dataset: has a {name} that is not finite at t = .*; keep the times before"
+    ):
+        View(run)
+    assert View(run.isel(time=slice(3))).times.size == 3

@@ -399,6 +399,14 @@ CROOKED = {
     "text": (lambda run: run.assign(covariance=run["covariance"].astype(str)), 'its "covariance" holds no numbers'),
     "complex": (lambda run: run.assign(mean=run["mean"] * 1j), 'its "mean" holds no numbers'),
     "a number for a problem": (lambda run: run.assign_attrs(problem=3), 'its "problem" is 3 where a text is needed'),
+    "times that are none": (lambda run: run.assign_coords(time=run["time"] * np.nan), "output times do not increase"),
+    "times in reverse": (lambda run: run.isel(time=[1, 0]), "its output times do not increase; sort them"),
+    "no weights": (lambda run: particles().drop_vars("weight"), 'has no "weight"'),
+    "negative weights": (lambda run: particles().pipe(lambda r: r.assign(weight=-r["weight"])), "weights are negative"),
+    "positions of text": (
+        lambda run: particles().pipe(lambda r: r.assign(position=r["position"].astype(str))),
+        'its "position" holds no numbers',
+    ),
     "no output times": (lambda run: run.isel(time=[]), "has no output times left"),
 }
 

@@ -78,7 +78,7 @@ def test_the_initial_state_is_kept_to_the_last_bits(solver):
         ("all", "times: 'all' is not an array of numbers"),
         ([0.0, "1.0s"], "times: [0.0, '1.0s'] is not an array of numbers"),
         ([0.0, [1.0]], "times: [0.0, [1.0]] is not an array of numbers"),
-        ([1j], "times: [1j] is not an array of numbers"),
+        ([1j], "times: holds complex numbers where real numbers are needed"),
     ],
 )
 @pytest.mark.parametrize("solver", SOLVERS)

@@ -150,7 +150,7 @@ class Shell(Measure):
         inner, outer = self.radii
         # Both differences divided by outer - inner, so that a thin ring loses no digits.
         powers = (inner / outer) ** np.arange(self.dimension + 2)
-        scale = outer**2 / (self.dimension + 2)
+        scale = outer * outer / (self.dimension + 2)  # infinite, where outer**2 would raise
         return np.eye(self.dimension) * (scale * powers.sum() / powers[: self.dimension].sum())
 
     @cached_property
@@ -169,8 +169,11 @@ class Shell(Measure):
         """The same solid, if the matrix is a multiple of an orthogonal one."""
         a, b = self._affine(matrix, shift)
         scale = float(np.linalg.norm(a, 2))
-        skew = np.abs(a.T @ a - scale**2 * np.eye(self.dimension)).max()
-        return self._like(scale, a @ self.center + b) if scale > 0 and skew <= _ORTHOGONAL * scale**2 else None
+        if not 0 < scale < math.inf:
+            return None
+        unit = a / scale  # whose squares neither underflow nor overflow
+        skew = np.abs(unit.T @ unit - np.eye(self.dimension)).max()
+        return self._like(scale, a @ self.center + b) if skew <= _ORTHOGONAL else None
 
     @cached_property
     def volume(self) -> float:

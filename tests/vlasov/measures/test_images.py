@@ -115,3 +115,11 @@ def test_carrying_corners_have_the_support_as_their_hull():
     assert (hull.find_simplex(points) >= 0).all()
     inward = density.carrying_corners + 1e-9 * (density.mean - density.carrying_corners)
     assert (hull.find_simplex(inward) >= 0).all()
+
+
+@pytest.mark.parametrize("size", [1e-160, 1e-12, 1e160])
+def test_solids_of_any_size_keep_their_kind(size):
+    image = Ring(0.5 * size, size, [size, 0.0]).image(TURN / size, [0.0, 0.0])
+    assert isinstance(image, Ring)
+    assert np.allclose([image.inner, image.outer, *image.center], [0.5, 1.0, 0.6, 0.8], rtol=1e-14, atol=0.0)
+    assert Ball(1.0, [0.0, 0.0]).image(SHEAR / size, [0.0, 0.0]) is None
