@@ -173,7 +173,8 @@ def plot(
 @app.command()
 def compare(
     cases: Annotated[
-        list[str], typer.Argument(metavar="CASE | A.nc B.nc...", help="A case to solve, or files that vlasov run wrote.")
+        list[str],
+        typer.Argument(metavar="CASE | A.nc B.nc...", help="A case to solve, or files of runs."),
     ],
     solvers: Annotated[
         str | None, typer.Option("--solvers", metavar="A,B,...", help="All that the case lists if not given.")

@@ -19,8 +19,8 @@ from vlasov.errors import InputError
 from vlasov.schedule import Function
 from vlasov.tilting import Head
 
-_PANELS, _HALVINGS, _CLOSE = 16, 9, 1e-10
-_NODES, _INSIDE = 9, 1 - 1e-9  # of a panel whose ends just do not belong to other pieces of a parameter
+_PANELS, _HALVINGS, _CLOSE = 16, 9, 2e-13
+_NODES, _INSIDE = 9, 1 - 1e-12  # of a panel whose ends just do not belong to other pieces of a parameter
 
 
 def velocity_bound(attention: Attention, radius: float, t: float = 0.0) -> float:
@@ -51,7 +51,6 @@ def stability_exponent(attention: Attention, radius: float, t: float) -> float:
 
     The a-priori form: R(s) = R_0 exp(int_0^s |V|) stands in for the radius. Infinity where it overflows.
     """
-
     known = [(0.0, 0.0)]  # times and int |V| up to them: the radius at the next goes on from there
 
     def rate(s: float) -> float:

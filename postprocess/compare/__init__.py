@@ -226,7 +226,9 @@ def _common(datasets: Sequence[xr.Dataset]) -> tuple[list[Problem], Array]:
                 "has another attention than the first one; compare solutions of one attention", f"datasets[{i}]"
             )
         if problem.dimension != problems[0].dimension:
-            sentence = f"has d = {problem.dimension} but the first one d = {problems[0].dimension}; compare in one space"
+            sentence = (
+                f"has d = {problem.dimension} but the first one d = {problems[0].dimension}; compare in one space"
+            )
             raise InputError(sentence, f"datasets[{i}]")
     every = [dataset["time"].values for dataset in datasets]
     times = every[0]

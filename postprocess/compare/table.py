@@ -60,8 +60,8 @@ def notes(comparison: xr.Dataset) -> str:
         return ""
     since = float(comparison["time"].values[amplified.any(axis=0)].min())
     return (
-        f"amplified: from t = {since:.4g} on the unstable mean has multiplied a small difference of the starts until it "
-        "is as large as the measure; the distance there says nothing about the solvers."
+        f"amplified: from t = {since:.4g} on the unstable mean has multiplied a small difference of the starts until "
+        "it is as large as the measure; the distance there says nothing about the solvers."
     )
 
 
@@ -72,11 +72,16 @@ def _numbers(at: xr.Dataset, start: xr.Dataset, *, different: bool) -> dict[str,
     found = {"t": f"{float(at['time']):.4g}"}
     for k, order in enumerate(orders):
         value, error = float(at["wasserstein"][k]), float(at["wasserstein_error"][k])
-        found[f"W_{order:g}"] = _AMPLIFIED if amplified else f"{value:.2e} ± {error:.0e}" if math.isfinite(value) else ""
+        found[f"W_{order:g}"] = (
+            _AMPLIFIED if amplified else f"{value:.2e} ± {error:.0e}" if math.isfinite(value) else ""
+        )
     moments = max(float(at["moment_error"].sel(order=order)) for order in (3, 4))
-    names = {"mean": at["mean_error"], "covariance": at["covariance_error"], "density L1": at["density_error"]}
+    kinds = {"mean": "mean_error", "covariance": "covariance_error", "density L1": "density_error"}
+    names = {name: float(at[variable]) for name, variable in kinds.items()}
     for name, number in ({} if different else {**names, "moments 3, 4": moments}).items():
-        found[name] = _AMPLIFIED if amplified and np.isfinite(number) else f"{float(number):.1e}" if np.isfinite(number) else ""
+        found[name] = (
+            _AMPLIFIED if amplified and np.isfinite(number) else f"{number:.1e}" if np.isfinite(number) else ""
+        )
     resolved = _resolved(start) and _resolved(at)
     last = f"W_{orders[-1]:g}"
     growth = f"{float(at['growth'][-1]):.3g}" if resolved else "unresolved"

@@ -142,9 +142,7 @@ def _open(found: Extrapolated) -> float:
     return found.error + found.noise
 
 
-def _by_lattices(
-    ready: Ready, boxes: Sequence[Box], p: float, known: float, nodes: Sequence[int]
-) -> Extrapolated:
+def _by_lattices(ready: Ready, boxes: Sequence[Box], p: float, known: float, nodes: Sequence[int]) -> Extrapolated:
     """On three lattices, and on one more where these, and the error ``known`` from elsewhere, leave too much open."""
     found = levels(ready, boxes, p, nodes)
     result = extrapolated(found, boxes[0].low.size, p, ready.stretch)
@@ -206,7 +204,7 @@ def prepared(mu: Measure, nu: Measure, p: float) -> Ready:
     if p == 2:
         return Ready(parts, affine.square, None)
     # Relative to the mean of mu, so that points far away lose no digits.
-    one, other = (Way(np.linalg.inv(way.matrix), way.origin - mu.mean) for way in ways)
+    one, other = (Way(np.asarray(np.linalg.inv(way.matrix), dtype=np.float64), way.origin - mu.mean) for way in ways)
     return Ready(parts, 0.0, (one, other))
 
 

@@ -1,6 +1,7 @@
 """The theory's estimates hold for measured velocities, and are sharp where the theory says so."""
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -74,7 +75,7 @@ def test_the_exponent_is_not_below_its_integral(t):
     edges = np.linspace(0.0, t, 80)
     pieces = (
         quad(lambda s: (1 + 1.5 * np.exp(2 * s)) * np.exp(np.exp(2 * s)), a, b, epsabs=0, epsrel=1e-12)[0]
-        for a, b in zip(edges[:-1], edges[1:], strict=True)
+        for a, b in pairwise(edges)
     )
     expected = math.fsum(pieces)
     found = estimates.stability_exponent(vl.Softmax(A=[[0.5]], V=[[1.0]]), 1.0, t)
