@@ -44,9 +44,9 @@ def table(comparison: xr.Dataset, width: int = _WIDE) -> Table:
                     result.add_row(f"  {name}" if name != "t" else name, text)
             result.add_section()
         return result
-    result.add_column("pair")
+    result.add_column("pair", no_wrap=True)
     for name in rows[0][1][0]:
-        result.add_column(name, justify="right")
+        result.add_column(name, justify="right", no_wrap=name.endswith(tuple("0123456789")))
     for pair, numbers in rows:
         for k, row in enumerate(numbers):
             result.add_row(pair if k == 0 else "", *row.values(), end_section=k == len(numbers) - 1)

@@ -152,7 +152,7 @@ def test_what_cannot_be_compared(solutions):
     with pytest.raises(vl.InputError, match=r"datasets\[0\]: is no Dataset"):
         compare(1, 2)
     for bandwidth in (-1.0, float("nan")):
-        with pytest.raises(vl.InputError, match="^bandwidth: "):
+        with pytest.raises(vl.InputError, match=r"^bandwidth: "):
             compare(*solutions[:2], bandwidth=bandwidth)
     with pytest.raises(vl.InputError, match=r"^p: "):
         compare(*solutions[:2], p=0.5)
