@@ -418,6 +418,33 @@ def test_compare_prints_and_draws(vlasov):
     assert refused(vlasov("compare", QUICK, "--solvers", "gaussian,particle"), 'did you mean "particles"?')
 
 
+def test_compare_takes_solutions(vlasov):
+    vlasov("run", QUICK, "-o", "a.nc")
+    assert vlasov("compare", "a.nc", "a.nc", "-o", "same.png")[0] == 0
+    assert Path("same.png").is_file()
+    assert refused(vlasov("compare", "a.nc", QUICK), "CASE: takes one case, or several .nc files")
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "sentence"),
+    [("--times", "0", "times: is 0"), ("--times", "-5", "times: is -5"), ("--bandwidth", "-1", "bandwidth: "),
+     ("--bandwidth", "nan", "bandwidth: ")],
+)  # fmt: skip
+def test_compare_refuses_before_any_work(vlasov, option, value, sentence):
+    assert refused(vlasov("compare", QUICK, option, value), sentence)
+
+
+def test_stability_solves_from_two_starts(vlasov):
+    code, out, _ = vlasov("stability", "gaussian-collapse", "--shift", "0.1", "--times", "2", "-o", "s.png", "--json")
+    assert code == 0
+    found = json.loads(out)
+    assert found["wasserstein"][0][0] == pytest.approx([0.1, 0.1], rel=1e-9)
+    assert Path("s.png").is_file()
+    assert Path("s.nc").is_file()
+    assert refused(vlasov("stability", QUICK), "stability: needs one of --shift, --scale, --resample and --initial")
+    assert refused(vlasov("stability", QUICK, "--scale", "-1"), "scale: ")
+
+
 def test_converge_writes_a_study_that_plot_draws(vlasov):
     code, out, _ = vlasov("converge", "gaussian-collapse", "--n", "4,8,16", "--replicas", "4", "-o", "study")
     assert code == 0, out

@@ -18,8 +18,8 @@ ROOMS = ("vlasov", "solvers", "cases", "postprocess")
 
 PUBLIC = set(
     "Gaussian Mixture Ball Box Ring Particles Density Softmax L2 MultiHead Linear Piecewise Problem "
-    "solve measure open_run load_case case_names Case InputError SolverError "
-    "wasserstein compare mean_field_study on_grid set_threads "
+    "solve measure open_run load_case case_names Case AccuracyWarning InputError SolverError "
+    "distance wasserstein compare mean_field_study on_grid set_threads "
     "cases estimates gaussian measures postprocess solvers tilting".split()
 )
 HEAVY = set("h5netcdf h5py llvmlite matplotlib numba ot pandas pyfftw scipy xarray zarr".split())

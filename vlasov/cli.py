@@ -20,9 +20,12 @@ from typer.core import TyperCommand
 from vlasov.errors import InputError, SolverError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import xarray as xr
 
     from vlasov.cases import Case
+    from vlasov.problem import Problem
 
 _WIDTH = 160  # of tables that go into a file
 _SHOWN = 160  # characters of a description, in the list of cases
@@ -212,12 +215,17 @@ def plot(
 
 @app.command()
 def compare(
-    case: CaseArgument,
+    cases: Annotated[
+        list[str],
+        typer.Argument(metavar="CASE | A.nc B.nc...", help="A case to solve, or files of runs."),
+    ],
     solvers: Annotated[
         str | None, typer.Option("--solvers", metavar="A,B,...", help="All that the case lists if not given.")
     ] = None,
     settings: SetOption = None,
-    times: Annotated[int, typer.Option("--times", help="How many output times, from zero to the horizon.")] = 3,
+    times: Annotated[
+        int, typer.Option("--times", help="How many output times of a case, from zero to the horizon.")
+    ] = 3,
     bandwidth: Annotated[
         float | None, typer.Option("--bandwidth", help="Compare densities of particles too, smoothed by so much.")
     ] = None,
@@ -230,42 +238,81 @@ def compare(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Solve a case by several solvers; print and draw distances, errors and the stability estimates."""
-    import numpy as np
-
-    from vlasov.postprocess import figures
-    from vlasov.postprocess.compare import compare as compare_solutions, figure
-    from vlasov.postprocess.compare.table import table
-    from vlasov.solvers import solve
-    from vlasov.solvers.accuracy import doubt
+    """Solve a case by several solvers, or take solutions; print and draw distances, errors and stability estimates."""
+    from vlasov.postprocess.compare import compare as compare_solutions
     from vlasov.solvers.dataset import STUDY, open_run, require
 
-    loaded = _load(case, settings, threads)
+    _check_comparison(times, bandwidth)
     beside = None if study is None else open_run(study)
     if beside is not None:
         require(beside, STUDY, str(study))
-    names = [name.strip() for name in solvers.split(",")] if solvers else list(loaded.solvers)
-    at = np.linspace(0.0, loaded.problem.horizon, max(times, 1) + (times < 2))
+    if all(name.endswith(".nc") for name in cases):
+        datasets = [open_run(path) for path in cases]
+        target = output or Path(f"{Path(cases[0]).stem}-compare.png")
+    elif len(cases) > 1:
+        raise InputError("takes one case, or several .nc files that vlasov run wrote", "CASE")
+    else:
+        loaded = _load(cases[0], settings, threads)
+        names = [name.strip() for name in solvers.split(",")] if solvers else list(loaded.solvers)
+        target = output or Path(f"{loaded.name}-compare.png")
+        at = _outputs(loaded.problem.horizon, times)
+        datasets = [
+            _solved(loaded.problem, name, at, loaded.name, loaded.solvers.get(name, {}), as_json) for name in names
+        ]
+    result = compare_solutions(*datasets, bandwidth=bandwidth, instants=max(times, 5), progress=not as_json)
+    _show_comparison(result, datasets, target, as_json, beside)
+
+
+@app.command()
+def stability(
+    case: CaseArgument,
+    shift: Annotated[float | None, typer.Option("--shift", help="Move the initial measure by so much.")] = None,
+    scale: Annotated[float | None, typer.Option("--scale", help="Make it so many times as wide.")] = None,
+    resample: Annotated[int | None, typer.Option("--resample", help="Draw its particles by another seed.")] = None,
+    initial: Annotated[
+        Path | None, typer.Option("--initial", help="Take the initial measure of another case or .toml file.")
+    ] = None,
+    solver: Annotated[str | None, typer.Option("--solver", help="The case's first if not given.")] = None,
+    settings: SetOption = None,
+    times: Annotated[int, typer.Option("--times", help="How many output times, from zero to the horizon.")] = 6,
+    threads: ThreadsOption = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="The picture to write; CASE-stability.png if not given.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Solve a case from two initial measures; print, draw and write W_p(t) / W_p(0) and the theory's bounds of it."""
+    from dataclasses import replace
+
+    from vlasov.postprocess import perturbed
+    from vlasov.postprocess.compare import compare as compare_solutions
+    from vlasov.solvers.dataset import save
+
+    if sum(one is not None for one in (shift, scale, resample, initial)) != 1:
+        raise InputError("needs one of --shift, --scale, --resample and --initial", "stability")
+    _check_comparison(times, None)
+    loaded = _load(case, settings, threads)
+    problem, name = loaded.problem, solver or ("particles" if resample is not None else next(iter(loaded.solvers)))
+    options = dict(loaded.solvers.get(name, {}))
+    others = options if resample is None else {**options, "seed": resample}
+    if shift is not None:
+        other = perturbed.shifted(problem, shift)
+    elif scale is not None:
+        other = perturbed.scaled(problem, scale)
+    elif initial is not None:
+        other = perturbed.from_other(problem, _load(str(initial), None, threads).problem.initial)
+    else:
+        other = perturbed.resampled(problem, name)
+    at = _outputs(problem.horizon, times)
     datasets = [
-        solve(
-            loaded.problem, name, times=at, progress=not as_json, case=loaded.name,
-            warn_above=math.inf, **loaded.solvers.get(name, {}),
-        )
-        for name in names
-    ]  # fmt: skip
-    if not as_json:
-        for name, dataset in zip(names, datasets, strict=True):
-            _print_doubt(doubt(dataset), name)
-    result = compare_solutions(*datasets, bandwidth=bandwidth)
-    target = output or Path(f"{loaded.name}-compare.png")
-    figures.save(figure.draw(result, datasets, beside), target)
-    if as_json:
-        _print_json(
-            {name: _finite(values.values) for name, values in result.data_vars.items()} | {"picture": str(target)}
-        )
-        return
-    _print_table(table(result))
-    print(target)
+        _solved(one, name, at, loaded.name, own, as_json)
+        for one, own in ((problem, options), (replace(other, name=problem.name), others))
+    ]
+    result = compare_solutions(*datasets, instants=times, progress=not as_json)
+    result.attrs["initial"], result["amplified"] = "different", result["amplified"] & False
+    target = output or Path(f"{loaded.name}-stability.png")
+    save(result, target.with_suffix(".nc"))
+    _show_comparison(result, datasets, target, as_json)
 
 
 @app.command()
@@ -348,6 +395,55 @@ def _plainly(value: Any) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{key} {entry}" for key, entry in value.items()) or "none set"
     return ", ".join(value) if isinstance(value, list) else str(value)
+
+
+def _solved(problem: Problem, name: str, at: Any, case: str, options: Mapping[str, Any], as_json: bool) -> xr.Dataset:
+    """A solution to be compared; what it doubts of itself is printed."""
+    from vlasov.solvers import solve
+    from vlasov.solvers.accuracy import doubt
+
+    found = solve(problem, name, times=at, progress=not as_json, case=case, warn_above=math.inf, **options)
+    if not as_json:
+        _print_doubt(doubt(found), name)
+    return found
+
+
+def _check_comparison(times: int, bandwidth: float | None) -> None:
+    """Complain before any work."""
+    from vlasov import checks
+
+    checks.integer(times, "times", least=2)
+    if bandwidth is not None:
+        checks.number(bandwidth, "bandwidth", above=0.0)
+
+
+def _outputs(horizon: float, times: int) -> Any:
+    import numpy as np
+
+    return np.linspace(0.0, horizon, times)
+
+
+def _show_comparison(
+    result: xr.Dataset, datasets: list[xr.Dataset], target: Path, as_json: bool, study: xr.Dataset | None = None
+) -> None:
+    """Draw a comparison, and print it as a table or for programs."""
+    from vlasov.postprocess import figures
+    from vlasov.postprocess.compare import figure
+    from vlasov.postprocess.compare.table import table
+
+    figures.save(figure.draw(result, datasets, study), target)
+    if as_json:
+        numbers = {name: _finite(values.values) for name, values in result.data_vars.items()}
+        _print_json(numbers | {"picture": str(target)})
+        return
+    _print_table(table(result, width=_width()))
+    print(target)
+
+
+def _width() -> int:
+    from rich.console import Console
+
+    return Console().width if sys.stdout.isatty() else _WIDTH
 
 
 def _load(case: str, settings: list[str] | None, threads: int | None) -> Case:

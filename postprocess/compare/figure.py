@@ -1,4 +1,7 @@
-"""A comparison as a picture: the solutions over each other at the last common time, and their distances over time."""
+"""A comparison as a picture: the solutions over each other, and below how far they are apart over time.
+
+A solver has one colour wherever it is drawn, and so has a pair; the legends below the panels name both.
+"""
 
 from __future__ import annotations
 
@@ -9,34 +12,42 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.gridspec import SubplotSpec
+from matplotlib.lines import Line2D
+from matplotlib.ticker import LogLocator, NullFormatter
 
 from vlasov.checks import Array
+from vlasov.postprocess.compare.table import bound
 from vlasov.postprocess.drawing.covariances import eigenvalues, ellipses
 from vlasov.postprocess.drawing.snapshots import is_overlay, snapshots
-from vlasov.postprocess.drawing.style import PALETTE, entitle, new_figure, styled
+from vlasov.postprocess.drawing.style import END, INK, PALE, PALETTE, TOKEN, entitle, new_figure, styled
 from vlasov.postprocess.mean_field.rates import rms
 from vlasov.solvers.dataset import COMPARISON, STUDY, require
 
 _LARGEST = 1e200
 _DASHES = ("-", "--", "-.", ":")
 _SAMPLE = 3.2  # lengths of letters: dashes can be told apart
+_OF_SOLVER = {"particles": TOKEN, "finite-volume": END}  # as in snapshots; PALETTE's next ones for others
+_PAIRS = PALETTE[3:]
+_REACH = 1e4  # times the largest ratio: bounds beyond are told, not drawn
 
 
 @styled
 def draw(comparison: xr.Dataset, datasets: Sequence[xr.Dataset], study: xr.Dataset | None = None) -> Figure:
     """Densities with tokens over them, or ellipses; below, distances, errors of moments, and radii with their bound.
 
+    Of solutions from different initial data, the growth of their distance and its bounds take the place of moments.
     With a mean-field study, its errors against n take the place of the radii.
     """
     require(comparison, COMPARISON, "comparison")
     if study is not None:
         require(study, STUDY, "study")
-    figure = new_figure(9.0, 6.2)
+    figure = new_figure(9.0, 6.4)
     by_solver = {str(dataset.attrs["solver"]): dataset for dataset in datasets}
     pair = [by_solver[name] for name in ("finite-volume", "particles") if name in by_solver]
     times = comparison["time"].values
     shown = times[np.unique(np.linspace(0, times.size - 1, min(4, times.size)).round().astype(int))]
-    overlay = len(pair) == 2 and is_overlay(pair)
+    stable = comparison.attrs.get("initial") == "different"
+    overlay = not stable and len(pair) == 2 and is_overlay(pair)
     rows = figure.add_gridspec(2, 1, height_ratios=(1.15, 1.0))
     if overlay:
         panels = _panels(figure, rows[0], shown.size)
@@ -46,13 +57,32 @@ def draw(comparison: xr.Dataset, datasets: Sequence[xr.Dataset], study: xr.Datas
         _draw_covariances(figure, rows[0], datasets)
     left, middle, right = _panels(figure, rows[1], 3)
     _draw_distances(left, comparison)
-    _draw_moments(middle, comparison)
+    if stable:
+        _draw_growth(middle, comparison)
+    else:
+        _draw_moments(middle, comparison)
     if study is None:
         _draw_radii(right, comparison)
     else:
         _draw_study(right, study)
+    _add_legend(figure, comparison, solvers=overlay or study is None)
     entitle(figure, str(comparison.attrs["title"]))
     return figure
+
+
+def _colours(comparison: xr.Dataset) -> dict[str, str]:
+    """Of the solutions."""
+    others = iter([colour for colour in PALETTE if colour not in _OF_SOLVER.values()])
+    return {name: _OF_SOLVER.get(name) or next(others, INK) for name in map(str, comparison["solution"].values)}
+
+
+def _add_legend(figure: Figure, comparison: xr.Dataset, *, solvers: bool) -> None:
+    """One for all panels: solvers, then pairs."""
+    named = list(_colours(comparison).items()) if solvers else []
+    entries = [Line2D([], [], color=colour, marker="o", ms=4, label=name) for name, colour in named]
+    for i, pair in enumerate(comparison["pair"].values):
+        entries.append(Line2D([], [], color=_PAIRS[i % len(_PAIRS)], lw=2, label=str(pair)))
+    figure.legend(handles=entries, loc="outside lower center", ncols=min(len(entries), 4), fontsize="small")
 
 
 def _panels(figure: Figure, place: SubplotSpec, count: int) -> list[Axes]:
@@ -72,49 +102,95 @@ def _draw_covariances(figure: Figure, place: SubplotSpec, datasets: Sequence[xr.
 
 def _draw_distances(ax: Axes, comparison: xr.Dataset) -> None:
     """Distances; where one is less than its error, a triangle that points down from the error."""
-    times, unseen = comparison["time"].values, False
-    for i, pair in enumerate(comparison["pair"].values):
+    times, unseen, drawn = comparison["time"].values, False, False
+    for i in range(comparison.sizes["pair"]):
+        meant = ~comparison["amplified"].values[i]
         for k in range(comparison.sizes["p"]):
             values, errors = (comparison[name].values[i, :, k] for name in ("wasserstein", "wasserstein_error"))
             seen = values > errors
-            colour, dash, label = PALETTE[i % len(PALETTE)], _DASHES[k % len(_DASHES)], str(pair) if k == 0 else None
-            ax.plot(times, _drawable(np.where(seen, values, errors)), color=colour, ls=dash, label=label)
-            ax.plot(times[~seen], errors[~seen], "v", color=colour, ms=4, mfc="none")
-            unseen |= not seen.all()
+            colour, dash = _PAIRS[i % len(_PAIRS)], _DASHES[k % len(_DASHES)]
+            heights = np.where(meant, _drawable(np.where(seen, values, errors)), np.nan)
+            ax.plot(times, heights, color=colour, ls=dash)
+            below = ~seen & meant & (errors > 0)
+            ax.plot(times[below], _drawable(errors[below]), "v", color=colour, ms=4, mfc="none")
+            unseen, drawn = unseen or bool(below.any()), drawn or bool((heights > 0).any())
     for k, order in enumerate(comparison["p"].values):
-        ax.plot([], [], color="0.3", ls=_DASHES[k % len(_DASHES)], label=f"$W_{order:g}$")
+        ax.plot([], [], color=INK, ls=_DASHES[k % len(_DASHES)], label=f"$W_{{{order:g}}}$")
     if unseen:
-        ax.plot([], [], "v", color="0.3", ms=4, mfc="none", label="unresolved: at most")
-    ax.set(xlabel="time $t$", ylabel="distance", yscale="log")
+        ax.plot([], [], "v", color=INK, ms=4, mfc="none", label="unresolved: at most")
+    if comparison["amplified"].values.any():
+        since = times[comparison["amplified"].values.any(axis=0)].min()
+        ax.axvline(since, color=PALE, ls=":", label="amplified from here on")
+    _decimal(ax, "distance", drawn=drawn)
     ax.legend(fontsize="x-small", handlelength=_SAMPLE)
+
+
+def _decimal(ax: Axes, name: str, *, drawn: bool) -> None:
+    """A logarithmic axis against time, with numbers at powers of ten, two of them at least; linear without values."""
+    ax.set(xlabel="time $t$", ylabel=name)
+    if not drawn:
+        return
+    ax.set_yscale("log")
+    low, high = ax.get_ylim()
+    ax.set_ylim(10.0 ** np.floor(np.log10(low) + 1e-9), 10.0 ** np.ceil(np.log10(high) - 1e-9))
+    ax.yaxis.set_major_locator(LogLocator(numticks=7))
+    ax.yaxis.set_minor_formatter(NullFormatter())
 
 
 def _drawable(values: Array) -> Array:
     """Without numbers that a logarithmic axis cannot place."""
-    return np.where(values < _LARGEST, values, np.nan)
+    return np.where((values < _LARGEST) & (values > 0), values, np.nan)
 
 
 def _draw_moments(ax: Axes, comparison: xr.Dataset) -> None:
     times = comparison["time"].values
-    for i, _ in enumerate(comparison["pair"].values):
+    for i in range(comparison.sizes["pair"]):
         for k, order in enumerate(comparison["order"].values):
             values = _drawable(np.maximum(comparison["moment_error"].values[i, :, k], 1e-17))
+            values = np.where(comparison["amplified"].values[i], np.nan, values)
             label = f"order {order}" if i == 0 else None
-            ax.plot(times, values, color=PALETTE[i % len(PALETTE)], ls=_DASHES[k], label=label)
-    ax.set(xlabel="time $t$", ylabel="error of moments", yscale="log")
+            ax.plot(times, values, color=_PAIRS[i % len(_PAIRS)], ls=_DASHES[k], label=label)
+    _decimal(ax, "error of moments", drawn=True)
     ax.legend(fontsize="x-small", handlelength=_SAMPLE)
 
 
+def _draw_growth(ax: Axes, comparison: xr.Dataset) -> None:
+    """W_p(t) / W_p(0) for the largest p, with those bounds that are in reach; the others are told."""
+    times, told = comparison["time"].values, []
+    growth = comparison["growth"].values[..., -1]
+    for i in range(comparison.sizes["pair"]):
+        ax.plot(times, _drawable(growth[i]), color=_PAIRS[i % len(_PAIRS)])
+    top = _REACH * float(np.nanmax(growth, initial=1.0, where=np.isfinite(growth)))
+    order = f"W_{{{comparison['p'].values[-1]:g}}}"
+    bounds = {"a posteriori": np.nanmax(comparison["log_a_posteriori"].values, axis=0), "a priori": None}
+    bounds["a priori"] = comparison["log_a_priori"].values
+    for (name, exponents), dash in zip(bounds.items(), _DASHES[1:], strict=False):
+        assert exponents is not None
+        if not np.isfinite(exponents).any():
+            continue
+        values = np.exp(np.minimum(exponents, 600.0))
+        ax.plot(times, np.where(values < top, values, np.nan), color=INK, ls=dash, label=f"{name} bound")
+        if not values[-1] < top:
+            told.append(f"{name} bound at the end: {bound(float(exponents[-1]))}")
+    ax.text(0.03, 0.97, "\n".join(told), transform=ax.transAxes, va="top", fontsize="x-small", color=INK)
+    _decimal(ax, f"${order}(t)\\,/\\,{order}(0)$", drawn=bool((growth > 0).any()))
+    if ax.get_legend_handles_labels()[0]:
+        ax.legend(fontsize="x-small", handlelength=_SAMPLE)
+
+
 def _draw_radii(ax: Axes, comparison: xr.Dataset) -> None:
-    times = comparison["time"].values
-    for i, name in enumerate(comparison["solution"].values):
-        if np.isfinite(comparison["radius"].values[i]).any():
-            ax.plot(times, _drawable(comparison["radius"].values[i]), color=PALETTE[i % len(PALETTE)], label=str(name))
-    bound = comparison["radius_bound"].values
-    if np.isfinite(bound).any():
-        ax.plot(times, _drawable(bound), color="0.3", ls="--", label=r"$R_0\, e^{\int |V|}$")
-    ax.set(xlabel="time $t$", ylabel="radius of the support", yscale="log")
-    ax.legend(fontsize="x-small")
+    times, largest = comparison["time"].values, 0.0
+    for i, (name, colour) in enumerate(_colours(comparison).items()):
+        radii = comparison["radius"].values[i]
+        if np.isfinite(radii).any():
+            ax.plot(times, _drawable(radii), color=colour, label=f"_{name}")
+            largest = max(largest, float(np.nanmax(_drawable(radii), initial=0.0)))
+    limit = comparison["radius_bound"].values
+    if np.isfinite(limit).any() and largest > 0:
+        shown = np.where(limit < _REACH * largest, limit, np.nan)
+        ax.plot(times, _drawable(shown), color=INK, ls="--", label=r"$R_0\, e^{\int |V|}$")
+        ax.legend(fontsize="x-small")
+    _decimal(ax, "radius of the support", drawn=largest > 0)
 
 
 def _draw_study(ax: Axes, study: xr.Dataset) -> None:

@@ -1,7 +1,8 @@
-"""A comparison as a table for the terminal."""
+"""A comparison as a table for the terminal: wide, or on a narrow one with a line for each number."""
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,41 +14,81 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 _ROWS = 6  # times that are shown
+_WIDE = 130  # letters that the wide table needs
+_LARGEST = 1e9  # bound that tells a reader something
+_AMPLIFIED = "amplified"
 
 
-def table(comparison: xr.Dataset) -> Table:
+def table(comparison: xr.Dataset, width: int = _WIDE) -> Table:
     """Errors of each pair at a few times, the last among them."""
     from rich.table import Table
 
     require(comparison, COMPARISON, "comparison")
-    result = Table(title=f"{comparison.attrs['title']}: solutions side by side")
-    result.add_column("pair")
-    orders = comparison["p"].values
-    for name in ("t", *(f"W_{order:g}" for order in orders), "mean", "covariance", "moments 3, 4", "density L1"):
-        result.add_column(name, justify="right")
-    result.add_column(f"W_{orders[-1]:g}(t) / W_{orders[-1]:g}(0) <= a posteriori <= a priori")
+    different = comparison.attrs.get("initial") == "different"
+    words = "from different starts" if different else "side by side"
+    result = Table(title=f"{comparison.attrs['title']}: solutions {words}", caption=notes(comparison) or None)
+    result.caption_justify = "left"
     count = comparison.sizes["time"]
     shown = np.unique(np.linspace(0, count - 1, min(count, _ROWS)).round().astype(int))
-    for i, pair in enumerate(comparison["pair"].values):
-        for j in shown:
-            at = comparison.isel(pair=i, time=j)
-            distances = [
-                f"{value:.2e} ± {error:.0e}" if np.isfinite(value) else ""
-                for value, error in zip(at["wasserstein"].values, at["wasserstein_error"].values, strict=True)
-            ]
-            moments = max(float(at["moment_error"].sel(order=order)) for order in (3, 4))
-            numbers = [at["mean_error"].item(), at["covariance_error"].item(), moments, at["density_error"].item()]
-            resolved = _resolved(comparison.isel(pair=i, time=0)) and _resolved(at)
-            bounds = [at["growth"].values[-1], at["log_a_posteriori"].item(), at["log_a_priori"].item()]
-            result.add_row(
-                str(pair) if j == shown[0] else "",
-                f"{float(at['time']):.4g}",
-                *distances,
-                *(f"{number:.1e}" if np.isfinite(number) else "" for number in numbers),
-                " <= ".join([f"{bounds[0]:.3g}" if resolved else "unresolved", *map(_exponential, bounds[1:])]),
-                end_section=j == shown[-1],
-            )
+    rows = [
+        (str(pair), [_numbers(own.isel(time=j), own.isel(time=0), different=different) for j in shown])
+        for pair, own in ((pair, comparison.isel(pair=i)) for i, pair in enumerate(comparison["pair"].values))
+    ]
+    if width < _WIDE:
+        result.add_column("")
+        result.add_column("", justify="right")
+        for pair, numbers in rows:
+            result.add_row(pair, "")
+            for row in numbers:
+                for name, text in row.items():
+                    result.add_row(f"  {name}" if name != "t" else name, text)
+            result.add_section()
+        return result
+    result.add_column("pair", no_wrap=True)
+    for name in rows[0][1][0]:
+        result.add_column(name, justify="right", no_wrap=name.endswith(tuple("0123456789")))
+    for pair, numbers in rows:
+        for k, row in enumerate(numbers):
+            result.add_row(pair if k == 0 else "", *row.values(), end_section=k == len(numbers) - 1)
     return result
+
+
+def notes(comparison: xr.Dataset) -> str:
+    """Where solutions have only parted by instability, in a sentence."""
+    amplified = comparison["amplified"].values
+    if not amplified.any():
+        return ""
+    since = float(comparison["time"].values[amplified.any(axis=0)].min())
+    return (
+        f"amplified: from t = {since:.4g} on the unstable mean has multiplied a small difference of the starts until "
+        "it is as large as the measure; the distance there says nothing about the solvers."
+    )
+
+
+def _numbers(at: xr.Dataset, start: xr.Dataset, *, different: bool) -> dict[str, str]:
+    """What is known of a pair at one time, as text by its name."""
+    amplified = bool(at["amplified"])
+    orders = at["p"].values
+    found = {"t": f"{float(at['time']):.4g}"}
+    for k, order in enumerate(orders):
+        value, error = float(at["wasserstein"][k]), float(at["wasserstein_error"][k])
+        found[f"W_{order:g}"] = (
+            _AMPLIFIED if amplified else f"{value:.2e} ± {error:.0e}" if math.isfinite(value) else ""
+        )
+    moments = max(float(at["moment_error"].sel(order=order)) for order in (3, 4))
+    kinds = {"mean": "mean_error", "covariance": "covariance_error", "density L1": "density_error"}
+    names = {name: float(at[variable]) for name, variable in kinds.items()}
+    for name, number in ({} if different else {**names, "moments 3, 4": moments}).items():
+        found[name] = (
+            _AMPLIFIED if amplified and np.isfinite(number) else f"{number:.1e}" if np.isfinite(number) else ""
+        )
+    resolved = _resolved(start) and _resolved(at)
+    last = f"W_{orders[-1]:g}"
+    growth = f"{float(at['growth'][-1]):.3g}" if resolved else "unresolved"
+    found[f"{last}(t) / {last}(0)"] = _AMPLIFIED if amplified else growth
+    found["at most, a posteriori"] = bound(float(at["log_a_posteriori"]))
+    found["a priori"] = bound(float(at["log_a_priori"]))
+    return found
 
 
 def _resolved(at: xr.Dataset) -> bool:
@@ -55,7 +96,8 @@ def _resolved(at: xr.Dataset) -> bool:
     return bool(at["wasserstein"].values[-1] > at["wasserstein_error"].values[-1])
 
 
-def _exponential(exponent: float) -> str:
-    if np.isnan(exponent):
+def bound(exponent: float) -> str:
+    """e to the exponent; its size tells nothing beyond a billion."""
+    if math.isnan(exponent):
         return "?"
-    return f"{np.exp(exponent):.3g}" if exponent < 20 else f"e^{exponent:.3g}"
+    return f"{math.exp(exponent):.3g}" if exponent <= math.log(_LARGEST) else "more than 1e9"

@@ -13,6 +13,7 @@ from matplotlib.ticker import NullFormatter
 from vlasov.checks import Array
 from vlasov.postprocess.drawing.style import END, INK, PALE, PALETTE, entitle, new_figure, styled
 from vlasov.postprocess.mean_field.rates import band, values_of
+from vlasov.postprocess.mean_field.table import told
 from vlasov.solvers.dataset import STUDY, require, time_index
 
 _OBSERVABLES = {"mean_error": "mean", "covariance_error": "covariance", "velocity_error": "velocity"}
@@ -117,7 +118,7 @@ def _draw_growth(ax: Axes, dataset: xr.Dataset, time: int, several: bool) -> Non
             ax.axhline(bound, color=END, linestyle=dashes, linewidth=1.0, label=f"{name} bound {bound:.3g}")
             top = max(top, bound)
         elif not math.isnan(bound):
-            beyond.append(f"{name} bound: " + (f"{bound:.2g}" if math.isfinite(bound) else "beyond $10^{300}$"))
+            beyond.append(f"{name} bound: {told(bound)}")
     ax.text(0.97, 0.04, "\n".join(beyond), transform=ax.transAxes, ha="right", va="bottom", color=END)
     ax.set_ylim(0, 1.25 * top)
     ax.set_xscale("log", base=2)

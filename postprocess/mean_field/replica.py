@@ -20,7 +20,8 @@ from vlasov.checks import Array
 from vlasov.measures import Particles
 from vlasov.postprocess import stability
 from vlasov.postprocess.mean_field.limit import Choice, Limit
-from vlasov.postprocess.wasserstein import distance, mean_power
+from vlasov.postprocess.transport.certain import mean_power
+from vlasov.postprocess.wasserstein import distance
 from vlasov.problem import Problem
 from vlasov.solvers.replicas import march, systems
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 _FAR_BELOW = 0.1  # of the smallest error: what the limit's own may be
+_LARGEST = 1e9
 _LABELS = {"mean_error": "mean", "covariance_error": "covariance (relative)", "velocity_error": "velocity at probes"}
 
 
@@ -90,12 +91,17 @@ def notes(dataset: xr.Dataset, time: int = -1) -> str:
         )
     if np.isfinite(end["growth"]).any():
         bounds = [("a-priori", float(end["a_priori_bound"])), ("a-posteriori", float(end["a_posteriori_bound"].max()))]
-        known = [f"{name} bound {bound:.3g}" for name, bound in bounds if not math.isnan(bound)]
+        known = [f"{name} bound {told(bound)}" for name, bound in bounds if not math.isnan(bound)]
         lines.append(
             f"Largest W_p(t) / W_p(0): {float(end['growth'].max()):.4g}; {', '.join(known) or 'no bound is known'} "
             f"(R = {attrs['support_radius']:.3g}, {attrs['support']})."
         )
     return "\n".join(lines)
+
+
+def told(bound: float) -> str:
+    """A bound, whose size tells nothing beyond a billion."""
+    return f"{bound:.3g}" if bound <= _LARGEST else "more than 1e9"
 
 
 def _smallest(dataset: xr.Dataset, sampling: int, time: int) -> float:

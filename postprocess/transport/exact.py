@@ -12,7 +12,7 @@ plan that is good, and the potentials still bound from below.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -149,7 +149,7 @@ def _transformed(costs: Array, g: Array) -> Array:
     return np.concatenate([(costs[k : k + step] - g).min(axis=1) for k in range(0, len(costs), step)])
 
 
-def _cut_to_fit(mu: Points, nu: Points, where: tuple[Array, Array], masses: Array) -> tuple[Points, Points]:
+def _cut_to_fit(mu: Points, nu: Points, where: tuple[Any, Any], masses: Array) -> tuple[Points, Points]:
     """What a plan leaves of both measures, but for rounding; where it moves more than there is, it is cut."""
     for k, points in enumerate((mu, nu)):
         moved = np.bincount(where[k], masses, minlength=len(points.weights))

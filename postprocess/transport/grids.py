@@ -204,7 +204,7 @@ def prepared(mu: Measure, nu: Measure, p: float) -> Ready:
     if p == 2:
         return Ready(parts, affine.square, None)
     # Relative to the mean of mu, so that points far away lose no digits.
-    one, other = (Way(np.linalg.inv(way.matrix), way.origin - mu.mean) for way in ways)
+    one, other = (Way(np.asarray(np.linalg.inv(way.matrix), dtype=np.float64), way.origin - mu.mean) for way in ways)
     return Ready(parts, 0.0, (one, other))
 
 

@@ -1,8 +1,11 @@
 """Solutions side by side: known differences come out, agreement is seen, and the stability estimates hold."""
 
+import io
+
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
+from rich.console import Console
 
 import vlasov as vl
 from tests import references
@@ -11,7 +14,7 @@ from vlasov.measures import Particles
 from vlasov.postprocess import stability
 from vlasov.postprocess.compare import compare, density_error, moment_errors
 from vlasov.postprocess.compare.figure import draw
-from vlasov.postprocess.compare.table import table
+from vlasov.postprocess.compare.table import bound, table
 from vlasov.postprocess.moments import moments
 
 A, V = np.array([[-0.8, 0.3], [0.1, -0.5]]), np.array([[0.9, -0.2], [0.3, 0.7]])
@@ -140,11 +143,19 @@ def test_what_cannot_be_compared(solutions):
         compare(solutions[0])
     with pytest.raises(vl.InputError, match=r"datasets: have no output time in common"):
         compare(solutions[0], vl.solve(PROBLEM, "gaussian", times=[0.5]))
-    other = vl.solve(vl.Problem(PROBLEM.attention, START, 2.0), "gaussian", times=TIMES)
-    with pytest.raises(vl.InputError, match=r"datasets\[1\]: solves another problem"):
+    other = vl.solve(vl.Problem(vl.Softmax(A=A), START, 1.0), "gaussian", times=TIMES)
+    with pytest.raises(vl.InputError, match=r"datasets\[1\]: has another attention than the first one"):
         compare(solutions[0], other)
     with pytest.raises(vl.InputError, match=r"^p: is empty; give at least one order"):
         compare(*solutions[:2], p=[])
+    runs = [vl.solve(PROBLEM, "gaussian", times=[0.0, t]) for t in (0.1, 0.2)]
+    with pytest.raises(vl.InputError, match=r"^datasets: have only t = 0 in common"):
+        compare(*runs)
+    with pytest.raises(vl.InputError, match=r"datasets\[0\]: is no Dataset"):
+        compare(1, 2)
+    for bandwidth in (-1.0, float("nan")):
+        with pytest.raises(vl.InputError, match=r"^bandwidth: "):
+            compare(*solutions[:2], bandwidth=bandwidth)
     with pytest.raises(vl.InputError, match=r"^p: "):
         compare(*solutions[:2], p=0.5)
 
@@ -190,3 +201,64 @@ def test_solutions_that_part_by_powers_of_ten_can_be_drawn():
     found = compare(*datasets)
     assert found["moment_error"].values[0, -1].max() > 1e200
     draw(found, datasets).canvas.draw()
+
+
+def test_stability_of_gaussians_from_different_starts():
+    """Equal covariances stay so under softmax, and means part as their equation says: W_p is their distance."""
+    starts = [START, START.image(np.eye(2), [0.06, 0.08])]
+    times = np.linspace(0.0, 0.5, 6)
+    runs = [vl.solve(vl.Problem(PROBLEM.attention, one, 0.5), "gaussian", times=times) for one in starts]
+    found = compare(*runs, p=[1, 2, 3], instants=6)
+    assert found.attrs["initial"] == "different"
+    apart = np.linalg.norm(runs[0]["mean"].values - runs[1]["mean"].values, axis=1)
+    assert apart[0] == pytest.approx(0.1, rel=1e-12)
+    for p in (1, 2, 3):
+        assert found["wasserstein"].sel(p=p).values[0] == pytest.approx(apart, rel=1e-5)
+        assert found["growth"].sel(p=p).values[0] == pytest.approx(apart / apart[0], rel=1e-5)
+    assert (np.log(found["growth"]) <= found["log_a_posteriori"] + 1e-9).all()
+    draw(found, runs).canvas.draw()
+    assert "different starts" in str(table(found).title)
+
+
+def test_what_instability_alone_has_made_is_not_shown_as_a_distance():
+    """V = I doubles a difference of the means every 0.7: 9.9e83 at t = 200 (issue F, section 3)."""
+    problem = vl.Problem(vl.Softmax(A=-np.eye(2), V=np.eye(2)), vl.Gaussian([0.0, 0.0], np.eye(2)), 60.0)
+    runs = [
+        vl.solve(problem, "gaussian", times=[0.0, 60.0]),
+        vl.solve(problem, "particles", n=64, times=[0.0, 60.0], tolerance=1e-5),
+    ]
+    found = compare(*runs)
+    assert found["amplified"].values.tolist() == [[False, True]]
+    printed = Console(width=200, file=io.StringIO())
+    printed.print(table(found))
+    assert "amplified" in printed.file.getvalue()
+    assert f"{float(found['wasserstein'][0, 1, 0]):.2e}" not in printed.file.getvalue()
+
+
+def test_a_difference_that_the_flow_does_not_explain_is_shown(solutions):
+    """Means a tenth of a deviation apart, where nothing grows: that is an error of a solver."""
+    wrong = solutions[0].assign(mean=solutions[0]["mean"] + 0.3)
+    assert not compare(solutions[0], wrong)["amplified"].any()
+
+
+def test_bounds_beyond_a_billion_are_told_so():
+    assert [bound(x) for x in (1.0, 20.0, 21.0, 3.5e22, np.inf)] == ["2.72", "4.85e+08", *["more than 1e9"] * 3]
+
+
+def test_many_output_times_are_compared_at_five():
+    runs = [vl.solve(PROBLEM, "gaussian", tolerance=tolerance) for tolerance in (1e-8, 1e-10)]
+    assert compare(*runs)["time"].values == pytest.approx([0.0, 0.25, 0.5, 0.75, 1.0])
+    assert compare(*runs, instants=3).sizes["time"] == 3
+
+
+def test_a_narrow_terminal_shows_every_number(comparison):
+    printed = Console(width=40, file=io.StringIO())
+    printed.print(table(comparison, width=40))
+    lines = printed.file.getvalue()
+    assert "…" not in lines
+    assert all(f"W_{p}" in lines for p in (1, 2))
+
+
+@pytest.mark.filterwarnings("error")
+def test_equal_runs_are_drawn_without_warnings(solutions):
+    draw(compare(solutions[0], solutions[0]), [solutions[0]] * 2).canvas.draw()

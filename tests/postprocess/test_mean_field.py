@@ -201,3 +201,15 @@ def test_blow_up_is_an_error_that_says_when():
     sentence = r"256 tokens cannot be followed to t = 2; if they blow up, choose earlier times \(.* at t = 0\.50"
     with pytest.raises(vl.SolverError, match=sentence):
         mean_field_study(linear, n=[8], replicas=2)
+
+
+@pytest.mark.parametrize("replicas", [6, 12, 32])
+@pytest.mark.parametrize("law", ["|normal|", "log-normal"])
+def test_intervals_cover_as_often_as_they_say(law, replicas):
+    """S7: 90 % for 95 %. Skew errors n^{-1/2} times a known law, 1500 studies: 95 % +- 2 %."""
+    rng, tokens = np.random.default_rng(5), np.array([16, 64, 256, 1024])
+    shape = (1500, tokens.size, replicas)
+    errors = np.abs(rng.normal(size=shape)) if law == "|normal|" else np.exp(rng.normal(size=shape) / 2)
+    found = np.array([fit(tokens, one * tokens[:, None] ** -0.5) for one in errors])
+    held = np.mean((found[:, 1] <= -0.5) & (found[:, 2] >= -0.5))
+    assert abs(held - 0.95) <= 0.02

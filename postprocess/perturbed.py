@@ -1,0 +1,45 @@
+"""Problems beside a given one: moved, scaled, or from another initial measure. Their solutions show its stability."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from vlasov import checks
+from vlasov.errors import InputError
+from vlasov.measures import Measure, Particles
+from vlasov.problem import Problem
+
+
+def shifted(problem: Problem, by: float) -> Problem:
+    """The initial measure moved by so much, in the direction (1, ..., 1) / sqrt(d)."""
+    by, d = checks.number(by, "shift"), problem.dimension
+    return _from_image(problem, np.eye(d), np.full(d, by / np.sqrt(d)), "shift")
+
+
+def scaled(problem: Problem, by: float) -> Problem:
+    """The initial measure made so many times as wide, about its mean."""
+    by, mean = checks.number(by, "scale", above=0.0), problem.initial.mean
+    return _from_image(problem, by * np.eye(problem.dimension), mean - by * mean, "scale")
+
+
+def from_other(problem: Problem, initial: Measure) -> Problem:
+    """Another initial measure in the same space."""
+    if initial.dimension != problem.dimension:
+        raise InputError(f"has d = {initial.dimension} but the case has d = {problem.dimension}", "initial")
+    return replace(problem, initial=initial)
+
+
+def resampled(problem: Problem, solver: str) -> Problem:
+    """The same problem, if its particles can be drawn again."""
+    if solver != "particles" or isinstance(problem.initial, Particles):
+        raise InputError("needs the solver particles and an initial measure that is none of particles", "resample")
+    return problem
+
+
+def _from_image(problem: Problem, matrix: checks.Array, shift: checks.Array, field: str) -> Problem:
+    image = problem.initial.image(matrix, shift)
+    if image is None:
+        raise InputError(f"is not possible for a {problem.initial.kind}; give --initial with another measure", field)
+    return replace(problem, initial=image)
