@@ -48,8 +48,12 @@ def averages(state: Measure, edges: Sequence[Array], bandwidth: float = math.nan
     """Means over the cells of a uniform grid, with the shape of the grid."""
     volumes = TensorGrid(edges).volumes
     if has_densities(state):
-        parts = zip(state.weights, state.components, strict=True)
-        return sum((w / c.mass * averages(c, edges) for w, c in parts if w > 0), np.zeros(volumes.shape))
+        total = np.zeros(volumes.shape)
+        for weight, component in zip(state.weights, state.components, strict=True):
+            if weight > 0:
+                found = averages(component, edges)
+                total += weight * found / (found * volumes).sum()  # none of a part's mass is lost
+        return total
     if isinstance(state, Particles):
         return kernel_masses(state, edges, bandwidth) / volumes
     if not isinstance(state, Density):

@@ -1,9 +1,11 @@
 """Finite volumes on a grid that moves and deforms with the solution; called by ``solvers.driver``.
 
 ``solver``: a run, step by step. ``initial``: where it starts; ``options``: what may be asked. ``frame``, ``grid``: the
-coordinates and the cells. ``velocity``, ``densities``, ``hull``, ``history``: the velocity at the nodes, what the grid
-cannot hold of the density, and what is remembered. ``fluxes``, ``schemes``, ``reconstruction``: what crosses faces.
-``judge``, ``companion``: how far off the run is, by a second method. Files named ``kernels`` hold compiled arithmetic.
+coordinates and the cells. ``partition``, ``part``, ``frames``, ``twin``: parts of a mixture, each with a grid and a
+frame of its own; ``state``: what is kept of them. ``velocity``, ``densities``, ``hull``, ``history``: the velocity at
+the nodes, what the grid cannot hold of the density, and what is remembered. ``fluxes``, ``schemes``,
+``reconstruction``: what crosses faces. ``judge``, ``companion``, ``density_error``: how far off the run is, by a second
+method. Files named ``kernels`` hold compiled arithmetic only.
 """
 
 from vlasov.problem import Problem

@@ -31,7 +31,7 @@ from vlasov.measures import Gaussian
 from vlasov.solvers.ode.integrate import inside, norm, steps
 from vlasov.solvers.ode.rescaling import Rescaling
 
-PATH_TOLERANCE = 3e-14
+_PATH_TOLERANCE = 3e-14
 _STRONG = 2.0  # tilt over a standard deviation, beyond which compact data are far from Gaussian
 _STIFF = 0.5  # |V| dt beyond which the origin is integrated implicitly
 
@@ -241,10 +241,10 @@ class MovingFrame(Frame):
 
 def _through(rhs: Callable[[float, Array], Array], t: float, times: Sequence[float], y: Array) -> list[Array]:
     """The solution of y' = rhs(t, y) at increasing times."""
-    states, atol = [], 1e-3 * PATH_TOLERANCE * norm(y)
+    states, atol = [], 1e-3 * _PATH_TOLERANCE * norm(y)
     for time in times:
         if time > t:
-            for step in steps(rhs, (t, time), y, rtol=PATH_TOLERANCE, atol=atol):
+            for step in steps(rhs, (t, time), y, rtol=_PATH_TOLERANCE, atol=atol):
                 y = step.y
         states.append(np.array(y))
         t = time

@@ -17,10 +17,12 @@ import numpy as np
 
 from vlasov.checks import Array
 from vlasov.flow import Flow
-from vlasov.solvers.finite_volume.frame import PATH_TOLERANCE, Affine, Drift, Frame, Moments, Place
+from vlasov.solvers.finite_volume.frame import Affine, Drift, Frame, Moments, Place
 from vlasov.solvers.finite_volume.twin import linearised
 from vlasov.solvers.finite_volume.velocity_kernels import LEVELS
 from vlasov.solvers.ode.integrate import inside, norm, steps
+
+_TOLERANCE = 1e-12  # of paths: shares of parts are as exact as their exponents, and those are large
 
 
 class Frames(ABC):
@@ -141,10 +143,10 @@ class ManyFrames(Frames):
 
         y, found = np.concatenate([origins.ravel(), matrices.ravel()]), []
         sizes = np.repeat([max(norm(matrix), 1e-300) for matrix in matrices], d * d)
-        atol = 1e-3 * PATH_TOLERANCE * np.concatenate([np.full(count * d, norm(y)), sizes])
+        atol = _TOLERANCE * np.concatenate([np.full(count * d, norm(y)), sizes])
         for time in times:
             if time > t:
-                for step in steps(rhs, (t, time), y, rtol=PATH_TOLERANCE, atol=atol):
+                for step in steps(rhs, (t, time), y, rtol=_TOLERANCE, atol=atol):
                     y = step.y
             found.append([Place(np.array(c), np.array(s)) for c, s in zip(*_unpacked(y, count, d), strict=True)])
             t = time

@@ -14,7 +14,7 @@ from vlasov.solvers.finite_volume import initial
 from vlasov.solvers.finite_volume.options import AUTO, PARTS, Options, cells
 
 _NARROW = 0.35  # a cell of one grid over the deviation of the narrowest part: beyond, parts are more accurate
-_TEARING = 0.6  # exponents across a part's deviation
+_TEARING = 1.5  # exponents across a part's deviation
 _MOST_PARTS = 32  # each is a source for all
 
 

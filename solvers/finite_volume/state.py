@@ -11,7 +11,7 @@ from vlasov.solvers.finite_volume.part import Part, mixture
 from vlasov.solvers.record import Record, Snapshot
 
 _LOST = 1e-4  # of the mass: more that flows out is told
-_TORN = 1e-6  # of the mass: as much that leaves the grids shows that they do not hold the parts any more
+_TORN = 1e-5  # of the mass: as much that leaves the grids shows that they do not hold the parts any more
 
 
 def snapshot(parts: Sequence[Part], *, several: bool) -> Snapshot:

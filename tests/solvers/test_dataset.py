@@ -36,6 +36,7 @@ EULERIAN = {
     "y": ("y",),
     "z": ("z",),
 }
+PARTS = {"part_weight": ("part",)}
 ATTRIBUTES = (
     "Conventions kind title case problem solver options status blow_up_time method error_estimate wall_seconds "
     "vlasov_version created citation"
@@ -532,7 +533,9 @@ def test_an_output_in_the_current_folder(tmp_path, monkeypatch):
 
 
 def test_the_names_of_the_schema_are_held_once():
-    assert {name: variable.dims for name, variable in schema.SCHEMA.items()} == MOMENTS | TOKENS | RESCALED | EULERIAN
+    assert {
+        name: variable.dims for name, variable in schema.SCHEMA.items()
+    } == MOMENTS | TOKENS | RESCALED | EULERIAN | PARTS
 
 
 def test_titles_have_an_article_where_it_belongs():

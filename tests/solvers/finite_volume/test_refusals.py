@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 import vlasov as vl
 from tests.solvers.finite_volume.common import run
-from vlasov.errors import LateInputError, NonFiniteState
+from vlasov.errors import NonFiniteState
 from vlasov.solvers.driver import prepare
 from vlasov.solvers.finite_volume.options import FRAMES
 
