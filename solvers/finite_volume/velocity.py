@@ -9,6 +9,7 @@ import numpy as np
 
 from vlasov.checks import Array
 from vlasov.compiled.products import map_rows
+from vlasov.errors import InputError
 from vlasov.flow import Flow
 from vlasov.measures import Density, Gaussian
 from vlasov.measures.density.grid import TensorGrid
