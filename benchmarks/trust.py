@@ -24,7 +24,7 @@ from timing import Check, Report, machine, table, versions, write_json
 
 SOLVERS = ("finite-volume", "particles", "gaussian")
 WRONG, SMALL = 1e-2, 1e-8  # an error that must be warned of; one that nobody needs to know
-READ = 3e-3  # of the density: so well its values are read from cell averages here
+READ = 1e-2  # of the density: coarse cell averages are read no better here
 _SPAWN = mp.get_context("spawn")
 _START = 60.0  # seconds for a process to begin, compilation included
 

