@@ -4,7 +4,7 @@
     slope +- t sqrt(sum_n c_n^2 v_n),   v_n = (R - 1)/R sum_r (log e_n without r - their mean)^2   (jackknife)
 
 t is the quantile of Student's law with the degrees of freedom of Welch and Satterthwaite. Few replicas of skew errors
-are covered as promised (``benchmarks/coverage.py``), which percentiles of a bootstrap are not.
+are covered as promised (``benchmarks/intervals.py``), which percentiles of a bootstrap are not.
 
 Reference: Efron and Tibshirani, *An Introduction to the Bootstrap*, chapters 11 and 12.
 """

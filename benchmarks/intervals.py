@@ -1,6 +1,6 @@
 """How often the interval of a fitted slope holds the true slope: 200 small mean-field studies, a known rate, 95 %.
 
-    .venv/bin/python benchmarks/coverage.py [STUDIES]
+    .venv/bin/python benchmarks/intervals.py [STUDIES]
 
 A Gaussian on the line under softmax attention: the coupled distance and the mean's error fall like n^{-1/2}. Beside
 them made-up errors of known laws, without any dynamics, 4,000 studies each.
