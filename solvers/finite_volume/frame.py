@@ -87,14 +87,14 @@ class Frame(ABC):
         """What of the fit g + K (z - b) the path takes away."""
         return Affine(np.zeros_like(fit.constant), np.zeros_like(fit.slope))
 
-    def outgrown(self, strength: float, pull: float) -> bool:
+    def outgrown(self, strength: float, pull: float = 0.0) -> bool:
         """Whether another closure is better, at tilts of this ``strength`` over a standard deviation.
 
         ``pull`` is the tilt that is common to all.
         """
         return False
 
-    def renewed(self, reference: Moments, strength: float, pull: float) -> Frame:
+    def renewed(self, reference: Moments, strength: float, pull: float = 0.0) -> Frame:
         """This frame with the closure that is best for these moments and tilts."""
         return self
 
@@ -171,16 +171,16 @@ class MovingFrame(Frame):
         self._reference, self._strong, self._pulled = reference, strong, pulled
         self._compact = compact and flow.bounded
 
-    def outgrown(self, strength: float, pull: float) -> bool:
+    def outgrown(self, strength: float, pull: float = 0.0) -> bool:
         return self._kind(strength, pull) != (self._strong, self._pulled)
 
-    def renewed(self, reference: Moments, strength: float, pull: float) -> MovingFrame:
+    def renewed(self, reference: Moments, strength: float, pull: float = 0.0) -> MovingFrame:
         strong, pulled = self._kind(strength, pull)
         return MovingFrame(
             self.flow, self.segment, reference, compact=self._compact, strong=strong, pulled=pulled
         )  # fmt: skip
 
-    def _kind(self, strength: float, pull: float) -> tuple[bool, bool]:
+    def _kind(self, strength: float, pull: float = 0.0) -> tuple[bool, bool]:
         """Whether the model is to be V x, or that of a cloud without extent."""
         strong = self._compact and strength > (_STRONG / 2 if self._strong else _STRONG)
         return strong, self._compact and not strong and pull > (_STRONG / 2 if self._pulled else _STRONG)
