@@ -36,13 +36,16 @@ def kernel(
         options["inline"] = "always"
 
     def compile_lazily(function: Callable[..., Any]) -> Any:
+        name = _name(function)
+        if "<locals>" in function.__qualname__:  # machine code is found by this name: closures must not share one
+            function.__qualname__ += "_" + name[-16:]
         try:
             compiled = numba.njit(function, cache=True, **options)
         except RuntimeError:  # Numba: no locator available, i.e. no folder for the cache
             CLOCK.kept = False
             compiled = numba.njit(function, cache=False, **options)
         # Numba would draw a name at random, and look for edits in the kernel's own file alone: see ``_name``.
-        compiled.name = _name(function)
+        compiled.name = name
         compiled._set_uuid(compiled.name)
         compiled._cache._index_key = lambda signature, codegen: (signature, codegen.magic_tuple(), compiled.name)
         return compiled
