@@ -18,7 +18,8 @@ from vlasov.errors import InputError
 from vlasov.measures import Density
 from vlasov.solvers.finite_volume import tail_kernels as kernels
 from vlasov.solvers.finite_volume.hull import Hull
-from vlasov.tilting import Field, Head, Request, Tilted
+from vlasov.solvers.finite_volume.tails import Tails, Window
+from vlasov.tilting import Field, Head, Request
 
 T = TypeVar("T")
 
@@ -57,6 +58,7 @@ _FEW_PAIRS = 3e6  # of cells and targets, where all pairs are as fast
 # Cells for which all pairs take some ten milliseconds, with ten times less rounding error than sums on a lattice:
 # where the covariance grows, so do the errors made before.
 _SMALL_GRID = 10_000
+_DEPTHS = (0.5, 0.75, 1.0)  # of the window, where the continuation is held against sums
 
 
 class Smooth(Corrected):
@@ -66,17 +68,9 @@ class Smooth(Corrected):
         evaluate = super().average
         half = max(float(axis[-1] - axis[0]) / 2 for axis in self.edges)
         weak = float(np.linalg.norm(self.matrix.T @ head.A @ self.matrix, 2)) * half**2 < _WEAK
-        return self._best(len(x), lambda best: evaluate(x, head, best, **how), weak)
+        return self.best(len(x), lambda best: evaluate(x, head, best, **how), weak)
 
-    def tilted(self, xi: Array, request: Request = Request(), *, workspace: Workspace | None = None) -> Tilted:
-        """As one part of a mixture is asked."""
-
-        def by(best: Request) -> Tilted:
-            return Density.tilted(self, xi, replace(best, covariance=request.covariance), workspace=workspace)
-
-        return self._best(len(xi), by)
-
-    def _best(self, targets: int, evaluate: Callable[[Request], T], weak: bool = False) -> T:
+    def best(self, targets: int, evaluate: Callable[[Request], T], weak: bool = False) -> T:
         """The most accurate evaluation that is fast: for many cells, at a cost that does not grow with their square."""
         fine = (_FINEST, _FINE) if weak else (_FINE,)
         if self.values.size * targets <= _FEW_PAIRS:
@@ -91,23 +85,26 @@ class Smooth(Corrected):
 
 
 class GaussianTails(Smooth):
-    """Beyond tilts of ``reach`` along each axis, where sums miss the tails, log Z is continued quadratically.
+    """Beyond a window of tilts, where sums miss the tails, log Z is continued quadratically.
 
-        m(xi) = m(xi_0) + C(xi_0) (xi - xi_0),   xi_0 = xi clipped to |xi_k| <= reach_k
+        m(xi) = m(xi_0) + C(xi_0) (xi - xi_0),   xi_0 = xi clipped to |xi_k - center_k| <= reach_k
 
-    On a Gaussian this is exact: its tilted covariance does not depend on xi. Without a reach the sums serve all tilts.
+    On a Gaussian this is exact: its tilted covariance does not depend on xi, nor does it beside e^{-<y, P y>}. Without
+    tails the sums serve all tilts.
     """
 
-    reach: Array | None = None
+    tails: Tails | None = None
 
     def average(
         self, x: Array, head: Head, request: Request = Request(), *, about: Array | None = None, **how: Any
     ) -> Field:
-        if head.P is not None or self.reach is None:
+        if self.tails is None:
             return super().average(x, head, request, about=about, **how)
+        window, shift = self.window(self.tails, head.P)
         tilts = map_rows(x, self.matrix.T @ head.A, threads=1)
+        tilts -= shift
         order = np.empty(len(x), np.int64)
-        count = kernels.sort_out(tilts, self.reach, order)
+        count = kernels.sort_out(tilts, window.reach, order)
         if count == len(x):
             return super().average(x, head, request, about=about, **how)
         within, beyond = order[:count], order[count:]
@@ -116,33 +113,49 @@ class GaussianTails(Smooth):
         field = super().average(x.take(within, axis=0), head, request, about=about, **how)
         kernels.scatter(field.values, within, out)
         clipped = np.empty((beyond.size, self.dimension))
-        kernels.clip(tilts, beyond, self.reach, clipped)
+        kernels.clip(tilts, beyond, window.reach, clipped)
         inverse = np.asarray(np.linalg.inv(self.matrix.T), dtype=np.float64)
-        inner = map_rows(clipped, inverse, threads=1)
-        tilted = self._best(len(inner), lambda best: self.tilted(inner, replace(best, covariance=True), **how))
+        inner = map_rows(clipped + shift, inverse, threads=1)
+        measure = self.reweighted(head.P)
+        tilted = self.best(len(inner), lambda best: measure.tilted(inner, replace(best, covariance=True), **how))
         assert tilted.covariance is not None
         base = np.zeros(self.dimension) if about is None else about
         kernels.continue_means(tilts, beyond, clipped, inverse, tilted.mean, tilted.covariance, base, head.V, out)
         return Field(out, field.method, max(field.error_bound, tilted.error_bound))
 
-    def tilted(self, xi: Array, request: Request = Request(), *, workspace: Workspace | None = None) -> Tilted:
-        """log Z(xi) = log Z(xi_0) + <m(xi_0), xi - xi_0> + <xi - xi_0, C(xi_0) (xi - xi_0)> / 2."""
-        if self.reach is None:
-            return super().tilted(xi, request, workspace=workspace)
-        tilts = xi @ self.matrix
-        clipped = np.clip(tilts, -self.reach, self.reach)
-        beyond = np.flatnonzero((clipped != tilts).any(axis=1))
-        if not beyond.size:
-            return super().tilted(xi, request, workspace=workspace)
-        inner = np.array(xi)
-        inner[beyond] = clipped[beyond] @ np.linalg.inv(self.matrix)
-        found = super().tilted(inner, replace(request, covariance=True), workspace=workspace)
+    def misfit(self, x: Array, head: Head) -> float:
+        """How far continued means at x may be off, in units of the frame, as seen from within the window.
+
+        What a continuation from one depth misses at the next falls on the way to the edge; as it has fallen last, it
+        goes on beyond, over a distance that grows with that of x.
+        """
+        assert self.tails is not None
+        window, shift = self.window(self.tails, head.P)
+        tilts = x @ (self.matrix.T @ head.A).T - shift
+        edge = tilts.clip(-window.reach, window.reach)
+        far = np.flatnonzero((edge != tilts).any(axis=1))
+        if not far.size:
+            return 0.0
+        tilts, edge = tilts[far], edge[far]
+        levels = np.concatenate([depth * edge for depth in _DEPTHS]) + shift
+        rows = np.asarray(np.linalg.solve(self.matrix.T, levels.T).T, dtype=np.float64)
+        found = self.reweighted(head.P).tilted(rows, Request(_COARSE[0], "all-pairs", covariance=True))
         assert found.covariance is not None
-        step = xi - inner
-        moved = np.einsum("nkl,nl->nk", found.covariance, step)
-        added = np.einsum("nk,nk->n", found.mean + moved / 2, step)
-        covariance = found.covariance if request.covariance else None
-        return replace(found, log_mass=found.log_mass + added, mean=found.mean + moved, covariance=covariance)
+        xi, means, spreads = (
+            part.reshape(3, far.size, *part.shape[1:]) for part in (rows, found.mean, found.covariance)
+        )
+        missed = np.diff(means, axis=0) - np.einsum("lnij,lnj->lni", spreads[:-1], np.diff(xi, axis=0))
+        before, last = np.linalg.norm(np.linalg.solve(self.matrix, missed[..., None])[..., 0], axis=2)
+        growth = np.linalg.norm(tilts - edge, axis=1) / np.linalg.norm((1 - _DEPTHS[1]) * edge, axis=1)
+        return float((last * np.minimum(1.0, last / np.maximum(before, 1e-300)) * growth).max())
+
+    def window(self, tails: Tails, quadratic: Array | None) -> tuple[Window, Array]:
+        """The window of tilts in the frame, and where M^T A x is in its middle: 2 M^T P o moves with the origin."""
+        if quadratic is None:
+            window = tails.window()
+            return window, window.center
+        window = tails.window(self.matrix.T @ quadratic @ self.matrix)
+        return window, window.center + self.matrix.T @ (quadratic + quadratic.T) @ self.origin
 
 
 class Hulled(Density):
@@ -152,27 +165,6 @@ class Hulled(Density):
     """
 
     hull: Hull | None = None
-
-    def tilted(self, xi: Array, request: Request = Request(), *, workspace: Workspace | None = None) -> Tilted:
-        """As one part of a mixture is asked: points of masses that sum to one."""
-        if self.hull is None:
-            return super().tilted(xi, request, workspace=workspace)
-        carrying = np.flatnonzero(self.values.ravel() > 0)
-        masses = self.values.ravel()[carrying]
-        logs = np.log(masses / masses.sum())
-        tilts = xi @ self.matrix
-        found = tilting.tilt(
-            self.hull.clip(carrying), logs, tilts, replace(request, log_mass=True), workspace=workspace
-        )
-        assert found.log_mass is not None
-        return Tilted(
-            log_mass=found.log_mass + xi @ self.origin,
-            mean=self.origin + found.mean @ self.matrix.T,
-            covariance=None if found.covariance is None else self.matrix @ found.covariance @ self.matrix.T,
-            method=found.method,
-            error_bound=float(np.linalg.norm(self.matrix, 2)) * found.error_bound,
-            mass_error=found.mass_error,
-        )
 
     def average(
         self,
@@ -184,13 +176,16 @@ class Hulled(Density):
         about: Array | None = None,
         out: Array | None = None,
     ) -> Field:
-        if head.P is not None or self.hull is None:
+        if self.hull is None:
             return super().average(x, head, request, workspace=workspace, about=about, out=out)
         carrying = np.flatnonzero(self.values.ravel() > 0)
-        with np.errstate(divide="ignore"):
-            logs = np.log(self.values.ravel()[carrying])
+        logs, points = np.log(self.values.ravel()[carrying]), self.hull.clip(carrying)
+        if head.P is not None:  # <y, P y> at y = o + M z, but for what does not depend on z
+            inner = self.matrix.T @ head.P @ self.matrix
+            logs -= np.einsum("nk,kl,nl->n", points, inner, points)
+            logs -= points @ (self.matrix.T @ (head.P + head.P.T) @ self.origin)
         in_frame = Head(self.matrix.T @ head.A, head.V @ self.matrix)
-        field = tilting.attend(self.hull.clip(carrying), logs, x, (in_frame,), request, workspace=workspace, out=out)
+        field = tilting.attend(points, logs, x, (in_frame,), request, workspace=workspace, out=out)
         away = self.origin if about is None else self.origin - about
         np.add(field.values, head.V @ away, out=field.values)
         return field

@@ -87,11 +87,14 @@ class Frame(ABC):
         """What of the fit g + K (z - b) the path takes away."""
         return Affine(np.zeros_like(fit.constant), np.zeros_like(fit.slope))
 
-    def outgrown(self, strength: float) -> bool:
-        """Whether another closure is better, at tilts of this ``strength`` over a standard deviation."""
+    def outgrown(self, strength: float, pull: float = 0.0) -> bool:
+        """Whether another closure is better, at tilts of this ``strength`` over a standard deviation.
+
+        ``pull`` is the tilt that is common to all.
+        """
         return False
 
-    def renewed(self, reference: Moments, strength: float) -> Frame:
+    def renewed(self, reference: Moments, strength: float, pull: float = 0.0) -> Frame:
         """This frame with the closure that is best for these moments and tilts."""
         return self
 
@@ -141,7 +144,8 @@ class MovingFrame(Frame):
 
     The model is the velocity on N(c + S b, S C S^T), b and C of a reference that stays. It grows like the covariance,
     but the velocity of compact data is bounded by |V| R: under strong tilts it is V x, what extreme tokens feel. Where
-    Gaussians do not stay Gaussian, it is what the mean of a cloud without extent does, and the fit says the rest.
+    Gaussians do not stay Gaussian, or one tilt pulls compact data to an edge, it is what the mean of a cloud without
+    extent does, and the fit says the rest.
 
     Parameters
     ----------
@@ -149,26 +153,37 @@ class MovingFrame(Frame):
         Moments of the mass when the closure was made.
     compact
         Whether the data have no Gaussian tails.
-    strong
-        Whether the model is V x.
+    strong, pulled
+        Whether the model is V x, or that of a cloud without extent.
     """
 
     def __init__(
-        self, flow: Flow, segment: tuple[float, float], reference: Moments, *, compact: bool, strong: bool = False
+        self,
+        flow: Flow,
+        segment: tuple[float, float],
+        reference: Moments,
+        *,
+        compact: bool,
+        strong: bool = False,
+        pulled: bool = False,
     ) -> None:
         super().__init__(flow, segment)
-        self._reference, self._strong = reference, strong
+        self._reference, self._strong, self._pulled = reference, strong, pulled
         self._compact = compact and flow.bounded
 
-    def outgrown(self, strength: float) -> bool:
-        return self._is_strong(strength) != self._strong
+    def outgrown(self, strength: float, pull: float = 0.0) -> bool:
+        return self._kind(strength, pull) != (self._strong, self._pulled)
 
-    def renewed(self, reference: Moments, strength: float) -> MovingFrame:
-        strong = self._is_strong(strength)
-        return MovingFrame(self.flow, self.segment, reference, compact=self._compact, strong=strong)
+    def renewed(self, reference: Moments, strength: float, pull: float = 0.0) -> MovingFrame:
+        strong, pulled = self._kind(strength, pull)
+        return MovingFrame(
+            self.flow, self.segment, reference, compact=self._compact, strong=strong, pulled=pulled
+        )  # fmt: skip
 
-    def _is_strong(self, strength: float) -> bool:
-        return self._compact and strength > (_STRONG / 2 if self._strong else _STRONG)
+    def _kind(self, strength: float, pull: float) -> tuple[bool, bool]:
+        """Whether the model is to be V x, or that of a cloud without extent."""
+        strong = self._compact and strength > (_STRONG / 2 if self._strong else _STRONG)
+        return strong, self._compact and not strong and pull > (_STRONG / 2 if self._pulled else _STRONG)
 
     def followed(self, fit: Affine) -> Affine:
         return super().followed(fit) if self._strong else fit
@@ -212,6 +227,8 @@ class MovingFrame(Frame):
         if self._strong:
             return np.zeros_like(c), self.values(t)
         mean = c + s @ b
+        if self._pulled:
+            return self.flow.base(mean, self.inside(t)), np.zeros_like(s)
         found = self.flow.affine(Gaussian.trusted(mean=mean, covariance=s @ covariance @ s.T), self.inside(t))
         return (self.flow.base(mean, self.inside(t)), np.zeros_like(s)) if found is None else found
 

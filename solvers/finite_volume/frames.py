@@ -45,11 +45,14 @@ class Frames(ABC):
         """What of a part's fit g + K (z - b) its path takes away."""
 
     @abstractmethod
-    def outgrown(self, strength: float) -> bool:
-        """Whether other closures are better, at tilts of this ``strength`` over a standard deviation."""
+    def outgrown(self, strength: float, pull: float) -> bool:
+        """Whether other closures are better, at tilts of this ``strength`` over a standard deviation.
+
+        ``pull`` is the tilt that is common to all.
+        """
 
     @abstractmethod
-    def renewed(self, references: Sequence[Moments], strength: float) -> Frames:
+    def renewed(self, references: Sequence[Moments], strength: float, pull: float) -> Frames:
         """These frames with the closures that are best for these moments and tilts."""
 
     @abstractmethod
@@ -86,11 +89,11 @@ class OneFrame(Frames):
     def followed(self, fit: Affine) -> Affine:
         return self._frame.followed(fit)
 
-    def outgrown(self, strength: float) -> bool:
-        return self._frame.outgrown(strength)
+    def outgrown(self, strength: float, pull: float) -> bool:
+        return self._frame.outgrown(strength, pull)
 
-    def renewed(self, references: Sequence[Moments], strength: float) -> OneFrame:
-        return OneFrame(self._frame.renewed(references[0], strength))
+    def renewed(self, references: Sequence[Moments], strength: float, pull: float) -> OneFrame:
+        return OneFrame(self._frame.renewed(references[0], strength, pull))
 
     def explicit(self, t: float) -> float:
         return self._frame.explicit(t)
@@ -160,10 +163,10 @@ class ManyFrames(Frames):
     def followed(self, fit: Affine) -> Affine:
         return fit
 
-    def outgrown(self, strength: float) -> bool:
+    def outgrown(self, strength: float, pull: float) -> bool:
         return False
 
-    def renewed(self, references: Sequence[Moments], strength: float) -> ManyFrames:
+    def renewed(self, references: Sequence[Moments], strength: float, pull: float) -> ManyFrames:
         return ManyFrames(self._flow, self._segment, self._weights, references)
 
     def explicit(self, t: float) -> float:

@@ -1,6 +1,8 @@
-"""The convex hull of a compact support, tracked by markers that move with the velocity; d = 1 and 2."""
+"""The convex hull of a compact support, tracked by markers that move with the velocity."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,6 +12,8 @@ from vlasov.checks import Array
 from vlasov.measures import Ball, Box, Density, Measure, Mixture, Particles, Ring
 
 _MARKERS = 128
+_ALONG_AN_EDGE = 5  # markers of a box in space
+_MOST_IN_SPACE = 512  # markers there: their hull has twice as many faces
 _AT_ONCE = 2048  # cells
 
 
@@ -21,10 +25,14 @@ def markers(measure: Measure) -> Array | None:
     d = measure.dimension
     lower, upper = measure.support_box
     unbounded = not (np.isfinite(lower).all() and np.isfinite(upper).all())
-    if unbounded or d > 2 or (isinstance(measure, Density) and measure.looks_smooth):
+    if unbounded or (isinstance(measure, Density) and measure.looks_smooth):
         return None
     if d == 1:
         return np.array([lower, upper])
+    return _in_space(measure, lower, upper) if d == 3 else _in_the_plane(measure, lower, upper)
+
+
+def _in_the_plane(measure: Measure, lower: Array, upper: Array) -> Array | None:
     if isinstance(measure, Ball | Ring):
         radius = measure.radius if isinstance(measure, Ball) else measure.outer
         angles = 2 * np.pi * np.arange(_MARKERS) / _MARKERS
@@ -39,11 +47,31 @@ def markers(measure: Measure) -> Array | None:
     return None
 
 
+def _in_space(measure: Measure, lower: Array, upper: Array) -> Array | None:
+    if isinstance(measure, Ball | Ring):
+        radius = measure.radius if isinstance(measure, Ball) else measure.outer
+        heights = 1 - (2 * np.arange(_MARKERS) + 1) / _MARKERS
+        angles = np.pi * (1 + math.sqrt(5)) * np.arange(_MARKERS)
+        rings = np.sqrt(1 - heights**2)
+        sphere = np.stack([rings * np.cos(angles), rings * np.sin(angles), heights], axis=1)
+        return measure.center - radius / ConvexHull(sphere).equations[:, 3].max() * sphere  # around the sphere
+    if isinstance(measure, Box):
+        lattice = np.stack(np.meshgrid(*[np.linspace(0.0, 1.0, _ALONG_AN_EDGE)] * 3), axis=-1).reshape(-1, 3)
+        return lower + lattice[((lattice == 0.0) | (lattice == 1.0)).any(axis=1)] * (upper - lower)
+    if isinstance(measure, Particles):
+        corners = _corners(measure.points[measure.weights > 0])
+    elif isinstance(measure, Density):
+        corners = _corners(measure.carrying_corners)
+    else:
+        return None
+    return corners if len(corners) <= _MOST_IN_SPACE else None
+
+
 def _corners(points: Array) -> Array:
     try:
         return points[ConvexHull(points).vertices]
-    except QhullError:  # all points on a line
-        return points[[points[:, 0].argmin(), points[:, 0].argmax(), points[:, 1].argmin(), points[:, 1].argmax()]]
+    except QhullError:  # all points on a line, or in a plane
+        return points[np.concatenate([points.argmin(axis=0), points.argmax(axis=0)])]
 
 
 def _around(corners: Array) -> Array:
@@ -54,9 +82,9 @@ def _around(corners: Array) -> Array:
 
 
 class Hull:
-    """The convex hull of points (n, d) in the frame, d = 1 or 2, and the centres (cells, d) of all cells moved into it.
+    """The convex hull of points (n, d) in the frame, and the centres (cells, d) of all cells moved into it.
 
-    The hull is smaller by ``inset`` along each axis, shape (d,).
+    To its nearest point, or for d = 3 towards its middle. The hull is smaller by ``inset`` along each axis, shape (d,).
     """
 
     def __init__(self, points: Array, centers: Array, inset: ArrayLike = 0.0) -> None:
@@ -66,7 +94,7 @@ class Hull:
         self._inside = self._project(middle + away * (1 - np.minimum(shares, 1.0)), centers)
 
     def clip(self, cells: NDArray[np.int64]) -> Array:
-        """The centres of these cells, those outside of the hull at its nearest point."""
+        """The centres of these cells, those outside of the hull on its boundary."""
         return self._inside[cells]
 
     @staticmethod
@@ -77,6 +105,8 @@ class Hull:
             hull = ConvexHull(points)
         except QhullError:  # flat: nothing to clip to
             return centers
+        if points.shape[1] == 3:
+            return _towards_the_middle(hull, centers)
         distances = centers @ hull.equations[:, :2].T + hull.equations[:, 2]
         outside = np.flatnonzero(distances.max(axis=1) > 0)
         corners, result = points[hull.vertices], centers.copy()
@@ -88,3 +118,15 @@ class Hull:
             best = ((centers[piece, None] - nearest) ** 2).sum(axis=2).argmin(axis=1)
             result[piece] = nearest[np.arange(piece.size), best]
         return result
+
+
+def _towards_the_middle(hull: ConvexHull, centers: Array) -> Array:
+    """Each centre outside of the hull where the segment to the hull's middle leaves it."""
+    normals, middle = hull.equations[:, :-1], hull.points[hull.vertices].mean(axis=0)
+    room = -(normals @ middle + hull.equations[:, -1])
+    away, result = centers - middle, centers.copy()
+    outside = np.flatnonzero(np.square(away).sum(axis=1) > room.min() ** 2)
+    for piece in np.array_split(outside, outside.size // _AT_ONCE + 1):
+        beyond = np.max(away[piece] @ (normals / room[:, None]).T, axis=1, initial=1.0)
+        result[piece] = middle + away[piece] / beyond[:, None]
+    return result

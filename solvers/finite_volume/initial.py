@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import suppress
 from dataclasses import replace
 from itertools import product
@@ -11,7 +12,7 @@ import numpy as np
 
 from vlasov.checks import Array
 from vlasov.errors import InputError, SolverError
-from vlasov.measures import Density, Gaussian, Measure, Mixture
+from vlasov.measures import Density, Gaussian, Measure
 from vlasov.measures.density.grid import outer
 from vlasov.problem import Problem
 from vlasov.solvers import gaussian, particles
@@ -19,6 +20,7 @@ from vlasov.solvers.finite_volume import options as asked
 from vlasov.solvers.finite_volume.densities import Defect
 from vlasov.solvers.finite_volume.frame import Place
 from vlasov.solvers.finite_volume.options import Options
+from vlasov.solvers.finite_volume.tails import Tails, tails
 from vlasov.solvers.ode.rescaling import Rescaling
 from vlasov.solvers.progress import silent
 from vlasov.solvers.record import Record
@@ -26,8 +28,8 @@ from vlasov.solvers.record import Record
 TAILS, _GAUSSIAN_TAILS = 8.0, 10.0  # standard deviations: 1e-15 of a Gaussian lies outside of 8
 _ROOM, _FREE = 1.25, 6  # for compact data: the grid's size over that of the support, and least cells on either side
 _LARGEST, _MOST_CELLS = 1e150, 1e9  # of an interval
-_LEAST_REACH = 0.5  # tilts that every grid holds
 _RESOLVED, _GAUSSIAN_RESOLVED = 4.0, 7.5  # standard deviations of a tilted Gaussian that stay on the grid
+_WIDEST = 1.5  # standard deviations, of cells between which a density still varies
 _ROUNDING = 1e-12  # of moments in a frame of unit covariance
 FLAT = 1e-12  # variance, relative to the largest, of a measure without a density
 _AT_THE_EDGE = 1e-10  # mass that a grid may leave out
@@ -40,7 +42,7 @@ class Start(NamedTuple):
     edges: tuple[Array, ...]  # of the grid in the frame
     values: Array  # cell averages of the density there
     place: Place  # of the frame
-    tail_reach: Array  # tilts along each axis up to which the grid holds the tails; infinity for compact data
+    tails: Tails | None  # that the grid holds so far; None for compact data
     defect: Defect  # what the cell averages miss of the moments
 
 
@@ -67,6 +69,7 @@ def start(problem: Problem, options: Options) -> Start:
         np.linspace(lower, upper, count + 1)
         for (lower, upper), count in zip(intervals, asked.cells(options, d), strict=True)
     )
+    _check_widths(local, options, edges)
     try:
         density, covariance = _averages(local, edges)
     except InputError as mistake:
@@ -80,8 +83,22 @@ def start(problem: Problem, options: Options) -> Start:
     defect = Defect(_cleaned(local.mean - density.mean), _cleaned(covariance - density.covariance))
     resolved = _GAUSSIAN_RESOLVED if isinstance(local, Gaussian) else _RESOLVED
     corners = np.array([axis[0] for axis in edges]), np.array([axis[-1] for axis in edges])
-    reach = _tail_reach(local, *corners, resolved)
-    return Start(edges, density.values / mass, place, reach, defect)
+    return Start(edges, density.values / mass, place, tails(local, *corners, resolved), defect)
+
+
+def _check_widths(local: Measure, options: Options, edges: tuple[Array, ...]) -> None:
+    """Refuse cells that no density varies between."""
+    widths = np.array([(axis[-1] - axis[0]) / (axis.size - 1) for axis in edges])
+    width = 1 / np.sqrt(np.linalg.eigvalsh(local.covariance / np.outer(widths, widths))[0])
+    if not width > _WIDEST:
+        return
+    sentence = f"makes cells as wide as {width:.3g} standard deviations; at most {_WIDEST:g} can be resolved: "
+    factor = width / _WIDEST
+    enough = " x ".join(f"{math.ceil(count * factor):.10g}" for count in asked.cells(options, local.dimension))
+    if options.extent is None:
+        raise InputError(sentence + f"take {enough} cells at least", "cells")
+    longest = " x ".join(f"{(axis[-1] - axis[0]) / factor:.3g}" for axis in edges)
+    raise InputError(sentence + f"leave it out, or give a grid of {longest}, or take {enough} cells", "extent")
 
 
 def _averages(measure: Measure, edges: tuple[Array, ...]) -> tuple[Density, Array]:
@@ -137,17 +154,6 @@ def _moving_extent(measure: Measure, cells: tuple[int, ...]) -> list[tuple[float
     if np.isfinite(measure.support_radius):
         half *= np.array([max(_ROOM, count / max(count - 2 * _FREE, count / 2)) for count in cells])
     return [(-float(reach), float(reach)) for reach in half]
-
-
-def _tail_reach(measure: Measure, lower: Array, upper: Array, resolved: float) -> Array:
-    """Tilting a Gaussian by xi moves it by Sigma xi: so far that ``resolved`` deviations stay on the grid."""
-    if isinstance(measure, Mixture):
-        parts = zip(measure.weights, measure.components, strict=True)
-        return np.min([_tail_reach(part, lower, upper, resolved) for weight, part in parts if weight > 0], axis=0)
-    if not isinstance(measure, Gaussian):
-        return np.full(measure.dimension, np.inf)
-    room = np.minimum(measure.mean - lower, upper - measure.mean) - resolved * np.sqrt(np.diag(measure.covariance))
-    return np.maximum(room / np.abs(measure.covariance).sum(axis=1), _LEAST_REACH)
 
 
 def _fixed_extent(problem: Problem, options: Options) -> list[tuple[float, float]]:

@@ -117,9 +117,13 @@ class _Solver:
                     part.double()
                     self.doublings += 1
                     self._forget()
-        strength = max(part.velocity.strength(part.place, self.frames.inside(self.t)) for part in self.parts)
-        if not self._history.times or self.frames.outgrown(strength):
-            self.frames = self.frames.renewed([part.moments for part in self.parts], strength)
+        time, tilts = self.frames.inside(self.t), []
+        for part in self.parts:
+            part.velocity.observe(part.f, part.place, time)
+            tilts.append((part.velocity.strength(part.place, time), part.velocity.pull(part.place, time)))
+        strength, pull = np.max(tilts, axis=0)
+        if not self._history.times or self.frames.outgrown(strength, pull):
+            self.frames = self.frames.renewed([part.moments for part in self.parts], strength, pull)
             self._forget()
 
     def _residuals(self, t: float, states: Sequence[Array], places: Sequence[Place]) -> list[Residual]:
@@ -148,7 +152,8 @@ class _Solver:
         rate = max(pace.rate for pace in paces)
         while True:
             dt, places = self._move_frames(dt)
-            fastest = self._later_stages(dt, places, self._can_extrapolate(dt, paces))
+            still = all(part.still for part in self.parts)
+            fastest = self._later_stages(dt, places, still or self._can_extrapolate(dt, paces))
             if not fastest * dt > _LARGEST_COURANT:
                 return dt, places[1.0]
             slope = (fastest - rate) / dt  # the frames leave more of the velocity to the scheme as time goes on

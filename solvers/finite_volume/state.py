@@ -10,6 +10,7 @@ from vlasov.solvers.finite_volume.options import PARTS, Options
 from vlasov.solvers.finite_volume.part import Part, mixture
 from vlasov.solvers.record import Record, Snapshot
 
+_LOST = 1e-4  # of the mass: more that flows out is told
 _TORN = 1e-5  # of the mass: as much that leaves the grids shows that they do not hold the parts any more
 
 
@@ -47,6 +48,8 @@ def advice(parts: Sequence[Part]) -> str:
             f"{lost:.1g} of the mass left the grids of the parts, which the flow pulls apart: hold the run against "
             'frame="moving" and the solver "particles"'
         )
+    if lost > _LOST:
+        return f"{100 * lost:.2g} % of the mass left the grid: a larger extent, or more cells, would keep it"
     return next(filter(None, (part.velocity.advice() for part in parts)), "")
 
 

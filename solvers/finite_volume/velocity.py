@@ -29,7 +29,9 @@ _CARRYING = 1e-12  # of the largest density: cells below carry no mass worth a r
 _LEAST_AMPLIFIED = 0.5  # log of what diffused mass outside of the hull may be magnified by
 _DIFFUSED = 5  # cells
 _INSIDE = 0.2  # of a cell: mass at the edge of the hull has come by diffusion from so far inside, or further
-_STRONGEST = 50.0  # tilt over a standard deviation, beyond which cells are too wide
+_MISFIT = 0.02  # standard deviations by which continued means one deviation away may be off
+_ROUGH = 0.05  # mean fourth difference of averages, 1 where they alternate: a Gaussian as wide as 1.2 cells
+_STEEPEST = 2.5  # exponents of two ends of the support, from one cell to the next
 
 
 class Velocity:
@@ -38,9 +40,12 @@ class Velocity:
     def __init__(self, problem: Problem, flow: Flow, grid: Grid, start: initial.Start) -> None:
         self._flow, self._grid = flow, grid
         self._cells, self._defect = TensorGrid(start.edges), start.defect
-        self._reach, self._strongest = start.tail_reach, 0.0
+        self._tails, self._strongest, self._steepest = start.tails, 0.0, 0.0
         twin = Gaussian(problem.initial.mean, problem.initial.covariance)
-        self._tilts_unknown = not (self.compact or flow.tilts(0.0)) and flow.affine(twin, 0.0) is None
+        affine = flow.affine(twin, 0.0) is not None
+        self._continued_exactly = affine and isinstance(problem.initial, Gaussian)
+        self._misfit = self._roughest = 0.0
+        self._tilts_unknown = not (self.compact or flow.tilts(0.0) or affine)
         self._positive = np.empty_like(start.values)
         found = markers(problem.initial) if flow.bounded else None
         found = np.empty((0, grid.dimension)) if found is None else found - start.place.origin
@@ -76,10 +81,16 @@ class Velocity:
         result, nodes = _solve(place.matrix, relative), len(self._grid.nodes)
         return Residual(np.ascontiguousarray(result[:nodes]), result[nodes:])
 
-    def noise(self, t: float, place: Place, frame: Frames) -> float:
-        """Size of errors in ``residual``: below it carries no information."""
+    def noise(self, t: float, place: Place, frame: Frames, covariance: Array) -> float:
+        """Size of errors in ``residual``: below it carries no information.
+
+        Sums over the cells of a Gaussian err by e^{-2 pi^2 C / h^2}: too small to matter but on the coarsest grids.
+        """
         drift = _solve(place.matrix, (frame.values(t) @ place.matrix).T)
-        return _ACCURACY * float(np.abs(self._grid.nodes).max()) * norm(drift)
+        widths = self._grid.widths
+        resolved = float(np.linalg.eigvalsh(covariance / np.outer(widths, widths))[0])
+        accuracy = _ACCURACY + math.exp(-2 * math.pi**2 * max(resolved, 0.0))
+        return accuracy * float(np.abs(self._grid.nodes).max()) * norm(drift)
 
     def move_markers(self, history: History, t: float, dt: float) -> None:
         """Markers move with w = r - g - K (z - b), by Simpson's rule over what is extrapolated in time."""
@@ -95,12 +106,32 @@ class Velocity:
         """For a frame whose units are twice as long."""
         self._defect = Defect(self._defect.mean / 2, self._defect.covariance / 4)
         self._markers = middle + (self._markers - middle) / 2
+        self._tails = None if self._tails is None else self._tails.halved(middle)
         self.hull = None
 
     def strength(self, place: Place, t: float) -> float:
         """Largest tilt |S^T A S| over a standard deviation, of all heads."""
         in_frame = [place.matrix.T @ a @ place.matrix for a in self._flow.tilts(t)]
         return max((float(np.linalg.norm(a, 2)) for a in in_frame), default=0.0)
+
+    def pull(self, place: Place, t: float) -> float:
+        """The largest |S^T (A - 2 P) c| of all heads: what all tilts have in common."""
+        heads = self._flow.attention.heads_at(t) or ()
+        tilts = [head.A @ place.origin for head in heads]
+        for tilt, head in zip(tilts, heads, strict=True):
+            tilt -= 0.0 if head.P is None else (head.P + head.P.T) @ place.origin
+        return max((norm(place.matrix.T @ tilt) for tilt in tilts), default=0.0)
+
+    def observe(self, f: Array, place: Place, t: float) -> None:
+        """Remember how rough the density is from cell to cell, and how far continued tails may be off."""
+        if self._tails is None or self._continued_exactly:
+            return
+        differences = [float(np.abs(np.diff(f, 4, axis=k)).sum()) for k in range(f.ndim)]
+        self._roughest = max(self._roughest, max(differences) / (16 * float(f.sum())))
+        density = self._measure(GaussianTails, f, place, tails=self._tails)
+        around = place.origin + np.concatenate([-place.matrix.T, place.matrix.T])
+        for head in self._flow.attention.heads_at(t) or ():
+            self._misfit = max(self._misfit, density.misfit(around, head))
 
     def radius(self, f: Array, place: Place) -> float:
         """The largest |x| that carries mass: that of the markers, or of cells that are not all but empty."""
@@ -114,24 +145,29 @@ class Velocity:
     @property
     def compact(self) -> bool:
         """Whether the data have no Gaussian tails."""
-        return not np.isfinite(self._reach).any()
+        return self._tails is None
 
     def advice(self) -> str:
         """What limited the accuracy of velocities, in one sentence; empty if nothing did."""
-        if len(self._markers) and self._strongest > _STRONGEST:
+        if self._steepest > _STEEPEST:
             return (
-                f"tilts reached {self._strongest:.0f} per standard deviation, where clusters are narrower than cells: "
-                'the solver "particles" is more accurate'
+                f"tilts reached {self._strongest:.3g} per standard deviation, where velocities jump from cell to cell: "
+                'the solver "particles" is more accurate, or more cells'
             )
         if self._tilts_unknown:
             return (
                 "the velocity is no sum of tilted means, so that nobody knows which tails it needs: hold the run "
                 'against the solver "particles" with sampling="quadrature"'
             )
-        if self._strongest > self._reach.min():
+        if self._roughest > _ROUGH:
             return (
-                f"tilts reached {self._strongest:.1f} per standard deviation, beyond the {self._reach.min():.1f} that "
-                "the grid resolves: velocities there were continued as those of a Gaussian"
+                "the density has clusters or waves that are no wider than cells: the solver "
+                '"particles" with sampling="quadrature" is more accurate, or more cells'
+            )
+        if self._misfit > _MISFIT:
+            return (
+                f"tails that the grid does not hold were continued as those of a Gaussian, {self._misfit:.1g} standard "
+                'deviations off: the solver "particles" with sampling="quadrature" is more accurate'
             )
         return ""
 
@@ -141,13 +177,15 @@ class Velocity:
         self._strongest = max(self._strongest, strength)
         if len(self._markers):
             size = float(np.abs(self._markers).max())
-            if strength * size * _DIFFUSED * float(self._grid.widths.max()) > _LEAST_AMPLIFIED:
+            self._steepest = max(self._steepest, strength * size * float(self._grid.widths.max()))
+            tilt = strength * size + self.pull(place, t)
+            if tilt * _DIFFUSED * float(self._grid.widths.max()) > _LEAST_AMPLIFIED:
                 if self.hull is None:
                     self.hull = Hull(self._markers, self._grid.cell_centers, self._grid.widths * _INSIDE)
                 return self._measure(Hulled, f, place, hull=self.hull)
         if self.compact:
             return self._measure(Smooth, f, place, defect=self._defect)
-        return self._measure(GaussianTails, f, place, defect=self._defect, reach=self._reach)
+        return self._measure(GaussianTails, f, place, defect=self._defect, tails=self._tails)
 
 
 def _solve(matrix: Array, rows: Array) -> Array:

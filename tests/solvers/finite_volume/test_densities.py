@@ -9,6 +9,7 @@ from vlasov.solvers.finite_volume.densities import GaussianTails, Hulled, Smooth
 from vlasov.solvers.finite_volume.hull import Hull
 from vlasov.solvers.finite_volume.initial import start
 from vlasov.solvers.finite_volume.options import Options
+from vlasov.solvers.finite_volume.tails import tails
 from vlasov.tilting import Head
 
 RNG = np.random.default_rng(3)
@@ -17,7 +18,7 @@ COVARIANCE = np.array([[1.2, 0.3], [0.3, 0.8]])
 ORIGIN, MATRIX = np.array([3.0, -1.0]), np.array([[2.0, 0.5], [-0.3, 1.5]])
 SHIFT = np.array([0.1, -0.2])  # of the mean from the origin, in the frame
 PHYSICAL = {"origin": np.zeros(2), "matrix": np.eye(2)}
-REACH = np.array([1.2, 1.2])  # moves the mean by 1.8: more than seven deviations stay on the grid
+TAILS = tails(vl.Gaussian(SHIFT, COVARIANCE), np.full(2, -10.0), np.full(2, 10.0), 7.5)
 
 
 def on_grid(kind, cells=96, half=10.0, **known):
@@ -33,15 +34,15 @@ def exact(x, a):
 
 def test_tilts_that_the_grid_holds():
     a, x = 0.05 * np.array([[1.0, 0.5], [-0.5, 1.0]]), RNG.normal(size=(50, 2))
-    for density in (on_grid(Smooth), on_grid(GaussianTails, reach=REACH)):
+    for density in (on_grid(Smooth), on_grid(GaussianTails, tails=TAILS)):
         assert error(density.average(x, Head(a, V), about=ORIGIN).values, exact(x, a)) <= 1e-11
 
 
 @pytest.mark.parametrize("size", [1.0, 10.0, 1e4])
 def test_gaussian_tails_are_exact_far_beyond_the_grid(size):
     a, x = np.array([[1.0, 0.5], [-0.5, 1.0]]), size * RNG.normal(size=(200, 2))
-    density = on_grid(GaussianTails, reach=REACH)
-    assert (np.abs(x @ a.T @ MATRIX) > REACH).any(axis=1).mean() > 0.3
+    density = on_grid(GaussianTails, tails=TAILS)
+    assert (np.abs(x @ a.T @ MATRIX) > TAILS.window().reach).any(axis=1).mean() > 0.3
     assert error(density.average(x, Head(a, V), about=ORIGIN).values, exact(x, a)) <= 1e-10
     # Without: the mean stays on the grid.
     if size > 1.0:
@@ -50,7 +51,7 @@ def test_gaussian_tails_are_exact_far_beyond_the_grid(size):
 
 def test_what_is_given_is_filled():
     a, x, out = np.eye(2), 10 * RNG.normal(size=(20, 2)), np.empty((20, 2))
-    density = on_grid(GaussianTails, reach=REACH)
+    density = on_grid(GaussianTails, tails=TAILS)
     assert density.average(x, Head(a, V), about=ORIGIN, out=out).values is out
     assert error(out, exact(x, a)) <= 1e-10
 
@@ -92,6 +93,6 @@ def test_the_reach_that_is_chosen_leaves_the_tails_on_the_grid(correlation):
     covariance = np.array([[1.0, correlation], [correlation, 1.0]])
     problem = vl.Problem(vl.Softmax(A=np.eye(2)), vl.Gaussian([0.0, 0.0], covariance), 0.1)
     begun = start(problem, Options(frame="fixed", extent=20.0, cells=128))
-    density = GaussianTails.trusted(values=begun.values, edges=begun.edges, reach=begun.tail_reach, **PHYSICAL)
+    density = GaussianTails.trusted(values=begun.values, edges=begun.edges, tails=begun.tails, **PHYSICAL)
     x = 20.0 * np.array([[1.0, 1.0], [1.0, -1.0], [1.0, 0.3], [-0.2, 0.7]])
     assert error(density.average(x, Head(np.eye(2), np.eye(2))).values, x @ covariance) <= 1e-9

@@ -95,7 +95,7 @@ def test_markers_on_the_line():
     [
         vl.Gaussian([0.0], [[1.0]]),
         vl.Mixture([vl.Box([-1.0], [2.0]), vl.Gaussian([0.0], [[1.0]])], [0.5, 0.5]),
-        vl.Box([-1.0] * 3, [1.0] * 3),
+        vl.Mixture([vl.Ball(1.0, [0.0] * 3), vl.Gaussian([0.0] * 3, np.eye(3))], [0.5, 0.5]),
     ],
 )
 def test_where_there_are_none(measure):
@@ -105,3 +105,36 @@ def test_where_there_are_none(measure):
 def test_parts_without_weight_do_not_count():
     measure = vl.Mixture([vl.Box([-1.0], [2.0]), vl.Gaussian([0.0], [[1.0]])], [1.0, 0.0])
     assert markers(measure).tolist() == [[-1.0], [2.0]]
+
+
+IN_SPACE = {
+    "ball": vl.Ball(1.3, [0.2, -0.5, 4.0]),
+    "box": vl.Box([-1.0, 0.5, 0.0], [2.0, 1.0, 3.0]),
+    "particles": vl.Particles(RNG.normal(size=(200, 3))),
+    "mixture": vl.Mixture([vl.Ball(0.5, [2.0, 0.0, 0.0]), vl.Box([-1.0] * 3, [0.0] * 3)], [0.5, 0.5]),
+}
+
+
+@pytest.mark.parametrize("name", IN_SPACE)
+def test_markers_in_space_surround_the_support_closely(name):
+    measure = IN_SPACE[name]
+    found, sample = markers(measure), measure.sample(4000).points
+    size = np.ptp(sample, axis=0).max()
+    assert np.abs(Hull(found, sample).clip(np.arange(len(sample))) - sample).max() <= 1e-12 * size
+    directions = RNG.normal(size=(3, 200))
+    directions /= np.linalg.norm(directions, axis=0)
+    assert ((found @ directions).max(axis=0) - (sample @ directions).max(axis=0)).max() <= 0.1 * size
+
+
+def test_centres_in_space_move_towards_the_middle_and_onto_the_hull():
+    corners, points = RNG.normal(size=(30, 3)), RNG.uniform(-4, 4, size=(3000, 3))
+    moved = Hull(corners, points).clip(np.arange(len(points)))
+    triangulation = Delaunay(corners)
+    inside = triangulation.find_simplex(points) >= 0
+    assert np.allclose(moved[inside], points[inside], rtol=0.0, atol=1e-12)
+    middle = corners[np.unique(triangulation.convex_hull)].mean(axis=0)
+    outward, kept = points[~inside] - middle, moved[~inside] - middle
+    shares = np.linalg.norm(kept, axis=1) / np.linalg.norm(outward, axis=1)
+    assert np.allclose(kept, shares[:, None] * outward, rtol=0.0, atol=1e-12)
+    assert (triangulation.find_simplex(middle + kept * (1 - 1e-9)) >= 0).all()
+    assert (triangulation.find_simplex(middle + kept * (1 + 1e-9)) < 0).all()

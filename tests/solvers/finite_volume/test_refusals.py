@@ -45,6 +45,18 @@ GROWING = vl.Problem(vl.Softmax(A=np.eye(2)), PLANE, 1.0)
         (GROWING, {"frame": "rescaled"}, 'extent: needs extent=... with frame="rescaled": the solution may blow up'),
         (PROBLEM, {"extent": 2.0}, "extent: leaves 0.089 of the initial mass outside of the grid; make it larger"),
         (PROBLEM, {"extent": [[1, 2], [1, 2]]}, "extent: leaves 0.98 of the initial mass outside of the grid"),
+        (
+            PROBLEM,
+            {"extent": 100.0},
+            "extent: makes cells as wide as 12.5 standard deviations; at most 1.5 can be resolved: leave it out, or "
+            "give a grid of 24 x 24, or take 134 x 134 cells",
+        ),
+        (PROBLEM, {"extent": 2.0**63}, "extent: makes cells as wide as 1.15e+18 standard deviations; at most 1.5"),
+        (
+            vl.Problem(vl.Softmax(A=np.eye(2)), vl.Gaussian([0.0, 0.0], 0.1 * np.eye(2)), 3.0),
+            {"frame": "fixed", "reconstruction": "upwind"},
+            "cells: makes cells as wide as ",
+        ),
         (PROBLEM, {"cells": 7}, "cells: is 7 but must be at least 8"),
         (PROBLEM, {"cells": 1.5}, "cells: 1.5 is not a whole number"),
         (PROBLEM, {"cells": "64"}, "cells: '64' is not a whole number"),

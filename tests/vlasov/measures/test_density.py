@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from vlasov.measures import Density, Gaussian
+from vlasov.measures import Box, Density, Gaussian
 from vlasov.tilting import Request
 
 SIGMA = np.array([[1.0, 0.4], [0.4, 0.7]])
@@ -164,3 +164,32 @@ def test_the_bound_of_log_z_holds_for_reweighted_cells(method, away):
     top = exponents.max(axis=1)
     exact = top + np.log(np.exp(exponents - top[:, None]) @ weights)
     assert (np.abs(found.log_mass - exact) <= found.mass_error).all()
+
+
+CORRELATED = Gaussian([0.3, -0.2], [[1.0, 0.3], [0.3, 0.8]])
+
+
+def test_values_at_points_are_of_order_five():
+    """E |rho_h / rho - 1|, which is |rho_h - rho| in L1, over samples of rho."""
+    x, cells = CORRELATED.sample(4000).points, np.array([48, 64, 96])
+    grids = [[np.linspace(-8.0, 8.0, n + 1)] * 2 for n in cells]
+    errors = [np.abs(CORRELATED.on_grid(g).density(x) / CORRELATED.density(x) - 1).mean() for g in grids]
+    slopes = np.diff(np.log(errors)) / np.diff(np.log(1 / cells))
+    assert slopes.min() >= 5 - 0.15
+    assert errors[0] <= 1e-4
+
+
+def test_values_at_points_integrate_to_the_averages_and_are_not_negative():
+    density = CORRELATED.on_grid([np.linspace(-8.0, 8.0, 65)] * 2)
+    nodes, weights = np.polynomial.legendre.leggauss(4)
+    inside = [(density.centers[0][:, None] + density.widths[0][0] / 2 * nodes).ravel()] * 2
+    values = density.density(np.stack(np.meshgrid(*inside, indexing="ij"), axis=-1).reshape(-1, 2))
+    averages = np.einsum("iajb,a,b->ij", values.reshape(64, 4, 64, 4), weights / 2, weights / 2)
+    assert values.min() >= 0
+    assert np.abs(averages - density.values).max() <= 1e-12 * density.values.max()
+
+
+def test_jumps_stay_steps_at_points():
+    box = Box([-1.0, -0.5], [1.0, 0.5]).on_grid([np.linspace(-3.0, 3.0, 61)] * 2)
+    x = np.array([[0.99, 0.0], [1.01, 0.0], [0.0, 0.49], [0.0, 0.51]])
+    assert box.density(x) == pytest.approx([0.5, 0.0, 0.5, 0.0], rel=1e-12)

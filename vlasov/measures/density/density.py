@@ -22,6 +22,7 @@ from vlasov.tilting import Field, Head, Request, Tilted
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from scipy.interpolate import NdBSpline
 
     from vlasov.measures.particles import Particles
 
@@ -43,7 +44,8 @@ class Density(Measure, kind="density"):
       does not resolve the density: cells then count as Diracs at their centres.
     - Non-uniform axis: a piecewise constant density, variance = sum rho_i (z_i^2 + h_i^2 / 12).
 
-    ``density``, ``on_grid``, ``cumulative`` and samples take rho constant in each cell on every axis.
+    ``on_grid``, ``cumulative`` and samples take rho constant in each cell on every axis; so does ``density`` where the
+    averages are not those of a smooth density.
 
     Parameters
     ----------
@@ -177,14 +179,27 @@ class Density(Measure, kind="density"):
         return self.origin + z @ self.matrix.T
 
     def density(self, x: ArrayLike) -> Array:
-        """The value of the cell that holds x, 0 outside the grid."""
-        points = np.linalg.solve(self.matrix, (self.at(x) - self.origin).T).T
-        inside = np.ones(len(points), dtype=bool)
-        cells = []
-        for axis, coordinate in zip(self.edges, points.T, strict=True):
-            inside &= (axis[0] <= coordinate) & (coordinate <= axis[-1])
-            cells.append(np.clip(np.searchsorted(axis, coordinate, side="right") - 1, 0, axis.size - 2))
-        return np.where(inside, self.values[tuple(cells)], 0.0) / abs(np.linalg.det(self.matrix))
+        """That of the smooth density behind the averages, of order 5, or the average over the cell that holds x.
+
+        0 outside the grid. Jumps stay where they are.
+        """
+        points = np.asarray(np.linalg.solve(self.matrix, (self.at(x) - self.origin).T).T, dtype=np.float64)
+        inside = np.logical_and.reduce([(a[0] <= z) & (z <= a[-1]) for a, z in zip(self.edges, points.T, strict=True)])
+        found = np.zeros(len(points))
+        found[inside] = self._steps(points[inside]) if self._spline is None else self._spline(points[inside])
+        return np.maximum(found, 0.0) / abs(np.linalg.det(self.matrix))
+
+    def _steps(self, points: Array) -> Array:
+        pairs = zip(self.edges, points.T, strict=True)
+        return self.values[tuple((np.searchsorted(a, z, side="right") - 1).clip(0, a.size - 2) for a, z in pairs)]
+
+    @cached_property
+    def _spline(self) -> NdBSpline | None:
+        """Through the averages; None where they jump."""
+        from vlasov.measures.density import regrid
+
+        smooth = all(self.uniform) and self.smoothing.any() and regrid.looks_drawable(self.values, self.edges)
+        return regrid.smooth_density(self.values, self.edges) if smooth else None
 
     # Tilts
 
