@@ -77,7 +77,8 @@ class History:
             carrying = density.ravel()[self._sampled] > NOTICED * float(density.max())
             predicted = self._extrapolated(time, [level.sample for level in self._levels])
             worst = float(np.abs(predicted - sample)[carrying].max(initial=0.0))
-            self._error = worst / self._distance(time)
+            distance = self._distance(time)  # may underflow
+            self._error = worst / distance if distance > 0 else math.nan
         slot = self._levels.pop(0).slot if full else len(self._levels)
         self._fluxes.remember(slot, residual.nodes)
         self._levels.append(Level(time, slot, sample, residual.markers, drift))

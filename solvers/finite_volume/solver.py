@@ -49,7 +49,10 @@ def run(problem: Problem, options: Options, record: Record) -> None:
         watch, foreseen = BlowUpWatch(segment[1], _RESOLUTION), math.nan
         while solver.t < segment[1]:
             due = record.times[np.searchsorted(record.times, solver.t, side="right") :]
-            solver.step(min([*due[:1].tolist(), segment[1]]))
+            try:
+                solver.step(min([*due[:1].tolist(), segment[1]]))
+            except np.linalg.LinAlgError:
+                raise NonFiniteState(record.steps + 1, solver.t, 0.0) from None
             for time in record.due(solver.t):
                 record.add(time, solver.snapshot())
             record.step(solver.t, solver.snapshot)

@@ -9,6 +9,7 @@ import numpy as np
 
 from vlasov.checks import Array
 from vlasov.compiled.products import map_rows
+from vlasov.errors import InputError
 from vlasov.flow import Flow
 from vlasov.measures import Density, Gaussian
 from vlasov.measures.density.grid import TensorGrid
@@ -25,12 +26,16 @@ from vlasov.solvers.ode.integrate import norm
 D = TypeVar("D", bound=Density)
 
 _ACCURACY = 2e-12  # of velocities, relative to the grid's half width
+_AMPLIFIED = 10.0  # times that error, which the tilted covariances of later states have
 _CARRYING = 1e-12  # of the largest density: cells below carry no mass worth a radius
 _LEAST_AMPLIFIED = 0.5  # log of what diffused mass outside of the hull may be magnified by
 _DIFFUSED = 5  # cells
 _INSIDE = 0.2  # of a cell: mass at the edge of the hull has come by diffusion from so far inside, or further
 _MISFIT = 0.02  # standard deviations by which continued means one deviation away may be off
 _ROUGH = 0.05  # mean fourth difference of averages, 1 where they alternate: a Gaussian as wide as 1.2 cells
+_HOPELESS = 500.0  # the same where no run is begun
+_LOST_IN_ERRORS, _FARTHEST = 1e-5, 1e5  # standard deviations, and tilts over one that all tokens have in common
+_GLANCE = 4  # steps from one look at the density to the next
 _STEEPEST = 2.5  # exponents of two ends of the support, from one cell to the next
 
 
@@ -45,12 +50,41 @@ class Velocity:
         affine = flow.affine(twin, 0.0) is not None
         self._continued_exactly = affine and isinstance(problem.initial, Gaussian)
         self._misfit = self._roughest = 0.0
+        self._glances = 0
         self._tilts_unknown = not (self.compact or flow.tilts(0.0) or affine)
         self._positive = np.empty_like(start.values)
         found = markers(problem.initial) if flow.bounded else None
         found = np.empty((0, grid.dimension)) if found is None else found - start.place.origin
         self._markers = _solve(start.place.matrix, found)
         self.hull: Hull | None = None
+        self._refuse(start)
+
+    def _refuse(self, start: initial.Start) -> None:
+        """Velocities that jump from cell to cell from the beginning, or are but errors, are none for a grid."""
+        heads, half = self._flow.attention.heads_at(0.0) or (), float(np.abs(self._grid.nodes).max())
+        in_frame = [start.place.matrix.T @ head.A @ start.place.matrix for head in heads if head.P is None]
+        strength = max((float(np.linalg.norm(a, 2)) for a in in_frame), default=0.0)
+        if not self._continued_exactly and strength * half * float(self._grid.widths.max()) > _HOPELESS:
+            raise InputError(
+                f"its tilts, {strength:.3g} per standard deviation, make velocities that jump from cell to cell of any "
+                'grid; use the solver "particles"',
+                "attention",
+            )
+        pull = self.pull(start.place, 0.0)
+        lost = self._accuracy(self.moments(start.values).C) * pull > _LOST_IN_ERRORS or pull > _FARTHEST
+        if lost and not self.compact:
+            remedy = ("more cells, or " if pull <= _FARTHEST else "") + 'the solver "particles" or "gaussian"'
+            raise InputError(
+                f"is so far from zero, for these tilts, that all have {pull:.3g} per standard deviation in common, "
+                f"which makes the errors of sums over cells too large; use {remedy}",
+                "initial",
+            )
+
+    def _accuracy(self, covariance: Array) -> float:
+        """Of sums over cells: a Gaussian's err by e^{-2 pi^2 C / h^2}, which matters on the coarsest grids only."""
+        widths = self._grid.widths
+        resolved = float(np.linalg.eigvalsh(covariance / np.outer(widths, widths))[0])
+        return _ACCURACY + math.exp(-2 * math.pi**2 * max(resolved, 0.0))
 
     def plain(self, f: Array, place: Place) -> Corrected:
         """The density as a measure, for its moments."""
@@ -84,13 +118,11 @@ class Velocity:
     def noise(self, t: float, place: Place, frame: Frames, covariance: Array) -> float:
         """Size of errors in ``residual``: below it carries no information.
 
-        Sums over the cells of a Gaussian err by e^{-2 pi^2 C / h^2}: too small to matter but on the coarsest grids.
+        Where all tilts pull one way, the error of a covariance counts as often.
         """
         drift = _solve(place.matrix, (frame.values(t) @ place.matrix).T)
-        widths = self._grid.widths
-        resolved = float(np.linalg.eigvalsh(covariance / np.outer(widths, widths))[0])
-        accuracy = _ACCURACY + math.exp(-2 * math.pi**2 * max(resolved, 0.0))
-        return accuracy * float(np.abs(self._grid.nodes).max()) * norm(drift)
+        half, pull = float(np.abs(self._grid.nodes).max()), self.pull(place, frame.inside(t))
+        return self._accuracy(covariance) * (half + _AMPLIFIED * pull) * norm(drift)
 
     def move_markers(self, history: History, t: float, dt: float) -> None:
         """Markers move with w = r - g - K (z - b), by Simpson's rule over what is extrapolated in time."""
@@ -124,7 +156,8 @@ class Velocity:
 
     def observe(self, f: Array, place: Place, t: float) -> None:
         """Remember how rough the density is from cell to cell, and how far continued tails may be off."""
-        if self._tails is None or self._continued_exactly:
+        self._glances += 1
+        if self._tails is None or self._continued_exactly or self._glances % _GLANCE != 1:
             return
         differences = [float(np.abs(np.diff(f, 4, axis=k)).sum()) for k in range(f.ndim)]
         self._roughest = max(self._roughest, max(differences) / (16 * float(f.sum())))

@@ -1,0 +1,53 @@
+"""What used to run without end, or ended in a traceback: answers, or one sentence, in seconds."""
+
+import numpy as np
+import pytest
+
+import vlasov as vl
+from tests.references import error
+from tests.solvers.finite_volume.common import CLOUDS, SOFTMAX, A, run
+from vlasov.errors import NonFiniteState
+
+CLOUD = vl.Gaussian([0.3, 0.1], [[0.3, 0.1], [0.1, 0.2]])
+FAR = vl.Gaussian([1e8, 0.0], CLOUD.covariance)
+
+
+@pytest.mark.parametrize(
+    ("problem", "sentence"),
+    [
+        (vl.Problem(vl.Softmax(A=1e5 * np.eye(2)), CLOUDS, 1.0), r"^attention: its tilts, 9\.\d+e\+04 per standard"),
+        (vl.Problem(vl.Softmax(A=-1e5 * np.eye(2)), CLOUDS, 1.0), '^attention: its tilts, .*the solver "particles"'),
+        (
+            vl.Problem(SOFTMAX, FAR, 1.0),
+            "^initial: is so far from zero, for these tilts, that all have .*use the solver",
+        ),
+        (vl.Problem(SOFTMAX, vl.Gaussian([80.0, 0.0], CLOUD.covariance), 1.0), "^initial: .*; use more cells"),
+    ],
+)
+def test_tilts_that_no_grid_can_hold(problem, sentence):
+    with pytest.raises(vl.InputError, match=sentence):
+        run(problem, cells=16)
+
+
+def test_a_cloud_far_away():
+    problem = vl.Problem(SOFTMAX, vl.Gaussian([1e4, 0.0], CLOUD.covariance), 1.0)
+    exact = vl.solve(problem, "gaussian", times=[1.0])
+    found = run(problem, cells=32)
+    assert error(found["covariance"].values, exact["covariance"].values) <= 1e-10
+
+
+def test_a_frame_that_becomes_singular(monkeypatch):
+    """As it does for A = [[2^63, 0], [0, 1]], after many seconds of ever shorter steps."""
+
+    def step(self, end):
+        np.linalg.inv(np.zeros((2, 2)))
+
+    monkeypatch.setattr("vlasov.solvers.finite_volume.solver._Solver.step", step)
+    with pytest.raises(NonFiniteState, match=r"step 1 at t = 0"):
+        run(vl.Problem(SOFTMAX, CLOUDS, 0.1), cells=16)
+
+
+def test_a_horizon_whose_products_of_steps_underflow():
+    problem = vl.Problem(vl.Softmax(A=A), CLOUDS, 1e-300)
+    result = run(problem, cells=32, times=np.linspace(0, 1e-300, 20))
+    assert error(result["covariance"].values[-1], CLOUDS.covariance) <= 1e-12
