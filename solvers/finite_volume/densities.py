@@ -16,11 +16,10 @@ from vlasov.compiled.products import map_rows
 from vlasov.compiled.workspace import Workspace
 from vlasov.errors import InputError
 from vlasov.measures import Density
-from vlasov.measures.base import Tiltable
 from vlasov.solvers.finite_volume import tail_kernels as kernels
 from vlasov.solvers.finite_volume.hull import Hull
 from vlasov.solvers.finite_volume.tails import Tails, Window
-from vlasov.tilting import Field, Head, Request, Tilted
+from vlasov.tilting import Field, Head, Request
 
 T = TypeVar("T")
 
@@ -69,17 +68,9 @@ class Smooth(Corrected):
         evaluate = super().average
         half = max(float(axis[-1] - axis[0]) / 2 for axis in self.edges)
         weak = float(np.linalg.norm(self.matrix.T @ head.A @ self.matrix, 2)) * half**2 < _WEAK
-        return self._best(len(x), lambda best: evaluate(x, head, best, **how), weak)
+        return self.best(len(x), lambda best: evaluate(x, head, best, **how), weak)
 
-    def tilted(self, xi: Array, request: Request = Request(), *, workspace: Workspace | None = None) -> Tilted:
-        """As one part of a mixture is asked."""
-
-        def by(best: Request) -> Tilted:
-            return Density.tilted(self, xi, replace(best, covariance=request.covariance), workspace=workspace)
-
-        return self._best(len(xi), by)
-
-    def _best(self, targets: int, evaluate: Callable[[Request], T], weak: bool = False) -> T:
+    def best(self, targets: int, evaluate: Callable[[Request], T], weak: bool = False) -> T:
         """The most accurate evaluation that is fast: for many cells, at a cost that does not grow with their square."""
         fine = (_FINEST, _FINE) if weak else (_FINE,)
         if self.values.size * targets <= _FEW_PAIRS:
@@ -125,46 +116,12 @@ class GaussianTails(Smooth):
         kernels.clip(tilts, beyond, window.reach, clipped)
         inverse = np.asarray(np.linalg.inv(self.matrix.T), dtype=np.float64)
         inner = map_rows(clipped + shift, inverse, threads=1)
-        held = self._held(head.P)
-        tilted = self._best(len(inner), lambda best: held.tilted(inner, replace(best, covariance=True), **how))
+        measure = self.reweighted(head.P)
+        tilted = self.best(len(inner), lambda best: measure.tilted(inner, replace(best, covariance=True), **how))
         assert tilted.covariance is not None
         base = np.zeros(self.dimension) if about is None else about
         kernels.continue_means(tilts, beyond, clipped, inverse, tilted.mean, tilted.covariance, base, head.V, out)
         return Field(out, field.method, max(field.error_bound, tilted.error_bound))
-
-    def tilted(self, xi: Array, request: Request = Request(), *, workspace: Workspace | None = None) -> Tilted:
-        return self.continued(None, xi, request, workspace)
-
-    def reweighted(self, quadratic: Array | None) -> Tiltable:
-        return self if quadratic is None else Continued(self, quadratic)
-
-    def continued(self, quadratic: Array | None, xi: Array, request: Request, workspace: Workspace | None) -> Tilted:
-        """log Z(xi) = log Z(xi_0) + <m(xi_0), xi - xi_0> + <xi - xi_0, C(xi_0) (xi - xi_0)> / 2, beside P."""
-        held, inner = self._held(quadratic), xi
-        if self.tails is not None:
-            window, shift = self.window(self.tails, quadratic)
-            tilts = xi @ self.matrix - shift
-            clipped = tilts.clip(-window.reach, window.reach)
-            beyond = np.flatnonzero((clipped != tilts).any(axis=1))
-            if beyond.size:
-                inner = np.array(xi)
-                inner[beyond] = (clipped[beyond] + shift) @ np.linalg.inv(self.matrix)
-        second = request.covariance or inner is not xi
-        found = self._best(
-            len(xi), lambda best: held.tilted(inner, replace(best, covariance=second), workspace=workspace)
-        )
-        if inner is xi:
-            return found
-        assert found.covariance is not None
-        step = xi - inner
-        moved = np.einsum("nkl,nl->nk", found.covariance, step)
-        added = np.einsum("nk,nk->n", found.mean + moved / 2, step)
-        return replace(found, log_mass=found.log_mass + added, mean=found.mean + moved)
-
-    def _held(self, quadratic: Array | None) -> Tiltable:
-        """E^{-<y, P y>} f by sums over the grid alone."""
-        known = {name: getattr(self, name) for name in ("values", "edges", "grid", "origin", "matrix")}
-        return Density.trusted(**known).reweighted(quadratic)
 
     def misfit(self, x: Array, head: Head) -> float:
         """How far continued means at x may be off, in units of the frame, as seen from within the window.
@@ -182,7 +139,7 @@ class GaussianTails(Smooth):
         tilts, edge = tilts[far], edge[far]
         levels = np.concatenate([depth * edge for depth in _DEPTHS]) + shift
         rows = np.asarray(np.linalg.solve(self.matrix.T, levels.T).T, dtype=np.float64)
-        found = self._held(head.P).tilted(rows, Request(_COARSE[0], "all-pairs", covariance=True))
+        found = self.reweighted(head.P).tilted(rows, Request(_COARSE[0], "all-pairs", covariance=True))
         assert found.covariance is not None
         xi, means, spreads = (
             part.reshape(3, far.size, *part.shape[1:]) for part in (rows, found.mean, found.covariance)
@@ -201,17 +158,6 @@ class GaussianTails(Smooth):
         return window, window.center + self.matrix.T @ (quadratic + quadratic.T) @ self.origin
 
 
-class Continued(NamedTuple):
-    """E^{-<y, P y>} f with tails that are continued: one part of a mixture, as the whole asks it."""
-
-    density: GaussianTails
-    quadratic: Array | None
-
-    def tilted(self, xi: Array, request: Request = Request(), *, workspace: Workspace | None = None) -> Tilted:
-        """The accuracy is the density's own choice."""
-        return self.density.continued(self.quadratic, xi, request, workspace)
-
-
 class Hulled(Density):
     """Sums over cells whose centres are moved into the convex hull of the true support.
 
@@ -219,27 +165,6 @@ class Hulled(Density):
     """
 
     hull: Hull | None = None
-
-    def tilted(self, xi: Array, request: Request = Request(), *, workspace: Workspace | None = None) -> Tilted:
-        """As one part of a mixture is asked: points of masses that sum to one."""
-        if self.hull is None:
-            return super().tilted(xi, request, workspace=workspace)
-        carrying = np.flatnonzero(self.values.ravel() > 0)
-        masses = self.values.ravel()[carrying]
-        logs = np.log(masses / masses.sum())
-        tilts = xi @ self.matrix
-        found = tilting.tilt(
-            self.hull.clip(carrying), logs, tilts, replace(request, log_mass=True), workspace=workspace
-        )
-        assert found.log_mass is not None
-        return Tilted(
-            log_mass=found.log_mass + xi @ self.origin,
-            mean=self.origin + found.mean @ self.matrix.T,
-            covariance=None if found.covariance is None else self.matrix @ found.covariance @ self.matrix.T,
-            method=found.method,
-            error_bound=float(np.linalg.norm(self.matrix, 2)) * found.error_bound,
-            mass_error=found.mass_error,
-        )
 
     def average(
         self,

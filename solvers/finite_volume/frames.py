@@ -46,7 +46,10 @@ class Frames(ABC):
 
     @abstractmethod
     def outgrown(self, strength: float, pull: float) -> bool:
-        """Whether other closures are better, at tilts of this ``strength`` over a standard deviation, and ``pull``."""
+        """Whether other closures are better, at tilts of this ``strength`` over a standard deviation.
+
+        ``pull`` is the tilt that is common to all.
+        """
 
     @abstractmethod
     def renewed(self, references: Sequence[Moments], strength: float, pull: float) -> Frames:

@@ -17,7 +17,7 @@ import numpy as np
 from vlasov.checks import Array
 from vlasov.compiled.products import map_rows
 from vlasov.flow import Flow
-from vlasov.measures import Density, Measure, Mixture
+from vlasov.measures import Density, Measure
 from vlasov.problem import Problem
 from vlasov.solvers.finite_volume import initial
 from vlasov.solvers.finite_volume.fluxes import Fluxes
@@ -28,6 +28,7 @@ from vlasov.solvers.finite_volume.history import NOTICED, History, Residual
 from vlasov.solvers.finite_volume.options import PARTS, Options, cells
 from vlasov.solvers.finite_volume.partition import components
 from vlasov.solvers.finite_volume.schemes import SCHEMES
+from vlasov.solvers.finite_volume.together import Together
 from vlasov.solvers.finite_volume.velocity import Velocity
 
 _CARRYING = 1e-13  # of the largest density: cells below do not limit the step
@@ -166,7 +167,7 @@ def mixture(parts: Sequence[Part], densities: Sequence[Density]) -> Measure:
     """The measure whose parts have these densities."""
     if len(parts) == 1:
         return densities[0]
-    return Mixture.trusted(components=tuple(densities), weights=np.array([part.weight for part in parts]))
+    return Together.trusted(components=tuple(densities), weights=np.array([part.weight for part in parts]))
 
 
 def begin(problem: Problem, flow: Flow, options: Options) -> list[Part]:

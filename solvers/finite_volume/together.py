@@ -1,0 +1,93 @@
+"""The densities of all parts as one measure: log Z and the mean of each, with what is known beyond its grid."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from vlasov import tilting
+from vlasov.checks import Array
+from vlasov.compiled.workspace import Workspace
+from vlasov.measures import Density, Mixture
+from vlasov.measures.base import Tiltable
+from vlasov.measures.mixture import Mixed
+from vlasov.solvers.finite_volume.densities import GaussianTails, Hulled, Smooth
+from vlasov.solvers.finite_volume.hull import Hull
+from vlasov.tilting import Request, Tilted
+
+
+class Together(Mixture):
+    """A mixture of densities with tails or hulls."""
+
+    def tilted(self, xi: Array, request: Request = Request(), *, workspace: Workspace | None = None) -> Tilted:
+        return self.reweighted(None).tilted(xi, request, workspace=workspace)
+
+    def reweighted(self, quadratic: Array | None) -> Tiltable:
+        pairs = zip(self.weights, self.components, strict=True)
+        return Mixed([(float(w), Felt(part, quadratic)) for w, part in pairs])  # type: ignore[arg-type]
+
+
+class Felt(NamedTuple):
+    """e^{-<y, P y>} mu of a density, as the other parts feel it."""
+
+    density: Density
+    quadratic: Array | None
+
+    def tilted(self, xi: Array, request: Request = Request(), *, workspace: Workspace | None = None) -> Tilted:
+        """As ``Measure.tilted``."""
+        density = self.density
+        if isinstance(density, Hulled) and density.hull is not None:
+            return self._in_hull(density.hull, xi, request, workspace)
+        if isinstance(density, GaussianTails) and density.tails is not None:
+            return self._continued(density, xi, request, workspace)
+        return self._summed(xi, request, workspace)
+
+    def _summed(self, xi: Array, request: Request, workspace: Workspace | None) -> Tilted:
+        measure = self.density.reweighted(self.quadratic)
+
+        def by(best: Request) -> Tilted:
+            return measure.tilted(xi, replace(best, covariance=request.covariance), workspace=workspace)
+
+        return self.density.best(len(xi), by) if isinstance(self.density, Smooth) else by(request)
+
+    def _continued(self, density: GaussianTails, xi: Array, request: Request, workspace: Workspace | None) -> Tilted:
+        """log Z(xi) = log Z(xi_0) + <m(xi_0), xi - xi_0> + <xi - xi_0, C(xi_0) (xi - xi_0)> / 2."""
+        assert density.tails is not None
+        window, shift = density.window(density.tails, self.quadratic)
+        tilts = xi @ density.matrix - shift
+        clipped = np.clip(tilts, -window.reach, window.reach)
+        beyond = np.flatnonzero((clipped != tilts).any(axis=1))
+        if not beyond.size:
+            return self._summed(xi, request, workspace)
+        inner = np.array(xi)
+        inner[beyond] = (clipped[beyond] + shift) @ np.linalg.inv(density.matrix)
+        found = self._summed(inner, replace(request, covariance=True), workspace)
+        assert found.covariance is not None
+        step = xi - inner
+        moved = np.einsum("nkl,nl->nk", found.covariance, step)
+        added = np.einsum("nk,nk->n", found.mean + moved / 2, step)
+        covariance = found.covariance if request.covariance else None
+        return replace(found, log_mass=found.log_mass + added, mean=found.mean + moved, covariance=covariance)
+
+    def _in_hull(self, hull: Hull, xi: Array, request: Request, workspace: Workspace | None) -> Tilted:
+        """Masses that sum to one, at cells' centres moved into the hull."""
+        origin, matrix, values = self.density.origin, self.density.matrix, self.density.values.ravel()
+        carrying = np.flatnonzero(values > 0)
+        logs, points = np.log(values[carrying] / values[carrying].sum()), hull.clip(carrying)
+        constant = 0.0
+        if self.quadratic is not None:  # <y, P y> at y = o + M z
+            quadratic = self.quadratic
+            logs -= np.einsum("nk,kl,nl->n", points, matrix.T @ quadratic @ matrix, points)
+            logs -= points @ (matrix.T @ (quadratic + quadratic.T) @ origin)
+            constant = float(origin @ quadratic @ origin)
+        found = tilting.tilt(points, logs, xi @ matrix, replace(request, log_mass=True), workspace=workspace)
+        return Tilted(
+            log_mass=found.log_mass + xi @ origin - constant,
+            mean=origin + found.mean @ matrix.T,
+            covariance=None if found.covariance is None else matrix @ found.covariance @ matrix.T,
+            method=found.method,
+            error_bound=float(np.linalg.norm(matrix, 2)) * found.error_bound,
+            mass_error=found.mass_error,
+        )
