@@ -28,6 +28,7 @@ from vlasov.solvers.ode import stiff
 from vlasov.solvers.ode.integrate import inside, norm, segments, steps
 
 _WORTH_A_CHANGE = 300  # more stiff steps than these are left to LSODA
+_SHORT, _BEGINNING = 0.5, 100  # in s, and for how many steps careful runs keep it
 MomentsAt = Callable[[float], tuple[Array, Array]]
 
 
@@ -40,9 +41,14 @@ class Advance(NamedTuple):
     end: float
 
 
-def advance(flow: Flow, initial: Gaussian, horizon: float, tolerance: float) -> Iterator[Advance]:
-    """Step to the horizon, segment by segment of smooth parameters, with this local error per step."""
-    system = _System(flow, initial, horizon, tolerance)
+def advance(
+    flow: Flow, initial: Gaussian, horizon: float, tolerance: float, *, careful: bool = False
+) -> Iterator[Advance]:
+    """Step to the horizon, segment by segment of smooth parameters, with this local error per step.
+
+    Careful runs begin with short steps: at two loose tolerances steps can be the same, and with them all errors.
+    """
+    system = _System(flow, initial, horizon, tolerance, careful)
     for start, end in segments(flow.breakpoints, horizon):
         yield from system.stretched(start, end)
         if system.y[-1] < end:
@@ -52,7 +58,8 @@ def advance(flow: Flow, initial: Gaussian, horizon: float, tolerance: float) -> 
 class _System:
     """The state (alpha, F, t) and its derivatives."""
 
-    def __init__(self, flow: Flow, initial: Gaussian, horizon: float, tolerance: float) -> None:
+    def __init__(self, flow: Flow, initial: Gaussian, horizon: float, tolerance: float, careful: bool) -> None:
+        self._careful = careful
         self._flow, self._horizon, self._rtol, self._taken = flow, horizon, tolerance, 0
         self._d, self._rank = initial.factor.shape
         self.y = np.concatenate([initial.mean, initial.factor.ravel(), [0.0]])
@@ -75,8 +82,11 @@ class _System:
             "taken": self._taken,
             "clock": lambda _, y: float(y[-1]),
         }
-        for step in steps(rhs, (0.0, np.inf), self.y, **how):
+        stepper = partial(DOP853, max_step=_SHORT if self._careful else np.inf)
+        for number, step in enumerate(steps(rhs, (0.0, np.inf), self.y, stepper=stepper, **how), start=1):
             self._taken += 1
+            if number == _BEGINNING:
+                step.max_step = np.inf
             state, before = _StateAt(step), float(self.y[-1])
             reached = float(min(step.y[-1], end))
             self.y = np.append(state(reached)[:-1], reached)

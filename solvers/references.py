@@ -85,7 +85,7 @@ def gaussian_moments(problem: Problem, times: Sequence[float], tolerance: float,
     if waiting and waiting[0] == 0.0:
         waiting.pop(0)
         yield initial.mean, initial.covariance
-    for count, now in enumerate(advance(problem.flow(), initial, problem.horizon, tolerance)):
+    for count, now in enumerate(advance(problem.flow(), initial, problem.horizon, tolerance, careful=True)):
         while waiting and waiting[0] <= now.t:
             yield now.at(waiting.pop(0))
         if not waiting or count > most or not now.t > last:  # at a blow-up time stands still

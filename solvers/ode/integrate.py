@@ -48,7 +48,7 @@ def steps(
     *,
     rtol: float | Array,
     atol: float | Array,
-    stepper: type[Any] = DOP853,
+    stepper: Callable[..., Any] = DOP853,
     taken: int = 0,
     clock: Callable[[float, Array], float] = lambda t, y: t,
 ) -> Iterator[Any]:
