@@ -26,8 +26,8 @@ from vlasov.solvers.dataset import COMPARISON, STUDY, require
 _LARGEST = 1e200
 _DASHES = ("-", "--", "-.", ":")
 _SAMPLE = 3.2  # lengths of letters: dashes can be told apart
-_OF_SOLVER = {"particles": TOKEN, "finite-volume": END}  # as in snapshots; PALETTE's next ones for others
-_PAIRS = PALETTE[3:]
+_OF_SOLVER = {"particles": TOKEN, "finite-volume": END}  # as in snapshots
+_OTHERS, _PAIRS = (PALETTE[2], PALETTE[4], PALETTE[5]), (PALETTE[3], PALETTE[6], PALE)
 _REACH = 1e4  # times the largest ratio: bounds beyond are told, not drawn
 
 
@@ -72,7 +72,7 @@ def draw(comparison: xr.Dataset, datasets: Sequence[xr.Dataset], study: xr.Datas
 
 def _colours(comparison: xr.Dataset) -> dict[str, str]:
     """Of the solutions."""
-    others = iter([colour for colour in PALETTE if colour not in _OF_SOLVER.values()])
+    others = iter(_OTHERS)
     return {name: _OF_SOLVER.get(name) or next(others, INK) for name in map(str, comparison["solution"].values)}
 
 
@@ -169,7 +169,8 @@ def _draw_growth(ax: Axes, comparison: xr.Dataset) -> None:
         if not np.isfinite(exponents).any():
             continue
         values = np.exp(np.minimum(exponents, 600.0))
-        ax.plot(times, np.where(values < top, values, np.nan), color=INK, ls=dash, label=f"{name} bound")
+        if (values[1:] < top).any():
+            ax.plot(times, np.where(values < top, values, np.nan), color=INK, ls=dash, label=f"{name} bound")
         if not values[-1] < top:
             told.append(f"{name} bound at the end: {bound(float(exponents[-1]))}")
     ax.text(0.03, 0.97, "\n".join(told), transform=ax.transAxes, va="top", fontsize="x-small", color=INK)
