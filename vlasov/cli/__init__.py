@@ -1,0 +1,10 @@
+"""The command line: parse, call, print.
+
+``app``: the program and how it ends. ``cases``, ``runs``, ``studies``, ``installation``: its commands. ``printing``:
+what they print. Everything heavy is imported inside the commands, so that --help answers at once.
+"""
+
+from vlasov.cli import cases, runs, studies, installation  # noqa: I001  # the order of commands in the help
+from vlasov.cli.app import app, main
+
+__all__ = ["app", "cases", "installation", "main", "runs", "studies"]

@@ -1,0 +1,5 @@
+"""``python -m vlasov.cli``."""
+
+from vlasov.cli.app import main
+
+main()

@@ -1,0 +1,90 @@
+"""What commands print: tables, JSON, runs and what they doubt of themselves."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from vlasov.cases import Case
+
+_WIDTH = 160  # of tables that go into a file
+
+
+def width() -> int:
+    """Columns of the terminal, or those of tables that go into a file."""
+    from rich.console import Console
+
+    return Console().width if sys.stdout.isatty() else _WIDTH
+
+
+def print_table(table: Any) -> None:
+    """Print a table of rich."""
+    from rich.console import Console
+
+    Console(width=None if sys.stdout.isatty() else _WIDTH).print(table)
+
+
+def print_json(value: Any) -> None:
+    """Print for programs."""
+    print(json.dumps(value, indent=1, allow_nan=False))
+
+
+def finite(values: Any) -> Any:
+    """Lists of numbers, with None for NaN and infinity, which JSON does not know."""
+    if isinstance(values, list):
+        return [finite(value) for value in values]
+    return finite(values.tolist()) if hasattr(values, "tolist") else values if math.isfinite(values) else None
+
+
+def describe(case: Case) -> dict[str, Any]:
+    """A case for programs."""
+    return {
+        "name": case.name,
+        "title": case.title,
+        "description": case.description,
+        "paper": case.paper,
+        "problem": case.problem.to_dict(),
+        "times": case.times,
+        "solvers": case.solvers,
+        "facts": [fact.says for fact in case.facts],
+    }
+
+
+def summary(result: xr.Dataset) -> dict[str, Any]:
+    """A run for programs."""
+    blow_up_time = result.attrs["blow_up_time"]
+    return {
+        **{key: result.attrs[key] for key in ("case", "solver", "status", "steps", "wall_seconds", "method")},
+        "blow_up_time": blow_up_time if blow_up_time == blow_up_time else None,
+        "options": json.loads(result.attrs["options"]),
+        "final_time": float(result["time"][-1]),
+        "mean": finite(result["mean"].values[-1]),
+        "covariance": finite(result["covariance"].values[-1]),
+        "error_estimate": finite(result.attrs["error_estimate"]),
+    }
+
+
+def print_run(result: xr.Dataset, target: Path) -> None:
+    """Print what a run was and where it is."""
+    attrs = result.attrs
+    end = f"blow-up at t = {attrs['blow_up_time']:.10g}" if attrs["status"] == "blow-up" else attrs["status"]
+    print(
+        f"{attrs['title']}, solver {attrs['solver']}: {end} after {attrs['steps']} steps, {attrs['wall_seconds']:.2g} s"
+    )
+    print(f"  written to {target}")
+
+
+def print_doubt(doubtful: str, solver: str = "") -> None:
+    """A line in the colour of a warning, whole, on a terminal and elsewhere."""
+    if doubtful:
+        from rich.console import Console
+        from rich.text import Text
+
+        line = f"  warning: {f'{solver}: ' if solver else ''}{doubtful}"
+        Console(highlight=False).print(Text(line, style="bold yellow"), soft_wrap=True)

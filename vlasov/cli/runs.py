@@ -1,0 +1,121 @@
+"""Commands about single runs: run and plot."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+from vlasov.cli.app import CaseArgument, JsonOption, SetOption, ThreadsOption, app, load
+from vlasov.cli.printing import describe, finite, print_doubt, print_json, print_run, summary
+from vlasov.errors import SolverError
+
+
+class _WithSolvers(TyperCommand):
+    """A command whose help names each solver's options; they are not known before solvers are imported."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        self.epilog = _solver_options()
+        super().format_help(ctx, formatter)
+
+
+def _solver_options() -> str:
+    """Every option of every solver with its default."""
+    import dataclasses
+
+    from vlasov.solvers.driver import SOLVERS, resolve
+
+    lines = ["Options of solvers and their defaults, changed by --set solvers.NAME.OPTION=VALUE:"]
+    for name in SOLVERS:
+        options = dataclasses.asdict(resolve(name, {})[1])
+        lines.append(f"{name}: " + ", ".join(f"{key} = {json.dumps(value)}" for key, value in options.items()))
+    return "\n\n".join(lines)
+
+
+@app.command(cls=_WithSolvers)
+def run(
+    case: CaseArgument,
+    solver: Annotated[
+        str | None,
+        typer.Option("--solver", help="gaussian, particles or finite-volume; the case's first if not given."),
+    ] = None,
+    settings: SetOption = None,
+    threads: ThreadsOption = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="The .nc file to write; CASE-SOLVER.nc here if not given.")
+    ] = None,
+    as_json: JsonOption = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check everything and print what would be run.")] = False,
+) -> None:
+    """Run a case, write its solution, and hold it against the case's facts."""
+    from vlasov.cases.facts import check
+    from vlasov.solvers import solve
+    from vlasov.solvers.accuracy import doubt
+    from vlasov.solvers.driver import prepare
+
+    loaded = load(case, settings, threads)
+    name = solver or next(iter(loaded.solvers))
+    target = output or Path(f"{loaded.name}-{name}.nc")
+    options = loaded.solvers.get(name, {})
+    if dry_run:
+        plan = prepare(loaded.problem, name, times=loaded.times, output=target, options=options)
+        print_json(describe(loaded) | {"solver": name, "options": plan.resolved, "output": str(target)})
+        return
+    result = solve(
+        loaded.problem, name, times=loaded.times, progress=not as_json, output=target, case=loaded.name,
+        warn_above=math.inf, **options,
+    )  # fmt: skip
+    doubtful = doubt(result)
+    verdicts = [(fact, check(fact, result)) for fact in loaded.facts if fact.concerns(name)]
+    if as_json:
+        facts = [{"says": fact.says, "measured": finite(v.measured), "holds": v.holds} for fact, v in verdicts]
+        about = {"output": str(target), "doubt": doubtful, "facts": facts, "facts_outdated": loaded.outdated}
+        print_json(summary(result) | about)
+    else:
+        print_run(result, target)
+        print_doubt(doubtful)
+        if loaded.outdated:
+            print("  note: the facts of this case were stated for another problem, and are left out")
+        for fact, verdict in verdicts:
+            # A number that may be off by more than a percent does not show that a fact holds.
+            held = "holds, if the run is right:" if doubtful else "holds "
+            print(f"  {held if verdict.holds else 'FAILS '} {fact.says}")
+    if not all(verdict.holds for _, verdict in verdicts):
+        raise SolverError(
+            "the solution does not show what is known about this case; tighten the solver's tolerance or raise n"
+        )
+
+
+@app.command()
+def plot(
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Files that vlasov run wrote.")],
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="A .png, .pdf or .svg file, or a film: .gif or .mp4."),
+    ] = None,
+    kind: Annotated[
+        str, typer.Option("--kind", help="overview, snapshots, trajectories, ellipses, eigenvalues, cone or frame.")
+    ] = "overview",
+) -> None:
+    """Draw solutions: one, or several over each other; by default into a .png beside the first PATH."""
+    from vlasov.postprocess import figures, movie
+    from vlasov.postprocess.mean_field import figure
+    from vlasov.solvers.dataset import RUN, STUDY, open_run, require
+
+    datasets = [open_run(path) for path in paths]
+    target = output or paths[0].with_suffix(".png")
+    if len(datasets) == 1 and datasets[0].attrs.get("kind") == STUDY:
+        figures.save(figure.draw(datasets[0]), target)
+        print(target)
+        return
+    for path, dataset in zip(paths, datasets, strict=True):
+        require(dataset, RUN, str(path))
+    if target.suffix in {f".{name}" for name in movie.FORMATS}:
+        movie.movie(datasets, target)
+    else:
+        figures.save(figures.plot(datasets, kind), target)
+    print(target)
