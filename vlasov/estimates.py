@@ -19,7 +19,7 @@ from vlasov.errors import InputError
 from vlasov.schedule import Function
 from vlasov.tilting import Head
 
-_PANELS, _HALVINGS, _CLOSE = 16, 9, 2e-13
+_PANELS, _HALVINGS, _CLOSE = 16, 9, 2e-12
 _NODES, _INSIDE = 9, 1 - 1e-12  # of a panel whose ends just do not belong to other pieces of a parameter
 
 
@@ -94,22 +94,24 @@ def _integral(rate: Callable[[float], float], attention: Attention, t: float, *,
     if not smooth:
         return sum((end - start) * rate((start + end) / 2) for start, end in pairwise(cuts))
     total = 0.0
-    for start, end in pairwise(cuts):
-        width = (end - start) / _PANELS
-        for k in range(_PANELS):
-            total += _panel(rate, start + k * width, start + (k + 1) * width, _HALVINGS)
+    panels = math.ceil(_PANELS / (len(cuts) - 1))  # of each piece
+    for start, end in reversed(list(pairwise(cuts))):  # the last panels are the largest, often by far
+        width = (end - start) / panels
+        for k in reversed(range(panels)):
+            total += _panel(rate, start + k * width, start + (k + 1) * width, _HALVINGS, total)
             if math.isinf(total):
                 return total
     return total
 
 
-def _panel(rate: Callable[[float], float], left: float, right: float, halvings: int) -> float:
-    """One panel and its halves; both halves again where they differ by more than a little from the whole."""
+def _panel(rate: Callable[[float], float], left: float, right: float, halvings: int, beside: float = 0.0) -> float:
+    """One panel and its halves; both again where they differ from the whole by what counts ``beside`` the others."""
     middle = (left + right) / 2
     whole, parts = _on_panel(rate, left, right), _on_panel(rate, left, middle) + _on_panel(rate, middle, right)
-    if not math.isfinite(parts) or halvings == 0 or abs(parts - whole) <= _CLOSE * abs(parts):
+    if not math.isfinite(parts) or halvings == 0 or abs(parts - whole) <= _CLOSE * max(abs(parts), beside):
         return parts + abs(parts - whole) if math.isfinite(parts) else math.inf
-    return _panel(rate, left, middle, halvings - 1) + _panel(rate, middle, right, halvings - 1)
+    upper = _panel(rate, middle, right, halvings - 1, beside)
+    return upper + _panel(rate, left, middle, halvings - 1, max(beside, upper))
 
 
 @cache
