@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import product
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -53,7 +54,9 @@ def _in_space(measure: Measure, lower: Array, upper: Array) -> Array | None:
         heights = 1 - (2 * np.arange(_MARKERS) + 1) / _MARKERS
         angles = np.pi * (1 + math.sqrt(5)) * np.arange(_MARKERS)
         rings = np.sqrt(1 - heights**2)
-        sphere = np.stack([rings * np.cos(angles), rings * np.sin(angles), heights], axis=1)
+        spiral = np.stack([rings * np.cos(angles), rings * np.sin(angles), heights], axis=1)
+        octant = spiral[(spiral > 0).all(axis=1)]  # mirrored, because what is symmetric has to stay so
+        sphere = np.concatenate([octant * signs for signs in product((1.0, -1.0), repeat=3)])
         return measure.center - radius / ConvexHull(sphere).equations[:, 3].max() * sphere  # around the sphere
     if isinstance(measure, Box):
         lattice = np.stack(np.meshgrid(*[np.linspace(0.0, 1.0, _ALONG_AN_EDGE)] * 3), axis=-1).reshape(-1, 3)
