@@ -258,7 +258,8 @@ def test_a_dry_run_resolves_everything_and_writes_nothing(vlasov):
     assert plan["solver"] == "particles"
     assert plan["output"] == "gaussian-collapse-particles.nc"
     set_in_the_case = {"n": 1600, "sampling": "quadrature", "tolerance": 1e-10}
-    assert plan["options"] == set_in_the_case | {"seed": 0, "rescaled": False, "method": "auto"}
+    defaults = {"seed": 0, "rescaled": False, "method": "auto", "moments": "auto", "max_steps": 100_000}
+    assert plan["options"] == set_in_the_case | defaults
     assert files() == []
 
 

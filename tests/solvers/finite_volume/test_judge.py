@@ -48,18 +48,14 @@ def told(result):
         (FAR, None, {"cells": 64}),
         (NARROW, 64, {"cells": 64, "frame": "moving"}),
         (BOX, 14**3, {"cells": 12}),
-        (vl.Problem(SOFTMAX, CLOUDS, 1.0), 1600, {"cells": 16, "extent": 100.0}),
         (vl.Problem(SOFTMAX, CLOUDS, 1.0), 1600, {"cells": 32}),
         (vl.Problem(SOFTMAX, vl.Ball(1.0, [0.3, 0.1]), 1.0), 1600, {"cells": 32, "reconstruction": "upwind"}),
     ],
-    ids=["far", "narrow", "box", "coarse", "fine", "upwind"],
+    ids=["far", "narrow", "box", "fine", "upwind"],
 )
 def test_the_estimate_is_about_the_error(problem, n, options):
     times = [0.0, problem.horizon / 2, problem.horizon]
-    try:
-        result = vl.solve(problem, "finite-volume", times=times, warn_above=np.inf, **options)
-    except vl.InputError as refusal:  # what cannot work may be refused
-        pytest.skip(str(refusal))
+    result = vl.solve(problem, "finite-volume", times=times, warn_above=np.inf, **options)
     exact = vl.solve(problem, "gaussian", times=times) if n is None else nodes(problem, n, times)
     errors, estimates = true_errors(problem, result, exact), told(result)
     big = errors > 1e-8
@@ -74,7 +70,7 @@ def test_the_estimate_is_about_the_error(problem, n, options):
 @pytest.mark.parametrize("problem", [DIFFUSED, BOX], ids=["diffused", "box"])
 def test_what_is_wrong_is_warned_of(problem):
     with pytest.warns(vl.AccuracyWarning, match=r"finite-volume: the \w+ is off by an estimated .* at t = "):
-        run(problem, cells=12, frame="moving", reconstruction="upwind")
+        run(problem, cells=14, frame="moving", reconstruction="upwind")
 
 
 def test_the_remedy_works():

@@ -34,7 +34,6 @@ HARMLESS = {
     ("step", "looks"),  # and the residual, which does not look at them
     ("step", "found"),  # and an empty list
     ("step", "self._finish"),  # and the growth, which is read between steps
-    ("_settle", "if"),  # and an empty list
     ("_stages", "rate"),  # where no step is taken back
     ("flux", "self.history.to_faces"),  # the rate of flow only says whether to take a step back
     ("flux", "fastest"),  # both read the velocities on faces
