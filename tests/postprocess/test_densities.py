@@ -46,7 +46,7 @@ def with_tokens(dataset: xr.Dataset, n: int = 500) -> xr.Dataset:
     roots = np.linalg.cholesky(dataset["covariance"].values)
     base = np.random.default_rng(1).standard_normal((n, dataset.sizes["component"]))
     cloud = dataset["mean"].values[:, None] + np.einsum("tij,nj->tni", roots, base)
-    tokens = dataset[["mean", "covariance"]].drop_vars(["x", "y", "z"], errors="ignore")
+    tokens = dataset[["mean", "covariance"]].drop_vars(["xi", "eta", "zeta"], errors="ignore")
     tokens["position"] = (("time", "particle", "component"), cloud)
     tokens["weight"] = ("particle", np.full(n, 1 / n))
     return tokens.assign_attrs(dataset.attrs, solver="particles")
@@ -113,11 +113,11 @@ def test_marginals_in_an_aligned_frame_are_sums() -> None:
     values, matrix = rng.uniform(size=(1, 4, 5, 6)), np.diag([2.0, -3.0, 0.5])
     dataset = xr.Dataset(
         {
-            "density": (("time", "x", "y", "z"), values),
+            "density": (("time", "xi", "eta", "zeta"), values),
             "frame_origin": (("time", "component"), np.array([[1.0, 2.0, 3.0]])),
             "frame_matrix": (("time", "component", "component_b"), matrix[None]),
         },
-        {"x": np.arange(4.0), "y": np.arange(5.0), "z": np.arange(6.0)},
+        {"xi": np.arange(4.0), "eta": np.arange(5.0), "zeta": np.arange(6.0)},
     )
     cells = mesh(dataset, 0, [0, 2])
     expected = values[0].sum(axis=1) / (2.0 * 0.5)  # rho / |det| summed over cells of height 3
@@ -164,7 +164,7 @@ def test_colours_are_at_the_mapped_cells(scene: Scene) -> None:
 
 def test_fine_grids_are_drawn_cell_by_cell(scene: Scene) -> None:
     dataset = scene("euler-2").isel(time=[0])
-    fine = dataset.interp(x=np.linspace(-4.9, 4.9, 400), y=np.linspace(-4.9, 4.9, 400))
+    fine = dataset.interp(xi=np.linspace(-4.9, 4.9, 400), eta=np.linspace(-4.9, 4.9, 400))
     (drawn,) = [one for one in snapshots(fine).axes[0].collections if isinstance(one, QuadMesh)]
     colours: Any = drawn.get_array()
     places: Any = drawn.get_coordinates()
