@@ -151,6 +151,22 @@ def test_contours_enclose_the_physical_mean(scene: Scene) -> None:
         np.testing.assert_allclose(outline.get_xy()[:4], corners, rtol=1e-12)
 
 
+def test_the_legend_names_contours_that_are_drawn_and_no_others(scene: Scene) -> None:
+    def said(dataset: xr.Dataset) -> list[str]:
+        return [text.get_text() for text in snapshots(dataset, times=[0.0]).legends[0].get_texts()]
+
+    smooth = scene("euler-2").isel(time=[0])
+    assert said(smooth)[0] == "contours around 50, 90, 99 % of the mass"
+    away = np.hypot(smooth["xi"], smooth["eta"])  # 80 % on a plateau, the rest on a skirt that falls off
+    inner, outer = (away < 3).astype(float), ((away >= 3) & (away < 5)) * (5.5 - away)
+    levels = 0.8 * inner / inner.sum() + 0.2 * outer / outer.sum()
+    assert said(smooth.assign(density=levels.expand_dims(time=smooth["time"])))[0] == (
+        "contours around 90, 99 % of the mass"
+    )
+    flat = smooth.assign(density=inner.expand_dims(time=smooth["time"]))
+    assert not any("contours" in text for text in said(flat))
+
+
 def test_colours_are_at_the_mapped_cells(scene: Scene) -> None:
     dataset = scene("euler-2")
     panel: Any = snapshots(dataset, times=[1.0]).axes[0]
