@@ -256,10 +256,10 @@ def open_run(path: str | os.PathLike[str]) -> xr.Dataset:
 
 def _with_present_axes(dataset: xr.Dataset) -> xr.Dataset:
     """A run whose frame's axes may be called x, y, z, as they were once, with their names of today."""
-    if "density" not in dataset or "frame_matrix" not in dataset:
+    held = {*dataset.variables, *dataset.dims}
+    if not {"density", "frame_matrix"} <= held or held & set(AXES):
         return dataset
-    axes = set(dataset["density"].dims)
-    return dataset.rename({old: new for old, new in zip(_ONCE, AXES, strict=True) if old in axes})
+    return dataset.rename({old: new for old, new in zip(_ONCE, AXES, strict=True) if old in dataset["density"].dims})
 
 
 def _walk(file: Path) -> None:
