@@ -2,7 +2,7 @@
 
 Keywords that several kinds take:
 
-    components    the plane, for d >= 2; the first two by default
+    components    the plane, for d >= 2; for clouds with d > 2 principal components by default
     rescaled      show z = Phi^{-1} x where the solution holds its rescaling (by default)
     labels        names for the legend when there are several solutions; by default what tells them apart
     ax            where to draw; a new figure by default
@@ -42,8 +42,8 @@ def overview(datasets: Datasets) -> Figure:
     """The picture to look at first, chosen by solver and dimension, of one solution or several over each other.
 
     Densities, tokens in the plane, and tokens over a density: snapshots above, paths or ellipses and eigenvalues below.
-    Tokens on the line: paths and variance. Beyond: paths in the first two components, and eigenvalues. Without both:
-    ellipses and eigenvalues.
+    Tokens on the line: paths and variance. Beyond: paths in the first two principal components, and eigenvalues.
+    Without both: ellipses and eigenvalues.
     """
     several = as_list(datasets)
     view = View(several[0], rescaled=True)
@@ -68,7 +68,7 @@ def _with_snapshots(several: Sequence[xr.Dataset]) -> tuple[Figure, bool]:
     """Snapshots above; below how the measure moves, and the eigenvalues; and whether a key stands below."""
     layers = layers_of(several, rescaled=True)
     view = layers.main
-    planes, panels = len(planes_of(view, None)), len(view.instants(4))
+    planes, panels = len(planes_of(view)), len(view.instants(4))
     figure = new_figure(7.0, 5.0 + 1.7 * (planes - 1))
     rows = figure.add_gridspec(2, 1, height_ratios=(planes, 1.45 if planes == 1 else 1.3))
     above, below = rows[0].subgridspec(planes, panels), rows[1].subgridspec(1, 2, width_ratios=(1, 1.25))

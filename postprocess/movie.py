@@ -33,7 +33,7 @@ def movie(
     *,
     fps: int = 12,
     frames: int = 120,
-    components: Sequence[int] = (0, 1),
+    components: Sequence[int] | None = None,
     rescaled: bool = True,
     dpi: int = 120,
 ) -> Path:
@@ -50,7 +50,7 @@ def movie(
     frames
         How many pictures at most; of more output times the ones closest to an even spread in time are taken.
     components
-        The plane, for d >= 2.
+        The plane, for d >= 2; by default, for clouds with d > 2, that of the two principal components.
     rescaled
         Show z = Phi^{-1} x where the solution holds its rescaling.
     dpi
@@ -67,9 +67,11 @@ def movie(
     dpi = checks.integer(dpi, "dpi", least=10)
     writer = _writer(target, suffix, fps)
     layers = layers_of(datasets, rescaled)
+    view, plane = layers.main.seen(components)
+    layers = Layers(view, layers.tokens)
     figure = new_figure(4.4, 4.0 if layers.main.dimension > 1 else 3.0)
     entitle(figure, layers.main.title)
-    film = _Film(layers, layers.main.plane(components), frames, figure.add_subplot())
+    film = _Film(layers, plane, frames, figure.add_subplot())
     with written(target) as unfinished:
         film.settle()
         writer.setup(figure, str(unfinished), dpi)

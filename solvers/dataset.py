@@ -1,7 +1,8 @@
 """The output schema, "vlasov-1": the one vocabulary of every solver's Dataset, written, read and turned into measures.
 
-Every Dataset has coordinate ``time`` and the variables of ``SCHEMA`` that its solver provides; its attributes rebuild
-the problem and say what was done. A Dataset read back from disk is worth the same as the one returned.
+Every Dataset has coordinates ``time`` and ``component`` and the variables of ``SCHEMA`` that its solver provides; its
+attributes rebuild the problem and say what was done. A Dataset read back from disk is worth the same as the one
+returned. Densities have the frame's axes xi, eta, zeta; ``vl.on_grid`` gives them in physical ones.
 """
 
 from __future__ import annotations
@@ -24,8 +25,11 @@ from vlasov.problem import Problem
 from vlasov.solvers.files import intact, write_sealed
 from vlasov.solvers.record import Record
 
-CONVENTIONS = "vlasov-1"
-RUN, STUDY, COMPARISON = "run", "study", "comparison"
+_OURS = "vlasov-1"
+CONVENTIONS = f"CF-1.11 {_OURS}"
+AXES = ("xi", "eta", "zeta")  # of the frame, the first d of them
+_ONCE = ("x", "y", "z")  # their names in files older than 0.1.0
+RUN, STUDY, COMPARISON, GRID = "run", "study", "comparison", "grid"
 _MADE_BY = {
     RUN: 'what vl.solve returned or "vlasov run" wrote',
     STUDY: 'what vl.mean_field_study returned or "vlasov converge" wrote',
@@ -55,13 +59,14 @@ SCHEMA = {
     "position": Variable(("time", "particle", "component"), "token positions"),
     "weight": Variable(("particle",), "token weights"),
     "rescaling": Variable(("time", "component", "component_b"), "matrix Phi of the rescaled positions z = Phi^-1 x"),
-    "density": Variable(("time", "x", "y", "z"), "density in the frame, cell averages"),  # the first d of x, y, z
+    "density": Variable(("time", *AXES), "density in the frame, cell averages"),
     "frame_origin": Variable(("time", "component"), "origin of the frame: position = origin + matrix z"),
     "frame_matrix": Variable(("time", "component", "component_b"), "matrix of the frame: position = origin + matrix z"),
     "part_weight": Variable(("part",), "share of the mass of each part of a mixture"),
-    "x": Variable(("x",), "frame coordinate"),
-    "y": Variable(("y",), "frame coordinate"),
-    "z": Variable(("z",), "frame coordinate"),
+    **{axis: Variable((axis,), "frame coordinate") for axis in AXES},
+    "blow_up_time": Variable((), "time of the blow-up"),
+    "error_estimate": Variable((), "largest of the estimated errors over time"),
+    "steps": Variable((), "number of steps in time"),
 }
 
 
@@ -86,8 +91,15 @@ def build(
         name: (_dims(name, parts=parts)[: np.ndim(values)], values, {"long_name": SCHEMA[name].long_name, "units": "1"})
         for name, values in (record.series | record.constants).items()
     }
+    told = {
+        "blow_up_time": record.blow_up_time,
+        "error_estimate": record.largest_error,
+        "steps": record.steps,
+    }
+    scalars = {name: ((), value, {"long_name": SCHEMA[name].long_name, "units": "1"}) for name, value in told.items()}
     dataset = xr.Dataset(
-        variables, coords={"time": ("time", np.array(record.reached), {"long_name": "time", "units": "1"})}
+        variables | scalars,
+        {"time": ("time", np.array(record.reached), {"long_name": "time", "units": "1"})} | labels(problem.dimension),
     )
     dataset.attrs = {
         **provenance(problem, RUN),
@@ -95,16 +107,20 @@ def build(
         "solver": solver,
         "options": json.dumps(options),
         "status": record.status,
-        "blow_up_time": record.blow_up_time,
+        **told,
         "method": ", ".join(sorted(record.flow.methods)),
         "velocity_error_bound": record.flow.error_bound,
-        "error_estimate": record.largest_error,
-        "steps": record.steps,
         "velocity_evaluations": record.flow.evaluations,
         **record.attributes,
         "wall_seconds": wall_seconds,
     }
     return dataset
+
+
+def labels(dimension: int) -> dict[str, Any]:
+    """Coordinates that name the components of vectors and matrices: x_1, ..., x_d."""
+    names = [f"x_{k}" for k in range(1, dimension + 1)]
+    return {name: (name, names, {"long_name": "physical coordinate"}) for name in ("component", "component_b")}
 
 
 def provenance(problem: Problem, kind: str) -> dict[str, Any]:
@@ -229,13 +245,21 @@ def open_run(path: str | os.PathLike[str]) -> xr.Dataset:
         raise InputError(f'"{path}" is not a netCDF file, or damaged ({reason})', "path") from None
     if dataset is None:
         raise InputError(f'"{path}" is damaged: its checksum is not that of its content; write it again', "path")
-    if dataset.attrs.get("Conventions") != CONVENTIONS:
-        raise InputError(f'"{path}" was not written by vlasov (its Conventions are not "{CONVENTIONS}")', "path")
+    if _OURS not in str(dataset.attrs.get("Conventions", "")).replace(",", " ").split():
+        raise InputError(f'"{path}" was not written by vlasov (its Conventions do not name "{_OURS}")', "path")
     try:
         json.loads(dataset.attrs.get("problem") or "{}")
     except (TypeError, ValueError, RecursionError):
         raise InputError(f'"{path}" is damaged: its problem is not JSON; write it again', "path") from None
-    return dataset
+    return _with_present_axes(dataset)
+
+
+def _with_present_axes(dataset: xr.Dataset) -> xr.Dataset:
+    """A run whose frame's axes may be called x, y, z, as they were once, with their names of today."""
+    held = {*dataset.variables, *dataset.dims}
+    if not {"density", "frame_matrix"} <= held or held & set(AXES):
+        return dataset
+    return dataset.rename({old: new for old, new in zip(_ONCE, AXES, strict=True) if old in dataset["density"].dims})
 
 
 def _walk(file: Path) -> None:

@@ -67,7 +67,7 @@ def names(datasets: Sequence[xr.Dataset], labels: Sequence[str] | None = None) -
 def ellipses(
     datasets: Datasets,
     *,
-    components: Sequence[int] = (0, 1),
+    components: Sequence[int] | None = None,
     count: int = 10,
     deviations: float = 1.0,
     rescaled: bool = True,
@@ -80,6 +80,9 @@ def ellipses(
     ----------
     datasets
         One solution, or several to compare: the first is drawn solid, the next dashed, dotted, dash-dotted.
+    components
+        The plane; by default, for d > 2, that of the two principal components of the first solution, unless it has a
+        density.
     count
         How many ellipses, spread over the first solution's run; the others are shown at the same times.
     deviations
@@ -88,16 +91,21 @@ def ellipses(
     views = [View(dataset, rescaled) for dataset in as_list(datasets)]
     if any(view.dimension == 1 for view in views):
         raise InputError('has dimension 1, where there are no ellipses; use kind "eigenvalues"', "dataset")
-    plane = views[0].plane(components)
+    first, plane = views[0].seen(components)
+    if first.directions is not None:
+        if other := [view.dimension for view in views if view.dimension != views[0].dimension]:
+            sizes = f"{views[0].dimension} and {other[0]}"
+            raise InputError(f"have dimensions {sizes}; draw one at a time, or give components", "datasets")
+        views = [view.along(first.directions, first.titles) for view in views]
     figure, ax = own_or_new(ax, views[0].title, height=3.0)
     span = Normalize(min(view.times[0] for view in views), max(view.times[-1] for view in views))
     deviations = checks.number(deviations, "deviations", above=0)
     times = views[0].times[views[0].instants(checks.integer(count, "count", least=1))]
     windows = []
     for view, dash in zip(views, cycle(_DASHES), strict=False):
-        _draw_ellipses(ax, view, view.plane(components), view.nearest(times), deviations, dash, span)
+        _draw_ellipses(ax, view, plane, view.nearest(times), deviations, dash, span)
         shown = view.before_runaway()
-        here = np.ix_(shown, view.plane(components))
+        here = np.ix_(shown, plane)
         center, reach = view.mean[here], deviations * view.deviation[here]
         windows.append(united(np.stack([center - reach, center + reach], axis=-1)))
     square(ax, padded(united(np.stack(windows))), ticks=5)
@@ -172,7 +180,7 @@ def eigenvalues(datasets: Datasets, *, labels: Sequence[str] | None = None, ax: 
     else:
         ax.set_ylim(-0.05 * (largest or 1.0), 1.05 * (largest or 1.0))
     ax.set(xlabel=views[0].time_name)
-    ax.set(ylabel="variance" if views[0].dimension == 1 else "eigenvalues of the covariance")
+    ax.set(ylabel="variance" if views[0].dimension == 1 else r"eigenvalues of $\Sigma$")
     _legend(ax, views, labels, views[0].dimension)
     return figure
 

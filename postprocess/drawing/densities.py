@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import matplotlib as mpl
@@ -28,6 +28,7 @@ SHARES = (0.5, 0.9, 0.99)
 _MIDDLE = 0.55  # the colour that half of the mass is at least as dark as
 _DARK = 0.5  # from here on lines are white
 _EDGE = "edge of the frame"
+_AROUND = "contours around "
 _FEW_CELLS = 20_000
 _HIGHEST_INVERSE = 2.0  # of the frame's growth, where directions that shrink would hide those that blow up
 _POWERS = (0.15, 0.6)
@@ -65,7 +66,8 @@ def draw_cells(ax: Axes, cells: Mesh, limits: Array, scale: PowerNorm | None, *,
         x, y = part.centers[..., 0], part.centers[..., 1]
         width = 0.9 if scale is None else 0.5
         colours = [PALETTE[1] if scale is None else _line_on(float(scale(level / most))) for level in levels]
-        ax.contour(x, y, part.values, levels, colors=colours, linewidths=width, zorder=3)
+        lines = ax.contour(x, y, part.values, levels, colors=colours, linewidths=width, zorder=3)
+        lines.set_gid(_AROUND + " ".join(str(share) for share in SHARES if cells.level(share) in levels))
     if outline and cells.framed:
         ax.add_patch(Polygon(cells.outline, fill=False, edgecolor=PALE, linewidth=0.6, zorder=2.5, gid=_EDGE))
 
@@ -95,10 +97,13 @@ def density_bar(figure: Figure, scale: PowerNorm, panels: list[Axes]) -> None:
 
 def key(panels: Iterable[Axes], dimension: int, *, tokens: bool) -> list[Artist]:
     """What lines and dots in these panels mean, for a legend."""
-    shares = ", ".join(f"{100 * share:g}" for share in SHARES)
+    panels = list(panels)
+    shares = ", ".join(f"{100 * share:g}" for share in _shares_drawn(panels))
     colour, width = (PALETTE[1], 0.9) if tokens else (INK, 0.5)
-    name = "density" if dimension == 1 else f"contours around {shares} % of the mass"
-    entries: list[Artist] = [Line2D([], [], color=colour, linewidth=width, label=name)]
+    name = "density" if dimension == 1 else f"{_AROUND}{shares} % of the mass"
+    entries: list[Artist] = []
+    if dimension == 1 or shares:
+        entries.append(Line2D([], [], color=colour, linewidth=width, label=name))
     if tokens and dimension == 1:
         entries.append(Patch(color=TOKEN, alpha=0.5, linewidth=0, label="tokens"))
     elif tokens:
@@ -107,6 +112,12 @@ def key(panels: Iterable[Axes], dimension: int, *, tokens: bool) -> list[Artist]
     if any(patch.get_path().intersects_bbox(seen, filled=False) for patch, seen in edges):
         entries.append(Line2D([], [], color=PALE, linewidth=0.6, label=_EDGE))
     return entries
+
+
+def _shares_drawn(panels: Iterable[Axes]) -> list[float]:
+    """The shares of the mass that have a contour in any of these panels: plateaus have none."""
+    gids = [str(one.get_gid()) for panel in panels for one in panel.collections]
+    return sorted({float(share) for gid in gids if gid.startswith(_AROUND) for share in gid[len(_AROUND) :].split()})
 
 
 def coloured(view: View) -> bool:
@@ -164,8 +175,8 @@ def frame(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
     return figure
 
 
-def planes_of(view: View, components: Sequence[int] | None) -> list[Indices]:
-    """The planes to draw: those asked for, else all three of a density with d = 3, else that of the first two."""
-    if components is None and view.has_density and view.dimension == 3:
+def planes_of(view: View) -> list[Indices]:
+    """The planes to draw: all three of a density with d = 3, else that of the first two."""
+    if view.has_density and view.dimension == 3:
         return [view.plane(pair) for pair in ((0, 1), (0, 2), (1, 2))]
-    return [view.plane((0, 1) if components is None else components)]
+    return [view.plane((0, 1))]

@@ -23,7 +23,7 @@ FEW_TOKENS = 12  # up to here tokens are drawn one by one, and well visible
 def trajectories(
     dataset: xr.Dataset,
     *,
-    components: Sequence[int] = (0, 1),
+    components: Sequence[int] | None = None,
     lines: int = 60,
     rescaled: bool = True,
     ax: Axes | None = None,
@@ -35,6 +35,8 @@ def trajectories(
 
     Parameters
     ----------
+    components
+        The plane; by default, for d > 2, that of the two principal components of the whole run.
     lines
         How many tokens at most; they stand for the measure and are the same in every run.
     """
@@ -42,12 +44,12 @@ def trajectories(
     if not view.has_positions:
         others = '"snapshots" or "ellipses"' if view.has_density else '"ellipses" or "eigenvalues"'
         raise InputError(f"holds no positions to draw trajectories of; use kind {others}", "dataset")
+    view, plane = view.seen(components)
     paths = view.positions(view.representatives(checks.integer(lines, "lines", least=1)))
     if view.dimension == 1:
         figure, ax = own_or_new(ax, view.title)
         draw_against_time(ax, view, paths[..., 0])
         return figure
-    plane = view.plane(components)
     figure, ax = own_or_new(ax, view.title, height=3.6)
     _draw_paths(ax, view, paths[..., plane])
     ax.set(xlabel=view.name(plane[0]), ylabel=view.name(plane[1]))

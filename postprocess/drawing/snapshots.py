@@ -58,13 +58,15 @@ def snapshots(
         How many, spread over the run (half by time, half by how far the measure moves), or which (the nearest outputs
         are taken).
     components
-        By default, for a density with d = 3, all three planes, one row each.
+        By default, for a density with d = 3, all three planes, one row each; of others with d > 2 the plane of the two
+        principal components of the whole run.
     axes
         Where to draw, one for every time, row by row (those left over are hidden); a new figure by default.
     """
     layers = layers_of(datasets, rescaled)
-    view = layers.main
-    planes = planes_of(view, components)
+    view, plane = layers.main.seen(components)
+    layers = Layers(view, layers.tokens)
+    planes = [plane] if components is not None else planes_of(view)
     instants = view.instants(times)
     shown = [_Row(layers, plane, instants) for plane in planes]
     together = len(shown) == 1 and shown[0].shared

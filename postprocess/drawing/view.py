@@ -7,7 +7,7 @@ is, follows the mass and never such nodes.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -30,10 +30,15 @@ RUNAWAY = 4.0  # a run that blows up is shown until it has grown by this factor 
 
 @dataclass(frozen=True)
 class View:
-    """A solution in the coordinates that its figures show: z = Phi^{-1} x if so wanted and it holds its Phi, else x."""
+    """A solution in the coordinates that its figures show: z = Phi^{-1} x if so wanted and it holds its Phi, else x.
+
+    With ``directions`` (d, 2), orthonormal, in the two coordinates along them.
+    """
 
     dataset: xr.Dataset
     rescaled: bool = False
+    directions: Array | None = None
+    titles: tuple[str, ...] = ()  # axis labels of the directions
 
     def __post_init__(self) -> None:
         require(self.dataset, RUN)
@@ -50,7 +55,7 @@ class View:
 
     @cached_property
     def dimension(self) -> int:
-        return int(self.dataset.sizes["component"])
+        return int(self.dataset.sizes["component"]) if self.directions is None else 2
 
     @property
     def has_positions(self) -> bool:
@@ -89,15 +94,16 @@ class View:
     def mean(self) -> Array:
         """Shape (time, d)."""
         mean = np.asarray(self.dataset["mean"].values, dtype=np.float64)
-        return mean if self._rescaling is None else _solve(self._rescaling, mean[..., None])[..., 0]
+        mean = mean if self._rescaling is None else _solve(self._rescaling, mean[..., None])[..., 0]
+        return mean if self.directions is None else mean @ self.directions
 
     @cached_property
     def covariance(self) -> Array:
         """Shape (time, d, d)."""
         covariance = np.asarray(self.dataset["covariance"].values, dtype=np.float64)
-        if self._rescaling is None:
-            return covariance
-        return _solve(self._rescaling, _solve(self._rescaling, covariance).swapaxes(1, 2))
+        if self._rescaling is not None:
+            covariance = _solve(self._rescaling, _solve(self._rescaling, covariance).swapaxes(1, 2))
+        return covariance if self.directions is None else self.directions.T @ covariance @ self.directions
 
     @cached_property
     def deviation(self) -> Array:
@@ -118,9 +124,9 @@ class View:
         instants = np.arange(self.times.size) if times is None else times
         held = self.dataset["position"].isel(time=instants, particle=tokens)
         x = np.asarray(held.transpose("time", "particle", "component").values, dtype=np.float64)
-        if self._rescaling is None:
-            return x
-        return _solve(self._rescaling[instants], x.swapaxes(1, 2)).swapaxes(1, 2)
+        if self._rescaling is not None:
+            x = _solve(self._rescaling[instants], x.swapaxes(1, 2)).swapaxes(1, 2)
+        return x if self.directions is None else x @ self.directions
 
     def representatives(self, count: int) -> Indices:
         """A few tokens that stand for the measure: quantiles on the line, else a draw by weight, always the same."""
@@ -205,12 +211,39 @@ class View:
 
     def name(self, component: int, *, short: bool = False) -> str:
         """Axis label of one component; it says so where rescaled tokens are shown."""
+        if self.titles:
+            return self.titles[component]
         index = f"_{{{component + 1}}}" if self.dimension > 1 else ""
         symbol = f"x{index}" if self._rescaling is None else rf"z{index} = (\Phi^{{-1}}x){index}"
         if short:
             return f"${symbol}$"
         known = self.dataset["position"].attrs.get("long_name", "position") if self.has_positions else "position"
         return f"{known if self._rescaling is None else 'rescaled'} ${symbol}$"
+
+    def seen(self, components: Sequence[int] | None) -> tuple[View, Indices]:
+        """The view and the plane to draw: of the components asked for, else, of clouds in d > 2, principal ones."""
+        if components is not None or self.dimension <= 2 or self.has_density:
+            return self, self.plane((0, 1) if components is None else components)
+        return self.along(*self.principal), np.array([0, 1])
+
+    def along(self, directions: Array, titles: tuple[str, ...]) -> View:
+        """The same solution in the plane of these directions."""
+        return replace(self, directions=directions, titles=titles)
+
+    @property
+    def principal(self) -> tuple[Array, tuple[str, ...]]:
+        """Principal directions (d, 2) of the measure at all times that can be shown together, and what to call them."""
+        shown = self.before_runaway()
+        mean, covariance = self.mean[shown], self.covariance[shown]
+        size = max(float(np.abs(mean).max()), float(self.deviation[shown].max())) or 1.0  # squares would overflow
+        away = (mean - mean.mean(axis=0)) / size
+        pooled = (covariance / size / size).mean(axis=0) + away.T @ away / shown.size
+        values, vectors = np.linalg.eigh(pooled)
+        values, vectors = values[:-3:-1], vectors[:, :-3:-1]
+        vectors = vectors * np.sign(vectors[np.abs(vectors).argmax(axis=0), [0, 1]])  # the same in every run
+        shares = 100 * values / (np.trace(pooled) or 1.0)
+        what = "PC" if self._rescaling is None else "PC of $z$:"
+        return vectors, tuple(f"{what} {k} of {len(pooled)} ({share:.0f} %)" for k, share in enumerate(shares, 1))
 
     def plane(self, components: Sequence[int]) -> Indices:
         """Two components to draw, checked; the only one on the line."""

@@ -31,7 +31,7 @@ from vlasov.postprocess.mean_field import rates
 from vlasov.postprocess.mean_field.limit import QUANTITIES, Limit
 from vlasov.postprocess.mean_field.replica import CHECKED_UP_TO, FINER, Result, Study, multiple
 from vlasov.postprocess.mean_field.settings import Setup
-from vlasov.solvers.dataset import STUDY, provenance
+from vlasov.solvers.dataset import STUDY, labels, provenance
 
 Results = dict[tuple[str, int, int], Result]  # by sampling, n and replica
 
@@ -68,6 +68,7 @@ def assemble(setup: Setup, study: Study, limit: Limit, errors: Array, results: R
         "time": ("time", np.array(setup.times), _described("time")),
         "p": np.array(study.p),
         "reference_quantity": list(QUANTITIES),
+        **labels(d),
     }
     described = {name: (dims, values, _described(text)) for name, (dims, values, text) in variables.items()}
     dataset = xr.Dataset(described, coordinates, _attributes(study, d))

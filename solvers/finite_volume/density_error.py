@@ -19,6 +19,7 @@ from vlasov.checks import Array
 from vlasov.measures import Density, Gaussian, Measure, Mixture, Particles
 from vlasov.measures.quadrature import legendre
 from vlasov.problem import Problem
+from vlasov.solvers.dataset import AXES
 from vlasov.solvers.ode.integrate import segments
 from vlasov.solvers.record import Record
 
@@ -118,7 +119,7 @@ def _error(grid: Record, k: int, truth: Known) -> float:
     for axis in range(values.ndim):  # from averages to values at centres
         values = correlate1d(values, _POINT, axis, mode="constant")
     z = np.linalg.solve(matrix, (truth.places - series["frame_origin"][k]).T)
-    axes = [np.asarray(constants[name]) for name, _ in zip("xyz", z, strict=False)]
+    axes = [np.asarray(constants[name]) for name, _ in zip(AXES, z, strict=False)]
     cells = np.array([(row - axis[0]) / (axis[1] - axis[0]) for row, axis in zip(z, axes, strict=True)])
     found = map_coordinates(values, cells, order=_SPLINE, mode="constant") / abs(np.linalg.det(matrix))
     share = np.maximum(found, 0.0) / np.maximum(truth.density, _FADED)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from vlasov.solvers.dataset import AXES
 from vlasov.solvers.finite_volume.options import PARTS, Options
 from vlasov.solvers.finite_volume.part import Part, mixture
 from vlasov.solvers.record import Record, Snapshot
@@ -61,7 +62,7 @@ def resolved(record: Record, options: Options, parts: Sequence[Part]) -> None:
         "cells": list(grid.cells),
         "extent": [[float(axis[0]), float(axis[-1])] for axis in grid.edges],
     }
-    for name, centers in zip("xyz", grid.centers, strict=False):
+    for name, centers in zip(AXES, grid.centers, strict=False):
         record.constants[name] = centers
     if options.frame == PARTS:
         record.constants["part_weight"] = np.array([part.weight for part in parts])

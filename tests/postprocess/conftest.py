@@ -104,7 +104,7 @@ def euler(
     edges = np.linspace(-reach, reach, cells + 1)
     centers = (edges[1:] + edges[:-1]) / 2
     grid = np.stack(np.meshgrid(*[centers] * d, indexing="ij"), axis=-1)
-    axes = ("x", "y", "z")[:d]
+    axes = ("xi", "eta", "zeta")[:d]
     density = np.empty((times.size, *[cells] * d))
     for k in range(times.size):
         seen = np.linalg.solve(frames[k], np.linalg.solve(frames[k], covariances[k]).T)

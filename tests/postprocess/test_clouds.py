@@ -11,6 +11,7 @@ import xarray as xr
 from matplotlib.collections import LineCollection
 from matplotlib.patches import Ellipse
 
+from tests.postprocess.conftest import following
 from vlasov.postprocess.drawing.paths import trajectories
 from vlasov.postprocess.drawing.snapshots import smoothed, snapshots
 from vlasov.postprocess.drawing.view import FAINT, View
@@ -49,6 +50,32 @@ def test_trajectories_in_a_plane_start_open_and_end_filled(scene: Scene, compone
     assert ax.get_xlabel() == f"token positions $x_{{{components[0] + 1}}}$"
     held = dataset["position"].values[0][:, list(components)]
     assert all((held == point).all(axis=1).any() for point in segments[:, 0])
+
+
+def test_clouds_in_many_dimensions_are_drawn_in_principal_components() -> None:
+    """Against the singular vectors of all positions; the mean moves, and the cloud is wide off the coordinate axes."""
+    rng = np.random.default_rng(3)
+    turn = np.linalg.qr(rng.standard_normal((64, 64)))[0]
+    cloud = rng.standard_normal((200, 64)) * np.geomspace(3.0, 0.1, 64)
+    paths = (cloud + np.linspace(0, 4, 9)[:, None, None] * (np.arange(64) == 1)) @ turn
+    dataset = following(paths, np.linspace(0, 1, 9))
+    pooled = paths.reshape(-1, 64) - paths.mean(axis=(0, 1))
+    _, sizes, rows = np.linalg.svd(pooled, full_matrices=False)
+    shares = 100 * sizes**2 / (sizes**2).sum()
+    for axes, last in ((trajectories(dataset, lines=200).axes, False), (snapshots(dataset, times=2).axes, True)):
+        ax: Any = axes[-1]
+        drawn = np.array(ax.collections[-1].get_offsets())
+        exact = paths[-1] @ rows[:2].T
+        signs = np.sign((drawn * exact).sum(axis=0))
+        np.testing.assert_allclose(drawn, signs * exact, rtol=0, atol=1e-9)
+        assert ax.get_xlabel() == f"PC 1 of 64 ({shares[0]:.0f} %)"
+        assert axes[0].get_ylabel() == f"PC 2 of 64 ({shares[1]:.0f} %)"
+        if last:
+            ellipse = next(patch for patch in ax.patches if isinstance(patch, Ellipse))
+            spread = np.linalg.eigvalsh(np.cov((paths[-1] @ rows[:2].T).T, ddof=0))
+            widths = sorted([ellipse.get_width(), ellipse.get_height()])
+            np.testing.assert_allclose(widths, 2 * np.sqrt(spread), rtol=1e-9)
+    assert snapshots(dataset, times=1, components=(3, 7)).axes[0].get_xlabel() == "$x_{4}$"
 
 
 def test_trajectories_are_the_same_in_every_run(scene: Scene) -> None:

@@ -6,11 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse
 
+from vlasov.errors import InputError
 from vlasov.postprocess.drawing.covariances import eigenvalues, ellipses, names
 from vlasov.postprocess.drawing.view import View
 
@@ -47,13 +49,21 @@ def test_ellipses_of_two_solutions_are_solid_and_dashed(scene: Scene) -> None:
     assert [text.get_text() for text in legend.get_texts()] == ["a", "b"]
 
 
+def test_ellipses_beyond_the_plane_are_those_of_one_space(scene: Scene) -> None:
+    ax = ellipses([scene("gaussian-8"), scene("gaussian-8")]).axes[0]
+    assert ax.get_xlabel().startswith("PC 1 of 8 (")
+    with pytest.raises(InputError, match=r"^datasets: have dimensions 8 and 5; draw one at a time, or give components"):
+        ellipses([scene("gaussian-8"), scene("five")])
+    assert ellipses([scene("gaussian-8"), scene("five")], components=(0, 2)).axes[0].get_ylabel() == "position $x_{3}$"
+
+
 def test_eigenvalue_lines_hold_the_eigenvalues(scene: Scene) -> None:
     dataset = scene("five")
     ax = eigenvalues(dataset).axes[0]
     drawn = np.array([line.get_ydata() for line in lines_labelled(ax, r"$\lambda")])
     np.testing.assert_allclose(drawn[::-1].T, np.linalg.eigvalsh(dataset["covariance"].values), rtol=1e-12)
     assert ax.get_yscale() == "linear"
-    assert ax.get_ylabel() == "eigenvalues of the covariance"
+    assert ax.get_ylabel() == r"eigenvalues of $\Sigma$"
 
 
 def test_eigenvalues_over_many_decades_are_logarithmic_with_a_floor(scene: Scene) -> None:

@@ -46,7 +46,7 @@ def with_tokens(dataset: xr.Dataset, n: int = 500) -> xr.Dataset:
     roots = np.linalg.cholesky(dataset["covariance"].values)
     base = np.random.default_rng(1).standard_normal((n, dataset.sizes["component"]))
     cloud = dataset["mean"].values[:, None] + np.einsum("tij,nj->tni", roots, base)
-    tokens = dataset[["mean", "covariance"]].drop_vars(["x", "y", "z"], errors="ignore")
+    tokens = dataset[["mean", "covariance"]].drop_vars(["xi", "eta", "zeta"], errors="ignore")
     tokens["position"] = (("time", "particle", "component"), cloud)
     tokens["weight"] = ("particle", np.full(n, 1 / n))
     return tokens.assign_attrs(dataset.attrs, solver="particles")
@@ -113,11 +113,11 @@ def test_marginals_in_an_aligned_frame_are_sums() -> None:
     values, matrix = rng.uniform(size=(1, 4, 5, 6)), np.diag([2.0, -3.0, 0.5])
     dataset = xr.Dataset(
         {
-            "density": (("time", "x", "y", "z"), values),
+            "density": (("time", "xi", "eta", "zeta"), values),
             "frame_origin": (("time", "component"), np.array([[1.0, 2.0, 3.0]])),
             "frame_matrix": (("time", "component", "component_b"), matrix[None]),
         },
-        {"x": np.arange(4.0), "y": np.arange(5.0), "z": np.arange(6.0)},
+        {"xi": np.arange(4.0), "eta": np.arange(5.0), "zeta": np.arange(6.0)},
     )
     cells = mesh(dataset, 0, [0, 2])
     expected = values[0].sum(axis=1) / (2.0 * 0.5)  # rho / |det| summed over cells of height 3
@@ -151,6 +151,22 @@ def test_contours_enclose_the_physical_mean(scene: Scene) -> None:
         np.testing.assert_allclose(outline.get_xy()[:4], corners, rtol=1e-12)
 
 
+def test_the_legend_names_contours_that_are_drawn_and_no_others(scene: Scene) -> None:
+    def said(dataset: xr.Dataset) -> list[str]:
+        return [text.get_text() for text in snapshots(dataset, times=[0.0]).legends[0].get_texts()]
+
+    smooth = scene("euler-2").isel(time=[0])
+    assert said(smooth)[0] == "contours around 50, 90, 99 % of the mass"
+    away = np.hypot(smooth["xi"], smooth["eta"])  # 80 % on a plateau, the rest on a skirt that falls off
+    inner, outer = (away < 3).astype(float), ((away >= 3) & (away < 5)) * (5.5 - away)
+    levels = 0.8 * inner / inner.sum() + 0.2 * outer / outer.sum()
+    assert said(smooth.assign(density=levels.expand_dims(time=smooth["time"])))[0] == (
+        "contours around 90, 99 % of the mass"
+    )
+    flat = smooth.assign(density=inner.expand_dims(time=smooth["time"]))
+    assert not any("contours" in text for text in said(flat))
+
+
 def test_colours_are_at_the_mapped_cells(scene: Scene) -> None:
     dataset = scene("euler-2")
     panel: Any = snapshots(dataset, times=[1.0]).axes[0]
@@ -164,7 +180,7 @@ def test_colours_are_at_the_mapped_cells(scene: Scene) -> None:
 
 def test_fine_grids_are_drawn_cell_by_cell(scene: Scene) -> None:
     dataset = scene("euler-2").isel(time=[0])
-    fine = dataset.interp(x=np.linspace(-4.9, 4.9, 400), y=np.linspace(-4.9, 4.9, 400))
+    fine = dataset.interp(xi=np.linspace(-4.9, 4.9, 400), eta=np.linspace(-4.9, 4.9, 400))
     (drawn,) = [one for one in snapshots(fine).axes[0].collections if isinstance(one, QuadMesh)]
     colours: Any = drawn.get_array()
     places: Any = drawn.get_coordinates()

@@ -23,7 +23,9 @@ def made():
 @pytest.mark.quick
 def test_each_says_its_kind(made):
     assert {name: dataset.attrs["kind"] for name, dataset in made.items()} == {name: name for name in made}
-    assert {dataset.attrs["Conventions"] for dataset in made.values()} == {"vlasov-1"}
+    assert {dataset.attrs["Conventions"] for dataset in made.values()} == {"CF-1.11 vlasov-1"}
+    assert vl.on_grid(made["run"], 8).attrs["kind"] == "grid"
+    assert made["study"]["component"].values.tolist() == ["x_1"]
 
 
 USES = {

@@ -25,16 +25,18 @@ MOMENTS = {
     "mean_error": ("time",),
     "covariance_error": ("time",),
 }
+SCALARS: dict[str, tuple[str, ...]] = {"blow_up_time": (), "error_estimate": (), "steps": ()}
+LABELS = {"component": ("component",), "component_b": ("component_b",)}
 TOKENS = {"position": ("time", "particle", "component"), "weight": ("particle",)}
 RESCALED = {"rescaling": ("time", "component", "component_b")}
 EULERIAN = {
     "density_error": ("time",),
-    "density": ("time", "x", "y", "z"),
+    "density": ("time", "xi", "eta", "zeta"),
     "frame_origin": ("time", "component"),
     "frame_matrix": ("time", "component", "component_b"),
-    "x": ("x",),
-    "y": ("y",),
-    "z": ("z",),
+    "xi": ("xi",),
+    "eta": ("eta",),
+    "zeta": ("zeta",),
 }
 PARTS = {"part_weight": ("part",)}
 ATTRIBUTES = (
@@ -83,20 +85,30 @@ RUNS = {
 }
 
 
+def check_variables(result):
+    """Names, units, double precision but for counts, labels of components, and scalars that are attributes too."""
+    for name, variable in result.variables.items():
+        assert variable.attrs["long_name"]
+        if name not in LABELS:
+            assert variable.attrs["units"] == "1"
+            assert variable.dtype == (np.int64 if name == "steps" else np.float64)
+    for name in LABELS:
+        assert result[name].values.tolist() == ["x_1", "x_2", "x_3"][: result.sizes["component"]]
+    for name in SCALARS:
+        np.testing.assert_array_equal(result[name], result.attrs[name])
+
+
 @pytest.mark.quick
 @pytest.mark.parametrize("name", RUNS)
 def test_variables_attributes_and_words(name):
     make, variables = RUNS[name]
     result = make(case="the case")
-    assert {key: variable.dims for key, variable in result.data_vars.items()} == variables
-    assert set(result.coords) == {"time"}
-    for variable in result.variables.values():
-        assert variable.attrs["units"] == "1"
-        assert variable.attrs["long_name"]
-        assert variable.dtype == np.float64
+    assert {key: variable.dims for key, variable in result.data_vars.items()} == variables | SCALARS
+    assert set(result.coords) == {"time", *LABELS}
+    check_variables(result)
     attrs = result.attrs
     assert set(ATTRIBUTES) <= set(attrs)
-    assert attrs["Conventions"] == "vlasov-1"
+    assert attrs["Conventions"] == "CF-1.11 vlasov-1"
     assert attrs["case"] == "the case"
     assert attrs["solver"] == ("particles" if "position" in variables else "gaussian")
     assert attrs["status"] == ("blow-up" if name == "blow-up" else "completed")
@@ -180,18 +192,15 @@ def finite_volume(d, **options):
 def test_a_run_on_a_grid(d, tmp_path):
     path = tmp_path / "run.nc"
     result = finite_volume(d, output=path, case="the case")
-    axes = ("x", "y", "z")[:d]
+    axes = ("xi", "eta", "zeta")[:d]
     expected = MOMENTS | {name: EULERIAN[name] for name in ("density", "frame_origin", "frame_matrix", "density_error")}
     expected["density"] = ("time", *axes)
-    assert {key: variable.dims for key, variable in result.data_vars.items()} == expected
+    assert {key: variable.dims for key, variable in result.data_vars.items()} == expected | SCALARS
     assert {key: variable.dims for key, variable in result.coords.items()} == {
-        name: EULERIAN.get(name, (name,)) for name in ("time", *axes)
+        name: EULERIAN.get(name, (name,)) for name in ("time", *axes, *LABELS)
     }
-    for variable in result.variables.values():
-        assert variable.attrs["units"] == "1"
-        assert variable.attrs["long_name"]
-        assert variable.dtype == np.float64
-        assert np.isfinite(variable).all()
+    check_variables(result)
+    assert all(np.isfinite(result[name]).all() for name in expected)
     attrs = result.attrs
     assert set(ATTRIBUTES) <= set(attrs)
     assert {"outflow", "doublings", "limited_cells", "advice"} <= set(attrs)
@@ -225,6 +234,20 @@ def test_a_state_on_a_grid_is_a_density(d, tmp_path):
         for moment in ("mean", "covariance"):
             assert np.allclose(getattr(state, moment), exact[moment].values[index], rtol=1e-9, atol=1e-10)
         assert abs(state.mass - 1) < 1e-13
+
+
+@pytest.mark.parametrize("convention", ["vlasov-1", "CF-1.8, vlasov-1"])
+def test_files_from_before_the_axes_were_named_are_read(convention, tmp_path):
+    """Their axes are x and y, components have no labels, and blow_up_time and the like are attributes alone."""
+    result = finite_volume(2)
+    older = result.rename(xi="x", eta="y").drop_vars([*SCALARS, *LABELS]).assign_attrs(Conventions=convention)
+    assert vl.measure(older) == vl.measure(result)
+    older.to_netcdf(tmp_path / "run.nc", engine="h5netcdf")
+    read = vl.open_run(tmp_path / "run.nc")
+    assert vl.measure(read) == vl.measure(result)
+    xr.testing.assert_identical(read["density"], result["density"])
+    xr.testing.assert_allclose(vl.on_grid(read, 20), vl.on_grid(result, 20), rtol=0)
+    assert vl.on_grid(read, 20).dims == ("time", "x", "y")
 
 
 # A state as a measure again.
@@ -535,7 +558,7 @@ def test_an_output_in_the_current_folder(tmp_path, monkeypatch):
 def test_the_names_of_the_schema_are_held_once():
     assert {
         name: variable.dims for name, variable in schema.SCHEMA.items()
-    } == MOMENTS | TOKENS | RESCALED | EULERIAN | PARTS
+    } == MOMENTS | SCALARS | TOKENS | RESCALED | EULERIAN | PARTS
 
 
 def test_titles_have_an_article_where_it_belongs():

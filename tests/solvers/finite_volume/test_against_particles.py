@@ -24,7 +24,7 @@ def moments_of_cells(result):
     A sum over averages is the integral of f against q convolved with a cell (spectrally), so q is chosen such that this
     is a power: z^2 - h^2/12, z^3 - z h^2/4, z^4 - z^2 h^2/2 + 7 h^4/240.
     """
-    f, axes = result["density"].values[-1], (result["x"].values, result["y"].values)
+    f, axes = result["density"].values[-1], (result["xi"].values, result["eta"].values)
     powers = []
     for z in axes:
         h = z[1] - z[0]
