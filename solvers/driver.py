@@ -90,14 +90,10 @@ def solve(
         except SolverError as error:
             record.rescue()
             if plan.output is not None and record.reached:
-                schema.save(_dataset(problem, plan, record, case, watch), plan.output)
+                _dataset(problem, plan, record, case, watch)
                 error.add_note(f"The solution up to t = {record.reached[-1]:.12g} is in {plan.output}.")
             raise
-        if not record.reached:  # blow-up before the first output time
-            record.rescue()
     result = _dataset(problem, plan, record, case, watch)
-    if plan.output is not None:
-        schema.save(result, plan.output)
     if warn_above < math.inf and (reason := doubt(result, warn_above)):
         warnings.warn(f"{plan.solver}: {reason}", AccuracyWarning, stacklevel=2)
     return result
@@ -109,6 +105,8 @@ def _run(plan: Plan, problem: Problem, record: Record) -> None:
     except np.linalg.LinAlgError as error:
         sentence = f"linear algebra fails after step {record.steps} ({error}): numbers of the problem are too far apart"
         raise SolverError(f"{sentence}; scale the attention's parameters or the initial measure") from error
+    if not record.reached:  # blow-up before the first output time
+        record.rescue()
 
 
 class Plan(NamedTuple):
@@ -153,9 +151,13 @@ def resolve(solver: str, options: Mapping[str, Any]) -> tuple[Any, Any]:
 
 
 def _dataset(problem: Problem, plan: Plan, record: Record, case: str, watch: Stopwatch) -> xr.Dataset:
-    seconds, compiling = watch.read()
-    record.attributes["compile_seconds"] = compiling
-    return schema.build(problem, plan.solver, plan.resolved | record.resolved, record, case=case, wall_seconds=seconds)
+    """The Dataset, which is in the output file too if there is one."""
+    seconds, record.attributes["compile_seconds"] = watch.read()
+    options = plan.resolved | record.resolved
+    result = schema.build(problem, plan.solver, options, record, case=case, wall_seconds=seconds)
+    if plan.output is not None:
+        schema.save(result, plan.output)
+    return result
 
 
 def _output_times(times: ArrayLike | None, horizon: float) -> Array:
