@@ -333,5 +333,6 @@ def _solved(velocity: Any, y: Array, times: Array, scale: float) -> Array:
     if times[-1] > 0:
         with np.errstate(all="ignore"):
             found = solve_ivp(velocity, (0.0, times[-1]), y, t_eval=times[1:], events=huge, **tolerances)
-        result[1 : 1 + found.y.shape[1]] = found.y.T
+        if len(found.t):  # else it has blown up before the first of the times
+            result[1 : 1 + len(found.t)] = found.y.T
     return result
