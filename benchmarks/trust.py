@@ -14,7 +14,7 @@ import argparse
 import multiprocessing as mp
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -24,7 +24,7 @@ from timing import Check, Report, machine, table, versions, write_json
 
 SOLVERS = ("finite-volume", "particles", "gaussian")
 WRONG, SMALL = 1e-2, 1e-8  # an error that must be warned of; one that nobody needs to know
-READ = 1e-2  # of the density: coarse cell averages are read no better here
+READ = 1e-3  # of the density: coarse cell averages are read no better here
 _SPAWN = mp.get_context("spawn")
 _START = 60.0  # seconds for a process to begin, compilation included
 
@@ -60,8 +60,8 @@ class Outcome:
         return self.error > max(3 * self.estimate, SMALL) or self.density > max(3 * self.density_estimate, READ)
 
 
-def solved(stated: problems.Stated, solver: str) -> Outcome:
-    """One problem: solved by the package, then by the reference."""
+def solved(stated: problems.Stated, solver: str) -> Iterator[Outcome]:
+    """One problem: solved by the package, without a reference as yet; then held against the reference."""
     import vlasov as vl
 
     outcome = Outcome(str(stated), "judged", stated.default)
@@ -83,32 +83,37 @@ def solved(stated: problems.Stated, solver: str) -> Outcome:
             outcome.end, outcome.said = "failed", str(failure)
     outcome.seconds = time.perf_counter() - began
     if not outcome.judged:
-        return outcome
+        yield outcome
+        return
     outcome.warned = any(issubclass(one.category, vl.AccuracyWarning) for one in caught)
     outcome.said = str(run.attrs["status"]) + " " + str(run.attrs.get("advice", ""))
     told = [run[name].values for name in ("mean_error", "covariance_error") if name in run]
     outcome.estimate = float(np.max(told)) if told else float(run.attrs["error_estimate"])
-    cloud = (run["position"].values[0], run["weight"].values) if solver == "particles" else None
+    yield replace(outcome, end="no reference")
     reached = run["time"].values
-    true = problems.truth(stated, np.concatenate([[0.0], reached[reached > 0]]), cloud)
+    true = problems.truth(stated, np.concatenate([[0.0], reached[reached > 0]]))
     kept = slice(len(true.means) - len(reached), None)
     found = run["mean"].values, run["covariance"].values
     outcome.error = float(np.max(problems.errors(found, (true.means[kept], true.covariances[kept]))))
     if "density_error" in run:
         outcome.density, outcome.density_estimate = problems.density_error(run, true), float(run["density_error"][-1])
-    if not true.uncertainty <= max(outcome.error / 3, SMALL) or not np.isfinite(outcome.error):
+    if np.isnan(outcome.error) and stated.data == "gaussian":
+        outcome.error = np.inf  # the truth has blown up, the run goes on
+    if not true.uncertainty <= max(outcome.error / 3, SMALL):
         outcome.end = "no reference"
-    return outcome
+    yield outcome
 
 
 def _work(pipe: Any) -> None:
     """A process that solves what it is sent."""
     while (task := pipe.recv()) is not None:
         try:
-            pipe.send(solved(*task))
+            for outcome in solved(*task):
+                pipe.send(outcome)
         except Exception as failure:  # a traceback of the package, or of the reference
             stated, _ = task
             pipe.send(Outcome(str(stated), "failed", stated.default, said=f"{type(failure).__name__}: {failure}"))
+        pipe.send(None)
 
 
 class Worker:
@@ -118,17 +123,20 @@ class Worker:
         self._process: Any = None
 
     def solve(self, stated: problems.Stated, solver: str, limit: float) -> Outcome:
-        """The outcome of a problem, or that there is none."""
+        """The outcome of a problem, or that there is none; so many seconds for the run, and for the reference."""
         if self._process is None:
             self._pipe, theirs = _SPAWN.Pipe()
             self._process, limit = _SPAWN.Process(target=_work, args=(theirs,), daemon=True), limit + _START
             self._process.start()
             theirs.close()
         self._pipe.send((stated, solver))
+        end = Outcome(str(stated), "hung", stated.default, seconds=limit)
         try:
-            if self._pipe.poll(limit):
-                return self._pipe.recv()
-            end = Outcome(str(stated), "hung", stated.default, seconds=limit)
+            while self._pipe.poll(limit):
+                found = self._pipe.recv()
+                if found is None:
+                    return end
+                end = found
         except EOFError:
             end = Outcome(str(stated), "failed", stated.default, said="the process died")
         self._process.kill()
@@ -164,8 +172,9 @@ def report(outcomes: Sequence[Outcome], solver: str) -> Report:
         Check("estimate >= error / 3", 100 - share(low, judged), 99, unit="%"),
         Check("estimate <= 30 error, of errors above 1e-8", 100 - share(high, known), 90, unit="%"),
         Check("warned in vain", share(vain, judged), 10, at_least=False, unit="%"),
-        Check("default options that end without a warning", share(quiet, default), 80, unit="%"),
     ]
+    if solver == "finite-volume":  # which chooses its resolution; 500 particles have errors to warn of
+        found.checks.append(Check("default options that end without a warning", share(quiet, default), 80, unit="%"))
     for name, some in (("SILENT", silent), ("too low", low), ("too high", high), ("in vain", vain)):
         found.notes += [f"{name:8} {line(one)}" for one in some]
     found.notes += [f"{one.end:8} {line(one)}" for one in outcomes if one.end in ("failed", "hung", "refused")]
@@ -189,7 +198,7 @@ def main() -> None:
     parser.add_argument("--family", nargs="+", choices=problems.FAMILIES, default=problems.FAMILIES)
     parser.add_argument("--data", nargs="+", choices=problems.DATA, default=problems.DATA)
     parser.add_argument("--solver", choices=SOLVERS, default="finite-volume")
-    parser.add_argument("--limit", type=float, default=60.0, help="seconds for a problem, its reference included")
+    parser.add_argument("--limit", type=float, default=60.0, help="seconds for a run, and for its reference")
     parser.add_argument("--json", metavar="PATH", help="write all outcomes")
     arguments = parser.parse_args()
     data = ("gaussian",) if arguments.solver == "gaussian" else tuple(arguments.data)

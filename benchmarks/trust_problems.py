@@ -25,6 +25,7 @@ BAD = ({"cells": 16}, {"cells": 16, "extent": 100.0}, {"cells": 32, "reconstruct
 _SIZES = {1: (120, 180), 2: (14, 21), 3: (7, 10)}  # nodes along an axis of a single solid
 _TIGHT = {"rtol": 1e-10, "atol": 1e-12, "method": "DOP853"}
 _HUGE = 1e12  # a state beyond has blown up
+_FLAT = 1e12  # condition of a covariance beyond which rounding moves the Gaussian's density by 1e-3
 Part = tuple[float, str, tuple[Any, ...]]  # weight, kind, numbers
 
 
@@ -138,13 +139,11 @@ class Truth:
     known: tuple[Array, Array, Array] | None = None
 
 
-def truth(problem: Stated, times: Array, cloud: tuple[Array, Array] | None = None) -> Truth:
-    """The reference solution: of the cloud (points, weights) if one is given, else of the initial measure."""
-    if cloud is not None:
-        return Truth(*_of_nodes(problem, *cloud, times)[:2], 1e-9)
+def truth(problem: Stated, times: Array) -> Truth:
+    """The reference solution, whatever the solver: particles' estimates tell the errors of sampling too."""
     if problem.data == "gaussian":
         means, covariances = _of_gaussian(problem, times)
-        if not np.isfinite(covariances[-1]).all():
+        if not np.isfinite(covariances[-1]).all() or np.linalg.cond(covariances[-1]) > _FLAT:
             return Truth(means, covariances, 1e-9)
         x, w = _rule("gaussian", (means[-1], covariances[-1]), 20)
         return Truth(means, covariances, 1e-9, (x, w, _normal(x, means[-1], covariances[-1])))
@@ -157,30 +156,41 @@ def truth(problem: Stated, times: Array, cloud: tuple[Array, Array] | None = Non
 
 
 def density_error(run: Any, truth: Truth) -> float:
-    """2 E (1 - f / f*)_+ over the truth at the last time, f by cubic splines through cell averages; NaN if unknown."""
-    if truth.known is None or "density" not in run or run["density"].ndim != len(run["component"]) + 1:
+    """2 E (1 - f / f*)_+ over the truth at the last time, f by splines of the same cell averages; NaN if unknown."""
+    if truth.known is None or "density" not in run:
         return float("nan")
     x, w, exact = truth.known
     last = run.isel(time=-1)
-    matrix, values = last["frame_matrix"].values, last["density"]
-    axes = [run[name].values for name in values.dims]
-    z = (x - last["frame_origin"].values) @ np.linalg.inv(matrix).T
-    spline = NdBSpline(*_spline(axes, values.values))
-    inside = np.all([(axis[0] <= c) & (c <= axis[-1]) for axis, c in zip(axes, z.T, strict=True)], axis=0)
-    f = np.where(inside, spline(np.where(inside[:, None], z, 0.0)), 0.0) / abs(np.linalg.det(matrix))
+    several = "part" in last["density"].dims
+    parts = [last.isel(part=k) for k in range(last.sizes["part"])] if several else [last]
+    shares = last["part_weight"].values if several else [1.0]
+    f = sum((share * _read(part, x) for share, part in zip(shares, parts, strict=True)), np.zeros(len(x)))
     return float(2 * w @ np.maximum(1 - np.maximum(f, 0) / np.maximum(exact, 1e-300), 0.0))
 
 
-def _spline(axes: list[Array], values: Array) -> tuple[tuple[Array, ...], Array, int]:
-    """Knots and coefficients of the tensor of cubic splines whose means over cells are the values, up to order 4."""
-    knots, coefficients = [], values
+def _read(state: Any, x: Array) -> Array:
+    """The density of one grid in its frame."""
+    matrix, values = state["frame_matrix"].values, state["density"]
+    axes = [state[name].values for name in values.dims]
+    z = (x - state["frame_origin"].values) @ np.linalg.inv(matrix).T
+    spline = NdBSpline(*_spline(axes, values.values))
+    inside = np.all([(axis[0] <= c) & (c <= axis[-1]) for axis, c in zip(axes, z.T, strict=True)], axis=0)
+    found = spline(np.where(inside[:, None], z, [axis[0] for axis in axes]))
+    return np.where(inside, found, 0.0) / abs(np.linalg.det(matrix))
+
+
+def _spline(axes: list[Array], averages: Array) -> tuple[tuple[Array, ...], Array, int]:
+    """Knots and coefficients of the tensor of quartic splines that have these averages over cells."""
+    knots, coefficients = [], averages
     for k, axis in enumerate(axes):
-        second = np.gradient(np.gradient(coefficients, axis, axis=k), axis, axis=k)
-        coefficients = coefficients - (axis[1] - axis[0]) ** 2 / 24 * second
-        one = make_interp_spline(axis, np.moveaxis(coefficients, k, 0), k=3)
+        h = axis[1] - axis[0]
+        edges = np.append(axis - h / 2, axis[-1] + h / 2)
+        sums = np.cumsum(np.moveaxis(coefficients, k, 0), axis=0) * h
+        primitive = np.concatenate([np.zeros((1, *sums.shape[1:])), sums])
+        one = make_interp_spline(edges, primitive, k=5).derivative()
         knots.append(one.t)
-        coefficients = np.moveaxis(one.c, 0, k)
-    return tuple(knots), coefficients, 3
+        coefficients = np.moveaxis(one.c[: len(one.t) - one.k - 1], 0, k)
+    return tuple(knots), coefficients, 4
 
 
 def _normal(x: Array, mean: Array, covariance: Array) -> Array:
@@ -324,5 +334,6 @@ def _solved(velocity: Any, y: Array, times: Array, scale: float) -> Array:
     if times[-1] > 0:
         with np.errstate(all="ignore"):
             found = solve_ivp(velocity, (0.0, times[-1]), y, t_eval=times[1:], events=huge, **tolerances)
-        result[1 : 1 + found.y.shape[1]] = found.y.T
+        if len(found.t):  # else it has blown up before the first of the times
+            result[1 : 1 + len(found.t)] = found.y.T
     return result

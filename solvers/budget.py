@@ -35,7 +35,7 @@ class Budget:
         if t >= self.horizon:
             return
         expected = steps + self._remaining()
-        early = any(
+        early = steps >= _ENOUGH and any(
             steps == int(share * self.max_steps) and expected > (_STEADY if self._steady() else most) * self.max_steps
             for share, most in _EARLY
         )

@@ -112,15 +112,23 @@ def density_error(grid: Record, known: Mapping[int, Known]) -> Array:
 
 def _error(grid: Record, k: int, truth: Known) -> float:
     """At one time."""
-    from scipy.ndimage import correlate1d, map_coordinates
-
-    series, constants = grid.series, grid.constants
-    matrix, values = series["frame_matrix"][k], series["density"][k]
-    for axis in range(values.ndim):  # from averages to values at centres
-        values = correlate1d(values, _POINT, axis, mode="constant")
-    z = np.linalg.solve(matrix, (truth.places - series["frame_origin"][k]).T)
-    axes = [np.asarray(constants[name]) for name, _ in zip(AXES, z, strict=False)]
-    cells = np.array([(row - axis[0]) / (axis[1] - axis[0]) for row, axis in zip(z, axes, strict=True)])
-    found = map_coordinates(values, cells, order=_SPLINE, mode="constant") / abs(np.linalg.det(matrix))
+    origins, matrices, values = (grid.series[name][k] for name in ("frame_origin", "frame_matrix", "density"))
+    d = truth.places.shape[1]
+    axes = [np.asarray(grid.constants[name]) for name, _ in zip(AXES, range(d), strict=False)]
+    weights = np.atleast_1d(np.asarray(grid.constants.get("part_weight", 1.0)))
+    frames = zip(origins.reshape(-1, d), matrices.reshape(-1, d, d), strict=True)
+    parts = zip(weights, frames, values.reshape(len(weights), *values.shape[-d:]), strict=True)
+    found = sum((w * _read(truth.places, axes, *frame, f) for w, frame, f in parts), np.zeros(len(truth.places)))
     share = np.maximum(found, 0.0) / np.maximum(truth.density, _FADED)
     return min(2.0, float(_SAFETY * 2 * truth.weights @ np.maximum(1 - share, 0.0)))
+
+
+def _read(x: Array, axes: Sequence[Array], origin: Array, matrix: Array, values: Array) -> Array:
+    """The density of averages on a grid in a frame, at places in space."""
+    from scipy.ndimage import correlate1d, map_coordinates
+
+    for axis in range(values.ndim):  # from averages to values at centres
+        values = correlate1d(values, _POINT, axis, mode="constant")
+    z = np.linalg.solve(matrix, (x - origin).T)
+    cells = np.array([(row - axis[0]) / (axis[1] - axis[0]) for row, axis in zip(z, axes, strict=True)])
+    return np.asarray(map_coordinates(values, cells, order=_SPLINE, mode="constant") / abs(np.linalg.det(matrix)))

@@ -10,6 +10,7 @@ from vlasov.solvers.finite_volume import companion
 from vlasov.solvers.finite_volume.density_error import density_error
 from vlasov.solvers.record import Record
 
+_CONVERGED = 1e-3  # errors of a companion that knows better than what is suspected
 _UNSURE = 0.3  # of what is told: a companion whose own error is larger is no remedy
 
 
@@ -28,11 +29,10 @@ def judge(problem: Problem, record: Record) -> None:
         "mean_error": np.maximum(of_mean, found.mean_error),
         "covariance_error": np.maximum(of_covariance, found.covariance_error),
     }
-    one_grid = record.series["density"].ndim == 1 + problem.dimension
-    if found.densities and one_grid:
+    if found.densities:
         errors["density_error"] = density_error(record, found.densities)
     record.tell(errors)
-    cleared = record.largest_error <= NOTABLE and "density_error" in errors
+    cleared = record.largest_error <= NOTABLE and found.largest <= _CONVERGED
     record.attributes["advice"] = "" if cleared else _advice(suspected, record.largest_error, found)
 
 

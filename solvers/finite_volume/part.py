@@ -61,7 +61,7 @@ class Part:
         self._spare, self._stage = np.empty_like(self.f), np.empty_like(self.f)
         self.fluxes = Fluxes(scheme, self.grid.lower, self.grid.widths, self.grid.cells)
         self.history = History(self.grid, self.fluxes)
-        self.velocity = Velocity(problem, flow, self.grid, start)
+        self.velocity = Velocity(problem, flow, self.grid, start, alone=options.frame != PARTS)
         self._order = scheme.order
         self.outflow = self.limited = 0.0
         self.still = False  # whether all that moves is the frame

@@ -35,20 +35,22 @@ _MISFIT = 0.02  # standard deviations by which continued means one deviation awa
 _ROUGH = 0.05  # mean fourth difference of averages, 1 where they alternate: a Gaussian as wide as 1.2 cells
 _HOPELESS = 500.0  # the same where no run is begun
 _LOST_IN_ERRORS, _FARTHEST = 1e-5, 1e5  # standard deviations, and tilts over one that all tokens have in common
-_GLANCE = 4  # steps from one look at the density to the next
+_GLANCE = 10  # steps from one look at the density to the next; a look takes a tenth of a step
+_EARLY = (1, 2, 4, 8)  # steps with a look of their own: runs may be short
 _STEEPEST = 2.5  # exponents of two ends of the support, from one cell to the next
 
 
 class Velocity:
     """Evaluates r = S^{-1} (Gamma(c + S z) - v - W z) at the nodes, and moves the markers of a compact support."""
 
-    def __init__(self, problem: Problem, flow: Flow, grid: Grid, start: initial.Start) -> None:
+    def __init__(self, problem: Problem, flow: Flow, grid: Grid, start: initial.Start, *, alone: bool = True) -> None:
         self._flow, self._grid = flow, grid
         self._cells, self._defect = TensorGrid(start.edges), start.defect
         self._tails, self._strongest, self._steepest = start.tails, 0.0, 0.0
         twin = Gaussian(problem.initial.mean, problem.initial.covariance)
         affine = flow.affine(twin, 0.0) is not None
-        self._continued_exactly = affine and isinstance(problem.initial, Gaussian)
+        # Parts of a mixture do not stay Gaussian in the velocity of all.
+        self._continued_exactly = alone and affine and isinstance(problem.initial, Gaussian)
         self._misfit = self._roughest = 0.0
         self._glances = 0
         self._tilts_unknown = not (self.compact or flow.tilts(0.0) or affine)
@@ -157,7 +159,8 @@ class Velocity:
     def observe(self, f: Array, place: Place, t: float) -> None:
         """Remember how rough the density is from cell to cell, and how far continued tails may be off."""
         self._glances += 1
-        if self._tails is None or self._continued_exactly or self._glances % _GLANCE != 1:
+        looks = self._glances % _GLANCE == 0 or self._glances in _EARLY
+        if self._tails is None or self._continued_exactly or not looks:
             return
         differences = [float(np.abs(np.diff(f, 4, axis=k)).sum()) for k in range(f.ndim)]
         self._roughest = max(self._roughest, max(differences) / (16 * float(f.sum())))

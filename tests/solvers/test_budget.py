@@ -54,6 +54,11 @@ def test_a_steady_pace_is_judged_after_a_fiftieth_and_a_changing_one_later():
     assert spend(quickening, 5.0, 1000) == 0
 
 
+def test_no_pace_is_read_off_the_first_steps():
+    """With one step taken nothing is expected: a small budget that is enough lasts."""
+    assert spend(np.full(20, 0.05), 1.0, 25) == 0
+
+
 def test_a_run_that_will_take_long_says_so_once(monkeypatch):
     now = [0.0]
     monkeypatch.setattr(budget.time, "perf_counter", lambda: now[0])

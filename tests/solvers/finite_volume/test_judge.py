@@ -24,6 +24,7 @@ BOX = vl.Problem(  # S3
     vl.Softmax(A=[[8, 3, 0], [-3, 5, 0], [0, 0, -4]]), vl.Box([-1, -1, -1], [1, 0.5, 1]), 0.5
 )
 
+FOLDED = vl.Mixture([vl.Gaussian([-1.0], [[0.1]]), vl.Gaussian([1.0], [[0.1]])])
 DIFFUSED = vl.Problem(SOFTMAX, CLOUDS, 1.0)
 
 
@@ -191,3 +192,40 @@ def test_the_companion_costs_little():
         patch.setattr(companion, "_followed", counted)
         assert companion.follow(problem, record) is not None
     assert sum(spent) <= max(companion._LEAST_PAIRS, companion._PAIRS_PER_CELL * companion._cell_evaluations(record))
+
+
+def apart(d=2):
+    places = [[-1.0] + [0.0] * (d - 1), [1.0] + [0.2] * (d - 1)]
+    return vl.Mixture([vl.Gaussian(place, size * np.eye(d)) for place, size in zip(places, (0.01, 0.02), strict=True)])
+
+
+@pytest.mark.parametrize("d", [1, 2])
+def test_the_density_of_parts_in_l1(d):
+    """A tenth of one of two equal parts is missing: 2 E (1 - f / f*)_+ is 2 * 0.1 / 2, told twice as large."""
+    problem = vl.Problem(vl.Linear(A=0.3 * np.eye(d), V=np.eye(d)), apart(d), 0.5)
+    record = Record(np.array([0.0, 0.5]), silent)
+    solver.run(problem, Options(frame="parts"), record)
+    judging(problem, record)
+    assert record.series["density_error"][1] <= 1e-3
+    record._series["density"][1, 0] *= 0.9
+    judging(problem, record)
+    assert abs(record.series["density_error"][1] - 0.2) < 2e-3
+
+
+@pytest.mark.parametrize("start", [vl.Box([-1.0], [1.0]), apart()], ids=["jumps", "parts"])
+def test_what_is_only_suspected_is_not_advised(start):
+    """Moments that a converged companion finds right clear a run, whatever its measure."""
+    d = start.dimension
+    problem, record = vl.Problem(vl.Softmax(A=0.3 * np.eye(d)), start, 0.3), Record(np.array([0.3]), silent)
+    solver.run(problem, Options(frame="auto"), record)
+    record.attributes["advice"] = "it may be rough"
+    judging(problem, record)
+    assert record.largest_error <= 1e-3
+    assert record.attributes["advice"] == ""
+
+
+def test_parts_do_not_stay_gaussian():
+    """A part that the flow folds into waves is seen to be rough."""
+    problem, record = vl.Problem(vl.Softmax(A=6 * np.eye(1)), FOLDED, 1.0), Record(np.array([1.0]), silent)
+    solver.run(problem, Options(frame="parts", cells=24), record)
+    assert "no wider than cells" in str(record.attributes["advice"])
