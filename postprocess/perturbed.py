@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -10,6 +12,8 @@ from vlasov import checks
 from vlasov.errors import InputError
 from vlasov.measures import Measure, Particles
 from vlasov.problem import Problem
+
+_WITHOUT_SEED = ("quadrature", "quantile")
 
 
 def shifted(problem: Problem, by: float) -> Problem:
@@ -31,10 +35,15 @@ def from_other(problem: Problem, initial: Measure) -> Problem:
     return replace(problem, initial=initial)
 
 
-def resampled(problem: Problem, solver: str) -> Problem:
-    """The same problem, if its particles can be drawn again."""
+def resampled(problem: Problem, solver: str, options: Mapping[str, Any], seed: int) -> Problem:
+    """The same problem, if another seed draws other particles."""
     if solver != "particles" or isinstance(problem.initial, Particles):
         raise InputError("needs the solver particles and an initial measure that is none of particles", "resample")
+    if options.get("sampling") in _WITHOUT_SEED:
+        how = "draws nothing at random; add --set solvers.particles.sampling=sobol"
+        raise InputError(f'needs another sampling than "{options["sampling"]}", which {how}', "resample")
+    if seed == options.get("seed", 0):
+        raise InputError(f"is {seed}, the seed of the first solution; give another", "resample")
     return problem
 
 

@@ -19,7 +19,7 @@ from vlasov.measures import Density, Gaussian, Measure, Mixture, Particles
 from vlasov.postprocess.transport import atoms as semi_discrete, certain, entropic, grids, line, radial
 from vlasov.postprocess.transport.affine import bures
 from vlasov.postprocess.transport.certain import mean_power
-from vlasov.postprocess.transport.clouds import clouds, resolution
+from vlasov.postprocess.transport.clouds import clouds, coarseness, resolution
 from vlasov.postprocess.transport.exact import Points, solve
 from vlasov.postprocess.transport.scale import to_unit_size
 from vlasov.solvers import measure
@@ -97,6 +97,7 @@ def distance(
         - "semi-discrete": a density against particles, between a lower and an upper bound.
         - "lattices": any two measures, d <= 3, deposited on three coarse lattices and extrapolated.
         - "affine": two densities, p != 2, d <= 3, that an affine map makes alike: between what is certain and its cost.
+        - "cells": two densities of unlike shape, p = 2, d <= 3: Bures' form in the cells of a semi-discrete plan.
         - "linearised": two close densities, p = 2, d <= 3: the length of the straight path between them.
         - "sinkhorn": debiased entropic transport between many particles.
         - "sliced": the mean of W_p over projections to lines, another quantity, never chosen for you.
@@ -285,7 +286,8 @@ def _by_grids(mu: Measure, nu: Measure, p: float, method: str, nodes: Sequence[i
     high = (max(found.cost, 0.0) + found.error) ** (1 / p)
     # What noise may have added is below the value only: certain bounds from below may leave little of it.
     least = min(certain.bounds(mu, nu, p).least, value)
-    return Distance(value, max(high - value, value - max(low, least)) + _resolution(mu, nu), how)
+    coarse = coarseness(mu) + coarseness(nu) if how == "cells" else 0.0
+    return Distance(value, max(high - value, value - max(low, least)) + _resolution(mu, nu) + coarse, how)
 
 
 def quickly(mu: Measure, nu: Measure, p: float, nodes: Sequence[int]) -> Distance:
@@ -342,4 +344,4 @@ _SOLVERS: dict[str, Solver] = {
 }
 
 METHODS = ("auto", *_SOLVERS)
-_APPROXIMATE = ("semi-discrete", "affine", "lattices", "linearised", "sinkhorn")
+_APPROXIMATE = ("semi-discrete", "affine", "lattices", "linearised", "cells", "sinkhorn")

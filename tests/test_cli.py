@@ -446,6 +446,30 @@ def test_stability_solves_from_two_starts(vlasov):
     assert refused(vlasov("stability", QUICK, "--scale", "-1"), "scale: ")
 
 
+def test_stability_draws_again(vlasov):
+    """Another seed is another cloud of the same measure; where none is drawn, two equal ones tell nothing."""
+    few = ("--times", "2", "-o", "s.png", "--json", "--set", "horizon=0.5", "--set", "solvers.particles.n=64")
+    given = ("stability", "gaussian-collapse", "--resample", "7", *few)
+    assert refused(vlasov(*given), 'resample: needs another sampling than "quadrature"')
+    drawn = (*given, "--set", "solvers.particles.sampling=sobol")
+    assert refused(vlasov(*drawn, "--set", "solvers.particles.seed=7"), "resample: is 7, the seed of the first")
+    assert refused(vlasov(*drawn, "--solver", "gaussian"), "resample: needs the solver particles")
+    code, out, _ = vlasov(*drawn)
+    assert code == 0
+    assert 0.01 < json.loads(out)["wasserstein"][0][0][1] < 0.5
+
+
+def test_stability_takes_the_measure_of_another_case(vlasov):
+    text = Path(vl.cases.case_path("gaussian-collapse")).read_text()
+    Path("moved.toml").write_text(text.replace("mean = [0.0, 0.0]", "mean = [0.3, 0.4]"))
+    code, out, _ = vlasov(
+        "stability", "gaussian-collapse", "--initial", "moved.toml", "--times", "2", "-o", "s.png", "--json"
+    )
+    assert code == 0
+    assert json.loads(out)["wasserstein"][0][0] == pytest.approx([0.5, 0.5], rel=1e-9)
+    assert refused(vlasov("stability", "gaussian-collapse", "--initial", "ball-3d"), "initial: has d = 3")
+
+
 def test_converge_writes_a_study_that_plot_draws(vlasov):
     code, out, _ = vlasov("converge", "gaussian-collapse", "--n", "4,8,16", "--replicas", "4", "-o", "study")
     assert code == 0, out

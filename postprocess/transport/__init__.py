@@ -2,7 +2,8 @@
 
 ``line`` d = 1; ``affine`` Gaussians, and what is affine in W_2 of others; ``exact`` the network simplex between points;
 ``atoms`` a density against points; ``clouds`` points that stand for any measure; ``grids`` two densities on lattices,
-``linear`` close ones; ``entropic`` many points. Every method returns its error, which tests hold above the true one.
+``linear`` close ones, ``cells`` unlike ones; ``entropic`` many points. Every method returns its error, which tests hold
+above the true one.
 
 What the thresholds come from, as far as code and history tell:
 

@@ -70,7 +70,7 @@ def ascended(atoms: Points, fine: Points, p: float) -> Array:
     best: list[tuple[float, Array]] = [(-math.inf, np.zeros(len(atoms.places)))]
 
     def descend(f: Array) -> tuple[float, Array]:
-        cell, least = _cells(atoms.places, fine.places, f * scale, p)
+        cell, least = nearest(atoms.places, fine.places, f * scale, p)
         value = float(atoms.weights @ f) + float(fine.weights @ least) / scale
         if value > best[0][0]:
             best[0] = value, f.copy()
@@ -83,7 +83,7 @@ def ascended(atoms: Points, fine: Points, p: float) -> Array:
 
 def bounds(atoms: Points, fine: Points, f: Array, p: float, smear: float) -> Bounds:
     """Of W_p between atoms and a density, given by many points whose variance exceeds its own by ``smear``."""
-    cell, least = _cells(atoms.places, fine.places, f, p)
+    cell, least = nearest(atoms.places, fine.places, f, p)
     masses = np.bincount(cell, fine.weights, minlength=len(f)).astype(np.float64)
     value = float(atoms.weights @ f) + float(fine.weights @ least)
     reached = float((masses - atoms.weights) @ f) + value  # W_p^p(mu~, nu)
@@ -102,7 +102,7 @@ def _start(atoms: Points, fine: Points, p: float) -> Array:
     """Potentials at the atoms: the c-transform of those of exact transport between few points that stand for both."""
     few = gathered(fine, _START_CELLS)
     own = atoms if len(atoms.places) <= _START_ATOMS else gathered(atoms, _START_ATOMS)
-    return _cells(few.places, atoms.places, solve(own, few, p, again=0).potentials[1], p)[1]
+    return nearest(few.places, atoms.places, solve(own, few, p, again=0).potentials[1], p)[1]
 
 
 def gathered(points: Points, wanted: int) -> Points:
@@ -118,7 +118,7 @@ def gathered(points: Points, wanted: int) -> Points:
     return Points(_means(points, flat, masses)[kept], masses[kept] / masses.sum())
 
 
-def _cells(x: Array, y: Array, f: Array, p: float) -> tuple[NDArray[np.int64], Array]:
+def nearest(x: Array, y: Array, f: Array, p: float) -> tuple[NDArray[np.int64], Array]:
     """For each y the i with the least |x_i - y|^p - f_i, and its value."""
     if p == 2:
         from scipy.spatial import cKDTree

@@ -42,6 +42,9 @@ _NOT_SQUARE = 2  # times the error, where costs are less smooth in the variance
 _UNLIKE = 2  # times the error, where the lattices of both measures differ
 _ATOMS = 0.5  # what atoms cost below the lattice's scale, relative to their distance from the nearest
 _DOUBT = 0.15  # of what the extrapolation changes, at least, is its error
+_LARGE = 1e-3  # relative error of W_2^2 from which on cells are tried too
+_NEXT_TO_NOTHING = 1e-7  # of the mass
+_DENSE = 60_000  # points, which cells are found among in some seconds
 _ALIKE = 3.0  # ratio of extents up to which both measures share one lattice
 
 
@@ -93,7 +96,7 @@ def between(
     """W_p^p by three lattices, or linearised where that is more accurate (or as ``method`` says), and which it was."""
     ready = prepared(mu, nu, p)
     boxes = _boxes([joined(own) for own in ready.parts])
-    smooth = p == 2 and boxes[0] is boxes[1] and all(cloud.spacing.any() for own in ready.parts for cloud in own)
+    smooth = p == 2 and boxes[0] is boxes[1] and _dense(ready)
     if method == "linearised" and not smooth:
         raise InputError('"linearised" needs p = 2 and two densities of similar extent; use "lattices"', "method")
     found = []
@@ -109,6 +112,10 @@ def between(
         doubts = (1 if p == 2 else _NOT_SQUARE) * (1 if boxes[0] is boxes[1] else _UNLIKE)
         error = by_lattices.error * doubts + _ATOMS * _unseen(ready, p)
         found.append((by_lattices._replace(error=error), "lattices"))
+    if p == 2 and nodes is NODES and method == "auto":
+        left = min(_open(one) for one, _ in found)
+        if left > _LARGE * (ready.square + found[-1][0].cost) and _dense(ready):
+            found.append((_by_cells(ready), "cells"))
     best, name = min(found, key=lambda one: _open(one[0]))
     return best._replace(cost=ready.square + best.cost), name
 
@@ -120,7 +127,7 @@ def _by_affine(mu: Measure, nu: Measure, p: float) -> Extrapolated | None:
     """
     ready = prepared(mu, nu, 2)
     boxes = _boxes([joined(own) for own in ready.parts])
-    if boxes[0] is not boxes[1] or not all(cloud.spacing.any() for own in ready.parts for cloud in own):
+    if boxes[0] is not boxes[1] or not _dense(ready):
         return None
     rest = _linearised(ready.parts, boxes)
     affine = removed((mu.mean, nu.mean), (mu.covariance, nu.covariance))
@@ -136,6 +143,31 @@ def _by_affine(mu: Measure, nu: Measure, p: float) -> Extrapolated | None:
         return None
     high = most + left
     return Extrapolated(high**p, 0.0, high**p - least**p)
+
+
+def _dense(ready: Ready) -> bool:
+    """Whether both are densities, in all their parts."""
+    return all(cloud.spacing.any() for own in ready.parts for cloud in own)
+
+
+def _by_cells(ready: Ready) -> Extrapolated:
+    """For shapes that lattices cannot tell from each other."""
+    from vlasov.postprocess.transport.cells import FEWEST, matched
+
+    points = [joined([_halved(cloud) for cloud in own]) for own in ready.parts]
+    if min(len(own.places) for own in points) < FEWEST:
+        return Extrapolated(0.0, math.inf)
+    return Extrapolated(*matched(points[0], points[1]))
+
+
+def _halved(cloud: Cloud) -> Cloud:
+    """Without what carries next to nothing, and cells cut in two along each axis while they are few."""
+    order = np.argsort(cloud.weights)
+    kept = np.sort(order[np.cumsum(cloud.weights[order]) > _NEXT_TO_NOTHING * cloud.weights.sum()])
+    less = cloud._replace(places=cloud.places[kept], weights=cloud.weights[kept])
+    if kept.size * 2 ** cloud.spacing.shape[0] > _DENSE:
+        return less
+    return split(less, 1.5 * np.abs(cloud.spacing).max(axis=1))
 
 
 def _open(found: Extrapolated) -> float:

@@ -133,6 +133,15 @@ def test_the_estimates_bound_what_is_measured(seed, kind):
         assert (a_posteriori <= a_priori * (1 + 1e-9)).all()
 
 
+def test_suprema_over_few_points_are_those_over_all(monkeypatch):
+    """The extreme points decide, and are always among them: fewer make the estimate no smaller than rounding."""
+    clouds = [vl.Gaussian([shift, 0.0], 0.3 * np.eye(2)).sample(2500, "random", seed=1) for shift in (0.0, 0.1)]
+    attention = vl.Softmax(A=[[0.8, 0.3], [-0.2, 0.5]])
+    few = stability.rate(attention, *clouds, 0.0)
+    monkeypatch.setattr(stability, "_MOST", 10**6)
+    assert few == pytest.approx(stability.rate(attention, *clouds, 0.0), rel=1e-9)
+
+
 def test_no_estimate_is_claimed_where_none_is_known():
     cloud = Particles([[1.0], [2.0]])
     assert np.isnan(stability.rate(vl.Linear(A=[[1.0]]), cloud, cloud, 0.0))

@@ -164,6 +164,42 @@ def test_an_affine_image_for_p_that_is_not_two() -> None:
     assert found.value == pytest.approx(truth, rel=5e-3)
 
 
+def round_one(rng: np.random.Generator, d: int) -> vl.Gaussian | vl.Ball | vl.Ring:
+    """A Gaussian, a ball or a ring about zero, of any size."""
+    size, kind, hole = math.exp(rng.uniform(-0.7, 0.7)), rng.integers(3), rng.uniform(0.3, 0.9)
+    if kind == 0:
+        return vl.Gaussian(np.zeros(d), size**2 * np.eye(d))
+    return vl.Ball(2 * size, np.zeros(d)) if kind == 1 else vl.Ring(2 * size * hole, 2 * size, np.zeros(d))
+
+
+def gridded(measure: Measure, cells: int, pad: float) -> Measure:
+    """On a grid of its own, that is not centred."""
+    reach = np.minimum(measure.support_box[1], 6 * np.sqrt(np.diag(measure.covariance)))
+    return measure.on_grid([np.linspace(-r - pad, r + 1.3 * pad, cells + 1) for r in reach])
+
+
+@pytest.mark.parametrize("seed", [0, 2, 3, 4, 5, 7])
+def test_round_shapes_on_grids_of_their_own(seed: int) -> None:
+    """Grids do not say that the shapes are round; the closed form of the radii does."""
+    rng = np.random.default_rng(seed)
+    p, d = [(2, 2), (1, 2), (3, 2), (2, 3)][seed % 4]
+    shapes = [round_one(rng, d) for _ in range(2)]
+    truth = distance(shapes[0], shapes[1], p).value
+    grids = [gridded(one, int(rng.integers(40, 64) if d == 2 else 24), rng.uniform(0.05, 0.3)) for one in shapes]
+    found = distance(grids[0], grids[1], p)
+    assert abs(found.value - truth) <= found.error + 1e-12 * truth
+
+
+def test_a_ball_and_a_gaussian_on_grids_in_space() -> None:
+    """S5: 0.554 for 0.360 by lattices alone."""
+    grids = [gridded(one, 32, 0.05) for one in (vl.Gaussian(np.zeros(3), np.eye(3)), vl.Ball(2, np.zeros(3)))]
+    found = distance(grids[0], grids[1])
+    assert found.method == "cells"
+    truth = matched(3, 2.0, 2)
+    assert abs(found.value - truth) <= found.error
+    assert found.value == pytest.approx(truth, rel=2e-2)
+
+
 def test_a_square_and_a_shifted_disc() -> None:
     """Jumps: other lattices, and both turned together, agree within the errors."""
     square, disc = vl.Box([-1, -1], [1, 1]), vl.Ball(1, [0.5, 0.3])

@@ -102,14 +102,15 @@ def stability(
     problem, name = loaded.problem, solver or ("particles" if resample is not None else next(iter(loaded.solvers)))
     options = dict(loaded.solvers.get(name, {}))
     others = options if resample is None else {**options, "seed": resample}
+    other = problem
     if shift is not None:
         other = perturbed.shifted(problem, shift)
     elif scale is not None:
         other = perturbed.scaled(problem, scale)
     elif initial is not None:
         other = perturbed.from_other(problem, load(str(initial), None, threads).problem.initial)
-    else:
-        other = perturbed.resampled(problem, name)
+    elif resample is not None:
+        other = perturbed.resampled(problem, name, options, resample)
     at = _outputs(problem.horizon, times)
     datasets = [
         solved(one, name, at, loaded.name, own, as_json)
