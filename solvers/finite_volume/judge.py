@@ -32,7 +32,8 @@ def judge(problem: Problem, record: Record) -> None:
     if found.densities:
         errors["density_error"] = density_error(record, found.densities)
     record.tell(errors)
-    cleared = record.largest_error <= NOTABLE and found.largest <= _CONVERGED
+    small = NOTABLE if found.densities else _CONVERGED  # moments alone say less
+    cleared = record.largest_error <= small and found.largest <= _CONVERGED
     record.attributes["advice"] = "" if cleared else _advice(suspected, record.largest_error, found)
 
 
