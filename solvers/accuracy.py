@@ -62,7 +62,7 @@ def _loudest(run: xr.Dataset, estimate: float) -> str:
     """Which error is how large, and when."""
     told = {name: run[name].values for name in ERRORS if name in run and run["time"].size}
     if not told:
-        return f"the estimated error is {estimate:.2g}"
+        return "its error is not known" if estimate == math.inf else f"the estimated error is {estimate:.2g}"
     tops = {name: np.nan_to_num(values, nan=np.inf, posinf=np.inf) for name, values in told.items()}
     name = max(tops, key=lambda one: float(tops[one].max()))
     t = float(run["time"].values[tops[name].argmax()])

@@ -36,7 +36,6 @@ class Record:
     status: Status = "stopped"
     blow_up_time: float = np.nan
     flow: Flow | None = None  # it knows how many velocities there were, how they were evaluated, how wrong they may be
-    error_estimate: float = 0.0  # where no errors are told: the local errors allowed, summed up
     resolved: dict[str, Any] = field(default_factory=dict)  # options that the solver has chosen itself
     attributes: dict[str, float | str] = field(default_factory=dict)  # what else the solver says about the run
     _latest: tuple[float, Callable[[], Snapshot]] | None = None
@@ -83,10 +82,10 @@ class Record:
 
     @property
     def largest_error(self) -> float:
-        """Of all estimates over time; infinity where one is not a number."""
+        """Of all estimates over time; infinity where one is not a number, or none is told."""
         told = [values for name, values in self.series.items() if name in ERRORS and values.size]
         if not told:
-            return self.error_estimate
+            return math.inf
         return float(np.nan_to_num(np.concatenate(told), nan=np.inf, posinf=np.inf).max())
 
     def _rows(self, shape: tuple[int, ...]) -> Array:

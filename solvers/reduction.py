@@ -131,11 +131,6 @@ class _System:
         return np.concatenate([b + slope @ y[:d], (slope @ factor).ravel(), [1.0]]), norm(slope)
 
 
-def _simulated(_: float, y: Array) -> float:
-    """T, the last entry of the state."""
-    return float(y[-1])
-
-
 class _StateAt:
     """The state at a time t inside a step in s: t(s) increases, so that t(s) = t has one root."""
 

@@ -104,7 +104,7 @@ def of_particles(problem: Problem, tokens: Tokens, record: Record, tolerance: fl
         tell(record, initial, against(record, initial, exact))
         return
     for nodes in (_NODES, _MANY_NODES):
-        rule = _quadrature(initial, nodes)
+        rule = _quadrature(initial, nodes, len(tokens.cloud))
         if rule is None:
             break
         found = against(record, initial, moments(_of(rule, problem, tokens, fine), times, fine, most))
@@ -143,14 +143,19 @@ def _of_sampling(problem: Problem, tokens: Tokens, record: Record, tolerance: fl
     return math.sqrt(m / (n + m)) * found
 
 
-def _quadrature(initial: Measure, nodes: int) -> Particles | None:
-    """At most about so many nodes that stand for the measure; None where that is not possible."""
+def _quadrature(initial: Measure, nodes: int, tokens: int) -> Particles | None:
+    """About so many nodes that stand for the measure, but not as many as tokens; None where that is not possible.
+
+    Tokens may be nodes themselves, which the same nodes would tell nothing about.
+    """
     if isinstance(initial, Particles) or initial.dimension > 3:
         return None
     try:
         parts = len(initial.quadrature(2)) / 2**initial.dimension
         each = max(3, int((nodes / parts) ** (1 / initial.dimension)))
         rule = initial.quadrature(each) if parts * 3**initial.dimension <= _MANY_NODES else None
+        if rule is not None and len(rule) == tokens:
+            rule = initial.quadrature(each + max(2, each // 3))
     except InputError:
         return None
     return rule if rule is not None and len(rule) <= 2 * _MANY_NODES else None

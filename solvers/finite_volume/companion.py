@@ -129,10 +129,12 @@ def _by_nodes(problem: Problem, outputs: Array, grid: Record) -> Companion | Non
     found = _followed(problem, _nodes(problem.initial, size), outputs, Samples(np.empty(0), np.empty(0)), budget)
     if found is None:
         return None
-    gaps, gap, differs = (np.zeros(outputs.size),) * 2, math.inf, 0.0
+    gaps, gap, differs = (np.full(outputs.size, np.inf),) * 2, math.inf, 0.0  # one size alone knows nothing of itself
     while not gap <= max(_AGREE, _BETTER * differs):
         larger = math.ceil(_MORE * size)
         cloud = _nodes(problem.initial, larger)
+        if len(cloud) <= len(found.cloud):  # all cells of a density
+            break
         spent += found.cost
         summed = samples(problem, outputs, found.evaluations // _EVALUATIONS) if smooth else found.samples
         if gap < math.inf and spent + found.cost * _cost(cloud) / _cost(found.cloud) > budget:
@@ -187,8 +189,12 @@ def _nodes(measure: Measure, size: int) -> Particles:
 
 
 def _cells(density: Density, size: int) -> Particles:
-    """Every so many-th centre of a cell: sums of a smooth density are spectrally accurate at any spacing it allows."""
-    every = tuple(slice(None, None, max(1, count // (_SPACED * size))) for count in density.values.shape)
+    """Every so many-th centre of a cell: sums of a smooth density are spectrally accurate at any spacing it allows.
+
+    The first size takes every second one at most, so that there are others to compare with.
+    """
+    least = 2 if size <= _FIRST[density.dimension] else 1
+    every = tuple(slice(None, None, max(least, count // (_SPACED * size))) for count in density.values.shape)
     values = density.point_values[every]
     centers = [axis[along] for axis, along in zip(density.centers, every, strict=True)]
     z = np.stack(np.meshgrid(*centers, indexing="ij"), axis=-1)[values > 0]

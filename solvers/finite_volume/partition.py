@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from vlasov.attention import Attention
 from vlasov.measures import Measure, Mixture
 from vlasov.problem import Problem
 from vlasov.solvers.finite_volume import initial
@@ -27,9 +28,14 @@ def chosen(problem: Problem, options: Options) -> Options:
     if options.frame != AUTO:
         return options
     found, several = [component for _, component in components(problem.initial)], False
-    if 1 < len(found) <= _MOST_PARTS and options.extent is None:
+    if 1 < len(found) <= _MOST_PARTS and options.extent is None and _has_slopes(problem.attention):
         several = _are_narrow(problem, found) and not _tear(problem, found)
     return replace(options, frame=PARTS if several else "moving")
+
+
+def _has_slopes(attention: Attention) -> bool:
+    """Whether the attention says its Jacobian, which frames of parts follow."""
+    return attention.heads_at(0.0) is not None or type(attention).jacobian is not Attention.jacobian
 
 
 def _are_narrow(problem: Problem, found: Sequence[Measure]) -> bool:

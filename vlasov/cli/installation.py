@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from vlasov.cli.app import JsonOption, app
-from vlasov.cli.printing import print_json
+from vlasov.cli.printing import finite, print_json
 from vlasov.errors import SolverError
 
 
@@ -25,7 +25,10 @@ def doctor(as_json: JsonOption = False) -> None:
             verdict = "right" if check.passed else "WRONG"
             print(f"  {verdict}  {check.name}: off by {check.error:.1e} ({check.seconds:.1f} s)", flush=True)
     if as_json:
-        print_json(found | {"checks": [check._asdict() | {"passed": check.passed} for check in checks]})
+        print_json(
+            found
+            | {"checks": [check._asdict() | {"error": finite(check.error), "passed": check.passed} for check in checks]}
+        )
     if not all(check.passed for check in checks):
         raise SolverError("this installation computes wrong numbers; please report what was printed above")
 
