@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,7 +21,7 @@ from vlasov.checks import Array
 from vlasov.errors import InputError, SolverError, short, some
 from vlasov.measures import Density, Gaussian, Measure, Mixture, Particles
 from vlasov.problem import Problem
-from vlasov.solvers.files import intact, write_sealed
+from vlasov.solvers.files import as_path, check_writable, damage, write_sealed
 from vlasov.solvers.record import Record
 
 _OURS = "vlasov-1"
@@ -224,27 +223,28 @@ def save(dataset: xr.Dataset, path: Path) -> None:
     """Write a .nc file whole or not at all."""
     check_writable(path)
     try:
-        # In memory: HDF5 crashes where a disk is full. That is one more copy, as large as the file.
-        write_sealed(path, dataset.to_netcdf(engine="h5netcdf"))
+        write_sealed(path, dataset)
     except OSError as error:
         raise SolverError(f'"{path}" could not be written: {error.strerror or error}') from None
 
 
 def open_run(path: str | os.PathLike[str]) -> xr.Dataset:
-    """What is committed in a .nc file."""
+    """What is committed in a .nc file.
+
+    Files of ours (``output=``, the command line's) end with a checksum, and any change is refused. Those of a Dataset's
+    own ``to_netcdf`` have none: what is cut or added at their end is refused, what is changed inside is not seen.
+    """
     file = as_path(path, "path")
     if not os.path.isfile(file):  # False too for names that no file can have
         raise InputError(f'"{path}" is not a file; give a .nc file that "vlasov run -o" wrote', "path")
     try:
-        sound = intact(file)
-        if sound is None:
-            _walk(file)
-        dataset = None if sound is False else xr.load_dataset(file, engine="h5netcdf")
+        reason = damage(file)
+        dataset = None if reason else xr.load_dataset(file, engine="h5netcdf")
     except Exception as error:  # a damaged file: HDF5 raises almost anything
         reason = f"{type(error).__name__}: {error}".splitlines()[0]
         raise InputError(f'"{path}" is not a netCDF file, or damaged ({reason})', "path") from None
     if dataset is None:
-        raise InputError(f'"{path}" is damaged: its checksum is not that of its content; write it again', "path")
+        raise InputError(f'"{path}" is damaged: {reason}; write it again', "path")
     if _OURS not in str(dataset.attrs.get("Conventions", "")).replace(",", " ").split():
         raise InputError(f'"{path}" was not written by vlasov (its Conventions do not name "{_OURS}")', "path")
     try:
@@ -260,41 +260,6 @@ def _with_present_axes(dataset: xr.Dataset) -> xr.Dataset:
     if not {"density", "frame_matrix"} <= held or held & set(AXES):
         return dataset
     return dataset.rename({old: new for old, new in zip(_ONCE, AXES, strict=True) if old in dataset["density"].dims})
-
-
-def _walk(file: Path) -> None:
-    """Look at all names and attributes: h5netcdf would say more than its exception about damages that it meets."""
-    import h5py
-
-    with h5py.File(file) as opened:
-        dict(opened.attrs)
-        opened.visititems(lambda _, item: dict(item.attrs) and None)
-
-
-def check_writable(path: Path) -> None:
-    """Complain about an output path before any work is done."""
-    if path.suffix != ".nc":
-        raise InputError(f'"{path}" must end in .nc', "output")
-    try:
-        if not path.parent.is_dir():
-            raise InputError(f'the folder "{path.parent}" does not exist; create it first', "output")
-        if path.is_dir():
-            raise InputError(f'"{path}" is a folder; give the name of a file', "output")
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=path.name):
-            pass
-    except InputError:
-        raise
-    except (OSError, ValueError) as error:  # ValueError: a null character in the name
-        reason = getattr(error, "strerror", None) or error
-        raise InputError(f'"{path}" cannot be written ({reason}); choose another name or folder', "output") from None
-
-
-def as_path(value: Any, field: str) -> Path:
-    """A path from whatever the user gave."""
-    try:
-        return Path(value)
-    except TypeError:
-        raise InputError(f"is {short(value)} where the path of a file is needed", field) from None
 
 
 def time_index(dataset: xr.Dataset, time: int | float) -> int:

@@ -24,6 +24,7 @@ from vlasov.problem import Problem
 from vlasov.solvers import dataset as schema
 from vlasov.solvers.accuracy import NOTABLE, doubt
 from vlasov.solvers.budget import Budget
+from vlasov.solvers.files import as_path, check_writable
 from vlasov.solvers.options import parse
 from vlasov.solvers.progress import progress_bar, silent
 from vlasov.solvers.record import Record
@@ -137,9 +138,9 @@ def prepare(
         raise InputError(f"is a {type(problem).__name__} where a vlasov Problem is needed", "problem")
     module, chosen = resolve(solver, options or {})
     module.check(problem, chosen)
-    target = None if output is None else schema.as_path(output, "output")
+    target = None if output is None else as_path(output, "output")
     if target is not None:
-        schema.check_writable(target)
+        check_writable(target)
         problem.to_json()  # complains about Python functions, which no file can hold
     return Plan(solver, module.run, chosen, _output_times(times, problem.horizon), target)
 

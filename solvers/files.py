@@ -1,24 +1,39 @@
-"""Files that appear whole or not at all, and that know whether they are what was written: a digest ends them.
+"""Files that appear whole or not at all, and that know whether they are what was written.
 
-What stands behind the end of an HDF5 file is skipped by all who read HDF5.
+Behind the end of an HDF5 file, where its readers do not look, stands a digest of all before it; that one stands there
+is told inside, in the list of programs that NetCDF keeps: copies that xarray writes do not claim it. An HDF5 file says
+how long it is: those without a digest, as ``Dataset.to_netcdf`` writes them, are protected against cuts, not more.
 """
 
 from __future__ import annotations
 
 import hashlib
+import io
 import os
+import stat
+import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
+
+import xarray as xr
+
+from vlasov.errors import InputError, short
 
 _MARK = b"\nvlasov sha256 "
-_SEAL = len(_MARK) + 2 * hashlib.sha256().digest_size + 1
+_CLAIM, _PROGRAMS = b"vlasov=sha256-behind-the-end", "_NCProperties"
+_HDF5 = b"\x89HDF\r\n\x1a\n"
+# By the version of its superblock: where the number of bytes of an address stands, and where the addresses begin.
+_LAYOUTS = {0: (13, 24), 1: (13, 28), 2: (9, 12), 3: (9, 12)}
+_END = 2  # which of the addresses is that of the end
 
 
 @contextmanager
 def written_whole(target: Path) -> Iterator[Path]:
     """A place beside the target to write to, which takes the target's place at the end; nothing is left on failure."""
+    target = Path(os.path.realpath(target))  # a link goes on pointing where it did
     unfinished = target.with_name(f".vlasov-{os.getpid()}-{threading.get_ident()}{target.suffix}")
     try:
         yield unfinished
@@ -29,25 +44,101 @@ def written_whole(target: Path) -> Iterator[Path]:
         unfinished.unlink(missing_ok=True)
 
 
-def write_sealed(target: Path, content: memoryview) -> None:
-    """Write all of the content and its digest; Python complains about full disks where HDF5 crashes."""
-    seal = _MARK + hashlib.sha256(content).hexdigest().encode() + b"\n"
-    with written_whole(target) as unfinished, unfinished.open("wb") as file:
-        file.write(content)
-        file.write(seal)
+def write_sealed(target: Path, dataset: xr.Dataset) -> None:
+    """Write a Dataset and its digest; Python complains about full disks where HDF5 crashes.
+
+    It is made in memory: that is one more copy, as large as the file.
+    """
+    import h5py
+
+    buffer = io.BytesIO()
+    dataset.to_netcdf(buffer, engine="h5netcdf")
+    with h5py.File(buffer, "r+") as file:
+        file.attrs[_PROGRAMS] = _programs(file) + b"," + _CLAIM
+    with written_whole(target) as unfinished, unfinished.open("wb") as sealed:
+        sealed.write(buffer.getbuffer())
+        sealed.write(_seal(hashlib.sha256(buffer.getbuffer())))
 
 
-def intact(path: Path) -> bool | None:
-    """Whether a file is what was written; None if it has no digest."""
+def _programs(file: Any) -> bytes:
+    found = file.attrs.get(_PROGRAMS, b"")
+    return found.encode() if isinstance(found, str) else bytes(found)
+
+
+def _seal(digest: Any) -> bytes:
+    return _MARK + digest.hexdigest().encode() + b"\n"
+
+
+def damage(path: Path) -> str:
+    """What is wrong with a file's bytes, as far as they tell; empty for nothing. HDF5 may raise almost anything."""
     with path.open("rb") as file:
-        size = file.seek(0, os.SEEK_END)
-        file.seek(max(size - _SEAL, 0))
-        seal = file.read()
-        if not seal.startswith(_MARK):
-            return None
+        end, size = _end(file.read(64)), os.fstat(file.fileno()).st_size
+        if end is None:  # not HDF5: let it say so
+            return ""
+        if size < end:
+            return f"{size:,} of its {end:,} bytes are there"
         file.seek(0)
-        digest, left = hashlib.sha256(), size - _SEAL
-        while left > 0 and (piece := file.read(min(left, 1 << 20))):
+        digest, left = hashlib.sha256(), end
+        while left > 0 and size > end and (piece := file.read(min(left, 1 << 20))):
             digest.update(piece)
             left -= len(piece)
-    return seal == _MARK + digest.hexdigest().encode() + b"\n"
+        if size > end:
+            return "" if file.read(1000) == _seal(digest) else "its checksum is not that of its content"
+    return "its checksum is missing" if _claims(path) else ""
+
+
+def _end(head: bytes) -> int | None:
+    """How many bytes an HDF5 file says that it has."""
+    if not head.startswith(_HDF5) or len(head) < 64 or head[8] not in _LAYOUTS:
+        return None
+    width, addresses = _LAYOUTS[head[8]]
+    first = addresses + _END * head[width]
+    return int.from_bytes(head[first : first + head[width]], "little")
+
+
+def _claims(path: Path) -> bool:
+    """Whether a file says that a digest stands behind its end.
+
+    All names and attributes are looked at: h5netcdf would say more than its exception about damages that it meets.
+    """
+    import h5py
+
+    with h5py.File(path) as file:
+        dict(file.attrs)
+        file.visititems(lambda _, item: dict(item.attrs) and None)
+        return _CLAIM in _programs(file)
+
+
+def as_path(value: Any, field: str) -> Path:
+    """A path from whatever the user gave."""
+    try:
+        return Path(value)
+    except TypeError:
+        raise InputError(f"is {short(value)} where the path of a file is needed", field) from None
+
+
+def check_writable(path: Path) -> None:
+    """Complain about a .nc file to be written before any work is done."""
+    if path.suffix != ".nc":
+        raise InputError(f'"{path}" must end in .nc', "output")
+    check_place(path)
+
+
+def check_place(path: Path) -> None:
+    """Complain where no file can be written."""
+    try:
+        if not path.parent.is_dir():
+            raise InputError(f'the folder "{path.parent}" does not exist; create it first', "output")
+        with suppress(FileNotFoundError):
+            mode = path.stat().st_mode
+            if stat.S_ISDIR(mode):
+                raise InputError(f'"{path}" is a folder; give the name of a file', "output")
+            if not stat.S_ISREG(mode):
+                raise InputError(f'"{path}" is no file that could be replaced; choose another name', "output")
+        with tempfile.NamedTemporaryFile(dir=Path(os.path.realpath(path)).parent, prefix=".vlasov-"):
+            pass
+    except InputError:
+        raise
+    except (OSError, ValueError) as error:  # ValueError: a null character in the name
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f'"{path}" cannot be written ({reason}); choose another name or folder', "output") from None

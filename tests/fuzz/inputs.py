@@ -232,8 +232,7 @@ def open_bytes(content):
     Path("run.nc").write_bytes(content)
     run = vl.open_run("run.nc")
     vl.measure(run)
-    kept = content[: len(given().content)]
-    assert kept[:-80] == given().content[: len(kept[:-80])], "damaged, and not noticed"
+    assert content == given().content, "damaged, and not noticed"
     return "read"
 
 

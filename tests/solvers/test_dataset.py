@@ -15,6 +15,7 @@ import xarray as xr
 
 import vlasov as vl
 from vlasov.solvers import dataset as schema, problem_of
+from vlasov.solvers.files import damage
 
 # As in the design document: written once more here on purpose.
 MOMENTS = {
@@ -361,8 +362,8 @@ def plain_hdf5(path):
     [
         (text_file, "is not a netCDF file"),
         (empty_file, "is not a netCDF file"),
-        (truncated, "is not a netCDF file, or damaged"),
-        (overwritten, "is not a netCDF file, or damaged"),
+        (truncated, "is damaged: 5,000 of its "),
+        (overwritten, "is damaged: its checksum is not that of its content"),
         (flipped, "is damaged: its checksum is not that of its content"),
         (without_json, "is damaged: its problem is not JSON"),
         (foreign, "was not written by vlasov"),
@@ -397,23 +398,59 @@ def test_a_path_that_no_file_can_have():
 
 def test_every_flipped_byte_is_seen(tmp_path):
     path = tmp_path / "run.nc"
-    result = vl.solve(PLAIN, "gaussian", times=[0.0, 1.0], output=path)
+    vl.solve(PLAIN, "gaussian", times=[0.0, 1.0], output=path)
     content = path.read_bytes()
-    for place in np.random.default_rng(0).integers(len(content), size=60):
+    tail = range(len(content) - 80, len(content), 7)  # the checksum, and what marks it
+    for place in [*np.random.default_rng(0).integers(len(content), size=60), *tail]:
         damaged = bytearray(content)
         damaged[place] ^= 1 << place % 8
         path.write_bytes(bytes(damaged))
-        if len(content) - 79 <= place < len(content) - 65:  # the mark of the checksum: all else is as it was
-            assert vl.open_run(path).identical(result)
-        else:
-            with pytest.raises(vl.InputError, match="is damaged"):
-                vl.open_run(path)
+        with pytest.raises(vl.InputError, match=r"is damaged|is not a netCDF file"):
+            vl.open_run(path)
+
+
+@pytest.mark.parametrize("protected", [True, False])
+def test_bytes_cut_or_added_are_seen(protected, tmp_path):
+    """All that are cut from files with a checksum, as many as the checksum has too; and of files without."""
+    path = tmp_path / "run.nc"
+    result = vl.solve(PLAIN, "gaussian", times=[0.0, 1.0], output=path)
+    if not protected:
+        result.to_netcdf(path, engine="h5netcdf")
+    content = path.read_bytes()
+    for count in (*range(1, 65), 79, 80, 81, 500, len(content) - 64, len(content) - 1):
+        path.write_bytes(content[:-count])
+        with pytest.raises(vl.InputError, match=r"is damaged: |is not a netCDF file"):
+            vl.open_run(path)
+    for more in (b"\0", b"\n", b"x" * 64, content[-80:], b"\nvlasov sha256 " + 64 * b"0" + b"\n"):
+        path.write_bytes(content + more)
+        with pytest.raises(vl.InputError, match="its checksum is not that of its content"):
+            vl.open_run(path)
+    path.write_bytes(content)
+    assert vl.open_run(path).identical(result)
 
 
 def test_files_without_a_checksum_are_read(tmp_path):
-    result = vl.solve(PLAIN, "gaussian")
+    """What xarray writes claims none, also of a file that had one."""
+    result = vl.solve(PLAIN, "gaussian", output=tmp_path / "run.nc")
     result.to_netcdf(tmp_path / "old.nc", engine="h5netcdf")
     assert vl.open_run(tmp_path / "old.nc").identical(result)
+    with xr.open_dataset(tmp_path / "run.nc", engine="h5netcdf") as opened:
+        opened.isel(time=[0, 5]).to_netcdf(tmp_path / "some.nc", engine="h5netcdf")
+    assert vl.open_run(tmp_path / "some.nc").identical(result.isel(time=[0, 5]))
+
+
+def test_the_checksum_is_where_files_say_that_they_end(tmp_path):
+    """HDF5 itself is the judge: also of files of its later versions, which begin otherwise."""
+    for version in ("earliest", "v110", "latest"):
+        path = tmp_path / f"{version}.nc"
+        with h5py.File(path, "w", libver=version) as file:
+            file["a"] = np.arange(1000.0)
+        content = path.read_bytes()
+        assert damage(path) == ""
+        path.write_bytes(content[:-1])
+        assert damage(path) == f"{len(content) - 1:,} of its {len(content):,} bytes are there"
+        path.write_bytes(content + b"x")
+        assert damage(path) == "its checksum is not that of its content"
 
 
 CROOKED = {
