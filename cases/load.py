@@ -100,9 +100,9 @@ def _case(name_or_path: str | os.PathLike[str], settings: Sequence[str]) -> Case
     for key in tables:
         if key not in _KEYS:
             raise InputError(f"is not a key of a case; {did_you_mean(key, _KEYS)}", key)
-    for key in (*_TEXTS, "solvers"):
-        if key not in tables:
-            raise InputError("is missing; a case needs it", key)
+    if missing := [key for key in (*_TEXTS, *_PROBLEM, "solvers") if key not in tables]:
+        sentence = "is missing; a case needs it" if len(missing) == 1 else "are missing; a case needs them"
+        raise InputError(sentence, ", ".join(missing))
     for key in _TEXTS:
         checks.text(tables[key], key)
     name = case_path(name_or_path).stem

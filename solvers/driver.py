@@ -63,8 +63,8 @@ def solve(
     progress
         Draw a progress bar on a terminal.
     output
-        A .nc file to write, whole or not at all. If the run fails, the states until then are written, with status
-        "stopped".
+        A .nc file to write, whole or not at all. If the run fails or is interrupted, the states until then are written,
+        with status "stopped".
     case
         Name of the case that the problem comes from, for the record.
     warn_above
@@ -88,8 +88,7 @@ def solve(
         record = Record(plan.times, report, Budget(problem.horizon, plan.options.max_steps))
         try:
             _run(plan, problem, record)
-        except SolverError as error:
-            record.rescue()
+        except (SolverError, KeyboardInterrupt) as error:
             if plan.output is not None and record.reached:
                 _dataset(problem, plan, record, case, watch)
                 error.add_note(f"The solution up to t = {record.reached[-1]:.12g} is in {plan.output}.")
@@ -103,7 +102,11 @@ def solve(
 def _run(plan: Plan, problem: Problem, record: Record) -> None:
     try:
         plan.run(problem, plan.options, record)
+    except SolverError:
+        record.rescue()  # not after an interruption, in which the latest state may be half a step
+        raise
     except np.linalg.LinAlgError as error:
+        record.rescue()
         sentence = f"linear algebra fails after step {record.steps} ({error}): numbers of the problem are too far apart"
         raise SolverError(f"{sentence}; scale the attention's parameters or the initial measure") from error
     if not record.reached:  # blow-up before the first output time

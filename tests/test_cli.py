@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 
 import vlasov as vl
 from vlasov import cli
+from vlasov.errors import SlowRunWarning
 from vlasov.solvers.driver import SOLVERS, resolve
 
 QUICK = "gaussian-line"  # a case that takes no time
@@ -295,14 +297,44 @@ def test_memory_that_is_not_there_is_one_sentence(vlasov, monkeypatch):
     assert err == "vlasov: there is not enough memory for this run; lower n or the number of output times\n"
 
 
-def test_an_interruption_leaves_no_traceback(vlasov, monkeypatch):
-    def interrupted(*args):
+def test_an_interruption_says_what_was_kept(vlasov, monkeypatch):
+    """Output times that were reached; not the state in the midst of a step."""
+
+    def interrupted(problem, options, record):
+        for _ in range(kept):
+            record.follow(problem.flow())
+            record.add(record.times[0], {"mean": problem.initial.mean, "covariance": problem.initial.covariance})
         raise KeyboardInterrupt
 
     monkeypatch.setattr("vlasov.solvers.gaussian.run", interrupted)
-    code, _, err = vlasov("run", QUICK)
-    assert (code, files()) == (130, [])
-    assert err in ("", "vlasov: interrupted\n"), "silent with some versions of Typer"
+    kept = 0
+    assert vlasov("run", QUICK) == (130, "", "vlasov: interrupted; nothing was written\n")
+    assert files() == []
+    kept = 1
+    sentence = "vlasov: interrupted; The solution up to t = 0 is in a.nc.\n"
+    assert vlasov("run", QUICK, "-o", "a.nc") == (130, "", sentence)
+    kept = 0
+    assert vl.open_run("a.nc").attrs["status"] == "stopped"
+    assert vl.open_run("a.nc")["time"].values.tolist() == [0.0]
+    monkeypatch.setattr(
+        "vlasov.postprocess.mean_field.mean_field_study", lambda *_, **__: interrupted(None, None, None)
+    )
+    found = vlasov("converge", QUICK, "-o", "study")
+    assert found == (130, "", "vlasov: interrupted; what is done is in study, and the same command goes on with it\n")
+
+
+def test_warnings_are_lines_of_ours(vlasov, monkeypatch, recwarn):
+    def noisy(problem, *_):
+        warnings.warn("three\nyears", SlowRunWarning, stacklevel=1)
+        warnings.warn("overflow", RuntimeWarning, stacklevel=1)
+        raise vl.SolverError("stopped")
+
+    monkeypatch.setattr("vlasov.solvers.gaussian.run", noisy)
+    warnings.simplefilter("always")
+    code, out, err = vlasov("run", QUICK)
+    first, second, last = err.splitlines()
+    assert (code, out, first, last) == (1, "", "warning: three years", "vlasov: stopped")
+    assert second.startswith(f"warning: overflow (RuntimeWarning in {__file__}, line ")
 
 
 # Mistakes.
@@ -415,8 +447,6 @@ def test_compare_prints_and_draws(vlasov):
     assert "gaussian / finite-volume" in out
     assert out.endswith("both.png\n")
     assert Path("both.png").read_bytes().startswith(b"\x89PNG")
-    assert refused(vlasov("compare", QUICK, "--solvers", "gaussian"), "datasets: needs at least two solutions")
-    assert refused(vlasov("compare", QUICK, "--solvers", "gaussian,particle"), 'did you mean "particles"?')
 
 
 def test_compare_takes_solutions(vlasov):
@@ -427,12 +457,21 @@ def test_compare_takes_solutions(vlasov):
 
 
 @pytest.mark.parametrize(
-    ("option", "value", "sentence"),
-    [("--times", "0", "times: is 0"), ("--times", "-5", "times: is -5"), ("--bandwidth", "-1", "bandwidth: "),
-     ("--bandwidth", "nan", "bandwidth: ")],
+    ("arguments", "sentence"),
+    [("--times 0", "times: is 0"), ("--times -5", "times: is -5"), ("--bandwidth -1", "bandwidth: "),
+     ("--bandwidth nan", "bandwidth: "), ("--solvers gaussian", "solvers: needs at least two to compare but got 1"),
+     ("--solvers gaussian,particle", 'did you mean "particles"?'), ("-o a.bmp", '"a.bmp" does not end in a known'),
+     ("-o no/a.png", '"no/a.png" cannot be written'), ("-o /proc/a.png", 'output: "/proc/a.png" cannot be written'),
+     ("-o full.png", 'output: "full.png" is no file that could be replaced')],
 )  # fmt: skip
-def test_compare_refuses_before_any_work(vlasov, option, value, sentence):
-    assert refused(vlasov("compare", QUICK, option, value), sentence)
+@pytest.mark.parametrize("command", ["compare", "stability --shift 0.1"])
+def test_studies_refuse_before_any_work(vlasov, monkeypatch, command, arguments, sentence):
+    if command != "compare" and not arguments.startswith(("-o", "--times")):
+        return
+    Path("full.png").symlink_to("/dev/full")
+    monkeypatch.setattr("vlasov.solvers.gaussian.run", lambda *_: pytest.fail("work"))
+    assert refused(vlasov(*command.split(), QUICK, *arguments.split()), sentence)
+    assert files() == ["full.png"]
 
 
 def test_stability_solves_from_two_starts(vlasov):

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from vlasov import checks
 from vlasov.checks import Array
 from vlasov.codec import Described
-from vlasov.errors import InputError, LateInputError
+from vlasov.errors import InputError, LateInputError, short
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,21 +62,25 @@ class Function:
     field: str
 
     def __call__(self, t: float) -> Array:
-        field = f"{self.field}({t:.12g})"
         try:
-            value = self.function(t)
-        except Exception as error:
-            error.add_note(f"(the function of time {self.field} failed at t = {t:.12g})")
-            raise
-        if value is None:
-            raise LateInputError("is None where a matrix is needed; return one at every time", field)
-        try:
-            result = checks.matrix(value, field)
+            result = _value(self.function, t, self.field)
         except InputError as mistake:
-            raise LateInputError(mistake.sentence, mistake.field) from None
+            raise LateInputError(mistake.sentence, mistake.field) from mistake.__cause__
         if result.shape != self.shape:
-            raise LateInputError(f"has shape {result.shape} but had {self.shape} at t = 0", field)
+            raise LateInputError(f"has shape {result.shape} but had {self.shape} at t = 0", f"{self.field}({t:.12g})")
         return result
+
+
+def _value(function: Callable[[float], ArrayLike], t: float, field: str) -> Array:
+    """What a user's function returns at time t, or a mistake that names parameter and time."""
+    field = f"{field}({t:.12g})"
+    try:
+        value = function(t)
+    except Exception as error:
+        raise InputError(f"raises {short(error)}; it must return a matrix at every time of the run", field) from error
+    if value is None:
+        raise InputError("is None where a matrix is needed; return one at every time", field)
+    return checks.matrix(value, field)
 
 
 Parameter = Array | Piecewise | Function
@@ -87,13 +91,9 @@ def parameter(value: ParameterLike, field: str) -> Parameter:
     """A checked parameter; constants become read-only matrices."""
     if isinstance(value, Piecewise):
         return value
-    if callable(value):
-        return (
-            value
-            if isinstance(value, Function)
-            else Function(value, checks.matrix(value(0.0), f"{field}(0)").shape, field)
-        )
-    return checks.matrix(value, field)
+    if isinstance(value, Function):
+        return value
+    return Function(value, _value(value, 0.0, field).shape, field) if callable(value) else checks.matrix(value, field)
 
 
 def at(value: Parameter, t: float) -> Array:

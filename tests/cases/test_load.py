@@ -1,13 +1,13 @@
 """Case files: what a mistake in one is answered with, settings on every level, and that nothing else ever escapes."""
 
 import copy
-import datetime
 import tomllib
 
 import numpy as np
 import pytest
 
 import vlasov as vl
+from tests.fuzz.values import MISSING, OF_TOML, changed, places
 from vlasov.cases import catalogue
 from vlasov.cases.load import apply_settings
 from vlasov.solvers.driver import prepare
@@ -150,6 +150,7 @@ MISTAKES = {
     "no kind": ('kind = "softmax"', "", "attention.kind: is missing; "),
     "no title": ('title = "A title"', "", "title: is missing; a case needs it"),
     "no horizon": ("horizon = 1.0", "", "horizon: is missing"),
+    "several": (CASE[: CASE.index("horizon")], "", "title, description, paper: are missing; a case needs them"),
     "no parameter": (
         "A = [[-0.3, 0.4], [0.1, -0.2]]",
         "",
@@ -404,33 +405,6 @@ def test_facts_concern_the_solvers_of_the_file_only(tmp_path):
 
 # Everything, everywhere: no value in any place leads to anything but an InputError with a field, or to a case.
 
-HOSTILE = [
-    *(3, -1, 0, 2.5, 1e308, -1e-308, float("nan"), float("inf"), True, "abc", "", datetime.date(2025, 1, 31)),
-    *([], {}, [[]], [{}], [None], [[1]], ["a"], [[["a"]]], [1.0, 2.0], [[1.0, float("nan")]], [[1e308, 0], [0, 1e308]]),
-    *({"kind": "gaussian"}, {"kind": 3}, {"kind": [1]}, {"kind": {}}, {"kind": "piecewise"}, [{"kind": "softmax"}]),
-]
-
-
-def places(node, path=()):
-    """Paths to every value of nested tables and lists."""
-    if path:
-        yield path
-    for key, value in node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ():
-        yield from places(value, (*path, key))
-
-
-def changed(tables, path, value):
-    """The tables with another value in one place, or without it if there is none."""
-    tables = copy.deepcopy(tables)
-    inner = tables
-    for key in path[:-1]:
-        inner = inner[key]
-    if value is places:
-        del inner[path[-1]]
-    else:
-        inner[path[-1]] = value
-    return tables
-
 
 def with_layers():
     tables = catalogue.read("gaussian-collapse")
@@ -461,7 +435,7 @@ def test_no_value_in_any_place_leads_to_another_exception(name, monkeypatch):
     monkeypatch.setattr("vlasov.cases.load.read", lambda _: current)
     tried, refused, wrong = 0, 0, []
     for path in places(tables):
-        for value in [*HOSTILE, places]:
+        for value in [*OF_TOML, MISSING]:
             current = changed(tables, path, value)
             tried += 1
             try:

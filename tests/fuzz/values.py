@@ -15,11 +15,17 @@ NUMBERS = [
     *(0, 1, -1, 2, 3, 0.5, -0.25, 1e-8, 1e8, 1e-160, -1e160, 1e300, 1e308, -1e308, 5e-324, 1e-300),
     *(math.nan, math.inf, -math.inf, 2**63, -(2**63), 10**30, 10**400, -(10**400), True, False),
 ]
+OF_TOML = [  # what a file can hold in the place of something else
+    *(3, -1, 0, 2.5, 1e308, -1e-308, math.nan, math.inf, True, "abc", "", "1.5", datetime.date(2025, 1, 31)),
+    *([], {}, [[]], [{}], [None], [[1]], ["a"], [[["a"]]], [1.0, 2.0], [[1.0, math.nan]], [[1e308, 0], [0, 1e308]]),
+    *({"kind": "gaussian"}, {"kind": 3}, {"kind": [1]}, {"kind": {}}, {"kind": "piecewise"}, [{"kind": "softmax"}]),
+]
+MISSING = object()  # no value at all
 ODD = [
-    *("", "abc", "1.5", "\0", "\ud800", "é" * 300, "nan", None, 1j, b"1", datetime.date(2025, 1, 31), Fraction(1, 3)),
-    *([], {}, [[]], [{}], [None], ["a"], (), [[[1.0]]], [1.0, [2.0]], [[1.0, 0.0], [0.0]], [[1e308, 0], [0, 1e308]]),
-    *([[1e-200, 0.0], [0.0, 1.0]], [[0.0, 1.0], [-1.0, 0.0]], [[1.0, 1.0], [1.0, 1.0]], [0.0, 0.0], [1e200, -1e200]),
-    *({"kind": "gaussian"}, {"kind": 3}, {"kind": "piecewise"}, [{"kind": "softmax"}], set(), object, int, range(3)),
+    *OF_TOML,
+    *("\0", "\ud800", "é" * 300, "nan", None, 1j, b"1", Fraction(1, 3), (), set(), object, int, range(3)),
+    *([[[1.0]]], [1.0, [2.0]], [[1.0, 0.0], [0.0]], [0.0, 0.0], [1e200, -1e200]),
+    *([[1e-200, 0.0], [0.0, 1.0]], [[0.0, 1.0], [-1.0, 0.0]], [[1.0, 1.0], [1.0, 1.0]]),
     *(np.eye(2) * 1j, np.eye(2, dtype=bool), np.zeros((2, 2), "datetime64[s]"), np.zeros((2, 2), "timedelta64[s]")),
     *(np.ma.masked_greater(np.eye(2), 0.5), np.ma.masked_greater([0.0, 1.0], 0.5), np.array(3.0), np.zeros((0, 2))),
     *(np.eye(2, dtype=np.float16), np.eye(2).astype(">f8"), np.eye(2, order="F"), np.ones((2, 2, 2)), np.zeros((0, 0))),
@@ -89,11 +95,14 @@ def places(node, path=()):
 
 
 def changed(tables, path, value):
-    """The tables with another value in one place."""
+    """The tables with another value in one place, or without it."""
     tables = inner = copy.deepcopy(tables)
     for key in path[:-1]:
         inner = inner[key]
-    inner[path[-1]] = value
+    if value is MISSING:
+        del inner[path[-1]]
+    else:
+        inner[path[-1]] = value
     return tables
 
 
@@ -104,7 +113,7 @@ def case_tables(draw):
     for _ in range(draw(st.integers(1, 2))):
         path = draw(st.sampled_from(list(places(tables))))
         if path[0] != "solvers" or path[-1] not in ("n", "cells"):  # whose size is not for us to try
-            tables = changed(tables, path, draw(odd))
+            tables = changed(tables, path, draw(odd | st.just(MISSING)))
     return tables
 
 

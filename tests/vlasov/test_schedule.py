@@ -41,6 +41,9 @@ def test_numbers_are_matrices_and_constants_are_copied_and_read_only():
         (lambda: Piecewise([[[1.0]]], [1.0, 0.0]), "edges: are .* must increase"),
         (lambda: Piecewise([[[np.nan]]], [0.0, 1.0]), r"values\[0\]: entry \[0, 0\] is nan"),
         (lambda: parameter("x", "V"), "V: 'x' is not an array of numbers"),
+        (lambda: parameter(lambda t: 1 / t, "V"), r"^V\(0\): raises ZeroDivisionError.*; it must return a matrix at"),
+        (lambda: parameter(lambda: 1.0, "V"), r"^V\(0\): raises TypeError"),
+        (lambda: parameter(lambda t: None, "V"), r"^V\(0\): is None where a matrix is needed"),
     ],
 )
 def test_mistakes_are_named(make, sentence):
@@ -53,6 +56,7 @@ def test_mistakes_are_named(make, sentence):
     [
         (lambda t: np.eye(2 if t < 1 else 3), r"V\(1\): has shape \(3, 3\) but had \(2, 2\) at t = 0"),
         (lambda t: np.eye(2) if t < 1 else np.full((2, 2), np.nan), r"V\(1\): entry \[0, 0\] is nan"),
+        (lambda t: np.eye(2) if t < 1 else {}["a"], r"^V\(1\): raises KeyError\('a'\); it must return a matrix"),
     ],
 )
 def test_a_function_of_time_keeps_its_shape_and_stays_finite(function, sentence):

@@ -1,7 +1,8 @@
 """The command line: parse, call, print.
 
-``app``: the program and how it ends. ``cases``, ``runs``, ``studies``, ``installation``: its commands. ``printing``:
-what they print. Everything heavy is imported inside the commands, so that --help answers at once.
+``app``: the program and how it ends. ``options``: how commands take theirs. ``cases``, ``runs``, ``studies``,
+``installation``: its commands. ``printing``: what they print. Everything heavy is imported inside the commands, so that
+--help answers at once.
 """
 
 from vlasov.cli import cases, runs, studies, installation  # noqa: I001  # the order of commands in the help

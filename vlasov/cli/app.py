@@ -1,4 +1,7 @@
-"""The program: its name, what every command takes, and how it ends. Exit code 0, 1 (a run failed) or 2 (bad input)."""
+"""The program: its name, what it says beside its answers, and how it ends.
+
+Exit code 0, 1 (a run failed), 2 (bad input) or 130 (interrupted).
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,16 @@ import io
 import os
 import shutil
 import sys
-from typing import TYPE_CHECKING, Annotated, Any
+import warnings
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from vlasov.errors import InputError, SolverError
+from vlasov.errors import AccuracyWarning, InputError, SlowRunWarning, SolverError
 
 if TYPE_CHECKING:
-    from vlasov.cases import Case
+    from collections.abc import Iterator
 
 _NARROW = 80  # columns below which help is plain text: tables would cut the names of options
 
@@ -24,15 +29,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-CaseArgument = Annotated[str, typer.Argument(metavar="CASE", help="Name of a case, or a .toml file.")]
-SetOption = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="SECTION.KEY=VALUE", help="Change the case; values in TOML. May be repeated."),
-]
-ThreadsOption = Annotated[int | None, typer.Option("--threads", help="How many to use; all if not given.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 # The command line's own exception for unknown commands and options; Typer does not export it by name.
 _Misuse: Any = typer.BadParameter.__base__
+
+
+class Interrupted(Exception):
+    """Ctrl-C during a command; its arguments say what was kept."""
 
 
 def main() -> None:
@@ -44,7 +46,8 @@ def main() -> None:
             stream.reconfigure(errors="replace")  # letters that the terminal does not have
     app.rich_markup_mode = "rich" if shutil.get_terminal_size().columns >= _NARROW else None
     try:
-        code = _answer()
+        with _warnings_as_lines():
+            code = _answer()
         sys.stdout.flush()
     except OSError as error:
         code = _unwritten(error)
@@ -64,14 +67,39 @@ def _answer() -> int:
         return _complain(" ".join([str(failure), *getattr(failure, "__notes__", [])]), 1)
     except MemoryError:
         return _complain("there is not enough memory for this run; lower n or the number of output times", 1)
-    except typer.Abort:
-        return _complain("interrupted", 130)  # as shells say it; newer Typer does so by itself
+    except Interrupted as stop:
+        return _complain(" ".join(["interrupted;", *(stop.args or ["nothing was written"])]), 130)  # as shells say it
+    except (KeyboardInterrupt, typer.Abort):
+        return _complain("interrupted", 130)
+
+
+@contextmanager
+def _warnings_as_lines() -> Iterator[None]:
+    """Python's warnings in one line each, in the colour of a warning; those of others with where they come from."""
+
+    def show(
+        message: Warning | str, category: type[Warning], filename: str, lineno: int, file: Any = None, line: Any = None
+    ) -> None:
+        from rich.console import Console
+        from rich.text import Text
+
+        ours = issubclass(category, AccuracyWarning | SlowRunWarning)
+        where = "" if ours else f" ({category.__name__} in {filename}, line {lineno})"
+        said = Text(f"warning: {_plain(str(message))}{where}", style="bold yellow")
+        Console(stderr=True, highlight=False).print(said, soft_wrap=True)
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        yield
+
+
+def _plain(sentence: str) -> str:
+    return "".join(letter if letter.isprintable() else " " for letter in sentence)
 
 
 def _complain(sentence: str, code: int) -> int:
     """Print a sentence for people; the exit code."""
-    plain = "".join(letter if letter.isprintable() else " " for letter in sentence)
-    print(f"vlasov: {plain}", file=sys.stderr)
+    print(f"vlasov: {_plain(sentence)}", file=sys.stderr)
     return code
 
 
@@ -81,20 +109,3 @@ def _unwritten(error: OSError) -> int:
     if isinstance(error, BrokenPipeError):
         return 141  # as shells say it
     return _complain(f"{error.filename or 'standard output'} cannot be written: {error.strerror}", 1)
-
-
-def load(case: str, settings: list[str] | None, threads: int | None) -> Case:
-    """The case with its changes, to be run by so many threads."""
-    from vlasov.cases import load_case
-    from vlasov.jit import set_threads
-
-    set_threads(threads)
-    return load_case(case, settings=settings or [])
-
-
-def numbers(text: str, field: str, kind: type[int] | type[float]) -> list[Any]:
-    """Numbers with commas between them."""
-    try:
-        return [kind(number) for number in text.split(",")]
-    except ValueError:
-        raise InputError(f'is "{text}" where numbers with commas between them are needed', field) from None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vlasov.cli.app import CaseArgument, JsonOption, app
+from vlasov.cli.options import CaseArgument, JsonOption, command
 from vlasov.cli.printing import describe, print_json
 from vlasov.errors import InputError
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _SHOWN = 160  # characters of a description, in the list of cases
 
 
-@app.command(name="list")
+@command(name="list")
 def list_cases(as_json: JsonOption = False) -> None:
     """List the named cases: dimension, attention and solvers of each, and what it shows."""
     from vlasov.cases import case_names, load_case
@@ -46,7 +46,7 @@ def listed(case: Case) -> dict[str, Any]:
     }
 
 
-@app.command()
+@command()
 def show(case: CaseArgument, as_json: JsonOption = False) -> None:
     """Say what a case shows, its problem, its solvers and the facts it is checked against."""
     from vlasov.cases import load_case
@@ -65,7 +65,7 @@ def show(case: CaseArgument, as_json: JsonOption = False) -> None:
         print(f"fact       {fact.says}")
 
 
-@app.command()
+@command()
 def copy(
     case: CaseArgument,
     output: Annotated[

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from vlasov.cli.app import JsonOption, app
+from vlasov.cli.options import JsonOption, command
 from vlasov.cli.printing import finite, print_json
 from vlasov.errors import SolverError
 
 
-@app.command()
+@command()
 def doctor(as_json: JsonOption = False) -> None:
     """Say what a bug report needs to say, and check sums and solvers against exact answers."""
     from vlasov import doctor as examine

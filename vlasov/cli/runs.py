@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from vlasov.cli.app import CaseArgument, JsonOption, SetOption, ThreadsOption, app, load
+from vlasov.cli.options import CaseArgument, JsonOption, Settings, command
 from vlasov.cli.printing import describe, finite, print_doubt, print_json, print_run, summary
 from vlasov.errors import SolverError
 
@@ -36,15 +36,15 @@ def _solver_options() -> str:
     return "\n\n".join(lines)
 
 
-@app.command(cls=_WithSolvers)
+@command(cls=_WithSolvers)
 def run(
     case: CaseArgument,
+    *,
     solver: Annotated[
         str | None,
         typer.Option("--solver", help="gaussian, particles or finite-volume; the case's first if not given."),
     ] = None,
-    settings: SetOption = None,
-    threads: ThreadsOption = None,
+    settings: Settings,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="The .nc file to write; CASE-SOLVER.nc here if not given.")
     ] = None,
@@ -57,7 +57,7 @@ def run(
     from vlasov.solvers.accuracy import doubt
     from vlasov.solvers.driver import prepare
 
-    loaded = load(case, settings, threads)
+    loaded = settings.load(case)
     name = solver or next(iter(loaded.solvers))
     target = output or Path(f"{loaded.name}-{name}.nc")
     options = loaded.solvers.get(name, {})
@@ -90,7 +90,7 @@ def run(
         )
 
 
-@app.command()
+@command()
 def plot(
     paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Files that vlasov run wrote.")],
     output: Annotated[

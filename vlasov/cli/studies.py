@@ -3,40 +3,102 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vlasov.cli.app import CaseArgument, JsonOption, SetOption, ThreadsOption, app, load, numbers
+from vlasov.cli.options import CaseArgument, JsonOption, Settings, command
 from vlasov.cli.printing import finite, print_doubt, print_json, print_table, width
 from vlasov.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import xarray as xr
 
     from vlasov.problem import Problem
 
 
-@app.command()
+@dataclass(frozen=True)
+class Perturbation:
+    """Where the second of two solutions begins: exactly one of these."""
+
+    shift: Annotated[float | None, typer.Option("--shift", help="Move the initial measure by so much.")] = None
+    scale: Annotated[float | None, typer.Option("--scale", help="Make it so many times as wide.")] = None
+    resample: Annotated[int | None, typer.Option("--resample", help="Draw its particles by another seed.")] = None
+    initial: Annotated[
+        Path | None, typer.Option("--initial", help="Take the initial measure of another case or .toml file.")
+    ] = None
+
+    def check(self) -> None:
+        """Complain about none, and about several."""
+        if sum(one is not None for one in (self.shift, self.scale, self.resample, self.initial)) != 1:
+            raise InputError("needs one of --shift, --scale, --resample and --initial", "stability")
+
+    def of(self, problem: Problem, solver: str, options: Mapping[str, Any]) -> tuple[Problem, Mapping[str, Any]]:
+        """The other problem, and the options of its solver."""
+        from vlasov.cases import load_case
+        from vlasov.postprocess import perturbed
+
+        other = problem
+        if self.shift is not None:
+            other = perturbed.shifted(problem, self.shift)
+        elif self.scale is not None:
+            other = perturbed.scaled(problem, self.scale)
+        elif self.initial is not None:
+            other = perturbed.from_other(problem, load_case(str(self.initial)).problem.initial)
+        elif self.resample is not None:
+            other = perturbed.resampled(problem, solver, options, self.resample)
+            options = {**options, "seed": self.resample}
+        return replace(other, name=problem.name), options
+
+
+@dataclass(frozen=True)
+class Study:
+    """What a mean-field study is made of."""
+
+    n: Annotated[str, typer.Option("--n", metavar="N,N,...", help="Numbers of tokens.")] = "64,256,1024,4096"
+    replicas: Annotated[int, typer.Option("--replicas", help="Random repetitions for each n.")] = 16
+    p: Annotated[str, typer.Option("--p", metavar="P,P,...", help="Orders of the distances.")] = "1,2"
+    sampling: Annotated[
+        str, typer.Option("--sampling", metavar="A,B,...", help="random, sobol, quantile (d = 1), quadrature.")
+    ] = "random"
+    reference: Annotated[
+        str, typer.Option("--reference", help="The limit: auto, gaussian, quadrature, quantile or finite-volume.")
+    ] = "auto"
+    seed: Annotated[int, typer.Option("--seed", help="Makes the study repeatable.")] = 0
+    exact_up_to: Annotated[
+        int, typer.Option("--exact-up-to", help="Largest n with Wasserstein distances in d >= 2.")
+    ] = 2048
+    scheduler: Annotated[
+        str | None, typer.Option("--scheduler", help='A dask address, or "local" for a cluster here.')
+    ] = None
+
+    def arguments(self) -> dict[str, Any]:
+        """Those of ``vl.mean_field_study``."""
+        lists = {"n": _numbers(self.n, "n", int), "p": _numbers(self.p, "p", float), "sampling": _names(self.sampling)}
+        return vars(self) | lists
+
+
+@command()
 def compare(
     cases: Annotated[
         list[str],
         typer.Argument(metavar="CASE | A.nc B.nc...", help="A case to solve, or files of runs."),
     ],
+    *,
     solvers: Annotated[
         str | None, typer.Option("--solvers", metavar="A,B,...", help="All that the case lists if not given.")
     ] = None,
-    settings: SetOption = None,
+    settings: Settings,
     times: Annotated[
         int, typer.Option("--times", help="How many output times of a case, from zero to the horizon.")
     ] = 3,
     bandwidth: Annotated[
         float | None, typer.Option("--bandwidth", help="Compare densities of particles too, smoothed by so much.")
     ] = None,
-    threads: ThreadsOption = None,
     study: Annotated[
         Path | None, typer.Option("--study", help="What vlasov converge wrote, to draw beside the comparison.")
     ] = None,
@@ -50,100 +112,67 @@ def compare(
     from vlasov.solvers.dataset import STUDY, open_run, require
 
     _check_comparison(times, bandwidth)
+    files = all(name.endswith(".nc") for name in cases)
+    if len(cases) > 1 and not files:
+        raise InputError("takes one case, or several .nc files that vlasov run wrote", "CASE")
+    target = _picture(output or Path(f"{Path(cases[0]).stem}-compare.png"))
     beside = None if study is None else open_run(study)
     if beside is not None:
         require(beside, STUDY, str(study))
-    if all(name.endswith(".nc") for name in cases):
+    if files:
         datasets = [open_run(path) for path in cases]
-        target = output or Path(f"{Path(cases[0]).stem}-compare.png")
-    elif len(cases) > 1:
-        raise InputError("takes one case, or several .nc files that vlasov run wrote", "CASE")
     else:
-        loaded = load(cases[0], settings, threads)
-        names = [name.strip() for name in solvers.split(",")] if solvers else list(loaded.solvers)
-        target = output or Path(f"{loaded.name}-compare.png")
+        loaded = settings.load(cases[0])
+        names = _names(solvers) if solvers else list(loaded.solvers)
+        if len(names) < 2:
+            raise InputError(f"needs at least two to compare but got {len(names)}; see --solvers", "solvers")
         at = _outputs(loaded.problem.horizon, times)
-        datasets = [
-            solved(loaded.problem, name, at, loaded.name, loaded.solvers.get(name, {}), as_json) for name in names
-        ]
+        plans = [(loaded.problem, name, loaded.solvers.get(name, {})) for name in names]
+        datasets = _solved(plans, at, loaded.name, as_json)
     result = compare_solutions(*datasets, bandwidth=bandwidth, instants=max(times, 5), progress=not as_json)
     _show_comparison(result, datasets, target, as_json, beside)
 
 
-@app.command()
+@command()
 def stability(
     case: CaseArgument,
-    shift: Annotated[float | None, typer.Option("--shift", help="Move the initial measure by so much.")] = None,
-    scale: Annotated[float | None, typer.Option("--scale", help="Make it so many times as wide.")] = None,
-    resample: Annotated[int | None, typer.Option("--resample", help="Draw its particles by another seed.")] = None,
-    initial: Annotated[
-        Path | None, typer.Option("--initial", help="Take the initial measure of another case or .toml file.")
-    ] = None,
+    *,
+    perturbation: Perturbation,
     solver: Annotated[str | None, typer.Option("--solver", help="The case's first if not given.")] = None,
-    settings: SetOption = None,
+    settings: Settings,
     times: Annotated[int, typer.Option("--times", help="How many output times, from zero to the horizon.")] = 6,
-    threads: ThreadsOption = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="The picture to write; CASE-stability.png if not given.")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Solve a case from two initial measures; print, draw and write W_p(t) / W_p(0) and the theory's bounds of it."""
-    from dataclasses import replace
-
-    from vlasov.postprocess import perturbed
     from vlasov.postprocess.compare import compare as compare_solutions
     from vlasov.solvers.dataset import save
+    from vlasov.solvers.files import check_writable
 
-    if sum(one is not None for one in (shift, scale, resample, initial)) != 1:
-        raise InputError("needs one of --shift, --scale, --resample and --initial", "stability")
+    perturbation.check()
     _check_comparison(times, None)
-    loaded = load(case, settings, threads)
-    problem, name = loaded.problem, solver or ("particles" if resample is not None else next(iter(loaded.solvers)))
-    options = dict(loaded.solvers.get(name, {}))
-    others = options if resample is None else {**options, "seed": resample}
-    other = problem
-    if shift is not None:
-        other = perturbed.shifted(problem, shift)
-    elif scale is not None:
-        other = perturbed.scaled(problem, scale)
-    elif initial is not None:
-        other = perturbed.from_other(problem, load(str(initial), None, threads).problem.initial)
-    elif resample is not None:
-        other = perturbed.resampled(problem, name, options, resample)
-    at = _outputs(problem.horizon, times)
-    datasets = [
-        solved(one, name, at, loaded.name, own, as_json)
-        for one, own in ((problem, options), (replace(other, name=problem.name), others))
-    ]
+    loaded = settings.load(case)
+    target = _picture(output or Path(f"{loaded.name}-stability.png"))
+    check_writable(target.with_suffix(".nc"))
+    first = "particles" if perturbation.resample is not None else next(iter(loaded.solvers))
+    problem, name = loaded.problem, solver or first
+    options = loaded.solvers.get(name, {})
+    other, others = perturbation.of(problem, name, options)
+    plans = [(problem, name, options), (other, name, others)]
+    datasets = _solved(plans, _outputs(problem.horizon, times), loaded.name, as_json)
     result = compare_solutions(*datasets, instants=times, progress=not as_json)
     result.attrs["initial"], result["amplified"] = "different", result["amplified"] & False
-    target = output or Path(f"{loaded.name}-stability.png")
     save(result, target.with_suffix(".nc"))
     _show_comparison(result, datasets, target, as_json)
 
 
-@app.command()
+@command()
 def converge(
     case: CaseArgument,
-    n: Annotated[str, typer.Option("--n", metavar="N,N,...", help="Numbers of tokens.")] = "64,256,1024,4096",
-    replicas: Annotated[int, typer.Option("--replicas", help="Random repetitions for each n.")] = 16,
-    p: Annotated[str, typer.Option("--p", metavar="P,P,...", help="Orders of the distances.")] = "1,2",
-    sampling: Annotated[
-        str, typer.Option("--sampling", metavar="A,B,...", help="random, sobol, quantile (d = 1), quadrature.")
-    ] = "random",
-    reference: Annotated[
-        str, typer.Option("--reference", help="The limit: auto, gaussian, quadrature, quantile or finite-volume.")
-    ] = "auto",
-    seed: Annotated[int, typer.Option("--seed", help="Makes the study repeatable.")] = 0,
-    exact_up_to: Annotated[
-        int, typer.Option("--exact-up-to", help="Largest n with Wasserstein distances in d >= 2.")
-    ] = 2048,
-    scheduler: Annotated[
-        str | None, typer.Option("--scheduler", help='A dask address, or "local" for a cluster here.')
-    ] = None,
-    settings: SetOption = None,
-    threads: ThreadsOption = None,
+    study: Study,
+    settings: Settings,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="A folder, where a study goes on if it was interrupted.")
     ] = None,
@@ -153,21 +182,13 @@ def converge(
     from vlasov.postprocess import figures
     from vlasov.postprocess.mean_field import figure, mean_field_study, table
 
-    loaded = load(case, settings, threads)
+    loaded = settings.load(case)
     target = output or Path(f"{loaded.name}-converge")
-    result = mean_field_study(
-        loaded.problem,
-        n=numbers(n, "n", int),
-        replicas=replicas,
-        p=numbers(p, "p", float),
-        sampling=[name.strip() for name in sampling.split(",")],
-        reference=reference,
-        seed=seed,
-        exact_up_to=exact_up_to,
-        output=target,
-        progress=not as_json,
-        scheduler=scheduler,
-    )
+    try:
+        result = mean_field_study(loaded.problem, **study.arguments(), output=target, progress=not as_json)
+    except KeyboardInterrupt as stop:
+        stop.add_note(f"what is done is in {target}, and the same command goes on with it")
+        raise
     picture = target / "study.png"
     figures.save(figure.draw(result), picture)
     if as_json:
@@ -178,15 +199,46 @@ def converge(
     print(picture)
 
 
-def solved(problem: Problem, name: str, at: Any, case: str, options: Mapping[str, Any], as_json: bool) -> xr.Dataset:
-    """A solution to be compared; what it doubts of itself is printed."""
+def _solved(
+    plans: Sequence[tuple[Problem, str, Mapping[str, Any]]], at: Any, case: str, as_json: bool
+) -> list[xr.Dataset]:
+    """Solutions to be compared, all of them checked before the first is solved; what they doubt is printed."""
     from vlasov.solvers import solve
     from vlasov.solvers.accuracy import doubt
+    from vlasov.solvers.driver import prepare
 
-    found = solve(problem, name, times=at, progress=not as_json, case=case, warn_above=math.inf, **options)
-    if not as_json:
-        print_doubt(doubt(found), name)
+    for problem, name, options in plans:
+        prepare(problem, name, times=at, options=options)
+    found = []
+    for problem, name, options in plans:
+        found.append(solve(problem, name, times=at, progress=not as_json, case=case, warn_above=math.inf, **options))
+        if not as_json:
+            print_doubt(doubt(found[-1]), name)
     return found
+
+
+def _picture(target: Path) -> Path:
+    """Where a picture can be written; complain before any work."""
+    from vlasov.postprocess.drawing.canvas import checked_target
+    from vlasov.postprocess.figures import FORMATS
+    from vlasov.solvers.files import check_place
+
+    checked_target(target, FORMATS)
+    check_place(target)
+    return target
+
+
+def _names(text: str) -> list[str]:
+    """Names with commas between them."""
+    return [name.strip() for name in text.split(",")]
+
+
+def _numbers(text: str, field: str, kind: type[int] | type[float]) -> list[Any]:
+    """Numbers with commas between them."""
+    try:
+        return [kind(number) for number in text.split(",")]
+    except ValueError:
+        raise InputError(f'is "{text}" where numbers with commas between them are needed', field) from None
 
 
 def _check_comparison(times: int, bandwidth: float | None) -> None:

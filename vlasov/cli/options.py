@@ -1,0 +1,85 @@
+"""How commands take their options: alone, or in groups that several of them share.
+
+A group is a frozen dataclass whose fields are ``Annotated`` as Typer's parameters are. A command that takes a group
+stands in the help with the group's options in its place, and is called with an instance.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from functools import wraps
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
+
+import typer
+
+from vlasov.cli.app import Interrupted, app
+
+if TYPE_CHECKING:
+    from vlasov.cases import Case
+
+Command = TypeVar("Command", bound=Callable[..., None])
+
+
+def command(**how: Any) -> Callable[[Command], Command]:
+    """As ``app.command``, for functions whose arguments may be groups."""
+
+    def register(function: Command) -> Command:
+        hints = get_type_hints(function, include_extras=True)
+        arguments = inspect.signature(function).parameters.values()
+        groups = {one.name: hints[one.name] for one in arguments if is_dataclass(hints[one.name])}
+        taken = [part for one in arguments for part in _parameters(one.replace(annotation=hints[one.name]))]
+
+        @wraps(function)
+        def called(**given: Any) -> None:
+            made = {name: group(**{f.name: given.pop(f.name) for f in fields(group)}) for name, group in groups.items()}
+            try:
+                function(**given, **made)
+            except KeyboardInterrupt as stop:
+                raise Interrupted(*getattr(stop, "__notes__", [])) from None
+
+        called.__signature__ = inspect.Signature(taken)  # type: ignore[attr-defined]  # what Typer reads
+        called.__annotations__ = {one.name: one.annotation for one in taken}
+        app.command(**how)(called)
+        return function
+
+    return register
+
+
+def _parameters(argument: inspect.Parameter) -> list[inspect.Parameter]:
+    """An argument as it is, or those that a group stands for."""
+    group = argument.annotation
+    if not is_dataclass(group):
+        return [argument]
+    hints = get_type_hints(group, include_extras=True)
+    return [
+        inspect.Parameter(
+            f.name, argument.kind, annotation=hints[f.name],
+            default=inspect.Parameter.empty if f.default is MISSING else f.default,
+        )
+        for f in fields(group)
+    ]  # fmt: skip
+
+
+CaseArgument = Annotated[str, typer.Argument(metavar="CASE", help="Name of a case, or a .toml file.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is changed of a case, and how many threads run it."""
+
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="SECTION.KEY=VALUE", help="Change the case; values in TOML. May be repeated."),
+    ] = None
+    threads: Annotated[int | None, typer.Option("--threads", help="How many to use; all if not given.")] = None
+
+    def load(self, case: str) -> Case:
+        """The case with its changes, to be run by so many threads."""
+        from vlasov.cases import load_case
+        from vlasov.jit import set_threads
+
+        set_threads(self.threads)
+        return load_case(case, settings=self.settings or [])
