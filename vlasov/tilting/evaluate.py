@@ -146,5 +146,5 @@ def _evaluate(
         return sums
     method, plan = planned
     whole = Head(np.eye(d), np.eye(d)) if head is None else head
-    sums = method.Prepared(points, log_weights, plan, request, workspace).read(x, whole, request, out)
-    return sums
+    found: Sums = method.Prepared(points, log_weights, plan, request, workspace).read(x, whole, request, out)
+    return found
