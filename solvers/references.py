@@ -30,7 +30,9 @@ from vlasov.solvers.reduction import advance
 _TIGHTER, _MUCH_TIGHTER, _NOISY = 1 / 30, 1 / 100, 1e-12  # below the last, rounding makes steps short
 _ROUNDING = 4 * float(np.finfo(float).eps)
 _MOST_STEPS = 500, 4  # of a reference: so many, and so many times those of the run
-_NODES, _MANY_NODES = 256, 2500  # of quadrature: at first, and where the run looks wrong
+_FEW_NODES, _NODES, _MANY_NODES = 100, 256, 2500  # of quadrature: beside few tokens, at first, where the run looks wrong
+_TYPICAL, _COARSE = 10.0, 1e-4  # times the error of sampling that few nodes are believed, which are right to the latter
+_BESIDE, _LOOSEST = 1e-2, 1e-5  # of the error of sampling, which a reference need not be more accurate than; at most
 _PAIRS, _FEW = 4e5, 256  # tokens of a reference: their pairs times dimensions, and their number
 _SEED = 20_250_118  # of the sample that the run is compared with
 _FARTHEST = 8  # one in so many tokens of a selection is one of the farthest
@@ -103,12 +105,14 @@ def of_particles(problem: Problem, tokens: Tokens, record: Record, tolerance: fl
         exact = gaussian_moments(problem, times, min(fine, 1e-10), 10 * most)
         tell(record, initial, against(record, initial, exact))
         return
-    for nodes in (_NODES, _MANY_NODES):
+    sampling = float(record.attributes["sampling_error"])
+    rough, tiers = max(fine, min(_BESIDE * sampling, _LOOSEST)), [(_NODES, NOTABLE), (_MANY_NODES, math.inf)]
+    for nodes, believed in [(_FEW_NODES, _TYPICAL * sampling)] * (sampling > _COARSE) + tiers:
         rule = _quadrature(initial, nodes, len(tokens.cloud))
         if rule is None:
             break
-        found = against(record, initial, moments(_of(rule, problem, tokens, fine), times, fine, most))
-        if nodes == _MANY_NODES or found.max(initial=0.0) <= NOTABLE:
+        found = against(record, initial, moments(_of(rule, problem, tokens, rough), times, rough, most))
+        if found.max(initial=0.0) <= believed:
             tell(record, initial, found)
             return
     parts = [_of_steps(problem, tokens, record, fine, ends)]

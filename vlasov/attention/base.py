@@ -36,7 +36,7 @@ class Attention(Described, ABC):
         method
             How sums over particles are evaluated: one of ``vlasov.tilting.METHODS``.
         """
-        return self.field(measure, x, t, tolerance=tolerance, method=method).values
+        return self.evaluate(measure, measure.at(x), t, Request(tolerance, method)).values
 
     def field(
         self,

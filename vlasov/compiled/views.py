@@ -23,10 +23,10 @@ def plain(array: Array) -> Array:
 
     For loops that do not write: what is returned may share its memory with an array that must not be written.
     """
-    array = np.ascontiguousarray(array)
-    if array.flags.writeable:
+    flags = array.flags
+    if flags.c_contiguous and flags.writeable:
         return array
-    if array.size <= _FEW:
+    if array.size <= _FEW or not flags.c_contiguous:
         return array.copy()
     interface = dict(array.__array_interface__)
     interface["data"] = (interface["data"][0], False)

@@ -136,9 +136,7 @@ class Particles(Measure, kind="particles"):
     def attend(self, x: Array, heads: Sequence[Head], request: Request = Request(), **how: Unpack[How]) -> Field:
         """Heads without P look at the same weights, and share what their sums have in common."""
         workspace, about, out = how.get("workspace"), how.get("about"), how.get("out")
-        bent = [head for head in heads if head.P is not None]
-        plain = tuple(head for head in heads if head.P is None) if bent else tuple(heads)
-        groups = [plain] * bool(plain) + [(head,) for head in bent]
+        groups = _by_weights(heads)
         into, fields = out if len(groups) == 1 else None, []
         for group in groups:  # one after the other: new weights take the place of those before
             logs = self._log_weights_under(group[0].P, workspace)
@@ -189,6 +187,15 @@ class Particles(Measure, kind="particles"):
         from vlasov.measures.deposit import deposit
 
         return deposit(self, axes)
+
+
+def _by_weights(heads: Sequence[Head]) -> list[Sequence[Head]]:
+    """Heads in groups that look at the same weights."""
+    if len(heads) == 1:
+        return [heads]
+    bent = [head for head in heads if head.P is not None]
+    plain = tuple(head for head in heads if head.P is None)
+    return [plain] * bool(plain) + [(head,) for head in bent]
 
 
 class _Weighting:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,18 +31,22 @@ def by_all_pairs() -> ModuleType:
     return all_pairs
 
 
+@lru_cache(maxsize=64)
 def is_small(n: int, m: int, d: int) -> bool:
     """Whether "auto" takes all pairs without a look at the data: few of them, or many dimensions."""
     return d > _LINEAR_DIMENSIONS or bool(by_all_pairs().seconds(n, m, d) <= WORTH_A_PLAN[d] * 1e-9)
+
+
+def goes_by_all_pairs(n: int, m: int, d: int, method: str) -> bool:
+    """Whether all pairs are asked for, or chosen without a look at the data."""
+    return method in QUADRATIC or (method == "auto" and is_small(n, m, d))
 
 
 def linear_plan(
     points: Array, log_weights: Array | None, x: Array, head: Head | None, request: Request, workspace: Workspace
 ) -> Planned | None:
     """The method of linear cost and its plan for the tilts A x, without a head x, or None for all pairs."""
-    (n, d), m, method = points.shape, len(x), choose(request.method, METHODS, "method")
-    if method in QUADRATIC or (method == "auto" and is_small(n, m, d)):
-        return None
+    d, method = points.shape[1], choose(request.method, METHODS, "method")
     if method not in ("laplace", "auto"):
         raise InputError(f'"{method}" needs a density on a uniform grid; choose "laplace" or "all-pairs"', "method")
     if d > _LINEAR_DIMENSIONS:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from vlasov.checks import Array
 from vlasov.compiled.workspace import Workspace
-from vlasov.tilting.choose import by_all_pairs, is_small, linear_plan, shared_plan
+from vlasov.tilting.choose import by_all_pairs, goes_by_all_pairs, linear_plan, shared_plan
 from vlasov.tilting.results import Field, Head, Request, Sums, Tilted, add_up, joined, size_of
 
 _PLAIN = Request()
@@ -38,8 +37,8 @@ def tilt(
     workspace
         Scratch memory that repeated calls share.
     """
-    request = request if request.log_mass else replace(request, log_mass=True)
-    sums = _evaluate(points, log_weights, xi, None, request, workspace or Workspace())
+    request = request if request.log_mass else request._replace(log_mass=True)
+    sums = _evaluate(points, log_weights, xi, None, request, workspace)
     assert sums.log_mass is not None
     return Tilted(sums.log_mass, sums.mean, sums.covariance, sums.method, sums.error_bound, sums.mass_error)
 
@@ -67,9 +66,9 @@ def attend(
     out
         Memory for the result, shape (m, k).
     """
-    workspace = workspace or Workspace()
     if len(heads) == 1:
         return _velocity(points, log_weights, x, heads[0], request, workspace, out)
+    workspace = workspace or Workspace()
     planned = shared_plan(points, log_weights, x, heads, request)
     if planned is None:
         return add_up([_velocity(points, log_weights, x, head, request, workspace) for head in heads], out)
@@ -94,11 +93,11 @@ def attend_systems(
     Threads share the systems where these are small, and work side by side on each where they are large. The results
     are those of b calls, to the last bit.
     """
-    (_, n, d), m, method = points.shape, x.shape[1], request.method
+    (_, n, d), m = points.shape, x.shape[1]
     result = np.empty((*x.shape[:2], len(head.V))) if out is None else out
-    if method == "all-pairs" or (method == "auto" and is_small(n, m, d)):
-        _, mean, bound, _ = by_all_pairs().batch(points, log_weights, x @ head.A.T)
-        return Field(np.matmul(mean, head.V.T, out=result), "all-pairs", size_of(head.V) * bound)
+    if request.method != "all-pairs-float32" and goes_by_all_pairs(n, m, d, request.method):
+        _, result[...], bound, _ = by_all_pairs().batch(points, log_weights, x, head)
+        return Field(result, "all-pairs", size_of(head.V) * bound)
     workspace, fields = Workspace(), []
     for b, (system, targets) in enumerate(zip(points, x, strict=True)):
         logs = None if log_weights is None else log_weights[b]
@@ -113,16 +112,20 @@ def _velocity(
     x: Array,
     head: Head,
     request: Request,
-    workspace: Workspace,
+    workspace: Workspace | None,
     out: Array | None = None,
 ) -> Field:
     """V m(A x) of one head."""
-    sums = _evaluate(points, log_weights, x, head, request, workspace, out)
-    velocity = sums.mean
-    if out is not None and velocity is not out:
-        np.copyto(out, velocity)
-        velocity = out
-    return Field(velocity, sums.method, size_of(head.V) * sums.error_bound)
+    n, d = points.shape
+    if goes_by_all_pairs(n, len(x), d, request.method):
+        field: Field = by_all_pairs().velocity(points, log_weights, x, head, request, workspace)
+    else:
+        sums = _evaluate(points, log_weights, x, head, request, workspace, out)
+        field = Field(sums.mean, sums.method, size_of(head.V) * sums.error_bound)
+    if out is not None and field.values is not out:
+        np.copyto(out, field.values)
+        return field._replace(values=out)
+    return field
 
 
 def _evaluate(
@@ -131,15 +134,17 @@ def _evaluate(
     x: Array,
     head: Head | None,
     request: Request,
-    workspace: Workspace,
+    workspace: Workspace | None,
     out: Array | None = None,
 ) -> Sums:
     """The sums at the tilts A x, or at x itself without a head."""
-    planned = linear_plan(points, log_weights, x, head, request, workspace)
-    if planned is not None:
-        whole = Head(np.eye(points.shape[1]), np.eye(points.shape[1])) if head is None else head
-        method, plan = planned
-        sums: Sums = method.Prepared(points, log_weights, plan, request, workspace).read(x, whole, request, out)
+    workspace, (n, d) = workspace or Workspace(), points.shape
+    few = goes_by_all_pairs(n, len(x), d, request.method)
+    planned = None if few else linear_plan(points, log_weights, x, head, request, workspace)
+    if planned is None:
+        sums: Sums = by_all_pairs().sums(points, log_weights, x, head, request, workspace)
         return sums
-    found: Sums = by_all_pairs().sums(points, log_weights, x, head, request, workspace)
+    method, plan = planned
+    whole = Head(np.eye(d), np.eye(d)) if head is None else head
+    found: Sums = method.Prepared(points, log_weights, plan, request, workspace).read(x, whole, request, out)
     return found

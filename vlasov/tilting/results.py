@@ -16,8 +16,7 @@ METHODS = ("auto", *QUADRATIC, "laplace", "lattice")
 _FEW_ENTRIES = 256  # of a matrix
 
 
-@dataclass(frozen=True)
-class Request:
+class Request(NamedTuple):
     """What is asked for beside the mean, how good, and by what method.
 
     Attributes

@@ -12,7 +12,6 @@ overflows, and no digits are lost far from zero:
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, Unpack
 
 import numpy as np
@@ -60,7 +59,7 @@ class Cells(NamedTuple):
         """As ``Measure.tilted``."""
         origin, identity = self.density.origin, np.eye(self.density.dimension)
         head = Head(identity, identity, self.quadratic)
-        sums = self._sums(xi, head, replace(request, log_mass=True), workspace or Workspace(), None)
+        sums = self._sums(xi, head, request._replace(log_mass=True), workspace or Workspace(), None)
         assert sums.log_mass is not None
         shift = xi @ origin
         return Tilted(
@@ -176,7 +175,7 @@ def _over_points(density: Density, sources: _Sources, head: Head, request: Reque
     if sources.exponents is not None:
         logs += sources.exponents[carrying]
     xi = sources.x @ head.A.T
-    request = replace(request, method="auto") if request.method == "lattice" else request
+    request = request._replace(method="auto") if request.method == "lattice" else request
     found = tilting.tilt(points, logs, xi, request, workspace=workspace)
     log_mass, mean, second = found.log_mass, found.mean, found.covariance
     rounding = _ROUNDING * (1 + float(np.abs(logs).max(initial=0.0)))

@@ -25,10 +25,10 @@ from vlasov.compiled.views import plain
 from vlasov.compiled.workspace import Workspace
 from vlasov.tilting.all_pairs import few_dimensions, kernels, lanes, many_dimensions, tiles
 from vlasov.tilting.costs import ALL_PAIRS, THREADS_ALL_PAIRS
-from vlasov.tilting.results import QUADRATIC, Head, Request, Sums
+from vlasov.tilting.results import QUADRATIC, Field, Head, Request, Sums, size_of
 
 _FEW = 5  # dimensions up to which one pass is the faster kernel
-_NONE = np.empty(0)
+_NONE, _NO_HEAD = np.empty(0), (np.empty((0, 0)), np.empty((0, 0)))
 _DEAF = 0.1  # seconds that a kernel may take
 _FEWEST = 1024  # targets in a part
 
@@ -43,7 +43,7 @@ class MassAndMean(NamedTuple):
 
 
 def sums(
-    points: Array, log_weights: Array | None, x: Array, head: Head | None, request: Request, workspace: Workspace
+    points: Array, log_weights: Array | None, x: Array, head: Head | None, request: Request, workspace: Workspace | None
 ) -> Sums:
     """What is asked for at the tilts A x, or at x itself without a head; means times V."""
     xi = x if head is None else map_rows(x, head.A)
@@ -61,6 +61,22 @@ def sums(
         assert log_mass is not None
         second = covariance(points, log_weights, xi, log_mass, mean, workspace=workspace)
     return Sums(mean if head is None else map_rows(mean, head.V), log_mass, second, chosen, bound, mass_error)
+
+
+def velocity(
+    points: Array, log_weights: Array | None, x: Array, head: Head, request: Request, workspace: Workspace | None
+) -> Field:
+    """V m(A x), with both products inside the loops where sums are so small that a product would take as long."""
+    (n, d), m = points.shape, len(x)
+    if not _is_small(n, m, d) or request.method == "all-pairs-float32":
+        found = sums(points, log_weights, x, head, request, workspace)
+        return Field(found.mean, found.method, size_of(head.V) * found.error_bound)
+    layout, values = _layout(n, d, "float64"), np.empty((m, len(head.V)))
+    bound, _ = layout.loops.moments(
+        *(plain(points), _NONE if log_weights is None else plain(log_weights), plain(x)),
+        *((plain(head.A), plain(head.V)), _buffer(layout, workspace), layout.shape, _NONE, values, layout.zero),
+    )
+    return Field(values, "all-pairs", size_of(head.V) * bound)
 
 
 def moments(
@@ -92,13 +108,12 @@ def moments(
     (n, d), m = points.shape, len(xi)
     layout = _layout(n, d, precision)
     buffer = _buffer(layout, workspace)
-    mass, mean = np.empty(m if log_mass else 0), np.empty((m, d))
-    threads, parts = _threads(n, m, d), _parts(n, m, d)
-    if threads == len(parts) == 1:
-        bounds = layout.loops.moments(points, weights, xi, buffer, layout.rows, layout.columns, mass, mean, layout.zero)
+    mass, mean = np.empty(m) if log_mass else _NONE, np.empty((m, d))
+    if _threads(n, m, d) == 1 and m <= _FEWEST:
+        bounds = layout.loops.moments(points, weights, xi, _NO_HEAD, buffer, layout.shape, mass, mean, layout.zero)
     else:
-        sources = tiles.prepare(points, weights, xi, buffer, layout.rows, layout.columns)
-        for part in parts:
+        threads, sources = _threads(n, m, d), tiles.prepare(points, weights, xi, buffer, *layout.shape)
+        for part in _parts(n, m, d):
             in_threads(threads, layout.loops.share, sources, xi[part], mass[part], mean[part], layout.zero)
         bounds = tiles.error_bounds(sources, points, weights, xi)
     return MassAndMean(mass if log_mass else None, mean, *bounds)
@@ -119,7 +134,7 @@ def covariance(
     (n, d), m = points.shape, len(xi)
     layout = _many(n, d, np.dtype(np.float64))
     result = np.empty((m, d, d))
-    sources = tiles.prepare(points, weights, xi, _buffer(layout, workspace), layout.rows, layout.columns)
+    sources = tiles.prepare(points, weights, xi, _buffer(layout, workspace), *layout.shape)
     threads, masses, means = _threads(n, m, d), plain(log_mass), plain(mean)
     for part in _parts(n, m, d * (d + 1) / 2):  # sums of products, as many as the covariance has entries
         in_threads(
@@ -128,29 +143,42 @@ def covariance(
     return result
 
 
-def batch(points: Array, log_weights: Array | None, xi: Array, *, log_mass: bool = False) -> MassAndMean:
+def batch(
+    points: Array, log_weights: Array | None, x: Array, head: Head | None = None, *, log_mass: bool = False
+) -> MassAndMean:
     """What ``moments`` returns for each of b problems, points (b, n, d) and xi (b, m, d); the largest bounds.
 
-    One call for all: threads share the problems. The results are those of single calls, to the last bit.
+    With a head what ``velocity`` returns, V m(A x). One call for all: threads share the problems. The results are those
+    of single calls, to the last bit.
     """
-    points, xi = plain(points), plain(xi)
-    (b, n, d), m = points.shape, xi.shape[1]
+    (b, n, d), m = points.shape, x.shape[1]
+    inside = head is not None and _is_small(n, m, d)
+    points, xi = plain(points), plain(x if head is None or inside else x @ head.A.T)
+    matrices = (plain(head.A), plain(head.V)) if head is not None and inside else _NO_HEAD
     weights = np.empty((b, 0)) if log_weights is None else plain(log_weights)
     layout = _layout(n, d, "float64")
     threads = _threads(n, b * m, d)
     buffers = np.empty((threads, layout.size))
-    mass, mean, bounds = np.empty((b, m if log_mass else 0)), np.empty((b, m, d)), np.empty((b, 2))
+    mass, mean = np.empty((b, m if log_mass else 0)), np.empty((b, m, len(matrices[1]) or d))
+    bounds = np.empty((b, 2))
     in_threads(
         threads,
         layout.loops.batch,
-        *(points, weights, xi, buffers, layout.rows, layout.columns, mass, mean, bounds, layout.zero),
+        *(points, weights, xi, matrices, buffers, layout.shape, mass, mean, bounds, layout.zero),
     )
+    mean = mean if head is None or inside else mean @ head.V.T
     return MassAndMean(mass if log_mass else None, mean, *bounds.max(axis=0, initial=0.0).tolist())
 
 
 def seconds(n: int, m: int, d: float) -> float:
     """Estimated time of ``moments`` on one thread."""
     return (ALL_PAIRS.start + ALL_PAIRS.target * m + n * m * (ALL_PAIRS.pair + ALL_PAIRS.coordinate * d)) * 1e-9
+
+
+@lru_cache(maxsize=64)
+def _is_small(n: int, m: int, d: int) -> bool:
+    """Whether products by A and V are made inside the loops: they would take as long as the sums."""
+    return d <= _FEW and m <= _FEWEST and seconds(n, m, d) <= THREADS_ALL_PAIRS * 1e-9
 
 
 def _threads(n: int, m: int, d: int) -> int:
@@ -165,13 +193,12 @@ def _parts(n: int, m: int, d: float) -> list[slice]:
 
 
 class _Layout(NamedTuple):
-    """Rows of a tile, without that of log weights; columns; numbers in all; and by which loops they are summed.
+    """Rows of a tile, without that of log weights, and columns; numbers in all; and by which loops they are summed.
 
     ``zero`` is a tuple of zeros, whose length and type are constants of the compiled code.
     """
 
-    rows: int
-    columns: int
+    shape: tuple[int, int]
     size: int
     dtype: np.dtype[Any]
     zero: tuple[Any, ...]
@@ -185,13 +212,13 @@ def _layout(n: int, d: int, precision: str) -> _Layout:
         return _many(n, d, dtype)
     columns = min(few_dimensions.BYTES // dtype.itemsize, -(-max(n, 1) // lanes.STEP) * lanes.STEP)
     zero = (dtype.type(0),) * (d + 1)
-    return _Layout(d, columns, _size(n, d, columns), dtype, zero, kernels.loops(few_dimensions.means))
+    return _Layout((d, columns), _size(n, d, columns), dtype, zero, kernels.loops(few_dimensions.means))
 
 
 def _many(n: int, d: int, dtype: np.dtype[Any]) -> _Layout:
     rows, columns = -(-d // many_dimensions.SIDE) * many_dimensions.SIDE, many_dimensions.COLUMNS
     zero = (dtype.type(0),) * many_dimensions.SIDE**2
-    return _Layout(rows, columns, _size(n, rows, columns), dtype, zero, kernels.loops(many_dimensions.means))
+    return _Layout((rows, columns), _size(n, rows, columns), dtype, zero, kernels.loops(many_dimensions.means))
 
 
 def _size(n: int, rows: int, columns: int) -> int:

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from vlasov.jit import EXACT, kernel
 from vlasov.tilting.all_pairs import many_dimensions
 from vlasov.tilting.all_pairs.tiles import error_bounds, prepare
@@ -26,6 +28,20 @@ class Loops(NamedTuple):
     batch: Callable[..., None]
 
 
+@kernel(flags=EXACT)
+def _times(x, matrix, out):  # type: ignore[no-untyped-def]
+    """matrix x for every row x, into ``out``."""
+    for k in range(matrix.shape[0]):
+        first = matrix[k, 0]
+        for i in range(x.shape[0]):
+            out[i, k] = first * x[i, 0]
+        for l in range(1, matrix.shape[1]):
+            factor = matrix[k, l]
+            for i in range(x.shape[0]):
+                out[i, k] += factor * x[i, l]
+    return out
+
+
 @cache
 def loops(means: Any) -> Loops:
     """The loops around ``means``, compiled for it: to hand it over at every call takes as long as a small problem."""
@@ -40,20 +56,28 @@ def loops(means: Any) -> Loops:
             means(sources, xi[block], log_mass[block], mean[block], zero)
 
     @kernel(flags=EXACT)
-    def moments(points, log_weights, xi, buffer, rows, columns, log_mass, mean, zero):  # type: ignore[no-untyped-def]
-        """Log masses and means of one problem by one thread; returns the bounds of their errors."""
-        sources = prepare(points, log_weights, xi, buffer, rows, columns)
+    def moments(points, log_weights, x, head, buffer, shape, log_mass, result, zero):  # type: ignore[no-untyped-def]
+        """Log masses and means of one problem by one thread; returns the bounds of their errors.
+
+        With a head (A, V) means at the tilts A x, times V; matrices without entries are left out.
+        """
+        A, V = head
+        xi = _times(x, A, np.empty_like(x)) if A.size else x
+        mean = np.empty_like(x) if V.size else result
+        sources = prepare(points, log_weights, xi, buffer, *shape)
         share(sources, xi, log_mass, mean, zero, 0, 1)
+        if V.size:
+            _times(mean, V, result)
         return error_bounds(sources, points, log_weights, xi)
 
     @kernel(flags=EXACT)
     def batch(  # type: ignore[no-untyped-def]
-        points, log_weights, xi, buffers, rows, columns, log_mass, mean, bounds, zero, thread, threads
+        points, log_weights, x, head, buffers, shape, log_mass, result, bounds, zero, thread, threads
     ):
         """The share of a thread: every so many problems."""
         for s in range(thread, points.shape[0], threads):
             bounds[s, 0], bounds[s, 1] = moments(
-                points[s], log_weights[s], xi[s], buffers[thread], rows, columns, log_mass[s], mean[s], zero
+                points[s], log_weights[s], x[s], head, buffers[thread], shape, log_mass[s], result[s], zero
             )
 
     return Loops(moments, share, batch)

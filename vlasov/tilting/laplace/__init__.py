@@ -19,7 +19,6 @@ large: grids grow like the product of the S_k. Few points far away are left to a
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 
@@ -114,6 +113,6 @@ class Prepared:
         """V m (into ``out``, unless there are outliers), log Z and the covariance at the tilts A x."""
         if not self.plan.peeled:
             return self.nodes.read(x, head, request, out)._replace(method="laplace")
-        bulk = self.nodes.read(x, head._replace(V=np.eye(x.shape[1])), replace(request, log_mass=True))
+        bulk = self.nodes.read(x, head._replace(V=np.eye(x.shape[1])), request._replace(log_mass=True))
         sums = add_outliers(bulk, self, plain(x), plain(head.A))
         return sums._replace(mean=tilts(sums.mean, plain(head.V)), method="laplace")

@@ -78,7 +78,7 @@ def plan_with_outliers(
     d, (around, farthest_box) = points.shape[1], (task.sources, task.targets)
     sources = _nested_boxes(points, np.eye(d), around, task.threads, workspace)
     targets = _nested_boxes(x, matrix, farthest_box, task.threads, workspace)
-    request = replace(task.request, tolerance=task.request.tolerance / 2)
+    request = task.request._replace(tolerance=task.request.tolerance / 2)
     best: Plan | None = None
     for l in sources.choices:
         for k in targets.choices:
