@@ -79,9 +79,8 @@ def _affine_cost(one: Gaussian, other: Gaussian, p: float) -> float:
     left, _, right = np.linalg.svd(second.T @ first)
     # m1 + F1 z goes to m2 + F2 U z; two rules tell what a kink of the power at zero leaves open.
     change, normal = first - second @ (left @ right), Gaussian(np.zeros(len(shift)), np.eye(len(shift)))
-    found = []
-    for points in (normal.quadrature(nodes), normal.quadrature(nodes + 1)):
-        found.append(mean_power(points.weights, np.linalg.norm(shift + points.points @ change.T, axis=1), p))
+    rules = [normal.quadrature(count) for count in (nodes, nodes + 1)]
+    found = [mean_power(z.weights, np.linalg.norm(shift + z.points @ change.T, axis=1), p) for z in rules]
     return max(found) + abs(found[1] - found[0])
 
 

@@ -116,8 +116,7 @@ def stability(
         solved(one, name, at, loaded.name, own, as_json)
         for one, own in ((problem, options), (replace(other, name=problem.name), others))
     ]
-    result = compare_solutions(*datasets, instants=times, progress=not as_json)
-    result.attrs["initial"], result["amplified"] = "different", result["amplified"] & False
+    result = compare_solutions(*datasets, instants=times, initial="different", progress=not as_json)
     target = output or Path(f"{loaded.name}-stability.png")
     save(result, target.with_suffix(".nc"))
     _show_comparison(result, datasets, target, as_json)
