@@ -15,7 +15,7 @@ from vlasov.errors import InputError
 from vlasov.measures import Measure
 from vlasov.postprocess.transport.affine import removed
 from vlasov.postprocess.transport.certain import bounds, mean_power
-from vlasov.postprocess.transport.clouds import Cloud, clouds, joined, split
+from vlasov.postprocess.transport.clouds import Cloud, clouds, coarseness, joined, split
 from vlasov.postprocess.transport.lattices import (
     Box,
     Extrapolated,
@@ -39,7 +39,7 @@ _NOT_SQUARE = 2  # times the error, where costs are less smooth in the variance
 _UNLIKE = 2  # times the error, where the lattices of both measures differ
 _ATOMS = 0.5  # what atoms cost below the lattice's scale, relative to their distance from the nearest
 _LARGE = 1e-3  # relative error of W_2^2 from which on cells are tried too
-_LARGE_BESIDE = 3e-3  # relative error of W_p per order, p != 2, from which on they are: there they take longer
+_LARGE_BESIDE = 1e-2  # relative error of W_p per order, p != 2, from which on they are: there they take longer
 _HIGHEST = 10.0  # order up to which cells tell anything
 _NEXT_TO_NOTHING = 1e-7  # of the mass
 _DENSE = 60_000  # points, which cells are found among in some seconds
@@ -132,7 +132,9 @@ def _by_cells(mu: Measure, nu: Measure, ready: Ready, p: float) -> Extrapolated 
     if min(len(one.places) for one in points) < FEWEST:
         return None
     found = matched(points[0], points[1], p)
-    return Extrapolated(ready.square + found.cost, found.error)
+    cost = ready.square + found.cost
+    root, coarse = cost ** (1 / p), coarseness(mu) + coarseness(nu)  # grids of unlike shapes do not cancel
+    return Extrapolated(cost, found.error + (root + coarse) ** p - cost)
 
 
 def _halved(cloud: Cloud) -> Cloud:

@@ -17,7 +17,7 @@ from vlasov.measures import Density, Gaussian, Measure, Mixture, Particles
 from vlasov.postprocess.transport import atoms as semi_discrete, certain, entropic, grids, line, radial
 from vlasov.postprocess.transport.affine import bures
 from vlasov.postprocess.transport.certain import mean_power
-from vlasov.postprocess.transport.clouds import clouds, coarseness, resolution
+from vlasov.postprocess.transport.clouds import clouds, resolution
 from vlasov.postprocess.transport.exact import Points, solve
 
 FEW_PAIRS = 18_000_000  # up to which "auto" transports exactly: about 4 s
@@ -179,8 +179,7 @@ def by_grids(mu: Measure, nu: Measure, p: float, method: str, nodes: Sequence[in
     high = (max(found.cost, 0.0) + found.error) ** (1 / p)
     # What noise may have added is below the value only: certain bounds from below may leave little of it.
     least = min(certain.bounds(mu, nu, p).least, value)
-    coarse = coarseness(mu) + coarseness(nu) if how == "cells" else 0.0
-    return Distance(value, max(high - value, value - max(low, least)) + _resolution(mu, nu) + coarse, how)
+    return Distance(value, max(high - value, value - max(low, least)) + _resolution(mu, nu), how)
 
 
 def by_the_better_grid(mu: Measure, nu: Measure, p: float, nodes: Sequence[int] | None = None) -> Distance:
