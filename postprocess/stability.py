@@ -26,6 +26,7 @@ from vlasov.tilting import Head, Request
 _MOST = 1000  # points of each support at which suprema are taken
 _CARRYING = 1e-12  # of the largest density, as for the radius of a solution
 _DIRECTIONS = 32  # along which the extreme points are among them
+LARGEST = 1e9  # bound that tells a reader something
 
 
 def rate(attention: Attention, mu: Measure, nu: Measure, t: float) -> float:
@@ -50,6 +51,11 @@ def by_theory(estimate: Callable[..., float], problem: Problem, radius: float, t
         return np.array([estimate(problem.attention, radius, float(t)) for t in times])
     except InputError:
         return np.array([np.nan for _ in times])
+
+
+def told(bound: float) -> str:
+    """A bound as text; its size tells nothing beyond a billion."""
+    return "?" if np.isnan(bound) else f"{bound:.3g}" if bound <= LARGEST else "more than 1e9"
 
 
 def _rate_of_head(head: Head, cloud: Particles, support: Array) -> float:

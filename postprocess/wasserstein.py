@@ -5,61 +5,48 @@ W_p(mu, nu) = ( min over couplings of x ~ mu, y ~ nu  of  E|x - y|^p )^{1/p},   
 
 from __future__ import annotations
 
-import math
 import warnings
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 import xarray as xr
 
 from vlasov import checks
 from vlasov.errors import AccuracyWarning, InputError, choose
-from vlasov.measures import Density, Gaussian, Measure, Mixture, Particles
-from vlasov.postprocess.transport import atoms as semi_discrete, certain, entropic, grids, line, radial
-from vlasov.postprocess.transport.affine import bures
-from vlasov.postprocess.transport.certain import mean_power
-from vlasov.postprocess.transport.clouds import clouds, coarseness, resolution
-from vlasov.postprocess.transport.exact import Points, solve
+from vlasov.measures import Measure, Particles
+from vlasov.postprocess.transport import certain, methods
+from vlasov.postprocess.transport.methods import Distance
 from vlasov.postprocess.transport.scale import to_unit_size
 from vlasov.solvers import measure
 
-FEW_PAIRS = 18_000_000  # up to which "auto" transports exactly: about 4 s
-FEW_ATOMS = 4096  # up to which "auto" solves the semi-discrete problem, p = 2
-_FEW_ATOMS_NOT_SQUARE = 64
-_LARGEST_P = 100  # beyond, W_p tells no more than the longest way of all
-_ROUNDING = 1e-13  # of sums over clouds of points, relative to their size
-_LOST = 1e-12  # of the mass, that a grid may leave out
+LARGEST_P = 100  # beyond, W_p tells no more than the longest way of all
 _DOUBTFUL = 0.05  # error of a value that is told without being asked for
+_LOOSE = 0.01  # error from which on another order, whose distance bounds this one, is worth its time
 _NOTHING = 1e-9  # of the measures' size: distances below count as none
+_ROUNDING = 1e-13  # of sums over clouds of points, relative to their size
 _EPS = float(np.finfo(float).eps)
 
+METHODS = ("auto", *methods.SOLVERS)
+Given = Measure | xr.Dataset
 
-class Distance(NamedTuple):
-    """W_p, an estimate or a bound of |value - W_p|, and how it was found."""
 
-    value: float
-    error: float
+class How(TypedDict, total=False):
+    """What ``distance`` and ``wasserstein`` may be told by keyword."""
+
+    time: float | None
+    """Of solutions, as in ``vl.measure``."""
     method: str
+    """"auto", or one of those that ``distance`` lists."""
 
 
-Solver = Callable[[Measure, Measure, float], Distance]
-
-
-def wasserstein(
-    mu: Measure | xr.Dataset,
-    nu: Measure | xr.Dataset,
-    p: float = 2,
-    *,
-    time: float | None = None,
-    method: str = "auto",
-) -> float:
+def wasserstein(mu: Given, nu: Given, p: float = 2, **how: Unpack[How]) -> float:
     """W_p(mu, nu): the value alone of ``vl.distance``, which see; warns where its error is above 5 %."""
-    found = distance(mu, nu, p, time=time, method=method)
+    found = distance(mu, nu, p, **how)
     if found.error > _DOUBTFUL * found.value:
-        states = [_measure(one, name, time) for one, name in ((mu, "mu"), (nu, "nu"))]
+        states = [_measure(one, name, how.get("time")) for one, name in ((mu, "mu"), (nu, "nu"))]
         coordinates = sum(float(np.abs(state.mean).max()) for state in states)
-        if found.error > _NOTHING * _size(*states) + 100 * _EPS * coordinates:
+        if found.error > _NOTHING * methods.size(*states) + 100 * _EPS * coordinates:
             warnings.warn(
                 f"W_{p:g} is {found.value:.4g} with an error of up to {found.error:.2g} by the method "
                 f'"{found.method}"; vl.distance returns both, and fewer atoms or a finer grid make it smaller',
@@ -69,14 +56,7 @@ def wasserstein(
     return found.value
 
 
-def distance(
-    mu: Measure | xr.Dataset,
-    nu: Measure | xr.Dataset,
-    p: float = 2,
-    *,
-    time: float | None = None,
-    method: str = "auto",
-) -> Distance:
+def distance(mu: Given, nu: Given, p: float = 2, *, time: float | None = None, method: str = "auto") -> Distance:
     """W_p(mu, nu) = (min E|x - y|^p)^{1/p} with its error and how it was found.
 
     Parameters
@@ -97,11 +77,11 @@ def distance(
         - "semi-discrete": a density against particles, between a lower and an upper bound.
         - "lattices": any two measures, d <= 3, deposited on three coarse lattices and extrapolated.
         - "affine": two densities, p != 2, d <= 3, that an affine map makes alike: between what is certain and its cost.
-        - "cells": two densities of unlike shape, p = 2, d <= 3: Bures' form in the cells of a semi-discrete plan.
+        - "cells": two densities of unlike shape, d <= 3: affine maps in the cells of a semi-discrete plan.
         - "linearised": two close densities, p = 2, d <= 3: the length of the straight path between them.
         - "sinkhorn": debiased entropic transport between many particles.
         - "sliced": the mean of W_p over projections to lines, another quantity, never chosen for you.
-        - "auto": the first of these that fits, but for the last.
+        - "auto": the first of these that fits, or of "lattices" to "linearised" the most certain one.
 
     Returns
     -------
@@ -112,18 +92,52 @@ def distance(
     mu, nu = _measure(mu, "mu", time), _measure(nu, "nu", time)
     if mu.dimension != nu.dimension:
         raise InputError(f"has d = {nu.dimension} but mu has d = {mu.dimension}; compare in one space", "nu")
-    p = checks.number(p, "p")
-    if p < 1:
-        raise InputError(f"is {p:g} but must be at least 1", "p")
-    if p > _LARGEST_P:
-        raise InputError(f"is {p:g} but must be at most {_LARGEST_P}", "p")
+    p = checked_order(p)
     choose(method, METHODS, "method")
     with np.errstate(under="ignore"):
         one, other, unit = to_unit_size(mu, nu)
-        solve = _choice(one, other, p) if method == "auto" else _SOLVERS[method]
-        found = solve(one, other, p)
-        if found.method in _APPROXIMATE:
-            found = _within(found, certain.bounds(one, other, p))
+        solve = methods.chosen(one, other, p) if method == "auto" else methods.SOLVERS[method]
+        found = _certain(solve(one, other, p), one, other, p)
+        if method == "auto" and found.method in methods.ON_GRIDS and p != 2 and found.error > _LOOSE * found.value:
+            square = _certain(methods.chosen(one, other, 2)(one, other, 2), one, other, 2)
+            found = in_order({p: found, 2.0: square})[p]
+    return Distance(unit * found.value, unit * found.error, found.method)
+
+
+def checked_order(p: Any, name: str = "p") -> float:
+    """An order of a distance, or a sentence."""
+    p = checks.number(p, name)
+    if p < 1:
+        raise InputError(f"is {p:.15g} but must be at least 1", name)
+    if p > LARGEST_P:
+        raise InputError(f"is {p:.15g} but must be at most {LARGEST_P}", name)
+    return p
+
+
+def in_order(found: dict[float, Distance]) -> dict[float, Distance]:
+    """Distances of several orders with all that W_p <= W_q for p < q tells of their errors; NaN tells nothing."""
+    ends = {p: (one.value - one.error, one.value + one.error) for p, one in found.items()}
+    result = {}
+    for p, one in found.items():
+        least = max((low for q, (low, _) in ends.items() if q < p and low == low), default=0.0)
+        most = min((high for q, (_, high) in ends.items() if q > p and high == high), default=np.inf)
+        result[p] = _within(one, certain.Certain(least, most), rounding=0.0) if least <= most else one
+    return result
+
+
+def quickly(mu: Measure, nu: Measure, p: float, nodes: Sequence[int]) -> Distance:
+    """By lattices that carry so many points, coarser than those of ``distance``, with an error that says so.
+
+    Where there are no particles by closed forms too, but by nothing that takes longer.
+    """
+    one, other, unit = to_unit_size(mu, nu)
+    if any(isinstance(measure, Particles) for measure in (mu, nu)):
+        found = methods.by_grids(one, other, p, "lattices", nodes)
+    else:
+        solve = methods.chosen(one, other, p)
+        more = (nodes,) if solve is methods.by_the_better_grid else ()
+        found = solve(one, other, p, *more)
+    found = _certain(found, one, other, p)
     return Distance(unit * found.value, unit * found.error, found.method)
 
 
@@ -138,210 +152,19 @@ def _measure(given: Any, name: str, time: float | None) -> Measure:
     return given
 
 
-def _within(found: Distance, limits: certain.Certain) -> Distance:
+def _certain(found: Distance, mu: Measure, nu: Measure, p: float) -> Distance:
+    """What is approximated, within what is certain."""
+    return _within(found, certain.bounds(mu, nu, p)) if found.method in methods.APPROXIMATE else found
+
+
+def _within(found: Distance, limits: certain.Certain, rounding: float = _ROUNDING) -> Distance:
     """The same with a value, and an interval around it, that respect what is certain."""
-    error = found.error + _ROUNDING * found.value
+    if np.isnan(found.value):
+        return found
+    error = found.error + rounding * found.value
     low, high = max(found.value - error, limits.least), min(found.value + error, limits.most)
     value = min(max(found.value, limits.least), max(limits.most, limits.least))
     if low > high:  # the estimate was too small
         return Distance(value, found.error + abs(value - found.value), found.method)
     value = min(max(value, low), high)
-    return Distance(value, max(high - value, value - low) + _ROUNDING * value, found.method)
-
-
-def _choice(mu: Measure, nu: Measure, p: float) -> Solver:
-    """The method for "auto"."""
-    if mu.dimension == 1:
-        return _quantile
-    if _point(mu) or _point(nu):
-        return _dirac
-    if (
-        isinstance(mu, Gaussian)
-        and isinstance(nu, Gaussian)
-        and (p == 2 or np.array_equal(mu.covariance, nu.covariance))
-    ):
-        return _gaussian
-    if certain.is_translate(mu, nu):
-        return _translation
-    if radial.applies(mu, nu, p):
-        return _radial
-    atoms = [len(measure) for measure in (mu, nu) if isinstance(measure, Particles)]
-    if len(atoms) == 2 and atoms[0] * atoms[1] <= FEW_PAIRS:
-        return _exact
-    if len(atoms) == 2:  # lattices are faster than entropy, and nearer to the answer
-        return _lattices if mu.dimension <= 3 else _sinkhorn
-    if atoms and atoms[0] <= (FEW_ATOMS if p == 2 else _FEW_ATOMS_NOT_SQUARE):
-        return _semi_discrete
-    return _by_the_better_grid
-
-
-def _point(measure: Measure) -> bool:
-    if isinstance(measure, Particles):
-        carrying = measure.points[measure.weights > 0]
-        return bool((carrying == carrying[0]).all())
-    if isinstance(measure, Mixture):
-        low, high = measure.support_box
-        return bool((low == high).all())
-    return isinstance(measure, Gaussian) and not measure.covariance.any()
-
-
-def _gaussian(mu: Measure, nu: Measure, p: float) -> Distance:
-    if not (isinstance(mu, Gaussian) and isinstance(nu, Gaussian)):
-        kinds = f"{mu.kind} and {nu.kind}"
-        raise InputError(f'"gaussian" needs two Gaussians, not {kinds}; use "auto"', "method")
-    shift = float(np.linalg.norm(mu.mean - nu.mean))
-    rounding = 4 * _EPS * float(max(np.abs(mu.mean).max(), np.abs(nu.mean).max()))
-    if np.array_equal(mu.covariance, nu.covariance):
-        return Distance(shift, rounding, "gaussian")
-    if p != 2:
-        raise InputError(f'"gaussian" has a closed form for p = 2 only, not {p:g}; use "auto"', "method")
-    spread, error = bures(mu.covariance, nu.covariance)
-    return Distance(math.hypot(shift, spread), error + rounding, "gaussian")
-
-
-def _dirac(mu: Measure, nu: Measure, p: float) -> Distance:
-    """(E|y - a|^p)^{1/p}."""
-    if not (_point(mu) or _point(nu)):
-        raise InputError('"dirac" needs a measure at a single point; use "auto"', "method")
-    point, other = (mu, nu) if _point(mu) else (nu, mu)
-    away = other.mean - point.mean
-    scale = float(np.linalg.norm(away)) + math.sqrt(float(np.trace(other.covariance)))
-    rounding = 8 * _EPS * (scale + float(np.abs(point.mean).max() + np.abs(other.mean).max()))
-    if p == 2:
-        return Distance(math.sqrt(float(away @ away) + float(np.trace(other.covariance))), rounding, "dirac")
-    if isinstance(other, Particles) or _point(other):
-        points = other.points if isinstance(other, Particles) else other.mean[None]
-        weights = other.weights if isinstance(other, Particles) else np.ones(1)
-        return Distance(mean_power(weights, np.linalg.norm(points - point.mean, axis=1), p), rounding, "dirac")
-    value, error = _moment(other, point.mean, p)
-    root, error = line.rooted(value, error, p)
-    return Distance(root, error + rounding, "dirac")
-
-
-def _moment(measure: Measure, centre: checks.Array, p: float) -> tuple[float, float]:
-    """E|y - centre|^p by fine cells, less what their smearing adds to second order."""
-    value = error = 0.0
-    for cloud in clouds(measure):
-        distances = np.linalg.norm(cloud.places - centre, axis=1)
-        distances = np.maximum(distances, 1e-3 * distances.max())
-        d = measure.dimension
-        laplacian = p * (p + d - 2) * distances ** (p - 2)
-        added = float(cloud.weights @ laplacian) * float(np.trace(cloud.smear)) / (2 * d)
-        value += float(cloud.weights @ distances**p) - added
-        error += abs(added)
-    return value, error
-
-
-def _quantile(mu: Measure, nu: Measure, p: float) -> Distance:
-    if mu.dimension != 1:
-        raise InputError(f'"quantile" needs d = 1 but d is {mu.dimension}; use "auto"', "method")
-    return Distance(*line.between(mu, nu, p), "quantile")
-
-
-def _translation(mu: Measure, nu: Measure, _: float) -> Distance:
-    if not certain.is_translate(mu, nu):
-        raise InputError('"translation" needs two measures of which one is the other, moved; use "auto"', "method")
-    rounding = 16 * _EPS * float(np.abs(mu.mean).max() + np.abs(nu.mean).max())
-    return Distance(float(np.linalg.norm(mu.mean - nu.mean)), rounding, "translation")
-
-
-def _radial(mu: Measure, nu: Measure, p: float) -> Distance:
-    if not radial.applies(mu, nu, p):
-        raise InputError('"radial" needs balls, rings or round Gaussians about one centre; use "auto"', "method")
-    return Distance(*radial.between(mu, nu, p), "radial")
-
-
-def _exact(mu: Measure, nu: Measure, p: float) -> Distance:
-    if not (isinstance(mu, Particles) and isinstance(nu, Particles)):
-        kind = nu.kind if isinstance(mu, Particles) else mu.kind
-        raise InputError(f'"exact" needs particles, not {kind}; use "auto", or sample it', "method")
-    plan = solve(Points(mu.points, mu.weights), Points(nu.points, nu.weights), p)
-    return Distance(plan.value, plan.error, "exact")
-
-
-def _semi_discrete(mu: Measure, nu: Measure, p: float) -> Distance:
-    if isinstance(mu, Particles) == isinstance(nu, Particles):
-        raise InputError(f'"semi-discrete" needs one cloud of particles, not {mu.kind} and {nu.kind}', "method")
-    atoms, other = (mu, nu) if isinstance(mu, Particles) else (nu, mu)
-    assert isinstance(atoms, Particles)
-    value, error = semi_discrete.between(atoms, other, p)
-    return Distance(value, error + _resolution(mu, nu), "semi-discrete")
-
-
-def _size(mu: Measure, nu: Measure) -> float:
-    """Of a distance between measures like these."""
-    spreads = sum(math.sqrt(float(np.trace(m.covariance))) for m in (mu, nu))
-    return spreads + float(np.linalg.norm(mu.mean - nu.mean))
-
-
-def _resolution(mu: Measure, nu: Measure) -> float:
-    """What the grids of densities leave open, and the rounding of sums over many points."""
-    return resolution(mu) + resolution(nu) + _ROUNDING * _size(mu, nu)
-
-
-def _by_grids(mu: Measure, nu: Measure, p: float, method: str, nodes: Sequence[int] = grids.NODES) -> Distance:
-    found, how = grids.between(mu, nu, p, method, nodes)
-    value = max(found.cost, 0.0) ** (1 / p)
-    low = max(found.cost - found.error - found.noise, 0.0) ** (1 / p)
-    high = (max(found.cost, 0.0) + found.error) ** (1 / p)
-    # What noise may have added is below the value only: certain bounds from below may leave little of it.
-    least = min(certain.bounds(mu, nu, p).least, value)
-    coarse = coarseness(mu) + coarseness(nu) if how == "cells" else 0.0
-    return Distance(value, max(high - value, value - max(low, least)) + _resolution(mu, nu) + coarse, how)
-
-
-def quickly(mu: Measure, nu: Measure, p: float, nodes: Sequence[int]) -> Distance:
-    """By lattices that carry so many points, coarser than those of ``distance``, with an error that says so."""
-    one, other, unit = to_unit_size(mu, nu)
-    found = _within(_by_grids(one, other, p, "lattices", nodes), certain.bounds(one, other, p))
-    return Distance(unit * found.value, unit * found.error, found.method)
-
-
-def _by_the_better_grid(mu: Measure, nu: Measure, p: float) -> Distance:
-    return _by_grids(*_on_one_grid(mu, nu), p, "auto")
-
-
-def _on_one_grid(mu: Measure, nu: Measure) -> tuple[Measure, Measure]:
-    """A density, and the averages over its cells of the other measure where it has some: alike errors cancel."""
-    if isinstance(nu, Density) and not isinstance(mu, Density):
-        found = _on_one_grid(nu, mu)
-        return found[1], found[0]
-    if not isinstance(mu, Density) or isinstance(nu, Density | Particles) or not all(mu.uniform):
-        return mu, nu
-    image = image_in(mu, nu)
-    cells = None if image is None else image.on_grid(mu.edges)
-    if cells is None or abs(cells.mass / nu.mass - 1) > _LOST:  # the grid is too small for it
-        return mu, nu
-    return mu, Density(cells.values, mu.edges, origin=mu.origin, matrix=mu.matrix)
-
-
-def image_in(density: Density, other: Measure) -> Measure | None:
-    """Another measure in the coordinates of a density's frame; None if that is none of our measures."""
-    inverse = np.linalg.inv(density.matrix)
-    return other.image(inverse, -inverse @ density.origin)
-
-
-def _lattices(mu: Measure, nu: Measure, p: float) -> Distance:
-    return _by_grids(mu, nu, p, "lattices")
-
-
-def _sinkhorn(mu: Measure, nu: Measure, p: float) -> Distance:
-    return Distance(*entropic.sinkhorn(mu, nu, p), "sinkhorn")
-
-
-_SOLVERS: dict[str, Solver] = {
-    "gaussian": _gaussian,
-    "dirac": _dirac,
-    "translation": _translation,
-    "quantile": _quantile,
-    "radial": _radial,
-    "exact": _exact,
-    "semi-discrete": _semi_discrete,
-    "lattices": _lattices,
-    "linearised": lambda mu, nu, p: _by_grids(mu, nu, p, "linearised"),
-    "sinkhorn": _sinkhorn,
-    "sliced": lambda mu, nu, p: Distance(*entropic.sliced(mu, nu, p), "sliced"),
-}
-
-METHODS = ("auto", *_SOLVERS)
-_APPROXIMATE = ("semi-discrete", "affine", "lattices", "linearised", "cells", "sinkhorn")
+    return Distance(value, max(high - value, value - low) + rounding * value, found.method)

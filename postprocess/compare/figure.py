@@ -21,9 +21,10 @@ from vlasov.postprocess.drawing.covariances import eigenvalues, ellipses
 from vlasov.postprocess.drawing.snapshots import is_overlay, snapshots
 from vlasov.postprocess.drawing.style import END, INK, PALE, PALETTE, TOKEN, entitle, new_figure, styled
 from vlasov.postprocess.mean_field.rates import rms
+from vlasov.postprocess.stability import LARGEST
 from vlasov.solvers.dataset import COMPARISON, STUDY, require
 
-_LARGEST = 1e200
+_DRAWABLE = 1e200
 _DASHES = ("-", "--", "-.", ":")
 _SAMPLE = 3.2  # lengths of letters: dashes can be told apart
 _OF_SOLVER = {"particles": TOKEN, "finite-volume": END}  # as in snapshots
@@ -66,8 +67,17 @@ def draw(comparison: xr.Dataset, datasets: Sequence[xr.Dataset], study: xr.Datas
     else:
         _draw_study(right, study)
     _add_legend(figure, comparison, solvers=overlay or study is None)
+    if doubtful := _doubtful(comparison):
+        figure.supxlabel(f"Not to be trusted: {doubtful}." + "\n" * 2, color=END, fontsize=9)
     entitle(figure, str(comparison.attrs["title"]))
     return figure
+
+
+def _doubtful(comparison: xr.Dataset) -> str:
+    """Names of the runs that doubt themselves."""
+    doubts = str(comparison.attrs.get("doubt", "")).split("; ")
+    names = map(str, comparison["solution"].values)
+    return ", ".join(name for name in names if any(doubt.startswith(f"{name}: ") for doubt in doubts))
 
 
 def _colours(comparison: xr.Dataset) -> dict[str, str]:
@@ -139,7 +149,7 @@ def _decimal(ax: Axes, name: str, *, drawn: bool) -> None:
 
 def _drawable(values: Array) -> Array:
     """Without numbers that a logarithmic axis cannot place."""
-    return np.where((values < _LARGEST) & (values > 0), values, np.nan)
+    return np.where((values < _DRAWABLE) & (values > 0), values, np.nan)
 
 
 def _draw_moments(ax: Axes, comparison: xr.Dataset) -> None:
@@ -160,7 +170,7 @@ def _draw_growth(ax: Axes, comparison: xr.Dataset) -> None:
     growth = comparison["growth"].values[..., -1]
     for i in range(comparison.sizes["pair"]):
         ax.plot(times, _drawable(growth[i]), color=_PAIRS[i % len(_PAIRS)])
-    top = _REACH * float(np.nanmax(growth, initial=1.0, where=np.isfinite(growth)))
+    top = min(_REACH * float(np.nanmax(growth, initial=1.0, where=np.isfinite(growth))), LARGEST)
     order = f"W_{{{comparison['p'].values[-1]:g}}}"
     bounds = {"a posteriori": np.nanmax(comparison["log_a_posteriori"].values, axis=0), "a priori": None}
     bounds["a priori"] = comparison["log_a_priori"].values

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import xarray as xr
 
+from vlasov.postprocess.stability import told
 from vlasov.solvers.dataset import COMPARISON, require
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 _ROWS = 6  # times that are shown
 _WIDE = 130  # letters that the wide table needs
-_LARGEST = 1e9  # bound that tells a reader something
+_EXPONENT = 700.0  # whose power of e is a number still
 _AMPLIFIED = "amplified"
 
 
@@ -54,15 +55,18 @@ def table(comparison: xr.Dataset, width: int = _WIDE) -> Table:
 
 
 def notes(comparison: xr.Dataset) -> str:
-    """Where solutions have only parted by instability, in a sentence."""
+    """Where solutions have only parted by instability, and which of them are doubtful themselves."""
+    said = []
     amplified = comparison["amplified"].values
-    if not amplified.any():
-        return ""
-    since = float(comparison["time"].values[amplified.any(axis=0)].min())
-    return (
-        f"amplified: from t = {since:.4g} on the unstable mean has multiplied a small difference of the starts until "
-        "it is as large as the measure; the distance there says nothing about the solvers."
-    )
+    if amplified.any():
+        since = float(comparison["time"].values[amplified.any(axis=0)].min())
+        said.append(
+            f"amplified: from t = {since:.4g} on the unstable mean has multiplied a small difference of the starts "
+            "until it is as large as the measure; the distance there says nothing about the solvers."
+        )
+    if doubt := comparison.attrs.get("doubt", ""):
+        said.append(f"doubtful: {doubt}.")
+    return "\n".join(said)
 
 
 def _numbers(at: xr.Dataset, start: xr.Dataset, *, different: bool) -> dict[str, str]:
@@ -97,7 +101,5 @@ def _resolved(at: xr.Dataset) -> bool:
 
 
 def bound(exponent: float) -> str:
-    """e to the exponent; its size tells nothing beyond a billion."""
-    if math.isnan(exponent):
-        return "?"
-    return f"{math.exp(exponent):.3g}" if exponent <= math.log(_LARGEST) else "more than 1e9"
+    """E to the exponent, as text."""
+    return told(math.exp(min(exponent, _EXPONENT)))

@@ -13,7 +13,7 @@ from matplotlib.ticker import NullFormatter
 from vlasov.checks import Array
 from vlasov.postprocess.drawing.style import END, INK, PALE, PALETTE, entitle, new_figure, styled
 from vlasov.postprocess.mean_field.rates import band, values_of
-from vlasov.postprocess.mean_field.table import told
+from vlasov.postprocess.stability import LARGEST, told
 from vlasov.solvers.dataset import STUDY, require, time_index
 
 _OBSERVABLES = {"mean_error": "mean", "covariance_error": "covariance", "velocity_error": "velocity"}
@@ -114,7 +114,7 @@ def _draw_growth(ax: Axes, dataset: xr.Dataset, time: int, several: bool) -> Non
     }
     beyond = []
     for (name, bound), dashes in zip(bounds.items(), ("--", ":"), strict=True):
-        if bound < _REACH * top:
+        if bound < min(_REACH * top, LARGEST):
             ax.axhline(bound, color=END, linestyle=dashes, linewidth=1.0, label=f"{name} bound {bound:.3g}")
             top = max(top, bound)
         elif not math.isnan(bound):

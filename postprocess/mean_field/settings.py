@@ -16,6 +16,7 @@ from vlasov.measures import SAMPLINGS
 from vlasov.postprocess.mean_field.limit import REFERENCES
 from vlasov.postprocess.mean_field.replica import multiple
 from vlasov.postprocess.transport.exact import MOST_PAIRS
+from vlasov.postprocess.wasserstein import checked_order
 from vlasov.problem import Problem
 from vlasov.solvers.driver import prepare
 from vlasov.solvers.ode.integrate import TIGHTEST
@@ -75,9 +76,7 @@ def checked(problem: Problem, n: int | Sequence[int], settings: Settings) -> Set
     if sizes[-1] > _MOST:
         raise InputError(f"is {sizes[-1]} but at most {_MOST:g} tokens can be moved", "n")
     replicas = checks.integer(settings.get("replicas", 16), "replicas", least=1)
-    exponents = tuple(checks.number(exponent, "p", above=0.0) for exponent in _several(settings.get("p", (1, 2)), "p"))
-    if min(exponents) < 1:
-        raise InputError(f"is {min(exponents):g} but must be at least 1", "p")
+    exponents = tuple(checked_order(exponent) for exponent in _several(settings.get("p", (1, 2)), "p"))
     samplings = [
         _sampling(name, problem) for name in dict.fromkeys(_several(settings.get("sampling", "random"), "sampling"))
     ]

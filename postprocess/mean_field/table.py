@@ -9,13 +9,13 @@ import numpy as np
 import xarray as xr
 
 from vlasov.postprocess.mean_field.rates import ERRORS, LEVEL, rms, values_of
+from vlasov.postprocess.stability import told
 from vlasov.solvers.dataset import STUDY, require, time_index
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 _FAR_BELOW = 0.1  # of the smallest error: what the limit's own may be
-_LARGEST = 1e9
 _LABELS = {"mean_error": "mean", "covariance_error": "covariance (relative)", "velocity_error": "velocity at probes"}
 
 
@@ -97,11 +97,6 @@ def notes(dataset: xr.Dataset, time: int = -1) -> str:
             f"(R = {attrs['support_radius']:.3g}, {attrs['support']})."
         )
     return "\n".join(lines)
-
-
-def told(bound: float) -> str:
-    """A bound, whose size tells nothing beyond a billion."""
-    return f"{bound:.3g}" if bound <= _LARGEST else "more than 1e9"
 
 
 def _smallest(dataset: xr.Dataset, sampling: int, time: int) -> float:

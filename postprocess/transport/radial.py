@@ -18,8 +18,8 @@ from vlasov.checks import Array
 from vlasov.measures import Ball, Gaussian, Measure, Ring
 from vlasov.measures.quadrature import legendre
 
-_PANELS, _NODES, _CHECK = 240, 16, 12
-_REACH = 40.0  # of a chi variable: what lies beyond is below every double
+_WIDTH, _NODES, _CHECK = 1 / 6, 16, 12  # of panels, and Gauss nodes in each
+_REACH = 40.0  # from where a chi variable has its peak: what lies beyond is below every double
 _FINE = 1e-12  # by which the entries of a multiple of the identity may differ
 
 Radii = Callable[[Array], Array]  # of standard normal radii z: the radius below which the same mass lies
@@ -71,14 +71,22 @@ def between(mu: Measure, nu: Measure, p: float) -> tuple[float, float]:
     def gap(z: Array) -> Array:
         return one.radii(z) - other.radii(z)
 
-    edges = _cut(np.linspace(0.0, _REACH, _PANELS + 1), gap)
-    unit = math.sqrt(_mean(edges, gap, mu.dimension, 2.0, 1.0, _NODES))
+    peak = _peak(mu.dimension)
+    low = max(-peak, -_REACH)
+    away = np.linspace(low, _REACH, round((_REACH - low) / _WIDTH) + 1)  # from the peak
+    away = _cut(away, lambda x: gap(peak + x))
+    unit = math.sqrt(_mean(away, gap, mu.dimension, 2.0, 1.0, _NODES))
     shift = float(np.linalg.norm(one.centre - other.centre))
     if unit == 0:
         return shift, 0.0
-    value, check = (unit * _mean(edges, gap, mu.dimension, p, unit, nodes) ** (1 / p) for nodes in (_NODES, _CHECK))
-    size = float(max(one.radii(np.ones(1))[0], other.radii(np.ones(1))[0]))
+    value, check = (unit * _mean(away, gap, mu.dimension, p, unit, nodes) ** (1 / p) for nodes in (_NODES, _CHECK))
+    size = float(max(one.radii(np.array([peak]))[0], other.radii(np.array([peak]))[0]))
     return math.hypot(value, shift), 4 * abs(value - check) + 1e-14 * (size + shift)
+
+
+def _peak(d: int) -> float:
+    """Where the radius of a standard normal vector in R^d has its largest density; 1 on the line too."""
+    return math.sqrt(max(d - 1, 1))
 
 
 def _cut(edges: Array, gap: Callable[[Array], Array]) -> Array:
@@ -91,10 +99,14 @@ def _cut(edges: Array, gap: Callable[[Array], Array]) -> Array:
     return np.sort(np.concatenate([edges, roots]))
 
 
-def _mean(edges: Array, gap: Callable[[Array], Array], d: int, p: float, unit: float, nodes: int) -> float:
-    """E |gap(z) / unit|^p over the radii z of a standard normal vector in R^d."""
+def _mean(away: Array, gap: Callable[[Array], Array], d: int, p: float, unit: float, nodes: int) -> float:
+    """E |gap(z) / unit|^p over the radii z of a standard normal vector in R^d, by panels with edges at peak + away."""
+    peak = _peak(d)
     unit_nodes, weights = legendre(nodes)
-    lengths = np.diff(edges)
-    z = edges[:-1, None] + lengths[:, None] * (1 + unit_nodes) / 2
-    log_density = (d - 1) * np.log(z) - z * z / 2 - (d / 2 - 1) * math.log(2) - math.lgamma(d / 2)
-    return float((lengths[:, None] * weights * np.exp(log_density) * np.abs(gap(z) / unit) ** p).sum())
+    lengths = np.diff(away)
+    x = away[:-1, None] + lengths[:, None] * (1 + unit_nodes) / 2
+    z = peak + x
+    # The logarithm of z^{d-1} e^{-z^2/2}, less that of the peak: large numbers that cancel are never formed.
+    density = np.exp((d - 1) * np.log1p(x / peak) - x * (peak + x / 2))
+    masses = lengths[:, None] * weights * density
+    return float((masses * np.abs(gap(z) / unit) ** p).sum() / masses.sum())

@@ -162,8 +162,7 @@ def stability(
     other, others = perturbation.of(problem, name, options)
     plans = [(problem, name, options), (other, name, others)]
     datasets = _solved(plans, _outputs(problem.horizon, times), loaded.name, as_json)
-    result = compare_solutions(*datasets, instants=times, progress=not as_json)
-    result.attrs["initial"], result["amplified"] = "different", result["amplified"] & False
+    result = compare_solutions(*datasets, instants=times, initial="different", progress=not as_json)
     save(result, target.with_suffix(".nc"))
     _show_comparison(result, datasets, target, as_json)
 
