@@ -15,15 +15,14 @@ from vlasov.errors import InputError, SolverError, some
 from vlasov.measures import Density, Gaussian, Measure
 from vlasov.measures.density.grid import outer
 from vlasov.problem import Problem
-from vlasov.solvers import gaussian, particles
 from vlasov.solvers.finite_volume import options as asked
 from vlasov.solvers.finite_volume.densities import Defect
 from vlasov.solvers.finite_volume.frame import Place
 from vlasov.solvers.finite_volume.options import Options
 from vlasov.solvers.finite_volume.tails import Tails, tails
+from vlasov.solvers.ode.clouds import Tokens, moments
 from vlasov.solvers.ode.rescaling import Rescaling
-from vlasov.solvers.progress import silent
-from vlasov.solvers.record import Record
+from vlasov.solvers.references import gaussian_moments
 
 TAILS, _GAUSSIAN_TAILS = 8.0, 10.0  # standard deviations: 1e-15 of a Gaussian lies outside of 8
 _ROOM, _FREE = 1.25, 6  # for compact data: the grid's size over that of the support, and least cells on either side
@@ -34,6 +33,7 @@ _ROUNDING = 1e-12  # of moments in a frame of unit covariance
 FLAT = 1e-12  # variance, relative to the largest, of a measure without a density
 _AT_THE_EDGE = 1e-10  # mass that a grid may leave out
 _GLANCES, _FEW = 101, 1000  # times at which moments are looked at, and tokens that tell them
+_TOLERANCES = 1e-8, 1e-6  # of the moments of Gaussians and of these tokens
 
 
 class Start(NamedTuple):
@@ -158,22 +158,16 @@ def _moving_extent(measure: Measure, cells: tuple[int, ...]) -> list[tuple[float
 
 def _fixed_extent(problem: Problem, options: Options) -> list[tuple[float, float]]:
     """A box for all times: that of the initial measure, moved as its moments move."""
-    initial, record = problem.initial, _moments(problem)
-    if record.status != "completed":
-        raise InputError(
-            f'needs extent=... with frame="{options.frame}": the solution may blow up before the horizon; use '
-            'frame="moving" or give the extent',
-            "extent",
-        )
+    initial = problem.initial
+    means, covariances = _moments(problem, options)
     lower, upper = initial.box(TAILS)
     deviations = np.sqrt(np.diag(initial.covariance))
     below, above = (initial.mean - lower) / deviations, (upper - initial.mean) / deviations
     if np.isfinite(initial.support_radius):
         below = above = np.full_like(deviations, _ROOM * _whitened_reach(initial))
-    means, covariances = record.series["mean"], record.series["covariance"]
     if options.frame == "rescaled":
         phi = Rescaling(problem.flow(), problem.horizon)
-        inverses = [np.linalg.inv(phi.matrix(t)) for t in record.times]
+        inverses = [np.linalg.inv(phi.matrix(t)) for t in _glances(problem)]
         means = np.array([inverse @ mean for inverse, mean in zip(inverses, means, strict=True)])
         covariances = np.array([inverse @ c @ inverse.T for inverse, c in zip(inverses, covariances, strict=True)])
     spreads = np.sqrt(np.diagonal(covariances, axis1=1, axis2=2))
@@ -181,16 +175,29 @@ def _fixed_extent(problem: Problem, options: Options) -> list[tuple[float, float
     return [(float(a), float(b)) for a, b in zip(low, high, strict=True)]
 
 
-def _moments(problem: Problem) -> Record:
+def _glances(problem: Problem) -> list[float]:
+    return np.linspace(0.0, problem.horizon, _GLANCES).tolist()
+
+
+def _moments(problem: Problem, options: Options) -> tuple[Array, Array]:
     """Those of the Gaussian with the initial moments on its way; of a few tokens where it would not stay Gaussian."""
-    twin = Gaussian(problem.initial.mean, problem.initial.covariance)
-    record = Record(np.linspace(0.0, problem.horizon, _GLANCES), silent)
+    twin, times = Gaussian(problem.initial.mean, problem.initial.covariance), _glances(problem)
+    rows: list[tuple[Array, Array]] = []
     with np.errstate(all="ignore"), suppress(SolverError):
         if problem.attention.affine(twin) is not None:
-            gaussian.run(replace(problem, initial=twin), gaussian.Options(tolerance=1e-8), record)
+            alike = replace(problem, initial=twin)
+            rows += gaussian_moments(alike, times, _TOLERANCES[0], options.max_steps)
         else:
-            particles.run(problem, particles.Options(n=_FEW, tolerance=1e-6), record)
-    return record
+            tokens = Tokens(problem.initial.sample(_FEW, "sobol"), problem.flow(tolerance=_TOLERANCES[1]))
+            rows += moments(tokens, times, _TOLERANCES[1], options.max_steps)
+    if len(rows) < len(times):
+        raise InputError(
+            f'needs extent=... with frame="{options.frame}": the solution may blow up before the horizon, or take more '
+            f'than {options.max_steps:,} steps to follow; use frame="moving" or give the extent',
+            "extent",
+        )
+    means, covariances = (np.array(part) for part in zip(*rows, strict=True))
+    return means, covariances
 
 
 def _whitened_reach(measure: Measure) -> float:

@@ -16,8 +16,6 @@ _UNSURE = 0.3  # of what is told: a companion whose own error is larger is no re
 
 def judge(problem: Problem, record: Record) -> None:
     """Tell the errors of moments and density, and keep advice for runs that need it."""
-    if not record.reached:  # a blow-up before the first output time
-        record.rescue()
     found, suspected = companion.follow(problem, record), str(record.attributes.get("advice", ""))
     if found is None:
         record.tell(dict.fromkeys(("mean_error", "covariance_error"), np.full(len(record.reached), np.inf)))

@@ -57,11 +57,11 @@ def run(problem: Problem, options: Options, record: Record) -> None:
                 record.add(time, solver.snapshot())
             record.step(solver.t, solver.snapshot)
             if watch.sees(solver.t, solver.growth):
-                record.status, record.blow_up_time = "blow-up", watch.time
+                record.end("blow-up", watch.time)
                 record.attributes |= solver.report() | {"blow_up_time_error": abs(watch.time - foreseen)}
                 return
             foreseen = watch.foreseen
-    record.status = "completed"
+    record.end("completed")
     record.attributes |= solver.report()
 
 
@@ -74,7 +74,7 @@ class _Solver:
         self.scheme = SCHEMES[options.reconstruction]
         self.record, self.t = record, 0.0
         self.doublings = 0.0
-        self.growth, self._longest = 0.0, math.inf  # a path that failed makes the next steps careful
+        self.growth, self._longest = 0.0, math.inf  # twice the step before, where a path failed in that or earlier
         self._flow, self._options = flow, options
         self._weights = np.array([part.weight for part in self.parts])
         self.frames = self._begin((0.0, problem.horizon))
@@ -177,6 +177,7 @@ class _Solver:
             if not part.finish(self.t, dt, place):
                 raise NonFiniteState(self.record.steps + 1, self.t, dt)
         self.t = end if self.t + dt >= end else self.t + dt
+        self._longest *= 2
 
     def snapshot(self) -> Snapshot:
         """What is kept of the present state."""
@@ -230,20 +231,19 @@ class _Solver:
     def _move_frames(self, dt: float) -> tuple[float, dict[float, Places]]:
         """The frames at the times of the stages, by c, and at the end of a step dt, or of a part of it that works.
 
-        Where only a part does, the next steps are careful too.
+        Where only a part does, the next step is no longer, and later ones at most twice as long as the one before.
         """
         shares: Sequence[float] = sorted({*self.scheme.tableau.c, 1.0} - {0.0})
         drifts = [part.history.drift for part in self.parts]
         while True:
             try:
                 places = self.frames.path(self.t, [self.t + c * dt for c in shares], self._places, drifts)
-                self._longest *= 2
                 return dt, dict(zip(shares, places, strict=True)) | {0.0: self._places}
             except LateInputError:
                 raise
             except (InputError, SolverError) as mistake:
                 dt /= 2
-                self._longest = 2 * dt
+                self._longest = dt / 2  # until this step is done
                 if dt < 4 * np.spacing(self.t):
                     error = NonFiniteState(self.record.steps + 1, self.t, dt)
                     for reason in getattr(mistake, "__notes__", []) or [f"({mistake})"]:

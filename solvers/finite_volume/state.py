@@ -57,11 +57,10 @@ def advice(parts: Sequence[Part]) -> str:
 def resolved(record: Record, options: Options, parts: Sequence[Part]) -> None:
     """Note what was chosen, and the coordinates of the cells."""
     grid = parts[0].grid
-    record.resolved |= {
-        "frame": options.frame,
-        "cells": list(grid.cells),
-        "extent": [[float(axis[0]), float(axis[-1])] for axis in grid.edges],
-    }
+    record.resolved |= {"frame": options.frame, "cells": list(grid.cells)}
+    extents = [[[float(axis[0]), float(axis[-1])] for axis in part.grid.edges] for part in parts]
+    if all(extent == extents[0] for extent in extents):  # else no one extent makes such grids: each was chosen
+        record.resolved["extent"] = extents[0]
     for name, centers in zip(AXES, grid.centers, strict=False):
         record.constants[name] = centers
     if options.frame == PARTS:
