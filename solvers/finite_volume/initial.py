@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import replace
 from itertools import product
 from typing import NamedTuple
 
@@ -20,7 +20,7 @@ from vlasov.solvers.finite_volume.densities import Defect
 from vlasov.solvers.finite_volume.frame import Place
 from vlasov.solvers.finite_volume.options import Options
 from vlasov.solvers.finite_volume.tails import Tails, tails
-from vlasov.solvers.ode.clouds import Tokens, moments
+from vlasov.solvers.ode.clouds import Tokens, states
 from vlasov.solvers.ode.rescaling import Rescaling
 from vlasov.solvers.references import gaussian_moments
 
@@ -32,7 +32,8 @@ _WIDEST = 1.5  # standard deviations, of cells between which a density still var
 _ROUNDING = 1e-12  # of moments in a frame of unit covariance
 FLAT = 1e-12  # variance, relative to the largest, of a measure without a density
 _AT_THE_EDGE = 1e-10  # mass that a grid may leave out
-_GLANCES, _FEW = 101, 1000  # times at which moments are looked at, and tokens that tell them
+_GLANCES, _PER_RADIAN = (101, 1001), 4.0  # times at which moments are looked at
+_FEW = 1000  # tokens that tell them
 _TOLERANCES = 1e-8, 1e-6  # of the moments of Gaussians and of these tokens
 
 
@@ -157,9 +158,15 @@ def _moving_extent(measure: Measure, cells: tuple[int, ...]) -> list[tuple[float
 
 
 def _fixed_extent(problem: Problem, options: Options) -> list[tuple[float, float]]:
-    """A box for all times: that of the initial measure, moved as its moments move."""
-    initial = problem.initial
-    means, covariances = _moments(problem, options)
+    """A box for all times: that of the initial measure, moved as its moments move; and what a few tokens pass."""
+    initial, times = problem.initial, _glances(problem)
+    ways = list(_ways(problem, options, times))
+    if len(ways) < len(times):
+        raise InputError(
+            f'needs extent=... with frame="{options.frame}": the solution may blow up before the horizon, or take more '
+            f'than {options.max_steps:,} steps to follow; use frame="moving" or give the extent',
+            "extent",
+        )
     lower, upper = initial.box(TAILS)
     deviations = np.sqrt(np.diag(initial.covariance))
     below, above = (initial.mean - lower) / deviations, (upper - initial.mean) / deviations
@@ -167,37 +174,42 @@ def _fixed_extent(problem: Problem, options: Options) -> list[tuple[float, float
         below = above = np.full_like(deviations, _ROOM * _whitened_reach(initial))
     if options.frame == "rescaled":
         phi = Rescaling(problem.flow(), problem.horizon)
-        inverses = [np.linalg.inv(phi.matrix(t)) for t in _glances(problem)]
-        means = np.array([inverse @ mean for inverse, mean in zip(inverses, means, strict=True)])
-        covariances = np.array([inverse @ c @ inverse.T for inverse, c in zip(inverses, covariances, strict=True)])
-    spreads = np.sqrt(np.diagonal(covariances, axis1=1, axis2=2))
-    low, high = (means - below * spreads).min(axis=0), (means + above * spreads).max(axis=0)
+        ways = [way.seen_by(np.linalg.inv(phi.matrix(t))) for way, t in zip(ways, times, strict=True)]
+    spreads = [np.sqrt(np.diag(way.covariance)) for way in ways]
+    low = np.min([np.min([w.mean - below * s, *w.points], axis=0) for w, s in zip(ways, spreads, strict=True)], axis=0)
+    high = np.max([np.max([w.mean + above * s, *w.points], axis=0) for w, s in zip(ways, spreads, strict=True)], axis=0)
     return [(float(a), float(b)) for a, b in zip(low, high, strict=True)]
 
 
+class _Way(NamedTuple):
+    """Moments at a time, and places of tokens (n, d)."""
+
+    mean: Array
+    covariance: Array
+    points: Array
+
+    def seen_by(self, inverse: Array) -> _Way:
+        """In the coordinates z = inverse x."""
+        return _Way(inverse @ self.mean, inverse @ self.covariance @ inverse.T, self.points @ inverse.T)
+
+
 def _glances(problem: Problem) -> list[float]:
-    return np.linspace(0.0, problem.horizon, _GLANCES).tolist()
+    """Times: several in every turn of V, as far as that is cheap."""
+    turns = float(np.linalg.norm(problem.attention.values(0.0), 2)) * problem.horizon
+    return np.linspace(0.0, problem.horizon, int(np.clip(_PER_RADIAN * turns, *_GLANCES))).tolist()
 
 
-def _moments(problem: Problem, options: Options) -> tuple[Array, Array]:
-    """Those of the Gaussian with the initial moments on its way; of a few tokens where it would not stay Gaussian."""
-    twin, times = Gaussian(problem.initial.mean, problem.initial.covariance), _glances(problem)
-    rows: list[tuple[Array, Array]] = []
+def _ways(problem: Problem, options: Options, times: list[float]) -> Iterator[_Way]:
+    """The exact moments of Gaussians, while they last; of other data a few tokens."""
+    initial, nowhere = problem.initial, np.empty((0, problem.dimension))
     with np.errstate(all="ignore"), suppress(SolverError):
-        if problem.attention.affine(twin) is not None:
-            alike = replace(problem, initial=twin)
-            rows += gaussian_moments(alike, times, _TOLERANCES[0], options.max_steps)
-        else:
-            tokens = Tokens(problem.initial.sample(_FEW, "sobol"), problem.flow(tolerance=_TOLERANCES[1]))
-            rows += moments(tokens, times, _TOLERANCES[1], options.max_steps)
-    if len(rows) < len(times):
-        raise InputError(
-            f'needs extent=... with frame="{options.frame}": the solution may blow up before the horizon, or take more '
-            f'than {options.max_steps:,} steps to follow; use frame="moving" or give the extent',
-            "extent",
-        )
-    means, covariances = (np.array(part) for part in zip(*rows, strict=True))
-    return means, covariances
+        if isinstance(initial, Gaussian) and problem.attention.affine(initial) is not None:
+            for mean, covariance in gaussian_moments(problem, times, _TOLERANCES[0], options.max_steps):
+                yield _Way(mean, covariance, nowhere)
+            return
+        tokens = Tokens(initial.sample(_FEW, "sobol"), problem.flow(tolerance=_TOLERANCES[1]))
+        for cloud in states(tokens, times, _TOLERANCES[1], options.max_steps):
+            yield _Way(cloud.mean, cloud.covariance, np.array(cloud.points))
 
 
 def _whitened_reach(measure: Measure) -> float:

@@ -18,14 +18,14 @@ from vlasov.checks import Array
 from vlasov.errors import InputError, LateInputError, NonFiniteState, SolverError
 from vlasov.flow import Flow
 from vlasov.problem import Problem
-from vlasov.solvers.finite_volume.frame import Affine, FixedFrame, MovingFrame, Place, RescaledFrame
+from vlasov.solvers.finite_volume.frame import Affine, FixedFrame, MovingFrame, Place, RescaledFrame, TooFast
 from vlasov.solvers.finite_volume.frames import Frames, ManyFrames, OneFrame, Places
 from vlasov.solvers.finite_volume.history import History, Residual
 from vlasov.solvers.finite_volume.options import PARTS, Options
 from vlasov.solvers.finite_volume.part import Look, Pace, begin, residuals
 from vlasov.solvers.finite_volume.partition import chosen
 from vlasov.solvers.finite_volume.schemes import SCHEMES
-from vlasov.solvers.finite_volume.state import advice, resolved, snapshot
+from vlasov.solvers.finite_volume.state import cause, resolved, snapshot
 from vlasov.solvers.ode.integrate import BlowUpWatch, segments
 from vlasov.solvers.ode.rescaling import Rescaling
 from vlasov.solvers.record import Record, Snapshot
@@ -34,6 +34,7 @@ _COURANT = 0.9  # cells that the fastest mass crosses in a step
 _LARGEST_COURANT = 3.0  # the same later in the step; a longer step is taken back
 _GLANCE = 1e-3  # of the first step, to see how velocities begin to change
 _LARGEST_TURN = 0.3  # |S^{-1} S'| dt
+_HURRIED = 10  # paths of frames that turn too fast for a step, which is halved; then a run is given up
 _RESOLUTION = 1e-7  # fraction of t that is left when a blow-up is called
 
 
@@ -75,7 +76,7 @@ class _Solver:
         self.record, self.t = record, 0.0
         self.doublings = 0.0
         self.growth, self._longest = 0.0, math.inf  # twice the step before, where a path failed in that or earlier
-        self._flow, self._options = flow, options
+        self._flow, self._options, self._hurried = flow, options, 0
         self._weights = np.array([part.weight for part in self.parts])
         self.frames = self._begin((0.0, problem.horizon))
 
@@ -190,7 +191,7 @@ class _Solver:
             "outflow": sum(part.weight * part.outflow for part in self.parts),
             "doublings": self.doublings,
             "limited_cells": sum(part.limited for part in self.parts) / steps,
-            "advice": advice(self.parts),
+            "advice": cause(self.parts),
         }
 
     @property
@@ -242,6 +243,9 @@ class _Solver:
             except LateInputError:
                 raise
             except (InputError, SolverError) as mistake:
+                self._hurried += isinstance(mistake, TooFast)
+                if self._hurried > _HURRIED:
+                    raise SolverError(f'{mistake}; the solver "particles" may follow the tokens') from None
                 dt /= 2
                 self._longest = dt / 2  # until this step is done
                 if dt < 4 * np.spacing(self.t):

@@ -41,17 +41,14 @@ def snapshot(parts: Sequence[Part], *, several: bool) -> Snapshot:
     }
 
 
-def advice(parts: Sequence[Part]) -> str:
-    """What limited the accuracy, in one sentence; empty if nothing did."""
+def cause(parts: Sequence[Part]) -> str:
+    """What limited the accuracy; empty if nothing did."""
     lost = sum(part.weight * part.outflow for part in parts)
     if len(parts) > 1 and lost > _TORN:
-        return (
-            f"{lost:.1g} of the mass left the grids of the parts, which the flow pulls apart: hold the run against "
-            'frame="moving" and the solver "particles"'
-        )
+        return f"{lost:.1g} of the mass left the grids of the parts, which the flow pulls apart"
     if lost > _LOST:
-        return f"{100 * lost:.2g} % of the mass left the grid: a larger extent, or more cells, would keep it"
-    return next(filter(None, (part.velocity.advice() for part in parts)), "")
+        return f"{100 * lost:.2g} % of the mass left the grid, whose extent is too small"
+    return next(filter(None, (part.velocity.cause() for part in parts)), "")
 
 
 def resolved(record: Record, options: Options, parts: Sequence[Part]) -> None:
