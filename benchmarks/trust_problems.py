@@ -41,6 +41,8 @@ class Stated:
     parts: list[Part]
     horizon: float
     options: dict[str, Any] = field(default_factory=dict)
+    turning: float = 0.0  # V(t) = V R(turning t)
+    twists: str = ""
 
     @property
     def default(self) -> bool:
@@ -48,7 +50,7 @@ class Stated:
         return not self.options
 
     def __str__(self) -> str:
-        options = self.options or ""
+        options = f"{self.twists} {self.options or ''}".strip()
         return f"{self.index:4d} d={self.dimension} {self.family:10} {self.data:8} T={self.horizon:g} {options}"
 
 
@@ -103,6 +105,14 @@ def _head(family: str, d: int, size: float, rng: np.random.Generator) -> tuple[A
     return strength * rng.normal(size=(d, d)) / np.sqrt(d), v * (0.3 if family == "linear" else 1.0), None
 
 
+def turned(v: Array, angle: float) -> Array:
+    """V R(angle), with a rotation of the first two axes; V cos(angle) on the line."""
+    c, s = np.cos(angle), np.sin(angle)
+    rotation = np.eye(len(v))
+    rotation[:2, :2] = c if len(v) == 1 else [[c, -s], [s, c]]
+    return v @ rotation
+
+
 def built(problem: Stated) -> Any:
     """The problem as the package takes it."""
     import vlasov as vl
@@ -112,7 +122,10 @@ def built(problem: Stated) -> Any:
             return vl.Gaussian(*numbers)
         return vl.Box(*numbers) if kind == "box" else vl.Ring(*numbers)
 
-    def head(a: Array, v: Array, p: Array | None) -> Any:
+    def head(a: Array, constant: Array, p: Array | None) -> Any:
+        v: Any = constant
+        if problem.turning:
+            v = lambda t: turned(constant, problem.turning * t)  # noqa: E731
         if p is None:
             return vl.Linear(A=a, V=v) if problem.family == "linear" else vl.Softmax(A=a, V=v)
         k = np.linalg.cholesky(p).T  # K^T K = P, and 2 K^T Q = A
@@ -141,7 +154,7 @@ class Truth:
 
 def truth(problem: Stated, times: Array) -> Truth:
     """The reference solution, whatever the solver: particles' estimates tell the errors of sampling too."""
-    if problem.data == "gaussian":
+    if len(problem.parts) == 1 and problem.parts[0][1] == "gaussian":
         means, covariances = _of_gaussian(problem, times)
         if not np.isfinite(covariances[-1]).all() or np.linalg.cond(covariances[-1]) > _FLAT:
             return Truth(means, covariances, 1e-9)
@@ -150,47 +163,54 @@ def truth(problem: Stated, times: Array) -> Truth:
     coarse, fine = (nodes(problem, size) for size in _SIZES[problem.dimension])
     found, better = (_of_nodes(problem, *each, times) for each in (coarse, fine))
     uncertainty = max(1e-9, float(np.max(errors(found[:2], better[:2]))))
-    smooth = problem.data in ("mixture", "clusters")
+    smooth = all(kind == "gaussian" for _, kind, _ in problem.parts)
     known = (better[2], fine[1], _mixed(problem, fine[0]) * np.exp(-better[3])) if smooth else None
     return Truth(*better[:2], uncertainty, known)
 
 
-def density_error(run: Any, truth: Truth) -> float:
-    """2 E (1 - f / f*)_+ over the truth at the last time, f by splines of the same cell averages; NaN if unknown."""
+def density_error(run: Any, truth: Truth) -> tuple[float, float]:
+    """2 E (1 - f / f*)_+ over the truth at the last time, f by splines of the same cell averages; NaN if unknown.
+
+    And by how much splines of a lower order disagree: coarse averages can be read no better.
+    """
     if truth.known is None or "density" not in run:
-        return float("nan")
+        return float("nan"), float("nan")
     x, w, exact = truth.known
     last = run.isel(time=-1)
     several = "part" in last["density"].dims
     parts = [last.isel(part=k) for k in range(last.sizes["part"])] if several else [last]
     shares = last["part_weight"].values if several else [1.0]
-    f = sum((share * _read(part, x) for share, part in zip(shares, parts, strict=True)), np.zeros(len(x)))
-    return float(2 * w @ np.maximum(1 - np.maximum(f, 0) / np.maximum(exact, 1e-300), 0.0))
+    found = []
+    for order in (5, 3):
+        pairs = zip(shares, parts, strict=True)
+        f = sum((share * _read(part, x, order) for share, part in pairs), np.zeros(len(x)))
+        found.append(float(2 * w @ np.maximum(1 - np.maximum(f, 0) / np.maximum(exact, 1e-300), 0.0)))
+    return found[0], abs(found[1] - found[0])
 
 
-def _read(state: Any, x: Array) -> Array:
+def _read(state: Any, x: Array, order: int) -> Array:
     """The density of one grid in its frame."""
     matrix, values = state["frame_matrix"].values, state["density"]
     axes = [state[name].values for name in values.dims]
     z = (x - state["frame_origin"].values) @ np.linalg.inv(matrix).T
-    spline = NdBSpline(*_spline(axes, values.values))
+    spline = NdBSpline(*_spline(axes, values.values, order))
     inside = np.all([(axis[0] <= c) & (c <= axis[-1]) for axis, c in zip(axes, z.T, strict=True)], axis=0)
     found = spline(np.where(inside[:, None], z, [axis[0] for axis in axes]))
     return np.where(inside, found, 0.0) / abs(np.linalg.det(matrix))
 
 
-def _spline(axes: list[Array], averages: Array) -> tuple[tuple[Array, ...], Array, int]:
-    """Knots and coefficients of the tensor of quartic splines that have these averages over cells."""
+def _spline(axes: list[Array], averages: Array, order: int) -> tuple[tuple[Array, ...], Array, int]:
+    """Knots, coefficients and degree of the tensor of splines that have these averages over cells."""
     knots, coefficients = [], averages
     for k, axis in enumerate(axes):
         h = axis[1] - axis[0]
         edges = np.append(axis - h / 2, axis[-1] + h / 2)
         sums = np.cumsum(np.moveaxis(coefficients, k, 0), axis=0) * h
         primitive = np.concatenate([np.zeros((1, *sums.shape[1:])), sums])
-        one = make_interp_spline(edges, primitive, k=5).derivative()
+        one = make_interp_spline(edges, primitive, k=order).derivative()
         knots.append(one.t)
         coefficients = np.moveaxis(one.c[: len(one.t) - one.k - 1], 0, k)
-    return tuple(knots), coefficients, 4
+    return tuple(knots), coefficients, order - 1
 
 
 def _normal(x: Array, mean: Array, covariance: Array) -> Array:
@@ -216,16 +236,24 @@ def errors(found: tuple[Array, Array], true: tuple[Array, Array]) -> Array:
 def nodes(problem: Stated, size: int) -> tuple[Array, Array]:
     """Gauss nodes and weights of the initial measure; parts of a mixture have fewer each, and the narrow ones fewer."""
     several, points, weights = len(problem.parts) > 1, [], []
-    places = np.array([numbers[0] for _, _, numbers in problem.parts]) if several else np.zeros((1, 1))
+    places = np.array([_middle(kind, numbers) for _, kind, numbers in problem.parts]) if several else np.zeros((1, 1))
     spread = np.linalg.norm(places - places.mean(axis=0), axis=1).max() if several else 1.0
     for share, kind, numbers in problem.parts:
         count = size
         if several:
-            count = max(4, round(size * min(1.0, 0.4 + np.sqrt(numbers[1][0, 0]) / spread)))
+            wide = np.sqrt(numbers[1][0, 0]) / spread if kind == "gaussian" else 1.0
+            count = max(4, round(size * min(1.0, 0.4 + wide)))
         x, w = _rule(kind, numbers, count)
         points.append(x)
         weights.append(share * w)
     return np.concatenate(points), np.concatenate(weights)
+
+
+def _middle(kind: str, numbers: tuple[Any, ...]) -> Array:
+    """Of a part."""
+    if kind == "box":
+        return (numbers[0] + numbers[1]) / 2
+    return numbers[0] if kind == "gaussian" else numbers[2]
 
 
 def _rule(kind: str, numbers: tuple[Any, ...], size: int) -> tuple[Array, Array]:
@@ -267,18 +295,26 @@ def _tensor(rules: list[tuple[Array, Array]]) -> tuple[Array, Array]:
     return points, weights.ravel() / weights.sum()
 
 
+def _heads(problem: Stated, t: float) -> list[tuple[Array, Array, Array | None]]:
+    """At a time."""
+    if not problem.turning:
+        return problem.heads
+    return [(a, turned(v, problem.turning * t), p) for a, v, p in problem.heads]
+
+
 def _of_nodes(problem: Stated, points: Array, weights: Array, times: Array) -> tuple[Array, Array, Array, Array]:
     """Moments over time of weighted points; the last points, and the integral of the divergence along their ways."""
     shape, logs = points.shape, np.log(weights)
 
     def velocity(t: float, y: Array) -> Array:
         x = y[: points.size].reshape(shape)
+        heads = _heads(problem, t)
         if problem.family == "linear":
-            (a, v, _) = problem.heads[0]
+            (a, v, _) = heads[0]
             matrix = v @ ((x.T * weights) @ x) @ a
             return np.concatenate([(x @ matrix.T).ravel(), np.full(len(x), np.trace(matrix))])
         total, divergence = np.zeros(shape), np.zeros(len(x))
-        for a, v, p in problem.heads:
+        for a, v, p in heads:
             exponents = (x @ a.T) @ x.T + (logs if p is None else logs - np.einsum("nk,kl,nl->n", x, p, x))
             exponents -= exponents.max(axis=1, keepdims=True)
             np.exp(exponents, out=exponents)
@@ -306,7 +342,7 @@ def _of_gaussian(problem: Stated, times: Array) -> tuple[Array, Array]:
     def velocity(t: float, y: Array) -> Array:
         m, f = y[:d], y[d:].reshape(d, d)
         c, b, slope = f @ f.T, np.zeros(d), np.zeros((d, d))
-        for a, v, p in problem.heads:
+        for a, v, p in _heads(problem, t):
             if problem.family == "linear":
                 slope += v @ (c + np.outer(m, m)) @ a
                 continue

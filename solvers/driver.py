@@ -109,8 +109,6 @@ def _run(plan: Plan, problem: Problem, record: Record) -> None:
         record.rescue()
         sentence = f"linear algebra fails after step {record.steps} ({error}): numbers of the problem are too far apart"
         raise SolverError(f"{sentence}; scale the attention's parameters or the initial measure") from error
-    if not record.reached:  # blow-up before the first output time
-        record.rescue()
 
 
 class Plan(NamedTuple):

@@ -58,8 +58,6 @@ def check(problem: Problem, options: Options) -> None:
 def run(problem: Problem, options: Options, record: Record) -> None:
     """Integrate the moments of a Gaussian problem into ``record``, then see how wrong they are."""
     _solve(problem, options, record)
-    if not record.reached:  # a blow-up before the first output time
-        record.rescue()
     better = gaussian_moments(problem, record.reached, much_tighter(options.tolerance), most_steps(record))
     tell(record, problem.initial, against(record, problem.initial, better))
 
@@ -77,9 +75,9 @@ def _solve(problem: Problem, options: Options, record: Record) -> None:
         if watch.horizon != now.end:  # rates jump with the parameters
             watch = BlowUpWatch(now.end)
         if now.t < now.end and watch.sees(now.t, now.rate):
-            record.status, record.blow_up_time = "blow-up", watch.time
+            record.end("blow-up", watch.time)
             return
-    record.status = "completed"
+    record.end("completed")
 
 
 def _snapshot(at: MomentsAt, time: float) -> Snapshot:

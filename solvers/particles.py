@@ -132,9 +132,9 @@ def _solve(problem: Problem, tokens: Tokens, rtol: float, record: Record) -> lis
             ends.append(float(step.t))
             record.step(step.t, partial(snapshot, step.t, y))
             if watch.sees(step.t, integrate.growth_rate(y, step.f)):
-                record.status, record.blow_up_time = "blow-up", watch.time
+                record.end("blow-up", watch.time)
                 return ends
-    record.status = "completed"
+    record.end("completed")
     return ends
 
 

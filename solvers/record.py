@@ -104,8 +104,14 @@ class Record:
         self.report(t, self.steps)
         self.budget.spend(t, self.steps)
 
+    def end(self, status: Status, blow_up_time: float = math.nan) -> None:
+        """The run is over; without any output time before the end its last state is kept."""
+        self.status, self.blow_up_time = status, blow_up_time
+        if not self.reached:
+            self.rescue()
+
     def rescue(self) -> None:
-        """After a failure, or without any output time before the end: keep the last good state too."""
+        """After a failure: keep the last good state too."""
         if self._latest is not None and self._latest[0] > (self.reached or [-np.inf])[-1]:
             with suppress(SolverError):  # it is not a good one
                 self.add(self._latest[0], self._latest[1]())

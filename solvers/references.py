@@ -98,8 +98,6 @@ def gaussian_moments(problem: Problem, times: Sequence[float], tolerance: float,
 def of_particles(problem: Problem, tokens: Tokens, record: Record, tolerance: float, ends: Sequence[float]) -> None:
     """Tell the errors of a run of tokens, whose steps ended at ``ends``, as an answer to its problem."""
     initial, fine, most = problem.initial, tighter(tolerance), most_steps(record)
-    if not record.reached:  # a blow-up before the first output time
-        record.rescue()
     times = record.reached
     if isinstance(initial, Gaussian) and problem.attention.affine(initial) is not None:
         exact = gaussian_moments(problem, times, min(fine, 1e-10), 10 * most)

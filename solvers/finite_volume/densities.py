@@ -19,7 +19,7 @@ from vlasov.measures import Density
 from vlasov.solvers.finite_volume import tail_kernels as kernels
 from vlasov.solvers.finite_volume.hull import Hull
 from vlasov.solvers.finite_volume.tails import Tails, Window
-from vlasov.tilting import Field, Head, Request
+from vlasov.tilting import Field, Head, Request, Tilted
 
 T = TypeVar("T")
 
@@ -158,13 +158,30 @@ class GaussianTails(Smooth):
         return window, window.center + self.matrix.T @ (quadratic + quadratic.T) @ self.origin
 
 
-class Hulled(Density):
-    """Sums over cells whose centres are moved into the convex hull of the true support.
+class InHull(NamedTuple):
+    """The cells of a density with their centres moved into the hull, reweighted by e^{-<y, P y>} if P is given.
 
-    Mass that numerical diffusion has carried out of the hull would be weighted by e^{<xi, y>} too large.
+    As ``Cells`` of ``vlasov.measures.density.tilts``.
     """
 
-    hull: Hull | None = None
+    density: Density
+    hull: Hull
+    quadratic: Array | None
+
+    def tilted(self, xi: Array, request: Request = Request(), *, workspace: Workspace | None = None) -> Tilted:
+        """As ``Measure.tilted``."""
+        origin, matrix = self.density.origin, self.density.matrix
+        points, logs = self._sources()
+        found = tilting.tilt(points, logs, xi @ matrix, replace(request, log_mass=True), workspace=workspace)
+        constant = 0.0 if self.quadratic is None else float(origin @ self.quadratic @ origin)
+        return Tilted(
+            log_mass=found.log_mass + xi @ origin - constant,
+            mean=origin + found.mean @ matrix.T,
+            covariance=None if found.covariance is None else matrix @ found.covariance @ matrix.T,
+            method=found.method,
+            error_bound=float(np.linalg.norm(matrix, 2)) * found.error_bound,
+            mass_error=found.mass_error,
+        )
 
     def average(
         self,
@@ -176,16 +193,39 @@ class Hulled(Density):
         about: Array | None = None,
         out: Array | None = None,
     ) -> Field:
-        if self.hull is None:
-            return super().average(x, head, request, workspace=workspace, about=about, out=out)
-        carrying = np.flatnonzero(self.values.ravel() > 0)
-        logs, points = np.log(self.values.ravel()[carrying]), self.hull.clip(carrying)
-        if head.P is not None:  # <y, P y> at y = o + M z, but for what does not depend on z
-            inner = self.matrix.T @ head.P @ self.matrix
-            logs -= np.einsum("nk,kl,nl->n", points, inner, points)
-            logs -= points @ (self.matrix.T @ (head.P + head.P.T) @ self.origin)
-        in_frame = Head(self.matrix.T @ head.A, head.V @ self.matrix)
+        """As ``Measure.average``, with the mean in the frame."""
+        matrix, (points, logs) = self.density.matrix, self._sources()
+        in_frame = Head(matrix.T @ head.A, head.V @ matrix)
         field = tilting.attend(points, logs, x, (in_frame,), request, workspace=workspace, out=out)
-        away = self.origin if about is None else self.origin - about
+        away = self.density.origin if about is None else self.density.origin - about
         np.add(field.values, head.V @ away, out=field.values)
         return field
+
+    def _sources(self) -> tuple[Array, Array]:
+        """Centres in the frame, and log masses that sum to one: <y, P y> at y = o + M z, but for <o, P o>."""
+        values = self.density.values.ravel()
+        carrying = np.flatnonzero(values > 0)
+        logs, points = np.log(values[carrying] / values[carrying].sum()), self.hull.clip(carrying)
+        if self.quadratic is not None:
+            origin, matrix, quadratic = self.density.origin, self.density.matrix, self.quadratic
+            logs -= np.einsum("nk,kl,nl->n", points, matrix.T @ quadratic @ matrix, points)
+            logs -= points @ (matrix.T @ (quadratic + quadratic.T) @ origin)
+        return points, logs
+
+
+class Hulled(Density):
+    """Sums over cells whose centres are moved into the convex hull of the true support.
+
+    Mass that numerical diffusion has carried out of the hull would be weighted by e^{<xi, y>} too large.
+    """
+
+    hull: Hull
+
+    def tilted(self, xi: Array, request: Request = Request(), *, workspace: Workspace | None = None) -> Tilted:
+        return self.reweighted(None).tilted(xi, request, workspace=workspace)
+
+    def reweighted(self, quadratic: Array | None) -> InHull:
+        return InHull(self, self.hull, quadratic)
+
+    def average(self, x: Array, head: Head, request: Request = Request(), **how: Any) -> Field:
+        return self.reweighted(head.P).average(x, head, request, **how)

@@ -32,6 +32,7 @@ from vlasov.solvers.ode.integrate import inside, norm, steps
 from vlasov.solvers.ode.rescaling import Rescaling
 
 _PATH_TOLERANCE = 3e-14
+_MOST_STEPS = 300  # of a path; a step of the run mostly takes a few
 _STRONG = 2.0  # tilt over a standard deviation, beyond which compact data are far from Gaussian
 _STIFF = 0.5  # |V| dt beyond which the origin is integrated implicitly
 
@@ -201,7 +202,7 @@ class MovingFrame(Frame):
             return np.concatenate([origin, matrix.ravel()])
 
         if times[-1] - t <= self.explicit(t):
-            return [Place(y[:d], y[d:].reshape(shape)) for y in _through(rhs, t, times, start)]
+            return [Place(y[:d], y[d:].reshape(shape)) for y in through(rhs, t, times, start)]
         # The origin obeys c' ~ V c: an implicit method. The matrix is slow, and as accurate as ever.
         solution = solve_ivp(
             rhs, (t, times[-1]), start, method="Radau", rtol=1e-9, atol=1e-12 * norm(place.matrix), dense_output=True
@@ -213,7 +214,7 @@ class MovingFrame(Frame):
         def slow(t: float, y: Array) -> Array:
             return self._derivative(t, Place(origin(t)[:d], y.reshape(shape)), drift)[1].ravel()
 
-        matrices = _through(slow, t, times, start[d:])
+        matrices = through(slow, t, times, start[d:])
         return [Place(origin(time)[:d], y.reshape(shape)) for time, y in zip(times, matrices, strict=True)]
 
     def explicit(self, t: float) -> float:
@@ -239,13 +240,28 @@ class MovingFrame(Frame):
         return beta + slope @ c + s @ constant, slope @ s + s @ correction
 
 
-def _through(rhs: Callable[[float, Array], Array], t: float, times: Sequence[float], y: Array) -> list[Array]:
+class TooFast(SolverError):
+    """A path takes so many steps that a shorter one is better."""
+
+
+def through(
+    rhs: Callable[[float, Array], Array],
+    t: float,
+    times: Sequence[float],
+    y: Array,
+    *,
+    rtol: float = _PATH_TOLERANCE,
+    atol: float | Array | None = None,
+) -> list[Array]:
     """The solution of y' = rhs(t, y) at increasing times."""
-    states, atol = [], 1e-3 * _PATH_TOLERANCE * norm(y)
+    states, count = [], 0
+    atol = 1e-3 * rtol * norm(y) if atol is None else atol
     for time in times:
         if time > t:
-            for step in steps(rhs, (t, time), y, rtol=_PATH_TOLERANCE, atol=atol):
-                y = step.y
+            for step in steps(rhs, (t, time), y, rtol=rtol, atol=atol):
+                y, count = step.y, count + 1
+                if count > _MOST_STEPS:
+                    raise TooFast(f"frames turn too fast to be followed at t = {step.t:.6g}")
         states.append(np.array(y))
         t = time
     return states

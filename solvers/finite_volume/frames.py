@@ -17,10 +17,10 @@ import numpy as np
 
 from vlasov.checks import Array
 from vlasov.flow import Flow
-from vlasov.solvers.finite_volume.frame import Affine, Drift, Frame, Moments, Place
+from vlasov.solvers.finite_volume.frame import Affine, Drift, Frame, Moments, Place, through
 from vlasov.solvers.finite_volume.twin import linearised
 from vlasov.solvers.finite_volume.velocity_kernels import LEVELS
-from vlasov.solvers.ode.integrate import inside, norm, steps
+from vlasov.solvers.ode.integrate import inside, norm
 
 _TOLERANCE = 1e-12  # of paths: shares of parts are as exact as their exponents, and those are large
 
@@ -144,16 +144,12 @@ class ManyFrames(Frames):
         def rhs(t: float, y: Array) -> Array:
             return np.concatenate([part.ravel() for part in self._derivative(t, *_unpacked(y, count, d), drift(t))])
 
-        y, found = np.concatenate([origins.ravel(), matrices.ravel()]), []
+        y = np.concatenate([origins.ravel(), matrices.ravel()])
         sizes = np.repeat([max(norm(matrix), 1e-300) for matrix in matrices], d * d)
         atol = _TOLERANCE * np.concatenate([np.full(count * d, norm(y)), sizes])
-        for time in times:
-            if time > t:
-                for step in steps(rhs, (t, time), y, rtol=_TOLERANCE, atol=atol):
-                    y = step.y
-            found.append([Place(np.array(c), np.array(s)) for c, s in zip(*_unpacked(y, count, d), strict=True)])
-            t = time
-        return found
+        states = through(rhs, t, times, y, rtol=_TOLERANCE, atol=atol)
+        pairs = (zip(*_unpacked(state, count, d), strict=True) for state in states)
+        return [[Place(np.array(c), np.array(s)) for c, s in both] for both in pairs]
 
     def rates(self, t: float, places: Sequence[Place], drifts: Sequence[Affine]) -> list[float]:
         origins, matrices = _stacked(places)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import replace
 from itertools import product
 from typing import NamedTuple
 
@@ -15,15 +15,14 @@ from vlasov.errors import InputError, SolverError, some
 from vlasov.measures import Density, Gaussian, Measure
 from vlasov.measures.density.grid import outer
 from vlasov.problem import Problem
-from vlasov.solvers import gaussian, particles
 from vlasov.solvers.finite_volume import options as asked
 from vlasov.solvers.finite_volume.densities import Defect
 from vlasov.solvers.finite_volume.frame import Place
 from vlasov.solvers.finite_volume.options import Options
 from vlasov.solvers.finite_volume.tails import Tails, tails
+from vlasov.solvers.ode.clouds import Tokens, states
 from vlasov.solvers.ode.rescaling import Rescaling
-from vlasov.solvers.progress import silent
-from vlasov.solvers.record import Record
+from vlasov.solvers.references import gaussian_moments
 
 TAILS, _GAUSSIAN_TAILS = 8.0, 10.0  # standard deviations: 1e-15 of a Gaussian lies outside of 8
 _ROOM, _FREE = 1.25, 6  # for compact data: the grid's size over that of the support, and least cells on either side
@@ -33,7 +32,9 @@ _WIDEST = 1.5  # standard deviations, of cells between which a density still var
 _ROUNDING = 1e-12  # of moments in a frame of unit covariance
 FLAT = 1e-12  # variance, relative to the largest, of a measure without a density
 _AT_THE_EDGE = 1e-10  # mass that a grid may leave out
-_GLANCES, _FEW = 101, 1000  # times at which moments are looked at, and tokens that tell them
+_GLANCES, _PER_RADIAN = (101, 1001), 4.0  # times at which moments are looked at
+_FEW = 1000  # tokens that tell them
+_TOLERANCES = 1e-8, 1e-6  # of the moments of Gaussians and of these tokens
 
 
 class Start(NamedTuple):
@@ -157,12 +158,13 @@ def _moving_extent(measure: Measure, cells: tuple[int, ...]) -> list[tuple[float
 
 
 def _fixed_extent(problem: Problem, options: Options) -> list[tuple[float, float]]:
-    """A box for all times: that of the initial measure, moved as its moments move."""
-    initial, record = problem.initial, _moments(problem)
-    if record.status != "completed":
+    """A box for all times: that of the initial measure, moved as its moments move; and what a few tokens pass."""
+    initial, times = problem.initial, _glances(problem)
+    ways = list(_ways(problem, options, times))
+    if len(ways) < len(times):
         raise InputError(
-            f'needs extent=... with frame="{options.frame}": the solution may blow up before the horizon; use '
-            'frame="moving" or give the extent',
+            f'needs extent=... with frame="{options.frame}": the solution may blow up before the horizon, or take more '
+            f'than {options.max_steps:,} steps to follow; use frame="moving" or give the extent',
             "extent",
         )
     lower, upper = initial.box(TAILS)
@@ -170,27 +172,44 @@ def _fixed_extent(problem: Problem, options: Options) -> list[tuple[float, float
     below, above = (initial.mean - lower) / deviations, (upper - initial.mean) / deviations
     if np.isfinite(initial.support_radius):
         below = above = np.full_like(deviations, _ROOM * _whitened_reach(initial))
-    means, covariances = record.series["mean"], record.series["covariance"]
     if options.frame == "rescaled":
         phi = Rescaling(problem.flow(), problem.horizon)
-        inverses = [np.linalg.inv(phi.matrix(t)) for t in record.times]
-        means = np.array([inverse @ mean for inverse, mean in zip(inverses, means, strict=True)])
-        covariances = np.array([inverse @ c @ inverse.T for inverse, c in zip(inverses, covariances, strict=True)])
-    spreads = np.sqrt(np.diagonal(covariances, axis1=1, axis2=2))
-    low, high = (means - below * spreads).min(axis=0), (means + above * spreads).max(axis=0)
+        ways = [way.seen_by(np.linalg.inv(phi.matrix(t))) for way, t in zip(ways, times, strict=True)]
+    spreads = [np.sqrt(np.diag(way.covariance)) for way in ways]
+    low = np.min([np.min([w.mean - below * s, *w.points], axis=0) for w, s in zip(ways, spreads, strict=True)], axis=0)
+    high = np.max([np.max([w.mean + above * s, *w.points], axis=0) for w, s in zip(ways, spreads, strict=True)], axis=0)
     return [(float(a), float(b)) for a, b in zip(low, high, strict=True)]
 
 
-def _moments(problem: Problem) -> Record:
-    """Those of the Gaussian with the initial moments on its way; of a few tokens where it would not stay Gaussian."""
-    twin = Gaussian(problem.initial.mean, problem.initial.covariance)
-    record = Record(np.linspace(0.0, problem.horizon, _GLANCES), silent)
+class _Way(NamedTuple):
+    """Moments at a time, and places of tokens (n, d)."""
+
+    mean: Array
+    covariance: Array
+    points: Array
+
+    def seen_by(self, inverse: Array) -> _Way:
+        """In the coordinates z = inverse x."""
+        return _Way(inverse @ self.mean, inverse @ self.covariance @ inverse.T, self.points @ inverse.T)
+
+
+def _glances(problem: Problem) -> list[float]:
+    """Times: several in every turn of V, as far as that is cheap."""
+    turns = float(np.linalg.norm(problem.attention.values(0.0), 2)) * problem.horizon
+    return np.linspace(0.0, problem.horizon, int(np.clip(_PER_RADIAN * turns, *_GLANCES))).tolist()
+
+
+def _ways(problem: Problem, options: Options, times: list[float]) -> Iterator[_Way]:
+    """The exact moments of Gaussians, while they last; of other data a few tokens."""
+    initial, nowhere = problem.initial, np.empty((0, problem.dimension))
     with np.errstate(all="ignore"), suppress(SolverError):
-        if problem.attention.affine(twin) is not None:
-            gaussian.run(replace(problem, initial=twin), gaussian.Options(tolerance=1e-8), record)
-        else:
-            particles.run(problem, particles.Options(n=_FEW, tolerance=1e-6), record)
-    return record
+        if isinstance(initial, Gaussian) and problem.attention.affine(initial) is not None:
+            for mean, covariance in gaussian_moments(problem, times, _TOLERANCES[0], options.max_steps):
+                yield _Way(mean, covariance, nowhere)
+            return
+        tokens = Tokens(initial.sample(_FEW, "sobol"), problem.flow(tolerance=_TOLERANCES[1]))
+        for cloud in states(tokens, times, _TOLERANCES[1], options.max_steps):
+            yield _Way(cloud.mean, cloud.covariance, np.array(cloud.points))
 
 
 def _whitened_reach(measure: Measure) -> float:

@@ -11,18 +11,17 @@ from vlasov.solvers.finite_volume.density_error import density_error
 from vlasov.solvers.record import Record
 
 _CONVERGED = 1e-3  # errors of a companion that knows better than what is suspected
+_COARSE, _NONE = "the grid is too coarse for this flow", "no remedy was found, so try more cells and compare"
 _UNSURE = 0.3  # of what is told: a companion whose own error is larger is no remedy
 
 
 def judge(problem: Problem, record: Record) -> None:
     """Tell the errors of moments and density, and keep advice for runs that need it."""
-    if not record.reached:  # a blow-up before the first output time
-        record.rescue()
     found, suspected = companion.follow(problem, record), str(record.attributes.get("advice", ""))
     if found is None:
         record.tell(dict.fromkeys(("mean_error", "covariance_error"), np.full(len(record.reached), np.inf)))
         unknown = "its error is not known, since no second method came to an end beside it"
-        record.attributes["advice"] = f"{suspected}; {unknown}" if suspected else unknown
+        record.attributes["advice"] = f"{suspected}, and {unknown}" if suspected else unknown
         return
     of_mean, of_covariance = companion.differences(problem, companion.moments(record), found.moments)
     errors = {
@@ -38,9 +37,8 @@ def judge(problem: Problem, record: Record) -> None:
 
 
 def _advice(suspected: str, error: float, found: companion.Companion) -> str:
-    """What the solver suspects; and, where the error is notable, what was found to work."""
-    if error <= NOTABLE:
-        return suspected
-    sure = found.largest <= min(NOTABLE, _UNSURE * error)
-    remedy = found.remedy if sure else "more cells tell how much of it is the grid's"
-    return f"{suspected}; {remedy}" if suspected else remedy
+    """One sentence: what the solver suspects, and the remedy that was found to work, or that none was found."""
+    if error <= NOTABLE and not suspected:
+        return ""
+    sure = found.largest <= (min(NOTABLE, _UNSURE * error) if error > NOTABLE else _CONVERGED)
+    return f"{suspected or _COARSE}: {found.remedy if sure else _NONE}"

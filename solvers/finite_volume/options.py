@@ -9,6 +9,7 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from vlasov import checks
+from vlasov.attention import Attention, MultiHead
 from vlasov.errors import InputError, choose
 from vlasov.measures import Mixture
 from vlasov.problem import Problem
@@ -34,8 +35,10 @@ class Options:
         "upwind5" (order 5), "weno5" (order 5, for rough data), "muscl" (order 2) or "upwind" (order 1).
     frame
         "moving": the grid follows the mean and the covariance. "parts": each part of a mixture has such a grid of its
-        own, by default of 64, 40 and 24 cells along each axis. "auto": "parts" where parts are narrower than cells of
-        one grid for all of them, else "moving". "fixed": physical coordinates. "rescaled": z = Phi^{-1} x with
+        own, by default of 64, 40 and 24 cells along each axis. "auto": "parts" where parts are narrower than a few
+        cells of one grid for all of them, else "moving"; and "moving" where an extent is given, where there are more
+        than 32 parts, where they feel each other so strongly across their own width that the flow tears them, and where
+        the attention does not say its Jacobian. "fixed": physical coordinates. "rescaled": z = Phi^{-1} x with
         Phi' = V Phi.
     extent
         Of the grid, in the coordinates of the frame: L for [-L, L] along each axis, or one such number or pair [lower,
@@ -76,6 +79,11 @@ def check(problem: Problem, options: Options) -> None:
         raise InputError(f'has d = {d}, but "finite-volume" needs d <= 3; use the solver "particles"', "initial")
     if options.frame == PARTS and not isinstance(problem.initial, Mixture):
         raise InputError(f'is "parts", but a {problem.initial.kind} has one; use "moving"', "frame")
+    if options.frame == PARTS and not has_slopes(problem.attention):
+        raise InputError(
+            f'is "parts", whose frames follow a Jacobian that {problem.attention.kind} does not say; use "moving"',
+            "frame",
+        )
     if options.frame == "rescaled" and problem.attention.drift() is None:
         raise InputError(
             'is "rescaled", which needs a normalised attention, where a single token obeys x\' = V x; use "moving"',
@@ -84,6 +92,13 @@ def check(problem: Problem, options: Options) -> None:
     if np.prod(cells(options, d), dtype=float) > _MOST:
         raise InputError(f"make {np.prod(cells(options, d), dtype=float):g} cells in all; at most {_MOST:g}", "cells")
     intervals(options, d)
+
+
+def has_slopes(attention: Attention) -> bool:
+    """Whether the attention says its Jacobian, which frames of parts follow."""
+    if isinstance(attention, MultiHead):
+        return all(has_slopes(head) for head in attention.heads)
+    return attention.heads_at(0.0) is not None or type(attention).jacobian is not Attention.jacobian
 
 
 def cells(options: Options, dimension: int) -> tuple[int, ...]:

@@ -8,11 +8,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from vlasov.attention import Attention
 from vlasov.measures import Measure, Mixture
 from vlasov.problem import Problem
 from vlasov.solvers.finite_volume import initial
-from vlasov.solvers.finite_volume.options import AUTO, PARTS, Options, cells
+from vlasov.solvers.finite_volume.options import AUTO, PARTS, Options, cells, has_slopes
 
 _NARROW = 0.35  # a cell of one grid over the deviation of the narrowest part: beyond, parts are more accurate
 _TEARING = 1.5  # exponents across a part's deviation
@@ -28,19 +27,14 @@ def chosen(problem: Problem, options: Options) -> Options:
     if options.frame != AUTO:
         return options
     found, several = [component for _, component in components(problem.initial)], False
-    if 1 < len(found) <= _MOST_PARTS and options.extent is None and _has_slopes(problem.attention):
-        several = _are_narrow(problem, found) and not _tear(problem, found)
+    if 1 < len(found) <= _MOST_PARTS and options.extent is None and has_slopes(problem.attention):
+        several = _are_narrow(problem, found, min(cells(options, problem.dimension))) and not _tear(problem, found)
     return replace(options, frame=PARTS if several else "moving")
 
 
-def _has_slopes(attention: Attention) -> bool:
-    """Whether the attention says its Jacobian, which frames of parts follow."""
-    return attention.heads_at(0.0) is not None or type(attention).jacobian is not Attention.jacobian
-
-
-def _are_narrow(problem: Problem, found: Sequence[Measure]) -> bool:
-    """Whether the narrowest part is narrower than a few cells of one grid, but none is flat."""
-    whole, d = problem.initial, problem.dimension
+def _are_narrow(problem: Problem, found: Sequence[Measure], count: int) -> bool:
+    """Whether the narrowest part is narrower than a few cells of one grid of so many, but none is flat."""
+    whole = problem.initial
     values, vectors = np.linalg.eigh(whole.covariance)
     spreads = np.array([np.linalg.eigvalsh(component.covariance) for component in found])
     if values[0] <= 0 or (spreads[:, 0] <= initial.FLAT * spreads[:, -1]).any():
@@ -48,7 +42,7 @@ def _are_narrow(problem: Problem, found: Sequence[Measure]) -> bool:
     whitening = vectors / np.sqrt(values)
     least = min(np.linalg.eigvalsh(whitening.T @ component.covariance @ whitening)[0] for component in found)
     reach = np.max([np.abs(whitening.T @ (component.mean - whole.mean)).max() for component in found])
-    cell = 2 * (reach + initial.TAILS * math.sqrt(least)) / cells(Options(), d)[0]
+    cell = 2 * (reach + initial.TAILS * math.sqrt(least)) / count
     return cell > _NARROW * math.sqrt(least)
 
 

@@ -18,14 +18,14 @@ from vlasov.checks import Array
 from vlasov.errors import InputError, LateInputError, NonFiniteState, SolverError
 from vlasov.flow import Flow
 from vlasov.problem import Problem
-from vlasov.solvers.finite_volume.frame import Affine, FixedFrame, MovingFrame, Place, RescaledFrame
+from vlasov.solvers.finite_volume.frame import Affine, FixedFrame, MovingFrame, Place, RescaledFrame, TooFast
 from vlasov.solvers.finite_volume.frames import Frames, ManyFrames, OneFrame, Places
 from vlasov.solvers.finite_volume.history import History, Residual
 from vlasov.solvers.finite_volume.options import PARTS, Options
 from vlasov.solvers.finite_volume.part import Look, Pace, begin, residuals
 from vlasov.solvers.finite_volume.partition import chosen
 from vlasov.solvers.finite_volume.schemes import SCHEMES
-from vlasov.solvers.finite_volume.state import advice, resolved, snapshot
+from vlasov.solvers.finite_volume.state import cause, resolved, snapshot
 from vlasov.solvers.ode.integrate import BlowUpWatch, segments
 from vlasov.solvers.ode.rescaling import Rescaling
 from vlasov.solvers.record import Record, Snapshot
@@ -34,6 +34,7 @@ _COURANT = 0.9  # cells that the fastest mass crosses in a step
 _LARGEST_COURANT = 3.0  # the same later in the step; a longer step is taken back
 _GLANCE = 1e-3  # of the first step, to see how velocities begin to change
 _LARGEST_TURN = 0.3  # |S^{-1} S'| dt
+_HURRIED = 10  # paths of frames that turn too fast for a step, which is halved; then a run is given up
 _RESOLUTION = 1e-7  # fraction of t that is left when a blow-up is called
 
 
@@ -57,11 +58,11 @@ def run(problem: Problem, options: Options, record: Record) -> None:
                 record.add(time, solver.snapshot())
             record.step(solver.t, solver.snapshot)
             if watch.sees(solver.t, solver.growth):
-                record.status, record.blow_up_time = "blow-up", watch.time
+                record.end("blow-up", watch.time)
                 record.attributes |= solver.report() | {"blow_up_time_error": abs(watch.time - foreseen)}
                 return
             foreseen = watch.foreseen
-    record.status = "completed"
+    record.end("completed")
     record.attributes |= solver.report()
 
 
@@ -74,8 +75,8 @@ class _Solver:
         self.scheme = SCHEMES[options.reconstruction]
         self.record, self.t = record, 0.0
         self.doublings = 0.0
-        self.growth, self._longest = 0.0, math.inf  # a path that failed makes the next steps careful
-        self._flow, self._options = flow, options
+        self.growth, self._longest = 0.0, math.inf  # twice the step before, where a path failed in that or earlier
+        self._flow, self._options, self._hurried = flow, options, 0
         self._weights = np.array([part.weight for part in self.parts])
         self.frames = self._begin((0.0, problem.horizon))
 
@@ -177,6 +178,7 @@ class _Solver:
             if not part.finish(self.t, dt, place):
                 raise NonFiniteState(self.record.steps + 1, self.t, dt)
         self.t = end if self.t + dt >= end else self.t + dt
+        self._longest *= 2
 
     def snapshot(self) -> Snapshot:
         """What is kept of the present state."""
@@ -189,7 +191,7 @@ class _Solver:
             "outflow": sum(part.weight * part.outflow for part in self.parts),
             "doublings": self.doublings,
             "limited_cells": sum(part.limited for part in self.parts) / steps,
-            "advice": advice(self.parts),
+            "advice": cause(self.parts),
         }
 
     @property
@@ -230,20 +232,22 @@ class _Solver:
     def _move_frames(self, dt: float) -> tuple[float, dict[float, Places]]:
         """The frames at the times of the stages, by c, and at the end of a step dt, or of a part of it that works.
 
-        Where only a part does, the next steps are careful too.
+        Where only a part does, the next step is no longer, and later ones at most twice as long as the one before.
         """
         shares: Sequence[float] = sorted({*self.scheme.tableau.c, 1.0} - {0.0})
         drifts = [part.history.drift for part in self.parts]
         while True:
             try:
                 places = self.frames.path(self.t, [self.t + c * dt for c in shares], self._places, drifts)
-                self._longest *= 2
                 return dt, dict(zip(shares, places, strict=True)) | {0.0: self._places}
             except LateInputError:
                 raise
             except (InputError, SolverError) as mistake:
+                self._hurried += isinstance(mistake, TooFast)
+                if self._hurried > _HURRIED:
+                    raise SolverError(f'{mistake}; the solver "particles" may follow the tokens') from None
                 dt /= 2
-                self._longest = 2 * dt
+                self._longest = dt / 2  # until this step is done
                 if dt < 4 * np.spacing(self.t):
                     error = NonFiniteState(self.record.steps + 1, self.t, dt)
                     for reason in getattr(mistake, "__notes__", []) or [f"({mistake})"]:

@@ -41,27 +41,23 @@ def snapshot(parts: Sequence[Part], *, several: bool) -> Snapshot:
     }
 
 
-def advice(parts: Sequence[Part]) -> str:
-    """What limited the accuracy, in one sentence; empty if nothing did."""
+def cause(parts: Sequence[Part]) -> str:
+    """What limited the accuracy; empty if nothing did."""
     lost = sum(part.weight * part.outflow for part in parts)
     if len(parts) > 1 and lost > _TORN:
-        return (
-            f"{lost:.1g} of the mass left the grids of the parts, which the flow pulls apart: hold the run against "
-            'frame="moving" and the solver "particles"'
-        )
+        return f"{lost:.1g} of the mass left the grids of the parts, which the flow pulls apart"
     if lost > _LOST:
-        return f"{100 * lost:.2g} % of the mass left the grid: a larger extent, or more cells, would keep it"
-    return next(filter(None, (part.velocity.advice() for part in parts)), "")
+        return f"{100 * lost:.2g} % of the mass left the grid, whose extent is too small"
+    return next(filter(None, (part.velocity.cause() for part in parts)), "")
 
 
 def resolved(record: Record, options: Options, parts: Sequence[Part]) -> None:
     """Note what was chosen, and the coordinates of the cells."""
     grid = parts[0].grid
-    record.resolved |= {
-        "frame": options.frame,
-        "cells": list(grid.cells),
-        "extent": [[float(axis[0]), float(axis[-1])] for axis in grid.edges],
-    }
+    record.resolved |= {"frame": options.frame, "cells": list(grid.cells)}
+    extents = [[[float(axis[0]), float(axis[-1])] for axis in part.grid.edges] for part in parts]
+    if all(extent == extents[0] for extent in extents):  # else no one extent makes such grids: each was chosen
+        record.resolved["extent"] = extents[0]
     for name, centers in zip(AXES, grid.centers, strict=False):
         record.constants[name] = centers
     if options.frame == PARTS:

@@ -7,14 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vlasov import tilting
 from vlasov.checks import Array
 from vlasov.compiled.workspace import Workspace
 from vlasov.measures import Density, Mixture
 from vlasov.measures.base import Tiltable
 from vlasov.measures.mixture import Mixed
-from vlasov.solvers.finite_volume.densities import GaussianTails, Hulled, Smooth
-from vlasov.solvers.finite_volume.hull import Hull
+from vlasov.solvers.finite_volume.densities import GaussianTails, Smooth
 from vlasov.tilting import Request, Tilted
 
 
@@ -38,8 +36,6 @@ class Felt(NamedTuple):
     def tilted(self, xi: Array, request: Request = Request(), *, workspace: Workspace | None = None) -> Tilted:
         """As ``Measure.tilted``."""
         density = self.density
-        if isinstance(density, Hulled) and density.hull is not None:
-            return self._in_hull(density.hull, xi, request, workspace)
         if isinstance(density, GaussianTails) and density.tails is not None:
             return self._continued(density, xi, request, workspace)
         return self._summed(xi, request, workspace)
@@ -70,24 +66,3 @@ class Felt(NamedTuple):
         added = np.einsum("nk,nk->n", found.mean + moved / 2, step)
         covariance = found.covariance if request.covariance else None
         return replace(found, log_mass=found.log_mass + added, mean=found.mean + moved, covariance=covariance)
-
-    def _in_hull(self, hull: Hull, xi: Array, request: Request, workspace: Workspace | None) -> Tilted:
-        """Masses that sum to one, at cells' centres moved into the hull."""
-        origin, matrix, values = self.density.origin, self.density.matrix, self.density.values.ravel()
-        carrying = np.flatnonzero(values > 0)
-        logs, points = np.log(values[carrying] / values[carrying].sum()), hull.clip(carrying)
-        constant = 0.0
-        if self.quadratic is not None:  # <y, P y> at y = o + M z
-            quadratic = self.quadratic
-            logs -= np.einsum("nk,kl,nl->n", points, matrix.T @ quadratic @ matrix, points)
-            logs -= points @ (matrix.T @ (quadratic + quadratic.T) @ origin)
-            constant = float(origin @ quadratic @ origin)
-        found = tilting.tilt(points, logs, xi @ matrix, replace(request, log_mass=True), workspace=workspace)
-        return Tilted(
-            log_mass=found.log_mass + xi @ origin - constant,
-            mean=origin + found.mean @ matrix.T,
-            covariance=None if found.covariance is None else matrix @ found.covariance @ matrix.T,
-            method=found.method,
-            error_bound=float(np.linalg.norm(matrix, 2)) * found.error_bound,
-            mass_error=found.mass_error,
-        )

@@ -183,27 +183,20 @@ class Velocity:
         """Whether the data have no Gaussian tails."""
         return self._tails is None
 
-    def advice(self) -> str:
-        """What limited the accuracy of velocities, in one sentence; empty if nothing did."""
+    def cause(self) -> str:
+        """What limited the accuracy of velocities; empty if nothing did."""
         if self._steepest > _STEEPEST:
             return (
-                f"tilts reached {self._strongest:.3g} per standard deviation, where velocities jump from cell to cell: "
-                'the solver "particles" is more accurate, or more cells'
+                f"tilts reached {self._strongest:.3g} per standard deviation, where velocities jump from cell to cell"
             )
         if self._tilts_unknown:
-            return (
-                "the velocity is no sum of tilted means, so that nobody knows which tails it needs: hold the run "
-                'against the solver "particles" with sampling="quadrature"'
-            )
+            return "the velocity is no sum of tilted means, so that nobody knows which tails it needs"
         if self._roughest > _ROUGH:
-            return (
-                "the density has clusters or waves that are no wider than cells: the solver "
-                '"particles" with sampling="quadrature" is more accurate, or more cells'
-            )
+            return "the density has clusters or waves that are no wider than cells"
         if self._misfit > _MISFIT:
             return (
                 f"tails that the grid does not hold were continued as those of a Gaussian, {self._misfit:.1g} standard "
-                'deviations off: the solver "particles" with sampling="quadrature" is more accurate'
+                "deviations off"
             )
         return ""
 

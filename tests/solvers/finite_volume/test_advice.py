@@ -14,7 +14,7 @@ def test_waves_no_wider_than_cells_are_told():
         return [[np.cos(t), -np.sin(t)], [np.sin(t), np.cos(t)]]
 
     problem = vl.Problem(vl.Softmax(A=np.eye(2), V=turn), vl.load_case("mixture-2d").problem.initial, 0.6)
-    assert "clusters or waves that are no wider than cells" in run(problem, cells=32).attrs["advice"]
+    assert "clusters or waves that are no wider than cells" in run(problem, cells=32, frame="moving").attrs["advice"]
 
 
 def test_steep_velocities_in_space_are_told():

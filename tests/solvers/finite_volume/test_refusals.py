@@ -83,6 +83,13 @@ def test_one_sentence(problem, options, sentence):
     assert "\n" not in str(caught.value)
 
 
+def test_compact_data_do_not_blow_up_where_gaussians_do():
+    """Their own tokens tell the extent of a fixed frame: |x'| <= R, where the Gaussian twin leaves all bounds."""
+    result = run(vl.Problem(vl.Softmax(A=[[1.0]]), vl.Box([-1.0], [1.0]), 2.0), frame="fixed", cells=64)
+    assert result.attrs["status"] == "completed"
+    assert abs(result["mass"].values[-1] - 1) <= 1e-12
+
+
 def test_the_name_of_the_solver():
     with pytest.raises(vl.InputError, match=r'did you mean "finite-volume"\?'):
         vl.solve(PROBLEM, "finite-volumes")

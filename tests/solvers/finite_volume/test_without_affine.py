@@ -8,6 +8,9 @@ import pytest
 import vlasov as vl
 from tests.references import error
 from tests.solvers.finite_volume.common import CLOUDS, A, V, run
+from vlasov.solvers.finite_volume import Options, density_error, judge, solver
+from vlasov.solvers.progress import silent
+from vlasov.solvers.record import Record
 
 
 class Saturated(vl.Softmax, kind="saturated"):
@@ -52,6 +55,24 @@ def test_finite_volumes_agree_with_particles(frame, name):
 
 def test_the_moving_frame_keeps_its_order():
     assert (errors("clouds", cells=48) >= 16 * errors("clouds", cells=96)).all()
+
+
+def test_the_density_in_l1_needs_no_jacobian(monkeypatch):
+    """The divergence by differences, beside that of a Jacobian."""
+    problem, record = vl.Problem(vl.Softmax(A=A, V=V), CLOUDS, 0.5), Record(np.array([0.5]), silent)
+    solver.run(problem, Options(cells=24, frame="moving"), record)
+    judge(problem, record)
+    exact = record.series["density_error"][-1]
+    monkeypatch.setattr(density_error, "has_slopes", lambda attention: False)
+    judge(problem, record)
+    assert exact > 1e-4
+    assert abs(record.series["density_error"][-1] / exact - 1) <= 1e-3
+
+
+@pytest.mark.parametrize("attention", [SATURATED, vl.MultiHead([vl.Softmax(A=A), SATURATED])], ids=lambda a: a.kind)
+def test_parts_need_slopes(attention):
+    with pytest.raises(vl.InputError, match=r'^frame: is "parts", whose frames follow a Jacobian .*; use "moving"'):
+        run(vl.Problem(attention, CLOUDS, 0.1), frame="parts")
 
 
 def test_the_gaussian_solver_names_those_that_can():
