@@ -58,6 +58,8 @@ _FEW_PAIRS = 3e6  # of cells and targets, where all pairs are as fast
 # Cells for which all pairs take some ten milliseconds, with ten times less rounding error than sums on a lattice:
 # where the covariance grows, so do the errors made before.
 _SMALL_GRID = 10_000
+_NOTHING = 1e-20  # of the largest density: what cells below carry has come by diffusion
+_IN_HULL = 1e-8  # tolerance where the scheme's own error is a hundred times that of a smooth density, or more
 _DEPTHS = (0.5, 0.75, 1.0)  # of the window, where the continuation is held against sums
 
 
@@ -178,13 +180,14 @@ class Hulled(Density):
     ) -> Field:
         if self.hull is None:
             return super().average(x, head, request, workspace=workspace, about=about, out=out)
-        carrying = np.flatnonzero(self.values.ravel() > 0)
+        carrying = np.flatnonzero(self.values.ravel() > _NOTHING * float(self.values.max()))
         logs, points = np.log(self.values.ravel()[carrying]), self.hull.clip(carrying)
         if head.P is not None:  # <y, P y> at y = o + M z, but for what does not depend on z
             inner = self.matrix.T @ head.P @ self.matrix
             logs -= np.einsum("nk,kl,nl->n", points, inner, points)
             logs -= points @ (self.matrix.T @ (head.P + head.P.T) @ self.origin)
         in_frame = Head(self.matrix.T @ head.A, head.V @ self.matrix)
+        request = replace(request, tolerance=max(request.tolerance, _IN_HULL))
         field = tilting.attend(points, logs, x, (in_frame,), request, workspace=workspace, out=out)
         away = self.origin if about is None else self.origin - about
         np.add(field.values, head.V @ away, out=field.values)
