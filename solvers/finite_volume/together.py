@@ -9,6 +9,7 @@ import numpy as np
 
 from vlasov import tilting
 from vlasov.checks import Array
+from vlasov.compiled.products import map_rows
 from vlasov.compiled.workspace import Workspace
 from vlasov.measures import Density, Mixture
 from vlasov.measures.base import Tiltable
@@ -58,7 +59,7 @@ class Felt(NamedTuple):
         window, shift = density.window(density.tails, self.quadratic)
         tilts = xi @ density.matrix - shift
         clipped = np.clip(tilts, -window.reach, window.reach)
-        beyond = np.flatnonzero((clipped != tilts).any(axis=1))
+        beyond = np.flatnonzero(np.logical_or.reduce([a != b for a, b in zip(clipped.T, tilts.T, strict=True)]))
         if not beyond.size:
             return self._summed(xi, request, workspace)
         inner = np.array(xi)
@@ -85,7 +86,7 @@ class Felt(NamedTuple):
         found = tilting.tilt(points, logs, xi @ matrix, replace(request, log_mass=True), workspace=workspace)
         return Tilted(
             log_mass=found.log_mass + xi @ origin - constant,
-            mean=origin + found.mean @ matrix.T,
+            mean=origin + map_rows(found.mean, matrix),
             covariance=None if found.covariance is None else matrix @ found.covariance @ matrix.T,
             method=found.method,
             error_bound=float(np.linalg.norm(matrix, 2)) * found.error_bound,
