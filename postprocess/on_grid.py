@@ -45,7 +45,8 @@ def on_grid(
         How many along each axis: one number for all, or one for each.
     bandwidth
         For particles, of the Gaussian kernels, in standard deviations of the cloud: their covariance is bandwidth^2
-        times the cloud's. Scott's rule n^{-1/(d + 4)}, n = 1 / sum w_i^2, if not given.
+        times the cloud's. Scott's rule n^{-1/(d + 4)}, n = 1 / sum w_i^2, if not given, and for clouds in a mixture
+        with densities.
     time
         One output time of a solution, as in ``vl.measure``: a whole number is an index, any other number a time. All
         of them, on one grid, if not given.

@@ -58,6 +58,8 @@ _FEW_PAIRS = 3e6  # of cells and targets, where all pairs are as fast
 # Cells for which all pairs take some ten milliseconds, with ten times less rounding error than sums on a lattice:
 # where the covariance grows, so do the errors made before.
 _SMALL_GRID = 10_000
+_NOTHING = 1e-20  # of the largest density: what cells below carry has come by diffusion
+_IN_HULL = 1e-8  # tolerance where the scheme's own error is a hundred times that of a smooth density, or more
 _DEPTHS = (0.5, 0.75, 1.0)  # of the window, where the continuation is held against sums
 
 
@@ -172,11 +174,11 @@ class InHull(NamedTuple):
         """As ``Measure.tilted``."""
         origin, matrix = self.density.origin, self.density.matrix
         points, logs = self._sources()
-        found = tilting.tilt(points, logs, xi @ matrix, replace(request, log_mass=True), workspace=workspace)
+        found = tilting.tilt(points, logs, xi @ matrix, request._replace(log_mass=True), workspace=workspace)
         constant = 0.0 if self.quadratic is None else float(origin @ self.quadratic @ origin)
         return Tilted(
             log_mass=found.log_mass + xi @ origin - constant,
-            mean=origin + found.mean @ matrix.T,
+            mean=origin + map_rows(found.mean, matrix),
             covariance=None if found.covariance is None else matrix @ found.covariance @ matrix.T,
             method=found.method,
             error_bound=float(np.linalg.norm(matrix, 2)) * found.error_bound,
@@ -196,6 +198,7 @@ class InHull(NamedTuple):
         """As ``Measure.average``, with the mean in the frame."""
         matrix, (points, logs) = self.density.matrix, self._sources()
         in_frame = Head(matrix.T @ head.A, head.V @ matrix)
+        request = request._replace(tolerance=max(request.tolerance, _IN_HULL))
         field = tilting.attend(points, logs, x, (in_frame,), request, workspace=workspace, out=out)
         away = self.density.origin if about is None else self.density.origin - about
         np.add(field.values, head.V @ away, out=field.values)
@@ -204,7 +207,7 @@ class InHull(NamedTuple):
     def _sources(self) -> tuple[Array, Array]:
         """Centres in the frame, and log masses that sum to one: <y, P y> at y = o + M z, but for <o, P o>."""
         values = self.density.values.ravel()
-        carrying = np.flatnonzero(values > 0)
+        carrying = np.flatnonzero(values > _NOTHING * float(values.max()))
         logs, points = np.log(values[carrying] / values[carrying].sum()), self.hull.clip(carrying)
         if self.quadratic is not None:
             origin, matrix, quadratic = self.density.origin, self.density.matrix, self.quadratic

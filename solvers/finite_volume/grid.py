@@ -28,12 +28,12 @@ class Grid:
         self.upper = np.array([axis[-1] for axis in self.edges])
         self.widths = (self.upper - self.lower) / np.array(self.cells)
         self.volume = float(self.widths.prod())
-        self.nodes = _points(self.edges)
+        self.nodes = points(self.edges)
 
     @cached_property
     def cell_centers(self) -> Array:
         """Shape (cells, d)."""
-        return _points(self.centers)
+        return points(self.centers)
 
     def moments(self, density: Array) -> Moments:
         """Of the mass, by sums over the nodes: they are spectrally accurate where the density is smooth."""
@@ -89,5 +89,6 @@ def _marginal(weights: Array, *axes: int) -> Array:
     return weights.sum(axis=tuple(k for k in range(weights.ndim) if k not in axes))
 
 
-def _points(axes: Sequence[Array]) -> Array:
+def points(axes: Sequence[Array]) -> Array:
+    """All points of a tensor grid, shape (n, d)."""
     return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))

@@ -94,15 +94,19 @@ class History:
 
     def weights(self, time: float) -> Array:
         """Of the levels, newest last."""
-        return np.array([math.prod((time - b) / (a - b) for b in self.times if b != a) for a in self.times])
+        return np.array(self._weights(time))
+
+    def _weights(self, time: float) -> list[float]:
+        times = self.times
+        return [math.prod([(time - b) / (a - b) for b in times if b != a]) for a in times]
 
     def drift(self, time: float) -> Affine:
         """What the frame takes away, extrapolated."""
         if self._trend is not None:
             (level,) = self._levels
             return Affine(*(a + (time - level.time) * b for a, b in zip(level.drift, self._trend, strict=True)))
-        parts = zip(*(level.drift for level in self._levels), strict=True)
-        return Affine(*(self._extrapolated(time, list(part)) for part in parts))
+        weights, drifts = self._weights(time), [level.drift for level in self._levels]  # paths ask a thousand times
+        return Affine(*(sum(w * drift[k] for w, drift in zip(weights, drifts, strict=True)) for k in (0, 1)))
 
     def to_faces(self, time: float, residual: Array | None = None) -> None:
         """W = r - drift on all faces, from now on: r as it is extrapolated, or as given at the nodes."""

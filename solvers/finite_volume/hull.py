@@ -85,7 +85,7 @@ def _around(corners: Array) -> Array:
 
 
 class Hull:
-    """The convex hull of points (n, d) in the frame, and the centres (cells, d) of all cells moved into it.
+    """The convex hull of points (n, d) in the frame, into which centres (cells, d) of cells are moved.
 
     To its nearest point, or for d = 3 towards its middle. The hull is smaller by ``inset`` along each axis, shape (d,).
     """
@@ -94,11 +94,11 @@ class Hull:
         middle = points.mean(axis=0)
         away = points - middle
         shares = np.asarray(inset) / np.maximum(np.abs(away).max(axis=0), 1e-300)
-        self._inside = self._project(middle + away * (1 - np.minimum(shares, 1.0)), centers)
+        self._points, self._centers = middle + away * (1 - np.minimum(shares, 1.0)), centers
 
     def clip(self, cells: NDArray[np.int64]) -> Array:
         """The centres of these cells, those outside of the hull on its boundary."""
-        return self._inside[cells]
+        return self._project(self._points, self._centers[cells])
 
     @staticmethod
     def _project(points: Array, centers: Array) -> Array:

@@ -145,10 +145,11 @@ def residuals(
 ) -> list[Residual]:
     """S^{-1} (Gamma(c + S z) - v - W z) in the frame of each part, with Gamma of all densities together."""
     time = frames.inside(t)
-    targets = [part.velocity.targets for part in parts]
+    targets = [part.velocity.targets(f) for part, f in zip(parts, states, strict=True)]
     densities = [p.velocity.known(f, place, time) for p, f, place in zip(parts, states, places, strict=True)]
     closures = frames.closures(t, places)
-    points = [place.origin + map_rows(z, place.matrix, threads=1) for z, place in zip(targets, places, strict=True)]
+    pairs = zip(targets, places, strict=True)
+    points = [place.origin + map_rows(target.z, place.matrix, threads=1) for target, place in pairs]
     if len(parts) == 1:
         values = [flow.velocity(densities[0], points[0], time, about=places[0].origin).values]
         bases = [np.zeros(1)]
@@ -158,8 +159,8 @@ def residuals(
         values = np.split(field.values, np.cumsum([len(x) for x in points])[:-1])
         bases = [flow.base(place.origin - about, time) for place in places]
     return [
-        part.velocity.residual(v - base, place, closure)
-        for part, v, base, place, closure in zip(parts, values, bases, places, closures, strict=True)
+        part.velocity.residual(v - base, *told)
+        for part, v, base, *told in zip(parts, values, bases, targets, places, closures, strict=True)
     ]
 
 

@@ -54,12 +54,12 @@ class Felt(NamedTuple):
         window, shift = density.window(density.tails, self.quadratic)
         tilts = xi @ density.matrix - shift
         clipped = np.clip(tilts, -window.reach, window.reach)
-        beyond = np.flatnonzero((clipped != tilts).any(axis=1))
+        beyond = np.flatnonzero(np.logical_or.reduce([a != b for a, b in zip(clipped.T, tilts.T, strict=True)]))
         if not beyond.size:
             return self._summed(xi, request, workspace)
         inner = np.array(xi)
         inner[beyond] = (clipped[beyond] + shift) @ np.linalg.inv(density.matrix)
-        found = self._summed(inner, replace(request, covariance=True), workspace)
+        found = self._summed(inner, request._replace(covariance=True), workspace)
         assert found.covariance is not None
         step = xi - inner
         moved = np.einsum("nkl,nl->nk", found.covariance, step)

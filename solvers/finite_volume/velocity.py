@@ -21,6 +21,7 @@ from vlasov.solvers.finite_volume.frames import Frames
 from vlasov.solvers.finite_volume.grid import Grid
 from vlasov.solvers.finite_volume.history import History, Residual
 from vlasov.solvers.finite_volume.hull import Hull, markers
+from vlasov.solvers.finite_volume.targets import Targets, targets
 from vlasov.solvers.ode.integrate import norm
 
 D = TypeVar("D", bound=Density)
@@ -101,20 +102,20 @@ class Velocity:
         density = self.plain(f, Place(np.zeros(d), np.eye(d)))
         return Moments(density.mean, density.covariance)
 
-    @property
-    def targets(self) -> Array:
-        """Where velocities are needed, in the frame: the nodes, and the markers."""
-        nodes = self._grid.nodes
-        return np.concatenate([nodes, self._markers]) if len(self._markers) else nodes
+    def targets(self, f: Array) -> Targets:
+        """Where velocities are needed, in the frame: the nodes, or those that tell all others, and the markers."""
+        return targets(self._grid, f, self._markers, compact=self.compact)
 
     def known(self, f: Array, place: Place, t: float) -> Density:
         """A density at a stage, as a measure whose velocities are those of the solution."""
         return self._closed(np.maximum(f, 0.0, out=self._positive), place, t)
 
-    def residual(self, velocities: Array, place: Place, closure: Affine) -> Residual:
+    def residual(self, velocities: Array, targets: Targets, place: Place, closure: Affine) -> Residual:
         """R at the nodes and at the markers, from velocities at the targets less ``Flow.base`` at the origin."""
-        relative = velocities - closure.constant - map_rows(self.targets, closure.slope, threads=1)
-        result, nodes = _solve(place.matrix, relative), len(self._grid.nodes)
+        relative, nodes = targets.everywhere(velocities) - closure.constant, len(self._grid.nodes)
+        relative[:nodes] -= map_rows(self._grid.nodes, closure.slope, threads=1)
+        relative[nodes:] -= map_rows(self._markers, closure.slope, threads=1)
+        result = _solve(place.matrix, relative)
         return Residual(np.ascontiguousarray(result[:nodes]), result[nodes:])
 
     def noise(self, t: float, place: Place, frame: Frames, covariance: Array) -> float:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import vlasov as vl
+from vlasov.postprocess.averages import averages
 
 SQUARE = np.array([[0.5, 0.2], [0.2, 0.4]])
 START = vl.Gaussian([0.1, -0.2], SQUARE)
@@ -63,6 +64,30 @@ def test_a_rough_density_in_a_skew_frame_keeps_its_mass():
     assert integrated(vl.on_grid(turned, 200))[0] == pytest.approx(rough.mass, rel=1e-2)
     for cells in (12, 30):
         assert integrated(vl.on_grid(turned, cells))[0] == pytest.approx(rough.mass, rel=1e-12)
+
+
+def test_rough_densities_far_finer_than_the_grid_are_where_their_cells_are(monkeypatch):
+    """Gauss points in cells of the grid, as many as it crosses of the frame's, would take hours."""
+    values, turn = np.random.default_rng(0).uniform(size=(12, 10)), np.array([[0.8, -0.6], [0.6, 0.8]])
+    for sizes in ([1e-6, 1e-6], [0.3, 1e-6]):
+        fine = vl.Density(values, [np.arange(13.0), np.arange(11.0)], matrix=turn @ np.diag(sizes))
+        grid = [np.linspace(-4, 4, 80)] * 2
+        places, masses = fine.origin + fine.carrying[1] @ fine.matrix.T, values.ravel()
+        wide = places + np.linspace(-0.5, 0.5, 2001)[1::2, None, None] * fine.matrix[:, 0]  # flat along the other axis
+        exact = np.histogramdd(wide.reshape(-1, 2), bins=grid, weights=np.tile(masses, 1000) / 1000)[0]
+        np.testing.assert_allclose(averages(fine, grid) * (8 / 79) ** 2, exact * fine.mass / exact.sum(), atol=0.02)
+    monkeypatch.setattr("vlasov.postprocess.averages._MOST", 1e3)
+    with pytest.raises(vl.InputError, match=r"^cells: is between .* too unlike along its axes"):
+        averages(fine, grid)
+
+
+def test_clouds_in_a_mixture_with_densities_are_smoothed():
+    mixture = vl.Mixture([MEASURES["density"], MEASURES["particles"]], [0.3, 0.7])
+    mass, mean, covariance = integrated(vl.on_grid(mixture, 90))
+    assert mass == pytest.approx(1, abs=1e-9)
+    np.testing.assert_allclose(mean, mixture.mean, atol=1e-6)
+    wider = mixture.covariance + 0.7 * 3000 ** (-1 / 3) * MEASURES["particles"].covariance
+    np.testing.assert_allclose(covariance, wider, atol=1e-4)
 
 
 def test_all_solvers_agree_on_one_density():

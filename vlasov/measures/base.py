@@ -216,10 +216,15 @@ class Measure(Described, ABC):
 
     def average(self, x: Array, head: Head, request: Request = Request(), **how: Unpack[How]) -> Field:
         """V (m_nu(A x) - about), nu ~ e^{-<y, P y>} mu, at points (m, d): one head of an attention."""
-        tilted = self.reweighted(head.P).tilted(x @ head.A.T, request, workspace=how.get("workspace"))
-        about = how.get("about")
-        relative = tilted.mean if about is None else tilted.mean - about
-        values = np.matmul(relative, head.V.T, out=how.get("out"))
+        from vlasov.compiled.products import map_rows
+
+        tilted = self.reweighted(head.P).tilted(map_rows(x, head.A), request, workspace=how.get("workspace"))
+        about, values = how.get("about"), how.get("out")
+        found = map_rows(tilted.mean if about is None else tilted.mean - about, head.V)
+        if values is None:
+            values = found
+        else:
+            np.copyto(values, found)
         return Field(values, tilted.method, float(np.linalg.norm(head.V, 2)) * tilted.error_bound)
 
     def attend(self, x: Array, heads: Sequence[Head], request: Request = Request(), **how: Unpack[How]) -> Field:

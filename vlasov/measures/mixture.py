@@ -179,8 +179,11 @@ class Mixed(NamedTuple):
             *((w, part.tilted(xi, request, workspace=workspace)) for w, part in self.parts), strict=True
         )
         log_masses = np.array([np.log(w) + part.log_mass for w, part in zip(weights, parts, strict=True)])
-        log_mass = np.logaddexp.reduce(log_masses, axis=0)
-        shares = np.exp(log_masses - log_mass)
+        largest = log_masses.max(axis=0)
+        shares = np.exp(log_masses - largest)
+        total = shares.sum(axis=0)
+        shares /= total
+        log_mass = largest + np.log(total)
         means = np.array([part.mean for part in parts])
         mean = np.einsum("cm,cmk->mk", shares, means)
         away = means - mean
@@ -191,7 +194,8 @@ class Mixed(NamedTuple):
         # The shares are as wrong as the exponents: errors e_c of these move the mean by sum_c s_c e_c (m_c - m).
         rounding = 4 * float(np.finfo(float).eps * (1 + np.abs(log_masses)).max(initial=0.0))
         mass_error = rounding + max(part.mass_error for part in parts)
-        lever = float(np.einsum("cm,cm->m", shares, np.linalg.norm(away, axis=2)).max(initial=0.0))
+        distances = np.sqrt(np.einsum("cmk,cmk->cm", away, away))
+        lever = float(np.einsum("cm,cm->m", shares, distances).max(initial=0.0))
         return Tilted(
             log_mass=log_mass,
             mean=mean,

@@ -26,6 +26,7 @@ from vlasov.compiled.threads import in_threads
 from vlasov.compiled.views import plain
 from vlasov.compiled.workspace import Workspace
 from vlasov.tilting import node_kernels
+from vlasov.tilting.boxes import box
 from vlasov.tilting.node_kernels import NodeValues, Results, Scratch, Stencils
 from vlasov.tilting.promise import Box, Promise
 from vlasov.tilting.results import Head, Request, Sums
@@ -206,7 +207,8 @@ class Nodes(NamedTuple):
 
     def _rounding(self, x: Array, matrix: Array) -> float:
         """Of log Z = log of the mass on the grid + shift + <A x, centre>, and of A x in it."""
-        farthest = np.maximum(x.max(axis=0, initial=0.0), -x.min(axis=0, initial=0.0))
+        low, high = box(x, np.eye(x.shape[1]), 1)  # NumPy takes forty times as long for three columns
+        farthest = np.maximum(np.maximum(high, -low), 0.0)
         terms = float((np.abs(self.centre) + self.radius) @ np.abs(matrix) @ farthest)
         with np.errstate(divide="ignore"):
             logs = np.abs(np.log(np.abs([self.grid.min(), self.grid.max()])))

@@ -126,8 +126,10 @@ def _plain(density: Density, x: Array) -> _Sources:
 
 def _reweighted(density: Density, x: Array, matrix: Array, quadratic: Array, workspace: Workspace) -> _Sources:
     """Point values times e^{<tilt, z> - <z, M^T P M z> - shift}, for the tilt at the middle of the targets."""
+    from vlasov.tilting.boxes import box
+
     frame, origin, grid = density.matrix, density.origin, density.grid
-    low, high = (x.min(axis=0), x.max(axis=0)) if len(x) else (origin, origin)
+    low, high = box(x, np.eye(len(origin)), 1) if len(x) else (origin, origin)
     middle = low / 2 + high / 2
     tilt = frame.T @ (matrix @ (middle - origin) + (matrix - 2 * quadratic) @ origin)
     inner = frame.T @ quadratic @ frame
@@ -169,12 +171,14 @@ def _length(density: Density) -> float:
 
 def _over_points(density: Density, sources: _Sources, head: Head, request: Request, workspace: Workspace) -> Sums:
     """The same with cells as points: all pairs, or ``laplace``."""
+    from vlasov.compiled.products import map_rows
+
     carrying, points = density.carrying
     weights = sources.masses if sources.exponents is None else density.point_values
     logs = np.log(weights[carrying])
     if sources.exponents is not None:
         logs += sources.exponents[carrying]
-    xi = sources.x @ head.A.T
+    xi = map_rows(sources.x, head.A)
     request = request._replace(method="auto") if request.method == "lattice" else request
     found = tilting.tilt(points, logs, xi, request, workspace=workspace)
     log_mass, mean, second = found.log_mass, found.mean, found.covariance
@@ -184,7 +188,7 @@ def _over_points(density: Density, sources: _Sources, head: Head, request: Reque
         log_mass, mean = log_mass - log_cell.sum(axis=1), mean - cell_mean
         rounding += _ROUNDING * float(np.abs(log_cell).sum(axis=1).max(initial=0.0))
         second = None if second is None else second - cell_variance[:, :, None] * np.eye(xi.shape[1])
-    return Sums(mean @ head.V.T, log_mass, second, found.method, found.error_bound, found.mass_error + rounding)
+    return Sums(map_rows(mean, head.V), log_mass, second, found.method, found.error_bound, found.mass_error + rounding)
 
 
 def _congruent(matrices: Array, frame: Array) -> Array:
