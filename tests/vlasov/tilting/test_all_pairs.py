@@ -51,6 +51,7 @@ def targets(rng, m, d, reach, radius):
     return xi * (reach / max(np.linalg.norm(xi, axis=1).max() * radius, 1e-3))
 
 
+@pytest.mark.arithmetic
 @pytest.mark.quick
 @pytest.mark.parametrize("d", [1, 2, 3, 5, 7, 64])
 @pytest.mark.parametrize("shape", SHAPES)
@@ -77,6 +78,7 @@ def test_errors_stay_below_the_bound(d, shape):
                 assert mass_error <= eps * size + 2**-50 * (d + 6) * np.sqrt(d) * (away + reach + decades + 20)
 
 
+@pytest.mark.arithmetic
 @pytest.mark.parametrize("precision", EPS)
 @pytest.mark.parametrize("d", [1, 2, 9])
 def test_exponents_that_grow_along_the_sources(d, precision):
@@ -94,6 +96,7 @@ def test_equal_weights_are_weights_of_one():
         assert np.array_equal(a, b)
 
 
+@pytest.mark.arithmetic
 @pytest.mark.parametrize("precision", EPS)
 @pytest.mark.parametrize("d", [1, 6])
 @pytest.mark.parametrize("reach", [0.0, 4.0, 60.0, 1e4])
@@ -123,6 +126,7 @@ def test_no_targets():
     assert mean.shape == (0, 2)
 
 
+@pytest.mark.arithmetic
 @pytest.mark.parametrize("d", [2, 6])
 @pytest.mark.parametrize("m", [1, 3, 777])
 def test_one_thread_and_two_give_the_same_bits(d, m):
@@ -138,6 +142,7 @@ def test_one_thread_and_two_give_the_same_bits(d, m):
         assert np.array_equal(one, two)
 
 
+@pytest.mark.arithmetic
 @pytest.mark.parametrize("d", [1, 2, 5, 9])
 @pytest.mark.parametrize("reach", [1.0, 1e3])
 def test_covariances(d, reach):

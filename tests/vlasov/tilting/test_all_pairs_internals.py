@@ -28,6 +28,7 @@ def products(code, register):
     return len(re.findall(rf"{PRODUCT}\s.*{register}", code))
 
 
+@pytest.mark.arithmetic
 @pytest.mark.skipif(not X86, reason="names of another family of processors")
 def test_vectors_that_are_written_out_are_the_longest():
     points, zero = np.random.default_rng(0).normal(size=(64, 2)), (0.0,) * 3
@@ -38,6 +39,7 @@ def test_vectors_that_are_written_out_are_the_longest():
         assert "vpermi2q" in code or "vpermt2q" in code
 
 
+@pytest.mark.arithmetic
 @pytest.mark.skipif(not X86, reason="names of another family of processors")
 def test_loops_are_made_of_vector_instructions():
     """Of the length that LLVM prefers: on many processors with AVX-512 that is half of the longest."""

@@ -71,6 +71,7 @@ def check(plan, sums, points, log_weights, x, matrix, chosen):
         assert errors.max() <= plan.covariance_bound + (EXTENDED * size) ** 2 * len(points)
 
 
+@pytest.mark.arithmetic
 @pytest.mark.parametrize("d", [2, 3])
 @pytest.mark.parametrize("reach", REACHES)
 @pytest.mark.parametrize("shape", SHAPES)
@@ -97,6 +98,7 @@ def test_error_stays_below_the_bound_and_the_bound_below_the_tolerance(d, shape,
     check(plan, sums, points, log_weights, x, matrix, rng.choice(len(x), min(len(x), 8), replace=False))
 
 
+@pytest.mark.arithmetic
 @pytest.mark.parametrize("d", [2, 3])
 @pytest.mark.parametrize("n", [1, 700, 20_000])
 def test_tight_tolerances(d, n):
@@ -117,6 +119,7 @@ def test_a_common_factor_of_all_weights_costs_no_digits():
     np.testing.assert_allclose(shifted + factor, log_mass, rtol=0, atol=2.0**-12)
 
 
+@pytest.mark.arithmetic
 @pytest.mark.parametrize("d", [2, 3])
 def test_many_equal_points_do_not_add_up_rounding_errors(d):
     """Half a million sources in two places: each sum has equal terms, whose rounding errors have equal signs."""
@@ -128,6 +131,7 @@ def test_many_equal_points_do_not_add_up_rounding_errors(d):
     assert np.abs(mean - exact[:, None]).max() * np.sqrt(d) <= plan.error_bound <= 1e-12 * np.sqrt(d)
 
 
+@pytest.mark.arithmetic
 @pytest.mark.parametrize("case", ["plain", "weighted", "sorted", "flushed"])
 def test_one_thread_and_two_give_the_same_bits(case):
     rng = np.random.default_rng(0)
