@@ -15,8 +15,12 @@ settings.register_profile("ci", deadline=None, derandomize=True)
 settings.register_profile("quick", deadline=None, derandomize=True, max_examples=10)
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
-# What takes longest begins first, so that no worker waits for another at the end.
-FIRST = ("test_readme.py", "test_compare.py", "test_mean_field.py", "test_parts.py", "test_against_particles.py")
+# What takes longest begins first, so that no worker waits for another at the end; and what compiles solvers alternates
+# with what compiles sums, so that two workers with an empty cache do not compile the same.
+FIRST = [
+    *("test_readme.py", "test_all_pairs.py", "test_compare.py", "test_laplace.py", "test_mean_field.py"),
+    *("test_lattice.py", "test_parts.py", "test_choose.py", "test_against_particles.py"),
+]
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -50,7 +54,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         others = [item for item in items if first[item.nodeid.partition("[")[0]] is not item]
         config.hook.pytest_deselected(items=others)
         items[:] = list(first.values())[::-1]
-    items.sort(key=lambda item: item.path.name not in FIRST)
+    items.sort(key=lambda item: [*FIRST, item.path.name].index(item.path.name))
     if getattr(config.option, "loadgroup", False):
         for item in items:
             group = item.get_closest_marker("xdist_group")

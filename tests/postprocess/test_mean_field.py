@@ -167,7 +167,9 @@ def test_a_density_is_studied_by_finite_volumes():
     averages = vl.Gaussian(0.2, 0.3).on_grid([edges])
     boxes = [vl.Box(a, b) for a, b in itertools.pairwise(edges)]
     cells = vl.Mixture(boxes, averages.values)
-    on_grid, by_nodes = (mean_field_study(problem(measure, 0.1), n=[16, 64], replicas=4) for measure in (averages, cells))
+    on_grid, by_nodes = (
+        mean_field_study(problem(measure, 0.1), n=[16, 64], replicas=4) for measure in (averages, cells)
+    )
     assert on_grid.attrs["reference"] == "finite-volume"
     assert on_grid["limit_mean"].values == pytest.approx(by_nodes["limit_mean"].values, abs=1e-4)
     assert on_grid["limit_covariance"].values == pytest.approx(by_nodes["limit_covariance"].values, abs=1e-4)

@@ -7,6 +7,7 @@ import pytest
 from vlasov.solvers.files import written_whole
 
 
+@pytest.mark.quick
 def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path):
     target = tmp_path / "run.txt"
     target.write_text("old")
