@@ -1,6 +1,7 @@
 """What must hold before the first test module is imported: threads, backend and reproducible random examples."""
 
 import os
+from typing import Any
 
 os.environ.setdefault("NUMBA_NUM_THREADS", "2")  # the same number on every machine; read when numba is imported
 os.environ.setdefault("MPLBACKEND", "Agg")  # also for the subprocesses of the tests
@@ -14,6 +15,13 @@ settings.register_profile("ci", deadline=None, derandomize=True)
 settings.register_profile("quick", deadline=None, derandomize=True, max_examples=10)
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
+# What takes longest begins first, so that no worker waits for another at the end; and what compiles solvers alternates
+# with what compiles sums, so that two workers with an empty cache do not compile the same.
+FIRST = [
+    *("test_readme.py", "test_all_pairs.py", "test_compare.py", "test_laplace.py", "test_mean_field.py"),
+    *("test_lattice.py", "test_parts.py", "test_choose.py", "test_against_particles.py"),
+]
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """``-m quick``: few random examples."""
@@ -21,9 +29,23 @@ def pytest_configure(config: pytest.Config) -> None:
         settings.load_profile("quick")
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """A file, or a group inside of it, is work for one worker, which then has compiled and solved what it shares."""
+    from xdist.scheduler import LoadGroupScheduling
+
+    class Files(LoadGroupScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            group = super()._split_scope(nodeid)
+            return nodeid.partition("::")[0] if group == nodeid else group
+
+    config.option.loadscopereorder = False
+    return Files(config, log)
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """``-m quick``: of the tests that are marked, the first set of parameters only. And groups share a worker.
+    """``-m quick``: of the tests that are marked, the first set of parameters only. Groups share a worker.
 
     pytest-xdist 3.8 names the group in ``item._nodeid``, where pytest 9.2 does not look: groups would come to nothing.
     """
@@ -32,6 +54,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         others = [item for item in items if first[item.nodeid.partition("[")[0]] is not item]
         config.hook.pytest_deselected(items=others)
         items[:] = list(first.values())[::-1]
+    items.sort(key=lambda item: [*FIRST, item.path.name].index(item.path.name))
     if getattr(config.option, "loadgroup", False):
         for item in items:
             group = item.get_closest_marker("xdist_group")

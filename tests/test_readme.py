@@ -49,6 +49,7 @@ def test_readme_has_both_kinds_of_examples():
     assert {block.language for block in blocks()} == {"python", "bash"}
 
 
+@pytest.mark.xdist_group("readme: Python")
 def test_python_examples(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {"__name__": "readme"}
@@ -87,6 +88,7 @@ def terminal(tmp_path):
     return bash
 
 
+@pytest.mark.xdist_group("readme: commands")
 def test_commands(terminal):
     for block in blocks():
         if block.language == "bash":

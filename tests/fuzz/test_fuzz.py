@@ -24,6 +24,7 @@ def watch():
     signal.signal(signal.SIGALRM, previous)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("kind", EXAMPLES)
 def test_every_input_ends_in_our_own_error_or_a_sound_result(kind, watch):
     @settings(

@@ -27,8 +27,8 @@ TIMES = [0.0, 1.0]
 def solutions():
     return [
         vl.solve(PROBLEM, "gaussian", times=TIMES, tolerance=1e-12),
-        vl.solve(PROBLEM, "particles", times=TIMES, n=400, sampling="quadrature", tolerance=1e-10),
-        vl.solve(PROBLEM, "finite-volume", times=TIMES, cells=64),
+        vl.solve(PROBLEM, "particles", times=TIMES, n=64, sampling="quadrature", tolerance=1e-10),
+        vl.solve(PROBLEM, "finite-volume", times=TIMES, cells=48),
     ]
 
 
@@ -108,8 +108,9 @@ def test_a_kernel_estimate_approaches_the_density():
     assert errors[0] < errors[1]
 
 
-@settings(max_examples=15, deadline=None)
-@given(st.integers(0, 2**32 - 1), st.sampled_from(["softmax", "multi-head"]))
+@pytest.mark.parametrize("kind", ["softmax", "multi-head"])
+@settings(max_examples=3, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1))
 def test_the_estimates_bound_what_is_measured(seed, kind):
     rng = np.random.default_rng(seed)
     a, b, v, w = 0.5 * rng.normal(size=(4, 2, 2))
@@ -205,9 +206,9 @@ def test_solutions_that_part_by_powers_of_ten_can_be_drawn():
     problem = vl.Problem(vl.Softmax(A=-np.eye(2), V=np.eye(2)), vl.Gaussian([0.0, 0.0], np.eye(2)), 300.0)
     datasets = [
         vl.solve(problem, "gaussian", times=[0.0, 300.0]),
-        vl.solve(problem, "particles", n=64, times=[0.0, 300.0]),
+        vl.solve(problem, "particles", n=16, times=[0.0, 300.0]),
     ]
-    found = compare(*datasets)
+    found = compare(*datasets, p=2)
     assert found["moment_error"].values[0, -1].max() > 1e200
     draw(found, datasets).canvas.draw()
 
@@ -215,13 +216,13 @@ def test_solutions_that_part_by_powers_of_ten_can_be_drawn():
 def test_stability_of_gaussians_from_different_starts():
     """Equal covariances stay so under softmax, and means part as their equation says: W_p is their distance."""
     starts = [START, START.image(np.eye(2), [0.06, 0.08])]
-    times = np.linspace(0.0, 0.5, 6)
+    times = np.linspace(0.0, 0.5, 3)
     runs = [vl.solve(vl.Problem(PROBLEM.attention, one, 0.5), "gaussian", times=times) for one in starts]
-    found = compare(*runs, p=[1, 2, 3], instants=6)
+    found = compare(*runs, p=[1, 3], instants=3)
     assert found.attrs["initial"] == "different"
     apart = np.linalg.norm(runs[0]["mean"].values - runs[1]["mean"].values, axis=1)
     assert apart[0] == pytest.approx(0.1, rel=1e-12)
-    for p in (1, 2, 3):
+    for p in (1, 3):
         assert found["wasserstein"].sel(p=p).values[0] == pytest.approx(apart, rel=1e-5)
         assert found["growth"].sel(p=p).values[0] == pytest.approx(apart / apart[0], rel=1e-5)
     assert (np.log(found["growth"]) <= found["log_a_posteriori"] + 1e-9).all()
@@ -234,9 +235,9 @@ def test_what_instability_alone_has_made_is_not_shown_as_a_distance():
     problem = vl.Problem(vl.Softmax(A=-np.eye(2), V=np.eye(2)), vl.Gaussian([0.0, 0.0], np.eye(2)), 60.0)
     runs = [
         vl.solve(problem, "gaussian", times=[0.0, 60.0]),
-        vl.solve(problem, "particles", n=64, times=[0.0, 60.0], tolerance=1e-5),
+        vl.solve(problem, "particles", n=16, times=[0.0, 60.0], tolerance=1e-5),
     ]
-    found = compare(*runs)
+    found = compare(*runs, p=2)
     assert found["amplified"].values.tolist() == [[False, True]]
     printed = Console(width=200, file=io.StringIO())
     printed.print(table(found))
@@ -256,8 +257,8 @@ def test_bounds_beyond_a_billion_are_told_so():
 
 def test_many_output_times_are_compared_at_five():
     runs = [vl.solve(PROBLEM, "gaussian", tolerance=tolerance) for tolerance in (1e-8, 1e-10)]
-    assert compare(*runs)["time"].values == pytest.approx([0.0, 0.25, 0.5, 0.75, 1.0])
-    assert compare(*runs, instants=3).sizes["time"] == 3
+    assert compare(*runs, p=2)["time"].values == pytest.approx([0.0, 0.25, 0.5, 0.75, 1.0])
+    assert compare(*runs, p=2, instants=3).sizes["time"] == 3
 
 
 def test_a_narrow_terminal_shows_every_number(comparison):

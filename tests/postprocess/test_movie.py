@@ -18,7 +18,7 @@ from vlasov.errors import InputError
 from vlasov.postprocess.movie import movie
 
 Scene = Callable[[str], xr.Dataset]
-SMALL: dict[str, Any] = {"frames": 4, "dpi": 40}
+SMALL: dict[str, Any] = {"frames": 2, "dpi": 40}
 
 
 @pytest.mark.parametrize("name", ["euler-1", "euler-2", "euler-3", "euler-blow-up", "collapse-1", "five", "one-time"])
@@ -26,7 +26,7 @@ def test_every_dimension_makes_a_film(scene: Scene, tmp_path: Path, name: str) -
     before = dict(mpl.rcParams)
     path = movie(scene(name), tmp_path / "run.gif", fps=5, **SMALL)
     with Image.open(path) as film:
-        assert getattr(film, "n_frames", 1) == (1 if name == "one-time" else 4)
+        assert getattr(film, "n_frames", 1) == (1 if name == "one-time" else 2)
         if name != "one-time":
             assert film.info["duration"] == 200
     assert [file.name for file in tmp_path.iterdir()] == ["run.gif"]
@@ -48,11 +48,12 @@ def filmed(dataset: xr.Dataset, path: Path, monkeypatch: pytest.MonkeyPatch, **o
 
 
 def test_the_camera_stands_still_where_it_can(scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("euler-2", "euler-1"):
-        seen = filmed(scene(name), tmp_path / "run.gif", monkeypatch)
-        assert len(seen) == 41
+    for name, options in (("euler-2", {"frames": 5}), ("euler-1", {})):
+        seen = filmed(scene(name), tmp_path / "run.gif", monkeypatch, **options)
+        assert len(seen) == options.get("frames", 41)
         assert len({picture[:3] for picture in seen}) == 1
-        assert [picture[3].split("$")[2].strip(" =,max") for picture in seen[::20]] == ["0.00", "1.00", "2.00"]
+        chosen = seen[:: len(seen) // 2]
+        assert [picture[3].split("$")[2].strip(" =,max") for picture in chosen] == ["0.00", "1.00", "2.00"]
 
 
 def test_the_camera_follows_a_collapse_smoothly(scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

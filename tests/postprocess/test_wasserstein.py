@@ -275,6 +275,7 @@ class TestSolutions:
             vl.wasserstein(run, run)
 
 
+@pytest.mark.quick
 def test_a_doubtful_value_is_told() -> None:
     """A Gaussian and its own averages on a coarse grid: the distance is less than what can be seen."""
     normal = vl.Gaussian([0, 0], EYE)

@@ -124,6 +124,7 @@ def test_products_of_mixtures(apart: float, within: float) -> None:
     assert_covered(found, math.sqrt(quantiles(first, second)), within)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("p", [1, 2, 3, 7])
 @pytest.mark.parametrize("d", [2, 3, 5])
 def test_a_gaussian_and_a_ball_about_one_centre(d: int, p: float) -> None:

@@ -45,6 +45,7 @@ def test_stiff_tokens_are_refused_early():
         vl.solve(COLLAPSE, "particles", n=10, max_steps=10_000)
 
 
+@pytest.mark.quick
 def test_a_steady_pace_is_judged_after_a_fiftieth_and_a_changing_one_later():
     assert spend(np.full(2000, 1.0), 1300.0, 1000) == 20
     assert spend(np.full(2000, 1.0), 1100.0, 1000) == 1000

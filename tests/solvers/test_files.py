@@ -9,6 +9,7 @@ import vlasov as vl
 from vlasov.solvers.files import check_writable, written_whole
 
 
+@pytest.mark.quick
 def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path):
     target = tmp_path / "run.txt"
     target.write_text("old")

@@ -40,6 +40,7 @@ def problem(family, rng):
     return vl.Softmax(A=A, V=V), lambda t: (A, V, zero), X, tolerance, horizon, rescaled
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("family", ["random", "non-normal, V = J", "strong L2", "rescaled growth", "piecewise"])
 def test_particles_know_the_error_of_their_steps(family):
     for seed in range(4):
@@ -89,6 +90,7 @@ def test_a_selection_stands_for_all():
     assert selection(few, 200) is few
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("remaining", [1e-3, 1e-6, 1e-9])
 def test_gaussians_know_how_ill_conditioned_a_blow_up_is(remaining):
     # Sigma = 1 / (1 - 2 t).

@@ -11,8 +11,15 @@ from vlasov.errors import InputError
 
 PROGRAM = """
 import numpy as np
+from vlasov.compiling import CLOCK
+from vlasov.jit import kernel
 from vlasov.tilting import tilt
-print(tilt(np.array([[1.0], [3.0]]), np.zeros(2), np.zeros((1, 1))).mean[0, 0])
+
+@kernel()
+def double(x):  # in no file, beside which there could be a folder
+    return 2 * x
+
+print(tilt(np.array([[1.0], [3.0]]), np.zeros(2), np.zeros((1, 1))).mean[0, 0], double(3.0), CLOCK.kept)
 """
 
 
@@ -22,7 +29,7 @@ def test_an_unwritable_cache_is_no_error(tmp_path):
     environment = os.environ | {"NUMBA_CACHE_DIR": str(blocked / "cache"), "HOME": str(blocked)}
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, env=environment, check=False)
     assert done.stderr == ""
-    assert done.stdout == "2.0\n"
+    assert done.stdout == "2.0 6.0 False\n"
 
 
 def test_waiting_threads_do_not_spin():

@@ -65,14 +65,16 @@ def face(a, b, c, d, e, f):
     return c + WEIGHT * (d - c)
 """
 CALLS_IT = """
-import numpy as np
 from face import face
-from vlasov.solvers.finite_volume import kernels
+from vlasov.jit import kernel
 
-f, w, out = np.zeros((1, 1, 8)), np.ones((1, 1, 9)), np.zeros((1, 1, 9))
-f[...] = np.arange(8.0)
-kernels.flux(face)(False, 2, f, w, out, 0, 1)
-print(out[0, 0, 4])
+def flux(face):
+    @kernel()
+    def run(w):
+        return w * face(1.0, 2.0, 3.0, 4.0, 5.0, 6.0)
+    return run
+
+print(flux(face)(1.0))
 """
 
 

@@ -12,6 +12,7 @@ CLOUD = vl.Gaussian([0.3, 0.1], [[0.3, 0.1], [0.1, 0.2]])
 FAR = vl.Gaussian([1e8, 0.0], CLOUD.covariance)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     ("problem", "sentence"),
     [

@@ -102,6 +102,7 @@ HEADS = {
 }
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("kind", HEADS)
 def test_every_attention(kind):
     problem = three(HEADS[kind])

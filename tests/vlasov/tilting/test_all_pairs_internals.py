@@ -1,6 +1,5 @@
 """How all pairs are compiled: machine code of the loops, and a cache that finds them again."""
 
-import os
 import re
 import subprocess
 import sys
@@ -29,6 +28,7 @@ def products(code, register):
     return len(re.findall(rf"{PRODUCT}\s.*{register}", code))
 
 
+@pytest.mark.arithmetic
 @pytest.mark.skipif(not X86, reason="names of another family of processors")
 def test_vectors_that_are_written_out_are_the_longest():
     points, zero = np.random.default_rng(0).normal(size=(64, 2)), (0.0,) * 3
@@ -39,6 +39,7 @@ def test_vectors_that_are_written_out_are_the_longest():
         assert "vpermi2q" in code or "vpermt2q" in code
 
 
+@pytest.mark.arithmetic
 @pytest.mark.skipif(not X86, reason="names of another family of processors")
 def test_loops_are_made_of_vector_instructions():
     """Of the length that LLVM prefers: on many processors with AVX-512 that is half of the longest."""
@@ -63,21 +64,14 @@ print(hits, float(np.abs(mean).max()))
 """
 
 
-def run(program, **variables):
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, env=os.environ | variables, check=False
-    )
-    assert done.stderr == ""
-    return done.stdout
+def test_compiled_code_is_found_again():
+    """In the folder that the tests share: the first process compiles what no other test has, the second nothing."""
 
+    def printed():
+        done = subprocess.run([sys.executable, "-c", CALLS], capture_output=True, text=True, check=False)
+        assert done.stderr == ""
+        return done.stdout
 
-def test_compiled_code_is_found_again(tmp_path):
-    first, second = (run(CALLS, NUMBA_CACHE_DIR=str(tmp_path)) for _ in range(2))
-    assert first.startswith("[0, 0, 0, 0] ")
+    first, second = printed(), printed()
     assert second.startswith("[1, 1, 1, 1] ")
     assert first.split()[-1] == second.split()[-1]
-
-
-def test_without_a_folder_for_the_cache():
-    no_locator = "from numba.core import caching\ncaching.CompileResultCacheImpl._locator_classes = []\n"
-    assert run(no_locator + CALLS).startswith("[0, 0, 0, 0] ")

@@ -121,6 +121,7 @@ def test_what_a_method_cannot_do_is_refused(d, reach, method, sentence):
     assert str(mistake.value).startswith(sentence)
 
 
+@pytest.mark.arithmetic
 def test_single_precision_keeps_its_bound():
     points, xi = problem(2, 3_000, 400, 3.0)
     single, double = (tilt(points, None, xi, Request(method=method)) for method in ("all-pairs-float32", "all-pairs"))

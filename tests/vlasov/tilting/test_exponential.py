@@ -8,6 +8,8 @@ from vlasov.compiled.exponential import exp2, exp_negative
 from vlasov.jit import kernel
 from vlasov.tilting.all_pairs.lanes import weigh
 
+pytestmark = pytest.mark.arithmetic
+
 RANGES = {np.float64: (-1000, 500), np.float32: (-125, 60)}
 ULPS = {np.float64: 1.2, np.float32: 1.8}
 # Without fused multiply-add the products in 2^r = 1 + r (c + r (...)) are rounded too: the last, below 1/2, by at most

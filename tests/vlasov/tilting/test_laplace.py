@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pytest
 
+from tests.processor import arithmetic
 from tests.vlasov.tilting.extended import tilted
 from vlasov.compiled.workspace import Workspace
 from vlasov.tilting import laplace, nodes
@@ -71,7 +72,7 @@ def check(plan, sums, points, log_weights, x, matrix, chosen):
         assert errors.max() <= plan.covariance_bound + (EXTENDED * size) ** 2 * len(points)
 
 
-@pytest.mark.parametrize("d", [2, 3])
+@pytest.mark.parametrize("d", arithmetic([2, 3], 2))
 @pytest.mark.parametrize("reach", REACHES)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("decades", [None, 100])
@@ -97,7 +98,7 @@ def test_error_stays_below_the_bound_and_the_bound_below_the_tolerance(d, shape,
     check(plan, sums, points, log_weights, x, matrix, rng.choice(len(x), min(len(x), 8), replace=False))
 
 
-@pytest.mark.parametrize("d", [2, 3])
+@pytest.mark.parametrize("d", arithmetic([2, 3], 2))
 @pytest.mark.parametrize("n", [1, 700, 20_000])
 def test_tight_tolerances(d, n):
     rng = np.random.default_rng(n)
@@ -117,7 +118,7 @@ def test_a_common_factor_of_all_weights_costs_no_digits():
     np.testing.assert_allclose(shifted + factor, log_mass, rtol=0, atol=2.0**-12)
 
 
-@pytest.mark.parametrize("d", [2, 3])
+@pytest.mark.parametrize("d", arithmetic([2, 3], 2))
 def test_many_equal_points_do_not_add_up_rounding_errors(d):
     """Half a million sources in two places: each sum has equal terms, whose rounding errors have equal signs."""
     points = np.repeat([[-1.0] * d, [0.7] * d], [300_000, 200_000], axis=0)
@@ -128,7 +129,7 @@ def test_many_equal_points_do_not_add_up_rounding_errors(d):
     assert np.abs(mean - exact[:, None]).max() * np.sqrt(d) <= plan.error_bound <= 1e-12 * np.sqrt(d)
 
 
-@pytest.mark.parametrize("case", ["plain", "weighted", "sorted", "flushed"])
+@pytest.mark.parametrize("case", arithmetic(["plain", "weighted", "sorted", "flushed"], "weighted", "flushed"))
 def test_one_thread_and_two_give_the_same_bits(case):
     rng = np.random.default_rng(0)
     d, n, tolerance = (3, 60_000, 1e-9) if case == "sorted" else (2, 300_000, 1e-12 if case == "flushed" else 1e-9)

@@ -107,6 +107,7 @@ def test_a_box_is_a_product_of_geometric_sums(shape, reach, smooth):
     assert np.abs(log_mass - (log_sums + xi * (lower + half)).sum(axis=1)).max() <= sums.mass_error + allowed
 
 
+@pytest.mark.arithmetic
 @pytest.mark.parametrize("smooth", [True, False])
 @pytest.mark.parametrize("reach", [0.0, 0.5, 8.0, 80.0, 300.0, 1500.0])
 @pytest.mark.parametrize("shape", SHAPES)
@@ -134,6 +135,7 @@ def test_error_stays_below_the_bound_and_the_bound_below_the_tolerance(shape, re
     assert np.abs(log_mass - wanted[0]).max() <= sums.mass_error
 
 
+@pytest.mark.arithmetic
 @pytest.mark.parametrize("reach", [140.0, 146.0, 152.0])
 def test_blocks_begin_where_exponentials_would_overflow(reach):
     """In two dimensions |<xi, y>| <= 600 needs |xi_k| R_k <= 300 or so; beyond, ranges are cut."""
@@ -147,6 +149,7 @@ def test_blocks_begin_where_exponentials_would_overflow(reach):
     assert np.linalg.norm((mean - wanted).astype(float), axis=1).max() <= plan.error_bound
 
 
+@pytest.mark.arithmetic
 @pytest.mark.parametrize("shape", [(100_000,), (300, 200), (20, 30, 25)])
 @pytest.mark.parametrize("reach", [20.0, 400.0])
 def test_one_thread_and_more_give_the_same_bits(shape, reach):

@@ -49,6 +49,7 @@ def evaluate(
     return plan, prepared.read(x, head(x, matrix, values), request, out)
 
 
+@pytest.mark.arithmetic
 @pytest.mark.quick
 @pytest.mark.parametrize("reach", REACHES)
 @pytest.mark.parametrize("shape", SHAPES)
@@ -74,6 +75,7 @@ def test_error_stays_below_the_bound_and_the_bound_below_the_tolerance(shape, re
     assert np.abs(log_mass - exact[0]).max() <= sums.mass_error
 
 
+@pytest.mark.arithmetic
 @pytest.mark.parametrize("log_weights", ["none", "mild", "wild"])
 def test_one_thread_and_two_give_the_same_bits(log_weights):
     rng = np.random.default_rng(0)

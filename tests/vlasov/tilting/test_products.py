@@ -8,6 +8,8 @@ from vlasov.compiled.vectors import derivative_orders, gather_point, spread_poin
 from vlasov.jit import kernel
 from vlasov.tilting.stencils import table
 
+pytestmark = pytest.mark.arithmetic
+
 
 @pytest.mark.parametrize("shape", [(1, 1, 1, 1, 1), (1, 1, 5, 3, 20), (3, 1, 37, 41, 29), (2, 9, 16, 8, 24)])
 def test_multiply_is_the_product_for_any_number_of_threads(shape):
