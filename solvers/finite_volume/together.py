@@ -44,7 +44,7 @@ class Felt(NamedTuple):
         measure = self.density.reweighted(self.quadratic)
 
         def by(best: Request) -> Tilted:
-            return measure.tilted(xi, replace(best, covariance=request.covariance), workspace=workspace)
+            return measure.tilted(xi, best._replace(covariance=request.covariance), workspace=workspace)
 
         return self.density.best(len(xi), by) if isinstance(self.density, Smooth) else by(request)
 
