@@ -10,7 +10,8 @@ import vlasov as vl
 from tests import references
 from vlasov.errors import InputError, NonFiniteState, SolverError
 from vlasov.solvers.ode.dop853 import ORDER
-from vlasov.solvers.ode.integrate import TIGHTEST, BlowUpWatch, growth_rate, inside, norm, segments, steps
+from vlasov.solvers.ode.integrate import TIGHTEST, BlowUpWatch, Explicit, growth_rate, inside, norm, segments, steps
+from vlasov.solvers.ode.runge_kutta import CloudDOP853
 
 
 def cloud_velocity():
@@ -239,3 +240,17 @@ def test_growth_rate():
 def test_norm_of_nothing_and_of_infinity():
     assert norm(np.empty(0)) == 0.0
     assert norm(np.array([1.0, -np.inf])) == np.inf
+
+
+@pytest.mark.parametrize("stepper", [Explicit, CloudDOP853])
+def test_velocities_whose_squares_vanish_take_few_steps(stepper):
+    """The estimates of their errors are so small that one divided by the other is 0 / 0."""
+    size = 1e-163
+    for factor in np.geomspace(1, 1e6, 25):  # somewhere among them only one of two squares vanishes
+
+        def rhs(t, y, out=None, size=factor * size):
+            out = np.empty_like(y) if out is None else out
+            out[:] = size * np.cos(1e3 * t)
+            return out
+
+        assert sum(1 for _ in steps(rhs, (0.0, 1.0), np.ones(2), rtol=1e-10, atol=1e-13, stepper=stepper)) < 9

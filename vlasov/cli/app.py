@@ -44,20 +44,21 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # letters that the terminal does not have
-    app.rich_markup_mode = "rich" if shutil.get_terminal_size().columns >= _NARROW else None
+    columns = shutil.get_terminal_size().columns
+    app.rich_markup_mode = "rich" if columns >= _NARROW else None
     try:
         with _warnings_as_lines():
-            code = _answer()
+            code = _answer({"terminal_width": columns} if columns < _NARROW else {})
         sys.stdout.flush()
     except OSError as error:
         code = _unwritten(error)
     sys.exit(code)
 
 
-def _answer() -> int:
+def _answer(settings: dict[str, Any]) -> int:
     """The exit code."""
     try:
-        return app(sys.argv[1:] or ["--help"], prog_name="vlasov", standalone_mode=False) or 0
+        return app(sys.argv[1:] or ["--help"], prog_name="vlasov", standalone_mode=False, **settings) or 0
     except InputError as mistake:
         return _complain(str(mistake), 2)
     except _Misuse as misuse:
@@ -68,7 +69,7 @@ def _answer() -> int:
     except MemoryError:
         return _complain("there is not enough memory for this run; lower n or the number of output times", 1)
     except Interrupted as stop:
-        return _complain(" ".join(["interrupted;", *(stop.args or ["nothing was written"])]), 130)  # as shells say it
+        return _complain(" ".join(["interrupted.", *(stop.args or ["Nothing was written."])]), 130)  # as shells say it
     except (KeyboardInterrupt, typer.Abort):
         return _complain("interrupted", 130)
 
