@@ -597,6 +597,8 @@ def test_a_full_or_closed_output_is_no_traceback():
     )
     closed = process_in_shell("list >&-")
     assert (closed.returncode, closed.stderr) == (0, "")
+    silent = process_in_shell("show nothing 2>&-")
+    assert (silent.returncode, silent.stdout) == (2, "")
     early = process_in_shell("list --json | true")
     assert early.stderr == ""
 

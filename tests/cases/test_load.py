@@ -9,7 +9,7 @@ import pytest
 import vlasov as vl
 from tests.fuzz.values import MISSING, OF_TOML, changed, places
 from vlasov.cases import catalogue
-from vlasov.cases.load import apply_settings
+from vlasov.cases.load import apply_settings, copied
 from vlasov.solvers.driver import prepare
 
 CASE = """
@@ -91,6 +91,16 @@ def test_a_users_file_is_a_case(tmp_path):
     (fact,) = case.facts
     assert (fact.says, fact.quantity, fact.tolerance) == ("something", "mean", 10.0)
     assert vl.load_case(str(write(tmp_path))).problem == case.problem
+
+
+def test_files_of_other_editors_are_read(tmp_path):
+    """A mark at the beginning, and ends of lines as they are elsewhere."""
+    path = write(tmp_path)
+    case = vl.load_case(path)
+    path.write_bytes(b"\xef\xbb\xbf" + CASE.replace("\n", "\r\n").encode())
+    assert vl.load_case(path).problem == case.problem
+    path.write_text(copied(path), encoding="utf-8")
+    assert vl.load_case(path).problem == case.problem
 
 
 def test_integers_are_numbers(tmp_path):
