@@ -271,7 +271,7 @@ def test_a_failed_run_has_exit_code_1_and_leaves_the_solution_until_then(vlasov)
     assert (code, out) == (1, "")
     assert err.startswith("vlasov: non-finite state in step ")
     assert err.count("\n") == 1
-    for part in ("at t = 0.3", "dt = ", "The solution up to t = 0.3 is in dirac-pair-particles.nc."):
+    for part in ("at t = 0.3", "dt = ", ". The solution up to t = 0.3 is in dirac-pair-particles.nc.\n"):
         assert part in err
     assert files() == ["dirac-pair-particles.nc"]
     left = vl.open_run("dirac-pair-particles.nc")

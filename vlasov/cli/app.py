@@ -61,12 +61,12 @@ def _answer(settings: dict[str, Any]) -> int:
     try:
         return app(sys.argv[1:] or ["--help"], prog_name="vlasov", standalone_mode=False, **settings) or 0
     except InputError as mistake:
-        return _complain(str(mistake), 2)
+        return _complain(_with_notes(mistake), 2)
     except _Misuse as misuse:
         command = getattr(getattr(misuse, "ctx", None), "command_path", "vlasov")
         return _complain(f'{misuse.format_message()} See "{command} --help".', 2)
     except SolverError as failure:
-        return _complain(" ".join([str(failure), *getattr(failure, "__notes__", [])]), 1)
+        return _complain(_with_notes(failure), 1)
     except MemoryError:
         return _complain("there is not enough memory for this run; lower n or the number of output times", 1)
     except Interrupted as stop:
@@ -93,6 +93,14 @@ def _warnings_as_lines() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.showwarning = show
         yield
+
+
+def _with_notes(error: Exception) -> str:
+    """What went wrong, and what was said to it since, as sentences."""
+    said = str(error)
+    for note in getattr(error, "__notes__", []):
+        said += f". {note}" if note[:1].isupper() and not said.endswith(".") else f" {note}"
+    return said
 
 
 def _plain(sentence: str) -> str:
