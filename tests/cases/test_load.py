@@ -416,6 +416,11 @@ def test_facts_concern_the_solvers_of_the_file_only(tmp_path):
 # Everything, everywhere: no value in any place leads to anything but an InputError with a field, or to a case.
 
 
+def first_places(tables):
+    """Paths to every value, of lists to the first one only: what follows is read by the same lines."""
+    return [path for path in places(tables) if not any(isinstance(key, int) and key > 0 for key in path)]
+
+
 def with_layers():
     tables = catalogue.read("gaussian-collapse")
     layers = {"kind": "piecewise", "values": [[[1.0, 0.0], [0.0, 1.0]], [[2.0, 0.0], [0.0, 1.0]]], "edges": [0, 1, 2]}
@@ -444,7 +449,7 @@ def test_no_value_in_any_place_leads_to_another_exception(name, monkeypatch):
     tables = SUBJECTS[name]()
     monkeypatch.setattr("vlasov.cases.load.read", lambda _: current)
     tried, refused, wrong = 0, 0, []
-    for path in places(tables):
+    for path in first_places(tables):
         for value in [*OF_TOML, MISSING]:
             current = changed(tables, path, value)
             tried += 1
