@@ -36,7 +36,7 @@ def read(name_or_path: str | os.PathLike[str]) -> dict[str, Any]:
     """The tables of a case file as they stand."""
     path = case_path(name_or_path)
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except (ValueError, RecursionError) as error:
         raise InputError(f'"{path}" is not valid TOML: {error}', "case") from None
     except OSError as error:

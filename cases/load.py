@@ -81,7 +81,7 @@ def load_case(name_or_path: str | os.PathLike[str], *, settings: Sequence[str] =
 
 def copied(name_or_path: str | os.PathLike[str]) -> str:
     """The text of a case's file to be changed, which remembers for which problem its facts are stated."""
-    case, text = load_case(name_or_path), case_path(name_or_path).read_text(encoding="utf-8")
+    case, text = load_case(name_or_path), case_path(name_or_path).read_text(encoding="utf-8-sig")
     if not case.facts or _FOR in read(name_or_path):
         return text
     digest = _digest(case.problem, case.times)

@@ -271,7 +271,7 @@ def test_a_failed_run_has_exit_code_1_and_leaves_the_solution_until_then(vlasov)
     assert (code, out) == (1, "")
     assert err.startswith("vlasov: non-finite state in step ")
     assert err.count("\n") == 1
-    for part in ("at t = 0.3", "dt = ", "The solution up to t = 0.3 is in dirac-pair-particles.nc."):
+    for part in ("at t = 0.3", "dt = ", ". The solution up to t = 0.3 is in dirac-pair-particles.nc.\n"):
         assert part in err
     assert files() == ["dirac-pair-particles.nc"]
     left = vl.open_run("dirac-pair-particles.nc")
@@ -308,10 +308,10 @@ def test_an_interruption_says_what_was_kept(vlasov, monkeypatch):
 
     monkeypatch.setattr("vlasov.solvers.gaussian.run", interrupted)
     kept = 0
-    assert vlasov("run", QUICK) == (130, "", "vlasov: interrupted; nothing was written\n")
+    assert vlasov("run", QUICK) == (130, "", "vlasov: interrupted. Nothing was written.\n")
     assert files() == []
     kept = 1
-    sentence = "vlasov: interrupted; The solution up to t = 0 is in a.nc.\n"
+    sentence = "vlasov: interrupted. The solution up to t = 0 is in a.nc.\n"
     assert vlasov("run", QUICK, "-o", "a.nc") == (130, "", sentence)
     kept = 0
     assert vl.open_run("a.nc").attrs["status"] == "stopped"
@@ -320,7 +320,7 @@ def test_an_interruption_says_what_was_kept(vlasov, monkeypatch):
         "vlasov.postprocess.mean_field.mean_field_study", lambda *_, **__: interrupted(None, None, None)
     )
     found = vlasov("converge", QUICK, "-o", "study")
-    assert found == (130, "", "vlasov: interrupted; what is done is in study, and the same command goes on with it\n")
+    assert found == (130, "", "vlasov: interrupted. What is done is in study, and the same command goes on with it.\n")
 
 
 def test_warnings_are_lines_of_ours(vlasov, monkeypatch, recwarn):
@@ -597,6 +597,8 @@ def test_a_full_or_closed_output_is_no_traceback():
     )
     closed = process_in_shell("list >&-")
     assert (closed.returncode, closed.stderr) == (0, "")
+    silent = process_in_shell("show nothing 2>&-")
+    assert (silent.returncode, silent.stdout) == (2, "")
     early = process_in_shell("list --json | true")
     assert early.stderr == ""
 

@@ -135,7 +135,7 @@ class CloudDOP853:
                 _combine(begun, self._stages, self._places[SUMMED:], rest, self._trial)
             self._rhs(self.t + dop853.C[s] * h, self._trial, self._stage(s))
         fifth, third = self._squares(dop853.FIFTH, dop853.THIRD, h * dop853.B)
-        if fifth == 0 and third == 0:
+        if fifth + 0.01 * third == 0:  # also by underflow
             return 0.0
         return float(h * fifth / math.sqrt((fifth + 0.01 * third) * self.y.size))
 

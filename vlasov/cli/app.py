@@ -39,36 +39,38 @@ class Interrupted(Exception):
 
 def main() -> None:
     """Run the command line; a user's mistake is one sentence and exit code 2, a failed run exit code 1."""
-    if sys.stdout is None:  # closed
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # letters that the terminal does not have
-    app.rich_markup_mode = "rich" if shutil.get_terminal_size().columns >= _NARROW else None
+    columns = shutil.get_terminal_size().columns
+    app.rich_markup_mode = "rich" if columns >= _NARROW else None
     try:
         with _warnings_as_lines():
-            code = _answer()
+            code = _answer({"terminal_width": columns} if columns < _NARROW else {})
         sys.stdout.flush()
     except OSError as error:
         code = _unwritten(error)
     sys.exit(code)
 
 
-def _answer() -> int:
+def _answer(settings: dict[str, Any]) -> int:
     """The exit code."""
     try:
-        return app(sys.argv[1:] or ["--help"], prog_name="vlasov", standalone_mode=False) or 0
+        return app(sys.argv[1:] or ["--help"], prog_name="vlasov", standalone_mode=False, **settings) or 0
     except InputError as mistake:
-        return _complain(str(mistake), 2)
+        return _complain(_with_notes(mistake), 2)
     except _Misuse as misuse:
         command = getattr(getattr(misuse, "ctx", None), "command_path", "vlasov")
         return _complain(f'{misuse.format_message()} See "{command} --help".', 2)
     except SolverError as failure:
-        return _complain(" ".join([str(failure), *getattr(failure, "__notes__", [])]), 1)
+        return _complain(_with_notes(failure), 1)
     except MemoryError:
         return _complain("there is not enough memory for this run; lower n or the number of output times", 1)
     except Interrupted as stop:
-        return _complain(" ".join(["interrupted;", *(stop.args or ["nothing was written"])]), 130)  # as shells say it
+        return _complain(" ".join(["interrupted.", *(stop.args or ["Nothing was written."])]), 130)  # as shells say it
     except (KeyboardInterrupt, typer.Abort):
         return _complain("interrupted", 130)
 
@@ -91,6 +93,14 @@ def _warnings_as_lines() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.showwarning = show
         yield
+
+
+def _with_notes(error: Exception) -> str:
+    """What went wrong, and what was said to it since, as sentences."""
+    said = str(error)
+    for note in getattr(error, "__notes__", []):
+        said += f". {note}" if note[:1].isupper() and not said.endswith(".") else f" {note}"
+    return said
 
 
 def _plain(sentence: str) -> str:

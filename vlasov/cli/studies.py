@@ -186,7 +186,7 @@ def converge(
     try:
         result = mean_field_study(loaded.problem, **study.arguments(), output=target, progress=not as_json)
     except KeyboardInterrupt as stop:
-        stop.add_note(f"what is done is in {target}, and the same command goes on with it")
+        stop.add_note(f"What is done is in {target}, and the same command goes on with it.")
         raise
     picture = target / "study.png"
     figures.save(figure.draw(result), picture)
