@@ -93,10 +93,22 @@ def check(problem: Problem, options: Options) -> None:
         )
     if options.sampling == "quantile" and problem.dimension != 1:
         raise InputError(f'"quantile" needs d = 1 but the problem has d = {problem.dimension}; use "sobol"', "sampling")
+    _check_nodes(problem, options)
     if options.rescaled and problem.attention.drift() is None:
         raise InputError(
             "needs a normalised attention, where a single token obeys x' = V x; leave it out for linear attention",
             "rescaled",
+        )
+
+
+def _check_nodes(problem: Problem, options: Options) -> None:
+    """Refuse Gauss nodes of which there is one on each axis: they stand for no more than the mean."""
+    d = problem.dimension
+    given = isinstance(problem.initial, Particles) or options.sampling != "quadrature"
+    if not given and options.n > 1 and round(options.n ** (1 / d)) < 2:
+        raise InputError(
+            f'is {options.n:,}, but "quadrature" in d = {d} begins with 2^{d} = {2**d:,} nodes; choose "random"',
+            "n",
         )
 
 
@@ -108,7 +120,7 @@ def run(problem: Problem, options: Options, record: Record) -> None:
     record.constants["weight"] = cloud.weights
     record.attributes["sampling_error"] = sampling_error(cloud, problem.initial)
     ends = _solve(problem, tokens, options.tolerance, record)
-    references.of_particles(problem, tokens, record, options.tolerance, ends)
+    references.of_particles(problem, tokens, record, options, ends)
 
 
 def _solve(problem: Problem, tokens: Tokens, rtol: float, record: Record) -> list[float]:
