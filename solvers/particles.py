@@ -9,13 +9,14 @@ Reference: Geshkovski, Letrouit, Polyanskiy, Rigollet (2023), arXiv:2305.05465.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from vlasov import checks
 from vlasov.checks import Array
-from vlasov.errors import InputError, choose
+from vlasov.errors import AccuracyWarning, InputError, choose
 from vlasov.measures import SAMPLINGS, Particles
 from vlasov.problem import Problem
 from vlasov.solvers import references
@@ -26,7 +27,7 @@ from vlasov.solvers.ode.integrate import TIGHTEST, BlowUpWatch, accuracy_for, se
 from vlasov.solvers.ode.rescaling import Rescaling
 from vlasov.solvers.ode.runge_kutta import CloudDOP853
 from vlasov.solvers.record import Record, Snapshot
-from vlasov.solvers.sampling import MOMENTS, initial_cloud, sampling_error
+from vlasov.solvers.sampling import MOMENTS, followed_until, initial_cloud, sampling_error
 
 _MOST = 10**8  # particles
 _METHODS = ("auto", "laplace", "all-pairs", "all-pairs-float32")
@@ -119,12 +120,24 @@ def run(problem: Problem, options: Options, record: Record) -> None:
     tokens = Tokens(cloud, flow, Rescaling(flow, problem.horizon) if options.rescaled else None)
     record.constants["weight"] = cloud.weights
     record.attributes["sampling_error"] = sampling_error(cloud, problem.initial)
-    ends = _solve(problem, tokens, options.tolerance, record)
+    end = min(problem.horizon, followed_until(problem))
+    if end < problem.horizon:
+        warnings.warn(
+            f"particles: V makes errors of the mean grow so fast that from t = {end:.4g} on rounding alone is larger than "
+            "the spread: no cloud of tokens can be followed so far, and the run stops there; shorten the horizon, or "
+            'use the solver "gaussian"',
+            AccuracyWarning,
+            stacklevel=4,
+        )
+    ends = _solve(tokens, end, options.tolerance, record)
+    if record.status == "completed" and end < problem.horizon:
+        record.status = "stopped"
+        record.rescue()
     references.of_particles(problem, tokens, record, options, ends)
 
 
-def _solve(problem: Problem, tokens: Tokens, rtol: float, record: Record) -> list[float]:
-    """Fill the record; the times at which steps ended."""
+def _solve(tokens: Tokens, end: float, rtol: float, record: Record) -> list[float]:
+    """Fill the record, to the end or a blow-up; the times at which steps ended."""
     y, ends = tokens.cloud.points.ravel(), []
 
     def snapshot(t: float, y: Array) -> Snapshot:
@@ -133,7 +146,7 @@ def _solve(problem: Problem, tokens: Tokens, rtol: float, record: Record) -> lis
 
     record.begin(partial(snapshot, 0.0, y))
     how: dict[str, Any] = {"rtol": rtol, "atol": rtol * size(tokens.cloud), "stepper": CloudDOP853}
-    for segment in segments(tokens.flow.breakpoints, problem.horizon):
+    for segment in segments(tokens.flow.breakpoints, end):
         watch = BlowUpWatch(segment[1])  # growth rates jump with the parameters
         for step in steps(right_hand_side(tokens, segment), segment, y, taken=record.steps, **how):
             due = record.due(step.t)

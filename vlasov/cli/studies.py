@@ -13,7 +13,7 @@ from vlasov.cli.printing import finite, print_doubt, print_json, print_table, wi
 from vlasov.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import xarray as xr
 
@@ -62,7 +62,7 @@ def compare(
         loaded = load(cases[0], settings, threads)
         names = [name.strip() for name in solvers.split(",")] if solvers else list(loaded.solvers)
         target = output or Path(f"{loaded.name}-compare.png")
-        at = _outputs(loaded.problem.horizon, times)
+        at = _outputs(_end(loaded.problem, names), times)
         datasets = [
             solved(loaded.problem, name, at, loaded.name, loaded.solvers.get(name, {}), as_json) for name in names
         ]
@@ -196,6 +196,13 @@ def _check_comparison(times: int, bandwidth: float | None) -> None:
     checks.integer(times, "times", least=2)
     if bandwidth is not None:
         checks.number(bandwidth, "bandwidth", above=0.0)
+
+
+def _end(problem: Problem, solvers: Sequence[str]) -> float:
+    """The last time that all of the solvers reach, as far as that is known before they run."""
+    from vlasov.solvers.sampling import followed_until
+
+    return min(problem.horizon, followed_until(problem)) if "particles" in solvers else problem.horizon
 
 
 def _outputs(horizon: float, times: int) -> Any:
