@@ -123,7 +123,7 @@ def run(problem: Problem, options: Options, record: Record) -> None:
     end = min(problem.horizon, followed_until(problem))
     if end < problem.horizon:
         warnings.warn(
-            f"particles: V makes errors of the mean grow so fast that from t = {end:.4g} on rounding alone is larger than "
+            f"particles: V makes errors of the mean grow so fast that from t = {end:.4g} on rounding is larger than "
             "the spread: no cloud of tokens can be followed so far, and the run stops there; shorten the horizon, or "
             'use the solver "gaussian"',
             AccuracyWarning,
