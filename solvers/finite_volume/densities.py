@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
@@ -117,7 +116,7 @@ class GaussianTails(Smooth):
         inverse = np.asarray(np.linalg.inv(self.matrix.T), dtype=np.float64)
         inner = map_rows(clipped + shift, inverse, threads=1)
         measure = self.reweighted(head.P)
-        tilted = self.best(len(inner), lambda best: measure.tilted(inner, replace(best, covariance=True), **how))
+        tilted = self.best(len(inner), lambda best: measure.tilted(inner, best._replace(covariance=True), **how))
         assert tilted.covariance is not None
         base = np.zeros(self.dimension) if about is None else about
         kernels.continue_means(tilts, beyond, clipped, inverse, tilted.mean, tilted.covariance, base, head.V, out)

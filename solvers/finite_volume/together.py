@@ -48,7 +48,7 @@ class Felt(NamedTuple):
         measure = self.density.reweighted(self.quadratic)
 
         def by(best: Request) -> Tilted:
-            return measure.tilted(xi, replace(best, covariance=request.covariance), workspace=workspace)
+            return measure.tilted(xi, best._replace(covariance=request.covariance), workspace=workspace)
 
         return self.density.best(len(xi), by) if isinstance(self.density, Smooth) else by(request)
 
@@ -63,7 +63,7 @@ class Felt(NamedTuple):
             return self._summed(xi, request, workspace)
         inner = np.array(xi)
         inner[beyond] = (clipped[beyond] + shift) @ np.linalg.inv(density.matrix)
-        found = self._summed(inner, replace(request, covariance=True), workspace)
+        found = self._summed(inner, request._replace(covariance=True), workspace)
         assert found.covariance is not None
         step = xi - inner
         moved = np.einsum("nkl,nl->nk", found.covariance, step)
@@ -82,7 +82,7 @@ class Felt(NamedTuple):
             logs -= np.einsum("nk,kl,nl->n", points, matrix.T @ quadratic @ matrix, points)
             logs -= points @ (matrix.T @ (quadratic + quadratic.T) @ origin)
             constant = float(origin @ quadratic @ origin)
-        found = tilting.tilt(points, logs, xi @ matrix, replace(request, log_mass=True), workspace=workspace)
+        found = tilting.tilt(points, logs, xi @ matrix, request._replace(log_mass=True), workspace=workspace)
         return Tilted(
             log_mass=found.log_mass + xi @ origin - constant,
             mean=origin + found.mean @ matrix.T,

@@ -195,7 +195,7 @@ class Particles(Measure, kind="particles"):
         return deposit(self, axes)
 
 
-def _by_weights(heads: Sequence[Head]) -> list[Sequence[Head]]:
+def _by_weights(heads: Sequence[Head]) -> Sequence[Sequence[Head]]:
     """Heads in groups that look at the same weights."""
     if len(heads) == 1:
         return [heads]
