@@ -16,21 +16,24 @@ from typing import Any
 
 from vlasov import checks
 from vlasov.checks import Array
-from vlasov.errors import AccuracyWarning, InputError, choose
+from vlasov.errors import AccuracyWarning, InputError, SlowRunWarning, choose
 from vlasov.measures import SAMPLINGS, Particles
 from vlasov.problem import Problem
 from vlasov.solvers import references
 from vlasov.solvers.budget import MAX_STEPS
 from vlasov.solvers.ode import integrate
 from vlasov.solvers.ode.clouds import Tokens, right_hand_side
+from vlasov.solvers.ode.dop853 import STAGES
 from vlasov.solvers.ode.integrate import TIGHTEST, BlowUpWatch, accuracy_for, segments, size, steps
 from vlasov.solvers.ode.rescaling import Rescaling
 from vlasov.solvers.ode.runge_kutta import CloudDOP853
 from vlasov.solvers.record import Record, Snapshot
 from vlasov.solvers.sampling import MOMENTS, followed_until, initial_cloud, sampling_error
+from vlasov.tilting.results import QUADRATIC
 
 _MOST = 10**8  # particles
 _METHODS = ("auto", "laplace", "all-pairs", "all-pairs-float32")
+_LONG_STEP = 10.0  # seconds
 _SINGLE = 1e-5  # tightest tolerance for sums in single precision: their rounding must not look like local errors
 
 
@@ -118,6 +121,7 @@ def run(problem: Problem, options: Options, record: Record) -> None:
     cloud = initial_cloud(problem, options.n, options.sampling, options.seed, options.moments)
     flow = record.follow(problem.flow(tolerance=accuracy_for(options.tolerance), method=options.method))
     tokens = Tokens(cloud, flow, Rescaling(flow, problem.horizon) if options.rescaled else None)
+    _tell_of_slow_steps(tokens, options)
     record.constants["weight"] = cloud.weights
     record.attributes["sampling_error"] = sampling_error(cloud, problem.initial)
     end = min(problem.horizon, followed_until(problem))
@@ -134,6 +138,21 @@ def run(problem: Problem, options: Options, record: Record) -> None:
         record.status = "stopped"
         record.rescue()
     references.of_particles(problem, tokens, record, options, ends)
+
+
+def _tell_of_slow_steps(tokens: Tokens, options: Options) -> None:
+    """Say before the run that nobody will see its first step for long: all pairs of many tokens."""
+    from vlasov.tilting.all_pairs import seconds
+
+    n, d = tokens.cloud.points.shape
+    takes = seconds(n, n, d) * max(1, len(tokens.flow.tilts(0.0)))
+    if takes * STAGES > _LONG_STEP and (d > 3 or options.method in QUADRATIC):
+        warnings.warn(
+            f"particles: {n:,} tokens in d = {d} are {float(n) ** 2:.1g} pairs, {takes:.2g} s for each velocity on "
+            f"one thread, of which a step needs {STAGES}; lower n",
+            SlowRunWarning,
+            stacklevel=4,
+        )
 
 
 def _solve(tokens: Tokens, end: float, rtol: float, record: Record) -> list[float]:
