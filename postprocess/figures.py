@@ -107,7 +107,7 @@ def _say_how_it_ended(figure: Figure, several: Sequence[xr.Dataset], *, above_ke
         estimate = float(view.dataset.attrs.get("error_estimate", 0.0))
         if doubt(view.dataset):
             about = f"has an estimated error of {estimate:.2g}" if estimate > NOTABLE else "is not to be trusted"
-            words.append(f"{who} {about}: see its advice." if view.dataset.attrs.get("advice") else f"{who} {about}.")
+            words.append(f"{who} {about}" + (": see its advice." if view.dataset.attrs.get("advice") else "."))
     if words:
         figure.supxlabel(" ".join(words) + "\n" * above_key, color=END, fontsize=9)
 

@@ -12,8 +12,8 @@ from vlasov.errors import SlowRunWarning, SolverError
 MAX_STEPS = 100_000
 # After this share of max_steps, a run that is expected to take so many times max_steps is not waited for.
 _EARLY, _STEADY = ((0.02, 10.0), (0.05, 2.0), (0.1, 1.2)), 1.2  # the latter, where the pace does not change
-_PATIENCE, _LONG = 20.0, 600.0  # seconds after which a run that will take so long says so, once
-_ENOUGH = 20  # steps from which a pace is read
+_PATIENCE, _LONG = 8.0, 60.0  # seconds after which a run that will take so long says so, once
+_ENOUGH, _SLOW = 20, 4  # steps from which a pace is read; where they are slow, and only told
 
 
 @dataclass
@@ -68,7 +68,7 @@ class Budget:
 
     def _tell(self, t: float, steps: int, expected: float) -> None:
         seconds = time.perf_counter() - self._began
-        if self._told or seconds < _PATIENCE or steps < _ENOUGH:
+        if self._told or seconds < _PATIENCE or steps < _SLOW:
             return
         left = self._seconds_left(steps, min(expected, self.max_steps))
         if left > _LONG:

@@ -11,6 +11,8 @@ from vlasov import checks
 from vlasov.errors import InputError, some
 from vlasov.measures import Gaussian
 from vlasov.problem import Problem
+from vlasov.solvers import advice
+from vlasov.solvers.accuracy import NOTABLE
 from vlasov.solvers.budget import MAX_STEPS
 from vlasov.solvers.ode.integrate import TIGHTEST, BlowUpWatch
 from vlasov.solvers.record import Record, Snapshot
@@ -60,6 +62,8 @@ def run(problem: Problem, options: Options, record: Record) -> None:
     _solve(problem, options, record)
     better = gaussian_moments(problem, record.reached, much_tighter(options.tolerance), most_steps(record))
     tell(record, problem.initial, against(record, problem.initial, better))
+    if (error := record.largest_error) > NOTABLE:
+        record.attributes["advice"] = advice.of_steps(record, options.tolerance, error)
 
 
 def _solve(problem: Problem, options: Options, record: Record) -> None:

@@ -9,27 +9,31 @@ Reference: Geshkovski, Letrouit, Polyanskiy, Rigollet (2023), arXiv:2305.05465.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from vlasov import checks
 from vlasov.checks import Array
-from vlasov.errors import InputError, choose
+from vlasov.errors import AccuracyWarning, InputError, SlowRunWarning, choose
 from vlasov.measures import SAMPLINGS, Particles
 from vlasov.problem import Problem
 from vlasov.solvers import references
 from vlasov.solvers.budget import MAX_STEPS
 from vlasov.solvers.ode import integrate
 from vlasov.solvers.ode.clouds import Tokens, right_hand_side
+from vlasov.solvers.ode.dop853 import STAGES
 from vlasov.solvers.ode.integrate import TIGHTEST, BlowUpWatch, accuracy_for, segments, size, steps
 from vlasov.solvers.ode.rescaling import Rescaling
 from vlasov.solvers.ode.runge_kutta import CloudDOP853
 from vlasov.solvers.record import Record, Snapshot
-from vlasov.solvers.sampling import MOMENTS, initial_cloud, sampling_error
+from vlasov.solvers.sampling import MOMENTS, followed_until, initial_cloud, sampling_error
+from vlasov.tilting.results import QUADRATIC
 
 _MOST = 10**8  # particles
 _METHODS = ("auto", "laplace", "all-pairs", "all-pairs-float32")
+_LONG_STEP = 10.0  # seconds
 _SINGLE = 1e-5  # tightest tolerance for sums in single precision: their rounding must not look like local errors
 
 
@@ -93,10 +97,22 @@ def check(problem: Problem, options: Options) -> None:
         )
     if options.sampling == "quantile" and problem.dimension != 1:
         raise InputError(f'"quantile" needs d = 1 but the problem has d = {problem.dimension}; use "sobol"', "sampling")
+    _check_nodes(problem, options)
     if options.rescaled and problem.attention.drift() is None:
         raise InputError(
             "needs a normalised attention, where a single token obeys x' = V x; leave it out for linear attention",
             "rescaled",
+        )
+
+
+def _check_nodes(problem: Problem, options: Options) -> None:
+    """Refuse Gauss nodes of which there is one on each axis: they stand for no more than the mean."""
+    d = problem.dimension
+    given = isinstance(problem.initial, Particles) or options.sampling != "quadrature"
+    if not given and options.n > 1 and round(options.n ** (1 / d)) < 2:
+        raise InputError(
+            f'is {options.n:,}, but "quadrature" in d = {d} begins with 2^{d} = {2**d:,} nodes; choose "random"',
+            "n",
         )
 
 
@@ -105,14 +121,42 @@ def run(problem: Problem, options: Options, record: Record) -> None:
     cloud = initial_cloud(problem, options.n, options.sampling, options.seed, options.moments)
     flow = record.follow(problem.flow(tolerance=accuracy_for(options.tolerance), method=options.method))
     tokens = Tokens(cloud, flow, Rescaling(flow, problem.horizon) if options.rescaled else None)
+    _tell_of_slow_steps(tokens, options)
     record.constants["weight"] = cloud.weights
     record.attributes["sampling_error"] = sampling_error(cloud, problem.initial)
-    ends = _solve(problem, tokens, options.tolerance, record)
-    references.of_particles(problem, tokens, record, options.tolerance, ends)
+    end = min(problem.horizon, followed_until(problem))
+    if end < problem.horizon:
+        warnings.warn(
+            f"particles: V makes errors of the mean grow so fast that from t = {end:.4g} on rounding is larger than "
+            "the spread: no cloud of tokens can be followed so far, and the run stops there; shorten the horizon, or "
+            'use the solver "gaussian"',
+            AccuracyWarning,
+            stacklevel=4,
+        )
+    ends = _solve(tokens, end, options.tolerance, record)
+    if record.status == "completed" and end < problem.horizon:
+        record.status = "stopped"
+        record.rescue()
+    references.of_particles(problem, tokens, record, options, ends)
 
 
-def _solve(problem: Problem, tokens: Tokens, rtol: float, record: Record) -> list[float]:
-    """Fill the record; the times at which steps ended."""
+def _tell_of_slow_steps(tokens: Tokens, options: Options) -> None:
+    """Say before the run that nobody will see its first step for long: all pairs of many tokens."""
+    from vlasov.tilting.all_pairs import seconds
+
+    n, d = tokens.cloud.points.shape
+    takes = seconds(n, n, d) * max(1, len(tokens.flow.tilts(0.0)))
+    if takes * STAGES > _LONG_STEP and (d > 3 or options.method in QUADRATIC):
+        warnings.warn(
+            f"particles: {n:,} tokens in d = {d} are {float(n) ** 2:.1g} pairs, {takes:.2g} s for each velocity on "
+            f"one thread, of which a step needs {STAGES}; lower n",
+            SlowRunWarning,
+            stacklevel=4,
+        )
+
+
+def _solve(tokens: Tokens, end: float, rtol: float, record: Record) -> list[float]:
+    """Fill the record, to the end or a blow-up; the times at which steps ended."""
     y, ends = tokens.cloud.points.ravel(), []
 
     def snapshot(t: float, y: Array) -> Snapshot:
@@ -121,7 +165,7 @@ def _solve(problem: Problem, tokens: Tokens, rtol: float, record: Record) -> lis
 
     record.begin(partial(snapshot, 0.0, y))
     how: dict[str, Any] = {"rtol": rtol, "atol": rtol * size(tokens.cloud), "stepper": CloudDOP853}
-    for segment in segments(tokens.flow.breakpoints, problem.horizon):
+    for segment in segments(tokens.flow.breakpoints, end):
         watch = BlowUpWatch(segment[1])  # growth rates jump with the parameters
         for step in steps(right_hand_side(tokens, segment), segment, y, taken=record.steps, **how):
             due = record.due(step.t)

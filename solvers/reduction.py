@@ -13,6 +13,7 @@ like one; the singularity is never stepped into. Where stability alone holds the
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from functools import cached_property, partial
 from typing import Any, NamedTuple
@@ -73,7 +74,7 @@ class _System:
 
         def rhs(_: float, y: Array) -> Array:
             derivative, rate = self._velocity(inside(y[-1], start, end), y)
-            return derivative / (np.hypot(1.0 / self._horizon, rate) if rate < np.inf else np.nan)
+            return derivative / (math.hypot(1.0 / self._horizon, rate) if rate < math.inf else math.nan)
 
         watch = stiff.StiffnessWatch()
         how: dict[str, Any] = {
@@ -128,7 +129,11 @@ class _System:
         found = self._flow.affine(Gaussian.trusted(mean=y[:d], covariance=factor @ factor.T), t)
         assert found is not None  # see check
         b, slope = found
-        return np.concatenate([b + slope @ y[:d], (slope @ factor).ravel(), [1.0]]), norm(slope)
+        derivative = np.empty_like(y)
+        derivative[:d] = b + slope @ y[:d]
+        derivative[d : d + d * rank] = (slope @ factor).ravel()
+        derivative[-1] = 1.0
+        return derivative, norm(slope)
 
 
 class _StateAt:

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,16 +23,24 @@ from vlasov.checks import Array
 from vlasov.errors import InputError, SolverError
 from vlasov.measures import Gaussian, Measure, Particles
 from vlasov.problem import Problem
+from vlasov.solvers import advice
 from vlasov.solvers.accuracy import NOTABLE, Units
 from vlasov.solvers.ode.clouds import Moments, Tokens, moments, moments_in_steps
 from vlasov.solvers.ode.integrate import TIGHTEST, norm
 from vlasov.solvers.record import Record
 from vlasov.solvers.reduction import advance
 
+if TYPE_CHECKING:
+    from vlasov.solvers.particles import Options
+
 _TIGHTER, _MUCH_TIGHTER, _NOISY = 1 / 30, 1 / 100, 1e-12  # below the last, rounding makes steps short
 _ROUNDING = 4 * float(np.finfo(float).eps)
 _MOST_STEPS = 500, 4  # of a reference: so many, and so many times those of the run
-_FEW_NODES, _NODES, _MANY_NODES = 100, 256, 2500  # of quadrature: beside few tokens, at first, where the run looks wrong
+_FEW_NODES, _NODES, _MANY_NODES = (
+    100,
+    256,
+    2500,
+)  # of quadrature: beside few tokens, else, where a run looks wrong
 _TYPICAL, _COARSE = 10.0, 1e-4  # times the error of sampling that few nodes are believed, which are right to the latter
 _BESIDE, _LOOSEST = 1e-2, 1e-5  # of the error of sampling, which a reference need not be more accurate than; at most
 _PAIRS, _FEW = 4e5, 256  # tokens of a reference: their pairs times dimensions, and their number
@@ -54,13 +64,10 @@ def against(record: Record, initial: Measure, reference: Iterable[Moments]) -> A
 
 def apart(initial: Measure, found: Iterable[Moments], reference: Iterable[Moments]) -> Array:
     """Differences of mean and covariance in their units, (times, 2)."""
-    units, better = Units(initial.covariance), iter(reference)
+    units, better = Units(initial.covariance), _until_it_ends(iter(reference))
     result = []
     for mean, covariance in found:
-        try:
-            truth = next(better, None)
-        except (SolverError, InputError):  # it blows up, or leaves the numbers
-            truth, better = None, iter(())
+        truth = next(better, None)
         result.append((math.inf, math.inf) if truth is None else units.errors(mean, covariance, *truth))
     return np.array(result).reshape(-1, 2)
 
@@ -95,28 +102,64 @@ def gaussian_moments(problem: Problem, times: Sequence[float], tolerance: float,
         last = now.t
 
 
-def of_particles(problem: Problem, tokens: Tokens, record: Record, tolerance: float, ends: Sequence[float]) -> None:
-    """Tell the errors of a run of tokens, whose steps ended at ``ends``, as an answer to its problem."""
+def of_particles(problem: Problem, tokens: Tokens, record: Record, options: Options, ends: Sequence[float]) -> None:
+    """Tell the errors of a run of tokens, whose steps ended at ``ends``, as an answer to its problem; and advice."""
+    better = _judge(problem, tokens, record, options.tolerance, ends)
+    error, sampling = record.largest_error, float(record.attributes["sampling_error"])
+    if error <= NOTABLE:
+        return
+    given, stepped = isinstance(problem.initial, Particles), error
+    if not given:  # steps err as much as the tolerance is to the sample
+        negligible = options.tolerance <= _BESIDE * sampling
+        stepped = 0.0 if negligible else _largest(_of_steps(problem, tokens, record, tighter(options.tolerance), ends))
+    if given or stepped > 0.5 * error:
+        record.attributes["advice"] = advice.of_steps(record, options.tolerance, stepped)
+    else:
+        record.attributes["advice"] = advice.of_sampling(record, len(tokens.cloud), options.sampling, better)
+
+
+def _judge(problem: Problem, tokens: Tokens, record: Record, tolerance: float, ends: Sequence[float]) -> str:
+    """Tell the errors; which solution was found to be better than this one."""
     initial, fine, most = problem.initial, tighter(tolerance), most_steps(record)
     times = record.reached
     if isinstance(initial, Gaussian) and problem.attention.affine(initial) is not None:
         exact = gaussian_moments(problem, times, min(fine, 1e-10), 10 * most)
         tell(record, initial, against(record, initial, exact))
-        return
-    sampling = float(record.attributes["sampling_error"])
+        return 'the solver "gaussian" is exact here'
+    sampling, before = float(record.attributes["sampling_error"]), None
     rough, tiers = max(fine, min(_BESIDE * sampling, _LOOSEST)), [(_NODES, NOTABLE), (_MANY_NODES, math.inf)]
     for nodes, believed in [(_FEW_NODES, _TYPICAL * sampling)] * (sampling > _COARSE) + tiers:
         rule = _quadrature(initial, nodes, len(tokens.cloud))
         if rule is None:
             break
-        found = against(record, initial, moments(_of(rule, problem, tokens, rough), times, rough, most))
+        better = list(_until_it_ends(moments(_of(rule, problem, tokens, rough), times, rough, most)))
+        found = against(record, initial, better)
         if found.max(initial=0.0) <= believed:
             tell(record, initial, found)
-            return
+            return _as_nodes(problem, len(rule), before, better) if nodes == _MANY_NODES else ""
+        before = better
     parts = [_of_steps(problem, tokens, record, fine, ends)]
     if not isinstance(initial, Particles):
         parts.append(_of_sampling(problem, tokens, record, tolerance))
     tell(record, initial, *parts)
+    return ""
+
+
+def _as_nodes(problem: Problem, nodes: int, fewer: list[Moments] | None, many: list[Moments]) -> str:
+    """The remedy that nodes are, where fewer of them say the same; else the solver that is left."""
+    if fewer and _largest(apart(problem.initial, many, fewer)) <= NOTABLE:
+        return f'sampling="quadrature" with n={nodes} is right to {NOTABLE:g}'
+    return 'the solver "finite-volume" may do better'
+
+
+def _largest(errors: Array) -> float:
+    return float(np.nan_to_num(errors, nan=np.inf, posinf=np.inf).max(initial=0.0))
+
+
+def _until_it_ends(reference: Iterator[Moments]) -> Iterator[Moments]:
+    """A reference until it blows up, or leaves the numbers."""
+    with suppress(SolverError, InputError):
+        yield from reference
 
 
 def _of(cloud: Particles, problem: Problem, tokens: Tokens, tolerance: float) -> Tokens:
@@ -128,7 +171,7 @@ def _of(cloud: Particles, problem: Problem, tokens: Tokens, tolerance: float) ->
 def _of_steps(problem: Problem, tokens: Tokens, record: Record, fine: float, ends: Sequence[float]) -> Array:
     """The errors of steps: of the tokens themselves where they are few, else of some that stand for all."""
     times, most, d = record.reached, most_steps(record), tokens.cloud.dimension
-    few = int(min(_FEW, math.sqrt(_PAIRS / (d + 2))))
+    few = max(2, int(min(_FEW, math.sqrt(_PAIRS / (d + 2)))))
     some = _of(selection(tokens.cloud, few), problem, tokens, fine)
     better = moments(some, times, fine, most)
     if some.cloud is tokens.cloud:
@@ -139,7 +182,7 @@ def _of_steps(problem: Problem, tokens: Tokens, record: Record, fine: float, end
 def _of_sampling(problem: Problem, tokens: Tokens, record: Record, tolerance: float) -> Array:
     """The errors of sampling, as far as independent tokens know: those of n and m differ by 1/n + 1/m."""
     d, n = tokens.cloud.dimension, len(tokens.cloud)
-    m = min(n, int(min(_FEW, math.sqrt(_PAIRS / (d + 2)))))
+    m = min(n, max(2, int(min(_FEW, math.sqrt(_PAIRS / (d + 2))))))
     others = _of(problem.initial.sample(m, "random", seed=_SEED), problem, tokens, tolerance)
     found = against(record, problem.initial, moments(others, record.reached, tolerance, most_steps(record)))
     return math.sqrt(m / (n + m)) * found
@@ -168,10 +211,10 @@ def selection(cloud: Particles, most: int) -> Particles:
     if len(cloud) <= most:
         return cloud
     away = np.where(cloud.weights > 0, np.square(cloud.points - cloud.mean).sum(axis=1), -1.0)
-    order = np.argsort(away, kind="stable")
-    far, rest = order[-(most // _FARTHEST) :], np.sort(order[: -(most // _FARTHEST)])
+    order, farthest = np.argsort(away, kind="stable"), max(1, most // _FARTHEST)
+    far, rest = order[-farthest:], np.sort(order[:-farthest])
     summed = np.cumsum(cloud.weights[rest])
-    count = most - len(far)
+    count = max(1, most - len(far))
     picked = np.searchsorted(summed, (np.arange(count) + 0.5) / count * summed[-1])
     chosen, times = np.unique(rest[picked], return_counts=True)
     weights = np.concatenate([cloud.weights[far], times * summed[-1] / count])

@@ -12,12 +12,11 @@ cloud: third moments feed the mean too.
 from __future__ import annotations
 
 import math
-import warnings
 
 import numpy as np
 
 from vlasov.checks import Array, finite
-from vlasov.errors import AccuracyWarning, InputError, SolverError
+from vlasov.errors import InputError, SolverError
 from vlasov.measures import Gaussian, Measure, Particles
 from vlasov.problem import Problem
 from vlasov.solvers.accuracy import Units
@@ -40,7 +39,7 @@ def initial_cloud(problem: Problem, n: int, sampling: str, seed: int, moments: s
     cloud = initial.sample(n, sampling, seed=seed)
     if not finite(cloud.covariance):
         raise InputError("lies so far out that its covariance overflows; move it, or scale it down", "initial")
-    times, growth = growth_of_means(problem)
+    growth = growth_of_means(problem)[1]
     off = Units(initial.covariance).errors(cloud.mean, cloud.covariance, initial.mean, initial.covariance)[0]
     if moments == "exact" or (moments == "auto" and off * growth[-1] > 1):
         exact = matched(_mirrored(initial, cloud, sampling, seed), initial)
@@ -50,7 +49,6 @@ def initial_cloud(problem: Problem, n: int, sampling: str, seed: int, moments: s
                 "moments",
             )
         cloud = cloud if exact is None else exact
-    _foretell(problem, times, growth)
     return cloud
 
 
@@ -97,11 +95,12 @@ def growth_of_means(problem: Problem) -> tuple[Array, Array]:
     return np.array(times), np.exp(np.minimum(logs, 700.0))
 
 
-def _foretell(problem: Problem, times: Array, growth: Array) -> None:
-    """Say before the run where rounding errors of the mean will outgrow the spread; Gaussians tell it in advance."""
+def followed_until(problem: Problem) -> float:
+    """The time when rounding errors of the mean outgrow the spread, which Gaussians tell in advance; or infinity."""
     initial, eps = problem.initial, float(np.finfo(float).eps)
+    times, growth = (np.zeros(1), np.ones(1)) if isinstance(initial, Particles) else growth_of_means(problem)
     if not isinstance(initial, Gaussian) or eps * growth[-1] < 1e-6 or problem.attention.affine(initial) is None:
-        return
+        return math.inf
     units, size = Units(initial.covariance), norm(initial.mean) + math.sqrt(float(np.trace(initial.covariance)))
     looks = np.linspace(0, len(times) - 1, min(_LOOKS, len(times)) + 1).round().astype(int)
     try:
@@ -109,16 +108,10 @@ def _foretell(problem: Problem, times: Array, growth: Array) -> None:
             looks, gaussian_moments(problem, times[looks].tolist(), 1e-6, _STEPS), strict=False
         ):
             if eps * size * growth[k] > units.of(covariance)[0]:
-                warnings.warn(
-                    f"particles: V makes errors of the mean grow by {growth[k]:.1g} until t = {times[k]:.4g}, so that "
-                    "rounding alone will be larger than the spread: no cloud of tokens can be followed so far; "
-                    'shorten the horizon, or use the solver "gaussian"',
-                    AccuracyWarning,
-                    stacklevel=5,
-                )
-                return
+                return float(times[k])
     except SolverError:
-        return
+        pass
+    return math.inf
 
 
 def _roots(matrix: Array) -> tuple[Array, Array]:

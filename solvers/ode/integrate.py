@@ -21,6 +21,7 @@ from vlasov.measures import Particles
 Rhs = Callable[..., Array]  # (t, y), and memory for the result where the stepper gives it
 TIGHTEST = 1e2 * float(np.finfo(float).eps)  # smallest relative tolerance that DOP853 keeps
 _TINY = 1e-200  # squares below may have lost digits to underflow
+_FEW = 1000  # numbers that BLAS sums by one thread
 _OVERFLOW = "the velocity overflows"
 _HEADROOM = 1e8  # sums over the stages overflow some digits before the state does
 
@@ -38,7 +39,7 @@ def segments(breakpoints: Array, end: float) -> list[tuple[float, float]]:
 
 def inside(t: float, start: float, end: float) -> float:
     """t, kept where parameters have the values of the segment [start, end): its end belongs to the next one."""
-    return min(max(t, start), float(np.nextafter(end, start)))
+    return min(max(t, start), math.nextafter(end, start))
 
 
 class Explicit(DOP853):  # type: ignore[misc]  # SciPy has no types
@@ -163,8 +164,12 @@ def size(cloud: Particles) -> float:
 
 def norm(y: Array) -> float:
     """Euclidean norm without overflow in the squares."""
-    with np.errstate(all="ignore"):
-        square = float(np.einsum("i,i->", y.ravel(), y.ravel()))  # threads of BLAS would change the last bits
+    flat = y.ravel()
+    if flat.size <= _FEW:
+        square = float(flat.dot(flat))
+    else:
+        with np.errstate(all="ignore"):
+            square = float(np.einsum("i,i->", flat, flat))  # threads of BLAS would change the last bits
     if _TINY < square < np.inf:
         return math.sqrt(square)
     largest = float(np.abs(y).max(initial=0.0))

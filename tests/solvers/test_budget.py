@@ -70,7 +70,7 @@ def test_a_run_that_will_take_long_says_so_once(monkeypatch):
             now[0] += 2.0
             purse.spend(0.01 * step, step)
     assert [one.category for one in told] == [SlowRunWarning]
-    assert "t = 0.2 of 1000 after 20 steps and 40 s: about 100,000 steps and " in str(told[0].message)
+    assert "t = 0.04 of 1000 after 4 steps and 8 s: about 100,000 steps and " in str(told[0].message)
 
 
 def test_stiff_gaussians_come_to_an_end():

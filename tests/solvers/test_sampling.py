@@ -66,7 +66,9 @@ def test_an_unstable_mean_is_kept_by_default():
 def test_what_no_cloud_can_follow_is_said_before_the_run():
     line = vl.load_case("gaussian-line").problem
     with pytest.warns(AccuracyWarning, match=r"no cloud of tokens can be followed so far"):
-        vl.solve(vl.Problem(line.attention, line.initial, 40.0), "particles", n=16, times=[0.0], tolerance=1e-3)
+        run = vl.solve(vl.Problem(line.attention, line.initial, 60.0), "particles", n=16, times=[0, 60], tolerance=1e-3)
+    assert run.attrs["status"] == "stopped"
+    assert 35 < run["time"].values[-1] < 41, "where e^t / 2^52 is the spread"
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         vl.solve(vl.Problem(line.attention, line.initial, 1.0), "particles", n=16, times=[0.0], tolerance=1e-3)

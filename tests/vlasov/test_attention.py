@@ -207,3 +207,19 @@ def test_heads_that_are_nested_without_end_are_refused():
 def test_tilts_of_nested_heads_are_all_there():
     inner = vl.MultiHead([vl.Softmax(A=6 * np.eye(2)), vl.Linear(A=np.eye(2))])
     assert len(vl.MultiHead([inner, vl.Softmax(A=np.eye(2))]).tilts()) == 2
+
+
+@pytest.mark.parametrize("far", [0.0, 1e3, 1e8])
+def test_tokens_far_from_the_origin_keep_their_digits_under_l2(far):
+    """|x - y|^2 does not know where the origin is, and neither may e^{-<y, P y>}: 0.18 off at 1e8 once, in silence."""
+    away = np.random.default_rng(0).integers(-9, 9, (50, 2)) / 8.0  # exact beside ``far`` too
+    weights = np.exp(-np.square(away[:, None] - away).sum(axis=2))
+    exact = far + weights @ away / weights.sum(axis=1, keepdims=True)
+    cloud, attention = vl.Particles(away + far), vl.L2(np.eye(2), np.eye(2))
+    field = attention.field(cloud, cloud.points)
+    error = np.linalg.norm(field.values - exact, axis=1).max()
+    assert error <= field.error_bound + 1e-15 * far
+    assert error <= 1e-15 + 1e-15 * far
+    tilted = cloud.reweighted(np.eye(2)).tilted(2 * cloud.points)
+    logs = np.log(weights.mean(axis=1)) + np.square(cloud.points).sum(axis=1)  # <2 x, y> - |y|^2 = |x|^2 - |x - y|^2
+    assert np.abs(tilted.log_mass - logs).max() <= tilted.mass_error + 1e-15 * np.abs(logs).max()

@@ -44,4 +44,6 @@ def affine(heads: Sequence[Head], gaussian: Gaussian) -> tuple[Array, Array]:
     for head in heads:
         mean, covariance = gaussian.moments_under(head.P)
         parts.append((head.V @ mean, head.V @ covariance @ head.A))
+    if len(parts) == 1:
+        return parts[0]
     return reduce(np.add, (b for b, _ in parts)), reduce(np.add, (slope for _, slope in parts))

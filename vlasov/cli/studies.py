@@ -126,7 +126,7 @@ def compare(
         names = _names(solvers) if solvers else list(loaded.solvers)
         if len(names) < 2:
             raise InputError(f"needs at least two to compare but got {len(names)}; see --solvers", "solvers")
-        at = _outputs(loaded.problem.horizon, times)
+        at = _outputs(_end(loaded.problem, names), times)
         plans = [(loaded.problem, name, loaded.solvers.get(name, {})) for name in names]
         datasets = _solved(plans, at, loaded.name, as_json)
     result = compare_solutions(*datasets, bandwidth=bandwidth, instants=max(times, 5), progress=not as_json)
@@ -247,6 +247,13 @@ def _check_comparison(times: int, bandwidth: float | None) -> None:
     checks.integer(times, "times", least=2)
     if bandwidth is not None:
         checks.number(bandwidth, "bandwidth", above=0.0)
+
+
+def _end(problem: Problem, solvers: Sequence[str]) -> float:
+    """The last time that all of the solvers reach, as far as that is known before they run."""
+    from vlasov.solvers.sampling import followed_until
+
+    return min(problem.horizon, followed_until(problem)) if "particles" in solvers else problem.horizon
 
 
 def _outputs(horizon: float, times: int) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, Unpack
 
@@ -17,6 +17,10 @@ from vlasov.compiled.workspace import Workspace
 from vlasov.errors import InputError
 from vlasov.measures.base import How, Measure, Tiltable
 from vlasov.tilting import Field, Head, Request, Tilted, add_up
+from vlasov.tilting.results import size_of
+
+if TYPE_CHECKING:
+    from vlasov.tilting.log_weights import Weighed
 
 _FEW = 10_000  # numbers
 
@@ -139,17 +143,19 @@ class Particles(Measure, kind="particles"):
         groups = _by_weights(heads)
         into, fields = out if len(groups) == 1 else None, []
         for group in groups:  # one after the other: new weights take the place of those before
-            logs = self._log_weights_under(group[0].P, workspace)
-            fields.append(tilting.attend(self.points, logs, x, group, request, workspace=workspace, out=into))
+            logs, of_mean = self.unequal_log_weights, 0.0
+            if group[0].P is not None:
+                logs, _, _, of_mean = self.under(group[0].P, workspace)
+            field = tilting.attend(self.points, logs, x, group, request, workspace=workspace, out=into)
+            rounding = of_mean and of_mean * sum(size_of(head.V) for head in group)
+            fields.append(field._replace(error_bound=field.error_bound + rounding))
         total = fields[0] if len(fields) == 1 else add_up(fields, out)
         if about is not None:
             total.values[...] -= sum(head.V for head in heads) @ about
         return total
 
-    def _log_weights_under(self, quadratic: Array | None, workspace: Workspace | None) -> Array | None:
-        """Of e^{-<y, P y>} mu; None where all are equal. They last until the workspace is asked for others."""
-        if quadratic is None:
-            return self.unequal_log_weights
+    def under(self, quadratic: Array, workspace: Workspace | None) -> Weighed:
+        """Log weights of e^{-<y, P y>} mu. They last until the workspace is asked for others."""
         from vlasov.tilting.log_weights import tilted_quadratically
 
         return tilted_quadratically(self.points, quadratic, self.log_weights, workspace or Workspace())
@@ -189,7 +195,7 @@ class Particles(Measure, kind="particles"):
         return deposit(self, axes)
 
 
-def _by_weights(heads: Sequence[Head]) -> list[Sequence[Head]]:
+def _by_weights(heads: Sequence[Head]) -> Sequence[Sequence[Head]]:
     """Heads in groups that look at the same weights."""
     if len(heads) == 1:
         return [heads]
@@ -222,5 +228,11 @@ class Weighted(NamedTuple):
 
     def tilted(self, xi: Array, request: Request = Request(), *, workspace: Workspace | None = None) -> Tilted:
         """As ``Measure.tilted``."""
-        logs = self.particles._log_weights_under(self.quadratic, workspace)
-        return tilting.tilt(self.particles.points, logs, xi, request, workspace=workspace)
+        logs, constant, rounding, of_mean = self.particles.under(self.quadratic, workspace)
+        found = tilting.tilt(self.particles.points, logs, xi, request, workspace=workspace)
+        return replace(
+            found,
+            log_mass=found.log_mass + constant,
+            error_bound=found.error_bound + of_mean,
+            mass_error=found.mass_error + rounding + abs(constant) * float(np.finfo(float).eps),
+        )

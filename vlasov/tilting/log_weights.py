@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from vlasov.checks import Array
 from vlasov.compiled.workspace import Workspace
 from vlasov.jit import SUMS, kernel
+
+_SOME = 101  # points whose median is taken
+_EPS = 2.220446049250313e-16
 
 
 @kernel(flags=SUMS)
@@ -19,21 +24,46 @@ def finite_range(log_weights: Array) -> float:
     return max(high - low, 0.0)
 
 
+class Weighed(NamedTuple):
+    """Log weights (n,) less a constant; the constant; bounds on their errors, and on what these do to a mean."""
+
+    logs: Array
+    constant: float
+    rounding: float
+    of_mean: float
+
+
 @kernel(flags=SUMS)
-def _minus_quadratic(points, quadratic, log_weights, out):  # type: ignore[no-untyped-def]
+def _minus_quadratic(points, middle, quadratic, log_weights, out):  # type: ignore[no-untyped-def]
+    """log w - <z, P z> - <(P + P^T) c, z>, z = y - c; the largest sum of all terms' sizes, and |z|."""
     n, d = points.shape
+    slope, z, largest, farthest = np.zeros(d), np.empty(d), 0.0, 0.0
+    for k in range(d):
+        for l in range(d):
+            slope[k] += (quadratic[k, l] + quadratic[l, k]) * middle[l]
     for j in range(n):
-        form = 0.0
+        form, size, square = 0.0, 0.0, 0.0
         for k in range(d):
-            row = 0.0
+            z[k] = points[j, k] - middle[k]
+            square += z[k] * z[k]
+        for k in range(d):
+            row = slope[k]
+            bound = abs(row)
             for l in range(d):
-                row += quadratic[k, l] * points[j, l]
-            form += points[j, k] * row
+                row += quadratic[k, l] * z[l]
+                bound += abs(quadratic[k, l] * z[l])
+            form += z[k] * row
+            size += abs(z[k]) * bound
         out[j] = log_weights[j] - form if log_weights.size > 0 else -form
+        largest, farthest = max(largest, size), max(farthest, square)
+    return largest, np.sqrt(farthest)
 
 
-def tilted_quadratically(points: Array, quadratic: Array, log_weights: Array | None, workspace: Workspace) -> Array:
-    """log w_j - <y_j, P y_j>, shape (n,); None for log weights that are all zero."""
+def tilted_quadratically(points: Array, quadratic: Array, log_weights: Array | None, workspace: Workspace) -> Weighed:
+    """log w_j - <y_j, P y_j>, from where most points are, so that no digits are lost far from the origin."""
     out = workspace.array("log_weights", len(points))
-    _minus_quadratic(points, quadratic, np.empty(0) if log_weights is None else log_weights, out)
-    return out
+    some = points[:: -(-len(points) // _SOME)]
+    middle = np.partition(some, len(some) // 2, axis=0)[len(some) // 2]
+    largest, far = _minus_quadratic(points, middle, quadratic, np.empty(0) if log_weights is None else log_weights, out)
+    rounding = 2 * (len(middle) + 4) * _EPS * largest
+    return Weighed(out, -float(middle @ quadratic @ middle), rounding, 2 * far * min(rounding, 1.0))

@@ -1,0 +1,42 @@
+"""What particles and "gaussian" advise where their errors are notable: the cause, and a remedy."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from vlasov.solvers.accuracy import NOTABLE
+from vlasov.solvers.ode.integrate import TIGHTEST
+from vlasov.solvers.record import ERRORS, Record
+
+_SAFE = 0.1  # of what is notable: at what errors a remedy aims
+_RATES = {"random": 0.5, "sobol": 0.75, "quantile": 0.75}  # errors fall like n^-rate, at least
+_MOST = 10**6  # tokens that anyone is advised to take
+
+
+def of_steps(record: Record, tolerance: float, error: float) -> str:
+    """Advice where steps err so much: a tolerance in proportion, as long as there is one."""
+    where = f" near the blow-up at t = {record.blow_up_time:.6g}" if record.status == "blow-up" else ""
+    needed = 10.0 ** math.floor(math.log10(tolerance * _SAFE * NOTABLE / error)) if error < math.inf else 0.0
+    remedy = f"tolerance={needed:.0e} makes them small" if needed > TIGHTEST else "no tolerance will do: stop earlier"
+    return f"errors of steps of tolerance {tolerance:g} are amplified{where}; {remedy}{trusted(record)}"
+
+
+def of_sampling(record: Record, tokens: int, sampling: str, better: str) -> str:
+    """Advice where tokens do not stand for the measure: the remedy that was found, or as many as the rate says."""
+    error, first = record.largest_error, float(record.attributes.get("sampling_error", 0.0))
+    grown = f", off by {first:.1g} at t = 0" if first > _SAFE * NOTABLE else ""
+    if not better and error < math.inf and sampling in _RATES:
+        needed = math.ceil(tokens * (2 * error / NOTABLE) ** (1 / _RATES[sampling]))
+        better = f"by their rate n={float(f'{needed:.1g}'):,.0f} will do" if needed <= _MOST else ""
+    remedy = better or "no number of tokens that can be moved will do: stop earlier"
+    return f"{tokens:,} tokens ({sampling}) stand for the initial measure no better{grown}; {remedy}{trusted(record)}"
+
+
+def trusted(record: Record) -> str:
+    """Until when all errors are small, if they ever are."""
+    errors = np.maximum.reduce([values for name, values in record.series.items() if name in ERRORS])
+    small = np.logical_and.accumulate(errors <= NOTABLE)  # a NaN is not small
+    reached = [time for time, good in zip(record.reached, small, strict=True) if good and time > 0]
+    return f"; until t = {reached[-1]:.4g} errors are below {NOTABLE:g}" if reached else ""

@@ -1,0 +1,63 @@
+"""Where particles and "gaussian" are notably wrong they name the cause and a remedy, and the remedy works."""
+
+import numpy as np
+import pytest
+
+import vlasov as vl
+from vlasov.errors import SlowRunWarning
+from vlasov.solvers.ode.clouds import Tokens
+from vlasov.solvers.particles import Options, _tell_of_slow_steps
+from vlasov.solvers.references import selection
+
+MIXTURE = vl.Mixture([vl.Gaussian([1.0, 0.0], 0.2 * np.eye(2)), vl.Gaussian([-1.0, 0.3], 0.1 * np.eye(2))])
+
+
+def solved(initial, solver="particles", *, V=0.5, horizon=1.0, **options):
+    problem = vl.Problem(vl.Softmax(A=[[0.3, 0.8], [-0.4, 0.2]], V=V * np.eye(2)), initial, horizon)
+    return vl.solve(problem, solver, times=np.linspace(0.0, horizon, 3), warn_above=np.inf, **options)
+
+
+def test_too_few_tokens_and_as_many_as_their_rate_says():
+    few = solved(MIXTURE, n=30, tolerance=1e-6)
+    assert "30 tokens (sobol) stand for the initial measure no better, off by 0." in few.attrs["advice"]
+    needed = int(few.attrs["advice"].split("by their rate n=")[1].split(" ")[0].replace(",", ""))
+    enough = solved(MIXTURE, n=needed, tolerance=1e-6)
+    assert enough.attrs["error_estimate"] < 0.01 < few.attrs["error_estimate"]
+    assert "advice" not in enough.attrs
+
+
+def test_gaussians_have_an_exact_solver():
+    gaussian = vl.Gaussian([0.3, 0.0], np.diag([1.0, 0.5]))
+    assert 'the solver "gaussian" is exact here' in solved(gaussian, n=30, tolerance=1e-6).attrs["advice"]
+
+
+def test_steps_that_an_unstable_mean_amplifies():
+    tokens = vl.Particles(np.random.default_rng(0).normal(size=(10, 2)) + 1.0)
+    run = solved(tokens, V=5.0, horizon=3.0, tolerance=5e-3)
+    assert "errors of steps of tolerance 0.005 are amplified; tolerance=" in run.attrs["advice"]
+    better = float(run.attrs["advice"].split("tolerance=")[1].split(" ")[0])
+    assert solved(tokens, V=5.0, horizon=3.0, tolerance=better).attrs["error_estimate"] < 0.01
+
+
+@pytest.mark.parametrize("most", [2, 7, 9])
+def test_few_tokens_stand_for_all_in_thousands_of_dimensions(most):
+    cloud = vl.Particles(np.arange(40.0).reshape(20, 2))
+    some = selection(cloud, most)
+    assert 2 <= len(some) <= most
+    assert abs(some.weights.sum() - 1) < 1e-12
+    assert (some.points == cloud.points[[0, -1]][:, None]).all(axis=2).any(), "one of the farthest"
+
+
+def test_one_node_on_each_axis_is_no_quadrature():
+    problem = vl.Problem(vl.Softmax(A=np.eye(16)), vl.Gaussian(np.zeros(16), np.eye(16)), 1.0)
+    with pytest.raises(
+        vl.InputError, match=r"^n: is 512, but \"quadrature\" in d = 16 begins with 2\^16 = 65,536 nodes"
+    ):
+        vl.solve(problem, "particles", n=512, sampling="quadrature")
+
+
+def test_slow_steps_are_foretold():
+    attention = vl.Softmax(A=np.eye(16))
+    cloud = vl.Particles.equally_weighted(np.zeros((65_536, 16)))
+    with pytest.warns(SlowRunWarning, match=r"65,536 tokens in d = 16 are 4e\+09 pairs, 4 s for each velocity"):
+        _tell_of_slow_steps(Tokens(cloud, vl.Problem(attention, cloud, 1.0).flow()), Options())
