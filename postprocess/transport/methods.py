@@ -19,6 +19,7 @@ from vlasov.postprocess.transport.affine import bures
 from vlasov.postprocess.transport.certain import mean_power
 from vlasov.postprocess.transport.clouds import clouds, resolution
 from vlasov.postprocess.transport.exact import Points, solve
+from vlasov.postprocess.transport.scale import rooted
 
 FEW_PAIRS = 18_000_000  # up to which "auto" transports exactly: about 4 s
 FEW_ATOMS = 4096  # up to which "auto" solves the semi-discrete problem, p = 2
@@ -106,7 +107,7 @@ def _dirac(mu: Measure, nu: Measure, p: float) -> Distance:
         weights = other.weights if isinstance(other, Particles) else np.ones(1)
         return Distance(mean_power(weights, np.linalg.norm(points - point.mean, axis=1), p), rounding, "dirac")
     value, error = _moment(other, point.mean, p)
-    root, error = line.rooted(value, error, p)
+    root, error = rooted(value, error, p)
     return Distance(root, error + rounding, "dirac")
 
 
