@@ -30,9 +30,10 @@ from vlasov.postprocess import stability
 from vlasov.postprocess.compare import solutions
 from vlasov.postprocess.compare.differences import ORDERS, density_error, moment_errors
 from vlasov.postprocess.compare.distances import between
-from vlasov.postprocess.wasserstein import Distance, checked_order
+from vlasov.postprocess.transport.methods import Distance
+from vlasov.postprocess.wasserstein import checked_order
 from vlasov.problem import Problem
-from vlasov.solvers import measure
+from vlasov.solvers import measure, problem_of
 from vlasov.solvers.accuracy import Units, doubt
 from vlasov.solvers.dataset import COMPARISON, provenance
 from vlasov.solvers.progress import shares_bar, silent
@@ -113,7 +114,7 @@ def _checked(
 
 def _attributes(datasets: Sequence[xr.Dataset], names: Sequence[str]) -> dict[str, Any]:
     """What the comparison is of, and what is known of each run."""
-    first = solutions.problem_of(datasets[0])
+    first = problem_of(datasets[0])
     doubts = {name: doubt(dataset) for name, dataset in zip(names, datasets, strict=True)}
     runs = [{name: str(dataset.attrs[name]) for name in _TOLD if name in dataset.attrs} for dataset in datasets]
     return {

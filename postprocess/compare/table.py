@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import xarray as xr
 
+from vlasov.postprocess.drawing.listed import listed
 from vlasov.postprocess.stability import told
 from vlasov.solvers.dataset import COMPARISON, require
 
@@ -36,14 +37,8 @@ def table(comparison: xr.Dataset, width: int = _WIDE) -> Table:
         for pair, own in ((pair, comparison.isel(pair=i)) for i, pair in enumerate(comparison["pair"].values))
     ]
     if width < _WIDE:
-        result.add_column("")
-        result.add_column("", justify="right")
         for pair, numbers in rows:
-            result.add_row(pair, "")
-            for row in numbers:
-                for name, text in row.items():
-                    result.add_row(f"  {name}" if name != "t" else name, text)
-            result.add_section()
+            listed(result, pair, numbers)
         return result
     result.add_column("pair", no_wrap=True)
     for name in rows[0][1][0]:

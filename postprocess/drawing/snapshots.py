@@ -16,7 +16,7 @@ from vlasov.errors import InputError
 from vlasov.postprocess.drawing.covariances import Datasets, as_list
 from vlasov.postprocess.drawing.densities import coloured, density_bar, density_scale, draw_cells, key, planes_of
 from vlasov.postprocess.drawing.mesh import Mesh
-from vlasov.postprocess.drawing.paths import FEW_TOKENS
+from vlasov.postprocess.drawing.on_line import draw_on_line
 from vlasov.postprocess.drawing.style import (
     END,
     TOKEN,
@@ -179,7 +179,8 @@ def draw_panel(
 ) -> None:
     """One time in one panel."""
     if layers.main.dimension == 1:
-        _density_panel(panel, layers, instant, limits[0])
+        over = None if layers.tokens is None else (layers.tokens, layers.instant_of_tokens(instant))
+        draw_on_line(panel, layers.main, instant, limits[0], over)
     elif not layers.main.has_density:
         _plane_panel(panel, layers.main, instant, plane, limits)
     else:
@@ -284,55 +285,3 @@ def _draw_tokens(panel: Axes, view: View, instant: int, plane: Indices) -> None:
     areas = np.clip(2000 / crowd, 1.0, 20.0) * weights / weights.max()
     opacity = float(np.clip(16 / np.sqrt(crowd), 0.1, 0.9))
     panel.scatter(x[:, 0], x[:, 1], s=areas, color=TOKEN, alpha=opacity, linewidths=0, rasterized=True)
-
-
-def _density_panel(panel: Axes, layers: Layers, instant: int, limits: Array) -> None:
-    """On the line: a histogram of the tokens, and the density of the cells or else of the normal law."""
-    view = layers.main
-    grid = np.linspace(limits[0], limits[1], 401)
-    panel.set(xlabel=view.name(0, short=True), ylabel="density", xlim=tuple(limits))
-    tokens = view if layers.tokens is None else layers.tokens
-    if tokens.has_positions:
-        when = instant if tokens is view else layers.instant_of_tokens(instant)
-        few = _draw_histogram(panel, tokens, when, grid)
-        if few and tokens is view:
-            return
-    if view.has_density:
-        cells = view.mesh(instant, np.array([0]))
-        order = np.argsort(cells.centers[:, 0])
-        colour = END if tokens.has_positions else TOKEN
-        panel.plot(cells.centers[order, 0], cells.values[order], color=colour, linewidth=1.0)
-        if not tokens.has_positions:
-            panel.fill_between(cells.centers[order, 0], cells.values[order], color=TOKEN, alpha=0.15, linewidth=0)
-    elif view.deviation[instant, 0] > 0:
-        mean, deviation = view.mean[instant, 0], view.deviation[instant, 0]
-        normal = np.exp(-(((grid - mean) / deviation) ** 2) / 2) / (deviation * np.sqrt(2 * np.pi))
-        panel.plot(grid, normal, color=END if view.has_positions else TOKEN, linewidth=1.0)
-    panel.set_ylim(bottom=0)
-
-
-def _draw_histogram(panel: Axes, view: View, instant: int, grid: Array) -> bool:
-    """The tokens' density on the line; of a few, their weights instead, and then the answer is yes."""
-    x, weights = view.positions(view.visible, np.array([instant]))[0, :, 0], view.weights[view.visible]
-    if x.size <= FEW_TOKENS:
-        panel.vlines(x, 0, weights, color=TOKEN, linewidth=1.2)
-        panel.plot(x, weights, "o", color=TOKEN)
-        panel.set(ylabel="weight", ylim=(0, 1.1 * weights.max()))
-        return True
-    if np.ptp(weights) <= 1e-9 * weights.max():
-        bins = int(np.clip(np.sqrt(x.size), 12, 60))
-        masses, edges = np.histogram(x, bins, (grid[0], grid[-1]), weights=weights / weights.sum())
-        panel.stairs(masses / np.diff(edges), edges, fill=True, color=TOKEN, alpha=0.5)
-    else:
-        panel.fill_between(grid, smoothed(x, weights, grid), color=TOKEN, alpha=0.5, linewidth=0)
-    return False
-
-
-def smoothed(x: Array, weights: Array, grid: Array) -> Array:
-    """The density of weighted nodes on the line, each spread over most of the distance to its neighbours."""
-    order = np.argsort(x)
-    nodes, masses = x[order], weights[order] / weights.sum()
-    widths = np.gradient(nodes) if nodes.size > 1 else np.zeros(1)
-    widths = np.maximum(0.8 * widths, 2 * (grid[1] - grid[0]))
-    bells = np.exp(-(((grid[:, None] - nodes) / widths) ** 2) / 2) / (widths * np.sqrt(2 * np.pi))
-    return np.asarray(bells @ masses)

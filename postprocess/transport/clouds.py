@@ -90,13 +90,14 @@ def resolution(measure: Measure) -> float:
     return change / math.sqrt(float(np.trace(measure.covariance)))
 
 
-def coarseness(measure: Measure) -> float:
+def coarseness(measure: Measure, steep: float = 0.0) -> float:
     """W_2 between a density constant on cells and one linear there: a slope s moves mass by s h / 120^{1/2}.
 
-    What grids of unlike shapes cannot know of each other; where both are alike, it cancels.
+    What grids of unlike shapes cannot know of each other; where both are alike, it cancels. Only where the density
+    changes by the share ``steep`` of itself from cell to cell.
     """
     if isinstance(measure, Mixture):
-        squares = [coarseness(part) ** 2 for part in measure.components]
+        squares = [coarseness(part, steep) ** 2 for part in measure.components]
         return math.sqrt(float(np.dot(measure.weights, squares)))
     if not isinstance(measure, Density):
         return 0.0
@@ -106,6 +107,7 @@ def coarseness(measure: Measure) -> float:
         padded = np.pad(np.moveaxis(values, k, 0), [(1, 1)] + [(0, 0)] * (values.ndim - 1))
         rise = np.moveaxis(np.abs(padded[2:] - padded[:-2]) / 2, 0, k)
         slope = np.divide(rise, values, out=np.zeros_like(values), where=values > 0).clip(max=_STEEPEST)
+        slope = np.where(slope >= steep, slope, 0.0)
         lengths = np.moveaxis(widths.reshape((-1,) + (1,) * (values.ndim - 1)), 0, k)
         total += float((masses * (slope * lengths) ** 2).sum()) * float(measure.matrix[:, k] @ measure.matrix[:, k])
     return math.sqrt(total / (120 * float(masses.sum())))

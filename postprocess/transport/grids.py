@@ -15,8 +15,9 @@ from vlasov.errors import InputError
 from vlasov.measures import Measure
 from vlasov.postprocess.transport.affine import removed
 from vlasov.postprocess.transport.certain import bounds, mean_power
-from vlasov.postprocess.transport.clouds import Cloud, clouds, coarseness, joined, split
+from vlasov.postprocess.transport.clouds import Cloud, clouds, joined, split
 from vlasov.postprocess.transport.lattices import (
+    NODES,
     Box,
     Extrapolated,
     Ready,
@@ -64,7 +65,8 @@ def between(
         found.append((near, "linearised"))
         if near.open <= _ENOUGH * near.cost:
             return near, "linearised"
-    by = by_lattices(ready, boxes, p, found[0][0].open if found else math.inf, nodes)
+    known = found[0][0].open if found else math.inf
+    by = by_lattices(ready, boxes, p, known, NODES if p != 2 and ready.dense else nodes)
     doubts = (1 if p == 2 else _NOT_SQUARE) * (1 if boxes[0] is boxes[1] else _UNLIKE)
     error = by.error * doubts + _ATOMS * unseen(ready, p)
     found.append((by._replace(cost=ready.square + by.cost, error=error), "lattices"))
@@ -132,9 +134,7 @@ def _by_cells(mu: Measure, nu: Measure, ready: Ready, p: float) -> Extrapolated 
     if min(len(one.places) for one in points) < FEWEST:
         return None
     found = matched(points[0], points[1], p)
-    cost = ready.square + found.cost
-    root, coarse = cost ** (1 / p), coarseness(mu) + coarseness(nu)  # grids of unlike shapes do not cancel
-    return Extrapolated(cost, found.error + (root + coarse) ** p - cost)
+    return Extrapolated(ready.square + found.cost, found.error)
 
 
 def _halved(cloud: Cloud) -> Cloud:

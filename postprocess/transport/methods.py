@@ -17,14 +17,16 @@ from vlasov.measures import Density, Gaussian, Measure, Mixture, Particles
 from vlasov.postprocess.transport import atoms as semi_discrete, certain, entropic, grids, line, radial
 from vlasov.postprocess.transport.affine import bures
 from vlasov.postprocess.transport.certain import mean_power
-from vlasov.postprocess.transport.clouds import clouds, resolution
+from vlasov.postprocess.transport.clouds import clouds, coarseness, resolution
 from vlasov.postprocess.transport.exact import Points, solve
+from vlasov.postprocess.transport.scale import rooted
 
 FEW_PAIRS = 18_000_000  # up to which "auto" transports exactly: about 4 s
 FEW_ATOMS = 4096  # up to which "auto" solves the semi-discrete problem, p = 2
 _FEW_ATOMS_NOT_SQUARE = 64
 ON_GRIDS = ("lattices", "affine", "cells", "linearised")  # what ``grids`` has
 APPROXIMATE = ("semi-discrete", *ON_GRIDS, "sinkhorn")
+_STEEP = {"lattices": 0.5, "cells": 0.0}  # relative slopes of densities per cell that count as not known
 _ROUNDING = 1e-13  # of sums over clouds of points, relative to their size
 _LOST = 1e-12  # of the mass, that a grid may leave out
 _EPS = float(np.finfo(float).eps)
@@ -106,7 +108,7 @@ def _dirac(mu: Measure, nu: Measure, p: float) -> Distance:
         weights = other.weights if isinstance(other, Particles) else np.ones(1)
         return Distance(mean_power(weights, np.linalg.norm(points - point.mean, axis=1), p), rounding, "dirac")
     value, error = _moment(other, point.mean, p)
-    root, error = line.rooted(value, error, p)
+    root, error = rooted(value, error, p)
     return Distance(root, error + rounding, "dirac")
 
 
@@ -179,7 +181,10 @@ def by_grids(mu: Measure, nu: Measure, p: float, method: str, nodes: Sequence[in
     high = (max(found.cost, 0.0) + found.error) ** (1 / p)
     # What noise may have added is below the value only: certain bounds from below may leave little of it.
     least = min(certain.bounds(mu, nu, p).least, value)
-    return Distance(value, max(high - value, value - max(low, least)) + _resolution(mu, nu), how)
+    coarse = 0.0
+    if how in _STEEP:  # lattices are smooth themselves: what cells do not know of smooth densities cancels there
+        coarse = coarseness(mu, _STEEP[how]) + coarseness(nu, _STEEP[how])
+    return Distance(value, max(high - value, value - max(low, least)) + _resolution(mu, nu) + coarse, how)
 
 
 def by_the_better_grid(mu: Measure, nu: Measure, p: float, nodes: Sequence[int] | None = None) -> Distance:

@@ -1,4 +1,4 @@
-"""Two measures in a unit in which powers of distances neither overflow nor vanish."""
+"""Two measures in a unit in which powers of distances neither overflow nor vanish, and distances from such powers."""
 
 from __future__ import annotations
 
@@ -22,6 +22,13 @@ def to_unit_size(mu: Measure, nu: Measure) -> tuple[Measure, Measure, float]:
     matrix, zero = np.eye(mu.dimension) / unit, np.zeros(mu.dimension)
     one, other = mu.image(matrix, zero), nu.image(matrix, zero)
     return (mu, nu, 1.0) if one is None or other is None else (one, other, unit)
+
+
+def rooted(value: float, error: float, p: float) -> tuple[float, float]:
+    """W_p and its error from W_p^p and its error."""
+    value = max(value, 0.0)
+    root = value ** (1 / p)
+    return root, max((value + error) ** (1 / p) - root, root - max(value - error, 0.0) ** (1 / p))
 
 
 def _extent(measure: Measure) -> tuple[Array, Array]:

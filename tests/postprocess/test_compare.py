@@ -1,6 +1,7 @@
 """Solutions side by side: known differences come out, agreement is seen, and the stability estimates hold."""
 
 import io
+import json
 
 import numpy as np
 import pytest
@@ -166,8 +167,36 @@ def test_what_cannot_be_compared(solutions):
     for bandwidth in (-1.0, float("nan")):
         with pytest.raises(vl.InputError, match=r"^bandwidth: "):
             compare(*solutions[:2], bandwidth=bandwidth)
-    with pytest.raises(vl.InputError, match=r"^p: "):
-        compare(*solutions[:2], p=0.5)
+    for p in (0.5, 0.9995):
+        with pytest.raises(vl.InputError, match=rf"^p: is {p} but must be at least 1"):
+            compare(*solutions[:2], p=p)
+    with pytest.raises(vl.InputError, match=r"^datasets\[1\]: has a Python function among its parameters"):
+        compare(solutions[0], solutions[1].assign_attrs(problem=""))  # as such runs are
+
+
+def test_a_comparison_says_whence_it_is_and_what_its_runs_doubt(solutions, comparison):
+    assert comparison.attrs["problem"] == PROBLEM.to_json()
+    assert {"vlasov_version", "created", "citation"} <= set(comparison.attrs)
+    runs = json.loads(comparison.attrs["runs"])
+    assert runs["particles"]["options"] == solutions[1].attrs["options"]
+    assert comparison.attrs["doubt"] == ""
+    doubtful = solutions[1].assign_attrs(error_estimate=0.25, advice="more tokens")
+    found = compare(solutions[0], doubtful, initial="different", instants=1)
+    assert found.attrs["initial"] == "different"
+    assert found.attrs["doubt"].startswith("particles: ")
+    assert "more tokens" in str(table(found).caption)
+    assert "particles" in draw(found, [solutions[0], doubtful]).get_supxlabel()
+    with pytest.raises(vl.InputError, match=r"^initial: "):
+        compare(*solutions[:2], initial="others")
+
+
+def test_errors_of_means_are_in_the_units_of_a_run():
+    """A measure that has collapsed is not asked for its relative size: s is a millionth of the initial one."""
+    one = vl.solve(PROBLEM, "gaussian", times=[0.0])
+    small = one.assign(covariance=one["covariance"] * 1e-20)
+    moved = small.assign(mean=small["mean"] + np.array([3e-7, 4e-7]))
+    expected = 5e-7 / (1e-6 * np.sqrt(np.trace(START.covariance)))
+    assert compare(small, moved)["mean_error"].item() == pytest.approx(expected, rel=1e-9)
 
 
 def test_moments_of_a_gaussian_by_isserlis_are_those_of_its_nodes():
@@ -266,6 +295,7 @@ def test_a_narrow_terminal_shows_every_number(comparison):
     printed.print(table(comparison, width=40))
     lines = printed.file.getvalue()
     assert "…" not in lines
+    assert max(map(len, lines.splitlines())) <= 40
     assert all(f"W_{p}" in lines for p in (1, 2))
 
 

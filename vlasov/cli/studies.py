@@ -194,7 +194,7 @@ def converge(
         fitted = {name: finite(result[name].values) for name in ("slope", "low", "high", "expected")}
         print_json({**fitted, "study": str(target / "study.nc"), "picture": str(picture)})
         return
-    print_table(table.table(result))
+    print_table(table.table(result, width=width()))
     print(picture)
 
 

@@ -1,0 +1,61 @@
+"""The measure on the line: a histogram of its tokens, and the density of the cells or of the normal law beside it."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from vlasov.checks import Array
+from vlasov.postprocess.drawing.paths import FEW_TOKENS
+from vlasov.postprocess.drawing.style import END, TOKEN
+from vlasov.postprocess.drawing.view import View
+
+
+def draw_on_line(panel: Axes, view: View, instant: int, limits: Array, over: tuple[View, int] | None = None) -> None:
+    """One solution at one time, with the tokens of another at its own time over its density."""
+    grid = np.linspace(limits[0], limits[1], 401)
+    panel.set(xlabel=view.name(0, short=True), ylabel="density", xlim=tuple(limits))
+    tokens, when = (view, instant) if over is None else over
+    if tokens.has_positions:
+        few = _draw_histogram(panel, tokens, when, grid)
+        if few and tokens is view:
+            return
+    if view.has_density:
+        cells = view.mesh(instant, np.array([0]))
+        order = np.argsort(cells.centers[:, 0])
+        colour = END if tokens.has_positions else TOKEN
+        panel.plot(cells.centers[order, 0], cells.values[order], color=colour, linewidth=1.0)
+        if not tokens.has_positions:
+            panel.fill_between(cells.centers[order, 0], cells.values[order], color=TOKEN, alpha=0.15, linewidth=0)
+    elif view.deviation[instant, 0] > 0:
+        mean, deviation = view.mean[instant, 0], view.deviation[instant, 0]
+        normal = np.exp(-(((grid - mean) / deviation) ** 2) / 2) / (deviation * np.sqrt(2 * np.pi))
+        panel.plot(grid, normal, color=END if view.has_positions else TOKEN, linewidth=1.0)
+    panel.set_ylim(bottom=0)
+
+
+def _draw_histogram(panel: Axes, view: View, instant: int, grid: Array) -> bool:
+    """The tokens' density on the line; of a few, their weights instead, and then the answer is yes."""
+    x, weights = view.positions(view.visible, np.array([instant]))[0, :, 0], view.weights[view.visible]
+    if x.size <= FEW_TOKENS:
+        panel.vlines(x, 0, weights, color=TOKEN, linewidth=1.2)
+        panel.plot(x, weights, "o", color=TOKEN)
+        panel.set(ylabel="weight", ylim=(0, 1.1 * weights.max()))
+        return True
+    if np.ptp(weights) <= 1e-9 * weights.max():
+        bins = int(np.clip(np.sqrt(x.size), 12, 60))
+        masses, edges = np.histogram(x, bins, (grid[0], grid[-1]), weights=weights / weights.sum())
+        panel.stairs(masses / np.diff(edges), edges, fill=True, color=TOKEN, alpha=0.5)
+    else:
+        panel.fill_between(grid, smoothed(x, weights, grid), color=TOKEN, alpha=0.5, linewidth=0)
+    return False
+
+
+def smoothed(x: Array, weights: Array, grid: Array) -> Array:
+    """The density of weighted nodes on the line, each spread over most of the distance to its neighbours."""
+    order = np.argsort(x)
+    nodes, masses = x[order], weights[order] / weights.sum()
+    widths = np.gradient(nodes) if nodes.size > 1 else np.zeros(1)
+    widths = np.maximum(0.8 * widths, 2 * (grid[1] - grid[0]))
+    bells = np.exp(-(((grid[:, None] - nodes) / widths) ** 2) / 2) / (widths * np.sqrt(2 * np.pi))
+    return np.asarray(bells @ masses)
