@@ -8,18 +8,8 @@ the nodes, what the grid cannot hold of the density, and what is remembered. ``f
 method; ``refine``: runs that chose too few cells. Files named ``kernels`` hold compiled arithmetic only.
 """
 
-from vlasov.problem import Problem
-from vlasov.solvers.finite_volume import solver
 from vlasov.solvers.finite_volume.judge import judge
 from vlasov.solvers.finite_volume.options import Options, check
-from vlasov.solvers.finite_volume.refine import refine
-from vlasov.solvers.record import Record
+from vlasov.solvers.finite_volume.refine import run
 
-__all__ = ["Options", "check", "run"]
-
-
-def run(problem: Problem, options: Options, record: Record) -> None:
-    """Integrate the density of a problem into ``record``, and tell how far off it is; again if that is too far."""
-    solver.run(problem, options, record)
-    judge(problem, record)
-    refine(problem, options, record)
+__all__ = ["Options", "check", "judge", "run"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 from vlasov.errors import InputError, SolverError
@@ -14,31 +13,36 @@ from vlasov.solvers.finite_volume.judge import judge
 from vlasov.solvers.finite_volume.options import Options
 from vlasov.solvers.record import Record
 
-_PAYS = 0.5  # errors that do not fall so far are not those of cells
-_CHEAP = 3e7  # cells times evaluations of the velocity: some ten seconds
+_PAYS = 0.9  # errors that do not fall so far are not those of cells
+_CHEAP = 2e7  # cells times evaluations of the velocity, of all runs together: some ten seconds
 
 
-def refine(problem: Problem, options: Options, record: Record) -> None:
-    """Put a better run into the record as long as it is wrong, but less so each time."""
-    before = math.inf
-    while record.largest_error <= _PAYS * before and _is_worth_it(options, record):
-        before = record.largest_error
+def run(problem: Problem, options: Options, record: Record) -> None:
+    """Integrate into the record and judge; again as long as the run is wrong, but less so each time."""
+    solver.run(problem, options, record)
+    unsure, spent = judge(problem, record), 0.0
+    while _may_gain(options, record, unsure):
+        spent += _work(record) * 2 ** (1 + problem.dimension)
+        if spent > _CHEAP:
+            return
         cells = tuple(2 * int(count) for count in record.resolved["cells"])
         finer = Record(record.times, record.report, Budget(problem.horizon, options.max_steps))
         try:
             solver.run(problem, replace(options, cells=cells, frame=record.resolved["frame"]), finer)
-            judge(problem, finer)
+            unsure = judge(problem, finer)
         except (InputError, SolverError):
             return
-        if finer.status != record.status or not finer.largest_error < record.largest_error:
+        if finer.status != record.status or not finer.largest_error <= _PAYS * record.largest_error:
             return
         finer.attributes["refinements"] = 1.0 + float(record.attributes.get("refinements", 0.0))
         vars(record).update(vars(finer))
 
 
-def _is_worth_it(options: Options, record: Record) -> bool:
-    """Whether the number of cells is ours to choose, the error notable, and the next run cheap."""
-    if options.cells is not None or record.status != "completed" or record.largest_error <= NOTABLE:
-        return False
-    cells = record.series["density"][0].size
-    return float(cells * record.flow.evaluations) * 2 ** (1 + len(record.resolved["cells"])) <= _CHEAP  # type: ignore[union-attr]
+def _may_gain(options: Options, record: Record, unsure: float) -> bool:
+    """Whether the number of cells is ours to choose, the error notable, and known so well that less can be seen."""
+    return options.cells is None and record.status == "completed" and unsure <= NOTABLE < record.largest_error
+
+
+def _work(record: Record) -> float:
+    assert record.flow is not None
+    return float(record.flow.evaluations * record.series["density"][0].size)
