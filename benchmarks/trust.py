@@ -28,6 +28,7 @@ import numpy as np
 import trust_problems as problems
 import trust_twists as twists
 from timing import Check, Report, machine, table, versions, write_json
+from trust_density import density_error
 
 SOLVERS = ("finite-volume", "particles", "gaussian")
 WRONG, SMALL = 1e-2, 1e-8  # an error that must be warned of; one that nobody needs to know
@@ -107,7 +108,7 @@ def solved(stated: problems.Stated, solver: str) -> Iterator[Outcome]:
     found = run["mean"].values, run["covariance"].values
     outcome.error = float(np.max(problems.errors(found, (true.means[kept], true.covariances[kept]))))
     if "density_error" in run:
-        outcome.density, outcome.reading = problems.density_error(run, true)
+        outcome.density, outcome.reading = density_error(run, true)
         outcome.density_estimate = float(run["density_error"][-1])
     if np.isnan(outcome.error) and stated.data == "gaussian":
         outcome.error = np.inf  # the truth has blown up, the run goes on
@@ -258,7 +259,7 @@ def _known(path: str | None, asked: dict[str, Any]) -> dict[str, Outcome]:
     if path is None or not Path(path).exists():
         return {}
     content = json.loads(Path(path).read_text())
-    if content["asked"] != asked:
+    if content["asked"] != json.loads(json.dumps(asked)):  # which makes lists of tuples
         raise SystemExit(f"{path} holds problems of {content['asked']}; give another file")
     return {one["problem"]: Outcome(**one) for one in content["problems"]}
 
