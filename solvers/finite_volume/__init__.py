@@ -5,19 +5,11 @@ coordinates and the cells. ``partition``, ``part``, ``frames``, ``twin``: parts 
 frame of its own; ``state``: what is kept of them. ``velocity``, ``densities``, ``hull``, ``history``: the velocity at
 the nodes, what the grid cannot hold of the density, and what is remembered. ``fluxes``, ``schemes``,
 ``reconstruction``: what crosses faces. ``judge``, ``companion``, ``density_error``: how far off the run is, by a second
-method. Files named ``kernels`` hold compiled arithmetic only.
+method; ``refine``: runs that chose too few cells. Files named ``kernels`` hold compiled arithmetic only.
 """
 
-from vlasov.problem import Problem
-from vlasov.solvers.finite_volume import solver
 from vlasov.solvers.finite_volume.judge import judge
 from vlasov.solvers.finite_volume.options import Options, check
-from vlasov.solvers.record import Record
+from vlasov.solvers.finite_volume.refine import run
 
-__all__ = ["Options", "check", "run"]
-
-
-def run(problem: Problem, options: Options, record: Record) -> None:
-    """Integrate the density of a problem into ``record``, then tell how far off it is."""
-    solver.run(problem, options, record)
-    judge(problem, record)
+__all__ = ["Options", "check", "judge", "run"]

@@ -174,11 +174,9 @@ def _fixed_extent(problem: Problem, options: Options) -> list[tuple[float, float
         below = above = np.full_like(deviations, _ROOM * _whitened_reach(initial))
     if options.frame == "rescaled":
         phi = Rescaling(problem.flow(), problem.horizon)
-        ways = [way.seen_by(np.linalg.inv(phi.matrix(t))) for way, t in zip(ways, times, strict=True)]
-    spreads = [np.sqrt(np.diag(way.covariance)) for way in ways]
-    low = np.min([np.min([w.mean - below * s, *w.points], axis=0) for w, s in zip(ways, spreads, strict=True)], axis=0)
-    high = np.max([np.max([w.mean + above * s, *w.points], axis=0) for w, s in zip(ways, spreads, strict=True)], axis=0)
-    return [(float(a), float(b)) for a, b in zip(low, high, strict=True)]
+        ways = [way.seen_by(phi.matrix(t)) for way, t in zip(ways, times, strict=True)]
+    lows, highs = zip(*(way.box(below, above) for way in ways), strict=True)
+    return [(float(a), float(b)) for a, b in zip(np.min(lows, axis=0), np.max(highs, axis=0), strict=True)]
 
 
 class _Way(NamedTuple):
@@ -188,8 +186,15 @@ class _Way(NamedTuple):
     covariance: Array
     points: Array
 
-    def seen_by(self, inverse: Array) -> _Way:
-        """In the coordinates z = inverse x."""
+    def box(self, below: Array, above: Array) -> tuple[Array, Array]:
+        """That of the points, and of so many deviations around the mean."""
+        spread = np.sqrt(np.diag(self.covariance))
+        low = np.minimum(self.mean - below * spread, self.points.min(axis=0, initial=np.inf))
+        return low, np.maximum(self.mean + above * spread, self.points.max(axis=0, initial=-np.inf))
+
+    def seen_by(self, matrix: Array) -> _Way:
+        """In the coordinates z = matrix^{-1} x."""
+        inverse = np.asarray(np.linalg.inv(matrix), dtype=np.float64)
         return _Way(inverse @ self.mean, inverse @ self.covariance @ inverse.T, self.points @ inverse.T)
 
 

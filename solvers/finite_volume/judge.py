@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from vlasov.problem import Problem
@@ -15,14 +17,14 @@ _COARSE, _NONE = "the grid is too coarse for this flow", "no remedy was found, s
 _UNSURE = 0.3  # of what is told: a companion whose own error is larger is no remedy
 
 
-def judge(problem: Problem, record: Record) -> None:
-    """Tell the errors of moments and density, and keep advice for runs that need it."""
+def judge(problem: Problem, record: Record) -> float:
+    """Tell the errors of moments and density, and advise runs that need it; how far off the second method may be."""
     found, suspected = companion.follow(problem, record), str(record.attributes.get("advice", ""))
     if found is None:
         record.tell(dict.fromkeys(("mean_error", "covariance_error"), np.full(len(record.reached), np.inf)))
         unknown = "its error is not known, since no second method came to an end beside it"
         record.attributes["advice"] = f"{suspected}, and {unknown}" if suspected else unknown
-        return
+        return math.inf
     of_mean, of_covariance = companion.differences(problem, companion.moments(record), found.moments)
     errors = {
         "mean_error": np.maximum(of_mean, found.mean_error),
@@ -34,6 +36,7 @@ def judge(problem: Problem, record: Record) -> None:
     small = NOTABLE if found.densities else _CONVERGED  # moments alone say less
     cleared = record.largest_error <= small and found.largest <= _CONVERGED
     record.attributes["advice"] = "" if cleared else _advice(suspected, record.largest_error, found)
+    return found.largest
 
 
 def _advice(suspected: str, error: float, found: companion.Companion) -> str:

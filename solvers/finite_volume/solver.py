@@ -39,7 +39,7 @@ _RESOLUTION = 1e-7  # fraction of t that is left when a blow-up is called
 
 
 def run(problem: Problem, options: Options, record: Record) -> None:
-    """Integrate the density of a problem into ``record``."""
+    """Integrate the density of a problem into ``record``, without its errors."""
     flow, horizon = record.follow(problem.flow()), problem.horizon
     options = chosen(problem, options)
     solver = _Solver(problem, flow, options, record)

@@ -80,6 +80,16 @@ def test_a_hull_moves_the_centres_and_nothing_else():
     weights = np.exp(logs - logs.max(axis=1, keepdims=True)) * values.ravel()
     mean = weights @ tokens / weights.sum(axis=1, keepdims=True)
     assert error(density.average(x, Head(a, V), about=ORIGIN).values, mean @ V.T) <= 1e-9
+    # The same with e^{-<y, P y>}, as a mean and by log Z and the mean in space.
+    p, y = np.array([[0.4, 0.1], [0.1, 0.2]]), ORIGIN + tokens
+    logs = x @ a.T @ y.T - np.einsum("nk,kl,nl->n", y, p, y)
+    weights = np.exp(logs) * values.ravel() / values.sum()
+    mass = weights.sum(axis=1)
+    mean = weights @ y / mass[:, None]
+    found = density.reweighted(p).tilted(x @ a.T)
+    assert error(density.average(x, Head(a, V, p)).values, mean @ V.T) <= 1e-9
+    assert error(found.mean, mean) <= 1e-9
+    assert np.abs(found.log_mass - np.log(mass)).max() <= 1e-9
 
 
 @pytest.mark.parametrize(

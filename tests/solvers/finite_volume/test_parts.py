@@ -12,8 +12,13 @@ from scipy.integrate import solve_ivp
 import vlasov as vl
 from tests.solvers.finite_volume.common import run
 from vlasov.postprocess.figures import plot
+from vlasov.solvers.finite_volume.frames import OneFrame
 from vlasov.solvers.finite_volume.options import Options
+from vlasov.solvers.finite_volume.part import begin
 from vlasov.solvers.finite_volume.partition import chosen
+from vlasov.solvers.finite_volume.state import resolved
+from vlasov.solvers.progress import silent
+from vlasov.solvers.record import Record
 
 RING = [[2 * np.cos(angle), 2 * np.sin(angle)] for angle in 2 * np.pi * np.arange(5) / 5]
 ON_THE_LINE = [[-1.3], [0.2], [1.1]]
@@ -176,6 +181,7 @@ def test_parts_are_chosen_where_they_are_narrow():
     assert frame_of(five(0.1)) == "moving"
     assert frame_of(five(1e-4), frame="moving") == "moving"
     assert frame_of(five(1e-4), extent=3.0) == "moving"
+    assert [frame_of(five(0.01), cells=count) for count in (64, 512)] == ["parts", "moving"]
     assert frame_of(vl.load_case("mixture-2d").problem) == "moving"
     lone = vl.Mixture([vl.Gaussian([0.0], 1e-4), vl.Gaussian([1.0], 1e-4)], [1.0, 0.0])
     assert frame_of(vl.Problem(vl.Softmax(A=[[1.0]]), lone, 1.0)) == "moving"
@@ -187,6 +193,34 @@ def test_refusals():
     flat = vl.Mixture([vl.Gaussian([0.0], 0.0), vl.Gaussian([1.0], 1e-4)])
     with pytest.raises(vl.InputError, match=r"^initial: a gaussian without variance in some direction"):
         run(vl.Problem(vl.Softmax(A=[[1.0]]), flat, 1.0), frame="parts")
+
+
+@pytest.mark.parametrize(("second", "is_one"), [(vl.Gaussian([1.0], 1e-4), True), (vl.Box([0.9], [1.1]), False)])
+def test_an_extent_is_kept_where_all_parts_have_it(second, is_one):
+    """Asked for, it makes the same grids again."""
+    problem = vl.Problem(vl.Softmax(A=[[1.0]]), vl.Mixture([vl.Gaussian([0.0], 1e-4), second]), 1.0)
+    record, parts = Record(np.array([1.0]), silent), begin(problem, problem.flow(), Options(frame="parts"))
+    resolved(record, Options(frame="parts"), parts)
+    assert ("extent" in record.resolved) == is_one
+
+
+def test_after_a_path_that_failed_steps_are_careful(monkeypatch):
+    """Paths longer than 0.01 fail: one step finds that out, and later ones try twice the length that worked."""
+    problem, failed = vl.Problem(vl.Softmax(A=[[-0.1]]), vl.Gaussian([0.0], 1.0), 0.2), []
+    path = OneFrame.path
+
+    def fails(self, t, times, places, drifts):
+        if times[-1] - t > 0.01:
+            failed.append(t)
+            raise vl.SolverError("too far")
+        return path(self, t, times, places, drifts)
+
+    monkeypatch.setattr(OneFrame, "path", fails)
+    found = run(problem, cells=32)
+    later = [t for t in failed if t > 0]
+    assert found.attrs["status"] == "completed"
+    assert len(failed) > 2
+    assert len(later) == len(set(later))
 
 
 def test_parts_that_are_torn_give_advice():
