@@ -12,8 +12,8 @@ from vlasov.errors import SlowRunWarning, SolverError
 MAX_STEPS = 100_000
 # After this share of max_steps, a run that is expected to take so many times max_steps is not waited for.
 _EARLY, _STEADY = ((0.02, 10.0), (0.05, 2.0), (0.1, 1.2)), 1.2  # the latter, where the pace does not change
-_PATIENCE, _LONG = 8.0, 60.0  # seconds after which a run that will take so long says so, once
-_ENOUGH, _SLOW = 20, 4  # steps from which a pace is read; where they are slow, and only told
+_PATIENCE, _LONG = 5.0, 30.0  # seconds after which a run that will take so long says so, once
+_ENOUGH, _FEW = 20, 4  # steps from which a pace is read; where they are slow
 
 
 @dataclass
@@ -22,6 +22,7 @@ class Budget:
 
     horizon: float = math.inf
     max_steps: int = MAX_STEPS
+    remedy: str = "shorten the horizon, loosen the tolerance"
     _times: list[float] = field(default_factory=lambda: [0.0])  # reached by each step
     _began: float = field(default_factory=lambda: time.perf_counter())
     _compiled: float = math.nan  # when the first step was done, and with it all compilation
@@ -63,20 +64,19 @@ class Budget:
         return (
             f"stopped at t = {t:.6g} of {self.horizon:g} after {steps:,} steps and {seconds:.3g} s: about "
             f"{_about(expected)} steps and {_duration(self._seconds_left(steps, expected))} would be needed, where "
-            f"max_steps is {self.max_steps:,}; shorten the horizon, loosen the tolerance, or raise max_steps"
+            f"max_steps is {self.max_steps:,}; {self.remedy}, or raise max_steps"
         )
 
     def _tell(self, t: float, steps: int, expected: float) -> None:
         seconds = time.perf_counter() - self._began
-        if self._told or seconds < _PATIENCE or steps < _SLOW:
+        if self._told or seconds < _PATIENCE or steps < (_ENOUGH if seconds < 2 * _PATIENCE else _FEW):
             return
         left = self._seconds_left(steps, min(expected, self.max_steps))
         if left > _LONG:
             self._told = True
             warnings.warn(
                 f"t = {t:.4g} of {self.horizon:g} after {steps:,} steps and {seconds:.3g} s: about "
-                f"{_about(expected)} steps and {_duration(left)} are expected; shorten the horizon, loosen the "
-                "tolerance, or lower max_steps",
+                f"{_about(expected)} steps and {_duration(left)} are expected; {self.remedy}, or lower max_steps",
                 SlowRunWarning,
                 stacklevel=2,
             )

@@ -105,8 +105,11 @@ class History:
         if self._trend is not None:
             (level,) = self._levels
             return Affine(*(a + (time - level.time) * b for a, b in zip(level.drift, self._trend, strict=True)))
-        weights, drifts = self._weights(time), [level.drift for level in self._levels]  # paths ask a thousand times
-        return Affine(*(sum(w * drift[k] for w, drift in zip(weights, drifts, strict=True)) for k in (0, 1)))
+        constant, slope = (np.zeros_like(part) for part in self._levels[-1].drift)
+        for weight, level in zip(self._weights(time), self._levels, strict=True):  # paths ask a thousand times
+            constant += weight * level.drift.constant
+            slope += weight * level.drift.slope
+        return Affine(constant, slope)
 
     def to_faces(self, time: float, residual: Array | None = None) -> None:
         """W = r - drift on all faces, from now on: r as it is extrapolated, or as given at the nodes."""

@@ -95,10 +95,15 @@ class Hull:
         away = points - middle
         shares = np.asarray(inset) / np.maximum(np.abs(away).max(axis=0), 1e-300)
         self._points, self._centers = middle + away * (1 - np.minimum(shares, 1.0)), centers
+        self._inside, self._known = centers.copy(), np.zeros(len(centers), bool)  # as they are asked for
 
     def clip(self, cells: NDArray[np.int64]) -> Array:
         """The centres of these cells, those outside of the hull on its boundary."""
-        return self._project(self._points, self._centers[cells])
+        new = cells[~self._known[cells]]
+        if new.size:
+            self._inside[new] = self._project(self._points, self._centers[new])
+            self._known[new] = True
+        return self._inside[cells]
 
     @staticmethod
     def _project(points: Array, centers: Array) -> Array:

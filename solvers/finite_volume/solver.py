@@ -35,6 +35,7 @@ _LARGEST_COURANT = 3.0  # the same later in the step; a longer step is taken bac
 _GLANCE = 1e-3  # of the first step, to see how velocities begin to change
 _LARGEST_TURN = 0.3  # |S^{-1} S'| dt
 _HURRIED = 10  # paths of frames that turn too fast for a step, which is halved; then a run is given up
+_REMEDY = 'shorten the horizon, take fewer cells or the solver "particles"'
 _RESOLUTION = 1e-7  # fraction of t that is left when a blow-up is called
 
 
@@ -45,6 +46,7 @@ def run(problem: Problem, options: Options, record: Record) -> None:
     solver = _Solver(problem, flow, options, record)
     resolved(record, options, solver.parts)
     record.begin(solver.snapshot)
+    record.budget.remedy = _REMEDY
     for segment in segments(flow.breakpoints, horizon):
         solver.enter(segment)
         watch, foreseen = BlowUpWatch(segment[1], _RESOLUTION), math.nan

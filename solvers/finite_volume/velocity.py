@@ -15,7 +15,15 @@ from vlasov.measures import Density, Gaussian
 from vlasov.measures.density.grid import TensorGrid
 from vlasov.problem import Problem
 from vlasov.solvers.finite_volume import initial
-from vlasov.solvers.finite_volume.densities import Corrected, Defect, GaussianTails, Hulled, Smooth
+from vlasov.solvers.finite_volume.densities import (
+    IN_SPACE,
+    LARGE,
+    Corrected,
+    Defect,
+    GaussianTails,
+    Hulled,
+    Smooth,
+)
 from vlasov.solvers.finite_volume.frame import Affine, Moments, Place
 from vlasov.solvers.finite_volume.frames import Frames
 from vlasov.solvers.finite_volume.grid import Grid
@@ -85,9 +93,10 @@ class Velocity:
 
     def _accuracy(self, covariance: Array) -> float:
         """Of sums over cells: a Gaussian's err by e^{-2 pi^2 C / h^2}, which matters on the coarsest grids only."""
-        widths = self._grid.widths
+        widths, cells = self._grid.widths, math.prod(self._grid.cells)
+        of_sums = 2 * IN_SPACE if self._grid.dimension == 3 and cells > LARGE else _ACCURACY
         resolved = float(np.linalg.eigvalsh(covariance / np.outer(widths, widths))[0])
-        return _ACCURACY + math.exp(-2 * math.pi**2 * max(resolved, 0.0))
+        return of_sums + math.exp(-2 * math.pi**2 * max(resolved, 0.0))
 
     def plain(self, f: Array, place: Place) -> Corrected:
         """The density as a measure, for its moments."""

@@ -67,10 +67,22 @@ def test_a_run_that_will_take_long_says_so_once(monkeypatch):
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         for step in range(1, 30):
-            now[0] += 2.0
+            now[0] += 0.3
             purse.spend(0.01 * step, step)
     assert [one.category for one in told] == [SlowRunWarning]
-    assert "t = 0.04 of 1000 after 4 steps and 8 s: about 100,000 steps and " in str(told[0].message)
+    assert "t = 0.2 of 1000 after 20 steps and 6 s: about 100,000 steps and " in str(told[0].message)
+
+
+def test_slow_steps_need_not_be_many_before_they_are_told_of(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(budget.time, "perf_counter", lambda: now[0])
+    purse = Budget(1.0, remedy="take fewer cells")
+    for step in range(1, 4):
+        now[0] += 3.0
+        purse.spend(0.01 * step, step)
+    now[0] += 3.0
+    with pytest.warns(SlowRunWarning, match=r"^t = 0.04 of 1 after 4 steps and 12 s: .* 4.8 minutes .*; take fewer"):
+        purse.spend(0.04, 4)
 
 
 def test_stiff_gaussians_come_to_an_end():

@@ -67,6 +67,17 @@ def test_a_small_frame_far_away_keeps_its_digits():
     assert error(found, (1e-9 * SHIFT + 1e-18 * (x @ COVARIANCE)) @ V.T) <= 1e-11
 
 
+def test_large_grids_in_space_are_not_summed_to_the_last_digit():
+    """49^3 cells of a Gaussian at forty points, whose means are exact: ten digits."""
+    gaussian, edges = vl.Gaussian([0.3, -0.2, 0.1], np.diag([1.0, 0.8, 1.2])), [np.linspace(-9, 9, 50)] * 3
+    density, asked = Smooth(gaussian.on_grid(edges).values, edges), []
+    assert density.best(40, lambda request: asked.append(request.tolerance) or 7) == 7
+    assert asked == [1e-10]
+    x = RNG.uniform(-1, 1, size=(40, 3))
+    found = density.average(x, Head(np.eye(3), np.eye(3))).values
+    assert np.abs(found - gaussian.mean - x @ gaussian.covariance).max() <= 9e-10
+
+
 def test_a_hull_moves_the_centres_and_nothing_else():
     edges = [np.linspace(-3.0, 3.0, 13)] * 2
     values = RNG.uniform(0, 1, size=(12, 12))

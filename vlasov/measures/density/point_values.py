@@ -26,6 +26,7 @@ _NODES = 8  # Gauss nodes in a cell: exact to rounding up to log slopes of four 
 _INWARDS = 2  # the same for the cells at an end, around a centre further inside
 _SWEEPS = 15  # each gains a factor of about 12 sigma^2 / h^2 in the middle, less in the tails
 _CONVERGED, _ACCEPTED = 1e-12, 1e-5  # changes of log_2 rho
+_SAFETY = 10.0  # of the next change, as far as two foretell it
 _TAIL = 60.0  # cells below 2^-60 of the largest are not waited for
 _SMALL = 20_000  # cells that are not worth a second thread
 
@@ -70,15 +71,17 @@ def _rule() -> tuple[Array, Array, Array, Array]:
 @kernel(flags=SUMS)
 def _averages(phi, first, last, even, odd, weights, out):  # type: ignore[no-untyped-def]
     """Of e^{phi - phi_i} in cells whose neighbours all carry mass."""
-    out[first:last] = 0.0
+    near, found = phi[first - _REACH : last + _REACH], out[first:last]  # loops vectorise from zero on
+    found[:] = 0.0
     for q in range(weights.size):
-        for i in range(first, last):
+        for i in range(found.size):
             symmetric = antisymmetric = 0.0
             for j in range(_REACH):
-                right, left = phi[i + 1 + j] - phi[i], phi[i - 1 - j] - phi[i]
+                right = near[i + _REACH + 1 + j] - near[i + _REACH]
+                left = near[i + _REACH - 1 - j] - near[i + _REACH]
                 symmetric += even[q, j] * (right + left)
                 antisymmetric += odd[q, j] * (right - left)
-            out[i] += weights[q] * (exp2(symmetric + antisymmetric) + exp2(symmetric - antisymmetric))
+            found[i] += weights[q] * (exp2(symmetric + antisymmetric) + exp2(symmetric - antisymmetric))
 
 
 @kernel(flags=SUMS)
@@ -143,14 +146,16 @@ def _invert(rows, even, odd, ends, weights, scratch, thread, threads):  # type: 
                 logs[last] = phi[last] = np.log2(values[last])
                 top = max(top, logs[last])
                 last += 1
+            before = 1.0
             for _ in range(_SWEEPS):
                 _sweep(logs, phi, averages, change, first, last, even, odd, ends, weights)
                 largest = 0.0
                 for i in range(first, last):
                     if logs[i] > top - _TAIL:
                         largest = max(largest, abs(change[i]))
-                if largest < _CONVERGED:
+                if largest < _CONVERGED or _SAFETY * largest * largest < _CONVERGED * before:  # that is, the next one
                     break
+                before = largest
             for i in range(first, last):
                 if abs(change[i]) < _ACCEPTED:
                     values[i] = exp2(phi[i])
