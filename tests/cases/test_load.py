@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import vlasov as vl
-from tests.fuzz.values import places
 from vlasov.cases import catalogue
 from vlasov.cases.load import apply_settings
 from vlasov.solvers.driver import prepare
@@ -412,9 +411,12 @@ HOSTILE = [
 ]
 
 
-def first_places(tables):
-    """Paths to every value, of lists to the first one only: what follows is read by the same lines."""
-    return [path for path in places(tables) if not any(isinstance(key, int) and key > 0 for key in path)]
+def places(node, path=()):
+    """Paths to every value of nested tables and lists."""
+    if path:
+        yield path
+    for key, value in node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ():
+        yield from places(value, (*path, key))
 
 
 def changed(tables, path, value):
@@ -458,7 +460,7 @@ def test_no_value_in_any_place_leads_to_another_exception(name, monkeypatch):
     tables = SUBJECTS[name]()
     monkeypatch.setattr("vlasov.cases.load.read", lambda _: current)
     tried, refused, wrong = 0, 0, []
-    for path in first_places(tables):
+    for path in places(tables):
         for value in [*HOSTILE, places]:
             current = changed(tables, path, value)
             tried += 1
