@@ -1,6 +1,8 @@
 """What must hold before the first test module is imported: threads, backend and reproducible random examples."""
 
 import os
+import sys
+from collections.abc import Callable
 from typing import Any
 
 os.environ.setdefault("NUMBA_NUM_THREADS", "2")  # the same number on every machine; read when numba is imported
@@ -60,3 +62,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             group = item.get_closest_marker("xdist_group")
             if group is not None and not item.nodeid.endswith(f"@{group.args[0]}"):
                 item._id = f"{item.nodeid}@{group.args[0]}"  # type: ignore[attr-defined]
+
+
+@pytest.fixture
+def vlasov(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Any, str, str]]:
+    """Call the command line in this process: exit code, standard output, standard error."""
+    from vlasov import cli
+
+    def call(*arguments: str) -> tuple[Any, str, str]:
+        monkeypatch.setattr(sys, "argv", ["vlasov", *arguments])
+        with pytest.raises(SystemExit) as caught:
+            cli.main()
+        out, err = capsys.readouterr()
+        return caught.value.code or 0, out, err
+
+    return call

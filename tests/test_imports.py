@@ -141,23 +141,22 @@ def test_facade_does_not_depend_on_what_is_loaded_first(first):
 # First contact
 
 
-def best_of_five(arguments: list[str]) -> float:
-    """Seconds of processor time: those of the clock on an idle machine, and the same beside other tests."""
-
-    def once() -> float:
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        result = python(*arguments)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        assert result.returncode == 0, result.stderr
-        return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
-
-    return min(once() for _ in range(5))
+def seconds(arguments: list[str]) -> float:
+    """Of processor time: those of the clock on an idle machine, and the same beside other tests."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    result = python(*arguments)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert result.returncode == 0, result.stderr
+    return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
 
 
 @pytest.mark.parametrize("contact", FIRST_CONTACTS)
 def test_first_contact_takes_less_than_the_limit(contact):
-    bare, taken = best_of_five(["-c", "pass"]), best_of_five(FIRST_CONTACTS[contact])
-    assert taken < LIMIT, f"{contact}: {taken:.3f} s, of which Python itself {bare:.3f} s"
+    """The best of five: the first that is below the limit is enough."""
+    taken: list[float] = []
+    while len(taken) < 5 and not (taken and taken[-1] < LIMIT):
+        taken.append(seconds(FIRST_CONTACTS[contact]))
+    assert min(taken) < LIMIT, f"{contact}: {min(taken):.3f} s, of which Python itself {seconds(['-c', 'pass']):.3f} s"
 
 
 @pytest.mark.quick

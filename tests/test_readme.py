@@ -6,10 +6,8 @@ A block below <!-- set-up --> is not run.
 
 import contextlib
 import io
-import os
 import re
-import subprocess
-import sys
+import shlex
 from pathlib import Path
 from typing import NamedTuple
 
@@ -62,37 +60,21 @@ def test_python_examples(tmp_path, monkeypatch):
             check(said.getvalue(), block)
 
 
-@pytest.fixture
-def terminal(tmp_path):
-    """Runs bash in an empty folder, where `vlasov` is this checkout's command line, installed or not."""
-    command = tmp_path / "bin/vlasov"
-    command.parent.mkdir()
-    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m vlasov.cli "$@"\n')
-    command.chmod(0o755)
-    folder = tmp_path / "folder"
-    folder.mkdir()
-    search = {"PATH": f"{command.parent}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(ROOT), "COLUMNS": "120"}
-
-    def bash(code: str) -> str:
-        result = subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", code],
-            cwd=folder,
-            env=os.environ | search,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert result.returncode == 0, code + result.stdout + result.stderr
-        return result.stdout
-
-    return bash
-
-
 @pytest.mark.xdist_group("readme: commands")
-def test_commands(terminal):
+def test_commands(vlasov, tmp_path, monkeypatch):
+    """One after another in one folder, as in one session; in this process, which has imported everything already."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "120")
     for block in blocks():
+        said = ""
+        for line in block.code.splitlines() if block.language == "bash" else []:
+            command, *arguments = shlex.split(line, comments=True)
+            assert command == "vlasov", line
+            code, out, err = vlasov(*arguments)
+            assert code == 0, line + out + err
+            said += out
         if block.language == "bash":
-            check(terminal(block.code), block)
+            check(said, block)
 
 
 @pytest.mark.quick

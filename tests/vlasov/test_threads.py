@@ -18,7 +18,7 @@ import xarray as xr
 import vlasov as vl
 from vlasov.tilting import Request
 
-THREADS, ROUNDS = 4, 6
+THREADS, ROUNDS = 4, 2
 RNG = np.random.default_rng(7)
 A, V = np.array([[1.2, 0.5], [-0.3, 0.9]]), np.array([[-0.4, 0.3], [-0.3, -0.5]])
 SOFTMAX = vl.Softmax(A=A, V=V)
@@ -86,10 +86,10 @@ def bits(answer: Any) -> list[bytes]:
     return [np.ascontiguousarray(answer).tobytes()]
 
 
-def hammer(make: Callable[[], Any], jobs: list[Job], rounds: int = ROUNDS) -> None:
+def hammer(make: Callable[[], Any], jobs: list[Job]) -> None:
     """Ask everything of one shared object in four threads at once, and hold each answer against the one got alone."""
     alone = [bits(job(make())) for job in jobs]
-    for turn in range(rounds):
+    for turn in range(ROUNDS):
         shared, start = make(), Barrier(THREADS)
 
         def ask(thread: int, shared: Any = shared, start: Barrier = start, turn: int = turn) -> list[int]:
@@ -115,7 +115,7 @@ def test_one_problem_solved_by_four_threads(attention):
     def make() -> vl.Problem:
         return vl.Problem(ATTENTIONS[attention], vl.Gaussian(START.mean, COVARIANCE), 1.0)
 
-    hammer(make, [lambda problem, s=s: solve(problem, s) for s in RUNS], rounds=2)
+    hammer(make, [lambda problem, s=s: solve(problem, s) for s in RUNS])
 
 
 def test_one_set_of_solutions_looked_at_by_four_threads():
@@ -136,7 +136,7 @@ def test_one_set_of_solutions_looked_at_by_four_threads():
         lambda runs: [vl.estimates.stability_exponent(a, 1.5, 0.7) for a in (SOFTMAX, HEADS)],
         lambda runs: vl.gaussian.covariance(A, -np.eye(2), np.eye(2), 0.1),
     ]
-    hammer(lambda: [run.copy() for run in solved], jobs, rounds=2)
+    hammer(lambda: [run.copy() for run in solved], jobs)
 
 
 @pytest.mark.quick

@@ -27,7 +27,7 @@ def test_collapse():
 def test_growth_before_a_blow_up():
     left = 1e-6
     problem = vl.Problem(vl.Softmax(A=IDENTITY, V=IDENTITY), START, END * (1 - left))
-    result = run(problem, cells=96)
+    result = run(problem, cells=64)
     exact = references.covariance(2 * IDENTITY, START.covariance, problem.horizon)
     assert np.trace(exact) > 6e5 * np.trace(START.covariance)
     assert result.attrs["status"] == "completed"
@@ -55,7 +55,7 @@ def test_growth_where_the_grid_holds_the_tilts(left, bound):
 
 
 def test_blow_up():
-    result = run(vl.Problem(vl.Softmax(A=IDENTITY, V=IDENTITY), START, 2 * END), cells=96, times=[0.0, 1.5 * END])
+    result = run(vl.Problem(vl.Softmax(A=IDENTITY, V=IDENTITY), START, 2 * END), cells=64, times=[0.0, 1.5 * END])
     assert result.attrs["status"] == "blow-up"
     assert abs(result.attrs["blow_up_time"] / END - 1) <= 1e-5
     assert 0 <= result.attrs["blow_up_time_error"] <= 1e-5 * END
