@@ -2,10 +2,10 @@
 
     python benchmarks/compiling.py BEFORE AFTER [--only JOB ...] [--rounds 1] [--json PATH] [--kernels]
 
-BEFORE and AFTER are checkouts, each run by its ``.venv/bin/python`` if it has one, else by this one. Every job is run by
-a process of its own with an empty NUMBA_CACHE_DIR and one thread; the states take turns, and the least of the compiler's
-CPU seconds counts. "compiler": in Numba, a kernel's own time apart from that of those it calls; "process": all of it,
-from the first line to the last. The exit code is 1 if all jobs together compile for more than half as long as before.
+BEFORE and AFTER are checkouts, each run by its ``.venv/bin/python`` if it has one, else by this one. Every job is run
+by a process of its own with an empty NUMBA_CACHE_DIR and one thread; the states take turns, and the least of the
+compiler's CPU seconds counts. "compiler": in Numba, a kernel's own time apart from that of those it calls; "process":
+all of it. The exit code is 1 if all jobs together compile for more than half as long as before.
 """
 
 from __future__ import annotations

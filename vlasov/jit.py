@@ -22,8 +22,10 @@ from llvmlite import binding
 from numba.core import compiler
 from numba.core.caching import CompileResultCacheImpl, FunctionCache
 from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.environment import lookup_environment
 from numba.core.registry import CPUDispatcher
+from numba.core.targetconfig import ConfigStack
 
 from vlasov.checks import integer
 from vlasov.compiling import CLOCK
@@ -72,6 +74,31 @@ class _InsideLibrary(_Library):
         """There is no place for it before a caller has machine code: see ``_Kernel.compile``."""
 
 
+class _AloneLibrary(_InsideLibrary):
+    """LLVM code that is optimised before its callers take it in."""
+
+    def _optimize_final_module(self) -> None:
+        _Library._optimize_final_module(self)
+
+
+class _Choice:
+    """Numba's own functions inside a kernel become what kernels do there, unless Python may call them too."""
+
+    def __init__(self) -> None:
+        self._class = _InsideLibrary
+
+    def __call__(self, codegen: Any, name: str) -> Any:
+        flags = ConfigStack.top_or_none()
+        return (self._class if flags is not None and flags.no_cpython_wrapper else JITCodeLibrary)(codegen, name)
+
+    def _unserialize(self, codegen: Any, state: Any) -> Any:  # the name that Numba asks for
+        self._class = JITCodeLibrary
+        try:
+            return JITCodeLibrary._unserialize(codegen, state)
+        finally:
+            self._class = _InsideLibrary
+
+
 class _Compiler(compiler.Compiler):  # type: ignore[misc]
     """Numba's compiler, with another library for the result."""
 
@@ -85,6 +112,10 @@ class _Compiler(compiler.Compiler):  # type: ignore[misc]
 
 class _InsideCompiler(_Compiler):
     library = _InsideLibrary
+
+
+class _AloneCompiler(_Compiler):
+    library = _AloneLibrary
 
 
 class _InsideResults(CompileResultCacheImpl):  # type: ignore[misc]
@@ -127,10 +158,10 @@ class _InsideCache(_Cache):
 class _Kernel(CPUDispatcher):  # type: ignore[misc]
     """A function of Python, which in kernels stands for its LLVM code."""
 
-    def __init__(self, py_func: Callable[..., Any], *arguments: Any, **options: Any) -> None:
+    def __init__(self, py_func: Callable[..., Any], *arguments: Any, alone: bool = False, **options: Any) -> None:
         super().__init__(py_func, *arguments, pipeline_class=_Compiler, **options)
         targets = {**self.targetoptions, "no_cpython_wrapper": True}
-        self.inside = CPUDispatcher(py_func, self.locals, targets, _InsideCompiler)
+        self.inside = CPUDispatcher(py_func, self.locals, targets, _AloneCompiler if alone else _InsideCompiler)
         self.typingctx._remove_global(self)
         self.typingctx.insert_global(self, self._numba_type_)
 
@@ -140,37 +171,43 @@ class _Kernel(CPUDispatcher):  # type: ignore[misc]
 
     def compile(self, signature: Any) -> Any:
         """Numba's, without the search for garbage, which takes an eighth of its time."""
-        collects = gc.isenabled()
-        gc.disable()
-        try:
-            entry = super().compile(signature)
-        finally:
-            if collects:
-                gc.enable()
-        for result in self.overloads.values():
-            codegen = result.library.codegen
-            for variable in result.library._final_module.global_variables:
-                environment = lookup_environment(variable.name)
-                if environment is not None and codegen._engine.get_global_value_address(variable.name):
-                    codegen.set_env(variable.name, environment)
-        return entry
+        with global_compiler_lock:
+            collects, known, codegen = gc.isenabled(), len(self.overloads), self.targetctx.codegen()
+            usual, codegen._library_class = codegen._library_class, _Choice()
+            gc.disable()
+            try:
+                entry = super().compile(signature)
+            finally:
+                codegen._library_class = usual
+                if collects:
+                    gc.enable()
+            if len(self.overloads) > known:
+                _set_environments(list(self.overloads.values())[-1].library)
+            return entry
 
 
-def kernel(*, flags: frozenset[str] = EXACT, inline: bool = False) -> Callable[[Callable[..., Any]], Any]:
+def _set_environments(library: Any) -> None:
+    """Give kernels inside a kernel what they need to raise errors, where they still need it after optimisation."""
+    for variable in library._final_module.global_variables:
+        environment = lookup_environment(variable.name)
+        if environment is not None and library.codegen._engine.get_global_value_address(variable.name):
+            library.codegen.set_env(variable.name, environment)
+
+
+def kernel(*, flags: frozenset[str] = EXACT, alone: bool = False) -> Callable[[Callable[..., Any]], Any]:
     """Numba's ``njit`` with our flags; compiled code is cached on disk where a folder can be written.
 
-    ``error_model="numpy"`` turns division by zero into inf or NaN, as in NumPy, and lets loops vectorise.
+    ``error_model="numpy"`` turns division by zero into inf or NaN, as in NumPy, and lets loops vectorise. ``alone``:
+    what other kernels take in is optimised before, for loops that the vectoriser would not know again among others.
     """
     options = {"nopython": True, "fastmath": set(flags), "error_model": "numpy", "nogil": True, "boundscheck": False}
     options["no_cfunc_wrapper"] = True  # only for functions that are handed over
-    if inline:
-        options["inline"] = "always"
 
     def compile_lazily(function: Callable[..., Any]) -> Any:
         name = _name(function)
         if "<locals>" in function.__qualname__:  # machine code is found by this name: closures must not share one
             function.__qualname__ += "_" + name[-16:]
-        compiled = _Kernel(function, targetoptions=options)
+        compiled = _Kernel(function, alone=alone, targetoptions=options)
         compiled.name = name  # Numba would draw one at random
         compiled._set_uuid(name)
         try:

@@ -58,7 +58,8 @@ log_mass, mean, _, _ = all_pairs.moments(points, None, points)
 all_pairs.moments(points[:9], None, points)
 all_pairs.covariance(points, None, points, log_mass, mean)
 all_pairs.batch(points.reshape(9, 100, 2), None, points.reshape(9, 100, 2))
-hits = [sum(k.stats.cache_hits.values()) for k in (*kernels.loops(few_dimensions.means), kernels.covariances)]
+loops = kernels.loops(few_dimensions.means)
+hits = [sum(k.stats.cache_hits.values()) for k in (loops.moments, loops.batch, kernels.covariances)]
 print(hits, float(np.abs(mean).max()))
 """
 
@@ -73,11 +74,11 @@ def run(program, **variables):
 
 def test_compiled_code_is_found_again(tmp_path):
     first, second = (run(CALLS, NUMBA_CACHE_DIR=str(tmp_path)) for _ in range(2))
-    assert first.startswith("[0, 0, 0, 0] ")
-    assert second.startswith("[1, 1, 1, 1] ")
+    assert first.startswith("[0, 0, 0] ")
+    assert second.startswith("[1, 1, 1] ")
     assert first.split()[-1] == second.split()[-1]
 
 
 def test_without_a_folder_for_the_cache():
     no_locator = "from numba.core import caching\ncaching.CompileResultCacheImpl._locator_classes = []\n"
-    assert run(no_locator + CALLS).startswith("[0, 0, 0, 0] ")
+    assert run(no_locator + CALLS).startswith("[0, 0, 0] ")
