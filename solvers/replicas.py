@@ -106,7 +106,8 @@ def _check_finite(x: Array, tokens: int, t: float) -> None:
 def _combine(y: Array, stages: Array, coefficients: Array, out: Array) -> None:
     """Cloud by cloud, so that sums are grouped alike wherever a cloud stands."""
     for cloud in range(len(y)):
-        kernels.combine(y[cloud], stages[cloud], _PLACES, coefficients[None], out[cloud], kernels.NOWHERE, 0, 1)
+        row, nothing = coefficients[None], (kernels.NOWHERE, *kernels.NO_ERRORS)
+        kernels.combine(y[cloud], stages[cloud], _PLACES, row, out[cloud], *nothing, 0, 1)
 
 
 def systems(flow: Flow, weights: Array) -> Velocity:

@@ -80,23 +80,22 @@ def flux(face):  # type: ignore[no-untyped-def]
         for r in range(max(first - lag, 0), last + lag):
             if r < count:
                 i, j = r // rows, r % rows
-                if surrounded(f, axis, i, j):
-                    reconstruct(f, i - 3 * di, j - 3 * dj, di, dj, w, i, j, ring, r % length)
-                else:
+                g, a, b, da, db = f, i - 3 * di, j - 3 * dj, di, dj
+                if not surrounded(f, axis, i, j):
                     gather(f, axis, i, j, padded, near)
-                    reconstruct(near, 0, 0, 1, 0, w, i, j, ring, r % length)
+                    g, a, b, da, db = near, 0, 0, 1, 0
+                reconstruct(g, a, b, da, db, w, i, j, ring, r % length)
             q = r - lag
             if q < first:
                 continue
             i, j = q // rows, q % rows
             _product(w, i, j, ring, q % length, corrected and axis != 2, out)
-            if over_j:
-                below, above = (q - 1) % length if j > 0 else length, (q + 1) % length if j < rows - 1 else length
-                _correct(w, i, j, 0, 1, ring, below, above, out)
-            if over_i:
-                below = (q - rows) % length if i > 0 else length
-                above = (q + rows) % length if i < w.shape[0] - 1 else length
-                _correct(w, i, j, 1, 0, ring, below, above, out)
+            for over in range(2):  # one call: compiled once
+                step, position, end = (rows, i, w.shape[0] - 1) if over else (1, j, rows - 1)
+                if over_i if over else over_j:
+                    below = (q - step) % length if position > 0 else length
+                    above = (q + step) % length if position < end else length
+                    _correct(w, i, j, over, 1 - over, ring, below, above, out)
 
     return with_face
 
@@ -110,11 +109,11 @@ def to_faces(f, axis, out, thread, threads):  # type: ignore[no-untyped-def]
     di, dj = (1, 0) if axis == 0 else (0, 1)
     for r in range(first, last):
         i, j = r // rows, r % rows
-        if surrounded(f, axis, i, j):
-            interpolate(f, i - 3 * di, j - 3 * dj, di, dj, out, i, j)
-        else:
+        g, a, b, da, db = f, i - 3 * di, j - 3 * dj, di, dj
+        if not surrounded(f, axis, i, j):
             gather(f, axis, i, j, padded, near)
-            interpolate(near, 0, 0, 1, 0, out, i, j)
+            g, a, b, da, db = near, 0, 0, 1, 0
+        interpolate(g, a, b, da, db, out, i, j)
 
 
 # ---- updates --------------------------------------------------------------------------------------------------------
@@ -210,7 +209,8 @@ def allowed_outflow(f, fluxes, ratios, allowed, limited, thread, threads):  # ty
     outflow = np.empty(f.shape[2])
     for r in range(first, last):
         i, j = r // rows, r % rows
-        outflow[:] = 0.0
+        for k in range(outflow.size):
+            outflow[k] = 0.0
         for axis in range(3):
             if ratios[axis] != 0.0:
                 _add_leaving(ratios[axis], fluxes[axis], axis, i, j, outflow)

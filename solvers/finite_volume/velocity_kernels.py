@@ -54,7 +54,8 @@ def face_means(nodal, axis, component, out, thread, threads):  # type: ignore[no
         i, j = r // rows, r % rows
         start_i, weights_i, count_i = (i, (1.0, 0.0, 0.0, 0.0), 1) if axis == 0 else _mean_rule(nodal.shape[0], i)
         start_j, weights_j, count_j = (j, (1.0, 0.0, 0.0, 0.0), 1) if axis == 1 else _mean_rule(nodal.shape[1], j)
-        total[:] = 0.0
+        for k in range(total.size):
+            total[k] = 0.0
         for m in range(count_i):
             for n in range(count_j):
                 weight = weights_i[m] * weights_j[n]
@@ -75,7 +76,8 @@ def _present(weights):  # type: ignore[no-untyped-def]
         if weights[l] != 0.0:
             which[count], values[count] = l, weights[l]
             count += 1
-    which[count:] = which[0]
+    for l in range(count, LEVELS):
+        which[l] = which[0]
     return which, values, count
 
 
@@ -121,7 +123,8 @@ def largest_rate(f, velocities, ratios, threshold, parts, thread, threads):  # t
     rates, largest, sums = np.zeros(f.shape[2]), np.zeros(f.shape[2]), np.zeros(f.shape[2])
     for r in range(first, last):
         i, j = r // rows, r % rows
-        rates[:] = 0.0
+        for k in range(rates.size):
+            rates[k] = 0.0
         for axis in range(3):
             if ratios[axis] != 0.0:
                 _add_larger(ratios[axis], velocities[axis], axis, i, j, rates)
@@ -129,5 +132,7 @@ def largest_rate(f, velocities, ratios, threshold, parts, thread, threads):  # t
             rate = 0.0 if f[i, j, k] <= threshold else rates[k]
             largest[k] = rate if rate > largest[k] else largest[k]
             sums[k] += rate
-    # A comparison with NaN is false: only the sums tell.
-    parts[thread] = np.nan if np.isnan(sums).any() else largest.max()
+    most, total = 0.0, 0.0
+    for k in range(sums.size):
+        most, total = max(most, largest[k]), total + sums[k]
+    parts[thread] = total if np.isnan(total) else most  # a comparison with NaN is false: only the sums tell

@@ -162,9 +162,10 @@ class CloudDOP853:
         parts, weights = np.empty((-(-self.y.size // kernels.BLOCK), 2)), np.zeros((3, STAGES + 1))
         for row, given in zip(weights, (step, first, second), strict=True):
             row[: len(given)] = given
+        tolerances = np.array([self._atol, self._rtol])
         in_threads(
-            _threads(self.y.size), kernels.weighted_squares,
-            self.y, self._stages, self._places, weights, self._rtol, self._atol, self._trial, parts,
+            _threads(self.y.size), kernels.combine,
+            self.y, self._stages, self._places, weights, self._trial, kernels.NOWHERE, tolerances, parts,
         )  # fmt: skip
         return np.add.reduce(parts)
 
@@ -174,7 +175,8 @@ def _combine(
     kept: NDArray[np.int64] = kernels.NOWHERE,
 ) -> None:  # fmt: skip
     """out = y + sum_j coefficients[j] stages[places[j]]; sums with more rows of coefficients go to rows ``kept``."""
-    in_threads(_threads(y.size), kernels.combine, y, stages, places, np.atleast_2d(coefficients), out, kept)
+    rows = np.atleast_2d(coefficients)
+    in_threads(_threads(y.size), kernels.combine, y, stages, places, rows, out, kept, *kernels.NO_ERRORS)
 
 
 def _threads(size: int) -> int:

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from types import SimpleNamespace
 
 import pytest
 
@@ -11,18 +10,13 @@ from vlasov import jit
 
 
 def test_without_a_locator_compilation_goes_on_without_a_cache(monkeypatch):
-    asked = []
-    njit = jit.numba.njit
+    def without_locator(function, name):
+        raise RuntimeError("cannot cache function: no locator available")
 
-    def without_locator(function, *, cache, **options):
-        asked.append(cache)
-        if cache:
-            raise RuntimeError("cannot cache function: no locator available")
-        return njit(function, cache=False, **options)
-
-    monkeypatch.setattr(jit, "numba", SimpleNamespace(njit=without_locator))
+    monkeypatch.setattr(jit, "_Cache", without_locator)
+    monkeypatch.setattr(jit.CLOCK, "kept", True)
     assert jit.kernel()(lambda x: 2 * x)(3) == 6
-    assert asked == [True, False]
+    assert not jit.CLOCK.kept
 
 
 CLOSURE = """

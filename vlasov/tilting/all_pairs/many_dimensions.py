@@ -28,7 +28,7 @@ def _start(exponents, log_weights, count):  # type: ignore[no-untyped-def]
             exponents[g * COLUMNS + j] = log_weights[j]
 
 
-@kernel(flags=SUMS)
+@kernel(flags=SUMS, alone=True)
 def _add_exponents(exponents, rows, tilts, count):  # type: ignore[no-untyped-def]
     """exponents[g] += sum_k tilts[g, k] rows[k] for four targets g and four coordinates k."""
     for j in range(count):
@@ -39,7 +39,7 @@ def _add_exponents(exponents, rows, tilts, count):  # type: ignore[no-untyped-de
             exponents[g * COLUMNS + j] = exponent
 
 
-@kernel(flags=SUMS)
+@kernel(flags=SUMS, alone=True)
 def _dots(left, right, count, zeros):  # type: ignore[no-untyped-def]
     """sum_j left[g, j] right[k, j] for four rows g and four rows k."""
     sums = zeros
@@ -113,13 +113,13 @@ def means(sources, xi, log_mass, mean, zeros):  # type: ignore[no-untyped-def]
     finish(sources, xi, totals, shifts, log_mass, mean)
 
 
-@kernel(flags=SUMS)
+@kernel(flags=SUMS, alone=True)
 def _subtract(row, number, result, count):  # type: ignore[no-untyped-def]
     for j in range(count):
         result[j] = row[j] - number
 
 
-@kernel(flags=SUMS)
+@kernel(flags=SUMS, alone=True)
 def _multiply(rows, weights, result, count):  # type: ignore[no-untyped-def]
     """Four rows times weights."""
     for j in range(count):

@@ -51,13 +51,18 @@ def _exponents(rows, count, weights, start, axes, result):  # type: ignore[no-un
 def peak(points, weights, identity, axes, floats, ends, thread, threads):  # type: ignore[no-untyped-def]
     """``ends[thread]``, shape (2, 1): the least and the largest log weight in a share of the sources."""
     row, rows, (begin, stop) = floats[thread, 0], floats[thread, 1:], share(len(points), thread, threads)
-    low, high = np.full(LANES, np.inf), np.full(LANES, -np.inf)
+    low, high = np.empty(LANES), np.empty(LANES)
+    for lane in range(LANES):
+        low[lane], high[lane] = np.inf, -np.inf
     for start in range(begin, stop, row.size):
         block = points[start : min(start + row.size, stop)]
         coordinates(block, identity, rows)
         _exponents(rows, len(block), weights, start, axes, row)
         widen(row, len(block), low, high)
-    ends[thread, 0, 0], ends[thread, 1, 0] = low.min(), high.max()
+    least, most = np.inf, -np.inf
+    for lane in range(LANES):
+        least, most = min(least, low[lane]), max(most, high[lane])
+    ends[thread, 0, 0], ends[thread, 1, 0] = least, most
 
 
 @cache
