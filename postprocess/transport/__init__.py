@@ -15,7 +15,7 @@ What the thresholds come from, as far as code and history tell:
 | exact.MOST_PAIRS                           | memory: 320 MB of costs, and as much again inside the simplex         |
 | clouds._REACH, line._REACH, affine         | arithmetic: what is lost is below rounding                            |
 | grids, lattices: _DOUBT, _NOISE, _NOISY,   | errors that cover the truth in tests/postprocess/                     |
-|   _FAINT, _ATOMS, _NOT_SQUARE, linear._RATIO | test_wasserstein_grids.py: Gaussians, mixtures, balls, rings, tokens  |
+|   _FAINT, _ATOMS, linear._RATIO            | test_wasserstein_grids.py: Gaussians, mixtures, balls, rings, tokens  |
 | lattices.NODES, grids._LINEAR, atoms,      | experience with the same measures; no figures were kept               |
 |   entropic, methods.FEW_ATOMS              |                                                                       |
 """
