@@ -59,7 +59,9 @@ def between(
         return _asked(method, mu, nu, ready, boxes, p), method
     found = []
     if method == "auto" and p != 2 and (near := _by_affine(mu, nu, p)) is not None:
-        return near, "affine"
+        found.append((near, "affine"))
+        if near.open <= _LARGE_BESIDE * p * near.cost:
+            return near, "affine"
     if method == "auto" and p == 2 and _close(ready, boxes):
         near = _linearised(ready, boxes)
         found.append((near, "linearised"))
