@@ -137,7 +137,7 @@ def run(problem: Problem, options: Options, record: Record) -> None:
     if record.status == "completed" and end < problem.horizon:
         record.status = "stopped"
         record.rescue()
-    references.of_particles(problem, tokens, record, options, ends)
+    references.of_particles(problem, tokens, record, options.tolerance, options.sampling, ends)
 
 
 def _tell_of_slow_steps(tokens: Tokens, options: Options) -> None:

@@ -129,7 +129,7 @@ class _System:
         found = self._flow.affine(Gaussian.trusted(mean=y[:d], covariance=factor @ factor.T), t)
         assert found is not None  # see check
         b, slope = found
-        derivative = np.empty_like(y)
+        derivative = np.empty(d + d * rank + 1)  # y may come without t
         derivative[:d] = b + slope @ y[:d]
         derivative[d : d + d * rank] = (slope @ factor).ravel()
         derivative[-1] = 1.0

@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -29,9 +28,6 @@ from vlasov.solvers.ode.clouds import Moments, Tokens, moments, moments_in_steps
 from vlasov.solvers.ode.integrate import TIGHTEST, norm
 from vlasov.solvers.record import Record
 from vlasov.solvers.reduction import advance
-
-if TYPE_CHECKING:
-    from vlasov.solvers.particles import Options
 
 _TIGHTER, _MUCH_TIGHTER, _NOISY = 1 / 30, 1 / 100, 1e-12  # below the last, rounding makes steps short
 _ROUNDING = 4 * float(np.finfo(float).eps)
@@ -102,20 +98,22 @@ def gaussian_moments(problem: Problem, times: Sequence[float], tolerance: float,
         last = now.t
 
 
-def of_particles(problem: Problem, tokens: Tokens, record: Record, options: Options, ends: Sequence[float]) -> None:
+def of_particles(
+    problem: Problem, tokens: Tokens, record: Record, tolerance: float, sampling: str, ends: Sequence[float]
+) -> None:
     """Tell the errors of a run of tokens, whose steps ended at ``ends``, as an answer to its problem; and advice."""
-    better = _judge(problem, tokens, record, options.tolerance, ends)
-    error, sampling = record.largest_error, float(record.attributes["sampling_error"])
+    better = _judge(problem, tokens, record, tolerance, ends)
+    error, first = record.largest_error, float(record.attributes["sampling_error"])
     if error <= NOTABLE:
         return
     given, stepped = isinstance(problem.initial, Particles), error
     if not given:  # steps err as much as the tolerance is to the sample
-        negligible = options.tolerance <= _BESIDE * sampling
-        stepped = 0.0 if negligible else _largest(_of_steps(problem, tokens, record, tighter(options.tolerance), ends))
+        negligible = tolerance <= _BESIDE * first
+        stepped = 0.0 if negligible else _largest(_of_steps(problem, tokens, record, tighter(tolerance), ends))
     if given or stepped > 0.5 * error:
-        record.attributes["advice"] = advice.of_steps(record, options.tolerance, stepped)
+        record.attributes["advice"] = advice.of_steps(record, tolerance, stepped)
     else:
-        record.attributes["advice"] = advice.of_sampling(record, len(tokens.cloud), options.sampling, better)
+        record.attributes["advice"] = advice.of_sampling(record, len(tokens.cloud), sampling, better)
 
 
 def _judge(problem: Problem, tokens: Tokens, record: Record, tolerance: float, ends: Sequence[float]) -> str:

@@ -165,11 +165,8 @@ def size(cloud: Particles) -> float:
 def norm(y: Array) -> float:
     """Euclidean norm without overflow in the squares."""
     flat = y.ravel()
-    if flat.size <= _FEW:
-        square = float(flat.dot(flat))
-    else:
-        with np.errstate(all="ignore"):
-            square = float(np.einsum("i,i->", flat, flat))  # threads of BLAS would change the last bits
+    with np.errstate(all="ignore"):  # threads of BLAS would change the last bits
+        square = float(flat.dot(flat) if flat.size <= _FEW else np.einsum("i,i->", flat, flat))
     if _TINY < square < np.inf:
         return math.sqrt(square)
     largest = float(np.abs(y).max(initial=0.0))
