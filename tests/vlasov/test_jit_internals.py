@@ -79,3 +79,13 @@ def test_what_was_compiled_for_an_edited_kernel_in_another_file_is_not_used_agai
         (tmp_path / "constants.py").write_text(f"WEIGHT = {weight}")
         (tmp_path / "face.py").write_text(FACE.format(constants=constants.format(weight)))
         assert float(printed_by("calls_it", tmp_path)) == expected
+
+
+def test_a_kernel_inside_a_kernel_is_no_function_of_its_own_until_python_calls_it():
+    half = jit.kernel()(lambda x: 0.5 * x)
+    quarter = jit.kernel()(lambda x: half(half(x)))
+    assert quarter(3.0) == 0.75
+    assert not half.overloads  # no machine code, no wrapper
+    [inside] = half.inside.overloads.values()
+    assert inside.library.get_pointer_to_function(inside.fndesc.llvm_func_name) == 0
+    assert half(3.0) == 1.5
