@@ -40,6 +40,7 @@ _FEW_NODES, _NODES, _MANY_NODES = (
 _TYPICAL, _COARSE = 10.0, 1e-4  # times the error of sampling that few nodes are believed, which are right to the latter
 _BESIDE, _LOOSEST = 1e-2, 1e-5  # of the error of sampling, which a reference need not be more accurate than; at most
 _PAIRS, _FEW = 4e5, 256  # tokens of a reference: their pairs times dimensions, and their number
+_MOST_PAIRS = 5e9  # of a reference by quadrature, over all its evaluations: some seconds
 _SEED = 20_250_118  # of the sample that the run is compared with
 _FARTHEST = 8  # one in so many tokens of a selection is one of the farthest
 
@@ -130,8 +131,12 @@ def _judge(problem: Problem, tokens: Tokens, record: Record, tolerance: float, e
         rule = _quadrature(initial, nodes, len(tokens.cloud))
         if rule is None:
             break
-        better = list(_until_it_ends(moments(_of(rule, problem, tokens, rough), times, rough, most)))
+        affordable = min(most, int(_MOST_PAIRS / (12 * len(rule) ** 2)))  # steps of 12 evaluations
+        better = list(_until_it_ends(moments(_of(rule, problem, tokens, rough), times, rough, affordable)))
         found = against(record, initial, better)
+        if affordable < most and before is not None and not np.isfinite(found).all():  # too dear: fewer nodes know it
+            tell(record, initial, against(record, initial, before))
+            return ""
         if found.max(initial=0.0) <= believed:
             tell(record, initial, found)
             return _as_nodes(problem, len(rule), before, better) if nodes == _MANY_NODES else ""

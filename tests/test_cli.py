@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 import vlasov as vl
-from vlasov import cli
 from vlasov.errors import SlowRunWarning
 from vlasov.solvers.driver import SOLVERS, resolve
 
@@ -22,20 +21,6 @@ QUICK = "gaussian-line"  # a case that takes no time
 @pytest.fixture(autouse=True)
 def _in_an_empty_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-
-
-@pytest.fixture
-def vlasov(capsys, monkeypatch):
-    """Call the command line in this process: exit code, standard output, standard error."""
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["vlasov", *arguments])
-        with pytest.raises(SystemExit) as caught:
-            cli.main()
-        out, err = capsys.readouterr()
-        return caught.value.code or 0, out, err
-
-    return call
 
 
 def process(*arguments, **options):

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from vlasov.checks import Array
+from vlasov.errors import SolverError
 from vlasov.flow import Flow
 from vlasov.measures import Particles
 from vlasov.solvers.ode.integrate import Rhs, inside, segments, size, steps
@@ -18,6 +19,7 @@ from vlasov.solvers.ode.rescaling import Rescaling
 from vlasov.solvers.ode.runge_kutta import CloudDOP853
 
 Moments = tuple[Array, Array]  # mean and covariance
+_EACH = 24  # evaluations of velocities, at most and on average, for a step: twelve, and as many for rejected ones
 _ANY = 1e300  # an error that is allowed where steps are given
 
 
@@ -67,12 +69,23 @@ def states(tokens: Tokens, times: Sequence[float], tolerance: float, most: int) 
     yield from _at_rest(tokens, y, waiting)
     atol = tolerance * size(tokens.cloud)
     for segment in segments(tokens.flow.breakpoints, times[-1]) if waiting else []:
-        rhs = right_hand_side(tokens, segment)
+        rhs = _at_most(tokens.flow.evaluations + _EACH * most, tokens.flow, right_hand_side(tokens, segment))
         for step in steps(rhs, segment, y, rtol=tolerance, atol=atol, stepper=CloudDOP853, taken=count):
             yield from _due(tokens, step, waiting)
             y, count = step.y, count + 1
             if count > most:
                 return
+
+
+def _at_most(evaluations: int, flow: Flow, rhs: Rhs) -> Rhs:
+    """The same velocities, so many of them: rejected steps cost as much as others, and are not counted as steps."""
+
+    def limited(t: float, y: Array, out: Array) -> Array:
+        if flow.evaluations > evaluations:
+            raise SolverError(f"more than {evaluations:,} evaluations at t = {t:.12g}")
+        return rhs(t, y, out)
+
+    return limited
 
 
 def moments_in_steps(tokens: Tokens, times: Sequence[float], ends: Sequence[float]) -> Iterator[Moments]:
