@@ -216,7 +216,8 @@ def test_nothing_heavy_is_imported_before_it_is_needed() -> None:
 @pytest.mark.parametrize(
     ("attributes", "note"),
     [
-        ({"error_estimate": 0.25}, "The run has an estimated error of 0.25: see its advice."),
+        ({"error_estimate": 0.25, "advice": "more cells"}, "The run has an estimated error of 0.25: see its advice."),
+        ({"error_estimate": 0.25, "advice": ""}, "The run has an estimated error of 0.25."),
         ({"advice": "more cells"}, "The run is not to be trusted: see its advice."),
         ({"error_estimate": 1e-3, "advice": ""}, ""),
     ],

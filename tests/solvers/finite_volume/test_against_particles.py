@@ -113,12 +113,12 @@ def test_linear_attention_on_a_ring_keeps_exact_moments():
 # Jumps and clusters.
 
 
-@pytest.mark.parametrize("frame", ["moving", "fixed"])
-def test_covariance_of_a_box(frame):
+@pytest.mark.parametrize("where", [{}, {"frame": "fixed", "extent": [[-2.0, 2.0], [-1.2, 1.4]]}])
+def test_covariance_of_a_box(where):
     problem = vl.Problem(vl.Softmax(A=A, V=V), vl.Box([-1.0, -0.5], [1.0, 0.7]), 0.7)
     nodes = vl.solve(problem, "particles", n=2500, sampling="quadrature", tolerance=1e-10, times=[0.7])
     exact = nodes["covariance"].values[-1]
-    errors = [error(run(problem, cells=cells, frame=frame)["covariance"].values[-1], exact) for cells in (64, 128)]
+    errors = [error(run(problem, cells=cells, **where)["covariance"].values[-1], exact) for cells in (64, 128)]
     assert errors[1] <= 5e-4
     assert errors[1] < errors[0] / 1.5
 
