@@ -33,6 +33,7 @@ METHODS = {
 HARMLESS = {
     ("step", "looks"),  # and the residual, which does not look at them
     ("step", "found"),  # and an empty list
+    ("_finish", "self.t"),  # and the longest step, which does not know the time
     ("step", "self._finish"),  # and the growth, which is read between steps
     ("_stages", "rate"),  # where no step is taken back
     ("flux", "self.history.to_faces"),  # the rate of flow only says whether to take a step back
