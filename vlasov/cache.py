@@ -1,6 +1,6 @@
 """Where compiled kernels are kept: one file for each kernel, signature and processor, with a hash of what it holds.
 
-Numba keeps an index beside its files. Two processes that write one at once may leave an index that names the wrong file,
+Numba keeps an index beside its files. Two processes that write one at once may leave an index that names a wrong file,
 and a damaged file ends the program; here a file is what its name and its first bytes say, or it is not there.
 """
 
@@ -58,7 +58,7 @@ class _Files:
 
 
 class Cache(FunctionCache):  # type: ignore[misc]  # Numba has no types
-    """Found by a name that stands for all the code that the kernel depends on: Numba looks at the kernel's own alone."""
+    """Found by a name that stands for all the code that a kernel depends on: Numba looks at the kernel's own alone."""
 
     def __init__(self, function: Callable[..., Any], name: str) -> None:
         super().__init__(function)

@@ -1,10 +1,10 @@
-"""Kernels that call each other, compiled once: a leaner way through Numba's compiler, for the versions it was checked on.
+"""Kernels that call each other, compiled once: a leaner way through Numba's compiler, for versions that were checked.
 
 Numba makes of every function that a kernel calls a function of Python too: optimises it, writes machine code, wraps it,
 twice, for nobody; and optimises it again within each caller. That is half of what compilation costs. Here
 
 - a kernel that kernels call becomes LLVM code alone (_InsideLibrary), kept on disk as such; its callers take it in;
-- what Python calls is optimised once, as a whole (_Library); Numba would do so with each part, then twice with all of it;
+- what Python calls is optimised once, as a whole (_Library); Numba would do so with each part, then twice with all;
 - Numba's own functions in a kernel (slices, norms) become what kernels do there (_Choice);
 - no search for garbage, which takes an eighth of the time, interrupts a compilation.
 

@@ -98,7 +98,7 @@ def test_a_numba_that_is_not_known_compiles_in_its_own_way_to_the_same(monkeypat
         return jit.kernel(flags=jit.SUMS)(lambda x: part(part(x)) + part(x))
 
     lean = made()
-    assert jit.LEAN == isinstance(lean, jit.lean.Kernel)
+    assert isinstance(lean, jit.lean.Kernel) == jit.LEAN
     monkeypatch.setattr(jit, "LEAN", False)
     plain = made()
     assert type(plain) is CPUDispatcher
