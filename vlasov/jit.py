@@ -26,7 +26,7 @@ from vlasov.errors import InputError
 
 try:
     from vlasov import lean
-except ImportError:  # a Numba without names that it needs
+except (ImportError, AttributeError):  # a Numba without names that it needs
     LEAN = False
 else:
     LEAN = lean.serves()

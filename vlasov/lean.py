@@ -30,7 +30,8 @@ from numba.core.targetconfig import ConfigStack
 
 from vlasov.cache import Cache, keep
 
-CHECKED = ((0, 62), (0, 69))  # from, and before: versions of Numba whose compiler is the one described above
+# From, and before. Tried: 0.62.1, 0.63.1, 0.64.0, 0.65.1, 0.66.0, 0.67.0, 0.68.1. 0.61 has another optimiser.
+CHECKED = ((0, 62), (0, 69))
 _NEEDED = (
     (JITCodeLibrary, "_optimize_functions _optimize_final_module _finalize_final_module _finalize_dynamic_globals"),
     (JITCodeLibrary, "_unserialize serialize_using_object_code enable_object_caching"),
@@ -43,7 +44,7 @@ _NEEDED = (
 
 def serves() -> bool:
     """Whether this Numba is one of those."""
-    version = tuple(int(part) for part in numba.__version__.split(".")[:2])
+    version = tuple(int(part) if part.isdigit() else -1 for part in numba.__version__.split(".")[:2])
     there = all(hasattr(place, name) for place, names in _NEEDED for name in names.split())
     return CHECKED[0] <= version < CHECKED[1] and there
 

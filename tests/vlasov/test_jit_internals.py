@@ -108,7 +108,7 @@ def test_a_numba_that_is_not_known_compiles_in_its_own_way_to_the_same(monkeypat
 
 
 @pytest.mark.quick
-@pytest.mark.parametrize("version", ["0.61.2", "0.69.0rc1", "1.0"])
+@pytest.mark.parametrize("version", ["0.61.2", "0.69.0rc1", "1.0", "0+unknown"])
 def test_only_numbas_that_were_checked_are_known(monkeypatch, version):
     monkeypatch.setattr(jit.lean.numba, "__version__", version)
     assert not jit.lean.serves()
