@@ -5,18 +5,19 @@ import subprocess
 import sys
 
 import pytest
+from numba.core.registry import CPUDispatcher
 
-from vlasov import jit
+from vlasov import cache, jit
 
 
 def test_without_a_locator_compilation_goes_on_without_a_cache(monkeypatch):
-    def without_locator(function, name):
+    def without_locator(*_):
         raise RuntimeError("cannot cache function: no locator available")
 
-    monkeypatch.setattr(jit, "_Cache", without_locator)
-    monkeypatch.setattr(jit.CLOCK, "kept", True)
+    monkeypatch.setattr(cache.Cache, "__init__", without_locator)
+    monkeypatch.setattr(cache.CLOCK, "kept", True)
     assert jit.kernel()(lambda x: 2 * x)(3) == 6
-    assert not jit.CLOCK.kept
+    assert not cache.CLOCK.kept
 
 
 CLOSURE = """
@@ -81,6 +82,7 @@ def test_what_was_compiled_for_an_edited_kernel_in_another_file_is_not_used_agai
         assert float(printed_by("calls_it", tmp_path)) == expected
 
 
+@pytest.mark.skipif(not jit.LEAN, reason="this Numba compiles in its own way")
 def test_a_kernel_inside_a_kernel_is_no_function_of_its_own_until_python_calls_it():
     half = jit.kernel()(lambda x: 0.5 * x)
     quarter = jit.kernel()(lambda x: half(half(x)))
@@ -89,3 +91,45 @@ def test_a_kernel_inside_a_kernel_is_no_function_of_its_own_until_python_calls_i
     [inside] = half.inside.overloads.values()
     assert inside.library.get_pointer_to_function(inside.fndesc.llvm_func_name) == 0
     assert half(3.0) == 1.5
+
+
+def test_a_numba_that_is_not_known_compiles_in_its_own_way_to_the_same(monkeypatch):
+    def made():
+        part = jit.kernel(flags=jit.SUMS)(lambda x: (x / 3.0 + 1.0) / 7.0)
+        return jit.kernel(flags=jit.SUMS)(lambda x: part(part(x)) + part(x))
+
+    lean = made()
+    assert (type(lean) is not CPUDispatcher) == jit.LEAN
+    monkeypatch.setattr(jit, "LEAN", False)
+    plain = made()
+    assert type(plain) is CPUDispatcher
+    assert plain(0.7) == lean(0.7)
+    assert plain.name != lean.name  # nor does one find the other's code on disk
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("version", ["0.61.2", "0.69.0rc1", "1.0", "0+unknown"])
+def test_only_numbas_that_were_checked_are_known(monkeypatch, version):
+    monkeypatch.setattr(jit.lean.numba, "__version__", version)
+    assert not jit.lean.serves()
+
+
+@pytest.mark.parametrize("damage", [lambda content: content[:100], lambda content: content[:-9] + b"123456789"])
+def test_a_damaged_file_is_compiled_again(tmp_path, monkeypatch, damage):
+    monkeypatch.setattr(cache.numba.config, "CACHE_DIR", str(tmp_path))
+
+    def made():
+        half = jit.kernel()(lambda x: 0.5 * x)
+        return jit.kernel()(lambda x: half(half(x)))
+
+    for hits in (0, 1):
+        quarter = made()
+        assert quarter(3.0) == 0.75
+        assert sum(quarter.stats.cache_hits.values()) == hits
+    kept = list(tmp_path.rglob("*.nbc"))
+    assert len(kept) == 2  # one for what Python calls, one for what is inside
+    for file in kept:
+        file.write_bytes(damage(file.read_bytes()))
+    quarter = made()
+    assert quarter(3.0) == 0.75
+    assert not quarter.stats.cache_hits

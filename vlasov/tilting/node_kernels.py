@@ -132,13 +132,10 @@ def gather(order: int, derivatives: int) -> Callable[..., None]:
             block = points[start : min(start + chunk, stop)]
             coordinates(block, matrix, offsets)
             locate(offsets, len(block), stencils.axes, strides, size, corner)
-            if coarsening >= 0:
-                for i in range(sort_by_corner(corner, len(block), size, coarsening, bins, ranks)):
-                    j = ranks[i]
-                    gather_point(grid, corner[j], strides, offsets, j, table, rows, order, derivatives)
-            else:
-                for j in range(len(block)):
-                    gather_point(grid, corner[j], strides, offsets, j, table, rows, order, derivatives)
+            count = sort_by_corner(corner, len(block), size, coarsening, bins, ranks) if coarsening >= 0 else len(block)
+            for i in range(count):  # one call: it is long, and compiled where it stands
+                j = ranks[i] if coarsening >= 0 else i
+                gather_point(grid, corner[j], strides, offsets, j, table, rows, order, derivatives)
             finish(block, start, rows, stencils.axes, at_nodes, values, results)
 
     return gather_chunks
