@@ -74,6 +74,11 @@ def start(problem: Problem, options: Options) -> Start:
     try:
         density, covariance = _averages(local, edges)
     except InputError as mistake:
+        if ".matrix: " in str(mistake):  # of a part that is a density, seen from a frame that turns its cells
+            raise InputError(
+                'is a mixture of a density and other measures, which one moving frame cannot hold; use frame="fixed"',
+                "initial",
+            ) from None
         raise InputError(str(mistake).removeprefix("edges: "), "extent") from None
     mass = local.mass if isinstance(local, Density) else 1.0
     outside = 1.0 - density.mass / mass

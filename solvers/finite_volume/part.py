@@ -72,9 +72,9 @@ class Part:
         return self.velocity.moments(self.f)
 
     def tilts(self, t: float) -> tuple[float, float]:
-        """The largest tilt over a standard deviation, and what all tilts have in common; the density is observed."""
+        """The largest tilt outward over a standard deviation, and what all have in common; the density is observed."""
         self.velocity.observe(self.f, self.place, t)
-        return self.velocity.strength(self.place, t), self.velocity.pull(self.place, t)
+        return self.velocity.outward(self.place, t), self.velocity.pull(self.place, t)
 
     def look(self) -> Look:
         """The density at the nodes; the next call overwrites it."""

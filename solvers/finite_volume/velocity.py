@@ -46,6 +46,7 @@ _HOPELESS = 500.0  # the same where no run is begun
 _LOST_IN_ERRORS, _FARTHEST = 1e-5, 1e5  # standard deviations, and tilts over one that all tokens have in common
 _GLANCE = 10  # steps from one look at the density to the next; a look takes a tenth of a step
 _EARLY = (1, 2, 4, 8)  # steps with a look of their own: runs may be short
+_OUTWARD = 0.05  # of the strength: what symmetric parts of tilts have in all directions where extremes feel themselves
 _STEEPEST = 2.5  # exponents of two ends of the support, from one cell to the next
 
 
@@ -157,6 +158,16 @@ class Velocity:
         """Largest tilt |S^T A S| over a standard deviation, of all heads."""
         in_frame = [place.matrix.T @ a @ place.matrix for a in self._flow.tilts(t)]
         return max((float(np.linalg.norm(a, 2)) for a in in_frame), default=0.0)
+
+    def outward(self, place: Place, t: float) -> float:
+        """The same where all heads tilt tokens the way that these are in, so that far ones feel themselves; else zero.
+
+        Only then is V x what extreme tokens feel.
+        """
+        in_frame = [place.matrix.T @ a @ place.matrix for a in self._flow.tilts(t)]
+        least = min((float(np.linalg.eigvalsh(a + a.T)[0]) / 2 for a in in_frame), default=0.0)
+        strength = self.strength(place, t)
+        return strength if least > _OUTWARD * strength else 0.0
 
     def pull(self, place: Place, t: float) -> float:
         """The largest |S^T (A - 2 P) c| of all heads: what all tilts have in common."""

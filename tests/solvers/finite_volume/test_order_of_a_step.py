@@ -35,6 +35,7 @@ HARMLESS = {
     ("step", "found"),  # and an empty list
     ("_finish", "self.t"),  # and the longest step, which does not know the time
     ("step", "self._finish"),  # and the growth, which is read between steps
+    ("_finish", "self.t"),  # and the longest step, which is read when the next one begins
     ("_stages", "rate"),  # where no step is taken back
     ("flux", "self.history.to_faces"),  # the rate of flow only says whether to take a step back
     ("flux", "fastest"),  # both read the velocities on faces
