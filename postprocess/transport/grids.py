@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from vlasov.checks import Array
 from vlasov.errors import InputError
 from vlasov.measures import Measure
 from vlasov.postprocess.transport.affine import removed
@@ -43,7 +44,7 @@ _LARGE = 1e-3  # relative error of W_2^2 from which on cells are tried too
 _LARGE_BESIDE = 1e-2  # relative error of W_p per order, p != 2, from which on they are: there they take longer
 _HIGHEST = 10.0  # order up to which cells tell anything
 _NEXT_TO_NOTHING = 1e-7  # of the mass
-_DENSE = 60_000  # points, which cells are found among in some seconds
+_DENSE = 300_000  # points, which cells are found among in some seconds
 
 
 def between(
@@ -135,8 +136,13 @@ def _by_cells(mu: Measure, nu: Measure, ready: Ready, p: float) -> Extrapolated 
     points = [joined([_halved(cloud) for cloud in one]) for one in parts]
     if min(len(one.places) for one in points) < FEWEST:
         return None
-    found = matched(points[0], points[1], p)
+    found = matched(points[0], points[1], p, (_cell(parts[0]), _cell(parts[1])))
     return Extrapolated(ready.square + found.cost, found.error)
+
+
+def _cell(parts: Sequence[Cloud]) -> Array:
+    """The mean covariance of the cells that points stand for."""
+    return np.asarray(sum(c.weights.sum() * (c.spacing @ c.spacing.T) for c in parts) / 12)
 
 
 def _halved(cloud: Cloud) -> Cloud:
