@@ -30,7 +30,7 @@ def turned(angle: float) -> Array:
     return np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
 
 
-def product(first: Measure, second: Measure, cells: int = 128) -> vl.Density:
+def product(first: Measure, second: Measure, cells: int = 256) -> vl.Density:
     """Of two measures on the line: squares of W_2 between such add up."""
     axis = edges(cells)
     return vl.Density(np.outer(first.on_grid(axis[:1]).values, second.on_grid(axis[:1]).values), axis)
@@ -119,7 +119,7 @@ def test_ball_onto_ring() -> None:
     assert_covered(distance(vl.Ball(1, [0, 0]), vl.Ring(0.5, 1, [0, 0]), method="lattices"), truth, 1e-2)
 
 
-@pytest.mark.parametrize(("apart", "within"), [(1.01, 1e-2), (1.1, 2e-2), (1.5, 5e-2)])
+@pytest.mark.parametrize(("apart", "within"), [(1.01, 1e-2), (1.5, 5e-2)])
 def test_products_of_mixtures(apart: float, within: float) -> None:
     first, second = pair(1, 0.1, 0.3), pair(apart, 0.1, 0.3)
     found = distance(product(first, NORMAL), product(second, NORMAL))
@@ -232,8 +232,9 @@ def test_cells_for_other_orders() -> None:
         for one in (first, second)
     ]
     truth = distance(first, second, 3).value
-    assert_covered(distance(*grids, 3, method="cells"), truth, 0.2)
-    assert distance(*grids, 3, method="cells").value == pytest.approx(truth, rel=2e-2)
+    found = distance(*grids, 3, method="cells")
+    assert_covered(found, truth, 0.08)
+    assert found.value == pytest.approx(truth, rel=2e-2)
     with pytest.raises(vl.InputError, match=r'^method: "affine" needs two densities that an affine map makes alike'):
         distance(*grids, 3, method="affine")
     with pytest.raises(vl.InputError, match=r'^method: "cells" needs two densities on fine grids'):
