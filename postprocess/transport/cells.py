@@ -25,7 +25,7 @@ from vlasov.postprocess.transport.exact import Points
 CELLS = {1: (100, 250), 2: (100, 250), 3: (60, 150)}
 FEWEST = 1500  # points, below which cells would hold too few
 _LLOYD = 6  # steps to cells of about equal size
-_ENOUGH = 30_000  # points, of which potentials are found
+_ENOUGH = 20_000  # points, of which potentials are found
 _FEW, _LAST = 6000, 20  # points with which potentials are found first, and steps with all of them
 _DOUBT = 1.5  # times what different cells disagree by
 _COMMON = 7e-3  # of W_p: what all cells have in common, p != 2
@@ -75,9 +75,11 @@ class _Moments(NamedTuple):
 def _one_way(mu: Points, nu: Points, smear: Array, count: int, p: float) -> Way:
     """The sum over cells of nu, and half the trace of the smear of mu with the Hessians of its potential."""
     cells = _moments(nu, _grown(nu, count), count)
-    atoms = Points(cells.means, cells.masses)
-    f = ascended(atoms, gathered(mu, _FEW), p)
-    f = ascended(atoms, mu if len(mu.places) <= _ENOUGH else gathered(mu, _ENOUGH), p, f, _LAST)
+    atoms, space = Points(cells.means, cells.masses), mu.places.shape[1] > 2
+    few = mu if len(mu.places) <= _ENOUGH or (space and p == 2) else gathered(mu, _ENOUGH)
+    # In space few points find potentials too rough to start from.
+    first = None if space else ascended(atoms, gathered(mu, _FEW), p)
+    f = ascended(atoms, few, p) if first is None else ascended(atoms, few, p, first, _LAST)
     there = nearest(atoms.places, mu.places, f, p)[0]
     own = _moments(mu, there, count)
     away = cells.means - own.means

@@ -44,7 +44,7 @@ _LARGE = 1e-3  # relative error of W_2^2 from which on cells are tried too
 _LARGE_BESIDE = 1e-2  # relative error of W_p per order, p != 2, from which on they are: there they take longer
 _HIGHEST = 10.0  # order up to which cells tell anything
 _NEXT_TO_NOTHING = 1e-7  # of the mass
-_DENSE = 300_000  # points, which cells are found among in some seconds
+_DENSE = 60_000  # points, which cells are found among in some seconds
 
 
 def between(

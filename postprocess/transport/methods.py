@@ -183,7 +183,9 @@ def by_grids(mu: Measure, nu: Measure, p: float, method: str, nodes: Sequence[in
     least = min(certain.bounds(mu, nu, p).least, value)
     coarse = 0.0
     if how in _NOT_KNOWN:  # cells themselves tell what grids do not know of smooth densities, on lattices it cancels
-        coarse = coarseness(mu, *_NOT_KNOWN[how]) + coarseness(nu, *_NOT_KNOWN[how])
+        steep, bent = _NOT_KNOWN[how]
+        bent = bent if mu.dimension == 2 else 0.0  # in space cells have too few points to tell
+        coarse = coarseness(mu, steep, bent) + coarseness(nu, steep, bent)
     return Distance(value, max(high - value, value - max(low, least)) + _resolution(mu, nu) + coarse, how)
 
 
