@@ -22,12 +22,15 @@ from vlasov.checks import Array
 from vlasov.postprocess.transport.atoms import ascended, gathered, nearest
 from vlasov.postprocess.transport.exact import Points
 
-CELLS = (60, 150)
+CELLS = {1: (100, 250), 2: (100, 250), 3: (60, 150)}
 FEWEST = 1500  # points, below which cells would hold too few
 _LLOYD = 6  # steps to cells of about equal size
-_ENOUGH = 20_000  # points, of which potentials are found where no tree helps
+_ENOUGH = 20_000  # points, of which potentials are found
+_FEW, _LAST = 6000, 20  # points with which potentials are found first, and steps with all of them
 _DOUBT = 1.5  # times what different cells disagree by
 _COMMON = 7e-3  # of W_p: what all cells have in common, p != 2
+_SMEARED = 2.0  # times what the grids' own cells may change
+_STEEPEST = 3.0  # slope of a map that counts: cells of few points have any
 _STIFFEST = 0.05  # least curvature of the cost across which a map is matched
 _FLAT = 1e-12  # of a covariance
 _TINY = float(np.finfo(float).tiny)
@@ -40,12 +43,27 @@ class Matched(NamedTuple):
     error: float
 
 
-def matched(mu: Points, nu: Points, p: float) -> Matched:
-    """Between points so dense that they stand for densities."""
-    found = np.array([[_one_way(*pair, count, p) for pair in ((mu, nu), (nu, mu))] for count in CELLS])
+class Way(NamedTuple):
+    """W_p^p with the cells in one of two measures, and by how much a smear of the other changes it."""
+
+    cost: float
+    smeared: float
+
+
+def matched(mu: Points, nu: Points, p: float, smears: tuple[Array, Array]) -> Matched:
+    """Between points so dense that they stand for densities, known up to ``smears``: covariances of a grid's cells.
+
+    Whether a density is constant in each cell of its grid or smooth changes the result by what these make of it.
+    """
+    ways = [
+        [_one_way(*pair, count, p) for pair in ((mu, nu, smears[0]), (nu, mu, smears[1]))]
+        for count in CELLS[mu.places.shape[1]]
+    ]
+    found = np.array([[way.cost for way in both] for both in ways])
     cost = float(found.mean())
     common = 0.0 if p == 2 else _COMMON * p * abs(cost)
-    return Matched(max(cost, 0.0), _DOUBT * float(np.abs(found - cost).max()) + common)
+    smeared = abs(sum(way.smeared for way in ways[-1]))
+    return Matched(max(cost, 0.0), _DOUBT * float(np.abs(found - cost).max()) + common + _SMEARED * smeared)
 
 
 class _Moments(NamedTuple):
@@ -54,28 +72,45 @@ class _Moments(NamedTuple):
     covariances: Array
 
 
-def _one_way(mu: Points, nu: Points, count: int, p: float) -> float:
-    """The sum over cells of nu."""
+def _one_way(mu: Points, nu: Points, smear: Array, count: int, p: float) -> Way:
+    """The sum over cells of nu, and half the trace of the smear of mu with the Hessians of its potential."""
     cells = _moments(nu, _grown(nu, count), count)
-    atoms = Points(cells.means, cells.masses)
-    f = ascended(atoms, mu if p == 2 or len(mu.places) <= _ENOUGH else gathered(mu, _ENOUGH), p)
+    atoms, space = Points(cells.means, cells.masses), mu.places.shape[1] > 2
+    few = mu if len(mu.places) <= _ENOUGH or (space and p == 2) else gathered(mu, _ENOUGH)
+    # In space few points find potentials too rough to start from.
+    first = None if space else ascended(atoms, gathered(mu, _FEW), p)
+    f = ascended(atoms, few, p) if first is None else ascended(atoms, few, p, first, _LAST)
     there = nearest(atoms.places, mu.places, f, p)[0]
     own = _moments(mu, there, count)
-    maps = _maps(own.covariances, cells.covariances, cells.means - own.means, p)
+    away = cells.means - own.means
+    maps = _maps(own.covariances, cells.covariances, away, p)
     ends = cells.means[there] + np.einsum("nij,nj->ni", maps[there], mu.places - own.means[there])
     ways = np.linalg.norm(ends - mu.places, axis=1)
-    return float(mu.weights @ ways**p) + float((cells.masses - own.masses) @ f)
+    squares = _squares(own.covariances, cells.covariances, away)
+    gaps = np.eye(away.shape[1]) - maps
+    gaps *= np.minimum(1.0, _STEEPEST / np.maximum(np.linalg.norm(gaps, axis=(1, 2)), _TINY))[:, None, None]
+    bent = _hessians(away, squares, p) @ gaps
+    changes = p * squares ** (p / 2 - 1) * np.einsum("nij,ji->n", bent, smear) / 2
+    return Way(float(mu.weights @ ways**p) + float((cells.masses - own.masses) @ f), float(own.masses @ changes))
+
+
+def _squares(one: Array, other: Array, away: Array) -> Array:
+    """Of the lengths of ways, at least as long as cells are wide."""
+    size = np.trace(one + other, axis1=1, axis2=2)
+    return np.maximum(np.square(away).sum(axis=1) + size, _TINY)
+
+
+def _hessians(ways: Array, squares: Array, p: float) -> Array:
+    """Of |z|^p, in units of p |z|^{p-2}: I + (p - 2) z z^T / |z|^2; nearer to the identity where ways are short."""
+    return np.eye(ways.shape[1]) + (p - 2) * ways[:, :, None] * ways[:, None, :] / squares[:, None, None]
 
 
 def _maps(one: Array, other: Array, ways: Array, p: float) -> Array:
     """For many pairs of covariances the matrices M with M S M^T = T that are optimal for the Hessian H of |z|^p.
 
-    With H = I + (p - 2) z z^T / |z|^2 these are H^{-1/2} B H^{1/2}, B the map of Bures between images under H^{1/2}.
-    Where ways are shorter than cells, H is nearer to the identity.
+    These are H^{-1/2} B H^{1/2}, B the map of Bures between images under H^{1/2}.
     """
-    squares = np.square(ways).sum(axis=1) + np.trace(one + other, axis1=1, axis2=2)
-    hessians = np.eye(ways.shape[1]) + (p - 2) * ways[:, :, None] * ways[:, None, :] / squares[:, None, None]
-    values, vectors = np.linalg.eigh(hessians)
+    values, vectors = np.linalg.eigh(_hessians(ways, _squares(one, other, ways), p))
     values = np.maximum(values, _STIFFEST)
     root, back = _from(vectors, np.sqrt(values)), _from(vectors, 1 / np.sqrt(values))
     values, vectors = np.linalg.eigh(root @ one @ root)

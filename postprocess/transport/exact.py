@@ -87,6 +87,8 @@ def powers(x: Array, y: Array, p: float) -> Array:
     if p == 1:
         return cdist(x, y)
     costs = cdist(x, y, "sqeuclidean")
+    if p == 3:  # several times faster than a power
+        return np.multiply(costs, np.sqrt(costs), out=costs)
     return costs if p == 2 else np.power(costs, p / 2, out=costs)
 
 

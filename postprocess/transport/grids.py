@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from vlasov.checks import Array
 from vlasov.errors import InputError
 from vlasov.measures import Measure
 from vlasov.postprocess.transport.affine import removed
@@ -135,8 +136,13 @@ def _by_cells(mu: Measure, nu: Measure, ready: Ready, p: float) -> Extrapolated 
     points = [joined([_halved(cloud) for cloud in one]) for one in parts]
     if min(len(one.places) for one in points) < FEWEST:
         return None
-    found = matched(points[0], points[1], p)
+    found = matched(points[0], points[1], p, (_cell(parts[0]), _cell(parts[1])))
     return Extrapolated(ready.square + found.cost, found.error)
+
+
+def _cell(parts: Sequence[Cloud]) -> Array:
+    """The mean covariance of the cells that points stand for."""
+    return np.asarray(sum(c.weights.sum() * (c.spacing @ c.spacing.T) for c in parts) / 12)
 
 
 def _halved(cloud: Cloud) -> Cloud:

@@ -26,7 +26,7 @@ FEW_ATOMS = 4096  # up to which "auto" solves the semi-discrete problem, p = 2
 _FEW_ATOMS_NOT_SQUARE = 64
 ON_GRIDS = ("lattices", "affine", "cells", "linearised")  # what ``grids`` has
 APPROXIMATE = ("semi-discrete", *ON_GRIDS, "sinkhorn")
-_STEEP = {"lattices": 0.5, "cells": 0.0}  # relative slopes of densities per cell that count as not known
+_NOT_KNOWN = {"lattices": (0.5, 0.0), "cells": (0.0, 0.5)}  # slopes and bends of densities per cell, from which on
 _ROUNDING = 1e-13  # of sums over clouds of points, relative to their size
 _LOST = 1e-12  # of the mass, that a grid may leave out
 _EPS = float(np.finfo(float).eps)
@@ -182,8 +182,10 @@ def by_grids(mu: Measure, nu: Measure, p: float, method: str, nodes: Sequence[in
     # What noise may have added is below the value only: certain bounds from below may leave little of it.
     least = min(certain.bounds(mu, nu, p).least, value)
     coarse = 0.0
-    if how in _STEEP:  # lattices are smooth themselves: what cells do not know of smooth densities cancels there
-        coarse = coarseness(mu, _STEEP[how]) + coarseness(nu, _STEEP[how])
+    if how in _NOT_KNOWN:  # cells themselves tell what grids do not know of smooth densities, on lattices it cancels
+        steep, bent = _NOT_KNOWN[how]
+        bent = bent if mu.dimension == 2 else 0.0  # in space cells have too few points to tell
+        coarse = coarseness(mu, steep, bent) + coarseness(nu, steep, bent)
     return Distance(value, max(high - value, value - max(low, least)) + _resolution(mu, nu) + coarse, how)
 
 

@@ -51,7 +51,7 @@ def assert_covered(found: Distance, truth: float, within: float) -> None:
     assert found.error <= within * truth
 
 
-@pytest.mark.parametrize("cells", [128, 256, 512])
+@pytest.mark.parametrize("cells", [128, 256])
 def test_gaussians_on_grids(cells: int) -> None:
     truth = distance(FIRST, SECOND).value
     found = distance(FIRST.on_grid(edges(cells)), SECOND.on_grid(edges(cells)))
@@ -119,7 +119,7 @@ def test_ball_onto_ring() -> None:
     assert_covered(distance(vl.Ball(1, [0, 0]), vl.Ring(0.5, 1, [0, 0]), method="lattices"), truth, 1e-2)
 
 
-@pytest.mark.parametrize(("apart", "within"), [(1.01, 1e-2), (1.1, 2e-2), (1.5, 5e-2)])
+@pytest.mark.parametrize(("apart", "within"), [(1.01, 1e-2), (1.5, 5e-2)])
 def test_products_of_mixtures(apart: float, within: float) -> None:
     first, second = pair(1, 0.1, 0.3), pair(apart, 0.1, 0.3)
     found = distance(product(first, NORMAL), product(second, NORMAL))
@@ -232,8 +232,9 @@ def test_cells_for_other_orders() -> None:
         for one in (first, second)
     ]
     truth = distance(first, second, 3).value
-    assert_covered(distance(*grids, 3, method="cells"), truth, 0.2)
-    assert distance(*grids, 3, method="cells").value == pytest.approx(truth, rel=2e-2)
+    found = distance(*grids, 3, method="cells")
+    assert_covered(found, truth, 0.08)
+    assert found.value == pytest.approx(truth, rel=2e-2)
     with pytest.raises(vl.InputError, match=r'^method: "affine" needs two densities that an affine map makes alike'):
         distance(*grids, 3, method="affine")
     with pytest.raises(vl.InputError, match=r'^method: "cells" needs two densities on fine grids'):
