@@ -33,7 +33,7 @@ from vlasov.tilting.results import QUADRATIC
 
 _MOST = 10**8  # particles
 _METHODS = ("auto", "laplace", "all-pairs", "all-pairs-float32")
-_LONG_STEP = 10.0  # seconds
+_LONG_STEP, _SEGMENTS = 10.0, 3  # seconds of a step; or of a third of the steps that layers need at least
 _SINGLE = 1e-5  # tightest tolerance for sums in single precision: their rounding must not look like local errors
 
 
@@ -121,7 +121,7 @@ def run(problem: Problem, options: Options, record: Record) -> None:
     cloud = initial_cloud(problem, options.n, options.sampling, options.seed, options.moments)
     flow = record.follow(problem.flow(tolerance=accuracy_for(options.tolerance), method=options.method))
     tokens = Tokens(cloud, flow, Rescaling(flow, problem.horizon) if options.rescaled else None)
-    _tell_of_slow_steps(tokens, options)
+    _tell_of_slow_steps(tokens, options, problem.horizon)
     record.constants["weight"] = cloud.weights
     record.attributes["sampling_error"] = sampling_error(cloud, problem.initial)
     end = min(problem.horizon, followed_until(problem))
@@ -140,16 +140,18 @@ def run(problem: Problem, options: Options, record: Record) -> None:
     references.of_particles(problem, tokens, record, options.tolerance, options.sampling, ends)
 
 
-def _tell_of_slow_steps(tokens: Tokens, options: Options) -> None:
+def _tell_of_slow_steps(tokens: Tokens, options: Options, end: float) -> None:
     """Say before the run that nobody will see its first step for long: all pairs of many tokens."""
     from vlasov.tilting.all_pairs import seconds
 
     n, d = tokens.cloud.points.shape
     takes = seconds(n, n, d) * max(1, len(tokens.flow.tilts(0.0)))
-    if takes * STAGES > _LONG_STEP and (d > 3 or options.method in QUADRATIC):
+    count = len(segments(tokens.flow.breakpoints, end))
+    if takes * STAGES * max(1.0, count / _SEGMENTS) > _LONG_STEP and (d > 3 or options.method in QUADRATIC):
+        layers = f", and {count} layers as many steps or more" if count > 1 else ""
         warnings.warn(
             f"particles: {n:,} tokens in d = {d} are {float(n) ** 2:.1g} pairs, {takes:.2g} s for each velocity on "
-            f"one thread, of which a step needs {STAGES}; lower n",
+            f"one thread, of which a step needs {STAGES}{layers}; lower n",
             SlowRunWarning,
             stacklevel=4,
         )

@@ -26,7 +26,7 @@ from vlasov.checks import Array
 from vlasov.flow import Flow
 from vlasov.measures import Gaussian
 from vlasov.solvers.ode import stiff
-from vlasov.solvers.ode.integrate import inside, norm, segments, steps
+from vlasov.solvers.ode.integrate import Explicit, inside, norm, segments, steps
 
 _WORTH_A_CHANGE = 300  # more stiff steps than these are left to LSODA
 _SHORT, _BEGINNING = 0.5, 100  # in s, and for how many steps careful runs keep it
@@ -83,7 +83,7 @@ class _System:
             "taken": self._taken,
             "clock": lambda _, y: float(y[-1]),
         }
-        stepper = partial(DOP853, max_step=_SHORT if self._careful else np.inf)
+        stepper = partial(Explicit, max_step=_SHORT if self._careful else np.inf)
         for number, step in enumerate(steps(rhs, (0.0, np.inf), self.y, stepper=stepper, **how), start=1):
             self._taken += 1
             if number == _BEGINNING:

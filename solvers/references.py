@@ -131,7 +131,11 @@ def _judge(problem: Problem, tokens: Tokens, record: Record, tolerance: float, e
         rule = _quadrature(initial, nodes, len(tokens.cloud))
         if rule is None:
             break
-        affordable = min(most, int(_MOST_PAIRS / (12 * len(rule) ** 2)))  # steps of 12 evaluations
+        heads = max(1, len(tokens.flow.tilts(0.0)))
+        affordable = min(most, int(_MOST_PAIRS / (12 * heads * len(rule) ** 2)))  # steps of 12 evaluations
+        if affordable < most and before is not None and len(before) < len(times):  # fewer nodes did not get there
+            tell(record, initial, against(record, initial, before))
+            return ""
         better = list(_until_it_ends(moments(_of(rule, problem, tokens, rough), times, rough, affordable)))
         found = against(record, initial, better)
         if affordable < most and before is not None and not np.isfinite(found).all():  # too dear: fewer nodes know it

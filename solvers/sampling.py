@@ -28,7 +28,7 @@ _SYMMETRIC = ("gaussian", "ball", "box", "ring")
 _PANELS = 32  # of an integral over a segment of smooth parameters
 _LOOKS = 16  # times at which the spread is compared with errors
 _MATCHED = 1e-9  # relative error of moments that were to be exact
-_STEPS = 20_000  # of a look ahead
+_STEPS = 500  # of a look ahead: half a second
 
 
 def initial_cloud(problem: Problem, n: int, sampling: str, seed: int, moments: str) -> Particles:

@@ -16,6 +16,7 @@ reference that stays, and the fit is extrapolated too instead of frozen.
 
 from __future__ import annotations
 
+import itertools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -34,6 +35,8 @@ from vlasov.solvers.ode.rescaling import Rescaling
 _PATH_TOLERANCE = 3e-14
 _NOISE = 1e-15  # of the origin, relative to the largest of its coordinates
 _MOST_STEPS = 300  # of a path; a step of the run mostly takes a few
+_MOST_EVALUATIONS = 5000  # of an implicit path
+_TOO_FAST = "frames turn too fast to be followed at t = {:.6g}"
 _STRONG = 2.0  # tilt over a standard deviation, beyond which compact data are far from Gaussian
 _STIFF = 0.5  # |V| dt beyond which the origin is integrated implicitly
 
@@ -196,9 +199,11 @@ class MovingFrame(Frame):
 
     def path(self, t: float, times: Sequence[float], place: Place, drift: Drift) -> list[Place]:
         d, shape = len(place.origin), place.matrix.shape
-        start = np.concatenate([place.origin, place.matrix.ravel()])
+        start, count = np.concatenate([place.origin, place.matrix.ravel()]), itertools.count()
 
         def rhs(t: float, y: Array) -> Array:
+            if next(count) > _MOST_EVALUATIONS:
+                raise TooFast(_TOO_FAST.format(t))
             origin, matrix = self._derivative(t, Place(y[:d], y[d:].reshape(shape)), drift)
             return np.concatenate([origin, matrix.ravel()])
 
@@ -264,7 +269,7 @@ def through(
             for step in steps(rhs, (t, time), y, rtol=rtol, atol=atol):
                 y, count = step.y, count + 1
                 if count > _MOST_STEPS:
-                    raise TooFast(f"frames turn too fast to be followed at t = {step.t:.6g}")
+                    raise TooFast(_TOO_FAST.format(step.t))
         states.append(np.array(y))
         t = time
     return states

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 import traceback
+import warnings
 from pathlib import Path
 
 PATIENCE, WAITING = 10, 120  # seconds of a processor for one input, however busy the machine is; and of the clock
@@ -27,7 +28,9 @@ def worker(kind, seed, count):
 
     from tests.fuzz.inputs import INPUTS, given as valid_things, throw
 
-    valid_things()  # which loads and compiles most of what there is
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # so that what is said of a hang begins with where it is
+        valid_things()  # which loads and compiles most of what there is
     say = os.fdopen(os.dup(1), "w", buffering=1)
 
     @seeded(seed)

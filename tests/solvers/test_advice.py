@@ -60,4 +60,4 @@ def test_slow_steps_are_foretold():
     attention = vl.Softmax(A=np.eye(16))
     cloud = vl.Particles.equally_weighted(np.zeros((65_536, 16)))
     with pytest.warns(SlowRunWarning, match=r"65,536 tokens in d = 16 are 4e\+09 pairs, 4 s for each velocity"):
-        _tell_of_slow_steps(Tokens(cloud, vl.Problem(attention, cloud, 1.0).flow()), Options())
+        _tell_of_slow_steps(Tokens(cloud, vl.Problem(attention, cloud, 1.0).flow()), Options(), 1.0)

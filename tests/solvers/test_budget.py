@@ -7,8 +7,9 @@ import pytest
 
 import vlasov as vl
 from vlasov.errors import SlowRunWarning, SolverError
-from vlasov.solvers import budget
+from vlasov.solvers import budget, references, sampling
 from vlasov.solvers.budget import Budget
+from vlasov.solvers.finite_volume import frame
 
 COLLAPSE = vl.Problem(vl.Softmax(A=np.eye(2), V=-np.eye(2)), vl.Gaussian([0.0, 0.0], np.eye(2)), 1e6)
 
@@ -112,3 +113,50 @@ def test_a_mean_that_dies_out_quickly_beside_a_slow_collapse():
     )
     assert np.allclose(run["covariance"].values[:, 0, 0], 1 / (1 + 2 * run["time"].values), rtol=1e-6)
     assert run.attrs["steps"] < 3000
+
+
+def test_layers_say_before_the_run_that_they_will_take_long():
+    layers = [np.eye(64) / (8 + k) for k in range(24)]
+    V = vl.Piecewise(layers, list(range(25)))
+    problem = vl.Problem(vl.Softmax(A=np.eye(64), V=V), vl.Gaussian(np.zeros(64), np.eye(64)), 24.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(SlowRunWarning, match=r"each velocity .* 24 layers as many steps or more; lower n$"):
+            vl.solve(problem, "particles", sampling="random")
+
+
+def test_looks_ahead_and_paths_of_frames_end(monkeypatch):
+    # A mean that is pushed over 1e-64 of the time to the horizon; a frame that grows by exp(1e300).
+    tiny, counted = 8.2e-32, []
+    A, V = tiny * np.array([[1, 2], [2, 4]]), tiny * np.diag([1, -1])
+    problem = vl.Problem(vl.L2(A, A, V), vl.Gaussian([1.0, -0.5], 1e-3 * np.array([[1.0, 0.3], [0.3, 0.5]])), 1e160)
+    affine = vl.L2.affine
+    monkeypatch.setattr(vl.L2, "affine", lambda *given: counted.append(1) or affine(*given))
+    assert sampling.followed_until(problem) == np.inf
+    assert len(counted) < 20_000
+
+    monkeypatch.setattr(frame, "_MOST_EVALUATIONS", 300)
+    still = (np.zeros(2), np.zeros((2, 2)))
+    moving = frame.MovingFrame(
+        vl.Problem(vl.Softmax(A=np.eye(2), V=V / tiny), vl.Ring(0.5, 1.0, [0.0, 0.0]), 1e300).flow(),
+        (0.0, 1e300),
+        (np.zeros(2), np.eye(2)),
+        compact=True,
+        strong=True,
+    )
+    with pytest.raises(frame.TooFast, match=r"^frames turn too fast"):
+        moving.path(0.0, [1e300], frame.Place(np.ones(2), np.eye(2)), lambda t: still)
+
+
+def test_many_nodes_are_not_tried_where_fewer_did_not_get_far(monkeypatch):
+    sizes, followed = [], references.moments
+    monkeypatch.setattr(references, "_MOST_STEPS", (20, 0))
+    monkeypatch.setattr(references, "_MOST_PAIRS", 1e8)
+    monkeypatch.setattr(
+        references, "moments", lambda tokens, *rest: sizes.append(len(tokens.cloud)) or followed(tokens, *rest)
+    )
+    both = vl.Mixture([vl.Gaussian([0.6, -0.5], np.eye(2)), vl.Gaussian([-0.6, 0.5], np.eye(2))], [1, 2])
+    problem = vl.Problem(vl.Softmax(A=np.eye(2), V=[[0.0, -9.0], [9.0, 0.0]]), both, 10.0)
+    run = vl.solve(problem, "particles", n=9, times=[0.0, 10.0], tolerance=1e-4, warn_above=np.inf)
+    assert max(sizes) < 300
+    assert run.attrs["error_estimate"] == np.inf
