@@ -33,7 +33,6 @@ METHODS = {
 HARMLESS = {
     ("step", "looks"),  # and the residual, which does not look at them
     ("step", "found"),  # and an empty list
-    ("_finish", "self.t"),  # and the longest step, which does not know the time
     ("step", "self._finish"),  # and the growth, which is read between steps
     ("_finish", "self.t"),  # and the longest step, which is read when the next one begins
     ("_stages", "rate"),  # where no step is taken back
