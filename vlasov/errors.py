@@ -83,5 +83,6 @@ def choose(value: Any, known: Iterable[str], field: str) -> str:
     names = list(known)
     if not isinstance(value, str) or value not in names:
         word = value if isinstance(value, str) else short(value)
-        raise InputError(f'"{word[:_LONG]}" is not known; {did_you_mean(word, names)}', field)
+        word = " ".join(word[:_LONG].splitlines())  # one sentence, whatever line ends it holds
+        raise InputError(f'"{word}" is not known; {did_you_mean(word, names)}', field)
     return value

@@ -27,3 +27,10 @@ def test_the_error_of_a_run_that_stopped_is_not_known(tmp_path):
     left = vl.open_run(tmp_path / "run.nc")
     assert left.attrs["error_estimate"] == np.inf
     assert "its error is not known" in doubt(left)
+
+
+def test_a_name_with_line_ends_is_refused_in_one_sentence():
+    problem = vl.Problem(vl.Softmax(A=[[1.0]]), vl.Gaussian([0.0], [[1.0]]), 1.0)
+    with pytest.raises(vl.InputError, match=r'"K x" is not known') as refused:
+        vl.solve(problem, "particles", sampling="K\x1cx")
+    assert len(str(refused.value).splitlines()) == 1
