@@ -19,7 +19,9 @@ def of_steps(record: Record, tolerance: float, error: float) -> str:
     """Advice where steps err so much: a tolerance in proportion, as long as there is one."""
     where = f" near the blow-up at t = {record.blow_up_time:.6g}" if record.status == "blow-up" else ""
     needed = 10.0 ** math.floor(math.log10(tolerance * _SAFE * NOTABLE / error)) if error < math.inf else 0.0
-    remedy = f"tolerance={needed:.0e} makes them small" if needed > TIGHTEST else "no tolerance will do: stop earlier"
+    remedy = (
+        f"by proportion tolerance={needed:.0e} will do" if needed > TIGHTEST else "no tolerance will do: stop earlier"
+    )
     return f"errors of steps of tolerance {tolerance:g} are amplified{where}; {remedy}{trusted(record)}"
 
 
@@ -27,10 +29,12 @@ def of_sampling(record: Record, tokens: int, sampling: str, better: str) -> str:
     """Advice where tokens do not stand for the measure: the remedy that was found, or as many as the rate says."""
     error, first = record.largest_error, float(record.attributes.get("sampling_error", 0.0))
     grown = f", off by {first:.1g} at t = 0" if first > _SAFE * NOTABLE else ""
+    remedy = better or 'hold them against more, or against the solver "finite-volume"'
     if not better and error < math.inf and sampling in _RATES:
-        needed = math.ceil(tokens * (2 * error / NOTABLE) ** (1 / _RATES[sampling]))
-        better = f"by their rate n={float(f'{needed:.1g}'):,.0f} will do" if needed <= _MOST else ""
-    remedy = better or "no number of tokens that can be moved will do: stop earlier"
+        needed = tokens * (2 * error / NOTABLE) ** (1 / _RATES[sampling])
+        digit = 10.0 ** math.floor(math.log10(needed))
+        enough = f"by their rate n={math.ceil(needed / digit) * digit:,.0f} will do"
+        remedy = enough if needed <= _MOST else "no number of tokens that anyone would move will do: stop earlier"
     return f"{tokens:,} tokens ({sampling}) stand for the initial measure no better{grown}; {remedy}{trusted(record)}"
 
 

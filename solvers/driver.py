@@ -76,7 +76,8 @@ def solve(
     -------
     xarray.Dataset
         See ``vlasov.solvers.dataset``. If the measure blows up before the horizon, status is "blow-up", blow_up_time is
-        the time, and the Dataset holds the solution up to there.
+        the time, and the Dataset holds the solution up to there. Particles that rounding keeps from being followed to
+        the horizon are "stopped", as files are that a run leaves which fails.
     """
     plan = prepare(problem, solver, times=times, output=output, options=options)
     checks.text(case, "case")
@@ -89,6 +90,7 @@ def solve(
         try:
             _run(plan, problem, record)
         except (SolverError, KeyboardInterrupt) as error:
+            record.status = "stopped"  # also where it was done, and its error was still looked for
             if plan.output is not None and record.reached:
                 _dataset(problem, plan, record, case, watch)
                 error.add_note(f"The solution up to t = {record.reached[-1]:.12g} is in {plan.output}.")

@@ -125,11 +125,16 @@ def run(problem: Problem, options: Options, record: Record) -> None:
     record.constants["weight"] = cloud.weights
     record.attributes["sampling_error"] = sampling_error(cloud, problem.initial)
     end = min(problem.horizon, followed_until(problem))
+    if end == 0.0:
+        raise InputError(
+            'is so narrow beside its mean that rounding is a notable part of its spread; use the solver "gaussian"',
+            "initial",
+        )
     if end < problem.horizon:
         warnings.warn(
-            f"particles: V makes errors of the mean grow so fast that from t = {end:.4g} on rounding is larger than "
-            "the spread: no cloud of tokens can be followed so far, and the run stops there; shorten the horizon, or "
-            'use the solver "gaussian"',
+            f"particles: V makes errors of the mean grow so fast that from t = {end:.4g} on rounding is a notable part "
+            "of the spread: no cloud of tokens can be followed so far, and the run stops there; shorten the horizon, "
+            'or use the solver "gaussian"',
             AccuracyWarning,
             stacklevel=4,
         )

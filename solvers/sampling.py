@@ -19,14 +19,14 @@ from vlasov.checks import Array, finite
 from vlasov.errors import InputError, SolverError
 from vlasov.measures import Gaussian, Measure, Particles
 from vlasov.problem import Problem
-from vlasov.solvers.accuracy import Units
+from vlasov.solvers.accuracy import NOTABLE, Units
 from vlasov.solvers.ode.integrate import inside, norm, segments
 from vlasov.solvers.references import gaussian_moments
 
 MOMENTS = ("auto", "sampled", "exact")
 _SYMMETRIC = ("gaussian", "ball", "box", "ring")
 _PANELS = 32  # of an integral over a segment of smooth parameters
-_LOOKS = 16  # times at which the spread is compared with errors
+_LOOKS = 64  # times at which the spread is compared with errors
 _MATCHED = 1e-9  # relative error of moments that were to be exact
 _STEPS = 500  # of a look ahead: half a second
 
@@ -96,19 +96,21 @@ def growth_of_means(problem: Problem) -> tuple[Array, Array]:
 
 
 def followed_until(problem: Problem) -> float:
-    """The time when rounding errors of the mean outgrow the spread, which Gaussians tell in advance; or infinity."""
+    """Until when rounding errors of the mean are no notable part of the spread, by its Gaussian; or infinity."""
     initial, eps = problem.initial, float(np.finfo(float).eps)
     times, growth = (np.zeros(1), np.ones(1)) if isinstance(initial, Particles) else growth_of_means(problem)
     if not isinstance(initial, Gaussian) or eps * growth[-1] < 1e-6 or problem.attention.affine(initial) is None:
         return math.inf
     units, size = Units(initial.covariance), norm(initial.mean) + math.sqrt(float(np.trace(initial.covariance)))
     looks = np.linspace(0, len(times) - 1, min(_LOOKS, len(times)) + 1).round().astype(int)
+    last = 0.0
     try:
         for k, (_, covariance) in zip(
             looks, gaussian_moments(problem, times[looks].tolist(), 1e-6, _STEPS), strict=False
         ):
-            if eps * size * growth[k] > units.of(covariance)[0]:
-                return float(times[k])
+            if eps * size * growth[k] > NOTABLE * units.of(covariance)[0]:
+                return last
+            last = float(times[k])
     except SolverError:
         pass
     return math.inf

@@ -13,7 +13,8 @@ from vlasov.solvers.finite_volume.density_error import density_error
 from vlasov.solvers.record import Record
 
 _CONVERGED = 1e-3  # errors of a companion that knows better than what is suspected
-_COARSE, _NONE = "the grid is too coarse for this flow", "no remedy was found, so try more cells and compare"
+_COARSE, _OPEN = "the grid is too coarse for this flow", "a second method beside it knows no better"
+_NONE = 'hold it against the solver "particles", or against more cells'  # where no remedy was found to work
 _UNSURE = 0.3  # of what is told: a companion whose own error is larger is no remedy
 
 
@@ -40,8 +41,8 @@ def judge(problem: Problem, record: Record) -> float:
 
 
 def _advice(suspected: str, error: float, found: companion.Companion) -> str:
-    """One sentence: what the solver suspects, and the remedy that was found to work, or that none was found."""
+    """One sentence: what the solver suspects, and the remedy that was found to work, or how to find out."""
     if error <= NOTABLE and not suspected:
         return ""
     sure = found.largest <= (min(NOTABLE, _UNSURE * error) if error > NOTABLE else _CONVERGED)
-    return f"{suspected or _COARSE}: {found.remedy if sure else _NONE}"
+    return f"{suspected or (_COARSE if sure else _OPEN)}: {found.remedy if sure else _NONE}"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from vlasov.errors import InputError, SolverError
 from vlasov.problem import Problem
 from vlasov.solvers.accuracy import NOTABLE
@@ -30,7 +32,7 @@ def run(problem: Problem, options: Options, record: Record) -> None:
         try:
             solver.run(problem, replace(options, cells=cells, frame=record.resolved["frame"]), finer)
             unsure = judge(problem, finer)
-        except (InputError, SolverError):
+        except (InputError, SolverError, np.linalg.LinAlgError, MemoryError):  # the run itself is done
             return
         if finer.status != record.status or not finer.largest_error <= _PAYS * record.largest_error:
             return

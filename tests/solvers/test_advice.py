@@ -34,7 +34,7 @@ def test_gaussians_have_an_exact_solver():
 def test_steps_that_an_unstable_mean_amplifies():
     tokens = vl.Particles(np.random.default_rng(0).normal(size=(10, 2)) + 1.0)
     run = solved(tokens, V=5.0, horizon=3.0, tolerance=5e-3)
-    assert "errors of steps of tolerance 0.005 are amplified; tolerance=" in run.attrs["advice"]
+    assert "errors of steps of tolerance 0.005 are amplified; by proportion tolerance=" in run.attrs["advice"]
     better = float(run.attrs["advice"].split("tolerance=")[1].split(" ")[0])
     assert solved(tokens, V=5.0, horizon=3.0, tolerance=better).attrs["error_estimate"] < 0.01
 

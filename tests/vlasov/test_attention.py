@@ -1,5 +1,7 @@
 """Every attention against its definition as a sum, finite differences, and the Gaussian reduction."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
@@ -223,3 +225,15 @@ def test_tokens_far_from_the_origin_keep_their_digits_under_l2(far):
     tilted = cloud.reweighted(np.eye(2)).tilted(2 * cloud.points)
     logs = np.log(weights.mean(axis=1)) + np.square(cloud.points).sum(axis=1)  # <2 x, y> - |y|^2 = |x|^2 - |x - y|^2
     assert np.abs(tilted.log_mass - logs).max() <= tilted.mass_error + 1e-15 * np.abs(logs).max()
+
+
+def test_what_cancels_in_a_quadratic_form_is_in_the_bound_of_log_z():
+    """log Z of one place y is -<y, P y>: exact in fractions, where P may be indefinite and terms cancel."""
+    random = np.random.default_rng(1)
+    for _ in range(40):
+        place, matrix = 1e6 * random.standard_normal(3), random.standard_normal((3, 3))
+        quadratic = matrix @ matrix.T if random.random() < 0.5 else matrix + matrix.T
+        tilted = vl.Particles([place, place]).reweighted(quadratic).tilted(np.zeros((1, 3)))
+        y = [Fraction(float(value)) for value in place]
+        exact = -sum(y[i] * Fraction(float(quadratic[i, j])) * y[j] for i in range(3) for j in range(3))
+        assert abs(Fraction(float(tilted.log_mass[0])) - exact) <= tilted.mass_error

@@ -234,5 +234,5 @@ class Weighted(NamedTuple):
             found,
             log_mass=found.log_mass + constant,
             error_bound=found.error_bound + of_mean,
-            mass_error=found.mass_error + rounding + abs(constant) * float(np.finfo(float).eps),
+            mass_error=found.mass_error + rounding,
         )

@@ -25,7 +25,7 @@ def finite_range(log_weights: Array) -> float:
 
 
 class Weighed(NamedTuple):
-    """Log weights (n,) less a constant; the constant; bounds on their errors, and on what these do to a mean."""
+    """Log weights (n,) less a constant; the constant; a bound on their errors, and on what these do to a mean."""
 
     logs: Array
     constant: float
@@ -65,5 +65,7 @@ def tilted_quadratically(points: Array, quadratic: Array, log_weights: Array | N
     some = points[:: -(-len(points) // _SOME)]
     middle = np.partition(some, len(some) // 2, axis=0)[len(some) // 2]
     largest, far = _minus_quadratic(points, middle, quadratic, np.empty(0) if log_weights is None else log_weights, out)
-    rounding = 2 * (len(middle) + 4) * _EPS * largest
-    return Weighed(out, -float(middle @ quadratic @ middle), rounding, 2 * far * min(rounding, 1.0))
+    terms = float(np.abs(middle) @ np.abs(quadratic) @ np.abs(middle))  # they may cancel
+    of_mean = 2 * (len(middle) + 4) * _EPS * largest
+    rounding = of_mean + 2 * (len(middle) + 2) * _EPS * terms
+    return Weighed(out, -float(middle @ quadratic @ middle), rounding, 2 * far * min(of_mean, 1.0))

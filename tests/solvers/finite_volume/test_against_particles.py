@@ -162,6 +162,7 @@ def test_a_square_forms_clusters(square, distances):
         assert error(covariance, covariance[0, 0] * np.eye(2)) <= 1e-9  # as symmetric as the square
         assert abs(result["mass"].values[-1] - 1) <= 1e-13
         assert "no wider than cells" in result.attrs["advice"] or "velocities jump" in result.attrs["advice"]
+        assert 'the solver "particles"' in result.attrs["advice"]
         assert result.attrs["advice"].count(": ") == 1  # one cause, one remedy
 
 
