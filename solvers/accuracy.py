@@ -49,7 +49,7 @@ class Units:
 
 
 def doubt(run: xr.Dataset, above: float = NOTABLE) -> str:
-    """Why a run is not to be trusted, in one line: it stopped, an estimate above the threshold, its advice; or nothing."""
+    """Why a run is not to be trusted, in one line: that it stopped, an estimate above the threshold, its advice."""
     parts, estimate = [], float(run.attrs.get("error_estimate", 0.0))
     if run.attrs.get("status") == "stopped" and run["time"].size:
         parts.append(f"it stopped at t = {float(run['time'].values[-1]):.4g}, before its horizon")
