@@ -259,10 +259,10 @@ def test_stability_of_gaussians_from_different_starts():
 
 def test_what_instability_alone_has_made_is_not_shown_as_a_distance():
     """V = I doubles a difference of the means every 0.7: 9.9e83 at t = 200 (issue F, section 3)."""
-    problem = vl.Problem(vl.Softmax(A=-np.eye(2), V=np.eye(2)), vl.Gaussian([0.0, 0.0], np.eye(2)), 30.0)
+    problem = vl.Problem(vl.Softmax(A=-np.eye(2), V=np.eye(2)), vl.Gaussian([0.0, 0.0], np.eye(2)), 20.0)
     runs = [
-        vl.solve(problem, "gaussian", times=[0.0, 30.0]),
-        vl.solve(problem, "particles", n=16, times=[0.0, 30.0], tolerance=1e-5, moments="sampled"),
+        vl.solve(problem, "gaussian", times=[0.0, 20.0]),
+        vl.solve(problem, "particles", n=16, times=[0.0, 20.0], tolerance=1e-5, moments="sampled"),
     ]
     found = compare(*runs, p=2)
     assert found["amplified"].values.tolist() == [[False, True]]
