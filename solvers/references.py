@@ -32,11 +32,7 @@ from vlasov.solvers.reduction import advance
 _TIGHTER, _MUCH_TIGHTER, _NOISY = 1 / 30, 1 / 100, 1e-12  # below the last, rounding makes steps short
 _ROUNDING = 4 * float(np.finfo(float).eps)
 _MOST_STEPS = 500, 4  # of a reference: so many, and so many times those of the run
-_FEW_NODES, _NODES, _MANY_NODES = (
-    100,
-    256,
-    2500,
-)  # of quadrature: beside few tokens, else, where a run looks wrong
+_FEW_NODES, _NODES, _MANY_NODES = 100, 256, 2500  # of quadrature: beside few tokens, else, where a run looks wrong
 _TYPICAL, _COARSE = 10.0, 1e-4  # times the error of sampling that few nodes are believed, which are right to the latter
 _BESIDE, _LOOSEST = 1e-2, 1e-5  # of the error of sampling, which a reference need not be more accurate than; at most
 _PAIRS, _FEW = 4e5, 256  # tokens of a reference: their pairs times dimensions, and their number
@@ -125,7 +121,7 @@ def _judge(problem: Problem, tokens: Tokens, record: Record, tolerance: float, e
         exact = gaussian_moments(problem, times, min(fine, 1e-10), 10 * most)
         tell(record, initial, against(record, initial, exact))
         return 'the solver "gaussian" is exact here'
-    sampling, before = float(record.attributes["sampling_error"]), None
+    sampling, before, found = float(record.attributes["sampling_error"]), None, np.empty((0, 2))
     rough, tiers = max(fine, min(_BESIDE * sampling, _LOOSEST)), [(_NODES, NOTABLE), (_MANY_NODES, math.inf)]
     for nodes, believed in [(_FEW_NODES, _TYPICAL * sampling)] * (sampling > _COARSE) + tiers:
         rule = _quadrature(initial, nodes, len(tokens.cloud))
@@ -133,13 +129,12 @@ def _judge(problem: Problem, tokens: Tokens, record: Record, tolerance: float, e
             break
         heads = max(1, len(tokens.flow.tilts(0.0)))
         affordable = min(most, int(_MOST_PAIRS / (12 * heads * len(rule) ** 2)))  # steps of 12 evaluations
-        if affordable < most and before is not None and len(before) < len(times):  # fewer nodes did not get there
-            tell(record, initial, against(record, initial, before))
-            return ""
-        better = list(_until_it_ends(moments(_of(rule, problem, tokens, rough), times, rough, affordable)))
+        dear, by_fewer, better = before is not None and affordable < most, found, []
+        if not (dear and len(before or []) < len(times)):  # else fewer nodes did not get there either
+            better = list(_until_it_ends(moments(_of(rule, problem, tokens, rough), times, rough, affordable)))
         found = against(record, initial, better)
-        if affordable < most and before is not None and not np.isfinite(found).all():  # too dear: fewer nodes know it
-            tell(record, initial, against(record, initial, before))
+        if dear and not np.isfinite(found).all():  # what fewer nodes know has to do
+            tell(record, initial, by_fewer)
             return ""
         if found.max(initial=0.0) <= believed:
             tell(record, initial, found)
@@ -177,9 +172,8 @@ def _of(cloud: Particles, problem: Problem, tokens: Tokens, tolerance: float) ->
 
 def _of_steps(problem: Problem, tokens: Tokens, record: Record, fine: float, ends: Sequence[float]) -> Array:
     """The errors of steps: of the tokens themselves where they are few, else of some that stand for all."""
-    times, most, d = record.reached, most_steps(record), tokens.cloud.dimension
-    few = max(2, int(min(_FEW, math.sqrt(_PAIRS / (d + 2)))))
-    some = _of(selection(tokens.cloud, few), problem, tokens, fine)
+    times, most = record.reached, most_steps(record)
+    some = _of(selection(tokens.cloud, _few(tokens.cloud.dimension)), problem, tokens, fine)
     better = moments(some, times, fine, most)
     if some.cloud is tokens.cloud:
         return against(record, problem.initial, better)
@@ -188,11 +182,16 @@ def _of_steps(problem: Problem, tokens: Tokens, record: Record, fine: float, end
 
 def _of_sampling(problem: Problem, tokens: Tokens, record: Record, tolerance: float) -> Array:
     """The errors of sampling, as far as independent tokens know: those of n and m differ by 1/n + 1/m."""
-    d, n = tokens.cloud.dimension, len(tokens.cloud)
-    m = min(n, max(2, int(min(_FEW, math.sqrt(_PAIRS / (d + 2))))))
+    n = len(tokens.cloud)
+    m = min(n, _few(tokens.cloud.dimension))
     others = _of(problem.initial.sample(m, "random", seed=_SEED), problem, tokens, tolerance)
     found = against(record, problem.initial, moments(others, record.reached, tolerance, most_steps(record)))
     return math.sqrt(m / (n + m)) * found
+
+
+def _few(dimension: int) -> int:
+    """How many tokens a reference takes where quadrature is not possible."""
+    return max(2, int(min(_FEW, math.sqrt(_PAIRS / (dimension + 2)))))
 
 
 def _quadrature(initial: Measure, nodes: int, tokens: int) -> Particles | None:
