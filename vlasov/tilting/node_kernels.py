@@ -11,14 +11,15 @@ that end on (thread, threads) do the share of one thread, in ``floats[thread]`` 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
 
 import numpy as np
+from numba import types
 from numpy.typing import NDArray
 
 from vlasov.checks import Array
+from vlasov.compiled.pointers import address, call
 from vlasov.compiled.threads import share
 from vlasov.compiled.vectors import gather_point
 from vlasov.jit import EXACT, kernel
@@ -116,29 +117,40 @@ def sort_by_corner(corner, count, outside, coarsening, bins, ranks):  # type: ig
 
 
 @cache
-def gather(order: int, derivatives: int) -> Callable[..., None]:
-    """The kernel that interpolates Z and its derivatives at targets by stencils of order p, and finishes them."""
+def gather(order: int, derivatives: int, d: int) -> int:
+    """Address of the kernel that interpolates Z and its derivatives by stencils of order p, for ``gather_chunks``."""
 
     @kernel(flags=EXACT)
-    def gather_chunks(  # type: ignore[no-untyped-def]
-        points, matrix, stencils, at_nodes, values, results, scratch, thread, threads
+    def gather_points(  # type: ignore[no-untyped-def]
+        grid, corner, ranks, ranked, count, strides, offsets, table, rows
     ):
-        strides, table, coarsening = stencils.strides, stencils.table, stencils.coarsening
-        d, size, chunk, grid = len(strides), len(at_nodes.grid), scratch.floats.shape[2], at_nodes.grid
-        offsets, rows = scratch.floats[thread, :d], scratch.floats[thread, d:]
-        corner, ranks, bins = scratch.integers[thread, 0], scratch.integers[thread, 1], scratch.bins[thread]
-        begin, stop = share(len(points), thread, threads)
-        for start in range(begin, stop, chunk):
-            block = points[start : min(start + chunk, stop)]
-            coordinates(block, matrix, offsets)
-            locate(offsets, len(block), stencils.axes, strides, size, corner)
-            count = sort_by_corner(corner, len(block), size, coarsening, bins, ranks) if coarsening >= 0 else len(block)
-            for i in range(count):  # one call: it is long, and compiled where it stands
-                j = ranks[i] if coarsening >= 0 else i
-                gather_point(grid, corner[j], strides, offsets, j, table, rows, order, derivatives)
-            finish(block, start, rows, stencils.axes, at_nodes, values, results)
+        for i in range(count):
+            j = ranks[i] if ranked else i
+            gather_point(grid, corner[j], strides, offsets, j, table, rows, order, derivatives)
 
-    return gather_chunks
+    rows, indices = types.float64[:, ::1], types.int64[::1]
+    sizes = types.boolean, types.int64, types.UniTuple(types.int64, d)
+    return address(gather_points, types.float64[::1], indices, indices, *sizes, rows, rows, rows)
+
+
+@kernel(flags=EXACT)
+def gather_chunks(  # type: ignore[no-untyped-def]
+    gather, points, matrix, stencils, at_nodes, values, results, scratch, thread, threads
+):
+    """Interpolate Z and its derivatives at targets by the kernel at the address ``gather``, and finish them."""
+    strides, table, coarsening = stencils.strides, stencils.table, stencils.coarsening
+    d, size, chunk, grid = len(strides), len(at_nodes.grid), scratch.floats.shape[2], at_nodes.grid
+    offsets, rows = scratch.floats[thread, :d], scratch.floats[thread, d:]
+    corner, ranks, bins = scratch.integers[thread, 0], scratch.integers[thread, 1], scratch.bins[thread]
+    begin, stop = share(len(points), thread, threads)
+    ranked = coarsening >= 0
+    for start in range(begin, stop, chunk):
+        block = points[start : min(start + chunk, stop)]
+        coordinates(block, matrix, offsets)
+        locate(offsets, len(block), stencils.axes, strides, size, corner)
+        count = sort_by_corner(corner, len(block), size, coarsening, bins, ranks) if ranked else len(block)
+        call(gather, (grid, corner, ranks, ranked, count, strides, offsets, table, rows))
+        finish(block, start, rows, stencils.axes, at_nodes, values, results)
 
 
 @kernel(flags=EXACT)

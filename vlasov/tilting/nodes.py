@@ -193,7 +193,7 @@ class Nodes(NamedTuple):
         )
         at_nodes = NodeValues(self.grid, self.shift, self.centre, self.centre @ matrix)
         in_threads(
-            plan.threads, node_kernels.gather(plan.order, derivatives),
+            plan.threads, node_kernels.gather_chunks, node_kernels.gather(plan.order, derivatives, len(plan.nodes)),
             x, matrix, self.stencils, at_nodes, values, results, self.scratch,
         )  # fmt: skip
         return Sums(

@@ -85,7 +85,7 @@ class Prepared:
         grids = self.workspace.array("laplace.grids", (plan.parts, size))
         blocks = self.workspace.array("laplace.blocks", (plan.threads, size if plan.flush else 1))
         in_threads(
-            plan.threads, kernels.spread(plan.order),
+            plan.threads, kernels.spread_parts, kernels.spread(plan.order, tilt.size),
             self.points, weights, shift, identity, self.sources, plan.flush, grids, blocks, scratch,
         )  # fmt: skip
         return grids, base + shift

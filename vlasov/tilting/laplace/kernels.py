@@ -7,14 +7,15 @@ As in ``node_kernels``, chunks pass through small arrays, whole rows at a time, 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
 
 import numpy as np
+from numba import types
 
 from vlasov.checks import Array
 from vlasov.compiled.exponential import exp_negative
+from vlasov.compiled.pointers import address, call
 from vlasov.compiled.threads import share
 from vlasov.compiled.vectors import spread_point
 from vlasov.jit import EXACT, kernel
@@ -66,54 +67,62 @@ def peak(points, weights, identity, axes, floats, ends, thread, threads):  # typ
 
 
 @cache
-def spread(order: int) -> Callable[..., None]:
-    """The kernel that spreads sources to nodes by stencils of order p."""
+def spread(order: int, d: int) -> int:
+    """Address of the kernel that spreads points to nodes by stencils of order p, for ``spread_parts``."""
 
     @kernel(flags=EXACT)
-    def spread_parts(  # type: ignore[no-untyped-def]
-        points, weights, shift, identity, stencils, flush, grids, blocks, scratch, thread, threads
+    def spread_points(  # type: ignore[no-untyped-def]
+        grid, corner, ranks, ranked, count, strides, offsets, table, factors
     ):
-        """Each part of the sources has a grid of its own, whichever thread spreads it.
+        for i in range(count):
+            j = ranks[i] if ranked else i
+            spread_point(grid, corner[j], strides, offsets, j, factors[j], table, order)
 
-        With ``flush`` > 0, sums go to a block first, which is added to the part's grid after so many chunks.
-        """
-        (parts, size), n = grids.shape, len(points)
-        strides, table, coarsening = stencils.strides, stencils.table, stencils.coarsening
-        factors, offsets, block = scratch.floats[thread, 0], scratch.floats[thread, 1:], blocks[thread]
-        corner, ranks, bins = scratch.integers[thread, 0], scratch.integers[thread, 1], scratch.bins[thread]
-        weighted = weights.logs.size > 0 or shift != 0.0
-        factors[:] = 1.0
-        block[:] = 0.0
-        first, last = share(parts, thread, threads)
-        for part in range(first, last):
-            total = grids[part]
-            total[:] = 0.0
-            grid = block if flush > 0 else total
-            passed, stop = 0, n * (part + 1) // parts
-            for start in range(n * part // parts, stop, factors.size):
-                end = min(start + factors.size, stop)
-                count = end - start
-                coordinates(points[start:end], identity, offsets)
-                if weighted:
-                    _exponents(offsets, count, weights, start, stencils.axes, factors)
-                    for j in range(count):
-                        factors[j] = exp_negative(factors[j] - shift)
-                locate(offsets, count, stencils.axes, strides, size, corner)
-                if coarsening >= 0:
-                    for i in range(sort_by_corner(corner, count, size, coarsening, bins, ranks)):
-                        j = ranks[i]
-                        spread_point(grid, corner[j], strides, offsets, j, factors[j], table, order)
-                else:
-                    for j in range(count):
-                        spread_point(grid, corner[j], strides, offsets, j, factors[j], table, order)
-                passed += 1
-                if flush > 0 and (passed == flush or end == stop):
-                    for i in range(size):
-                        total[i] += grid[i]
-                        grid[i] = 0.0
-                    passed = 0
+    line, rows, indices = types.float64[::1], types.float64[:, ::1], types.int64[::1]
+    sizes = types.boolean, types.int64, types.UniTuple(types.int64, d)
+    return address(spread_points, line, indices, indices, *sizes, rows, rows, line)
 
-    return spread_parts
+
+@kernel(flags=EXACT)
+def spread_parts(  # type: ignore[no-untyped-def]
+    spread, points, weights, shift, identity, stencils, flush, grids, blocks, scratch, thread, threads
+):
+    """Spread sources to nodes by the kernel at the address ``spread``.
+
+    Each part of the sources has a grid of its own, whichever thread spreads it. With ``flush`` > 0, sums go to a block
+    first, which is added to the part's grid after so many chunks.
+    """
+    (parts, size), n = grids.shape, len(points)
+    strides, table, coarsening = stencils.strides, stencils.table, stencils.coarsening
+    factors, offsets, block = scratch.floats[thread, 0], scratch.floats[thread, 1:], blocks[thread]
+    corner, ranks, bins = scratch.integers[thread, 0], scratch.integers[thread, 1], scratch.bins[thread]
+    weighted, ranked = weights.logs.size > 0 or shift != 0.0, coarsening >= 0
+    factors[:] = 1.0
+    block[:] = 0.0
+    first, last = share(parts, thread, threads)
+    for part in range(first, last):
+        total = grids[part]
+        total[:] = 0.0
+        grid = block if flush > 0 else total
+        passed, stop = 0, n * (part + 1) // parts
+        for start in range(n * part // parts, stop, factors.size):
+            end = min(start + factors.size, stop)
+            count = end - start
+            coordinates(points[start:end], identity, offsets)
+            if weighted:
+                _exponents(offsets, count, weights, start, stencils.axes, factors)
+                for j in range(count):
+                    factors[j] = exp_negative(factors[j] - shift)
+            locate(offsets, count, stencils.axes, strides, size, corner)
+            if ranked:
+                count = sort_by_corner(corner, count, size, coarsening, bins, ranks)
+            call(spread, (grid, corner, ranks, ranked, count, strides, offsets, table, factors))
+            passed += 1
+            if flush > 0 and (passed == flush or end == stop):
+                for i in range(size):
+                    total[i] += grid[i]
+                    grid[i] = 0.0
+                passed = 0
 
 
 @kernel(flags=EXACT)
