@@ -27,7 +27,7 @@ from vlasov.solvers.ode.clouds import Tokens, right_hand_side
 from vlasov.solvers.ode.integrate import accuracy_for, inside, segments, size, steps
 from vlasov.solvers.ode.runge_kutta import CloudDOP853
 
-_PLACES = np.arange(dop853.STAGES)  # each stage has a place of its own
+_SUMS = [*(kernels.sums(dop853.A[s, :s]) for s in range(dop853.STAGES)), kernels.sums(dop853.B)]  # of each stage, and a step
 _SAFETY = 0.8  # fixed steps, relative to the shortest that the adaptive run takes
 
 Velocity = Callable[[int, float, Array, Array], None]
@@ -82,12 +82,12 @@ def march(velocity: Velocity, start: Array, grid: TimeGrid) -> Array:
         for number in range(count):
             for s in range(dop853.STAGES):
                 if s > 0:
-                    _combine(y, stages, h * dop853.A[s, :s], trial)
+                    _combine(y, stages, _SUMS[s], h, trial)
                 x = trial if s else y
                 _check_finite(x, start.shape[1], times[called])
                 velocity(called, times[called], x.reshape(start.shape), stages[:, s].reshape(start.shape))
                 called += 1
-            _combine(y, stages, h * dop853.B, trial)
+            _combine(y, stages, _SUMS[-1], h, trial)
             y, trial = trial, y
             _check_finite(y, start.shape[1], left + (number + 1) * h)
         if right in grid.times:
@@ -103,11 +103,11 @@ def _check_finite(x: Array, tokens: int, t: float) -> None:
         )
 
 
-def _combine(y: Array, stages: Array, coefficients: Array, out: Array) -> None:
+def _combine(y: Array, stages: Array, sums: kernels.Sums, h: float, out: Array) -> None:
     """Cloud by cloud, so that sums are grouped alike wherever a cloud stands."""
+    weights, nothing = h * sums.coefficients, (kernels.NOWHERE, *kernels.NO_ERRORS)
     for cloud in range(len(y)):
-        row, nothing = coefficients[None], (kernels.NOWHERE, *kernels.NO_ERRORS)
-        kernels.combine(y[cloud], stages[cloud], _PLACES, row, out[cloud], *nothing, 0, 1)
+        kernels.combine(y[cloud], stages[cloud], sums.stages, weights, out[cloud], *nothing, 0, 1)
 
 
 def systems(flow: Flow, weights: Array) -> Velocity:

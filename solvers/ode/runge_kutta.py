@@ -24,7 +24,11 @@ from vlasov.solvers.ode.dop853 import DENSE_ROWS, ORDER, ROWS, SLOPE_ROWS, STAGE
 
 _SAFETY, _SHRINK, _GROW = 0.9, 0.2, 10.0  # step control, as in SciPy
 _WORTH_THREADS = 200_000  # numbers; to wake a thread takes as long as to sum a few ten thousand of them
-_NOTHING = np.empty(0)
+_SUMS = [
+    kernels.sums(dop853.A[s:STAGES, :s] if s == SUMMED else dop853.A[s, SUMMED if s > SUMMED else 0 : s])
+    for s in range(STAGES)
+]  # for each stage, of those before it
+_ERRORS = kernels.sums(np.array([np.append(dop853.B, 0.0), dop853.FIFTH, dop853.THIRD]))
 _FAILED = "Required step size is less than spacing between numbers."
 
 
@@ -102,7 +106,7 @@ class CloudDOP853:
         """
         start, h, places = self.t_old, self.t - self.t_old, self._rows[[*SLOPE_ROWS, *DENSE_ROWS]]
         for extra, (a, c) in enumerate(zip(dop853.A_DENSE, dop853.C_DENSE, strict=True), start=STAGES + 1):
-            _combine(self._y_old, self._stages, places, h * a[:extra], self._trial)
+            _combine(self._y_old, self._stages, places, kernels.sums(a[:extra]), h, self._trial)
             self._rhs(start + c * h, self._trial, self._stages[places[extra]])
         # The polynomial's coefficients in the slopes; the first three make it meet states and slopes at both ends.
         size, unit = len(places), np.eye(len(places))
@@ -113,7 +117,7 @@ class CloudDOP853:
             x, total = (t - start) / h, np.zeros(size)
             for i, row in enumerate(reversed(rows)):
                 total = (total + row) * (x if i % 2 == 0 else 1 - x)
-            _combine(self._y_old, self._stages, places, h * total, self._trial)
+            _combine(self._y_old, self._stages, places, kernels.sums(total), h, self._trial)
             return self._trial
 
         return solution
@@ -126,57 +130,57 @@ class CloudDOP853:
         """
         for s in range(1, STAGES):
             if s < SUMMED:
-                _combine(self.y, self._stages, self._places, h * dop853.A[s, :s], self._trial)
+                _combine(self.y, self._stages, self._places, _SUMS[s], h, self._trial)
             elif s == SUMMED:
-                several, kept = h * dop853.A[s:STAGES, :s], self._rows[SUM_ROWS]
-                _combine(self.y, self._stages, self._places, several, self._trial, kept)
+                kept = self._rows[SUM_ROWS]
+                _combine(self.y, self._stages, self._places, _SUMS[s], h, self._trial, kept)
             else:
-                begun, rest = self._stages[kept[s - SUMMED - 1]], h * dop853.A[s, SUMMED:s]
-                _combine(begun, self._stages, self._places[SUMMED:], rest, self._trial)
+                begun = self._stages[kept[s - SUMMED - 1]]
+                _combine(begun, self._stages, self._places[SUMMED:], _SUMS[s], h, self._trial)
             self._rhs(self.t + dop853.C[s] * h, self._trial, self._stage(s))
-        fifth, third = self._squares(dop853.FIFTH, dop853.THIRD, h * dop853.B)
+        fifth, third = self._squares(_ERRORS, h)
         if fifth + 0.01 * third == 0:  # also by underflow
             return 0.0
         return float(h * fifth / math.sqrt((fifth + 0.01 * third) * self.y.size))
 
     def _first_step(self) -> float:
         """A step whose Euler increment is a hundredth of the state, corrected by y'', section II.4."""
-        unit, n = np.eye(STAGES + 1), self.y.size
+        first, last = np.eye(STAGES + 1)[[0, STAGES]]
+        nothing, n = np.zeros(STAGES + 1), self.y.size
         self._stage(0)[:] = self.y
-        d0, d1 = np.sqrt(self._squares(unit[0], unit[STAGES]) / n).tolist()
+        d0, d1 = np.sqrt(self._squares(kernels.sums(np.array([nothing, first, last]))) / n).tolist()
         guess = min(0.01 * d0 / d1 if d0 >= 1e-5 and d1 >= 1e-5 else 1e-6, self._end - self.t)
         if guess == 0.0:  # an infinite slope
             return 0.0
-        _combine(self.y, self._stages, self._places, guess * unit[STAGES], self._trial)
+        _combine(self.y, self._stages, self._places, kernels.sums(last), guess, self._trial)
         self._rhs(self.t + guess, self._trial, self._stage(0))
-        change = unit[0] - unit[STAGES]
-        largest = max(d1, math.sqrt(self._squares(change, change)[0] / n) / guess)
+        change = self._squares(kernels.sums(np.array([nothing, first - last, first - last])))[0]
+        largest = max(d1, math.sqrt(change / n) / guess)
         corrected = max(1e-6, 1e-3 * guess) if largest <= 1e-15 else (0.01 / largest) ** (1 / ORDER)
         return min(100 * guess, corrected, self._end - self.t)
 
-    def _squares(self, first: Array, second: Array, step: Array = _NOTHING) -> Array:
-        """|e|^2 of two combinations e of the stages, relative to atol + rtol max(|y|, |trial|).
+    def _squares(self, sums: kernels.Sums, h: float = 0.0) -> Array:
+        """|e|^2 of two combinations e of the stages, the last two sums, relative to atol + rtol max(|y|, |trial|).
 
-        The trial state y + sum_j step[j] stages[j] is made in the same pass over memory; without a step it is y.
+        The trial state is y and h times the first sum, made in the same pass over memory; without a step it is y.
         """
-        parts, weights = np.empty((-(-self.y.size // kernels.BLOCK), 2)), np.zeros((3, STAGES + 1))
-        for row, given in zip(weights, (step, first, second), strict=True):
-            row[: len(given)] = given
-        tolerances = np.array([self._atol, self._rtol])
+        parts, weights = np.empty((-(-self.y.size // kernels.BLOCK), 2)), sums.coefficients.copy()
+        weights[0] *= h
         in_threads(
             _threads(self.y.size), kernels.combine,
-            self.y, self._stages, self._places, weights, self._trial, kernels.NOWHERE, tolerances, parts,
+            self.y, self._stages, self._places[sums.stages], weights, self._trial, kernels.NOWHERE,
+            np.array([self._atol, self._rtol]), parts,
         )  # fmt: skip
         return np.add.reduce(parts)
 
 
 def _combine(
-    y: Array, stages: Array, places: NDArray[np.int64], coefficients: Array, out: Array,
+    y: Array, stages: Array, places: NDArray[np.int64], sums: kernels.Sums, h: float, out: Array,
     kept: NDArray[np.int64] = kernels.NOWHERE,
 ) -> None:  # fmt: skip
-    """out = y + sum_j coefficients[j] stages[places[j]]; sums with more rows of coefficients go to rows ``kept``."""
-    rows = np.atleast_2d(coefficients)
-    in_threads(_threads(y.size), kernels.combine, y, stages, places, rows, out, kept, *kernels.NO_ERRORS)
+    """out = y + h sum_j coefficients[j] stages[places[j]]; sums with more rows of coefficients go to rows ``kept``."""
+    rows, weights = places[sums.stages], h * sums.coefficients
+    in_threads(_threads(y.size), kernels.combine, y, stages, rows, weights, out, kept, *kernels.NO_ERRORS)
 
 
 def _threads(size: int) -> int:

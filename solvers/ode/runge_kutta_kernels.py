@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
+from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
+from vlasov.checks import Array
 from vlasov.compiled.threads import share
 from vlasov.jit import SUMS, kernel
 
@@ -12,25 +16,19 @@ NOWHERE = np.empty(0, np.int64)  # no rows are kept by ``combine``
 NO_ERRORS = np.empty(0), np.empty((0, 0))  # nor errors judged
 
 
-@kernel(flags=SUMS)
-def _present(coefficients, places):  # type: ignore[no-untyped-def]
-    """Where stages with nonzero coefficients are, and these; filled up to eights by 0 times the first."""
-    used = np.empty(coefficients.shape[1], np.int64)
-    count = 0
-    for j in range(used.size):
-        largest = 0.0
-        for q in range(len(coefficients)):
-            largest = max(largest, abs(coefficients[q, j]))
-        if largest > 0.0:
-            used[count] = j
-            count += 1
-    padded = (count + 7) // 8 * 8
-    rows, values = np.zeros(padded, np.int64), np.zeros((len(coefficients), padded))
-    for k in range(padded):
-        rows[k] = places[used[k if k < count else 0]]
-        for q in range(len(coefficients) if k < count else 0):
-            values[q, k] = coefficients[q, used[k]]
-    return rows, values
+class Sums(NamedTuple):
+    """Which stages sums take, each with a row of coefficients; filled up to eights by 0 times the first."""
+
+    stages: NDArray[np.int64]
+    coefficients: Array
+
+
+def sums(coefficients: Array) -> Sums:
+    """Without the stages that no row takes."""
+    rows = np.atleast_2d(coefficients)
+    taken = np.flatnonzero(np.any(rows != 0, axis=0))
+    more = -len(taken) % 8
+    return Sums(np.append(taken, np.repeat(taken[:1], more)), np.pad(rows[:, taken], ((0, 0), (0, more))))
 
 
 @kernel(flags=SUMS)
@@ -63,29 +61,28 @@ def _add(old, stages, rows, coefficients, start, new):  # type: ignore[no-untype
 
 @kernel(flags=SUMS)
 def combine(  # type: ignore[no-untyped-def]
-    y, stages, places, coefficients, out, kept, tolerances, squares, thread, threads
+    y, stages, rows, coefficients, out, kept, tolerances, squares, thread, threads
 ):
-    """Sums y + sum_j coefficients[q, j] stages[places[j]]; this thread's share of their blocks.
+    """Sums y + sum_j coefficients[q, j] stages[rows[j]], of eights of rows; this thread's share of their blocks.
 
     The first goes to ``out``, the others to rows ``kept`` of ``stages``, which may be among those that are added up.
     Where there is room for ``squares``, a row for each block, the others are made without y, and only squared, relative
     to the scale atol + rtol max(|y|, |out|); the first is y, and not written, if its coefficients are zero.
     """
     n = y.size
-    rows, values = _present(coefficients, places)
     first, last = share((n + BLOCK - 1) // BLOCK, thread, threads)
-    sums, zeros, moves = np.empty((len(values), BLOCK)), np.zeros(BLOCK), squares.size == 0
-    for value in values[0]:
+    sums, zeros, moves = np.empty((len(coefficients), BLOCK)), np.zeros(BLOCK), squares.size == 0
+    for value in coefficients[0]:
         moves = moves or value != 0.0
     for number in range(first, last):
         start, stop = number * BLOCK, min(n, (number + 1) * BLOCK)
         old, new = y[start:stop], out[start:stop]
         if not moves:
             new = old
-        for q in range(0 if moves else 1, len(values)):
+        for q in range(0 if moves else 1, len(coefficients)):
             total = new if q == 0 else sums[q, : stop - start]
             base = zeros[: stop - start] if squares.size and q else old
-            _add(base, stages, rows, values[q], start, total)
+            _add(base, stages, rows, coefficients[q], start, total)
         for q in range(len(kept)):
             row = stages[kept[q], start:stop]
             for i in range(row.size):
