@@ -27,7 +27,7 @@ from vlasov.solvers.ode.clouds import Tokens, right_hand_side
 from vlasov.solvers.ode.integrate import accuracy_for, inside, segments, size, steps
 from vlasov.solvers.ode.runge_kutta import CloudDOP853
 
-_SUMS = [*(kernels.sums(dop853.A[s, :s]) for s in range(dop853.STAGES)), kernels.sums(dop853.B)]  # of each stage, and a step
+_SUMS = [*(kernels.sums(dop853.A[s, :s]) for s in range(dop853.STAGES)), kernels.sums(dop853.B)]
 _SAFETY = 0.8  # fixed steps, relative to the shortest that the adaptive run takes
 
 Velocity = Callable[[int, float, Array, Array], None]

@@ -20,7 +20,7 @@ from typing import Any
 
 import numba
 from llvmlite import binding
-from numba.core import compiler, typed_passes, untyped_passes
+from numba.core import compiler, typed_passes, types, untyped_passes
 from numba.core.caching import CompileResultCacheImpl
 from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
 from numba.core.compiler_lock import global_compiler_lock
@@ -192,6 +192,14 @@ class _InsideCache(Cache):
     _impl_class = _InsideResults
 
 
+class _Inside(CPUDispatcher):  # type: ignore[misc]
+    """What kernels call; Numba would compile it anew for each whole number that somebody writes down."""
+
+    def get_call_template(self, parameters: Any, named: Any) -> Any:
+        plain = [types.unliteral(kind) if isinstance(kind, types.IntegerLiteral) else kind for kind in parameters]
+        return super().get_call_template(tuple(plain), named)
+
+
 class Kernel(CPUDispatcher):  # type: ignore[misc]
     """A function of Python, which in kernels stands for its LLVM code."""
 
@@ -199,7 +207,7 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
         super().__init__(function, {}, targets, _Compiler)
         self.name, self._alone = name, alone
         inner = _AloneCompiler if alone else _InsideCompiler
-        self.inside = CPUDispatcher(function, {}, {**targets, "no_cpython_wrapper": True}, inner)
+        self.inside = _Inside(function, {}, {**targets, "no_cpython_wrapper": True}, inner)
         for dispatcher in (self, self.inside):
             dispatcher._compiler._customize_flags = _quick
         keep(self, name)
@@ -216,7 +224,7 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
 
     @property
     def _numba_type_(self) -> Any:
-        return numba.types.Dispatcher(self.inside)
+        return types.Dispatcher(self.inside)
 
     def compile(self, signature: Any) -> Any:
         """Numba's, without the search for garbage, which takes an eighth of its time."""

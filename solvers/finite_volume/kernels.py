@@ -17,8 +17,7 @@ from __future__ import annotations
 
 from functools import cache
 
-import numpy as np
-
+from vlasov.compiled.memory import numbers, zeroed
 from vlasov.compiled.threads import share
 from vlasov.jit import SUMS, kernel
 from vlasov.solvers.finite_volume.reconstruction import face_values, gather, interpolate, surrounded
@@ -74,8 +73,8 @@ def flux(face):  # type: ignore[no-untyped-def]
         over_i, over_j = corrected and axis != 0 and w.shape[0] > 1, corrected and axis != 1 and rows > 1
         lag = rows if over_i else 1 if over_j else 0
         length = 2 * lag + 1
-        ring = np.zeros((length + 1, n + 2))  # its last row stays 0
-        padded, near = np.zeros(f.shape[2] + 6), np.zeros((6, 1, n))
+        ring = zeroed(length + 1, n + 2)  # its last row stays 0
+        padded, near = zeroed(1, f.shape[2] + 6)[0], zeroed(6, n).reshape(6, 1, n)
         di, dj = (1, 0) if axis == 0 else (0, 1)
         for r in range(max(first - lag, 0), last + lag):
             if r < count:
@@ -105,7 +104,7 @@ def to_faces(f, axis, out, thread, threads):  # type: ignore[no-untyped-def]
     """(1, -8, 37, 37, -8, 1)/60 along an axis: point values there, of order 6, of what are averages along it."""
     rows = out.shape[1]
     first, last = share(out.shape[0] * rows, thread, threads)
-    padded, near = np.zeros(f.shape[2] + 6), np.zeros((6, 1, out.shape[2]))
+    padded, near = zeroed(1, f.shape[2] + 6)[0], zeroed(6, out.shape[2]).reshape(6, 1, out.shape[2])
     di, dj = (1, 0) if axis == 0 else (0, 1)
     for r in range(first, last):
         i, j = r // rows, r % rows
@@ -206,7 +205,7 @@ def allowed_outflow(f, fluxes, ratios, allowed, limited, thread, threads):  # ty
     """
     rows = f.shape[1]
     first, last = share(f.shape[0] * rows, thread, threads)
-    outflow = np.empty(f.shape[2])
+    outflow = numbers(f.shape[2])
     for r in range(first, last):
         i, j = r // rows, r % rows
         for k in range(outflow.size):

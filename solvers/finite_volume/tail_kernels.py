@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-
+from vlasov.compiled.memory import numbers
 from vlasov.jit import kernel
 
 
@@ -38,7 +37,7 @@ def continue_means(  # type: ignore[no-untyped-def]
 ):
     """V (m + C B (xi - xi_0) - base) to the chosen rows of ``out``, from m and C at clipped xi_0; B: ``inverse``."""
     d = base.size
-    rest, moved = np.empty(d), np.empty(d)
+    rest, moved = numbers(d), numbers(d)
     for j in range(chosen.size):
         i = chosen[j]
         for k in range(d):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from vlasov.compiled.memory import numbers, zeroed
 from vlasov.compiled.threads import share
 from vlasov.jit import kernel
 
@@ -49,7 +50,7 @@ def face_means(nodal, axis, component, out, thread, threads):  # type: ignore[no
     """
     rows = out.shape[1]
     first, last = share(out.shape[0] * rows, thread, threads)
-    total = np.empty(nodal.shape[2])
+    total = numbers(nodal.shape[2])
     for r in range(first, last):
         i, j = r // rows, r % rows
         start_i, weights_i, count_i = (i, (1.0, 0.0, 0.0, 0.0), 1) if axis == 0 else _mean_rule(nodal.shape[0], i)
@@ -71,7 +72,7 @@ def face_means(nodal, axis, component, out, thread, threads):  # type: ignore[no
 @kernel()
 def _present(weights):  # type: ignore[no-untyped-def]
     """The levels whose weights are not zero, and these; filled up by 0 times the first."""
-    which, values, count = np.zeros(LEVELS, np.int64), np.zeros(LEVELS), 0
+    which, values, count = np.zeros(LEVELS, np.int64), zeroed(1, LEVELS)[0], 0
     for l in range(weights.size):
         if weights[l] != 0.0:
             which[count], values[count] = l, weights[l]
@@ -120,7 +121,8 @@ def largest_rate(f, velocities, ratios, threshold, parts, thread, threads):  # t
     """Largest sum_k ratios_k max |w_k| over the two faces, among cells with f > threshold; NaN if there is a NaN."""
     rows = f.shape[1]
     first, last = share(f.shape[0] * rows, thread, threads)
-    rates, largest, sums = np.zeros(f.shape[2]), np.zeros(f.shape[2]), np.zeros(f.shape[2])
+    scratch = zeroed(3, f.shape[2])
+    rates, largest, sums = scratch[0], scratch[1], scratch[2]
     for r in range(first, last):
         i, j = r // rows, r % rows
         for k in range(rates.size):

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vlasov.checks import Array
+from vlasov.compiled.memory import table, zeroed
 from vlasov.compiled.threads import share
 from vlasov.jit import SUMS, kernel
 
@@ -71,7 +72,7 @@ def combine(  # type: ignore[no-untyped-def]
     """
     n = y.size
     first, last = share((n + BLOCK - 1) // BLOCK, thread, threads)
-    sums, zeros, moves = np.empty((len(coefficients), BLOCK)), np.zeros(BLOCK), squares.size == 0
+    sums, nothing, moves = table(len(coefficients), BLOCK), zeroed(1, BLOCK)[0], squares.size == 0
     for value in coefficients[0]:
         moves = moves or value != 0.0
     for number in range(first, last):
@@ -81,7 +82,7 @@ def combine(  # type: ignore[no-untyped-def]
             new = old
         for q in range(0 if moves else 1, len(coefficients)):
             total = new if q == 0 else sums[q, : stop - start]
-            base = zeros[: stop - start] if squares.size and q else old
+            base = nothing[: stop - start] if squares.size and q else old
             _add(base, stages, rows, coefficients[q], start, total)
         for q in range(len(kept)):
             row = stages[kept[q], start:stop]

@@ -16,6 +16,7 @@ from numba import get_num_threads
 
 from vlasov.checks import Array
 from vlasov.compiled.exponential import exp_negative
+from vlasov.compiled.memory import numbers, table
 from vlasov.compiled.threads import in_threads, share
 from vlasov.compiled.vectors import fused, multiply_tile
 from vlasov.compiled.views import plain
@@ -33,7 +34,7 @@ def node_matrix(first_step, second_step, result):  # type: ignore[no-untyped-def
     The rounding error of the exponent, up to 600 units of the last place, is found by a fused multiply-add and undone.
     """
     half = len(result) // 2
-    small = np.empty(half + 1)
+    small = numbers(half + 1)
     for k in range(half + 1):
         x, down, up = k * first_step, result[half - k], result[half + k]
         for l in range(half + 1):
@@ -88,7 +89,7 @@ def _strips(left, right, out, thread, threads):  # type: ignore[no-untyped-def]
     rows, depth = left.shape
     batches, _, columns = right.shape
     per_matrix = (columns + TILE - 1) // TILE
-    strip, tile = np.empty((depth, TILE)), np.empty((TILE, TILE))
+    strip, tile = table(depth, TILE), table(TILE, TILE)
     for task in range(thread, batches * per_matrix, threads):
         batch, column = task // per_matrix, task % per_matrix * TILE
         width = min(TILE, columns - column)

@@ -12,6 +12,7 @@ import math
 import numpy as np
 
 from vlasov.checks import Array
+from vlasov.compiled.memory import numbers, table
 from vlasov.compiled.threads import in_threads, share
 from vlasov.compiled.views import plain
 from vlasov.jit import SUMS, kernel
@@ -35,7 +36,7 @@ def moments(points: Array, weights: Array, threads: int) -> tuple[Array, Array, 
 @kernel(flags=SUMS)
 def _block_moments(points, weights, masses, sums, seconds, squares, thread, threads):  # type: ignore[no-untyped-def]
     n, d = points.shape
-    rows, weighted, square = np.empty((d, _BLOCK)), np.empty(_BLOCK), np.empty(_BLOCK)
+    rows, weighted, square = table(d, _BLOCK), numbers(_BLOCK), numbers(_BLOCK)
     first, last = share(len(masses), thread, threads)
     for b in range(first, last):
         start, stop = b * _BLOCK, min(n, (b + 1) * _BLOCK)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from vlasov.checks import Array
+from vlasov.compiled.memory import table
 from vlasov.compiled.threads import in_threads, share
 from vlasov.compiled.views import plain
 from vlasov.jit import EXACT, kernel
@@ -80,8 +81,8 @@ def widen(row, count, low, high):  # type: ignore[no-untyped-def]
 @kernel(flags=EXACT)
 def _box(points, matrix, ends, thread, threads):  # type: ignore[no-untyped-def]
     """``ends[thread]``, shape (2, k): the least and the largest entries of A x in a share of the points."""
-    row, (begin, stop) = np.empty((1, _PIECE)), share(len(points), thread, threads)
-    low, high = np.empty((len(matrix), LANES)), np.empty((len(matrix), LANES))
+    row, (begin, stop) = table(1, _PIECE), share(len(points), thread, threads)
+    low, high = table(len(matrix), LANES), table(len(matrix), LANES)
     for k in range(len(matrix)):
         for lane in range(LANES):
             low[k, lane], high[k, lane] = np.inf, -np.inf

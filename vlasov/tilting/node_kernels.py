@@ -19,6 +19,7 @@ from numba import types
 from numpy.typing import NDArray
 
 from vlasov.checks import Array
+from vlasov.compiled.memory import zeroed
 from vlasov.compiled.pointers import address, call
 from vlasov.compiled.threads import share
 from vlasov.compiled.vectors import gather_point
@@ -190,7 +191,7 @@ def finish(points, start, rows, axes, at_nodes, values, results):  # type: ignor
 @kernel(flags=EXACT)
 def _products(values, centre, rows, count, result):  # type: ignore[no-untyped-def]
     """result[j] = V (centre + rows[:, j]); d = k = 2 and 3 have loops of their own, as in ``coordinates``."""
-    constants, flat = np.zeros(len(values)), result.reshape(-1)
+    constants, flat = zeroed(1, len(values))[0], result.reshape(-1)
     for i in range(len(values)):
         for k in range(len(centre)):
             constants[i] += values[i, k] * centre[k]

@@ -10,6 +10,7 @@ import numpy as np
 from numba.cpython.unsafe.tuple import tuple_setitem
 
 from vlasov.compiled.exponential import LOG2_E, RANGE_DOUBLE, RANGE_SINGLE
+from vlasov.compiled.memory import numbers, zeroed
 from vlasov.jit import EXACT, kernel
 from vlasov.tilting.all_pairs.lanes import largest_exponent, weighted_sums
 from vlasov.tilting.all_pairs.tiles import add, exponent_bound, filled, finish
@@ -26,7 +27,7 @@ def means(sources, xi, log_mass, mean, zero):  # type: ignore[no-untyped-def]
     tiles, half, near = sources.tiles, sources.half, sources.near
     m, d, real = xi.shape[0], len(zero) - 1, tiles.dtype.type
     overflow = 2.0 ** (RANGE_DOUBLE[1] if tiles.itemsize == 8 else RANGE_SINGLE[1])
-    totals, shifts = np.zeros((2, m, d + 1)), np.empty(m)
+    totals, shifts = zeroed(2 * m, d + 1).reshape(2, m, d + 1), numbers(m)
     for t in range(tiles.shape[0]):
         tile, count = tiles[t], filled(sources, t)
         for i in range(m):

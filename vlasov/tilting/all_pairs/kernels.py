@@ -10,8 +10,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
-import numpy as np
-
+from vlasov.compiled.memory import table
 from vlasov.jit import EXACT, kernel
 from vlasov.tilting.all_pairs import many_dimensions
 from vlasov.tilting.all_pairs.tiles import error_bounds, prepare
@@ -62,8 +61,8 @@ def loops(means: Any) -> Loops:
         With a head (A, V) means at the tilts A x, times V; matrices without entries are left out.
         """
         A, V = head
-        xi = _times(x, A, np.empty_like(x)) if A.size else x
-        mean = np.empty_like(x) if V.size else result
+        xi = _times(x, A, table(*x.shape)) if A.size else x
+        mean = table(*x.shape) if V.size else result
         sources = prepare(points, log_weights, xi, buffer, *shape)
         share(sources, xi, log_mass, mean, zero, 0, 1)
         if V.size:

@@ -10,6 +10,7 @@ import numpy as np
 from numba.cpython.unsafe.tuple import tuple_setitem
 
 from vlasov.compiled.exponential import LOG2_E
+from vlasov.compiled.memory import numbers, zeroed
 from vlasov.jit import EXACT, SUMS, kernel
 from vlasov.tilting.all_pairs.lanes import LINE, largest, weigh
 from vlasov.tilting.all_pairs.tiles import add, aligned, exponent_bound, filled, finish
@@ -84,7 +85,7 @@ def means(sources, xi, log_mass, mean, zeros):  # type: ignore[no-untyped-def]
     tiles, half, near = sources.tiles, sources.half, sources.near
     m, rows, real = xi.shape[0], tiles.shape[1] - 1, tiles.dtype.type
     tilts = _tilts(xi, rows, zeros)
-    totals, shifts = np.zeros((2, m, rows + 1)), np.empty(m)
+    totals, shifts = zeroed(2 * m, rows + 1).reshape(2, m, rows + 1), numbers(m)
     for i in range(m):
         shifts[i] = exponent_bound(half, xi, i) if near else -exponent_bound(half, xi, i)
     exponents = aligned(np.empty(SIDE * COLUMNS + LINE, tiles.dtype), SIDE * COLUMNS)
@@ -133,10 +134,10 @@ def covariances(sources, xi, log_mass, mean, covariance, zeros):  # type: ignore
     tiles, middle = sources.tiles, sources.middle
     (m, d), rows = xi.shape, tiles.shape[1] - 1
     tilts = _tilts(xi, rows, zeros)
-    exponents = aligned(np.empty(SIDE * COLUMNS + LINE), SIDE * COLUMNS)
-    centred = aligned(np.zeros(rows * COLUMNS + LINE), rows * COLUMNS)
-    weighted = aligned(np.empty(SIDE * COLUMNS + LINE), SIDE * COLUMNS)
-    masses, totals, shifts = np.zeros(m), np.zeros((m, rows, rows)), np.empty(m)
+    exponents = aligned(numbers(SIDE * COLUMNS + LINE), SIDE * COLUMNS)
+    centred = aligned(zeroed(1, rows * COLUMNS + LINE)[0], rows * COLUMNS)
+    weighted = aligned(numbers(SIDE * COLUMNS + LINE), SIDE * COLUMNS)
+    masses, totals, shifts = zeroed(1, m)[0], zeroed(m * rows, rows).reshape(m, rows, rows), numbers(m)
     for i in range(m):
         total = log_mass[i] - sources.heaviest
         for k in range(d):

@@ -17,6 +17,7 @@ import numpy as np
 
 from vlasov.checks import Array
 from vlasov.compiled.exponential import LOG2_E, LOG_2, exp2
+from vlasov.compiled.memory import numbers, zeroed
 from vlasov.jit import EXACT, SUMS, kernel
 from vlasov.tilting.all_pairs.lanes import LINE, STEP, lanes_of
 
@@ -73,14 +74,16 @@ def _box(points):  # type: ignore[no-untyped-def]
     """Middle and half widths of the smallest box around the points."""
     d = points.shape[1]
     flat, width = points.reshape(-1), STRETCH * d
-    lows, highs = np.full(width, np.inf), np.full(width, -np.inf)  # many of each, so that the loop is made of vectors
+    lows, highs = numbers(width), numbers(width)  # many of each, so that the loop is made of vectors
+    for j in range(width):
+        lows[j], highs[j] = np.inf, -np.inf
     for start in range(0, flat.size, width):
         stretch = flat[start : start + width]
         for j in range(stretch.size):
             y = stretch[j]
             lows[j] = y if y < lows[j] else lows[j]
             highs[j] = y if y > highs[j] else highs[j]
-    middle, half = np.empty(d), np.empty(d)
+    middle, half = numbers(d), numbers(d)
     for k in range(d):
         low, high = np.inf, -np.inf
         for j in range(k, width, d):
@@ -185,7 +188,7 @@ def error_bounds(sources, points, log_weights, xi):  # type: ignore[no-untyped-d
     """
     middle, d = sources.middle, sources.middle.size
     unit = 0.5 * (2.220446049250313e-16 if sources.tiles.itemsize == 8 else 1.1920928955078125e-07)
-    origin = np.zeros(d)
+    origin = zeroed(1, d)[0]
     radius, farthest, away = _radius(points, middle), _radius(xi, origin), _radius(middle.reshape(1, -1), origin)
     reach, log_count = farthest * radius if radius > 0.0 else 0.0, np.log(sources.n)
     l = 0.0

@@ -15,6 +15,7 @@ from numba import types
 
 from vlasov.checks import Array
 from vlasov.compiled.exponential import exp_negative
+from vlasov.compiled.memory import numbers
 from vlasov.compiled.pointers import address, call
 from vlasov.compiled.threads import share
 from vlasov.compiled.vectors import spread_point
@@ -52,7 +53,7 @@ def _exponents(rows, count, weights, start, axes, result):  # type: ignore[no-un
 def peak(points, weights, identity, axes, floats, ends, thread, threads):  # type: ignore[no-untyped-def]
     """``ends[thread]``, shape (2, 1): the least and the largest log weight in a share of the sources."""
     row, rows, (begin, stop) = floats[thread, 0], floats[thread, 1:], share(len(points), thread, threads)
-    low, high = np.empty(LANES), np.empty(LANES)
+    low, high = numbers(LANES), numbers(LANES)
     for lane in range(LANES):
         low[lane], high[lane] = np.inf, -np.inf
     for start in range(begin, stop, row.size):
