@@ -24,12 +24,13 @@ class Sums(NamedTuple):
     coefficients: Array
 
 
-def sums(coefficients: Array) -> Sums:
-    """Without the stages that no row takes."""
-    rows = np.atleast_2d(coefficients)
+def sums(rows: Array) -> Sums:
+    """Without the stages that no row of coefficients takes."""
+    rows = np.atleast_2d(rows)
     taken = np.flatnonzero(np.any(rows != 0, axis=0))
     more = -len(taken) % 8
-    return Sums(np.append(taken, np.repeat(taken[:1], more)), np.pad(rows[:, taken], ((0, 0), (0, more))))
+    coefficients = np.pad(np.ascontiguousarray(rows[:, taken]), ((0, 0), (0, more)))
+    return Sums(np.append(taken, np.repeat(taken[:1], more)), coefficients)
 
 
 @kernel(flags=SUMS)

@@ -19,7 +19,6 @@ from numba import types
 from numpy.typing import NDArray
 
 from vlasov.checks import Array
-from vlasov.compiled.memory import zeroed
 from vlasov.compiled.pointers import address, call
 from vlasov.compiled.threads import share
 from vlasov.compiled.vectors import gather_point
@@ -185,31 +184,22 @@ def finish(points, start, rows, axes, at_nodes, values, results):  # type: ignor
                     covariance[start + j, k, l] = entry
                     covariance[start + j, l, k] = entry
                 second += 1
-    _products(values, at_nodes.centre, rows[1:], count, results.velocity[start : start + count])
+    _products(values, at_nodes.centre, rows, count, results.velocity[start : start + count])
 
 
 @kernel(flags=EXACT)
 def _products(values, centre, rows, count, result):  # type: ignore[no-untyped-def]
-    """result[j] = V (centre + rows[:, j]); d = k = 2 and 3 have loops of their own, as in ``coordinates``."""
-    constants, flat = zeroed(1, len(values))[0], result.reshape(-1)
+    """result[j] = V (centre + rows[1:, j]), by way of the first row, a coordinate after the other."""
+    total = rows[0]
     for i in range(len(values)):
+        constant = 0.0
         for k in range(len(centre)):
-            constants[i] += values[i, k] * centre[k]
-    if len(values) == 2 and len(centre) == 2:
+            constant += values[i, k] * centre[k]
         for j in range(count):
-            a, b = rows[0, j], rows[1, j]
-            flat[2 * j] = constants[0] + values[0, 0] * a + values[0, 1] * b
-            flat[2 * j + 1] = constants[1] + values[1, 0] * a + values[1, 1] * b
-    elif len(values) == 3 and len(centre) == 3:
+            total[j] = constant
+        for k in range(len(centre)):
+            row, factor = rows[1 + k], values[i, k]
+            for j in range(count):
+                total[j] += factor * row[j]
         for j in range(count):
-            a, b, c = rows[0, j], rows[1, j], rows[2, j]
-            flat[3 * j] = constants[0] + values[0, 0] * a + values[0, 1] * b + values[0, 2] * c
-            flat[3 * j + 1] = constants[1] + values[1, 0] * a + values[1, 1] * b + values[1, 2] * c
-            flat[3 * j + 2] = constants[2] + values[2, 0] * a + values[2, 1] * b + values[2, 2] * c
-    else:
-        for j in range(count):
-            for i in range(len(values)):
-                total = constants[i]
-                for k in range(len(centre)):
-                    total += values[i, k] * rows[k, j]
-                result[j, i] = total
+            result[j, i] = total[j]
