@@ -136,7 +136,7 @@ def test_looks_ahead_and_paths_of_frames_end(monkeypatch):
     assert len(counted) < 20_000
 
     monkeypatch.setattr(frame, "_MOST_EVALUATIONS", 300)
-    still = (np.zeros(2), np.zeros((2, 2)))
+    asked, still = [], (np.zeros(2), np.zeros((2, 2)))
     moving = frame.MovingFrame(
         vl.Problem(vl.Softmax(A=np.eye(2), V=V / tiny), vl.Ring(0.5, 1.0, [0.0, 0.0]), 1e300).flow(),
         (0.0, 1e300),
@@ -145,7 +145,8 @@ def test_looks_ahead_and_paths_of_frames_end(monkeypatch):
         strong=True,
     )
     with pytest.raises(frame.TooFast, match=r"^frames turn too fast"):
-        moving.path(0.0, [1e300], frame.Place(np.ones(2), np.eye(2)), lambda t: still)
+        moving.path(0.0, [1e300], frame.Place(np.ones(2), np.eye(2)), lambda t: asked.append(t) or still)
+    assert len(asked) <= 301
 
 
 def test_many_nodes_are_not_tried_where_fewer_did_not_get_far(monkeypatch):
