@@ -161,3 +161,9 @@ def test_many_nodes_are_not_tried_where_fewer_did_not_get_far(monkeypatch):
     run = vl.solve(problem, "particles", n=9, times=[0.0, 10.0], tolerance=1e-4, warn_above=np.inf)
     assert max(sizes) < 300
     assert run.attrs["error_estimate"] == np.inf
+    # Nor is what fewer nodes know lost, where they got there and more are too dear.
+    gentle = vl.Problem(vl.Softmax(A=np.eye(2), V=[[0.0, -1.0], [1.0, 0.0]]), both, 0.5)
+    monkeypatch.setattr(references, "_MOST_STEPS", (500, 4))
+    run = vl.solve(gentle, "particles", n=9, moments="exact", times=[0.0, 0.5], tolerance=1e-4, warn_above=np.inf)
+    assert max(sizes) > 2000
+    assert 1e-2 < run.attrs["error_estimate"] < 1
