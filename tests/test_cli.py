@@ -584,12 +584,12 @@ def test_help_of_run_names_the_options_of_all_solvers(vlasov, monkeypatch):
 
 def test_a_full_or_closed_output_is_no_traceback():
     with open("/dev/full", "w") as full:
-        done = process("list", "--json", stdout=full, stderr=subprocess.PIPE)
+        done = process("show", QUICK, stdout=full, stderr=subprocess.PIPE)
     assert (done.returncode, done.stderr) == (
         1,
         "vlasov: standard output cannot be written: No space left on device\n",
     )
-    closed = process_in_shell("list >&-")
+    closed = process_in_shell(f"show {QUICK} >&-")
     assert (closed.returncode, closed.stderr) == (0, "")
     silent = process_in_shell("show nothing 2>&-")
     assert (silent.returncode, silent.stdout) == (2, "")
