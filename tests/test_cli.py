@@ -441,18 +441,27 @@ def test_compare_takes_solutions(vlasov):
     assert refused(vlasov("compare", "a.nc", QUICK), "CASE: takes one case, or several .nc files")
 
 
+EARLY = {
+    "compare": [
+        ("--bandwidth -1", "bandwidth: "), ("--bandwidth nan", "bandwidth: "),
+        ("--solvers gaussian", "solvers: needs at least two to compare but got 1"),
+        ("--solvers gaussian,particle", 'did you mean "particles"?'),
+    ],
+    "both": [
+        ("--times 0", "times: is 0"), ("--times -5", "times: is -5"),
+        ("-o a.bmp", '"a.bmp" does not end in a known'), ("-o no/a.png", '"no/a.png" cannot be written'),
+        ("-o /proc/a.png", 'output: "/proc/a.png" cannot be written'),
+        ("-o full.png", 'output: "full.png" is no file that could be replaced'),
+    ],
+}  # fmt: skip
+
+
 @pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [("--times 0", "times: is 0"), ("--times -5", "times: is -5"), ("--bandwidth -1", "bandwidth: "),
-     ("--bandwidth nan", "bandwidth: "), ("--solvers gaussian", "solvers: needs at least two to compare but got 1"),
-     ("--solvers gaussian,particle", 'did you mean "particles"?'), ("-o a.bmp", '"a.bmp" does not end in a known'),
-     ("-o no/a.png", '"no/a.png" cannot be written'), ("-o /proc/a.png", 'output: "/proc/a.png" cannot be written'),
-     ("-o full.png", 'output: "full.png" is no file that could be replaced')],
-)  # fmt: skip
-@pytest.mark.parametrize("command", ["compare", "stability --shift 0.1"])
+    ("command", "arguments", "sentence"),
+    [("compare", *row) for row in EARLY["compare"] + EARLY["both"]]
+    + [("stability --shift 0.1", *row) for row in EARLY["both"]],
+)
 def test_studies_refuse_before_any_work(vlasov, monkeypatch, command, arguments, sentence):
-    if command != "compare" and not arguments.startswith(("-o", "--times")):
-        return
     Path("full.png").symlink_to("/dev/full")
     monkeypatch.setattr("vlasov.solvers.gaussian.run", lambda *_: pytest.fail("work"))
     assert refused(vlasov(*command.split(), QUICK, *arguments.split()), sentence)
@@ -575,12 +584,12 @@ def test_help_of_run_names_the_options_of_all_solvers(vlasov, monkeypatch):
 
 def test_a_full_or_closed_output_is_no_traceback():
     with open("/dev/full", "w") as full:
-        done = process("list", "--json", stdout=full, stderr=subprocess.PIPE)
+        done = process("show", QUICK, stdout=full, stderr=subprocess.PIPE)
     assert (done.returncode, done.stderr) == (
         1,
         "vlasov: standard output cannot be written: No space left on device\n",
     )
-    closed = process_in_shell("list >&-")
+    closed = process_in_shell(f"show {QUICK} >&-")
     assert (closed.returncode, closed.stderr) == (0, "")
     silent = process_in_shell("show nothing 2>&-")
     assert (silent.returncode, silent.stdout) == (2, "")

@@ -27,7 +27,6 @@ from vlasov.solvers.driver import prepare
 EYE = [[1.0, 0.0], [0.0, 1.0]]
 SHAPES = {"EYE": EYE, "TURN": [[0, -1], [1, 0]], "LINE": [[1, 2], [2, 4]], "SADDLE": [[1, 0], [0, -1]]}
 OPTIONS = {"gaussian": {}, "particles": {"n": 9, "tolerance": 1e-4}, "finite-volume": {"cells": 8}}
-MAX_STEPS = 1000  # as a user in a hurry sets it
 
 
 @cache
@@ -172,7 +171,7 @@ def solve_case(tables):
 
 def solve_any(parts):
     """A problem of any size."""
-    kind, (a, first), (v, second), where, at, width, horizon, solver = parts
+    kind, (a, first), (v, second), where, at, width, horizon, solver, bounds = parts
     A, V = a * np.array(SHAPES[first]), v * np.array(SHAPES[second])
     attention = {
         "softmax": lambda: vl.Softmax(A=A, V=V),
@@ -189,7 +188,7 @@ def solve_any(parts):
         "particles": lambda: vl.Particles(centre + np.sqrt(width) * np.array([[0, 0], [0, 1], [1, -1]])),
     }[where]()
     problem = vl.Problem(attention, initial, horizon)
-    return sound(vl.solve(problem, solver, times=[0.0, horizon], max_steps=MAX_STEPS, **OPTIONS[solver]))
+    return sound(vl.solve(problem, solver, times=[0.0, horizon], **OPTIONS[solver], **bounds))
 
 
 def solve_text(text):

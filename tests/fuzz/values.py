@@ -58,6 +58,7 @@ physics = st.tuples(
     positive,  # how wide
     positive,  # for how long
     st.sampled_from(["gaussian", "particles", "finite-volume"]),
+    st.sampled_from([{}, {"max_steps": 1000}]),  # as it comes, and as a user in a hurry sets it
 )
 
 SMALL = {"particles": {"n": 12}, "finite-volume": {"cells": 8}, "gaussian": {}}

@@ -145,8 +145,9 @@ def test_references_agree():
 
 
 @pytest.mark.parametrize("d", [1, 2])
-def test_finite_volumes_give_the_same_limit(d):
+def test_finite_volumes_give_the_same_limit(d, monkeypatch):
     """Two clouds that no Gaussian is, by nodes and on a grid; with parameters that jump."""
+    monkeypatch.setitem(limits._CELLS, 2, (64, 128))
     clouds = vl.Mixture([vl.Gaussian(s * 0.5 * np.ones(d), 0.05 * np.eye(d)) for s in (-1, 1)])
     turn = np.array([[0.5, -1.0], [1.0, 0.5]])[:d, :d]
     jumps = vl.Problem(vl.Softmax(A=vl.Piecewise([np.eye(d), 2 * np.eye(d)], [0.0, 0.1, 0.2]), V=turn), clouds, 0.2)
@@ -155,7 +156,7 @@ def test_finite_volumes_give_the_same_limit(d):
         found[kind] = limits.choose(jumps, (0.0, 0.15, 0.2), reference=kind, tolerance=1e-7)
     (exact, _), (grid, errors) = found["quadrature"], found["finite-volume"]
     tokens = clouds.sample(64, "sobol").points[None]
-    assert errors[0].max() < 1e-4
+    assert errors[0].max() < 2e-5
     assert np.abs(grid.flow(tokens) - exact.flow(tokens)).max() <= errors[0].max()
     assert np.abs(grid.means - exact.means).max() <= errors[1].max() + 1e-12
     assert np.abs(grid.velocities - exact.velocities).max() <= errors[3].max()
@@ -171,8 +172,8 @@ def test_a_density_is_studied_by_finite_volumes():
         mean_field_study(problem(measure, 0.1), n=[16, 64], replicas=4) for measure in (averages, cells)
     )
     assert on_grid.attrs["reference"] == "finite-volume"
-    assert on_grid["limit_mean"].values == pytest.approx(by_nodes["limit_mean"].values, abs=1e-4)
-    assert on_grid["limit_covariance"].values == pytest.approx(by_nodes["limit_covariance"].values, abs=1e-4)
+    assert on_grid["limit_mean"].values == pytest.approx(by_nodes["limit_mean"].values, abs=2e-6)
+    assert on_grid["limit_covariance"].values == pytest.approx(by_nodes["limit_covariance"].values, abs=2e-6)
     assert (on_grid["coupled"] > 10 * on_grid["reference_error"].max()).isel(time=-1).all()
 
 

@@ -136,7 +136,7 @@ def test_looks_ahead_and_paths_of_frames_end(monkeypatch):
     assert len(counted) < 20_000
 
     monkeypatch.setattr(frame, "_MOST_EVALUATIONS", 300)
-    still = (np.zeros(2), np.zeros((2, 2)))
+    asked, still = [], (np.zeros(2), np.zeros((2, 2)))
     moving = frame.MovingFrame(
         vl.Problem(vl.Softmax(A=np.eye(2), V=V / tiny), vl.Ring(0.5, 1.0, [0.0, 0.0]), 1e300).flow(),
         (0.0, 1e300),
@@ -145,7 +145,8 @@ def test_looks_ahead_and_paths_of_frames_end(monkeypatch):
         strong=True,
     )
     with pytest.raises(frame.TooFast, match=r"^frames turn too fast"):
-        moving.path(0.0, [1e300], frame.Place(np.ones(2), np.eye(2)), lambda t: still)
+        moving.path(0.0, [1e300], frame.Place(np.ones(2), np.eye(2)), lambda t: asked.append(t) or still)
+    assert len(asked) <= 301
 
 
 def test_many_nodes_are_not_tried_where_fewer_did_not_get_far(monkeypatch):
@@ -160,3 +161,9 @@ def test_many_nodes_are_not_tried_where_fewer_did_not_get_far(monkeypatch):
     run = vl.solve(problem, "particles", n=9, times=[0.0, 10.0], tolerance=1e-4, warn_above=np.inf)
     assert max(sizes) < 300
     assert run.attrs["error_estimate"] == np.inf
+    # Nor is what fewer nodes know lost, where they got there and more are too dear.
+    gentle = vl.Problem(vl.Softmax(A=np.eye(2), V=[[0.0, -1.0], [1.0, 0.0]]), both, 0.5)
+    monkeypatch.setattr(references, "_MOST_STEPS", (500, 4))
+    run = vl.solve(gentle, "particles", n=9, moments="exact", times=[0.0, 0.5], tolerance=1e-4, warn_above=np.inf)
+    assert max(sizes) > 2000
+    assert 1e-2 < run.attrs["error_estimate"] < 1

@@ -49,7 +49,12 @@ def test_a_link_goes_on_pointing_where_it_did(tmp_path):
 
 
 def test_names_as_long_as_they_may_be_and_no_longer(tmp_path):
-    check_writable(tmp_path / ("é" * 126 + ".nc"))  # 255 bytes
+    longest = tmp_path / ("é" * 126 + ".nc")  # 255 bytes
+    check_writable(longest)
+    with written_whole(longest) as unfinished:
+        unfinished.write_text("new")
+    assert longest.read_text() == "new"
+    longest.unlink()
     with pytest.raises(vl.InputError, match=r"cannot be written \(File name too long\)"):
         check_writable(tmp_path / ("é" * 127 + ".nc"))
     assert not list(tmp_path.iterdir())

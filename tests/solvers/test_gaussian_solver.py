@@ -336,7 +336,7 @@ def test_the_largest_rank_of_a_limit_is_reached(positives, negatives, kernel):
     assert (values > 1e-3 * values[-1]).sum() == kernel + min(positives, negatives)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, 1])
 def test_limits_of_a_global_solution_lie_in_the_kernel(seed):
     rng = np.random.default_rng(seed)
     d, kernel = 4, 1 + seed % 2

@@ -86,3 +86,11 @@ def test_bounds_of_a_tilt_hold_where_terms_cancel(quadratic):
         exact = log_mass + xi @ center + ((xi @ wide) * xi).sum(axis=1) / 2
         assert (np.abs(tilted.log_mass - exact) <= tilted.mass_error).all()
         assert np.linalg.norm((tilted.mean - (center + xi @ wide)).astype(float), axis=1).max() <= tilted.error_bound
+
+
+def test_where_rounding_leaves_no_digit_of_a_reweighted_gaussian_it_says_so():
+    """Sigma = 1e160 and P of rank one: I is lost in I + 2 Sigma P. A P that sees all directions keeps it."""
+    wide = Gaussian([0.6, -0.5], [[1e160, 3e159], [3e159, 5e159]])
+    with pytest.raises(InputError, match=r"^covariance: is so wide along .*; choose other units of x, or another K$"):
+        wide.moments_under(np.array([[5.0, 10.0], [10.0, 20.0]]))
+    np.testing.assert_allclose(wide.moments_under(np.eye(2))[1], np.eye(2) / 2, atol=1e-12)

@@ -114,7 +114,14 @@ def test_only_numbas_that_were_checked_are_known(monkeypatch, version):
     assert not jit.lean.serves()
 
 
-@pytest.mark.parametrize("damage", [lambda content: content[:100], lambda content: content[:-9] + b"123456789"])
+DAMAGES = {
+    "cut": lambda content: content[:100],
+    "end": lambda content: content[:-9] + b"123456789",
+    "content that can be read but is not what its hash says": lambda content: bytes(32) + content[32:],
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
 def test_a_damaged_file_is_compiled_again(tmp_path, monkeypatch, damage):
     monkeypatch.setattr(cache.numba.config, "CACHE_DIR", str(tmp_path))
 

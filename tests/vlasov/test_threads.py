@@ -1,7 +1,7 @@
 """Measures, attentions and problems are values: four threads on one of them get what each would get alone, bit by bit.
 
-Every round has fresh objects, so that what they find out once and keep is found out by four threads at a time; odd
-rounds begin at four places, so that different questions meet on one object.
+Every round has fresh objects, so that what they find out once and keep is found out by four threads at a time; each
+begins at another question and asks a third of them, odd ones at four places, so that different questions meet.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import xarray as xr
 import vlasov as vl
 from vlasov.tilting import Request
 
-THREADS, ROUNDS = 4, 2
+THREADS, ROUNDS, SHARE = 4, 6, 3
 RNG = np.random.default_rng(7)
 A, V = np.array([[1.2, 0.5], [-0.3, 0.9]]), np.array([[-0.4, 0.3], [-0.3, -0.5]])
 SOFTMAX = vl.Softmax(A=A, V=V)
@@ -93,9 +93,9 @@ def hammer(make: Callable[[], Any], jobs: list[Job]) -> None:
         shared, start = make(), Barrier(THREADS)
 
         def ask(thread: int, shared: Any = shared, start: Barrier = start, turn: int = turn) -> list[int]:
-            first = thread * len(jobs) // THREADS if turn % 2 else 0
+            first = turn * len(jobs) // ROUNDS + (thread * len(jobs) // THREADS if turn % 2 else 0)
             start.wait()
-            order = [(first + i) % len(jobs) for i in range(len(jobs))]
+            order = [(first + i) % len(jobs) for i in range(-(-len(jobs) // SHARE))]
             return [i for i in order if bits(jobs[i](shared)) != alone[i]]
 
         with ThreadPoolExecutor(THREADS) as pool:

@@ -21,6 +21,7 @@ from vlasov.tilting import Request, Tilted
 if TYPE_CHECKING:
     from vlasov.measures.particles import Particles
 
+_LARGE = 1e15  # condition numbers from here on leave no digit
 _RANK = 1e-14  # eigenvalues below this fraction of the largest count as zero
 
 
@@ -126,8 +127,15 @@ class Gaussian(Measure, kind="gaussian"):
         return both[:, -1], (both[:, :-1] + both[:, :-1].T) / 2
 
     def _inverse_under(self, quadratic: Array) -> Array:
-        """G^{-1} = I + 2 Sigma P."""
-        return np.eye(self.dimension) + 2 * self.covariance @ quadratic
+        """G^{-1} = I + 2 Sigma P, where rounding leaves a digit of it."""
+        inverse = np.asarray(np.eye(self.dimension) + 2 * self.covariance @ quadratic, dtype=np.float64)
+        if np.abs(inverse).max() > _LARGE and not np.linalg.cond(inverse) < _LARGE:
+            raise InputError(
+                "is so wide along directions that P = K^T K does not see alike that rounding leaves no digit of "
+                "I + 2 Sigma P; choose other units of x, or another K",
+                "covariance",
+            )
+        return inverse
 
     def from_cube(self, u: Array) -> Array:
         from scipy.special import ndtri

@@ -53,7 +53,7 @@ def targets(rng, m, d, reach, radius):
 
 
 @pytest.mark.quick
-@pytest.mark.parametrize("d", arithmetic([1, 2, 3, 5, 7, 64], 2, 7))
+@pytest.mark.parametrize("d", arithmetic([1, 2, 3, 5, 7, 64], 2, 3, 7))
 @pytest.mark.parametrize("shape", SHAPES)
 def test_errors_stay_below_the_bound(d, shape):
     rng = np.random.default_rng(d)
