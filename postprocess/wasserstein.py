@@ -156,5 +156,5 @@ def _measure(given: Any, name: str, time: float | None) -> Measure:
 
 def _certain(found: Distance, mu: Measure, nu: Measure, p: float) -> Distance:
     """What is approximated, within what is certain."""
-    limits = certain.bounds(mu, nu, p)
-    return methods.within(found, limits, _ROUNDING) if found.method in methods.APPROXIMATE else found
+    approximate = found.method in methods.APPROXIMATE
+    return methods.within(found, certain.bounds(mu, nu, p), _ROUNDING) if approximate else found

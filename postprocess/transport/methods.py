@@ -28,7 +28,6 @@ _FEW_ATOMS_NOT_SQUARE = 64
 ON_GRIDS = ("lattices", "affine", "cells", "linearised")  # what ``grids`` has
 APPROXIMATE = ("semi-discrete", *ON_GRIDS, "monotone", "flow", "sinkhorn")
 _NOT_KNOWN = {"lattices": (0.5, 0.0), "cells": (0.0, 0.5)}  # slopes and bends of densities per cell, from which on
-_CLOSE = 2e-3  # of W_p: bounds so near each other need no other method, p != 2
 _LOOSE = 2e-4  # of W_2: what other methods may leave open without bounds beside them
 _UNSEEN = 0.1  # of what grids may hide at most, where their bounds show that they hide less
 _ROUNDING = 1e-13  # of sums over clouds of points, relative to their size
@@ -204,7 +203,7 @@ def by_the_better_grid(mu: Measure, nu: Measure, p: float, nodes: Sequence[int] 
     sides = monotone.limits(mu, nu, p) if p != 2 else None
     if sides is not None:
         bounded = _between(sides, mu, nu)
-        if sides.most - sides.least <= _CLOSE * sides.most or p > grids.HIGHEST:
+        if sides.near or p > grids.HIGHEST:
             return bounded
         if p == 1:
             return within(min(_shortest(mu, nu, sides), bounded, key=lambda one: one.error), sides.wide, _ROUNDING)
@@ -213,8 +212,11 @@ def by_the_better_grid(mu: Measure, nu: Measure, p: float, nodes: Sequence[int] 
         sides = monotone.limits(mu, nu, p)
     if sides is None:
         return _rooted(found, how, mu, nu, p)
-    both = _rooted(found, how, mu, nu, p, sides.doubt), _between(sides, mu, nu)
-    return within(min(both, key=lambda one: one.error), sides.wide, _ROUNDING)
+    best = min(_rooted(found, how, mu, nu, p, sides.doubt), _between(sides, mu, nu), key=lambda one: one.error)
+    if sides.near:  # as for other orders, so that W_p increases in p
+        value = min(max(best.value, sides.least), sides.most)
+        best = Distance(value, best.error + abs(value - best.value), best.method)
+    return within(best, sides.wide, _ROUNDING)
 
 
 def _shortest(mu: Measure, nu: Measure, sides: monotone.Limits) -> Distance:

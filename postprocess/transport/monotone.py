@@ -31,6 +31,7 @@ _SIMPSON = np.array([1, 4, 1]) / 6
 _STEADY = 4.0  # times what a way changes by within its piece it is as long at least: then its powers are smooth
 _SIMPLE = 4.0  # order from which on Simpson's rule is never below the integral
 _SMEARED = 2 / 3  # of what cells twice as wide change: twice what smooth densities do
+_CLOSE = 2e-3  # of W_p: bounds that are near each other
 _KEPT = 1.0 - 1e-12
 Whole = NDArray[np.int64]
 
@@ -57,6 +58,11 @@ class Limits(NamedTuple):
     least: float
     most: float
     doubt: float
+
+    @property
+    def near(self) -> bool:
+        """Whether no other method is needed, p != 2."""
+        return self.most - self.least <= _CLOSE * self.most
 
     @property
     def wide(self) -> Certain:
