@@ -74,7 +74,7 @@ def _solved(mu: Grid, nu: Grid, count: int, most: float) -> _Level:
         left = total / np.maximum(_lengths(total), 1.0)
         flux = total - left
     cost = 2 * penalty * float(_lengths(flux).sum())
-    return _Level(step * float((phi * source).sum()), step * cost)
+    return _Level(float(step * (phi * source).sum()), float(step * cost))
 
 
 def _integrals(grid: Grid, nodes: list[Array]) -> Array:

@@ -28,7 +28,7 @@ _FEW_ATOMS_NOT_SQUARE = 64
 ON_GRIDS = ("lattices", "affine", "cells", "linearised")  # what ``grids`` has
 APPROXIMATE = ("semi-discrete", *ON_GRIDS, "monotone", "flow", "sinkhorn")
 _NOT_KNOWN = {"lattices": (0.5, 0.0), "cells": (0.0, 0.5)}  # slopes and bends of densities per cell, from which on
-_LOOSE = 2e-4  # of W_2: what other methods may leave open without bounds beside them
+_LOOSE = 2e-4  # of W_2: what bounds may leave open where other methods are not tried
 _UNSEEN = 0.1  # of what grids may hide at most, where their bounds show that they hide less
 _ROUNDING = 1e-13  # of sums over clouds of points, relative to their size
 _LOST = 1e-12  # of the mass, that a grid may leave out
@@ -200,20 +200,17 @@ def _rooted(found: Extrapolated, how: str, mu: Measure, nu: Measure, p: float, d
 def by_the_better_grid(mu: Measure, nu: Measure, p: float, nodes: Sequence[int] | None = None) -> Distance:
     """The best of ``ON_GRIDS``, between bounds; one measure on the grid of the other where that is possible."""
     mu, nu = _on_one_grid(mu, nu)
-    sides = monotone.limits(mu, nu, p) if p != 2 else None
-    if sides is not None:
-        bounded = _between(sides, mu, nu)
-        if sides.near or p > grids.HIGHEST:
-            return bounded
-        if p == 1:
-            return within(min(_shortest(mu, nu, sides), bounded, key=lambda one: one.error), sides.wide, _ROUNDING)
-    found, how = grids.between(mu, nu, p, "auto", nodes)
-    if p == 2 and _rooted(found, how, mu, nu, p).error > _LOOSE * math.sqrt(found.cost):
-        sides = monotone.limits(mu, nu, p)
+    sides = monotone.limits(mu, nu, p)
     if sides is None:
-        return _rooted(found, how, mu, nu, p)
-    best = min(_rooted(found, how, mu, nu, p, sides.doubt), _between(sides, mu, nu), key=lambda one: one.error)
-    if sides.near:  # as for other orders, so that W_p increases in p
+        return by_grids(mu, nu, p, "auto", nodes)
+    bounded = _between(sides, mu, nu)
+    if p > grids.HIGHEST or (sides.near and (p != 2 or bounded.error <= _LOOSE * bounded.value)):
+        return bounded
+    if p == 1:
+        return within(min(_shortest(mu, nu, sides), bounded, key=lambda one: one.error), sides.wide, _ROUNDING)
+    found, how = grids.between(mu, nu, p, "auto", nodes)
+    best = min(_rooted(found, how, mu, nu, p, sides.doubt), bounded, key=lambda one: one.error)
+    if sides.near and best.error > _LOOSE * best.value:  # as for other orders, so that W_p increases in p
         value = min(max(best.value, sides.least), sides.most)
         best = Distance(value, best.error + abs(value - best.value), best.method)
     return within(best, sides.wide, _ROUNDING)
@@ -223,7 +220,7 @@ def _shortest(mu: Measure, nu: Measure, sides: monotone.Limits) -> Distance:
     both = monotone.common(mu, nu)
     assert both is not None
     found = flow.between(*both, sides.most)
-    return Distance(found.value, found.error + _resolution(mu, nu), "flow")
+    return Distance(found.value, found.error + min(_resolution(mu, nu), sides.doubt), "flow")
 
 
 def _flow(mu: Measure, nu: Measure, p: float) -> Distance:
@@ -236,7 +233,8 @@ def _flow(mu: Measure, nu: Measure, p: float) -> Distance:
 
 def _between(sides: monotone.Limits, mu: Measure, nu: Measure) -> Distance:
     middle, half = (sides.most + sides.least) / 2, (sides.most - sides.least) / 2
-    return Distance(middle, half + sides.doubt + _resolution(mu, nu), "monotone")
+    coarse = sides.doubt + min(_resolution(mu, nu), sides.doubt)  # what both grids blur alike makes no difference
+    return Distance(middle, half + coarse + _ROUNDING * size(mu, nu), "monotone")
 
 
 def _monotone(mu: Measure, nu: Measure, p: float) -> Distance:
