@@ -29,6 +29,7 @@ ON_GRIDS = ("lattices", "affine", "cells", "linearised")  # what ``grids`` has
 APPROXIMATE = ("semi-discrete", *ON_GRIDS, "monotone", "flow", "sinkhorn")
 _NOT_KNOWN = {"lattices": (0.5, 0.0), "cells": (0.0, 0.5)}  # slopes and bends of densities per cell, from which on
 _LOOSE = 2e-4  # of W_2: what bounds may leave open where other methods are not tried
+_BETTER = 2.0  # times smaller an error that bounds alone must have
 _UNSEEN = 0.1  # of what grids may hide at most, where their bounds show that they hide less
 _ROUNDING = 1e-13  # of sums over clouds of points, relative to their size
 _LOST = 1e-12  # of the mass, that a grid may leave out
@@ -209,7 +210,9 @@ def by_the_better_grid(mu: Measure, nu: Measure, p: float, nodes: Sequence[int] 
     if p == 1:
         return within(min(_shortest(mu, nu, sides), bounded, key=lambda one: one.error), sides.wide, _ROUNDING)
     found, how = grids.between(mu, nu, p, "auto", nodes)
-    best = min(_rooted(found, how, mu, nu, p, sides.doubt), bounded, key=lambda one: one.error)
+    best = within(_rooted(found, how, mu, nu, p, sides.doubt), sides.wide)
+    if _BETTER * bounded.error < best.error:  # else the middle between bounds is no better as a value
+        best = bounded
     if sides.near and best.error > _LOOSE * best.value:  # as for other orders, so that W_p increases in p
         value = min(max(best.value, sides.least), sides.most)
         best = Distance(value, best.error + abs(value - best.value), best.method)
