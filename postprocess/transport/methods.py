@@ -27,7 +27,11 @@ FEW_ATOMS = 4096  # up to which "auto" solves the semi-discrete problem, p = 2
 _FEW_ATOMS_NOT_SQUARE = 64
 ON_GRIDS = ("lattices", "affine", "cells", "linearised")  # what ``grids`` has
 APPROXIMATE = ("semi-discrete", *ON_GRIDS, "monotone", "flow", "sinkhorn")
-_NOT_KNOWN = {"lattices": (0.5, 0.0), "cells": (0.0, 0.5)}  # slopes and bends of densities per cell, from which on
+_NOT_KNOWN = {
+    "lattices": (0.5, 0.0),
+    "linearised": (0.5, 0.5),
+    "cells": (0.0, 0.5),
+}  # slopes and bends of densities per cell, from which on
 _LOOSE = 2e-4  # of W_2: what bounds may leave open where other methods are not tried
 _BETTER = 2.0  # times smaller an error that bounds alone must have
 _UNSEEN = 0.1  # of what grids may hide at most, where their bounds show that they hide less
@@ -190,7 +194,9 @@ def _rooted(found: Extrapolated, how: str, mu: Measure, nu: Measure, p: float, d
     # What noise may have added is below the value only: certain bounds from below may leave little of it.
     least = min(certain.bounds(mu, nu, p).least, value)
     coarse = 0.0
-    if how in _NOT_KNOWN:  # cells themselves tell what grids do not know of smooth densities, on lattices it cancels
+    if how in _NOT_KNOWN and (
+        how != "linearised" or doubt < math.inf
+    ):  # cells themselves tell what grids do not know of smooth densities, on lattices it cancels
         steep, bent = _NOT_KNOWN[how]
         bent = bent if mu.dimension == 2 else 0.0  # in space cells have too few points to tell
         coarse = coarseness(mu, steep, bent) + coarseness(nu, steep, bent)
