@@ -14,7 +14,10 @@ import math
 import sys
 import time
 import warnings
+from bisect import bisect_right
 from collections.abc import Callable
+from fractions import Fraction
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -28,7 +31,8 @@ from vlasov.postprocess.wasserstein import distance
 
 ORDERS = (1.0, 1.5, 2.0, 3.0, 10.0, 50.0)
 _FINE = {1: 20_000, 2: 256, 3: 48}  # points per axis that stand for a measure in a truth
-_SHARES = 200_000  # of a quantile function
+_SEEN = 1e-4  # relative errors above it are held against what was told
+_ROUGH = {1: 20_000, 2: 70}  # the same where a program finds the truth
 
 
 class Pair(NamedTuple):
@@ -89,7 +93,7 @@ def moved(measure: Measure, matrix: Array, shift: Array) -> Measure:
     return found
 
 
-def fine(measure: Measure) -> tuple[Array, Array]:
+def fine(measure: Measure, points: dict[int, int] = _FINE) -> tuple[Array, Array]:
     """Points and weights that stand for a measure, cells that carry mass split."""
     d = measure.dimension
     if isinstance(measure, vl.Density):
@@ -101,7 +105,7 @@ def fine(measure: Measure) -> tuple[Array, Array]:
         kept = values.ravel() > 0
         return measure.origin + mesh[kept] @ measure.matrix.T, values.ravel()[kept] / values.sum()
     if isinstance(measure, vl.Gaussian):
-        t = np.linspace(-8.5, 8.5, _FINE[d] + 1)
+        t = np.linspace(-8.5, 8.5, points[d] + 1)
         mass = np.exp(-t * t / 2)
         mesh = np.stack([m.ravel() for m in np.meshgrid(*[t] * d, indexing="ij")], axis=1)
         weights = mass
@@ -111,29 +115,31 @@ def fine(measure: Measure) -> tuple[Array, Array]:
         root = np.linalg.cholesky(measure.covariance)
         return measure.mean + mesh[kept] @ root.T, weights.ravel()[kept] / weights.sum()
     if isinstance(measure, vl.Mixture):
-        parts = [fine(part) for part in measure.components]
+        parts = [fine(part, points) for part in measure.components]
         weights = np.concatenate([w * own[1] for w, own in zip(measure.weights, parts, strict=True)])
         return np.concatenate([own[0] for own in parts]), weights
     if isinstance(measure, vl.Particles):
         return measure.points, measure.weights
     low, high = measure.support_box
-    axes = [np.linspace(a, b, _FINE[d] + 1) for a, b in zip(low, high, strict=True)]
+    axes = [np.linspace(a, b, points[d] + 1) for a, b in zip(low, high, strict=True)]
     return fine(measure.on_grid(axes))
 
 
 def a_scaling(rng: np.random.Generator, d: int) -> Pair:
     """W_p = |s - 1| (E|x - c|^p)^{1/p}: radii about c are matched, for any measure."""
-    mu: Measure = some(rng, d)
-    if rng.random() < 0.7:
-        mu = gridded(rng, mu)
+    shape = some(rng, d)
+    mu = gridded(rng, shape) if rng.random() < 0.7 else shape
     centre, s = mu.mean + rng.normal(size=d) * rng.choice([0.0, 1.0]), math.exp(rng.uniform(-0.5, 0.5))
     nu = moved(mu, s * np.eye(d), centre - s * centre)
-    points, weights = fine(mu)
-    ways = abs(s - 1) * np.linalg.norm(points - centre, axis=1)
+    places, weights = fine(mu)
+    ways = abs(s - 1) * np.linalg.norm(places - centre, axis=1)
 
     def truth(p: float) -> tuple[float, float]:
-        value = mean_power(weights, ways, p)
-        return value, 2e-4 * value * max(1.0, p / 10)
+        value, smooth = mean_power(weights, ways, p), 0.0
+        if mu is not shape and p <= 3:  # averages over uniform cells are those of the shape, not of constants
+            other, own = fine(shape)
+            smooth = abs(mean_power(own, abs(s - 1) * np.linalg.norm(other - centre, axis=1), p) - value)
+        return value, 2e-4 * value * max(1.0, p / 10) + smooth
 
     return Pair("scaling", mu, nu, truth)
 
@@ -149,11 +155,33 @@ def a_translation(rng: np.random.Generator, d: int) -> Pair:
     return Pair("translation", mu, nu, lambda _: (float(np.linalg.norm(shift)), off * float(np.linalg.norm(shift))))
 
 
-def along(first: Measure, second: Measure, p: float) -> float:
-    """On the line, by midpoints of equal shares."""
-    u = ((np.arange(_SHARES) + 0.5) / _SHARES)[:, None]
-    ways = np.abs(first.from_cube(u) - second.from_cube(u))[:, 0]
-    return mean_power(np.full(ways.size, 1 / ways.size), ways, p)
+def along(first: vl.Density, second: vl.Density, p: float) -> float:
+    """On the line, for constant densities in cells: in exact fractions, since tails decide large p."""
+    laws = []
+    for one in (first, second):
+        masses = [Fraction(float(v)) * Fraction(float(w)) for v, w in zip(one.values, one.volumes, strict=True)]
+        places = [Fraction(float(one.origin[0]) + float(one.matrix[0, 0]) * float(e)) for e in one.edges[0]]
+        laws.append((list(accumulate(masses, initial=Fraction(0))), places))
+    laws = [([u / below[-1] for u in below], places) for below, places in laws]
+
+    def place(law: tuple[list[Fraction], list[Fraction]], u: Fraction, cell: int) -> Fraction:
+        below, places = law
+        return places[cell] + (u - below[cell]) / (below[cell + 1] - below[cell]) * (places[cell + 1] - places[cell])
+
+    shares = sorted({u for below, _ in laws for u in below})
+    total = []
+    for low, high in pairwise(shares):
+        cells = [bisect_right(below, low) - 1 for below, _ in laws]
+        ends = [[place(law, u, cell) for law, cell in zip(laws, cells, strict=True)] for u in (low, high)]
+        a, b = (float(one - other) for one, other in ends)
+        # int_0^1 |a + (b - a) s|^p ds
+        middle, half = (a + b) / 2, (b - a) / 2
+        if abs(half) < 1e-6 * abs(middle):
+            mean = abs(middle) ** p
+        else:
+            mean = (b * abs(b) ** p - a * abs(a) ** p) / ((p + 1) * (b - a)) if a != b else abs(a) ** p
+        total.append(float(high - low) * mean)
+    return math.fsum(total) ** (1 / p)
 
 
 def a_product(rng: np.random.Generator, d: int) -> Pair:
@@ -176,7 +204,7 @@ def a_product(rng: np.random.Generator, d: int) -> Pair:
             )
             for one in line
         )
-    return Pair("product", mu, nu, lambda p: (value := along(*line, p), 1e-3 * value if p > 3 else 1e-4 * value))
+    return Pair("product", mu, nu, lambda p: (value := along(*line, p), 1e-6 * value))
 
 
 def a_round_pair(rng: np.random.Generator, d: int) -> Pair:
@@ -208,7 +236,9 @@ def a_round_pair(rng: np.random.Generator, d: int) -> Pair:
         ways = np.abs(laws[0](u) - laws[1](u))
         kept = np.isfinite(ways)
         value = mean_power(w[kept], ways[kept], p)
-        return value, 1e-5 * value if p <= 3 else 3e-2 * value  # tails decide large p, and grids cut them
+        # Tails decide large p, and grids cut them; on the line the distance is that of constants in cells.
+        cut = 3e-2 if p > 3 else 5e-3 if d == 1 and isinstance(mu, vl.Density) else 1e-5
+        return value, cut * value
 
     return Pair("round", mu, nu, truth)
 
@@ -242,7 +272,7 @@ def atoms_and_a_density(rng: np.random.Generator, d: int) -> Pair:
         nu = gridded(rng, nu)
 
     def truth(p: float) -> tuple[float, float]:
-        points, weights = fine(nu)
+        points, weights = fine(nu, _ROUGH)
         kept = weights > 1e-9 * weights.max()
         points, weights = points[kept], weights[kept] / weights[kept].sum()
         ways = np.linalg.norm(mu.points[:, None] - points, axis=2)
@@ -266,7 +296,7 @@ def drawn(index: int) -> tuple[Pair, float, int]:
 
 def main(count: int, first: int) -> None:
     """A line for each pair, and the sums."""
-    outside, relative = 0, []
+    rows = []
     for index in range(first, first + count):
         pair, p, d = drawn(index)
         truth, slack = pair.truth(p)
@@ -275,18 +305,32 @@ def main(count: int, first: int) -> None:
         seconds = time.process_time() - began
         off = abs(found.value - truth)
         held = off <= found.error + slack + 1e-12 * truth
-        outside += not held
-        relative.append((found.error / truth, off / truth))
+        # What the truth leaves open counts for neither.
+        rows.append((d, p, held, found.error / truth, max(off - slack, 0.0) / truth))
         kinds, word = f"{pair.mu.kind}/{pair.nu.kind}", "" if held else "OUTSIDE"
         print(f"{index:4d} {pair.name:11s} {kinds:20s} d={d} p={p:4g} {found.method:13s}", end="")
         print(
             f" truth {truth:.5g} off {off / truth:.1e} told {found.error / truth:.1e} {seconds:5.1f} s {word}",
             flush=True,
         )
-    print(f"{outside} of {count} outside, of the truth:")
-    for name, values in zip(("told", "off"), np.array(relative).T, strict=True):
+    table(rows)
+
+
+def table(rows: list[tuple[int, float, bool, float, float]]) -> None:
+    """Shares that hold, and the largest values for each d and p."""
+    held = np.array([row[2] for row in rows])
+    told, off = np.array([row[3:] for row in rows]).T
+    seen = off > _SEEN
+    near = float(np.mean(told[seen] <= 30 * off[seen])) if seen.any() else 1.0
+    print(
+        f"{len(rows)} pairs: told >= true error {held.mean():.1%}, told <= 30 x where it is above {_SEEN:g} {near:.1%}"
+    )
+    for name, values in (("told", told), ("off", off)):
         middle, most = np.median(values), np.quantile(values, 0.9)
         print(f"{name:4s} median {middle:.1e}, 90 % {most:.1e}, largest {values.max():.1e}")
+    for d, p in sorted({row[:2] for row in rows}):
+        some = np.array([row[:2] == (d, p) for row in rows])
+        print(f"d={d} p={p:4g} {some.sum():3d} pairs, largest off {off[some].max():.1e}, told {told[some].max():.1e}")
 
 
 if __name__ == "__main__":

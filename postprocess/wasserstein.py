@@ -79,6 +79,8 @@ def distance(mu: Given, nu: Given, p: float = 2, *, time: float | None = None, m
         - "lattices": any two measures, d <= 3, deposited on three coarse lattices and extrapolated.
         - "affine": two densities, p != 2, d <= 3, that an affine map makes alike: between what is certain and its cost.
         - "cells": two densities of unlike shape, d <= 3: affine maps in the cells of a semi-discrete plan.
+        - "monotone": two densities on parallel grids: between marginals and the plan of Knothe and Rosenblatt, any p.
+        - "flow": the same for p = 1, d = 2 or 3: the shortest flow on two lattices, extrapolated.
         - "linearised": two close densities, p = 2, d <= 3: the length of the straight path between them.
         - "sinkhorn": debiased entropic transport between many particles.
         - "sliced": the mean of W_p over projections to lines, another quantity, never chosen for you.
@@ -121,7 +123,7 @@ def in_order(found: dict[float, Distance]) -> dict[float, Distance]:
     for p, one in found.items():
         least = max((low for q, (low, _) in ends.items() if q < p and low == low), default=0.0)
         most = min((high for q, (_, high) in ends.items() if q > p and high == high), default=np.inf)
-        result[p] = _within(one, certain.Certain(least, most), rounding=0.0) if least <= most else one
+        result[p] = methods.within(one, certain.Certain(least, most)) if least <= most else one
     return result
 
 
@@ -154,17 +156,5 @@ def _measure(given: Any, name: str, time: float | None) -> Measure:
 
 def _certain(found: Distance, mu: Measure, nu: Measure, p: float) -> Distance:
     """What is approximated, within what is certain."""
-    return _within(found, certain.bounds(mu, nu, p)) if found.method in methods.APPROXIMATE else found
-
-
-def _within(found: Distance, limits: certain.Certain, rounding: float = _ROUNDING) -> Distance:
-    """The same with a value, and an interval around it, that respect what is certain."""
-    if np.isnan(found.value):
-        return found
-    error = found.error + rounding * found.value
-    low, high = max(found.value - error, limits.least), min(found.value + error, limits.most)
-    value = min(max(found.value, limits.least), max(limits.most, limits.least))
-    if low > high:  # the estimate was too small
-        return Distance(value, found.error + abs(value - found.value), found.method)
-    value = min(max(value, low), high)
-    return Distance(value, max(high - value, value - low) + rounding * value, found.method)
+    approximate = found.method in methods.APPROXIMATE
+    return methods.within(found, certain.bounds(mu, nu, p), _ROUNDING) if approximate else found

@@ -3,9 +3,10 @@
 ``methods`` names them all and chooses; ``line`` d = 1, by quantile functions in ``pieces``; ``radial`` round shapes;
 ``affine`` Gaussians, and what is affine in W_2 of others; ``exact`` the network simplex between points; ``atoms`` a
 density against points; ``clouds`` points that stand for any measure; ``grids`` two densities, on ``lattices``, by a
-``linear`` equation where they are close, in ``cells`` where they are unlike; ``entropic`` many points; ``certain`` what
-holds before anything is computed. Every method returns its error, which tests hold above the true one
-(``benchmarks/distances.py`` looks for pairs where it is not).
+``linear`` equation where they are close, in ``cells`` where they are unlike; ``monotone`` what marginals and one plan
+say of them for every p, ``flow`` W_1; ``entropic`` many points; ``certain`` what holds before anything is computed.
+Every method returns its error, which tests hold above the true one (``benchmarks/distances.py`` looks for pairs where
+it is not).
 
 What the thresholds come from, as far as code and history tell:
 
@@ -16,6 +17,8 @@ What the thresholds come from, as far as code and history tell:
 | clouds._REACH, line._REACH, affine         | arithmetic: what is lost is below rounding                            |
 | grids, lattices: _DOUBT, _NOISE, _NOISY,   | errors that cover the truth in tests/postprocess/                     |
 |   _FAINT, _ATOMS, linear._RATIO            | test_wasserstein_grids.py: Gaussians, mixtures, balls, rings, tokens  |
+| monotone._SMEARED, flow._DOUBT,            | the same, and benchmarks/distances.py                                 |
+|   methods._UNSEEN                          |                                                                       |
 | lattices.NODES, grids._LINEAR, atoms,      | experience with the same measures; no figures were kept               |
 |   entropic, methods.FEW_ATOMS              |                                                                       |
 """

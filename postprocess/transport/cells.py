@@ -27,7 +27,7 @@ FEWEST = 1500  # points, below which cells would hold too few
 _LLOYD = 6  # steps to cells of about equal size
 _ENOUGH = 20_000  # points, of which potentials are found
 _FEW, _LAST = 6000, 20  # points with which potentials are found first, and steps with all of them
-_DOUBT = 1.5  # times what different cells disagree by
+_DOUBT = 2.0  # times what different cells disagree by
 _COMMON = 7e-3  # of W_p: what all cells have in common, p != 2
 _SMEARED = 2.0  # times what the grids' own cells may change
 _STEEPEST = 3.0  # slope of a map that counts: cells of few points have any

@@ -42,7 +42,7 @@ _UNLIKE = 2  # times the error, where the lattices of both measures differ
 _ATOMS = 0.5  # what atoms cost below the lattice's scale, relative to their distance from the nearest
 _LARGE = 1e-3  # relative error of W_2^2 from which on cells are tried too
 _LARGE_BESIDE = 1e-2  # relative error of W_p per order, p != 2, from which on they are: there they take longer
-_HIGHEST = 10.0  # order up to which cells tell anything
+HIGHEST = 10.0  # order up to which cells tell anything
 _NEXT_TO_NOTHING = 1e-7  # of the mass
 _DENSE = 60_000  # points, which cells are found among in some seconds
 
@@ -73,7 +73,7 @@ def between(
     doubts = (1 if p == 2 else _NOT_SQUARE) * (1 if boxes[0] is boxes[1] else _UNLIKE)
     error = by.error * doubts + _ATOMS * unseen(ready, p)
     found.append((by._replace(cost=ready.square + by.cost, error=error), "lattices"))
-    if nodes is None and method == "auto" and p <= _HIGHEST and ready.dense:
+    if nodes is None and method == "auto" and p <= HIGHEST and ready.dense:
         large = _LARGE if p == 2 else _LARGE_BESIDE * p
         if min(one.open for one, _ in found) > large * found[-1][0].cost and (cells := _by_cells(mu, nu, ready, p)):
             found.append((cells, "cells"))

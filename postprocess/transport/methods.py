@@ -14,19 +14,27 @@ import numpy as np
 from vlasov import checks
 from vlasov.errors import InputError
 from vlasov.measures import Density, Gaussian, Measure, Mixture, Particles
-from vlasov.postprocess.transport import atoms as semi_discrete, certain, entropic, grids, line, radial
+from vlasov.postprocess.transport import atoms as semi_discrete, certain, entropic, flow, grids, line, monotone, radial
 from vlasov.postprocess.transport.affine import bures
 from vlasov.postprocess.transport.certain import mean_power
 from vlasov.postprocess.transport.clouds import clouds, coarseness, resolution
 from vlasov.postprocess.transport.exact import Points, solve
+from vlasov.postprocess.transport.lattices import Extrapolated
 from vlasov.postprocess.transport.scale import rooted
 
 FEW_PAIRS = 18_000_000  # up to which "auto" transports exactly: about 4 s
 FEW_ATOMS = 4096  # up to which "auto" solves the semi-discrete problem, p = 2
 _FEW_ATOMS_NOT_SQUARE = 64
 ON_GRIDS = ("lattices", "affine", "cells", "linearised")  # what ``grids`` has
-APPROXIMATE = ("semi-discrete", *ON_GRIDS, "sinkhorn")
-_NOT_KNOWN = {"lattices": (0.5, 0.0), "cells": (0.0, 0.5)}  # slopes and bends of densities per cell, from which on
+APPROXIMATE = ("semi-discrete", *ON_GRIDS, "monotone", "flow", "sinkhorn")
+_NOT_KNOWN = {
+    "lattices": (0.5, 0.0),
+    "linearised": (0.5, 0.5),
+    "cells": (0.0, 0.5),
+}  # slopes and bends of densities per cell, from which on
+_LOOSE = 2e-4  # of W_2: what bounds may leave open where other methods are not tried
+_BETTER = 2.0  # times smaller an error that bounds alone must have
+_UNSEEN = 0.1  # of what grids may hide at most, where their bounds show that they hide less
 _ROUNDING = 1e-13  # of sums over clouds of points, relative to their size
 _LOST = 1e-12  # of the mass, that a grid may leave out
 _EPS = float(np.finfo(float).eps)
@@ -175,23 +183,87 @@ def _resolution(mu: Measure, nu: Measure) -> float:
 
 def by_grids(mu: Measure, nu: Measure, p: float, method: str, nodes: Sequence[int] | None = None) -> Distance:
     """W_p from W_p^p by one of ``ON_GRIDS``, or for "auto" by the best of them."""
-    found, how = grids.between(mu, nu, p, method, nodes)
+    return _rooted(*grids.between(mu, nu, p, method, nodes), mu, nu, p)
+
+
+def _rooted(found: Extrapolated, how: str, mu: Measure, nu: Measure, p: float, doubt: float = math.inf) -> Distance:
+    """W_p from W_p^p; ``doubt`` is what bounds of W_p are known to change by with the grids."""
     value = max(found.cost, 0.0) ** (1 / p)
     low = max(found.cost - found.error - found.noise, 0.0) ** (1 / p)
     high = (max(found.cost, 0.0) + found.error) ** (1 / p)
     # What noise may have added is below the value only: certain bounds from below may leave little of it.
     least = min(certain.bounds(mu, nu, p).least, value)
     coarse = 0.0
-    if how in _NOT_KNOWN:  # cells themselves tell what grids do not know of smooth densities, on lattices it cancels
+    if how in _NOT_KNOWN and (
+        how != "linearised" or doubt < math.inf
+    ):  # cells themselves tell what grids do not know of smooth densities, on lattices it cancels
         steep, bent = _NOT_KNOWN[how]
         bent = bent if mu.dimension == 2 else 0.0  # in space cells have too few points to tell
         coarse = coarseness(mu, steep, bent) + coarseness(nu, steep, bent)
+        coarse = min(coarse, _UNSEEN * coarse + doubt)
     return Distance(value, max(high - value, value - max(low, least)) + _resolution(mu, nu) + coarse, how)
 
 
 def by_the_better_grid(mu: Measure, nu: Measure, p: float, nodes: Sequence[int] | None = None) -> Distance:
-    """The best of ``ON_GRIDS``, one measure on the grid of the other where that is possible."""
-    return by_grids(*_on_one_grid(mu, nu), p, "auto", nodes)
+    """The best of ``ON_GRIDS``, between bounds; one measure on the grid of the other where that is possible."""
+    mu, nu = _on_one_grid(mu, nu)
+    sides = monotone.limits(mu, nu, p)
+    if sides is None:
+        return by_grids(mu, nu, p, "auto", nodes)
+    bounded = _between(sides, mu, nu)
+    if p > grids.HIGHEST or (sides.near and (p != 2 or bounded.error <= _LOOSE * bounded.value)):
+        return bounded
+    if p == 1:
+        return within(min(_shortest(mu, nu, sides), bounded, key=lambda one: one.error), sides.wide, _ROUNDING)
+    found, how = grids.between(mu, nu, p, "auto", nodes)
+    best = within(_rooted(found, how, mu, nu, p, sides.doubt), sides.wide)
+    if _BETTER * bounded.error < best.error:  # else the middle between bounds is no better as a value
+        best = bounded
+    if sides.near and best.error > _LOOSE * best.value:  # as for other orders, so that W_p increases in p
+        value = min(max(best.value, sides.least), sides.most)
+        best = Distance(value, best.error + abs(value - best.value), best.method)
+    return within(best, sides.wide, _ROUNDING)
+
+
+def _shortest(mu: Measure, nu: Measure, sides: monotone.Limits) -> Distance:
+    both = monotone.common(mu, nu)
+    assert both is not None
+    found = flow.between(*both, sides.most)
+    return Distance(found.value, found.error + min(_resolution(mu, nu), sides.doubt), "flow")
+
+
+def _flow(mu: Measure, nu: Measure, p: float) -> Distance:
+    mu, nu = _on_one_grid(mu, nu)
+    sides = monotone.limits(mu, nu, p) if p == 1 else None
+    if sides is None:
+        raise InputError('"flow" needs p = 1 and two densities on grids with parallel axes; use "auto"', "method")
+    return within(_shortest(mu, nu, sides), sides.wide, _ROUNDING)
+
+
+def _between(sides: monotone.Limits, mu: Measure, nu: Measure) -> Distance:
+    middle, half = (sides.most + sides.least) / 2, (sides.most - sides.least) / 2
+    coarse = sides.doubt + min(_resolution(mu, nu), sides.doubt)  # what both grids blur alike makes no difference
+    return Distance(middle, half + coarse + _ROUNDING * size(mu, nu), "monotone")
+
+
+def _monotone(mu: Measure, nu: Measure, p: float) -> Distance:
+    sides = monotone.limits(*_on_one_grid(mu, nu), p)
+    if sides is None:
+        raise InputError('"monotone" needs two densities on grids with parallel axes; use "auto"', "method")
+    return _between(sides, mu, nu)
+
+
+def within(found: Distance, limits: certain.Certain, rounding: float = 0.0) -> Distance:
+    """The same with a value, and an interval around it, that respect what is certain."""
+    if np.isnan(found.value):
+        return found
+    error = found.error + rounding * found.value
+    low, high = max(found.value - error, limits.least), min(found.value + error, limits.most)
+    value = min(max(found.value, limits.least), max(limits.most, limits.least))
+    if low > high:  # the estimate was too small
+        return Distance(value, found.error + abs(value - found.value), found.method)
+    value = min(max(value, low), high)
+    return Distance(value, max(high - value, value - low) + rounding * value, found.method)
 
 
 def _on_one_grid(mu: Measure, nu: Measure) -> tuple[Measure, Measure]:
@@ -231,6 +303,8 @@ SOLVERS: dict[str, Solver] = {
     "exact": _exact,
     "semi-discrete": _semi_discrete,
     **{name: _on_grids(name) for name in ON_GRIDS},
+    "monotone": _monotone,
+    "flow": _flow,
     "sinkhorn": _sinkhorn,
     "sliced": lambda mu, nu, p: Distance(*entropic.sliced(mu, nu, p), "sliced"),
 }

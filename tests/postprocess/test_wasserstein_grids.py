@@ -13,8 +13,9 @@ import vlasov as vl
 from vlasov.checks import Array
 from vlasov.measures import Measure
 from vlasov.postprocess.transport.certain import bounds
+from vlasov.postprocess.transport.lattices import NODES
 from vlasov.postprocess.transport.linear import logarithmic_mean
-from vlasov.postprocess.transport.methods import Distance
+from vlasov.postprocess.transport.methods import Distance, by_grids
 from vlasov.postprocess.wasserstein import distance, in_order
 
 S1, S2 = np.array([[1.0, 0.3], [0.3, 0.5]]), np.array([[0.4, -0.1], [-0.1, 0.9]])
@@ -30,7 +31,7 @@ def turned(angle: float) -> Array:
     return np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
 
 
-def product(first: Measure, second: Measure, cells: int = 256) -> vl.Density:
+def product(first: Measure, second: Measure, cells: int = 128) -> vl.Density:
     """Of two measures on the line: squares of W_2 between such add up."""
     axis = edges(cells)
     return vl.Density(np.outer(first.on_grid(axis[:1]).values, second.on_grid(axis[:1]).values), axis)
@@ -51,17 +52,16 @@ def assert_covered(found: Distance, truth: float, within: float) -> None:
     assert found.error <= within * truth
 
 
-@pytest.mark.parametrize("cells", [128, 256])
-def test_gaussians_on_grids(cells: int) -> None:
+def test_gaussians_on_grids() -> None:
     truth = distance(FIRST, SECOND).value
-    found = distance(FIRST.on_grid(edges(cells)), SECOND.on_grid(edges(cells)))
+    found = distance(FIRST.on_grid(edges(128)), SECOND.on_grid(edges(128)))
     assert_covered(found, truth, 1e-4)
     assert found.value == pytest.approx(truth, rel=1e-5)
 
 
 def test_lattices_alone() -> None:
     truth = distance(FIRST, SECOND).value
-    found = distance(FIRST.on_grid(edges(256)), SECOND.on_grid(edges(256)), method="lattices")
+    found = distance(FIRST.on_grid(edges(128)), SECOND.on_grid(edges(128)), method="lattices")
     assert found.method == "lattices"
     assert_covered(found, truth, 1e-3)
     assert found.value == pytest.approx(truth, rel=1e-4)
@@ -77,10 +77,10 @@ def test_askew_frames() -> None:
     matrix = np.array([[0.8, 0.3], [-0.2, 1.1]])
     inverse = np.linalg.inv(matrix)
     inner = vl.Gaussian(inverse @ SECOND.mean, inverse @ S2 @ inverse.T)
-    framed = inner.on_grid(edges(256)).image(matrix, [0, 0])
+    framed = inner.on_grid(edges(96)).image(matrix, [0, 0])
     assert framed is not None
     truth = distance(FIRST, SECOND).value
-    assert_covered(distance(FIRST.on_grid(edges(256)), framed), truth, 1e-4)
+    assert_covered(distance(FIRST.on_grid(edges(96)), framed), truth, 1e-4)
     assert_covered(distance(FIRST, framed), truth, 1e-4)
 
 
@@ -116,7 +116,8 @@ def test_ball_onto_ring() -> None:
     truth = math.sqrt(quad(lambda u: (math.sqrt(u) - math.sqrt(0.25 + 0.75 * u)) ** 2, 0, 1, epsabs=1e-14)[0])
     found = distance(vl.Ball(1, [0, 0]), vl.Ring(0.5, 1, [0, 0]))
     assert found.value == pytest.approx(truth, rel=1e-12)
-    assert_covered(distance(vl.Ball(1, [0, 0]), vl.Ring(0.5, 1, [0, 0]), method="lattices"), truth, 1e-2)
+    grids = [one.on_grid(edges(96, -1, 1)) for one in (vl.Ball(1, [0, 0]), vl.Ring(0.5, 1, [0, 0]))]
+    assert_covered(by_grids(*grids, 2, "lattices", NODES), truth, 1e-2)
 
 
 @pytest.mark.parametrize(("apart", "within"), [(1.01, 1e-2), (1.5, 5e-2)])
@@ -140,7 +141,7 @@ def test_a_gaussian_and_a_ball_about_one_centre(d: int, p: float) -> None:
 @pytest.mark.parametrize("p", [1, 2, 50])
 def test_balls_in_many_dimensions(p: float) -> None:
     """All mass is near the surface: E r^p = d / (d + p) in the unit ball."""
-    d = 3000
+    d = 1000
     found = distance(vl.Ball(1, np.zeros(d)), vl.Ball(2, np.zeros(d)), p)
     assert found.value == pytest.approx((d / (d + p)) ** (1 / p), rel=1e-11)
     assert found.error < 1e-12
@@ -178,7 +179,7 @@ def test_means_and_a_known_coupling_bound_what_is_approximated() -> None:
 
 def test_an_affine_image_for_p_that_is_not_two() -> None:
     """Radii are matched, but grids do not say so: E|x|^p (s - 1)^p for a round Gaussian s times as wide."""
-    axis = [np.linspace(-8, 8, 97)] * 2
+    axis = [np.linspace(-8, 8, 65)] * 2
     one, other = (vl.Gaussian([0, 0], s * s * EYE).on_grid(axis) for s in (1.0, 1.25))
     truth = 0.25 * (3 * math.sqrt(math.pi / 2)) ** (1 / 3)  # E r^3 = 3 (pi / 2)^{1/2}
     found = distance(one, other, 3)
@@ -200,21 +201,21 @@ def gridded(measure: Measure, cells: int, pad: float) -> Measure:
     return measure.on_grid([np.linspace(-r - pad, r + 1.3 * pad, cells + 1) for r in reach])
 
 
-@pytest.mark.parametrize("seed", [0, 2, 3, 4, 5])
+@pytest.mark.parametrize("seed", [2, 3, 4, 5])
 def test_round_shapes_on_grids_of_their_own(seed: int) -> None:
     """Grids do not say that the shapes are round; the closed form of the radii does."""
     rng = np.random.default_rng(seed)
     p, d = [(2, 2), (1, 2), (3, 2), (2, 3)][seed % 4]
     shapes = [round_one(rng, d) for _ in range(2)]
     truth = distance(shapes[0], shapes[1], p).value
-    grids = [gridded(one, int(rng.integers(40, 64) if d == 2 else 24), rng.uniform(0.05, 0.3)) for one in shapes]
+    grids = [gridded(one, int(rng.integers(40, 64) if d == 2 else 20), rng.uniform(0.05, 0.3)) for one in shapes]
     found = distance(grids[0], grids[1], p)
     assert abs(found.value - truth) <= found.error + 1e-12 * truth
 
 
 def test_a_ball_and_a_gaussian_on_grids_in_space() -> None:
     """S5: 0.554 for 0.360 by lattices alone."""
-    grids = [gridded(one, 32, 0.05) for one in (vl.Gaussian(np.zeros(3), np.eye(3)), vl.Ball(2, np.zeros(3)))]
+    grids = [gridded(one, 24, 0.05) for one in (vl.Gaussian(np.zeros(3), np.eye(3)), vl.Ball(2, np.zeros(3)))]
     found = distance(grids[0], grids[1])
     assert found.method == "cells"
     truth = matched(3, 2.0, 2)
@@ -237,8 +238,57 @@ def test_cells_for_other_orders() -> None:
     assert found.value == pytest.approx(truth, rel=2e-2)
     with pytest.raises(vl.InputError, match=r'^method: "affine" needs two densities that an affine map makes alike'):
         distance(*grids, 3, method="affine")
+    with pytest.raises(vl.InputError, match=r'^method: "flow" needs p = 1'):
+        distance(*grids, 3, method="flow")
+    with pytest.raises(vl.InputError, match=r'^method: "monotone" needs two densities on grids'):
+        distance(grids[0], FIRST.sample(3), 3, method="monotone")
     with pytest.raises(vl.InputError, match=r'^method: "cells" needs two densities on fine grids'):
         distance(grids[0], FIRST.sample(3), 3, method="cells")
+
+
+def turned_product(first: Measure, second: Measure, cells: int) -> list[vl.Density]:
+    """Factors on the line in space, beside two that are common; the second in a frame whose axes go other ways."""
+    axes = [np.linspace(-4, 4, cells + 1), np.linspace(-2, 2, 7), np.linspace(-2, 3, 9)]
+    common = vl.Gaussian([0.2, 0.5], [[1, 0.4], [0.4, 0.6]]).on_grid(axes[1:])
+    values = [np.multiply.outer(one.on_grid(axes[:1]).values, common.values) for one in (first, second)]
+    frame, flip = np.linalg.qr(np.arange(9.0).reshape(3, 3) ** 2 + np.eye(3))[0], np.eye(3)[[2, 0, 1]] * [1, -1, 1]
+    other = [flip.T @ np.array([axis[end] for axis in axes]) for end in (0, -1)]
+    turned_axes = [
+        np.linspace(min(a, b), max(a, b), len(axes[k]))
+        for a, b, k in zip(*other, np.abs(flip).argmax(axis=0), strict=True)
+    ]
+    moved = np.flip(np.transpose(values[1], np.abs(flip).argmax(axis=0)), np.flatnonzero(flip.sum(axis=0) < 0))
+    return [
+        vl.Density(values[0], axes, origin=[1, 2, 3], matrix=frame),
+        vl.Density(moved, turned_axes, origin=[1, 2, 3], matrix=frame @ flip),
+    ]
+
+
+@pytest.mark.parametrize("p", [1, 1.5, 3, 50])
+def test_products_in_space_are_known_for_every_order(p: float) -> None:
+    """Marginals and a plan that is monotone along one axis after the other meet; a lattice was off by 600 %, p = 50."""
+    first, second = pair(1, 0.1, 0.3), vl.Gaussian(0.3, 0.6)
+    line = [np.linspace(-4, 4, 49)]
+    truth = distance(first.on_grid(line), second.on_grid(line), p).value
+    found = distance(*turned_product(first, second, 48), p)
+    assert found.method == "monotone"
+    assert_covered(found, truth, 0.1)  # what such cells may hide
+    assert found.value == pytest.approx(truth, rel=1e-3)
+
+
+@pytest.mark.parametrize(("d", "cells", "within"), [(2, 40, 2e-2), (3, 20, 8e-2)])
+def test_the_shortest_flow(d: int, cells: int, within: float) -> None:
+    """Two Gaussians about one centre: E|x| times the difference of their widths, and two that are far apart."""
+    far = np.eye(d)[0] * 0.05
+    round_ones = [gridded(vl.Gaussian(np.zeros(d), s * s * np.eye(d)), cells, 0.1) for s in (1.0, 1.5)]
+    radius = math.sqrt(2) * math.gamma((d + 1) / 2) / math.gamma(d / 2)
+    found = distance(*round_ones, 1, method="flow")
+    assert_covered(found, 0.5 * radius, within)
+    if d == 3:
+        return
+    # A way far shorter than a cell, on grids that differ.
+    moved = [gridded(vl.Gaussian(s * far, np.eye(d)), cells + k, 0.1 + k / 20) for k, s in enumerate((0.0, 1.0))]
+    assert_covered(distance(*moved, 1, method="flow"), 0.05, 2 * within)
 
 
 def test_each_order_bounds_the_others() -> None:
@@ -293,17 +343,17 @@ class TestAtoms:
 
     def test_many_atoms_by_two_methods(self) -> None:
         normal = vl.Gaussian([1, 0], EYE)
-        atoms = vl.Gaussian([0, 0], EYE).sample(300)
+        atoms = vl.Gaussian([0, 0], EYE).sample(100)
         first, second = (distance(atoms, normal, method=method) for method in ("semi-discrete", "lattices"))
         assert abs(first.value - second.value) <= first.error + second.error
         assert first.error < 1e-2 * first.value
 
-    @pytest.mark.parametrize("method", ["lattices", "sinkhorn"])
-    def test_clouds_against_exact(self, method: str) -> None:
+    @pytest.mark.parametrize(("method", "count"), [("lattices", 800), ("sinkhorn", 250)])
+    def test_clouds_against_exact(self, method: str, count: int) -> None:
         mixture = vl.Mixture([vl.Gaussian([-1.5, 0], 0.1 * EYE), vl.Gaussian([1, 0.5], 0.3 * EYE)])
         normal = vl.Gaussian([0, 0], EYE)
         for other in (mixture, normal):
-            mu, nu = normal.sample(800, seed=1), other.sample(700, seed=2)
+            mu, nu = normal.sample(count, seed=1), other.sample(count - 50, seed=2)
             found, exact = distance(mu, nu, method=method), distance(mu, nu, method="exact")
             assert found.method == method
             assert abs(found.value - exact.value) <= found.error
@@ -342,9 +392,8 @@ def test_a_gaussian_and_its_averages_in_a_frame_are_one():
     edges = [np.linspace(-9.0, 9.0, 65)] * 2
     cells = gaussian.image(inverse, -inverse @ gaussian.mean).on_grid(edges)
     density = vl.Density(cells.values, edges, origin=gaussian.mean, matrix=frame)
-    for p in (1, 2):
-        for pair in ((gaussian, density), (density, gaussian)):
-            found = distance(*pair, p)
-            assert found.value <= found.error <= 1e-6
+    for p, pair in ((1, (gaussian, density)), (2, (density, gaussian))):
+        found = distance(*pair, p)
+        assert found.value <= found.error <= 1e-6
     small = gaussian.on_grid([np.linspace(-1.0, 1.0, 33)] * 2)  # too small a grid: not cut off on both sides alike
     assert distance(gaussian, small).value > 0.1
