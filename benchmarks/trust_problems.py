@@ -23,7 +23,7 @@ BAD = ({"cells": 16}, {"cells": 16, "extent": 100.0}, {"cells": 32, "reconstruct
        {"frame": "fixed"}, {"cells": 16, "reconstruction": "muscl", "frame": "fixed"})  # fmt: skip
 _SIZES = {1: (120, 180), 2: (14, 21), 3: (7, 10)}  # nodes along an axis of a single solid
 _TIGHT = {"rtol": 1e-10, "atol": 1e-12, "method": "DOP853"}
-_HUGE = 1e12  # a state beyond has blown up
+_HUGE = 1e100  # a state beyond has blown up: others grow like exponentials, to 1e50 and more
 _FLAT = 1e12  # condition of a covariance beyond which rounding moves the Gaussian's density by 1e-3
 Part = tuple[float, str, tuple[Any, ...]]  # weight, kind, numbers
 

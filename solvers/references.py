@@ -29,7 +29,7 @@ from vlasov.solvers.ode.integrate import TIGHTEST, norm
 from vlasov.solvers.record import Record
 from vlasov.solvers.reduction import advance
 
-_TIGHTER, _MUCH_TIGHTER, _NOISY = 1 / 30, 1 / 100, 1e-12  # below the last, rounding makes steps short
+_TIGHTER = 1 / 30  # the tolerance of a reference
 _ROUNDING = 4 * float(np.finfo(float).eps)
 _MOST_STEPS = 500, 4  # of a reference: so many, and so many times those of the run
 _FEW_NODES, _NODES, _MANY_NODES = 100, 256, 2500  # of quadrature: beside few tokens, else, where a run looks wrong
@@ -68,11 +68,6 @@ def apart(initial: Measure, found: Iterable[Moments], reference: Iterable[Moment
 def tighter(tolerance: float) -> float:
     """The tolerance of a reference."""
     return max(_TIGHTER * tolerance, 1.01 * TIGHTEST)
-
-
-def much_tighter(tolerance: float) -> float:
-    """The same for the reduction, which costs little, and whose error need not fall in proportion near a blow-up."""
-    return max(_MUCH_TIGHTER * tolerance, min(_NOISY, tighter(tolerance)))
 
 
 def most_steps(record: Record) -> int:
