@@ -74,6 +74,21 @@ def test_a_run_that_will_take_long_says_so_once(monkeypatch):
     assert "t = 0.2 of 1000 after 20 steps and 6 s: about 100,000 steps and " in str(told[0].message)
 
 
+def test_a_blow_up_is_not_taken_for_a_slow_run(monkeypatch):
+    now, purse = [0.0], Budget(1.5)  # of gaussian-blow-up: 0.4 of what is left by each step, which a second reaches
+    monkeypatch.setattr(budget.time, "perf_counter", lambda: now[0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for step in range(1, 24):
+            now[0] += 0.5
+            purse.spend(1 - 0.4**step, step)
+    assert step + purse._remaining() <= 30
+    with pytest.warns(SlowRunWarning, match=r"about 5e\+06 steps and"):
+        for step in range(24, 60):  # it was none: steps stay as short as they are
+            now[0] += 0.5
+            purse.spend(1 - 0.4**23 + 1e-7 * (step - 23), step)
+
+
 def test_slow_steps_need_not_be_many_before_they_are_told_of(monkeypatch):
     now = [0.0]
     monkeypatch.setattr(budget.time, "perf_counter", lambda: now[0])
