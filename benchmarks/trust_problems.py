@@ -22,6 +22,7 @@ DATA = ("gaussian", "mixture", "clusters", "box", "ball", "ring")
 BAD = ({"cells": 16}, {"cells": 16, "extent": 100.0}, {"cells": 32, "reconstruction": "upwind"}, {"extent": 3.0},
        {"frame": "fixed"}, {"cells": 16, "reconstruction": "muscl", "frame": "fixed"})  # fmt: skip
 _SIZES = {1: (120, 180), 2: (14, 21), 3: (7, 10)}  # nodes along an axis of a single solid
+_FEWER = {1: (40, 60), 2: (9, 13), 3: (5, 7)}  # where errors are those of sampling
 _TIGHT = {"rtol": 1e-10, "atol": 1e-12, "method": "DOP853"}
 _HUGE = 1e100  # a state beyond has blown up: others grow like exponentials, to 1e50 and more
 _FLAT = 1e12  # condition of a covariance beyond which rounding moves the Gaussian's density by 1e-3
@@ -151,7 +152,7 @@ class Truth:
     known: tuple[Array, Array, Array] | None = None
 
 
-def truth(problem: Stated, times: Array) -> Truth:
+def truth(problem: Stated, times: Array, *, careful: bool = True) -> Truth:
     """The reference solution, whatever the solver: particles' estimates tell the errors of sampling too."""
     if len(problem.parts) == 1 and problem.parts[0][1] == "gaussian":
         means, covariances = _of_gaussian(problem, times)
@@ -159,7 +160,7 @@ def truth(problem: Stated, times: Array) -> Truth:
             return Truth(means, covariances, 1e-9)
         x, w = _rule("gaussian", (means[-1], covariances[-1]), 20)
         return Truth(means, covariances, 1e-9, (x, w, _normal(x, means[-1], covariances[-1])))
-    coarse, fine = (nodes(problem, size) for size in _SIZES[problem.dimension])
+    coarse, fine = (nodes(problem, size) for size in (_SIZES if careful else _FEWER)[problem.dimension])
     found, better = (_of_nodes(problem, *each, times) for each in (coarse, fine))
     uncertainty = max(1e-9, float(np.max(errors(found[:2], better[:2]))))
     smooth = all(kind == "gaussian" for _, kind, _ in problem.parts)

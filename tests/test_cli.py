@@ -322,6 +322,15 @@ def test_warnings_are_lines_of_ours(vlasov, monkeypatch, recwarn):
     assert second.startswith(f"warning: overflow (RuntimeWarning in {__file__}, line ")
 
 
+def test_a_run_that_stops_before_its_horizon_has_failed(vlasov):
+    """A blow-up has not: test_run_json and the like."""
+    few = ("--set", "solvers.particles.n=16", "--set", "solvers.particles.tolerance=1e-3")
+    code, out, err = vlasov("run", "gaussian-line", "--solver", "particles", *few, "-o", "a.nc", "--json")
+    assert (code, json.loads(out)["status"]) == (1, "stopped")
+    assert err.endswith("vlasov: the run stopped before its horizon, 200; what it found until then is in a.nc\n")
+    assert vl.open_run("a.nc")["time"].values[-1] < 200
+
+
 # Mistakes.
 
 MISTAKES = {
