@@ -37,6 +37,7 @@ _TYPICAL, _COARSE = 10.0, 1e-4  # times the error of sampling that few nodes are
 _BESIDE, _LOOSEST = 1e-2, 1e-5  # of the error of sampling, which a reference need not be more accurate than; at most
 _PAIRS, _FEW = 4e5, 256  # tokens of a reference: their pairs times dimensions, and their number
 _MOST_PAIRS = 5e9  # of a reference by quadrature, over all its evaluations: some seconds
+_ANOTHER = 'the solver "finite-volume" may do better'
 _SEED = 20_250_118  # of the sample that the run is compared with
 _FARTHEST = 8  # one in so many tokens of a selection is one of the farthest
 
@@ -130,7 +131,7 @@ def _judge(problem: Problem, tokens: Tokens, record: Record, tolerance: float, e
         found = against(record, initial, better)
         if dear and not np.isfinite(found).all():  # what fewer nodes know has to do
             tell(record, initial, by_fewer)
-            return ""
+            return f'only {_NODES} nodes of quadrature say so, since more take too long; {_ANOTHER}'
         if found.max(initial=0.0) <= believed:
             tell(record, initial, found)
             return _as_nodes(problem, len(rule), before, better) if nodes == _MANY_NODES else ""
@@ -146,7 +147,7 @@ def _as_nodes(problem: Problem, nodes: int, fewer: list[Moments] | None, many: l
     """The remedy that nodes are, where fewer of them say the same; else the solver that is left."""
     if fewer and _largest(apart(problem.initial, many, fewer)) <= NOTABLE:
         return f'sampling="quadrature" with n={nodes} is right to {NOTABLE:g}'
-    return 'the solver "finite-volume" may do better'
+    return _ANOTHER
 
 
 def _largest(errors: Array) -> float:

@@ -101,8 +101,9 @@ def growth_of_means(problem: Problem) -> tuple[Array, Array]:
 def followed_until(problem: Problem) -> float:
     """Until when rounding errors of the mean are no notable part of the spread, by its Gaussian; or infinity."""
     initial, eps = problem.initial, float(np.finfo(float).eps)
-    if not isinstance(initial, Gaussian) or problem.attention.affine(initial) is None:
-        return math.inf
+    with np.errstate(all="ignore"):  # what overflows is reported by the run
+        if not isinstance(initial, Gaussian) or problem.attention.affine(initial) is None:
+            return math.inf
     times, growth = growth_of_means(problem)
     if eps * growth[-1] < 1e-6:
         return math.inf
