@@ -131,7 +131,7 @@ def _judge(problem: Problem, tokens: Tokens, record: Record, tolerance: float, e
         found = against(record, initial, better)
         if dear and not np.isfinite(found).all():  # what fewer nodes know has to do
             tell(record, initial, by_fewer)
-            return f'only {_NODES} nodes of quadrature say so, since more take too long; {_ANOTHER}'
+            return f"only {_NODES} nodes of quadrature say so, since more take too long; {_ANOTHER}"
         if found.max(initial=0.0) <= believed:
             tell(record, initial, found)
             return _as_nodes(problem, len(rule), before, better) if nodes == _MANY_NODES else ""

@@ -53,8 +53,8 @@ def run(
 ) -> None:
     """Run a case, write its solution, and hold it against the case's facts.
 
-    The exit code is 0 where the run comes to its horizon or to a blow-up, doubtful or not; 1 where it fails, stops before
-    its horizon or shows that a fact does not hold.
+    The exit code is 0 where the run comes to its horizon or to a blow-up, doubtful or not; 1 where it fails, stops
+    before its horizon or shows that a fact does not hold.
     """
     from vlasov.cases.facts import check
     from vlasov.solvers import solve
