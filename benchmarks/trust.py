@@ -108,7 +108,7 @@ def solved(stated: problems.Stated, solver: str) -> Iterator[Outcome]:
         kept = slice(len(true.means) - len(reached), None)
         found = run["mean"].values, run["covariance"].values
         outcome.error = float(np.max(problems.errors(found, (true.means[kept], true.covariances[kept]))))
-        if true.uncertainty <= outcome.error / 10:
+        if np.isnan(outcome.error) or true.uncertainty <= outcome.error / 10:  # more nodes would come no farther
             break
     if "density_error" in run:
         outcome.density, outcome.reading = density_error(run, true)

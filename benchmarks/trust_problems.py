@@ -8,6 +8,8 @@ their moments instead. Errors are in the units of ``vlasov/solvers/accuracy.py``
 
 from __future__ import annotations
 
+import itertools
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +26,7 @@ BAD = ({"cells": 16}, {"cells": 16, "extent": 100.0}, {"cells": 32, "reconstruct
 _SIZES = {1: (120, 180), 2: (14, 21), 3: (7, 10)}  # nodes along an axis of a single solid
 _FEWER = {1: (40, 60), 2: (9, 13), 3: (5, 7)}  # where errors are those of sampling
 _RTOL, _LOOSE = 1e-10, 1e-7  # of steps; the latter beside fewer nodes
+_MOST_CALLS = 20_000  # of velocities
 _HUGE = 1e100  # a state beyond has blown up: others grow like exponentials, to 1e50 and more
 _FLAT = 1e12  # condition of a covariance beyond which rounding moves the Gaussian's density by 1e-3
 Part = tuple[float, str, tuple[Any, ...]]  # weight, kind, numbers
@@ -314,8 +317,18 @@ def _of_gaussian(problem: Stated, times: Array) -> tuple[Array, Array]:
     return found[:, :d], factors @ factors.swapaxes(1, 2)
 
 
+class _TooMany(Exception):
+    """A reference that would not end."""
+
+
 def _solved(velocity: Any, y: Array, times: Array, scale: float, rtol: float = _RTOL) -> Array:
-    """States at the times, NaN from a blow-up on."""
+    """States at the times, NaN from a blow-up on, or where tokens that jump between others make steps too short."""
+    calls = itertools.count()
+
+    def counted(t: float, y: Array) -> Array:
+        if next(calls) > _MOST_CALLS:
+            raise _TooMany
+        return velocity(t, y)  # type: ignore[no-any-return]
 
     def huge(t: float, y: Array) -> float:
         return float(_HUGE * scale - np.abs(y).max())
@@ -325,8 +338,8 @@ def _solved(velocity: Any, y: Array, times: Array, scale: float, rtol: float = _
     result = np.full((len(times), y.size), np.nan)
     result[0] = y
     if times[-1] > 0:
-        with np.errstate(all="ignore"):
-            found = solve_ivp(velocity, (0.0, times[-1]), y, t_eval=times[1:], events=huge, **tolerances)
-        if len(found.t):  # else it has blown up before the first of the times
-            result[1 : 1 + len(found.t)] = found.y.T
+        with np.errstate(all="ignore"), suppress(_TooMany):
+            found = solve_ivp(counted, (0.0, times[-1]), y, t_eval=times[1:], events=huge, **tolerances)
+            if len(found.t):  # else it has blown up before the first of the times
+                result[1 : 1 + len(found.t)] = found.y.T
     return result

@@ -52,7 +52,7 @@ class Budget:
         return min(taken * (self.horizon - now) / (now - half), self._to_blow_up()) if now > half else math.inf
 
     def _to_blow_up(self) -> float:
-        """Steps to t* = t + l q / (1 - q), where two quarters of them went k and l = q k; infinite if t* is not near."""
+        """Steps to t* = t + l q / (1 - q), where two quarters of them went k and l = q k; infinite if t* is far."""
         quarter, now, (first, last) = len(self._times) // 4, self._times[-1], self._quarters()
         q = last / first if first > 0 else 1.0
         left = last * q / (1 - q) if q < _SHRINKING else math.inf
