@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import xarray as xr
 
 import vlasov as vl
 from vlasov.errors import SlowRunWarning
@@ -474,7 +475,8 @@ def test_stability_solves_from_two_starts(vlasov):
     found = json.loads(out)
     assert found["wasserstein"][0][0] == pytest.approx([0.1, 0.1], rel=1e-9)
     assert Path("s.png").is_file()
-    assert Path("s.nc").is_file()
+    said = xr.open_dataset("s.nc").attrs["command"]
+    assert said == "vlasov stability gaussian-collapse --shift 0.1 --times 2 -o s.png --json"
     assert refused(vlasov("stability", QUICK), "stability: needs one of --shift, --scale, --resample and --initial")
     assert refused(vlasov("stability", QUICK, "--scale", "-1"), "scale: ")
 
