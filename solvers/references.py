@@ -34,6 +34,7 @@ _ROUNDING = 4 * float(np.finfo(float).eps)
 _MOST_STEPS = 500, 4  # of a reference: so many, and so many times those of the run
 _FEW_NODES, _NODES, _MANY_NODES = 100, 256, 2500  # of quadrature: beside few tokens, else, where a run looks wrong
 _TYPICAL, _COARSE = 10.0, 1e-4  # times the error of sampling that few nodes are believed, which are right to the latter
+_SAFE = NOTABLE / 3  # from here to what is notable few nodes are not believed: nobody would be told of more
 _BESIDE, _LOOSEST = 1e-2, 1e-5  # of the error of sampling, which a reference need not be more accurate than; at most
 _PAIRS, _FEW = 4e5, 256  # tokens of a reference: their pairs times dimensions, and their number
 _MOST_PAIRS = 5e9  # of a reference by quadrature, over all its evaluations: some seconds
@@ -132,7 +133,8 @@ def _judge(problem: Problem, tokens: Tokens, record: Record, tolerance: float, e
         if dear and not np.isfinite(found).all():  # what fewer nodes know has to do
             tell(record, initial, by_fewer)
             return f"only {_NODES} nodes of quadrature say so, since more take too long; {_ANOTHER}"
-        if found.max(initial=0.0) <= believed:
+        close = nodes == _FEW_NODES and _SAFE < found.max(initial=0.0) <= NOTABLE
+        if found.max(initial=0.0) <= believed and not close:
             tell(record, initial, found)
             return _as_nodes(problem, len(rule), before, better) if nodes == _MANY_NODES else ""
         before = better
