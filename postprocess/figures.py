@@ -29,7 +29,7 @@ from vlasov.postprocess.drawing.paths import draw_against_time, trajectories
 from vlasov.postprocess.drawing.snapshots import add_key, has_key, is_overlay, layers_of, snapshots
 from vlasov.postprocess.drawing.style import END, entitle, new_figure, styled
 from vlasov.postprocess.drawing.view import View
-from vlasov.solvers.accuracy import NOTABLE
+from vlasov.solvers.accuracy import doubt_in_brief
 
 __all__ = ["cone", "eigenvalues", "ellipses", "frame", "overview", "plot", "save", "snapshots", "trajectories"]
 
@@ -102,12 +102,7 @@ def _say_how_it_ended(figure: Figure, several: Sequence[xr.Dataset], *, above_ke
         who = f"The {view.dataset.attrs.get('solver', '')} run" if len(several) > 1 else "The run"
         if status == "blow-up":
             words.append(f"{who} ended in blow-up at t = {view.blow_up_time:.6g}.")
-        elif status == "stopped":
-            words.append(f"{who} was stopped at t = {view.times[-1]:.6g}, before its horizon.")
-        estimate, advice = float(view.dataset.attrs.get("error_estimate", 0.0)), view.dataset.attrs.get("advice", "")
-        if advice or not estimate <= NOTABLE:
-            about = "is not to be trusted" if estimate <= NOTABLE else f"has an estimated error of {estimate:.2g}"
-            words.append(f"{who} {about}" + (": see its advice." if advice else "."))
+        words += [f"{who} {said}." for said in doubt_in_brief(view.dataset)]
     if words:
         figure.supxlabel(" ".join(words) + "\n" * above_key, color=END, fontsize=9)
 

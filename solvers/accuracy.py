@@ -50,14 +50,28 @@ class Units:
 
 def doubt(run: xr.Dataset, above: float = NOTABLE) -> str:
     """Why a run is not to be trusted, in one line: that it stopped, an estimate above the threshold, its advice."""
-    parts, estimate = [], float(run.attrs.get("error_estimate", 0.0))
-    if run.attrs.get("status") == "stopped" and run["time"].size:
-        parts.append(f"it stopped at t = {float(run['time'].values[-1]):.4g}, before its horizon")
+    estimate, advice, end = _known(run)
+    parts = [] if end is None else [f"it stopped at t = {end:.4g}, before its horizon"]
     if not estimate <= above:
         parts.append(_loudest(run, estimate))
-    if advice := run.attrs.get("advice", ""):
-        parts.append(str(advice))
-    return "; ".join(parts)
+    return "; ".join([*parts, advice] if advice else parts)
+
+
+def doubt_in_brief(run: xr.Dataset) -> list[str]:
+    """The same for a picture, which has no room for advice: what is said of the run in each sentence."""
+    estimate, advice, end = _known(run)
+    said = [] if end is None else [f"was stopped at t = {end:.6g}, before its horizon"]
+    if advice or not estimate <= NOTABLE:
+        about = "is not to be trusted" if estimate <= NOTABLE else f"has an estimated error of {estimate:.2g}"
+        said.append(about + (": see its advice" if advice else ""))
+    return said
+
+
+def _known(run: xr.Dataset) -> tuple[float, str, float | None]:
+    """Estimate and advice of a run, and when it stopped if it did."""
+    stopped = run.attrs.get("status") == "stopped" and run["time"].size > 0
+    end = float(run["time"].values[-1]) if stopped else None
+    return float(run.attrs.get("error_estimate", 0.0)), str(run.attrs.get("advice", "")), end
 
 
 def _loudest(run: xr.Dataset, estimate: float) -> str:

@@ -12,6 +12,7 @@ from vlasov.errors import SlowRunWarning, SolverError
 MAX_STEPS = 100_000
 # After this share of max_steps, a run that is expected to take so many times max_steps is not waited for.
 _EARLY, _STEADY = ((0.02, 10.0), (0.05, 2.0), (0.1, 1.2)), 1.2  # the latter, where the pace does not change
+_SHRINKING, _RESOLUTION = 0.5, 1e-9  # of quarters of the steps before a blow-up; share of t* that is left at their end
 _PATIENCE, _LONG = 5.0, 30.0  # seconds after which a run that will take so long says so, once
 _ENOUGH, _FEW = 20, 4  # steps from which a pace is read; where they are slow
 
@@ -45,15 +46,28 @@ class Budget:
         self._tell(t, steps, expected)
 
     def _remaining(self) -> float:
-        """Steps to the horizon, at the pace of the last half of those taken."""
+        """Steps to the horizon at the pace of the last half of those taken, or to a blow-up before it."""
         half, now = self._times[len(self._times) // 2], self._times[-1]
         taken = len(self._times) - 1 - len(self._times) // 2
-        return taken * (self.horizon - now) / (now - half) if now > half else math.inf
+        return min(taken * (self.horizon - now) / (now - half), self._to_blow_up()) if now > half else math.inf
+
+    def _to_blow_up(self) -> float:
+        """Steps to t* = t + l q / (1 - q), where two quarters of them went k and l = q k; infinite if t* is far."""
+        quarter, now, (first, last) = len(self._times) // 4, self._times[-1], self._quarters()
+        q = last / first if first > 0 else 1.0
+        left = last * q / (1 - q) if q < _SHRINKING else math.inf
+        if not 0 < left < self.horizon - now:
+            return math.inf
+        return quarter * max(1.0, math.log(_RESOLUTION * now / left) / math.log(q))
+
+    def _quarters(self) -> tuple[float, float]:
+        """How far the quarter of the steps before the last one went, and how far the last."""
+        quarter, times = len(self._times) // 4, self._times
+        return times[-1 - quarter] - times[-1 - 2 * quarter], times[-1] - times[-1 - quarter]
 
     def _steady(self) -> bool:
         """Whether the last quarter of the steps went as far as the one before."""
-        quarter, times = len(self._times) // 4, self._times
-        first, last = times[-1 - quarter] - times[-1 - 2 * quarter], times[-1] - times[-1 - quarter]
+        first, last = self._quarters()
         return abs(last - first) <= 0.05 * first
 
     def _seconds_left(self, steps: int, expected: float) -> float:

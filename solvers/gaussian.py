@@ -17,7 +17,7 @@ from vlasov.solvers.budget import MAX_STEPS
 from vlasov.solvers.ode.integrate import TIGHTEST, BlowUpWatch
 from vlasov.solvers.record import Record, Snapshot
 from vlasov.solvers.reduction import MomentsAt, advance
-from vlasov.solvers.references import against, gaussian_moments, most_steps, much_tighter, tell
+from vlasov.solvers.references import against, gaussian_moments, most_steps, tell, tighter
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def check(problem: Problem, options: Options) -> None:
 def run(problem: Problem, options: Options, record: Record) -> None:
     """Integrate the moments of a Gaussian problem into ``record``, then see how wrong they are."""
     _solve(problem, options, record)
-    better = gaussian_moments(problem, record.reached, much_tighter(options.tolerance), most_steps(record))
+    better = gaussian_moments(problem, record.reached, tighter(options.tolerance), most_steps(record))
     tell(record, problem.initial, against(record, problem.initial, better))
     if (error := record.largest_error) > NOTABLE:
         record.attributes["advice"] = advice.of_steps(record, options.tolerance, error)

@@ -83,23 +83,29 @@ def matched(cloud: Particles, measure: Measure) -> Particles | None:
 
 def growth_of_means(problem: Problem) -> tuple[Array, Array]:
     """Times from 0 to the horizon, and exp of the integral of V's largest real part (at least 0): growth of errors."""
-    attention, times, logs = problem.attention, [0.0], [0.0]
+    attention, times, logs, last, rate = problem.attention, [0.0], [0.0], None, 0.0
     if attention.drift() is None:
         return np.array([0.0, problem.horizon]), np.ones(2)
     for start, end in segments(attention.breakpoints, problem.horizon):
         edges = np.linspace(start, end, _PANELS + 1)
         for left, right in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
-            rate = np.linalg.eigvals(attention.values(inside((left + right) / 2, start, end))).real.max()
+            now = attention.values(inside((left + right) / 2, start, end))
+            # Most are constant, and eigenvalues are dear.
+            if last is None or not (now is last or np.array_equal(now, last)):
+                last, rate = now, max(0.0, float(np.linalg.eigvals(now).real.max()))
             times.append(right)
-            logs.append(logs[-1] + max(0.0, float(rate)) * (right - left))
+            logs.append(logs[-1] + rate * (right - left))
     return np.array(times), np.exp(np.minimum(logs, 700.0))
 
 
 def followed_until(problem: Problem) -> float:
     """Until when rounding errors of the mean are no notable part of the spread, by its Gaussian; or infinity."""
     initial, eps = problem.initial, float(np.finfo(float).eps)
-    times, growth = (np.zeros(1), np.ones(1)) if isinstance(initial, Particles) else growth_of_means(problem)
-    if not isinstance(initial, Gaussian) or eps * growth[-1] < 1e-6 or problem.attention.affine(initial) is None:
+    with np.errstate(all="ignore"):  # what overflows is reported by the run
+        if not isinstance(initial, Gaussian) or problem.attention.affine(initial) is None:
+            return math.inf
+    times, growth = growth_of_means(problem)
+    if eps * growth[-1] < 1e-6:
         return math.inf
     units, size = Units(initial.covariance), norm(initial.mean) + math.sqrt(float(np.trace(initial.covariance)))
     looks = np.linspace(0, len(times) - 1, min(_LOOKS, len(times)) + 1).round().astype(int)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import xarray as xr
 
 import vlasov as vl
 from vlasov.errors import SlowRunWarning
@@ -322,6 +323,15 @@ def test_warnings_are_lines_of_ours(vlasov, monkeypatch, recwarn):
     assert second.startswith(f"warning: overflow (RuntimeWarning in {__file__}, line ")
 
 
+def test_a_run_that_stops_before_its_horizon_has_failed(vlasov):
+    """A blow-up has not: test_run_json and the like."""
+    few = ("--set", "solvers.particles.n=16", "--set", "solvers.particles.tolerance=1e-3")
+    code, out, err = vlasov("run", "gaussian-line", "--solver", "particles", *few, "-o", "a.nc", "--json")
+    assert (code, json.loads(out)["status"]) == (1, "stopped")
+    assert err.endswith("vlasov: the run stopped before its horizon, 200; what it found until then is in a.nc\n")
+    assert vl.open_run("a.nc")["time"].values[-1] < 200
+
+
 # Mistakes.
 
 MISTAKES = {
@@ -474,7 +484,8 @@ def test_stability_solves_from_two_starts(vlasov):
     found = json.loads(out)
     assert found["wasserstein"][0][0] == pytest.approx([0.1, 0.1], rel=1e-9)
     assert Path("s.png").is_file()
-    assert Path("s.nc").is_file()
+    said = xr.open_dataset("s.nc").attrs["command"]
+    assert said == "vlasov stability gaussian-collapse --shift 0.1 --times 2 -o s.png --json"
     assert refused(vlasov("stability", QUICK), "stability: needs one of --shift, --scale, --resample and --initial")
     assert refused(vlasov("stability", QUICK, "--scale", "-1"), "scale: ")
 

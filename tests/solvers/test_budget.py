@@ -74,6 +74,23 @@ def test_a_run_that_will_take_long_says_so_once(monkeypatch):
     assert "t = 0.2 of 1000 after 20 steps and 6 s: about 100,000 steps and " in str(told[0].message)
 
 
+def test_a_blow_up_is_not_taken_for_a_slow_run(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(budget.time, "perf_counter", lambda: now[0])
+    purse = Budget(1.5)  # as gaussian-blow-up, whose steps leave 0.4 of what there was
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        for step in range(1, 24):
+            now[0] += 0.5
+            purse.spend(1 - 0.4**step, step)
+        assert not told
+        assert step + purse._remaining() <= 30
+        for step in range(24, 60):  # it was none: steps stay as short as they are
+            now[0] += 0.5
+            purse.spend(1 - 0.4**23 + 1e-7 * (step - 23), step)
+    assert [one.category for one in told] == [SlowRunWarning]
+
+
 def test_slow_steps_need_not_be_many_before_they_are_told_of(monkeypatch):
     now = [0.0]
     monkeypatch.setattr(budget.time, "perf_counter", lambda: now[0])

@@ -482,6 +482,11 @@ def test_error_scales_with_the_tolerance():
     assert 0.7 < slope < 1.3
 
 
+def test_no_step_is_wasted_on_finding_the_first_one():
+    problem = vl.load_case("gaussian-collapse").problem  # 16 steps, of which 6 to 1e-3, where SciPy chooses the first
+    assert vl.solve(problem, "gaussian", times=[problem.horizon]).attrs["steps"] <= 14
+
+
 def test_a_gaussian_whose_velocity_vanishes_stays():
     result = run(vl.Softmax(A=[[1.0]], V=[[0.0]]), [2.0], [[3.0]], 1e3)
     assert (result["mean"].values == 2.0).all()

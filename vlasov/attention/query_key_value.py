@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -74,4 +75,10 @@ class QueryKeyValue(Attention):
 
     def values(self, t: float = 0.0) -> Array:
         """V at time t, the identity if it was not given."""
-        return np.eye(self.product(t).shape[0]) if self.V is None else at(self.V, t)
+        return self._identity if self.V is None else at(self.V, t)
+
+    @cached_property
+    def _identity(self) -> Array:
+        identity = np.eye(self.product(0.0).shape[0])
+        identity.setflags(write=False)
+        return identity

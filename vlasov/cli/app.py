@@ -1,6 +1,7 @@
 """The program: its name, what it says beside its answers, and how it ends.
 
-Exit code 0, 1 (a run failed), 2 (bad input) or 130 (interrupted).
+Exit code 0, 1 (a run failed, or stopped before its horizon for another reason than a blow-up), 2 (bad input) or 130
+(interrupted).
 """
 
 from __future__ import annotations

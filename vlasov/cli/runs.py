@@ -51,7 +51,11 @@ def run(
     as_json: JsonOption = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check everything and print what would be run.")] = False,
 ) -> None:
-    """Run a case, write its solution, and hold it against the case's facts."""
+    """Run a case, write its solution, and hold it against the case's facts.
+
+    The exit code is 0 where the run comes to its horizon or to a blow-up, doubtful or not; 1 where it fails, stops
+    before its horizon or shows that a fact does not hold.
+    """
     from vlasov.cases.facts import check
     from vlasov.solvers import solve
     from vlasov.solvers.accuracy import doubt
@@ -84,6 +88,10 @@ def run(
             # A number that may be off by more than a percent does not show that a fact holds.
             held = "holds, if the run is right:" if doubtful else "holds "
             print(f"  {held if verdict.holds else 'FAILS '} {fact.says}")
+    if result.attrs["status"] == "stopped":
+        raise SolverError(
+            f"the run stopped before its horizon, {loaded.problem.horizon:g}; what it found until then is in {target}"
+        )
     if not all(verdict.holds for _, verdict in verdicts):
         raise SolverError(
             "the solution does not show what is known about this case; tighten the solver's tolerance or raise n"

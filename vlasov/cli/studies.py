@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import shlex
+import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -163,6 +165,7 @@ def stability(
     plans = [(problem, name, options), (other, name, others)]
     datasets = _solved(plans, _outputs(problem.horizon, times), loaded.name, as_json)
     result = compare_solutions(*datasets, instants=times, initial="different", progress=not as_json)
+    result.attrs["command"] = shlex.join(["vlasov", *sys.argv[1:]])  # which alone says how the other was made
     save(result, target.with_suffix(".nc"))
     _show_comparison(result, datasets, target, as_json)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from vlasov.checks import Array
 Rule = tuple[Array, Array]
 
 
+@lru_cache(maxsize=64)  # a run asks for the same rule several times
 def hermite(nodes: int) -> Rule:
     """Rule of the standard normal, exact up to degree 2 nodes - 1; shapes (nodes,)."""
     from scipy.special import roots_hermitenorm
@@ -22,6 +24,7 @@ def hermite(nodes: int) -> Rule:
     return _normalised(*roots_hermitenorm(nodes))
 
 
+@lru_cache(maxsize=64)
 def legendre(nodes: int) -> Rule:
     """Rule of the uniform measure on [-1, 1], exact up to degree 2 nodes - 1; shapes (nodes,)."""
     from scipy.special import roots_legendre
@@ -90,4 +93,7 @@ def shell(dimension: int, inner: float, outer: float, nodes: int) -> Rule:
 
 
 def _normalised(nodes: Array, weights: Array) -> Rule:
-    return nodes, weights / weights.sum()
+    rule = nodes, weights / weights.sum()
+    for array in rule:  # which several may hold
+        array.setflags(write=False)
+    return rule
