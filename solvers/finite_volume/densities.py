@@ -146,14 +146,14 @@ class GaussianTails(Smooth):
             return 0.0
         tilts, edge = tilts[far], edge[far]
         xi = np.array([depth * edge for depth in _DEPTHS]) + window.center
-        means, spreads = self._in_frame(xi.reshape(-1, self.dimension), head.P)
+        means, spreads = self._tilted_in_frame(xi.reshape(-1, self.dimension), head.P)
         means, spreads = means.reshape(xi.shape), spreads.reshape(*xi.shape, self.dimension)
         missed = np.diff(means, axis=0) - np.einsum("lnij,lnj->lni", spreads[:-1], np.diff(xi, axis=0))
         before, last = np.linalg.norm(missed, axis=2)
         growth = np.linalg.norm(tilts - edge, axis=1) / np.linalg.norm((1 - _DEPTHS[1]) * edge, axis=1)
         return float((last * np.minimum(1.0, last / np.maximum(before, 1e-300)) * growth).max())
 
-    def _in_frame(self, tilts: Array, quadratic: Array | None) -> tuple[Array, Array]:
+    def _tilted_in_frame(self, tilts: Array, quadratic: Array | None) -> tuple[Array, Array]:
         """Means and covariances of z under e^{<xi, z> - <z, M^T P M z>}, by sums over averages that carry mass."""
         values = self.values.ravel()
         carrying = values > _NOTHING * float(values.max())
