@@ -35,6 +35,7 @@ _LARGEST_COURANT = 3.0  # the same later in the step; a longer step is taken bac
 _GLANCE = 1e-3  # of the first step, to see how velocities begin to change
 _LARGEST_TURN = 0.3  # |S^{-1} S'| dt
 _HURRIED = 10  # paths of frames, less steps done, that turn too fast for a step; then a run is given up
+_SHORT, _IN_A_ROW, _MANY = 0.1, 30, 1000  # of a stable step; so short ones, and as many left: then a run is given up
 _REMEDY = 'shorten the horizon, take fewer cells or the solver "particles"'
 _RESOLUTION = 1e-7  # fraction of t that is left when a blow-up is called
 
@@ -75,10 +76,10 @@ class _Solver:
         self._rescaling = Rescaling(flow, problem.horizon) if options.frame == "rescaled" else None
         self.parts = begin(problem, flow, options)
         self.scheme = SCHEMES[options.reconstruction]
-        self.record, self.t = record, 0.0
+        self.record, self.t, self._horizon = record, 0.0, problem.horizon
         self.doublings = self._astray = 0.0
         self.growth, self._longest = 0.0, math.inf  # step, where one before had to be shortened
-        self._flow, self._options, self._hurried = flow, options, 0
+        self._flow, self._options, self._hurried, self._short = flow, options, 0, 0
         self._weights = np.array([part.weight for part in self.parts])
         self.frames = self._begin((0.0, problem.horizon))
 
@@ -116,6 +117,7 @@ class _Solver:
         if len(self._history.times) == 1 and any(drift.slope.any() for drift in drifts):
             self._look_ahead(_GLANCE * dt, looks)
         asked, (dt, places) = dt, self._stages(dt, paces)
+        self._refuse_to_creep(dt, paces, end)
         self._finish(dt, places, end)
         self._longest = dt if dt < asked else 2 * self._longest
         self.growth = max(pace.growth for pace in paces)
@@ -180,6 +182,23 @@ class _Solver:
                 fastest = max(fastest, part.flux(number, time, state, residual))
         return fastest
 
+    def _refuse_to_creep(self, dt: float, paces: Sequence[Pace], end: float) -> None:
+        """End a run whose steps stay far shorter than the flow allows, since the frames cannot be foretold."""
+        creeps = dt < _SHORT * min(self._stable(paces), end - self.t)
+        self._short = self._short + 1 if creeps else 0
+        if self._short > _IN_A_ROW and self._horizon - self.t > _MANY * dt:
+            raise SolverError(
+                f"step {self.record.steps + 1} at t = {self.t:.6g}: how the frames move changes so fast that steps of "
+                f'{dt:.1g} are needed; the solver "particles" may follow the tokens'
+            )
+
+    @staticmethod
+    def _stable(paces: Sequence[Pace]) -> float:
+        """The longest step that the mass that moves in the frames allows, and these themselves."""
+        rate, growth = max(pace.rate for pace in paces), max(pace.growth for pace in paces)
+        with np.errstate(divide="ignore"):
+            return float(min(_COURANT / np.float64(rate), _LARGEST_TURN / np.float64(growth)))
+
     def _finish(self, dt: float, places: Places, end: float) -> None:
         """Take the step whose fluxes are known."""
         for part, place in zip(self.parts, places, strict=True):
@@ -223,12 +242,10 @@ class _Solver:
     def _length(self, paces: Sequence[Pace], end: float) -> float:
         """The step: limited by the mass that moves in the frames, and by these themselves; even ones up to ``end``."""
         left = end - self.t
-        rate, growth = max(pace.rate for pace in paces), max(pace.growth for pace in paces)
-        with np.errstate(divide="ignore"):
-            longest = min(_COURANT / np.float64(rate), _LARGEST_TURN / np.float64(growth), self._longest)
-        if not self._can_extrapolate(float(longest), paces):
+        longest = min(self._stable(paces), self._longest)
+        if not self._can_extrapolate(longest, paces):
             longest = min(longest, self.frames.explicit(self.t))
-        if not rate + growth < np.inf:
+        if not all(pace.rate + pace.growth < np.inf for pace in paces):
             raise NonFiniteState(self.record.steps + 1, self.t, 0.0)
         if longest <= 4 * np.spacing(self.t):
             raise SolverError(
