@@ -147,6 +147,25 @@ def test_a_run_that_goes_on_is_judged_by_a_part_of_its_cells():
     assert estimate <= 1e-4
 
 
+@pytest.mark.parametrize("beside", [False, True])
+def test_averages_with_jumps_are_judged_by_their_halves(beside):
+    """Alone, and beside particles: centres of cells and of their halves are two sizes."""
+
+    def start(pieces):
+        edges = np.linspace(-1.5, 1.5, 12 * pieces + 1)
+        density = vl.Density(np.repeat([1, 3, 2, 2, 5, 1, 4, 2, 2, 3, 1, 2], pieces) / 7, [edges])
+        dots = vl.Particles([[-0.5], [0.2], [0.9]])
+        return vl.Mixture([density, dots], [0.8, 0.2]) if beside else density
+
+    def problem(measure):
+        return vl.Problem(vl.Softmax(A=[[1.0]]), measure, 0.5)
+
+    found = run(problem(start(1)), cells=64, frame="fixed", extent=4.0, times=[0.5])
+    exact = vl.solve(problem(start(64).quadrature(1)), "particles", times=[0.5], tolerance=1e-10)
+    error, estimate = true_errors(problem(start(1)), found, exact).max(), told(found).max()
+    assert error / 3 <= estimate <= 30 * error
+
+
 def test_densities_with_jumps_have_no_estimate_in_l1():
     result = run(vl.Problem(SOFTMAX, vl.Box([-1.0, -1.0], [1.0, 1.0]), 0.2), cells=16)
     assert "density_error" not in result
