@@ -88,7 +88,7 @@ def solve(
     with np.errstate(all="ignore"), progress_bar(problem.horizon) if progress else nullcontext(silent) as report:
         record = Record(plan.times, report, Budget(problem.horizon, plan.options.max_steps))
         try:
-            _run(plan, problem, record)
+            record = _run(plan, problem, record)
         except (SolverError, KeyboardInterrupt) as error:
             record.status = "stopped"  # also where it was done, and its error was still looked for
             if plan.output is not None and record.reached:
@@ -101,9 +101,10 @@ def solve(
     return result
 
 
-def _run(plan: Plan, problem: Problem, record: Record) -> None:
+def _run(plan: Plan, problem: Problem, record: Record) -> Record:
+    """The record that the solver fills, or a better one that it returns."""
     try:
-        plan.run(problem, plan.options, record)
+        return plan.run(problem, plan.options, record) or record
     except SolverError:
         record.rescue()  # not after an interruption, in which the latest state may be half a step
         raise
@@ -117,7 +118,7 @@ class Plan(NamedTuple):
     """A run that has been checked: which solver, with which options, for which outputs."""
 
     solver: str
-    run: Callable[[Problem, Any, Record], None]
+    run: Callable[[Problem, Any, Record], Record | None]
     options: Any
     times: Array
     output: Path | None

@@ -196,7 +196,7 @@ class _Inside(CPUDispatcher):  # type: ignore[misc]
     """What kernels call; Numba would compile it anew for each whole number that somebody writes down."""
 
     def get_call_template(self, parameters: Any, named: Any) -> Any:
-        plain = [types.unliteral(kind) if isinstance(kind, types.IntegerLiteral) else kind for kind in parameters]
+        plain = [kind.literal_type if isinstance(kind, types.IntegerLiteral) else kind for kind in parameters]
         return super().get_call_template(tuple(plain), named)
 
 

@@ -173,8 +173,8 @@ def _followed(problem: Problem, nodes: Particles, outputs: Array, summed: Sample
 
 def _nodes(measure: Measure, size: int) -> Particles:
     """Gauss nodes, along each axis of a part of a mixture as many as its share of the spread asks for."""
-    if isinstance(measure, Density) and measure.looks_smooth:
-        return _cells(measure, size)
+    if isinstance(measure, Density):
+        return _cells(measure, size) if measure.looks_smooth else _pieces(measure, size)
     if not isinstance(measure, Mixture):
         return measure.quadrature(size)
     spread = math.sqrt(float(np.trace(measure.covariance)))
@@ -182,7 +182,8 @@ def _nodes(measure: Measure, size: int) -> Particles:
     for weight, part in zip(measure.weights, measure.components, strict=True):
         if weight > 0:
             share = (math.sqrt(float(np.trace(part.covariance))) / spread) ** (1 / 3)
-            rule = part.quadrature(math.ceil(size * min(1.0, max(least, share))))
+            fewer = math.ceil(size * min(1.0, max(least, share)))
+            rule = _nodes(part, size) if isinstance(part, Density | Mixture) else part.quadrature(fewer)
             points.append(rule.points)
             weights.append(weight * rule.weights)
     return Particles(np.concatenate(points), np.concatenate(weights))
@@ -199,6 +200,17 @@ def _cells(density: Density, size: int) -> Particles:
     centers = [axis[along] for axis, along in zip(density.centers, every, strict=True)]
     z = np.stack(np.meshgrid(*centers, indexing="ij"), axis=-1)[values > 0]
     return Particles(density.origin + z @ density.matrix.T, values[values > 0])
+
+
+def _pieces(density: Density, size: int) -> Particles:
+    """Centres of the cells of a density that jumps; of their halves along each axis from the second size on."""
+    if size <= _FIRST[density.dimension]:
+        return density.quadrature(size)
+    halved = [np.interp(np.arange(2 * axis.size - 1) / 2, np.arange(axis.size), axis) for axis in density.edges]
+    values = density.values
+    for axis in range(values.ndim):
+        values = np.repeat(values, 2, axis)
+    return Density(values, halved, origin=density.origin, matrix=density.matrix).quadrature(size)
 
 
 def _cost(nodes: Particles) -> float:

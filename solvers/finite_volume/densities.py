@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -15,7 +15,8 @@ from vlasov.compiled.products import map_rows
 from vlasov.compiled.workspace import Workspace
 from vlasov.errors import InputError
 from vlasov.measures import Density
-from vlasov.solvers.finite_volume import tail_kernels as kernels
+from vlasov.solvers.finite_volume import few_tilts
+from vlasov.solvers.finite_volume.grid import points
 from vlasov.solvers.finite_volume.hull import Hull
 from vlasov.solvers.finite_volume.tails import Tails, Window
 from vlasov.tilting import Field, Head, Request, Tilted
@@ -109,24 +110,25 @@ class GaussianTails(Smooth):
         window, shift = self.window(self.tails, head.P)
         tilts = map_rows(x, self.matrix.T @ head.A, threads=1)
         tilts -= shift
-        order = np.empty(len(x), np.int64)
-        count = kernels.sort_out(tilts, window.reach, order)
-        if count == len(x):
+        outside = reduce(np.logical_or, (np.abs(tilts[:, k]) > reach for k, reach in enumerate(window.reach)))
+        beyond = np.flatnonzero(outside)
+        if not beyond.size:
             return super().average(x, head, request, about=about, **how)
-        within, beyond = order[:count], order[count:]
+        within, far = np.flatnonzero(~outside), tilts.take(beyond, axis=0)
         out = how.pop("out", None)
         out = np.empty((len(x), len(head.V))) if out is None else out
         field = super().average(x.take(within, axis=0), head, request, about=about, **how)
-        kernels.scatter(field.values, within, out)
-        clipped = np.empty((beyond.size, self.dimension))
-        kernels.clip(tilts, beyond, window.reach, clipped)
+        out[within] = field.values
+        edge = far.clip(-window.reach, window.reach)
         inverse = np.asarray(np.linalg.inv(self.matrix.T), dtype=np.float64)
-        inner = map_rows(clipped + shift, inverse, threads=1)
+        inner = map_rows(edge + shift, inverse, threads=1)
         measure = self.reweighted(head.P)
         tilted = self.best(len(inner), lambda best: measure.tilted(inner, best._replace(covariance=True), **how))
         assert tilted.covariance is not None
-        base = np.zeros(self.dimension) if about is None else about
-        kernels.continue_means(tilts, beyond, clipped, inverse, tilted.mean, tilted.covariance, base, head.V, out)
+        moved, rest = tilted.mean if about is None else tilted.mean - about, map_rows(far - edge, inverse, threads=1)
+        for k in range(self.dimension):
+            moved = moved + tilted.covariance[:, :, k] * rest[:, k, None]
+        out[beyond] = map_rows(moved, head.V, threads=1)
         return Field(out, field.method, max(field.error_bound, tilted.error_bound))
 
     def misfit(self, x: Array, head: Head) -> float:
@@ -143,17 +145,22 @@ class GaussianTails(Smooth):
         if not far.size:
             return 0.0
         tilts, edge = tilts[far], edge[far]
-        levels = np.concatenate([depth * edge for depth in _DEPTHS]) + shift
-        rows = np.asarray(np.linalg.solve(self.matrix.T, levels.T).T, dtype=np.float64)
-        found = self.reweighted(head.P).tilted(rows, Request(_COARSE[0], "all-pairs", covariance=True))
-        assert found.covariance is not None
-        xi, means, spreads = (
-            part.reshape(3, far.size, *part.shape[1:]) for part in (rows, found.mean, found.covariance)
-        )
+        xi = np.array([depth * edge for depth in _DEPTHS]) + window.center
+        means, spreads = self._tilted_in_frame(xi.reshape(-1, self.dimension), head.P)
+        means, spreads = means.reshape(xi.shape), spreads.reshape(*xi.shape, self.dimension)
         missed = np.diff(means, axis=0) - np.einsum("lnij,lnj->lni", spreads[:-1], np.diff(xi, axis=0))
-        before, last = np.linalg.norm(np.linalg.solve(self.matrix, missed[..., None])[..., 0], axis=2)
+        before, last = np.linalg.norm(missed, axis=2)
         growth = np.linalg.norm(tilts - edge, axis=1) / np.linalg.norm((1 - _DEPTHS[1]) * edge, axis=1)
         return float((last * np.minimum(1.0, last / np.maximum(before, 1e-300)) * growth).max())
+
+    def _tilted_in_frame(self, tilts: Array, quadratic: Array | None) -> tuple[Array, Array]:
+        """Means and covariances of z under e^{<xi, z> - <z, M^T P M z>}, by sums over averages that carry mass."""
+        values = self.values.ravel()
+        carrying = values > _NOTHING * float(values.max())
+        z, logs = points(self.grid.centers)[carrying], np.log(values[carrying])
+        if quadratic is not None:
+            logs -= np.einsum("nk,kl,nl->n", z, self.matrix.T @ quadratic @ self.matrix, z)
+        return few_tilts.moments(z, logs, tilts)
 
     def window(self, tails: Tails, quadratic: Array | None) -> tuple[Window, Array]:
         """The window of tilts in the frame, and where M^T A x is in its middle: 2 M^T P o moves with the origin."""

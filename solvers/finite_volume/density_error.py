@@ -23,9 +23,11 @@ from vlasov.measures import Density, Gaussian, Measure, Mixture, Particles
 from vlasov.measures.quadrature import legendre
 from vlasov.problem import Problem
 from vlasov.solvers.dataset import AXES
+from vlasov.solvers.finite_volume import few_tilts
 from vlasov.solvers.finite_volume.options import has_slopes
 from vlasov.solvers.ode.integrate import segments
 from vlasov.solvers.record import Record
+from vlasov.tilting import Head
 
 _LOOKS = 2  # output times at which densities are compared; errors between are interpolated
 _PER_STEP, _MOST = 3, 300  # Gauss nodes for a step of the companion, and in all
@@ -105,7 +107,9 @@ def of_nodes(problem: Problem, cloud: Particles, positions: Array, summed: Sampl
 
 def _divergence(flow: Flow, cloud: Particles, t: float) -> Array:
     """Of the velocity, at the nodes; by differences where an attention does not say its Jacobian."""
-    x = cloud.points
+    x, heads = cloud.points, flow.attention.heads_at(t)
+    if heads is not None and len(x) ** 2 <= few_tilts.MOST:
+        return np.sum([_of_head(cloud, head) for head in heads], axis=0)
     if has_slopes(flow.attention):
         return np.asarray(np.trace(flow.jacobian(cloud, x, t), axis1=1, axis2=2))
     step = _DIFFERENCE * math.sqrt(float(np.trace(cloud.covariance)))
@@ -114,6 +118,16 @@ def _divergence(flow: Flow, cloud: Particles, t: float) -> Array:
         ahead, behind = (flow.velocity(cloud, x + sign * way, t).values[:, k] for sign in (1, -1))
         total += (ahead - behind) / (2 * step)
     return total
+
+
+def _of_head(cloud: Particles, head: Head) -> Array:
+    """tr(V C A), with the covariance C under e^{<A x - 2 P c, u> - <u, P u>}, u = y - c, about the mean c."""
+    u, logs, tilts = cloud.points - cloud.mean, np.log(np.maximum(cloud.weights, _FADED)), cloud.points @ head.A.T
+    if head.P is not None:
+        logs -= np.einsum("nk,kl,nl->n", u, head.P, u)
+        tilts = tilts - (head.P + head.P.T) @ cloud.mean
+    covariances = few_tilts.moments(u, logs, tilts)[1]
+    return np.asarray(np.einsum("nkl,lk->n", covariances, head.A @ head.V))
 
 
 def density_error(grid: Record, known: Mapping[int, Known]) -> Array:

@@ -107,6 +107,10 @@ class Frame(ABC):
         """|S^{-1} S'|, which limits the step; zero where the path is exact."""
         return 0.0
 
+    def astray(self, t: float, place: Place, drift: Affine) -> float:
+        """By how much the velocity on a Gaussian misses the slope that the fit sees, relative to that slope."""
+        return 0.0
+
     def explicit(self, t: float) -> float:
         """The longest step that follows the mean explicitly, where it relaxes by x' = V x."""
         return math.inf
@@ -197,6 +201,14 @@ class MovingFrame(Frame):
         _, slope = self.model(t, place)
         return norm(np.linalg.solve(place.matrix, slope @ place.matrix) + drift.slope)
 
+    def astray(self, t: float, place: Place, drift: Affine) -> float:
+        if not self._compact or self._strong:
+            return 0.0
+        _, slope = self.model(t, place)
+        seen = slope + place.matrix @ drift.slope @ np.linalg.inv(place.matrix)
+        _, told = self._gaussian(t, place)
+        return norm(told - seen) / max(norm(seen), 1e-300)
+
     def path(self, t: float, times: Sequence[float], place: Place, drift: Drift) -> list[Place]:
         d, shape = len(place.origin), place.matrix.shape
         start, count = np.concatenate([place.origin, place.matrix.ravel()]), itertools.count()
@@ -232,12 +244,17 @@ class MovingFrame(Frame):
         return _STIFF / speed if speed > 0 else math.inf
 
     def model(self, t: float, place: Place) -> tuple[Array, Array]:
-        (c, s), (b, covariance) = place, self._reference
         if self._strong:
-            return np.zeros_like(c), self.values(t)
-        mean = c + s @ b
+            return np.zeros_like(place.origin), self.values(t)
         if self._pulled:
-            return self.flow.base(mean, self.inside(t)), np.zeros_like(s)
+            mean = place.origin + place.matrix @ self._reference.b
+            return self.flow.base(mean, self.inside(t)), np.zeros_like(place.matrix)
+        return self._gaussian(t, place)
+
+    def _gaussian(self, t: float, place: Place) -> tuple[Array, Array]:
+        """Beta and B on a Gaussian with the moments of the reference."""
+        (c, s), (b, covariance) = place, self._reference
+        mean = c + s @ b
         found = self.flow.affine(Gaussian.trusted(mean=mean, covariance=s @ covariance @ s.T), self.inside(t))
         return (self.flow.base(mean, self.inside(t)), np.zeros_like(s)) if found is None else found
 

@@ -41,6 +41,10 @@ class Frames(ABC):
         """|S^{-1} S'| of each."""
 
     @abstractmethod
+    def astray(self, t: float, places: Sequence[Place], drifts: Sequence[Affine]) -> float:
+        """By how much a closure of compact data misses the slope that the fit sees, relative to that slope."""
+
+    @abstractmethod
     def followed(self, fit: Affine) -> Affine:
         """What of a part's fit g + K (z - b) its path takes away."""
 
@@ -85,6 +89,9 @@ class OneFrame(Frames):
 
     def rates(self, t: float, places: Sequence[Place], drifts: Sequence[Affine]) -> list[float]:
         return [self._frame.rate(t, places[0], drifts[0])]
+
+    def astray(self, t: float, places: Sequence[Place], drifts: Sequence[Affine]) -> float:
+        return self._frame.astray(t, places[0], drifts[0])
 
     def followed(self, fit: Affine) -> Affine:
         return self._frame.followed(fit)
@@ -155,6 +162,9 @@ class ManyFrames(Frames):
         origins, matrices = _stacked(places)
         inner = np.linalg.solve(matrices, self._model(t, origins, matrices).slope @ matrices)
         return [norm(w + drift.slope) for w, drift in zip(inner, drifts, strict=True)]
+
+    def astray(self, t: float, places: Sequence[Place], drifts: Sequence[Affine]) -> float:
+        return 0.0
 
     def followed(self, fit: Affine) -> Affine:
         return fit

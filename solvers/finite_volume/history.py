@@ -20,6 +20,7 @@ from vlasov.solvers.finite_volume.velocity_kernels import LEVELS
 
 NOTICED = 1e-6  # of the largest density: velocities elsewhere may be extrapolated less well
 _SAMPLES = 4096  # nodes at which extrapolation is checked
+_MAGNIFIED = 20.0  # errors of the drift, by a step: cubics do 15 times one step ahead of even levels
 
 
 class Residual(NamedTuple):
@@ -55,6 +56,7 @@ class History:
         self._levels: list[Level] = []
         self._error = math.nan  # leading coefficient of that of extrapolation, |r^(k)|/k!; NaN until it can be seen
         self._trend: Affine | None = None  # of the drift, where only one level is known
+        self._trusted = LEVELS  # the last ones, which tell the drift in this step
 
     @property
     def times(self) -> list[float]:
@@ -88,16 +90,22 @@ class History:
         (level,) = self._levels
         self._trend = Affine(*((b - a) / dt for a, b in zip(level.drift, drift, strict=True)))
 
+    def aim(self, end: float) -> None:
+        """Choose the levels that tell the drift up to ``end``: fewer, where a step is far longer than those before."""
+        self._trusted = max(1, len(self._levels))
+        while self._trusted > 1 and sum(map(abs, self._weights(end, self.times[-self._trusted :]))) > _MAGNIFIED:
+            self._trusted -= 1
+
     def forget(self) -> None:
         """Start anew, after velocities jumped."""
         self._levels, self._error, self._trend = [], math.nan, None
 
     def weights(self, time: float) -> Array:
         """Of the levels, newest last."""
-        return np.array(self._weights(time))
+        return np.array(self._weights(time, self.times))
 
-    def _weights(self, time: float) -> list[float]:
-        times = self.times
+    @staticmethod
+    def _weights(time: float, times: list[float]) -> list[float]:
         return [math.prod([(time - b) / (a - b) for b in times if b != a]) for a in times]
 
     def drift(self, time: float) -> Affine:
@@ -106,7 +114,9 @@ class History:
             (level,) = self._levels
             return Affine(*(a + (time - level.time) * b for a, b in zip(level.drift, self._trend, strict=True)))
         constant, slope = (np.zeros_like(part) for part in self._levels[-1].drift)
-        for weight, level in zip(self._weights(time), self._levels, strict=True):  # paths ask a thousand times
+        levels = self._levels[-self._trusted :]
+        weights = self._weights(time, [level.time for level in levels])
+        for weight, level in zip(weights, levels, strict=True):  # paths ask a thousand times
             constant += weight * level.drift.constant
             slope += weight * level.drift.slope
         return Affine(constant, slope)

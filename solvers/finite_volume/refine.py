@@ -19,25 +19,26 @@ _PAYS = 0.9  # errors that do not fall so far are not those of cells
 _CHEAP = 2e7  # cells times evaluations of the velocity, of all runs together: some ten seconds
 
 
-def run(problem: Problem, options: Options, record: Record) -> None:
-    """Integrate into the record and judge; again as long as the run is wrong, but less so each time."""
+def run(problem: Problem, options: Options, record: Record) -> Record:
+    """Integrate into the record and judge; again as long as the run is wrong, but less so. The best record."""
     solver.run(problem, options, record)
     unsure, spent = judge(problem, record), 0.0
     while _may_gain(options, record, unsure):
         spent += _work(record) * 2 ** (1 + problem.dimension)
         if spent > _CHEAP:
-            return
+            break
         cells = tuple(2 * int(count) for count in record.resolved["cells"])
         finer = Record(record.times, record.report, Budget(problem.horizon, options.max_steps))
         try:
             solver.run(problem, replace(options, cells=cells, frame=record.resolved["frame"]), finer)
             unsure = judge(problem, finer)
         except (InputError, SolverError, np.linalg.LinAlgError, MemoryError):  # the run itself is done
-            return
+            break
         if finer.status != record.status or not finer.largest_error <= _PAYS * record.largest_error:
-            return
+            break
         finer.attributes["refinements"] = 1.0 + float(record.attributes.get("refinements", 0.0))
-        vars(record).update(vars(finer))
+        record = finer
+    return record
 
 
 def _may_gain(options: Options, record: Record, unsure: float) -> bool:

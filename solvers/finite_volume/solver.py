@@ -34,7 +34,8 @@ _COURANT = 0.9  # cells that the fastest mass crosses in a step
 _LARGEST_COURANT = 3.0  # the same later in the step; a longer step is taken back
 _GLANCE = 1e-3  # of the first step, to see how velocities begin to change
 _LARGEST_TURN = 0.3  # |S^{-1} S'| dt
-_HURRIED = 10  # paths of frames that turn too fast for a step, which is halved; then a run is given up
+_HURRIED = 10  # paths of frames, less steps done, that turn too fast for a step; then a run is given up
+_SHORT, _IN_A_ROW, _MANY = 0.1, 30, 1000  # of a stable step; so short ones, and as many left: then a run is given up
 _REMEDY = 'shorten the horizon, take fewer cells or the solver "particles"'
 _RESOLUTION = 1e-7  # fraction of t that is left when a blow-up is called
 
@@ -75,10 +76,10 @@ class _Solver:
         self._rescaling = Rescaling(flow, problem.horizon) if options.frame == "rescaled" else None
         self.parts = begin(problem, flow, options)
         self.scheme = SCHEMES[options.reconstruction]
-        self.record, self.t = record, 0.0
-        self.doublings = 0.0
-        self.growth, self._longest = 0.0, math.inf  # twice the step before, where a path failed in that or earlier
-        self._flow, self._options, self._hurried = flow, options, 0
+        self.record, self.t, self._horizon = record, 0.0, problem.horizon
+        self.doublings = self._astray = 0.0
+        self.growth, self._longest = 0.0, math.inf  # step, where one before had to be shortened
+        self._flow, self._options, self._hurried, self._short = flow, options, 0, 0
         self._weights = np.array([part.weight for part in self.parts])
         self.frames = self._begin((0.0, problem.horizon))
 
@@ -98,7 +99,10 @@ class _Solver:
         return OneFrame(MovingFrame(self._flow, segment, part.moments, compact=part.velocity.compact))
 
     def step(self, end: float) -> None:
-        """One step of at most the length that is stable, not beyond ``end``."""
+        """One step of at most the length that is stable, not beyond ``end``.
+
+        Where only a part can be done, the next one is no longer, and later ones at most twice as long as those before.
+        """
         self._settle()
         looks = [part.look() for part in self.parts]
         found = self._residuals(self.t, [part.f for part in self.parts], self._places)
@@ -107,12 +111,15 @@ class _Solver:
             audible = part.audible(self.t, residual, look, self.frames)
             drifts.append(self.frames.followed(part.grid.fit(look.density, audible.nodes, look.moments)))
             part.begin(self.t, audible, look, drifts[-1])
+        self._astray = self.frames.astray(self.t, self._places, drifts)
         paces = self._paces(drifts)
         dt = self._length(paces, end)
         if len(self._history.times) == 1 and any(drift.slope.any() for drift in drifts):
             self._look_ahead(_GLANCE * dt, looks)
-        dt, places = self._stages(dt, paces)
+        asked, (dt, places) = dt, self._stages(dt, paces)
+        self._refuse_to_creep(dt, paces, end)
         self._finish(dt, places, end)
+        self._longest = dt if dt < asked else 2 * self._longest
         self.growth = max(pace.growth for pace in paces)
 
     def _settle(self) -> None:
@@ -123,9 +130,10 @@ class _Solver:
                     part.double()
                     self.doublings += 1
                     self._forget()
-        tilts = np.max([part.tilts(self.frames.inside(self.t)) for part in self.parts], axis=0).tolist()
-        if not self._history.times or self.frames.outgrown(*tilts):
-            self.frames = self.frames.renewed([part.moments for part in self.parts], *tilts)
+        strength, pull = np.max([part.tilts(self.frames.inside(self.t)) for part in self.parts], axis=0).tolist()
+        pull = max(pull, self._astray)  # either asks for the same closure
+        if not self._history.times or self.frames.outgrown(strength, pull):
+            self.frames = self.frames.renewed([part.moments for part in self.parts], strength, pull)
             self._forget()
 
     def _residuals(self, t: float, states: Sequence[Array], places: Sequence[Place]) -> list[Residual]:
@@ -174,13 +182,30 @@ class _Solver:
                 fastest = max(fastest, part.flux(number, time, state, residual))
         return fastest
 
+    def _refuse_to_creep(self, dt: float, paces: Sequence[Pace], end: float) -> None:
+        """End a run whose steps stay far shorter than the flow allows, since the frames cannot be foretold."""
+        creeps = dt < _SHORT * min(self._stable(paces), end - self.t)
+        self._short = self._short + 1 if creeps else 0
+        if self._short > _IN_A_ROW and self._horizon - self.t > _MANY * dt:
+            raise SolverError(
+                f"step {self.record.steps + 1} at t = {self.t:.6g}: how the frames move changes so fast that steps of "
+                f'{dt:.1g} are needed; the solver "particles" may follow the tokens'
+            )
+
+    @staticmethod
+    def _stable(paces: Sequence[Pace]) -> float:
+        """The longest step that the mass that moves in the frames allows, and these themselves."""
+        rate, growth = max(pace.rate for pace in paces), max(pace.growth for pace in paces)
+        with np.errstate(divide="ignore"):
+            return float(min(_COURANT / np.float64(rate), _LARGEST_TURN / np.float64(growth)))
+
     def _finish(self, dt: float, places: Places, end: float) -> None:
         """Take the step whose fluxes are known."""
         for part, place in zip(self.parts, places, strict=True):
             if not part.finish(self.t, dt, place):
                 raise NonFiniteState(self.record.steps + 1, self.t, dt)
         self.t = end if self.t + dt >= end else self.t + dt
-        self._longest *= 2
+        self._hurried = max(0, self._hurried - 1)
 
     def snapshot(self) -> Snapshot:
         """What is kept of the present state."""
@@ -217,12 +242,10 @@ class _Solver:
     def _length(self, paces: Sequence[Pace], end: float) -> float:
         """The step: limited by the mass that moves in the frames, and by these themselves; even ones up to ``end``."""
         left = end - self.t
-        rate, growth = max(pace.rate for pace in paces), max(pace.growth for pace in paces)
-        with np.errstate(divide="ignore"):
-            longest = min(_COURANT / np.float64(rate), _LARGEST_TURN / np.float64(growth), self._longest)
-        if not self._can_extrapolate(float(longest), paces):
+        longest = min(self._stable(paces), self._longest)
+        if not self._can_extrapolate(longest, paces):
             longest = min(longest, self.frames.explicit(self.t))
-        if not rate + growth < np.inf:
+        if not all(pace.rate + pace.growth < np.inf for pace in paces):
             raise NonFiniteState(self.record.steps + 1, self.t, 0.0)
         if longest <= 4 * np.spacing(self.t):
             raise SolverError(
@@ -232,13 +255,12 @@ class _Solver:
         return left / max(1, math.ceil(left / longest)) if left < 4 * longest else longest
 
     def _move_frames(self, dt: float) -> tuple[float, dict[float, Places]]:
-        """The frames at the times of the stages, by c, and at the end of a step dt, or of a part of it that works.
-
-        Where only a part does, the next step is no longer, and later ones at most twice as long as the one before.
-        """
+        """The frames at the times of the stages, by c, and at the end of a step dt, or of a part of it that works."""
         shares: Sequence[float] = sorted({*self.scheme.tableau.c, 1.0} - {0.0})
         drifts = [part.history.drift for part in self.parts]
         while True:
+            for part in self.parts:
+                part.history.aim(self.t + dt)
             try:
                 places = self.frames.path(self.t, [self.t + c * dt for c in shares], self._places, drifts)
                 return dt, dict(zip(shares, places, strict=True)) | {0.0: self._places}
@@ -249,7 +271,6 @@ class _Solver:
                 if self._hurried > _HURRIED:
                     raise SolverError(f'{mistake}; the solver "particles" may follow the tokens') from None
                 dt /= 2
-                self._longest = dt / 2  # until this step is done
                 if dt < 4 * np.spacing(self.t):
                     error = NonFiniteState(self.record.steps + 1, self.t, dt)
                     for reason in getattr(mistake, "__notes__", []) or [f"({mistake})"]:

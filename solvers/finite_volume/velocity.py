@@ -35,7 +35,7 @@ from vlasov.solvers.ode.integrate import norm
 D = TypeVar("D", bound=Density)
 
 _ACCURACY = 2e-12  # of velocities, relative to the grid's half width
-_AMPLIFIED = 10.0  # times that error, which the tilted covariances of later states have
+_AMPLIFIED = 50.0  # times that error, which the tilted covariances of later states have
 _CARRYING = 1e-12  # of the largest density: cells below carry no mass worth a radius
 _LEAST_AMPLIFIED = 0.5  # log of what diffused mass outside of the hull may be magnified by
 _DIFFUSED = 5  # cells

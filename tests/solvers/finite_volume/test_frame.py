@@ -133,3 +133,19 @@ def test_under_strong_tilts_compact_data_follow_v_until_tilts_are_much_weaker():
     assert np.allclose(Flow(ATTENTION).base(c, 0.0) + strong.closure(0.0, PLACE).constant, V @ c, rtol=1e-14, atol=0.0)
     assert not strong.followed(FIT).slope.any()
     assert not moving().outgrown(100.0)
+
+
+@pytest.mark.quick
+def test_a_closure_that_misses_the_slope_is_left_by_compact_data():
+    """What it misses is told alike by the closure on a Gaussian and by that without a slope."""
+    frame, matrix = MovingFrame(Flow(ATTENTION), (0.0, 1.0), MOMENTS, compact=True), PLACE.matrix
+    told = V @ matrix @ MOMENTS.C @ matrix.T @ A
+    for share, left in ((0.5, False), (0.25, True)):  # of the Gaussian's slope, that the fit sees
+        in_frame = np.linalg.solve(matrix, share * told @ matrix)
+        correction = Affine(np.zeros(2), in_frame - np.linalg.solve(matrix, told @ matrix))
+        missed = frame.astray(0.0, PLACE, correction)
+        assert missed == pytest.approx(1 / share - 1, rel=1e-12)
+        assert frame.outgrown(0.0, missed) == left
+        without = frame.renewed(MOMENTS, 0.0, 3.0)
+        assert without.astray(0.0, PLACE, Affine(np.zeros(2), in_frame)) == pytest.approx(missed, rel=1e-12)
+    assert moving().astray(0.0, PLACE, correction) == 0.0

@@ -119,3 +119,18 @@ def test_a_drift_that_was_foreseen_changes_steadily_until_the_next_level():
             assert history.drift(1.3).constant == pytest.approx(3.6)
             assert history.drift(1.3).slope == pytest.approx(1.0)
     assert history.drift(1.25).constant == pytest.approx(3.5)
+
+
+@pytest.mark.quick
+def test_steps_far_longer_than_those_before_trust_fewer_levels():
+    """Errors of a drift grow like the third power of the distance: none grows a hundredfold."""
+    history, _ = begun(2)
+    for k, wrong in enumerate((1.0, -1.0, 1.0, -1.0)):
+        drift = Affine(np.array([wrong]), np.zeros((1, 1)))
+        history.remember(0.01 * k, Residual(np.zeros((3, 1)), np.empty((0, 1))), DENSITY, drift)
+    for step in (0.01, 0.02, 0.05, 0.5):
+        history.aim(0.03 + step)
+        assert abs(history.drift(0.03 + step).constant[0]) <= 20
+        assert history.drift(0.03).constant[0] == -1.0
+    history.aim(0.04)
+    assert history.drift(0.04).constant[0] == pytest.approx(-15, rel=1e-9)  # of a cubic: all four levels

@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 
 import vlasov as vl
-from tests.solvers.finite_volume.common import CLOUDS, SOFTMAX, run
+from tests.solvers.finite_volume.common import CLOUDS, SOFTMAX, V, run
 from vlasov.solvers.accuracy import Units, doubt
-from vlasov.solvers.finite_volume import Options, companion, judge as judging, options, solver
+from vlasov.solvers.finite_volume import Options, companion, density_error, judge as judging, options, solver
 from vlasov.solvers.finite_volume.density_error import samples
 from vlasov.solvers.progress import silent
 from vlasov.solvers.record import Record
+from vlasov.tilting import Head
 
 CIRCLE = [[2 * np.cos(a), 2 * np.sin(a)] for a in 2 * np.pi * np.arange(5) / 5]
 FAR = vl.Problem(vl.L2([[-1.0]], [[1.0]], [[-0.2]]), vl.Gaussian([12.0], [[1.0]]), 1.0)  # S1
@@ -124,6 +125,17 @@ def test_the_density_in_l1(cells):
     assert result["density_error"][0] == 0
 
 
+@pytest.mark.parametrize("far", [0.0, 1e4])
+def test_the_divergence_of_tilted_means(far):
+    """Of a Gaussian beside e^{-<y, P y>} it is tr(V G Sigma A), G = (I + 2 Sigma P)^{-1}, wherever it is."""
+    covariance, p = np.array([[0.5, 0.1], [0.1, 0.3]]), np.array([[0.4, 0.1], [0.1, 0.2]])
+    cloud = vl.Gaussian([far, -far / 2], covariance).quadrature(24)
+    head = Head(2 * p, V, p)
+    exact = np.trace(V @ np.linalg.solve(np.eye(2) + 2 * covariance @ p, covariance) @ head.A)
+    heaviest = cloud.weights > 1e-6
+    np.testing.assert_allclose(density_error._of_head(cloud, head)[heaviest], exact, rtol=1e-6)
+
+
 def test_a_run_that_goes_on_is_judged_by_a_part_of_its_cells():
     problem = vl.Problem(SOFTMAX, CLOUDS, 0.3)
     first = vl.measure(run(problem, frame="moving"))
@@ -133,6 +145,25 @@ def test_a_run_that_goes_on_is_judged_by_a_part_of_its_cells():
     error, estimate = true_errors(problem, result, exact).max(), told(result).max()
     assert error / 3 <= estimate + 1e-7
     assert estimate <= 1e-4
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_averages_with_jumps_are_judged_by_their_halves(beside):
+    """Alone, and beside particles: centres of cells and of their halves are two sizes."""
+
+    def start(pieces):
+        edges = np.linspace(-1.5, 1.5, 12 * pieces + 1)
+        density = vl.Density(np.repeat([1, 3, 2, 2, 5, 1, 4, 2, 2, 3, 1, 2], pieces) / 7, [edges])
+        dots = vl.Particles([[-0.5], [0.2], [0.9]])
+        return vl.Mixture([density, dots], [0.8, 0.2]) if beside else density
+
+    def problem(measure):
+        return vl.Problem(vl.Softmax(A=[[1.0]]), measure, 0.5)
+
+    found = run(problem(start(1)), cells=64, frame="fixed", extent=4.0, times=[0.5])
+    exact = vl.solve(problem(start(64).quadrature(1)), "particles", times=[0.5], tolerance=1e-10)
+    error, estimate = true_errors(problem(start(1)), found, exact).max(), told(found).max()
+    assert error / 3 <= estimate <= 30 * error
 
 
 def test_densities_with_jumps_have_no_estimate_in_l1():

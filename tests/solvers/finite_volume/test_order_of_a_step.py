@@ -34,7 +34,12 @@ HARMLESS = {
     ("step", "looks"),  # and the residual, which does not look at them
     ("step", "found"),  # and an empty list
     ("step", "self._finish"),  # and the growth, which is read between steps
-    ("_finish", "self.t"),  # and the longest step, which is read when the next one begins
+    ("step", "self._astray"),  # and the paces: neither reads the other
+    ("step", "asked"),  # and whether the run creeps, which these do not
+    ("step", "self._refuse_to_creep"),  # and the step, of a run that does not
+    ("step", "self._longest"),  # and the growth, which both are read later
+    ("_settle", "pull"),  # where no closure goes astray
+    ("_finish", "self.t"),  # and the count of paths that turn too fast
     ("_stages", "rate"),  # where no step is taken back
     ("flux", "self.history.to_faces"),  # the rate of flow only says whether to take a step back
     ("flux", "fastest"),  # both read the velocities on faces
