@@ -10,7 +10,12 @@ from . import (
 )
 from .attention import L2 as L2, Linear as Linear, MultiHead as MultiHead, Softmax as Softmax
 from .cases import Case as Case, case_names as case_names, load_case as load_case
-from .errors import AccuracyWarning as AccuracyWarning, InputError as InputError, SolverError as SolverError
+from .errors import (
+    AccuracyWarning as AccuracyWarning,
+    InputError as InputError,
+    SlowRunWarning as SlowRunWarning,
+    SolverError as SolverError,
+)
 from .jit import set_threads as set_threads
 from .measures import (
     Ball as Ball,

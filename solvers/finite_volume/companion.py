@@ -38,6 +38,7 @@ _LEAST_PAIRS = 5e7  # that any run may pay for: 50 ms
 _LINEAR = 500  # sources, from which sums take linear time
 _PATIENCE = 10.0  # times the budget, for the first size
 _EVALUATIONS = 13  # in a step
+_CALL = 3e4  # pairs in the time that a step takes for each evaluation, however few the nodes
 
 
 class Moments(NamedTuple):
@@ -214,8 +215,8 @@ def _pieces(density: Density, size: int) -> Particles:
 
 
 def _cost(nodes: Particles) -> float:
-    """Of one velocity, in pairs."""
-    return float(len(nodes) * min(len(nodes), _LINEAR))
+    """Of one velocity, in pairs; the fewest nodes take as long as so many."""
+    return float(max(len(nodes) * min(len(nodes), _LINEAR), _CALL))
 
 
 def _cell_evaluations(grid: Record) -> float:

@@ -263,11 +263,14 @@ def throw(kind, value):
     """Throw one input: a word on what came of it, or the exception that should not be."""
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # NumPy's on overflow, and ours on accuracy: they are answers
+        warnings.simplefilter("error", vl.SlowRunWarning)  # and so is this, after five seconds: it is not waited for
         before = os.getcwd()
         os.chdir(folder)
         try:
             return str(INPUTS[kind][1](value))[:40]
         except (vl.InputError, vl.SolverError) as error:
             return _named(error)
+        except vl.SlowRunWarning:
+            return "slow, and says so"
         finally:
             os.chdir(before)

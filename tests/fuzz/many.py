@@ -1,8 +1,8 @@
 """Throw many inputs, in processes of their own: ``python -m tests.fuzz.many [COUNT] [SEED] [LOG]``, see ``make fuzz``.
 
-Each input ends in our own error or a sound result; else it is a traceback, a hang (over 10 s of a processor, or much
-longer of waiting) or a crash (the process ended), which are printed with the input and counted. The exit code says
-whether there was any. Batches are kept in LOG, if it is given, and not thrown again: an interrupted run goes on.
+Each input ends in our own error, a sound result, or a word after five seconds on how long it will take; else it is a
+traceback, a hang (over 10 s of a processor, or much longer of waiting) or a crash (the process ended), which are
+printed with the input and counted. The exit code says whether there was any. Batches are kept in LOG, if it is given, and not thrown again: an interrupted run goes on.
 """
 
 import collections
