@@ -198,6 +198,17 @@ def test_a_companion_that_is_too_dear_is_left(monkeypatch):
     assert companion.follow(problem, record) is None
 
 
+def test_few_nodes_are_not_followed_for_ever():
+    """Three of them over 100,000 relaxation times: every velocity costs next to no pairs, but a call."""
+    problem = vl.Problem(vl.Softmax(A=0.0, V=-1.9), vl.Particles([[0.0], [1.0], [3.0]]), 1e5)
+    flow = problem.flow(tolerance=1e-9)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(problem), "flow", lambda *_, **__: flow)
+        nothing = companion.Samples(np.empty(0), np.empty(0))
+        assert companion._followed(problem, problem.initial, np.array([0.0, 1e5]), nothing, 5e7) is None
+    assert flow.evaluations < 30_000
+
+
 def test_a_blow_up_before_the_first_output_is_judged():
     problem = vl.Problem(vl.Softmax(A=[[1.0]]), vl.Gaussian([0.0], [[1.0]]), 2.0)
     result = vl.solve(problem, "finite-volume", cells=64, times=[2.0], warn_above=np.inf)
