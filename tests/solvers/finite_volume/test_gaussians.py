@@ -84,7 +84,7 @@ def test_the_moving_frame_is_exact(d, name):
     rng = np.random.default_rng(d)
     start = vl.Gaussian(0.5 * rng.normal(size=d), references.positive(rng, d))
     problem, times = vl.Problem(attentions(d)[name], start, 1.0), [0.4, 1.0]
-    exact = vl.solve(problem, "gaussian", tolerance=1e-12, times=times)
+    exact = vl.solve(problem, "gaussian", tolerance=1e-13, times=times)
     result = run(problem, cells=CELLS[d], times=times)
     for moment in ("mean", "covariance"):
         assert error(result[moment].values, exact[moment].values) <= 3e-11
