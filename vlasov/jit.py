@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 # GNU OpenMP spins while it waits: two contending thread pools then cost more than the work.
@@ -84,11 +84,16 @@ def _state(path: str) -> tuple[int, int]:
 
 
 def _constant(value: Any, known: tuple[int, ...]) -> Any:
-    """What compiled code takes from a value: numbers, texts and arrays themselves, kernels by their names."""
+    """What compiled code takes from a value: numbers, texts and arrays themselves, kernels by their names.
+
+    Of an intrinsic, the state of its file.
+    """
     if isinstance(value, tuple):
         return [_constant(part, known) for part in value]
     if isinstance(value, np.ndarray):
         return str(value.dtype), value.shape, value.tobytes()
+    if isinstance(written := getattr(value, "_defn", None), FunctionType):
+        return _state(written.__code__.co_filename)
     if isinstance(value, Dispatcher) and not hasattr(value, "name"):  # by somebody else, or a copy from elsewhere
         return _name(value.py_func, known=known) if id(value.py_func) not in known else ""
     return value if isinstance(value, int | float | complex | str | np.generic) else getattr(value, "name", "")

@@ -2,7 +2,8 @@
 
 Each input ends in our own error, a sound result, or a word after five seconds on how long it will take; else it is a
 traceback, a hang (over 10 s of a processor, or much longer of waiting) or a crash (the process ended), which are
-printed with the input and counted. The exit code says whether there was any. Batches are kept in LOG, if it is given, and not thrown again: an interrupted run goes on.
+printed with the input and counted. The exit code says whether there was any. Batches are kept in LOG, if it is given,
+and not thrown again: an interrupted run goes on.
 """
 
 import collections

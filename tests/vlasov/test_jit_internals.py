@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+from numba.core import compiler
 from numba.core.registry import CPUDispatcher
 
 from vlasov import cache, jit
@@ -80,6 +81,89 @@ def test_what_was_compiled_for_an_edited_kernel_in_another_file_is_not_used_agai
         (tmp_path / "constants.py").write_text(f"WEIGHT = {weight}")
         (tmp_path / "face.py").write_text(FACE.format(constants=constants.format(weight)))
         assert float(printed_by("calls_it", tmp_path)) == expected
+
+
+WRITTEN = """
+from numba.core import types
+from numba.extending import intrinsic
+from llvmlite import ir
+
+@intrinsic
+def number(typing_context):
+    return types.float64(), lambda *_: ir.Constant(ir.DoubleType(), {})
+"""
+TAKES_IT = """
+from vlasov.jit import kernel
+from written import number
+
+@kernel()
+def run(x):
+    return x + number()
+
+print(run(1.0))
+"""
+
+
+def test_what_was_compiled_for_edited_words_of_llvm_is_not_used_again(tmp_path):
+    (tmp_path / "takes_it.py").write_text(TAKES_IT)
+    for value in (1.0, 20.0):
+        (tmp_path / "written.py").write_text(WRITTEN.format(value))
+        assert float(printed_by("takes_it", tmp_path)) == 1.0 + value
+
+
+BY_ADDRESS = """
+import numpy as np
+from numba import types
+from vlasov.compiled.pointers import address, call
+from vlasov.jit import kernel
+
+@kernel()
+def add(factor, x, out):
+    for i in range(x.size):
+        out[i] += factor * x[i]
+
+@kernel()
+def times(factor, x, out):
+    for i in range(x.size):
+        out[i] *= factor * x[i]
+
+@kernel()
+def twice(function, factor, x, out):
+    for _ in range(2):
+        call(function, (factor, x, out))
+
+line = types.float64[::1]
+for kernel in (add, times):
+    out = np.array([1.0, 2.0])
+    twice(address(kernel, types.float64, line, line), 3.0, np.array([1.0, 10.0]), out)
+    print(*out)
+print(len(twice.overloads), sum(twice.stats.cache_hits.values()))
+"""
+
+
+def test_kernels_are_called_by_address_also_by_the_next_process(tmp_path):
+    (tmp_path / "by_address.py").write_text(BY_ADDRESS)
+    for hits in (0, 1):
+        assert list(map(float, printed_by("by_address", tmp_path).split())) == [7, 62, 9, 1800, 1, hits]
+
+
+@pytest.mark.skipif(not jit.LEAN, reason="this Numba compiles in its own way")
+def test_whole_numbers_that_are_written_down_compile_nothing_anew():
+    power = jit.kernel()(lambda x, n: x**n)
+    assert jit.kernel()(lambda x: power(x, 2) + power(x, 3))(2.0) == 12.0
+    assert len(power.inside.overloads) == 1
+
+
+@pytest.mark.skipif(not jit.LEAN, reason="this Numba compiles in its own way")
+def test_flags_are_numbas():
+    flags = compiler.Flags()
+    flags.nrt, flags.fastmath = True, True
+    ours = jit.lean._quick(flags)
+    assert ours == flags
+    assert hash(ours) == hash(flags)
+    ours.nrt = False
+    assert ours != flags
+    assert ours.copy().values() == ours.values()
 
 
 @pytest.mark.skipif(not jit.LEAN, reason="this Numba compiles in its own way")
