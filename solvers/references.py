@@ -21,6 +21,7 @@ import numpy as np
 from vlasov.checks import Array
 from vlasov.errors import InputError, SolverError
 from vlasov.measures import Gaussian, Measure, Particles
+from vlasov.measures.jumps import cut
 from vlasov.problem import Problem
 from vlasov.solvers import advice
 from vlasov.solvers.accuracy import NOTABLE, Units
@@ -195,8 +196,10 @@ def _few(dimension: int) -> int:
 def _quadrature(initial: Measure, nodes: int, tokens: int) -> Particles | None:
     """About so many nodes that stand for the measure, but not as many as tokens; None where that is not possible.
 
-    Tokens may be nodes themselves, which the same nodes would tell nothing about.
+    Tokens may be nodes themselves, which the same nodes would tell nothing about: densities that jump are cut into
+    halves.
     """
+    initial = cut(initial, 2)
     if isinstance(initial, Particles) or initial.dimension > 3:
         return None
     try:

@@ -101,12 +101,12 @@ def growth_of_means(problem: Problem) -> tuple[Array, Array]:
 def followed_until(problem: Problem) -> float:
     """Until when rounding errors of the mean are no notable part of the spread, by its Gaussian; or infinity."""
     initial, eps = problem.initial, float(np.finfo(float).eps)
-    with np.errstate(all="ignore"):  # what overflows is reported by the run
-        if not isinstance(initial, Gaussian) or problem.attention.affine(initial) is None:
-            return math.inf
-    times, growth = growth_of_means(problem)
-    if eps * growth[-1] < 1e-6:
+    if not isinstance(initial, Gaussian):
         return math.inf
+    times, growth = growth_of_means(problem)
+    with np.errstate(all="ignore"):  # what overflows is reported by the run
+        if eps * growth[-1] < 1e-6 or problem.attention.affine(initial) is None:
+            return math.inf
     units, size = Units(initial.covariance), norm(initial.mean) + math.sqrt(float(np.trace(initial.covariance)))
     looks = np.linspace(0, len(times) - 1, min(_LOOKS, len(times)) + 1).round().astype(int)
     last = 0.0

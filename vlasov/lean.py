@@ -6,6 +6,8 @@ twice, for nobody; and optimises it again within each caller. That is half of wh
 - a kernel that kernels call becomes LLVM code alone (_InsideLibrary), kept on disk as such; its callers take it in;
 - what Python calls is optimised once, as a whole (_Library); Numba would do so with each part, then twice with all;
 - Numba's own functions in a kernel (slices, norms) become what kernels do there (_Choice);
+- passes that change nothing in kernels are left out, flags are compared at once, and whole numbers that somebody wrote
+  down make no kernels of their own;
 - no search for garbage, which takes an eighth of the time, interrupts a compilation.
 
 All of that is done in subclasses that override methods which Numba does not document. Other versions, or one that lacks
@@ -24,6 +26,7 @@ from numba.core import compiler, typed_passes, types, untyped_passes
 from numba.core.caching import CompileResultCacheImpl
 from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
 from numba.core.compiler_lock import global_compiler_lock
+from numba.core.dispatcher import _FunctionCompiler  # type: ignore[attr-defined]
 from numba.core.environment import lookup_environment
 from numba.core.registry import CPUDispatcher
 from numba.core.targetconfig import ConfigStack
@@ -37,8 +40,9 @@ _NEEDED = (
     (JITCodeLibrary, "_unserialize serialize_using_object_code enable_object_caching"),
     (JITCPUCodegen, "_module_pass_manager _pass_builder set_env"),
     (CompileResultCacheImpl, "rebuild check_cachable get_filename_base"),
-    (CPUDispatcher, "_numba_type_ compile _reduce_states _rebuild _set_uuid"),
-    (compiler, "compile_result Compiler"),
+    (CPUDispatcher, "_numba_type_ compile get_call_template _reduce_states _rebuild _set_uuid"),
+    (_FunctionCompiler, "_customize_flags"),
+    (compiler, "compile_result CompilerBase PassManager Flags"),
 )
 
 
@@ -140,7 +144,8 @@ _DEFAULTS = {name: option.default for name, option in compiler.Flags.options.ite
 class _Compiler(compiler.CompilerBase):  # type: ignore[misc]
     """Numba's compiler, with another library for the result, and without passes that change nothing in our kernels.
 
-    They have no closures, comprehensions, "with", loops over tuples of unlike things, nor expressions of whole arrays.
+    They have no closures, comprehensions, "with", loops over tuples of unlike things, nor expressions of whole arrays
+    that should be fused. What Numba does not support fails in another pass, in other words.
     """
 
     library = _Library
@@ -209,7 +214,7 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
         inner = _AloneCompiler if alone else _InsideCompiler
         self.inside = _Inside(function, {}, {**targets, "no_cpython_wrapper": True}, inner)
         for dispatcher in (self, self.inside):
-            dispatcher._compiler._customize_flags = _quick
+            dispatcher._compiler._customize_flags = _Flags
         keep(self, name)
         keep(self.inside, name, _InsideCache)
         self.typingctx._remove_global(self)
@@ -241,13 +246,6 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
             if len(self.overloads) > known:
                 _set_environments(list(self.overloads.values())[-1].library)
             return entry
-
-
-def _quick(flags: Any) -> Any:
-    """The same flags, as ours."""
-    ours = _Flags()
-    ours._values.update(flags._values)
-    return ours
 
 
 def _set_environments(library: Any) -> None:

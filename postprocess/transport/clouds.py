@@ -88,7 +88,8 @@ def resolution(measure: Measure) -> float:
         masses = np.add.reduceat(masses, np.arange(0, masses.shape[k], 2), axis=k)
     wide = Density(masses, [axis[::2] for axis in axes], origin=measure.origin, matrix=measure.matrix)
     change = float(np.abs(np.linalg.eigvalsh(wide.covariance - measure.covariance)).sum())
-    return change / math.sqrt(float(np.trace(measure.covariance)))
+    spread = math.sqrt(float(np.trace(measure.covariance)))
+    return change / spread if spread > 0 else math.sqrt(change)
 
 
 def coarseness(measure: Measure, steep: float = 0.0, bent: float = 0.0) -> float:

@@ -44,6 +44,8 @@ class _Level(NamedTuple):
 
 def between(mu: Grid, nu: Grid, most: float) -> Flow:
     """W_1 on two lattices, extrapolated, and on one with coarser cells; ``most`` bounds W_1."""
+    if most == 0:
+        return Flow(0.0, 0.0)
     points = _POINTS[len(mu.edges)]
     wide = _solved(coarser(mu), coarser(nu), points[0], most)
     rough, fine = (_solved(mu, nu, count, most) for count in points)

@@ -29,6 +29,7 @@ _MOST, _MANY = 5_000_000, 500_000  # pieces of a plan, ten seconds; and with whi
 _CHUNK = 500_000  # pieces at a time
 _SIMPSON = np.array([1, 4, 1]) / 6
 _STEADY = 4.0  # times what a way changes by within its piece it is as long at least: then its powers are smooth
+_REMAINDER = 0.02  # of Simpson's rule for steady ways, relative, in (what they change by / their length)^4
 _SIMPLE = 4.0  # order from which on Simpson's rule is never below the integral
 _SMEARED = 2 / 3  # of what cells twice as wide change: twice what smooth densities do
 _CLOSE = 2e-3  # of W_p: bounds that are near each other
@@ -179,8 +180,8 @@ def _along(pairs: _Pairs, left: list[Array], grids: tuple[Grid, Grid], axis: int
 def _powers(pairs: _Pairs, p: float, unit: float) -> Array:
     """E|way / unit|^p in each pair, where ways are even in the box way +- change: exact for p = 2, else not below.
 
-    By Simpson's rule; below p = 4 where ways are steady, elsewhere (E|z|^2)^{p/2} for p < 2, and for 2 < p < 4
-    (E|z|^2)^{2 - p/2} (E|z|^4)^{p/2 - 1}.
+    By Simpson's rule; below p = 4 where ways are steady, with its remainder, elsewhere (E|z|^2)^{p/2} for p < 2, and
+    for 2 < p < 4 (E|z|^2)^{2 - p/2} (E|z|^4)^{p/2 - 1}.
     """
     ways, changes = pairs.ways / unit, pairs.changes / unit
     squares, spans = np.square(ways).sum(axis=0), np.square(changes).sum(axis=0)
@@ -196,7 +197,8 @@ def _powers(pairs: _Pairs, p: float, unit: float) -> Array:
     if p >= _SIMPLE:
         return found
     bound = mean ** (p / 2) if p < 2 else mean ** (2 - p / 2) * fourth ** (p / 2 - 1)
-    return np.where(squares >= _STEADY**2 * spans, found, bound)
+    above = 1 + _REMAINDER * np.square(spans / np.maximum(squares, np.finfo(float).tiny))
+    return np.where(squares >= _STEADY**2 * spans, found * above, bound)
 
 
 def common(mu: Measure, nu: Measure) -> tuple[Grid, Grid] | None:

@@ -23,7 +23,8 @@ def moments(points: Array, logs: Array, tilts: Array) -> tuple[Array, Array]:
     for some in np.array_split(tilts, min(len(tilts), math.ceil(len(tilts) * len(u) / _PAIRS))):
         exponents = some @ u.T + logs
         exponents -= exponents.max(axis=1, keepdims=True)
-        sums = np.exp(exponents, out=exponents) @ summed
+        weights = np.exp(exponents, out=exponents)
+        sums = sum(weights[:, k : k + _PAIRS] @ summed[k : k + _PAIRS] for k in range(0, len(u), _PAIRS))
         found.append(sums[:, 1:] / sums[:, :1])
     rows = np.concatenate(found)
     means, second = rows[:, :d], np.empty((len(tilts), d, d))

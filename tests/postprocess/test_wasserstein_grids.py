@@ -246,6 +246,15 @@ def test_cells_for_other_orders() -> None:
         distance(grids[0], FIRST.sample(3), 3, method="cells")
 
 
+@pytest.mark.parametrize("p", [1.0, 2.0, 3.0])
+def test_densities_of_one_cell_and_equal_ones(p: float) -> None:
+    cell, far = (vl.Density([[1.0]], [[at, at + 1.0], [0.0, 1.0]]) for at in (0.0, 4.0))
+    assert_covered(distance(cell, far, p), 4.0, 1e-6)
+    twins = [vl.Density(np.eye(4) + 1, [np.linspace(0, 1, 5)] * 2) for _ in range(2)]
+    none = distance(*twins, p, method="flow" if p == 1 else "auto")
+    assert none.value <= none.error <= 1e-9
+
+
 def turned_product(first: Measure, second: Measure, cells: int) -> list[vl.Density]:
     """Factors on the line in space, beside two that are common; the second in a frame whose axes go other ways."""
     axes = [np.linspace(-4, 4, cells + 1), np.linspace(-2, 2, 7), np.linspace(-2, 3, 9)]

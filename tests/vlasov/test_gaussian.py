@@ -94,3 +94,5 @@ def test_where_rounding_leaves_no_digit_of_a_reweighted_gaussian_it_says_so():
     with pytest.raises(InputError, match=r"^covariance: is so wide along .*; choose other units of x, or another K$"):
         wide.moments_under(np.array([[5.0, 10.0], [10.0, 20.0]]))
     np.testing.assert_allclose(wide.moments_under(np.eye(2))[1], np.eye(2) / 2, atol=1e-12)
+    apart = Gaussian([0.0, 0.0], np.diag([1e16, 1.0]))  # each direction in units of its own
+    np.testing.assert_allclose(apart.moments_under(np.eye(2))[1], np.diag([0.5, 1 / 3]), rtol=1e-15)

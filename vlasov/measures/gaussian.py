@@ -129,7 +129,8 @@ class Gaussian(Measure, kind="gaussian"):
     def _inverse_under(self, quadratic: Array) -> Array:
         """G^{-1} = I + 2 Sigma P, where rounding leaves a digit of it."""
         inverse = np.asarray(np.eye(self.dimension) + 2 * self.covariance @ quadratic, dtype=np.float64)
-        if np.abs(inverse).max() > _LARGE and not np.linalg.cond(inverse) < _LARGE:
+        sizes = np.abs(inverse).max(axis=1, keepdims=True)  # elimination does not mind rows in units of their own
+        if sizes.max() > _LARGE and not np.linalg.cond(inverse / sizes) < _LARGE:
             raise InputError(
                 "is so wide along directions that P = K^T K does not see alike that rounding leaves no digit of "
                 "I + 2 Sigma P; choose other units of x, or another K",
