@@ -111,9 +111,6 @@ def test_l2_variance_obeys_its_implicit_solution():
 # A single Dirac obeys x' = V x.
 
 
-@pytest.mark.quick
-@pytest.mark.parametrize("d", [1, 2, 5])
-@pytest.mark.parametrize("kind", ["softmax", "l2", "multi-head"])
 def test_l2_variances_of_sizes_that_are_ever_farther_apart():
     """From (1, 1) to 8e18 and 0.16 along the axes: log sigma_i' = 4 V_i sigma_i / (1 + 2 sigma_i)."""
     rates, times = np.array([1.0, -0.1]), [10.0, 22.0]
@@ -125,6 +122,9 @@ def test_l2_variances_of_sizes_that_are_ever_farther_apart():
     np.testing.assert_allclose(np.diagonal(found, axis1=1, axis2=2), np.exp(exact.y.T), rtol=1e-6)
 
 
+@pytest.mark.quick
+@pytest.mark.parametrize("d", [1, 2, 5])
+@pytest.mark.parametrize("kind", ["softmax", "l2", "multi-head"])
 def test_a_dirac_moves_by_the_exponential_of_v(kind, d):
     rng = np.random.default_rng(d)
     x0, V, Q, K = rng.normal(size=d), *(references.matrix(rng, d, 1.5) for _ in range(3))
