@@ -193,10 +193,8 @@ def _rooted(found: Extrapolated, how: str, mu: Measure, nu: Measure, p: float, d
     high = (max(found.cost, 0.0) + found.error) ** (1 / p)
     # What noise may have added is below the value only: certain bounds from below may leave little of it.
     least = min(certain.bounds(mu, nu, p).least, value)
-    coarse = 0.0
-    if how in _NOT_KNOWN and (
-        how != "linearised" or doubt < math.inf
-    ):  # cells themselves tell what grids do not know of smooth densities, on lattices it cancels
+    coarse = 0.0  # cells themselves tell what grids do not know of smooth densities, on lattices it cancels
+    if how in _NOT_KNOWN and (how != "linearised" or doubt < math.inf):
         steep, bent = _NOT_KNOWN[how]
         bent = bent if mu.dimension == 2 else 0.0  # in space cells have too few points to tell
         coarse = coarseness(mu, steep, bent) + coarseness(nu, steep, bent)

@@ -62,12 +62,12 @@ class Limits(NamedTuple):
 
     @property
     def near(self) -> bool:
-        """Whether no other method is needed, p != 2."""
+        """Whether they tell the value themselves."""
         return self.most - self.least <= _CLOSE * self.most
 
     @property
     def wide(self) -> Certain:
-        """Whichever they are."""
+        """With what the grids may hide of them, which is an estimate."""
         return Certain(max(self.least - self.doubt, 0.0), self.most + self.doubt)
 
 

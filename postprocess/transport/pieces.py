@@ -49,10 +49,12 @@ def needs_cells(measure: Measure) -> bool:
 
 def between_pieces(mu: Pieces, nu: Pieces, p: float) -> tuple[float, float]:
     """W_p and a bound on its rounding."""
+    slivers = 0.0
     if np.array_equal(mu.shares, nu.shares):
         widths, start, end = mu.shares, mu.left - nu.left, mu.right - nu.right
     else:
         # From both ends of the line, so that small shares far away keep their digits.
+        slivers = 1.0  # times the longest way^p and a rounding, which breaks may be apart by: much, where p is large
         halves = _common(mu, nu), _common(_mirrored(mu), _mirrored(nu))
         widths, start, end = (np.concatenate(parts) for parts in zip(*halves, strict=True))
     unit = float(max(np.abs(start).max(), np.abs(end).max()))
@@ -63,7 +65,7 @@ def between_pieces(mu: Pieces, nu: Pieces, p: float) -> tuple[float, float]:
     value = float((widths * _mean_powers(start, end, p)).sum())
     # Shares are summed in order, so that breaks are off by the rounding of sums near 1; so are coordinates.
     rough = float((widths * np.maximum(np.abs(start), np.abs(end)) ** (p - 1)).sum()) * p * (reach / unit)
-    root, error = rooted(value, 4 * _EPS * (rough + value), p)
+    root, error = rooted(value, 4 * _EPS * (rough + value + slivers), p)
     return unit * root, unit * error
 
 

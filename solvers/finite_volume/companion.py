@@ -174,7 +174,10 @@ def _followed(problem: Problem, nodes: Particles, outputs: Array, summed: Sample
 
 
 def _nodes(measure: Measure, size: int) -> Particles:
-    """Gauss nodes, along each axis of a part of a mixture as many as its share of the spread asks for."""
+    """Gauss nodes, of parts of a mixture with closed forms as many along axes as their share of the spread asks for.
+
+    Densities have centres of cells, as many as ``_cells`` and ``_pieces`` say.
+    """
     if isinstance(measure, Density):
         return _cells(measure, size) if measure.looks_smooth else _pieces(measure, size)
     if not isinstance(measure, Mixture):

@@ -341,3 +341,13 @@ class TestRefusals:
 
 def test_facade() -> None:
     assert vl.wasserstein(vl.Box(0, 1), vl.Box(1, 2), 3) == pytest.approx(1, rel=1e-14)
+
+
+@pytest.mark.parametrize("p", [3.0, 10.0, 50.0])
+def test_masses_that_differ_by_a_rounding(p):
+    """0.1 + 0.2 and 0.3: these 6e-17 go as far as from 0 to 1, or nowhere if they are equal."""
+    mu = vl.Particles([[0.0], [1.0], [2.0]], [0.3, 0.3, 0.4])
+    nu = vl.Particles([[0.001], [1.001], [2.001]], [0.1 + 0.2, 0.3, 0.4])
+    found = vl.distance(mu, nu, p)
+    assert abs(found.value - 0.001) <= found.error
+    assert abs(found.value - (0.001**p + 5.55e-17) ** (1 / p)) <= found.error

@@ -246,6 +246,20 @@ def test_cells_for_other_orders() -> None:
         distance(grids[0], FIRST.sample(3), 3, method="cells")
 
 
+def test_the_shortest_flow_is_between_its_ends() -> None:
+    """x -> c + 3 (x - c): W_1 = 2 E|x - c|, of constant cells, by Gauss's rule."""
+    line = np.linspace(0, 1, 33)
+    centers = (line[1:] + line[:-1]) / 2
+    values = np.exp(-np.add.outer((centers - 0.5) ** 2, (centers - 0.5) ** 2) / 0.045)
+    scaled = vl.Density(values / 9, [3 * line + 1.0] * 2)  # about c = -1/2
+    rule, weights = np.polynomial.legendre.leggauss(8)
+    places = (centers[:, None] + rule / 64).ravel() + 0.5
+    away = np.hypot.outer(places, places).reshape(32, 8, 32, 8)
+    means = np.einsum("iajb,a,b->ij", away, weights / 2, weights / 2)
+    truth = 2 * float((values * means).sum() / values.sum())
+    assert_covered(distance(vl.Density(values, [line] * 2), scaled, 1, method="flow"), truth, 0.01)
+
+
 @pytest.mark.parametrize("p", [1.0, 2.0, 3.0])
 def test_densities_of_one_cell_and_equal_ones(p: float) -> None:
     cell, far = (vl.Density([[1.0]], [[at, at + 1.0], [0.0, 1.0]]) for at in (0.0, 4.0))
