@@ -12,13 +12,14 @@ from vlasov.solvers.record import ERRORS, Record
 
 _SAFE = 0.1  # of what is notable: at what errors a remedy aims
 _RATES = {"random": 0.5, "sobol": 0.75, "quantile": 0.75}  # errors fall like n^-rate, at least
+_FAR = 1e30  # times what is notable: no number of tokens mends that, and its powers are numbers still
 _MOST = 10**6  # tokens that anyone is advised to take
 
 
 def of_steps(record: Record, tolerance: float, error: float) -> str:
     """Advice where steps err so much: a tolerance in proportion, as long as there is one."""
     where = f" near the blow-up at t = {record.blow_up_time:.6g}" if record.status == "blow-up" else ""
-    needed = 10.0 ** math.floor(math.log10(tolerance * _SAFE * NOTABLE / error)) if error < math.inf else 0.0
+    needed = 10.0 ** math.floor(math.log10(tolerance * _SAFE / min(error / NOTABLE, _FAR))) if error < math.inf else 0.0
     remedy = (
         f"by proportion tolerance={needed:.0e} will do" if needed > TIGHTEST else "no tolerance will do: stop earlier"
     )
@@ -31,7 +32,7 @@ def of_sampling(record: Record, tokens: int, sampling: str, better: str) -> str:
     grown = f", off by {first:.1g} at t = 0" if first > _SAFE * NOTABLE else ""
     remedy = better or 'hold them against more, or against the solver "finite-volume"'
     if not better and error < math.inf and sampling in _RATES:
-        needed = tokens * (2 * error / NOTABLE) ** (1 / _RATES[sampling])
+        needed = tokens * min(2 * error / NOTABLE, _FAR) ** (1 / _RATES[sampling])
         digit = 10.0 ** math.floor(math.log10(needed))
         enough = f"by their rate n={math.ceil(needed / digit) * digit:,.0f} will do"
         remedy = enough if needed <= _MOST else "no number of tokens that anyone would move will do: stop earlier"

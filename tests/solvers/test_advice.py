@@ -5,8 +5,11 @@ import pytest
 
 import vlasov as vl
 from vlasov.errors import SlowRunWarning
+from vlasov.solvers import advice
 from vlasov.solvers.ode.clouds import Tokens
 from vlasov.solvers.particles import Options, _tell_of_slow_steps
+from vlasov.solvers.progress import silent
+from vlasov.solvers.record import Record
 from vlasov.solvers.references import selection
 
 MIXTURE = vl.Mixture([vl.Gaussian([1.0, 0.0], 0.2 * np.eye(2)), vl.Gaussian([-1.0, 0.3], 0.1 * np.eye(2))])
@@ -46,6 +49,15 @@ def test_few_tokens_stand_for_all_in_thousands_of_dimensions(most):
     assert 2 <= len(some) <= most
     assert abs(some.weights.sum() - 1) < 1e-12
     assert (some.points == cloud.points[[0, -1]][:, None]).all(axis=2).any(), "one of the farthest"
+
+
+@pytest.mark.parametrize("error", [1e200, 1e306])
+def test_errors_whose_powers_are_no_numbers(error):
+    record = Record(np.array([0.0, 1.0]), silent)
+    record.reached.extend([0.0, 1.0])
+    record.tell({"mean_error": np.array([0.0, error])})
+    assert "no number of tokens that anyone would move will do" in advice.of_sampling(record, 100, "random", "")
+    assert "no tolerance will do" in advice.of_steps(record, 1e-12, error)
 
 
 def test_one_node_on_each_axis_is_no_quadrature():
