@@ -20,7 +20,7 @@ import numpy as np
 
 from vlasov.checks import Array
 from vlasov.errors import InputError, SolverError
-from vlasov.measures import Gaussian, Measure, Particles
+from vlasov.measures import Gaussian, Measure, Mixture, Particles
 from vlasov.measures.jumps import cut
 from vlasov.problem import Problem
 from vlasov.solvers import advice
@@ -203,7 +203,7 @@ def _quadrature(initial: Measure, nodes: int, tokens: int) -> Particles | None:
     if isinstance(initial, Particles) or initial.dimension > 3:
         return None
     try:
-        parts = len(initial.quadrature(2)) / 2**initial.dimension
+        parts = _parts(initial)
         each = max(3, int((nodes / parts) ** (1 / initial.dimension)))
         rule = initial.quadrature(each) if parts * 3**initial.dimension <= _MANY_NODES else None
         if rule is not None and len(rule) == tokens:
@@ -211,6 +211,15 @@ def _quadrature(initial: Measure, nodes: int, tokens: int) -> Particles | None:
     except InputError:
         return None
     return rule if rule is not None and len(rule) <= 2 * _MANY_NODES else None
+
+
+def _parts(measure: Measure) -> float:
+    """How many nodes quadrature takes beside those of a Gaussian that fills space, given as many along each axis."""
+    if isinstance(measure, Mixture):
+        return sum(_parts(part) for weight, part in zip(measure.weights, measure.components, strict=True) if weight > 0)
+    if isinstance(measure, Gaussian):
+        return 2.0 ** (measure.factor.shape[1] - measure.dimension)
+    return len(measure.quadrature(2)) / 2**measure.dimension
 
 
 def selection(cloud: Particles, most: int) -> Particles:

@@ -21,8 +21,9 @@ class InputError(ValueError):
     """
 
     def __init__(self, sentence: str, field: str = "") -> None:
-        self.sentence, self.field = sentence, field
-        super().__init__(f"{field}: {sentence}" if field else sentence)
+        # One line, whatever line ends the user's words hold.
+        self.sentence, self.field = (" ".join(text.splitlines()) for text in (sentence, field))
+        super().__init__(f"{self.field}: {self.sentence}" if self.field else self.sentence)
 
     def inside(self, parent: str) -> InputError:
         """The same mistake, seen from the object that holds the field."""
@@ -82,7 +83,6 @@ def choose(value: Any, known: Iterable[str], field: str) -> str:
     """``value`` if it is one of the known names, else an InputError that suggests the closest."""
     names = list(known)
     if not isinstance(value, str) or value not in names:
-        word = value if isinstance(value, str) else short(value)
-        word = " ".join(word[:_LONG].splitlines())  # one sentence, whatever line ends it holds
+        word = value[:_LONG] if isinstance(value, str) else short(value)
         raise InputError(f'"{word}" is not known; {did_you_mean(word, names)}', field)
     return value

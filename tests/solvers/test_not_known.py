@@ -61,3 +61,9 @@ def test_a_name_with_line_ends_is_refused_in_one_sentence():
     with pytest.raises(vl.InputError, match=r'"K x" is not known') as refused:
         vl.solve(problem, "particles", sampling="K\x1cx")
     assert len(str(refused.value).splitlines()) == 1
+
+
+def test_a_kind_with_line_ends_is_refused_in_one_sentence():
+    with pytest.raises(vl.InputError, match=r'^attention\.kind: "soft max \x97" is not known; did you mean') as refused:
+        vl.load_case("mixture-2d", settings=["attention.kind=soft\rmax\r\x97"])
+    assert len(str(refused.value).splitlines()) == 1

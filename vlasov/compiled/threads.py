@@ -17,6 +17,9 @@ _pool: ThreadPoolExecutor | None = None
 
 def in_threads(count: int, function: Callable[..., Any], *arguments: Any) -> None:
     """Call ``function(*arguments, thread, count)`` for thread = 0 ... count - 1, side by side; takes 15 to 70 us."""
+    if count == 1:  # which small problems ask for hundreds of times
+        function(*arguments, 0, 1)
+        return
     others = [_workers().submit(function, *arguments, thread, count) for thread in range(1, count)]
     function(*arguments, 0, count)
     for other in others:

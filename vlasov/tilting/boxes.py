@@ -27,16 +27,19 @@ def box(points: Array, matrix: Array, threads: int) -> Box:
     rows, threads = len(matrix), threads if len(points) > _WORTH_THREADS else 1
     ends = np.empty((threads, 2, rows))
     in_threads(threads, _box, plain(points), plain(matrix), ends)
-    return ends[:, 0].min(axis=0), ends[:, 1].max(axis=0)
+    return (ends[0, 0], ends[0, 1]) if threads == 1 else (ends[:, 0].min(axis=0), ends[:, 1].max(axis=0))
 
 
 def boxes(points: Array, x: Array, matrices: Sequence[Array], threads: int) -> list[Box]:
     """The box of the points and, for each matrix A, of A x: in one pass over memory where x are the points."""
-    factors = [np.eye(points.shape[1]), *matrices]
-    groups = [(x, factors)] if x is points else [(points, factors[:1]), (x, factors[1:])]
-    found = [box(array, np.concatenate(some), threads) for array, some in groups]
-    low, high = (np.concatenate(ends).reshape(-1, points.shape[1]) for ends in zip(*found, strict=True))
-    return list(zip(low, high, strict=True))
+    factors = np.concatenate([np.eye(points.shape[1]), *matrices])
+    d = len(factors[0])
+    if x is points:
+        low, high = box(x, factors, threads)
+    else:
+        found = box(points, factors[:d], threads), box(x, factors[d:], threads)
+        low, high = (np.concatenate(ends) for ends in zip(*found, strict=True))
+    return [(low[k : k + d], high[k : k + d]) for k in range(0, len(low), d)]
 
 
 @kernel(flags=EXACT)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -132,10 +132,15 @@ def bounds(found: Errors, kappa: float, d: int, at_nodes: float, smooth: float) 
 
 def possible_steps(order: int, ranges: Ranges) -> Iterator[tuple[float, Errors]]:
     """Ever narrower steps kappa with the errors of interpolation in one variable, where these alone keep the budget."""
-    for kappa in KAPPAS:
-        alone = errors(order, kappa)
-        if alone.slope <= ranges.budget and alone.curvature <= ranges.second_budget:
-            yield kappa, alone
+    budget, second = ranges.budget, ranges.second_budget
+    for step in _steps(order):
+        if step[1].slope <= budget and step[1].curvature <= second:
+            yield step
+
+
+@cache
+def _steps(order: int) -> tuple[tuple[float, Errors], ...]:
+    return tuple((kappa, errors(order, kappa)) for kappa in KAPPAS)
 
 
 def chunk_of(size: int, d: int, points: int) -> tuple[int, bool]:

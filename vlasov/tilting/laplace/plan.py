@@ -134,7 +134,14 @@ def _finished(candidate: _Candidate, problem: LaplaceRanges) -> Plan:
         error_bound=found.mean * problem.norm + problem.rounding,
         covariance_bound=found.covariance * problem.norm**2,
         mass_error=found.mass,
-        **{name: value for name, value in cut._asdict().items() if name != "terms"},
+        parts=cut.parts,
+        chunk=cut.chunk,
+        flush=cut.flush,
+        coarsening=cut.coarsening,
+        threads=cut.threads,
+        memory=cut.memory,
+        seconds=cut.seconds,
+        node_seconds=cut.node_seconds,
     )
 
 
