@@ -54,7 +54,8 @@ def between_pieces(mu: Pieces, nu: Pieces, p: float) -> tuple[float, float]:
         widths, start, end = mu.shares, mu.left - nu.left, mu.right - nu.right
     else:
         # From both ends of the line, so that small shares far away keep their digits.
-        slivers = 1.0  # times the longest way^p and a rounding, which breaks may be apart by: much, where p is large
+        # Breaks may be apart by a rounding. What is between them goes a way of its own, however long, at gaps alone.
+        slivers = float(any((m.left[1:] > m.right[:-1]).any() for m in (mu, nu)))
         halves = _common(mu, nu), _common(_mirrored(mu), _mirrored(nu))
         widths, start, end = (np.concatenate(parts) for parts in zip(*halves, strict=True))
     unit = float(max(np.abs(start).max(), np.abs(end).max()))
