@@ -13,7 +13,8 @@ MAX_STEPS = 100_000
 # After this share of max_steps, a run that is expected to take so many times max_steps is not waited for.
 _EARLY, _STEADY = ((0.02, 10.0), (0.05, 2.0), (0.1, 1.2)), 1.2  # the latter, where the pace does not change
 _SHRINKING, _RESOLUTION = 0.5, 1e-9  # of quarters of the steps before a blow-up; share of t* that is left at their end
-_PATIENCE, _LONG = 5.0, 30.0  # seconds after which a run that will take so long says so, once
+# Seconds after which a run that has so many to go says so, once: to know its error takes as long again, or twice.
+_PATIENCE, _LONG = 5.0, 5.0
 _ENOUGH, _FEW = 20, 4  # steps from which a pace is read; where they are slow
 
 
