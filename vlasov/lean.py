@@ -33,7 +33,8 @@ from numba.core.targetconfig import ConfigStack
 
 from vlasov.cache import Cache, keep
 
-# From, and before. Tried: 0.62.1, 0.63.1, 0.64.0, 0.65.1, 0.66.0, 0.67.0, 0.68.1. 0.61 has another optimiser.
+# From, and before. Tried: 0.62.1, 0.65.1, 0.68.1; with all of Numba's passes also 0.63.1, 0.64.0, 0.66.0, 0.67.0. 0.61
+# has another optimiser.
 CHECKED = ((0, 62), (0, 69))
 _NEEDED = (
     (JITCodeLibrary, "_optimize_functions _optimize_final_module _finalize_final_module _finalize_dynamic_globals"),

@@ -29,6 +29,12 @@ _SUMS = [
     for s in range(STAGES)
 ]  # for each stage, of those before it
 _ERRORS = kernels.sums(np.array([np.append(dop853.B, 0.0), dop853.FIFTH, dop853.THIRD]))
+_DENSE_SUMS = [kernels.sums(a[:s]) for s, a in enumerate(dop853.A_DENSE, start=STAGES + 1)]
+# For the first step: its slope, which stands last; the two slopes; and their difference, twice; nothing is moved.
+_FIRST, _LAST = np.eye(STAGES + 1)[[0, STAGES]]
+_SLOPE = kernels.sums(_LAST)
+_SLOPES = kernels.sums(np.array([0 * _FIRST, _FIRST, _LAST]))
+_CHANGES = kernels.sums(np.array([0 * _FIRST, _FIRST - _LAST, _FIRST - _LAST]))
 _FAILED = "Required step size is less than spacing between numbers."
 
 
@@ -105,8 +111,8 @@ class CloudDOP853:
         It lasts until the next step, and writes every state into the same memory.
         """
         start, h, places = self.t_old, self.t - self.t_old, self._rows[[*SLOPE_ROWS, *DENSE_ROWS]]
-        for extra, (a, c) in enumerate(zip(dop853.A_DENSE, dop853.C_DENSE, strict=True), start=STAGES + 1):
-            _combine(self._y_old, self._stages, places, kernels.sums(a[:extra]), h, self._trial)
+        for extra, (sums, c) in enumerate(zip(_DENSE_SUMS, dop853.C_DENSE, strict=True), start=STAGES + 1):
+            _combine(self._y_old, self._stages, places, sums, h, self._trial)
             self._rhs(start + c * h, self._trial, self._stages[places[extra]])
         # The polynomial's coefficients in the slopes; the first three make it meet states and slopes at both ends.
         size, unit = len(places), np.eye(len(places))
@@ -145,16 +151,15 @@ class CloudDOP853:
 
     def _first_step(self) -> float:
         """A step whose Euler increment is a hundredth of the state, corrected by y'', section II.4."""
-        first, last = np.eye(STAGES + 1)[[0, STAGES]]
-        nothing, n = np.zeros(STAGES + 1), self.y.size
+        n = self.y.size
         self._stage(0)[:] = self.y
-        d0, d1 = np.sqrt(self._squares(kernels.sums(np.array([nothing, first, last]))) / n).tolist()
+        d0, d1 = np.sqrt(self._squares(_SLOPES) / n).tolist()
         guess = min(0.01 * d0 / d1 if d0 >= 1e-5 and d1 >= 1e-5 else 1e-6, self._end - self.t)
         if guess == 0.0:  # an infinite slope
             return 0.0
-        _combine(self.y, self._stages, self._places, kernels.sums(last), guess, self._trial)
+        _combine(self.y, self._stages, self._places, _SLOPE, guess, self._trial)
         self._rhs(self.t + guess, self._trial, self._stage(0))
-        change = self._squares(kernels.sums(np.array([nothing, first - last, first - last])))[0]
+        change = self._squares(_CHANGES)[0]
         largest = max(d1, math.sqrt(change / n) / guess)
         corrected = max(1e-6, 1e-3 * guess) if largest <= 1e-15 else (0.01 / largest) ** (1 / ORDER)
         return min(100 * guess, corrected, self._end - self.t)
