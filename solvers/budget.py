@@ -15,6 +15,7 @@ _EARLY, _STEADY = ((0.02, 10.0), (0.05, 2.0), (0.1, 1.2)), 1.2  # the latter, wh
 _SHRINKING, _RESOLUTION = 0.5, 1e-9  # of quarters of the steps before a blow-up; share of t* that is left at their end
 # Seconds after which a run that has so many to go says so, once: to know its error takes as long again, or twice.
 _PATIENCE, _LONG = 5.0, 5.0
+_LOOKED_FOR = 6.0  # seconds after the first step after which a run that is done says that its error is still looked for
 _ENOUGH, _FEW = 20, 4  # steps from which a pace is read; where they are slow
 
 
@@ -45,6 +46,14 @@ class Budget:
         if early or steps >= self.max_steps:
             raise SolverError(self._sentence(t, steps, expected))
         self._tell(t, steps, expected)
+
+    def look(self) -> None:
+        """Another step of an independent answer, after the run, from which it learns its error: it may take longer."""
+        seconds = time.perf_counter() - self._compiled
+        if not self._told and seconds > _LOOKED_FOR:
+            self._told = True
+            sentence = f"the run is done, but how wrong it is takes long to know, {seconds:.3g} s in all by now"
+            warnings.warn(f"{sentence}; {self.remedy}", SlowRunWarning, stacklevel=2)
 
     def _remaining(self) -> float:
         """Steps to the horizon at the pace of the last half of those taken, or to a blow-up before it."""

@@ -60,7 +60,8 @@ def check(problem: Problem, options: Options) -> None:
 def run(problem: Problem, options: Options, record: Record) -> None:
     """Integrate the moments of a Gaussian problem into ``record``, then see how wrong they are."""
     _solve(problem, options, record)
-    better = gaussian_moments(problem, record.reached, tighter(options.tolerance), most_steps(record))
+    fine, most = tighter(options.tolerance), most_steps(record)
+    better = gaussian_moments(problem, record.reached, fine, most, record.budget.look)
     tell(record, problem.initial, against(record, problem.initial, better))
     if (error := record.largest_error) > NOTABLE:
         record.attributes["advice"] = advice.of_steps(record, options.tolerance, error)

@@ -25,7 +25,7 @@ from vlasov.measures.jumps import cut
 from vlasov.problem import Problem
 from vlasov.solvers import advice
 from vlasov.solvers.accuracy import NOTABLE, Units
-from vlasov.solvers.ode.clouds import Moments, Tokens, moments, moments_in_steps
+from vlasov.solvers.ode.clouds import Look, Moments, Tokens, moments, moments_in_steps, unseen
 from vlasov.solvers.ode.integrate import TIGHTEST, norm
 from vlasov.solvers.record import Record
 from vlasov.solvers.reduction import advance
@@ -78,7 +78,9 @@ def most_steps(record: Record) -> int:
     return _MOST_STEPS[0] + _MOST_STEPS[1] * record.steps
 
 
-def gaussian_moments(problem: Problem, times: Sequence[float], tolerance: float, most: int) -> Iterator[Moments]:
+def gaussian_moments(
+    problem: Problem, times: Sequence[float], tolerance: float, most: int, look: Look = unseen
+) -> Iterator[Moments]:
     """Those of the exact reduction, at increasing times."""
     initial, waiting, last = problem.initial, list(times), 0.0
     assert isinstance(initial, Gaussian)
@@ -91,6 +93,7 @@ def gaussian_moments(problem: Problem, times: Sequence[float], tolerance: float,
         if not waiting or count > most or not now.t > last:  # at a blow-up time stands still
             return
         last = now.t
+        look()
 
 
 def of_particles(
@@ -114,9 +117,9 @@ def of_particles(
 def _judge(problem: Problem, tokens: Tokens, record: Record, tolerance: float, ends: Sequence[float]) -> str:
     """Tell the errors; which solution was found to be better than this one."""
     initial, fine, most = problem.initial, tighter(tolerance), most_steps(record)
-    times = record.reached
+    times, look = record.reached, record.budget.look
     if isinstance(initial, Gaussian) and problem.attention.affine(initial) is not None:
-        exact = gaussian_moments(problem, times, min(fine, 1e-10), 10 * most)
+        exact = gaussian_moments(problem, times, min(fine, 1e-10), 10 * most, look)
         tell(record, initial, against(record, initial, exact))
         return 'the solver "gaussian" is exact here'
     sampling, before, found = float(record.attributes["sampling_error"]), None, np.empty((0, 2))
@@ -129,7 +132,7 @@ def _judge(problem: Problem, tokens: Tokens, record: Record, tolerance: float, e
         affordable = min(most, int(_MOST_PAIRS / (12 * heads * len(rule) ** 2)))  # steps of 12 evaluations
         dear, by_fewer, better = before is not None and affordable < most, found, []
         if not (dear and len(before or []) < len(times)):  # else fewer nodes did not get there either
-            better = list(_until_it_ends(moments(_of(rule, problem, tokens, rough), times, rough, affordable)))
+            better = list(_until_it_ends(moments(_of(rule, problem, tokens, rough), times, rough, affordable, look)))
         found = against(record, initial, better)
         if dear and not np.isfinite(found).all():  # what fewer nodes know has to do
             tell(record, initial, by_fewer)
@@ -173,7 +176,7 @@ def _of_steps(problem: Problem, tokens: Tokens, record: Record, fine: float, end
     """The errors of steps: of the tokens themselves where they are few, else of some that stand for all."""
     times, most = record.reached, most_steps(record)
     some = _of(selection(tokens.cloud, _few(tokens.cloud.dimension)), problem, tokens, fine)
-    better = moments(some, times, fine, most)
+    better = moments(some, times, fine, most, record.budget.look)
     if some.cloud is tokens.cloud:
         return against(record, problem.initial, better)
     return apart(problem.initial, moments_in_steps(some, times, ends), better)
@@ -184,7 +187,9 @@ def _of_sampling(problem: Problem, tokens: Tokens, record: Record, tolerance: fl
     n = len(tokens.cloud)
     m = min(n, _few(tokens.cloud.dimension))
     others = _of(problem.initial.sample(m, "random", seed=_SEED), problem, tokens, tolerance)
-    found = against(record, problem.initial, moments(others, record.reached, tolerance, most_steps(record)))
+    found = against(
+        record, problem.initial, moments(others, record.reached, tolerance, most_steps(record), record.budget.look)
+    )
     return math.sqrt(m / (n + m)) * found
 
 

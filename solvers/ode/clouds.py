@@ -5,7 +5,7 @@ x_i' = Gamma_mu(x_i),   or rescaled z = Phi^{-1} x:   z' = Phi^{-1} (Gamma(Phi z
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -19,8 +19,13 @@ from vlasov.solvers.ode.rescaling import Rescaling
 from vlasov.solvers.ode.runge_kutta import CloudDOP853
 
 Moments = tuple[Array, Array]  # mean and covariance
+Look = Callable[[], None]
 _EACH = 24  # evaluations of velocities, at most and on average, for a step: twelve, and as many for rejected ones
 _ANY = 1e300  # an error that is allowed where steps are given
+
+
+def unseen() -> None:
+    """Nobody looks at steps."""
 
 
 class Tokens(NamedTuple):
@@ -58,12 +63,19 @@ def right_hand_side(tokens: Tokens, segment: tuple[float, float]) -> Rhs:
     return physical if rescaling is None else rescaled
 
 
-def moments(tokens: Tokens, times: Sequence[float], tolerance: float, most: int) -> Iterator[Moments]:
-    """Mean and covariance at increasing times, by steps of its own; ends early rather than take more than ``most``."""
-    return _told(states(tokens, times, tolerance, most))
+def moments(
+    tokens: Tokens, times: Sequence[float], tolerance: float, most: int, look: Look = unseen
+) -> Iterator[Moments]:
+    """Mean and covariance at increasing times, by steps of its own, each of which calls ``look``.
+
+    Ends early rather than take more than ``most`` steps.
+    """
+    return _told(states(tokens, times, tolerance, most, look))
 
 
-def states(tokens: Tokens, times: Sequence[float], tolerance: float, most: int) -> Iterator[Particles]:
+def states(
+    tokens: Tokens, times: Sequence[float], tolerance: float, most: int, look: Look = unseen
+) -> Iterator[Particles]:
     """The cloud at increasing times, as ``moments``; each lasts until the next is asked for."""
     y, waiting, count = tokens.cloud.points.ravel(), list(times), 0
     yield from _at_rest(tokens, y, waiting)
@@ -73,6 +85,7 @@ def states(tokens: Tokens, times: Sequence[float], tolerance: float, most: int) 
         for step in steps(rhs, segment, y, rtol=tolerance, atol=atol, stepper=CloudDOP853, taken=count):
             yield from _due(tokens, step, waiting)
             y, count = step.y, count + 1
+            look()
             if count > most:
                 return
 

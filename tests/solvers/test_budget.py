@@ -103,6 +103,15 @@ def test_slow_steps_need_not_be_many_before_they_are_told_of(monkeypatch):
         purse.spend(0.04, 4)
 
 
+@pytest.mark.parametrize(("solver", "options"), [("gaussian", {}), ("particles", {"n": 8, "sampling": "random"})])
+def test_errors_that_take_long_to_know_say_so_once(solver, options, monkeypatch):
+    problem = vl.Problem(vl.Softmax(A=[[-0.5]]), vl.Gaussian([0.3], [[0.5]]), 1.0)
+    monkeypatch.setattr(budget, "_LOOKED_FOR", -1.0)
+    with pytest.warns(SlowRunWarning, match=r"^the run is done, but how wrong it is takes long to know") as told:
+        vl.solve(problem, solver, warn_above=np.inf, **options)
+    assert len(told) == 1
+
+
 def test_stiff_gaussians_come_to_an_end():
     # From science.md: |B| = 6e6 from t = 0.28 on, 1.4 million explicit steps. LSODA on Sigma itself agrees.
     from scipy.integrate import solve_ivp
