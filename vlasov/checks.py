@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -109,9 +110,10 @@ def points(value: ArrayLike, field: str, *, dimension: int | None = None) -> Arr
 
 def items(value: Any, field: str) -> tuple[Any, ...]:
     """The members of a list, or of any other sequence."""
-    if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
-        raise InputError(f"is {short(value)} where a list is needed", field)
-    return tuple(value)
+    with suppress(TypeError):  # arrays without axes say that they have members, and have none
+        if isinstance(value, Iterable) and not isinstance(value, str | Mapping):
+            return tuple(value)
+    raise InputError(f"is {short(value)} where a list is needed", field)
 
 
 def number(value: Any, field: str, *, above: float = -math.inf, below: float = math.inf) -> float:

@@ -167,6 +167,10 @@ def rotated(attention, turn):
         (lambda: vl.MultiHead([1]), r"heads\[0\]: is 1 where an attention, such as"),
         (lambda: vl.MultiHead([vl.Softmax(A=[[1.0]]), vl.Softmax(A=np.eye(2))]), r"heads\[1\]: acts on d = 2"),
         (lambda: vl.MultiHead([vl.Softmax(A=[[1.0]])], []), "outputs: has 0 matrices for 1 heads"),
+        (
+            lambda: vl.MultiHead([vl.Softmax(A=[[1.0]])], np.array(3.0)),
+            r"outputs: is array\(3.\) where a list",
+        ),
         (lambda: vl.MultiHead([vl.Softmax(A=[[1.0]])], [np.eye(2)]), r"outputs\[0\]: has shape \(2, 2\)"),
         (lambda: vl.Softmax(A=[[1.0]]).velocity(vl.Particles([0.0]), np.ones((1, 2))), r"x: has shape \(1, 2\)"),
     ],
