@@ -59,6 +59,7 @@ MISTAKES = {
         "has 1 axes but d = 2; give one",
     ),
     "edges that are a number": (lambda: PLANE.on_grid(3), "edges", "is 3; give one array of edges for each axis"),
+    "edges without an axis": (lambda: PLANE.on_grid(np.array(3.0)), "edges", "is array(3.); give one array of edges"),
     "edges that fall": (
         lambda: PLANE.on_grid([[0, 1, 2], [0, 1, 1]]),
         "edges[1]",

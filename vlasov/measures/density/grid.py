@@ -56,7 +56,7 @@ class TensorGrid:
 
 def tensor_edges(edges: Any, dimension: int) -> tuple[Array, ...]:
     """Checked edges of a tensor grid, one read-only array for each axis; for d = 1, a flat list will do."""
-    if not isinstance(edges, Sequence | np.ndarray) or isinstance(edges, str):
+    if not isinstance(edges, Sequence | np.ndarray) or isinstance(edges, str) or getattr(edges, "ndim", 1) == 0:
         raise InputError(f"is {edges!r}; give one array of edges for each axis", "edges")
     if dimension == 1 and len(edges) > 1:
         edges = [edges]
