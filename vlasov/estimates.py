@@ -15,9 +15,7 @@ from itertools import pairwise
 import numpy as np
 
 from vlasov.attention import Attention
-from vlasov.errors import InputError
 from vlasov.schedule import Function
-from vlasov.tilting import Head
 
 _PANELS, _HALVINGS, _CLOSE = 16, 9, 2e-12
 _NODES, _INSIDE = 9, 1 - 1e-12  # of a panel whose ends just do not belong to other pieces of a parameter
@@ -25,25 +23,20 @@ _NODES, _INSIDE = 9, 1 - 1e-12  # of a panel whose ends just do not belong to ot
 
 def velocity_bound(attention: Attention, radius: float, t: float = 0.0) -> float:
     """sup_x |Gamma_mu(x)| <= |V| R; for several heads the sum of |W_h V_h| R."""
-    return radius * _value_norm(attention, t)
+    return attention.regularity(radius, t).velocity
 
 
 def jacobian_bound(attention: Attention, radius: float, t: float = 0.0) -> float:
     """sup_x |D Gamma_mu(x)| <= |V| |A| R^2 with A = 2 K^T Q for L2; for several heads the sum over heads."""
-    return sum(_norm(head.V) * _norm(head.A) for head in _heads(attention, t)) * radius**2
+    return attention.regularity(radius, t).slope
 
 
 def stability_rate(attention: Attention, radius: float, t: float = 0.0) -> float:
-    """L = |V| (1 + 3 |A| R^2) e^{2 |A| R^2}: d/dt W_p(mu, nu) <= L W_p(mu, nu) for softmax; the sum over heads."""
-    total = 0.0
-    for head in _heads(attention, t):
-        if head.P is not None:
-            raise InputError(
-                "is L2 attention, or has such heads; this estimate is known for softmax and its heads only", "attention"
-            )
-        strength = _norm(head.A) * radius**2
-        total += _norm(head.V) * (1 + 3 * strength) * math.exp(2 * strength) if strength < 350 else math.inf
-    return total
+    """L = |V| (1 + 3 |A| R^2) e^{2 |A| R^2}: d/dt W_p(mu, nu) <= L W_p(mu, nu) for softmax; the sum over heads.
+
+    Other attentions have constants of their own: see ``vlasov.attention.regularity``.
+    """
+    return attention.regularity(radius, t).rate
 
 
 def stability_exponent(attention: Attention, radius: float, t: float) -> float:
@@ -129,15 +122,4 @@ def _on_panel(rate: Callable[[float], float], left: float, right: float) -> floa
 
 
 def _value_norm(attention: Attention, t: float) -> float:
-    return sum(_norm(head.V) for head in _heads(attention, t))
-
-
-def _heads(attention: Attention, t: float) -> tuple[Head, ...]:
-    heads = attention.heads_at(t)
-    if heads is None:
-        raise InputError(f"{attention.kind} is not normalised: the theory's estimates do not hold for it", "attention")
-    return heads
-
-
-def _norm(matrix: np.ndarray) -> float:
-    return float(np.linalg.norm(matrix, 2))
+    return attention.regularity(1.0, t).velocity

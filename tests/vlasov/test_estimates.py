@@ -11,6 +11,7 @@ from scipy.integrate import quad
 import vlasov as vl
 from vlasov import estimates
 from vlasov.errors import InputError
+from vlasov.postprocess import stability
 
 
 @pytest.mark.quick
@@ -88,3 +89,27 @@ def test_the_radius_follows_fast_functions_of_time():
     expected = math.exp(2 * np.maximum(np.abs(5 * np.sin(40 * midpoints)), 0.1).mean())
     attention = vl.Softmax(A=np.eye(2), V=lambda s: np.diag([abs(5 * np.sin(40 * s)), 0.1]))
     assert estimates.support_radius(attention, 1.0, 2.0) == pytest.approx(expected, rel=1e-6)
+
+
+ATTENTIONS = {
+    "softmax": lambda q, k, v: vl.Softmax(q, k, v),
+    "l2": lambda q, k, v: vl.L2(q, k, v),
+    "multi-head": lambda q, k, v: vl.MultiHead([vl.Softmax(q, k, v), vl.L2(k, q, v)], [v, q]),
+}
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from(sorted(ATTENTIONS)))
+def test_velocities_of_neighbours_differ_by_no_more_than_the_rates_allow(seed, kind):
+    """By at most L max |x - x'|, for the a-priori and the a-posteriori rate."""
+    rng = np.random.default_rng(seed)
+    d, scale = int(rng.integers(1, 4)), float(rng.choice([0.1, 0.5, 1.0]))
+    attention = ATTENTIONS[kind](*(rng.normal(size=(d, d)) for _ in range(3)))
+    x = scale * rng.normal(size=(6, d))
+    moved = x + 10.0 ** rng.uniform(-6, 0) * scale * rng.normal(size=x.shape) * (rng.random((6, 1)) < 0.5)
+    mu, nu = vl.Particles(x), vl.Particles(moved)
+    gap = np.linalg.norm(x - moved, axis=1).max()  # W_infinity, and its growth
+    change = np.linalg.norm(attention.velocity(mu, x) - attention.velocity(nu, moved), axis=1).max()
+    radius = max(mu.support_radius, nu.support_radius)
+    measured = stability.rate(attention, mu, nu, 0.0)
+    assert change <= measured * gap * (1 + 1e-9) + 1e-12
+    assert measured <= estimates.stability_rate(attention, radius) * (1 + 1e-9)

@@ -9,9 +9,11 @@ from typing import Unpack
 import numpy as np
 from numpy.typing import ArrayLike
 
-from vlasov.attention import heads as sums
+from vlasov.attention import heads as sums, regularity
+from vlasov.attention.regularity import Regularity
 from vlasov.checks import Array
 from vlasov.codec import Described
+from vlasov.errors import InputError
 from vlasov.measures import Gaussian, How, Measure
 from vlasov.schedule import Parameter, breakpoints
 from vlasov.tilting import Field, Head, Request
@@ -94,6 +96,13 @@ class Attention(Described, ABC):
     def drift(self, t: float = 0.0) -> Array | None:
         """V with x' = V x for a lone token, shape (d, d); None where it obeys another law."""
         return None if self.heads_at(t) is None else self.values(t)
+
+    def regularity(self, radius: float, t: float = 0.0) -> Regularity:
+        """How large and how smooth velocities are for measures in the ball of radius R."""
+        heads = self.heads_at(t)
+        if heads is None:
+            raise InputError(f"{self.kind} is not normalised: the theory's estimates do not hold for it", "attention")
+        return regularity.add_up(regularity.of_head(head, radius) for head in heads)
 
     # Parameters
 

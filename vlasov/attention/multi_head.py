@@ -12,8 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from vlasov import checks
+from vlasov.attention import regularity
 from vlasov.attention.base import Attention
 from vlasov.attention.heads import behind
+from vlasov.attention.regularity import Regularity
 from vlasov.checks import Array
 from vlasov.errors import InputError
 from vlasov.measures import Gaussian, How, Measure
@@ -113,6 +115,10 @@ class MultiHead(Attention, kind="multi-head"):
         if len(parts) < len(found):
             return None
         return reduce(np.add, (b for b, _ in parts)), reduce(np.add, (slope for _, slope in parts))
+
+    def regularity(self, radius: float, t: float = 0.0) -> Regularity:
+        others = [head.regularity(radius, t).behind(regularity.norm(w)) for w, head in self._others(t)]
+        return regularity.add_up([*others, *(regularity.of_head(head, radius) for head in self._means(t))])
 
     def _parts(self, t: float) -> list[tuple[Array, Attention]]:
         """W_h and the attention behind it."""
