@@ -9,7 +9,7 @@ Measures call this door with weighted points, one layer above ``vlasov.tilting``
     results      what is asked, and what comes back
 """
 
-from vlasov.summing.evaluate import second_moments, sum_up
+from vlasov.summing.evaluate import exponential, sum_up
 from vlasov.summing.results import KERNELS, Kernel, KernelSums
 
-__all__ = ["KERNELS", "Kernel", "KernelSums", "second_moments", "sum_up"]
+__all__ = ["KERNELS", "Kernel", "KernelSums", "exponential", "sum_up"]

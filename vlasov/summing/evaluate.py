@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from vlasov.checks import Array
@@ -11,6 +9,9 @@ from vlasov.compiled.workspace import Workspace
 from vlasov.errors import InputError, choose
 from vlasov.summing.results import KERNELS, Kernel, KernelSums
 from vlasov.tilting import METHODS, Request, Tilted, tilt
+
+_ROUNDING = 4 * float(np.finfo(float).eps)
+_LARGEST_EXPONENT = 650.0  # beyond, products with e^z may be no numbers
 
 
 def sum_up(
@@ -31,7 +32,8 @@ def sum_up(
     xi
         Shape (m, d).
     request
-        Tolerance, relative to the largest |y| and |k| that occur; method; and whether masses are wanted, ``log_mass``.
+        Tolerance, relative to the largest |y| and |k| that occur; method; and whether masses, ``log_mass``, and the
+        derivative by xi, ``covariance``, are wanted.
     workspace
         Scratch memory that repeated calls share.
     """
@@ -42,34 +44,31 @@ def sum_up(
             return exponential(tilt(points, np.log(weights), xi, request, workspace=workspace), request)
     from vlasov.summing import all_pairs
 
-    return all_pairs.sums(points, weights, xi, kernel, workspace, mass=request.log_mass)
-
-
-def second_moments(points: Array, weights: Array, xi: Array, kernel: Kernel) -> Array:
-    """sum_j w_j y_j y_j^T k'(<xi, y_j>), shape (m, d, d): by all pairs."""
-    from vlasov.summing import all_pairs
-
-    return all_pairs.second_moments(points, weights, xi, kernel)
+    found = all_pairs.sums(points, weights, xi, kernel, workspace, mass=request.log_mass)
+    if request.covariance:
+        found = found._replace(second=all_pairs.second_moments(points, weights, xi, kernel))
+    return found
 
 
 def exponential(tilted: Tilted, request: Request) -> KernelSums:
-    """Z m and Z of a tilted measure, with |Z' m' - Z m| <= Z (e + (|m| + e) (e^l - 1)), e and l the errors of m, log Z."""
+    """Z m, Z and Z (C + m m^T) of a tilted measure.
+
+    With errors e of m and l of log Z: |Z' m' - Z m| <= Z' (e^l e + (|m'| + e) (e^l - 1)).
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        mass, lever = np.exp(tilted.log_mass), np.exp(tilted.mass_error)
+        first, off = mass[:, None] * tilted.mean, float(lever - 1) + _ROUNDING
+        sizes = np.sqrt(np.einsum("mk,mk->m", tilted.mean, tilted.mean)) + tilted.error_bound
+        bound, of_mass = mass * (lever * tilted.error_bound + sizes * off), mass * off
+        second = None
+        if tilted.covariance is not None:
+            second = mass[:, None, None] * (tilted.covariance + tilted.mean[:, :, None] * tilted.mean[:, None, :])
     highest = float(tilted.log_mass.max(initial=-np.inf))
-    sizes = np.sqrt(np.einsum("mk,mk->m", tilted.mean, tilted.mean)) + tilted.error_bound
-    with np.errstate(over="ignore"):
-        mass = np.exp(tilted.log_mass)
-        first = mass[:, None] * tilted.mean
-        rounding = 4 * float(np.finfo(float).eps)
-        wrong = math.expm1(min(tilted.mass_error, 700.0)) + rounding
-        bound, mass_bound = mass * math.exp(min(tilted.mass_error, 700.0)), mass * wrong
-        bound = bound * tilted.error_bound + sizes * wrong * mass
-    if highest > 0 and not np.isfinite(bound + first.sum(axis=1)).all() and not np.isnan(tilted.log_mass).any():
+    if not np.isfinite(bound).all() and highest > _LARGEST_EXPONENT and np.isfinite(highest):
         raise InputError(
-            f"is e^{highest:.4g} at its largest, which is no number: scale A or the measure down, or look at earlier "
-            "times: attention without normalisation may blow up",
-            "e^<Ax, y>",
+            f"is e^{highest:.6g} at a token, which is no number any more: scale A or the measure down, or end before "
+            "the blow-up",
+            "int e^<Ax, y> dmu",
         )
-    with_mass = mass if request.log_mass else None
-    return KernelSums(
-        first, with_mass, tilted.method, float(bound.max(initial=0.0)), float(mass_bound.max(initial=0.0))
-    )
+    of_first, of_mass = float(bound.max(initial=0.0)), float(of_mass.max(initial=0.0))
+    return KernelSums(first, mass if request.log_mass else None, tilted.method, of_first, of_mass, second)

@@ -58,6 +58,9 @@ class KernelSums(NamedTuple):
         Bound on the error of each ``first``, in the Euclidean norm.
     mass_error
         Bound on the error of each ``mass``; zero where there is none.
+    second
+        int y y^T k' dmu, shape (m, d, d): the derivative of ``first`` by xi, or None where ``request.covariance`` did
+        not ask for it.
     """
 
     first: Array
@@ -65,6 +68,7 @@ class KernelSums(NamedTuple):
     method: str
     error_bound: float
     mass_error: float = 0.0
+    second: Array | None = None
 
 
 def longest(rows: Array) -> float:
