@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Unpack
+from abc import abstractmethod
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from vlasov import checks
 from vlasov.attention.query_key_value import QueryKeyValue
 from vlasov.checks import Array
 from vlasov.measures import Gaussian, How, Measure
+from vlasov.schedule import ParameterLike
+from vlasov.summing import Kernel
 from vlasov.tilting import Field, Head, Request
+from vlasov.tilting.results import size_of
+
+_WITH_SLOPE = Request(covariance=True)
 
 
 class Linear(QueryKeyValue, kind="linear"):
@@ -39,3 +47,100 @@ class Linear(QueryKeyValue, kind="linear"):
     def _matrix(self, measure: Measure, t: float) -> Array:
         second = measure.covariance + np.outer(measure.mean, measure.mean)
         return self.values(t) @ second @ self.product(t)
+
+
+class Summed(QueryKeyValue):
+    """Gamma_mu(x) = V int y k(<Qx, Ky>) dmu(y): a subclass says what k is; see ``vlasov.summing``."""
+
+    @property
+    @abstractmethod
+    def kernel(self) -> Kernel:
+        """k."""
+
+    def heads_at(self, t: float = 0.0) -> tuple[Head, ...] | None:
+        """None: no mean over the tokens."""
+
+    def evaluate(self, measure: Measure, x: Array, t: float, request: Request, **how: Unpack[How]) -> Field:
+        from vlasov.compiled.products import map_rows
+
+        V, out = self.values(t), how.get("out")
+        sums = measure.summed(map_rows(x, self.product(t)), self.kernel, request, workspace=how.get("workspace"))
+        values = map_rows(sums.first, V)
+        if out is not None:
+            np.copyto(out, values)
+            values = out
+        return Field(values, sums.method, size_of(V) * sums.error_bound)
+
+    def jacobian(self, measure: Measure, x: ArrayLike, t: float = 0.0) -> Array:
+        """V int y y^T k'(<Ax, y>) dmu(y) A."""
+        A = self.product(t)
+        sums = measure.summed(measure.at(x) @ A.T, self.kernel, _WITH_SLOPE)
+        assert sums.second is not None
+        return self.values(t) @ sums.second @ A
+
+    def affine(self, gaussian: Gaussian, t: float = 0.0) -> tuple[Array, Array] | None:
+        """None: Gaussians do not stay Gaussian."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sigmoid(Summed, kind="sigmoid"):
+    """Gamma_mu(x) = V int y / (1 + e^{-<Qx, Ky> - b}) dmu(y).
+
+    Without normalisation, but |Gamma| <= |V| R all the same. Reference: Ramapuram et al. (2024), arXiv:2409.04431.
+
+    Parameters
+    ----------
+    Q, K, V, A
+        As in ``Softmax``.
+    bias
+        b, a number.
+    """
+
+    bias: float = field(default=0.0, kw_only=True)
+
+    if TYPE_CHECKING:  # what may be given
+
+        def __init__(
+            self,
+            Q: ParameterLike | None = None,
+            K: ParameterLike | None = None,
+            V: ParameterLike | None = None,
+            *,
+            A: ParameterLike | None = None,
+            bias: float = 0.0,
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._set(bias=checks.number(self.bias, "bias"))
+
+    @property
+    def kernel(self) -> Kernel:
+        return Kernel("sigmoid", self.bias)
+
+    @property
+    def bounded(self) -> bool:
+        """True: values of k are between zero and one."""
+        return True
+
+
+class Exponential(Summed, kind="exponential"):
+    """Gamma_mu(x) = V int y e^{<Qx, Ky>} dmu(y): softmax without its denominator.
+
+    Parameters as in ``Softmax``. It can blow up in finite time.
+    """
+
+    @property
+    def kernel(self) -> Kernel:
+        return Kernel("exponential")
+
+
+class ReLU(Summed, kind="relu"):
+    """Gamma_mu(x) = V int y max(<Qx, Ky>, 0) dmu(y).
+
+    Parameters as in ``Softmax``. It can blow up in finite time.
+    """
+
+    @property
+    def kernel(self) -> Kernel:
+        return Kernel("relu")

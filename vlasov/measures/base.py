@@ -16,6 +16,7 @@ from vlasov.checks import Array
 from vlasov.codec import Described
 from vlasov.compiled.workspace import Workspace
 from vlasov.errors import InputError, choose
+from vlasov.summing import Kernel, KernelSums, exponential
 from vlasov.tilting import Field, Head, Request, Tilted, add_up
 
 if TYPE_CHECKING:
@@ -233,6 +234,21 @@ class Measure(Described, ABC):
             return self.average(x, heads[0], request, **how)
         each: How = {**how, "out": None}
         return add_up([self.average(x, head, request, **each) for head in heads], how.get("out"))
+
+    # Sums with other kernels
+
+    def summed(
+        self, xi: Array, kernel: Kernel, request: Request = Request(), *, workspace: Workspace | None = None
+    ) -> KernelSums:
+        """int (y, 1) k(<xi, y>) dmu(y) at xi (m, d), with a bound on its error; see ``vlasov.summing``.
+
+        The exponential by the tilted mean; else, without a closed form, by Gauss nodes: enough for the longest xi.
+        """
+        if kernel.name == "exponential":
+            return exponential(self.tilted(xi, request, workspace=workspace), request)
+        from vlasov.measures.kernel_sums import by_nodes
+
+        return by_nodes(self, xi, kernel, request, workspace)
 
     def at(self, x: ArrayLike) -> Array:
         """Points as (m, d) for this measure's d."""

@@ -16,6 +16,7 @@ from vlasov.checks import Array
 from vlasov.compiled.workspace import Workspace
 from vlasov.errors import InputError
 from vlasov.measures.base import Measure, Tiltable
+from vlasov.summing import Kernel, KernelSums
 from vlasov.tilting import Request, Tilted
 
 if TYPE_CHECKING:
@@ -106,6 +107,16 @@ class Gaussian(Measure, kind="gaussian"):
             error_bound=unit * float(np.linalg.norm(np.abs(self.mean) + moves, axis=1).max(initial=0.0)),
             mass_error=2 * unit * float(terms.max(initial=0.0)),
         )
+
+    def summed(
+        self, xi: Array, kernel: Kernel, request: Request = Request(), *, workspace: Workspace | None = None
+    ) -> KernelSums:
+        """E[k(u)] alpha + E[k'(u)] Sigma xi with u ~ N(<xi, alpha>, <xi, Sigma xi>): integrals on the line."""
+        if kernel.name == "exponential":
+            return super().summed(xi, kernel, request, workspace=workspace)
+        from vlasov.measures.kernel_sums import of_gaussian
+
+        return of_gaussian(self.mean, self.covariance, xi, kernel, request)
 
     def reweighted(self, quadratic: Array | None) -> Tiltable:
         """Closed form: Z N(G alpha, G Sigma), G = (I + 2 Sigma P)^{-1}, Z = det(G)^{1/2} e^{-<alpha, P G alpha>}."""

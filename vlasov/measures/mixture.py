@@ -15,6 +15,8 @@ from vlasov.checks import Array
 from vlasov.compiled.workspace import Workspace
 from vlasov.errors import InputError
 from vlasov.measures.base import Measure, Tiltable
+from vlasov.measures.kernel_sums import mixed
+from vlasov.summing import Kernel, KernelSums
 from vlasov.tilting import Request, Tilted
 
 if TYPE_CHECKING:
@@ -110,6 +112,14 @@ class Mixture(Measure, kind="mixture"):
 
     def tilted(self, xi: Array, request: Request = Request(), *, workspace: Workspace | None = None) -> Tilted:
         return Mixed(self._present).tilted(xi, request, workspace=workspace)
+
+    def summed(
+        self, xi: Array, kernel: Kernel, request: Request = Request(), *, workspace: Workspace | None = None
+    ) -> KernelSums:
+        """The sum over components, and of the bounds on their errors."""
+        if kernel.name == "exponential":  # whose components may be of any size
+            return super().summed(xi, kernel, request, workspace=workspace)
+        return mixed([(w, part.summed(xi, kernel, request, workspace=workspace)) for w, part in self._present])
 
     def reweighted(self, quadratic: Array | None) -> Tiltable:
         return Mixed([(w, component.reweighted(quadratic)) for w, component in self._present])

@@ -16,6 +16,7 @@ from vlasov.checks import Array
 from vlasov.compiled.workspace import Workspace
 from vlasov.errors import InputError
 from vlasov.measures.base import How, Measure, Tiltable
+from vlasov.summing import Kernel, KernelSums, sum_up
 from vlasov.tilting import Field, Head, Request, Tilted, add_up
 from vlasov.tilting.results import size_of
 
@@ -129,6 +130,14 @@ class Particles(Measure, kind="particles"):
     def tilted(self, xi: Array, request: Request = Request(), *, workspace: Workspace | None = None) -> Tilted:
         """The tilt of a discrete measure: see ``vlasov.tilting``."""
         return tilting.tilt(self.points, self.log_weights, xi, request, workspace=workspace)
+
+    def summed(
+        self, xi: Array, kernel: Kernel, request: Request = Request(), *, workspace: Workspace | None = None
+    ) -> KernelSums:
+        """Sums over the particles: see ``vlasov.summing``."""
+        if kernel.name == "exponential":
+            return super().summed(xi, kernel, request, workspace=workspace)
+        return sum_up(self.points, self.weights, xi, kernel, request, workspace=workspace)
 
     def reweighted(self, quadratic: Array | None) -> Tiltable:
         """Other weights."""

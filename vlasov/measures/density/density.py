@@ -18,6 +18,7 @@ from vlasov.measures.base import How, Measure, Tiltable
 from vlasov.measures.density.grid import TensorGrid, checked_frame, extreme_corners, overlaps, rosenblatt, tensor_edges
 from vlasov.measures.density.moments import CellMoments
 from vlasov.measures.density.tilts import Cells
+from vlasov.summing import Kernel, KernelSums
 from vlasov.tilting import Field, Head, Request, Tilted
 
 if TYPE_CHECKING:
@@ -213,6 +214,16 @@ class Density(Measure, kind="density"):
 
     def average(self, x: Array, head: Head, request: Request = Request(), **how: Unpack[How]) -> Field:
         return Cells(self, head.P).average(x, head, request, **how)
+
+    def summed(
+        self, xi: Array, kernel: Kernel, request: Request = Request(), *, workspace: Workspace | None = None
+    ) -> KernelSums:
+        """Sums over the cells' centres, with point values of the density: spectrally accurate where k is smooth."""
+        if kernel.name == "exponential":
+            return super().summed(xi, kernel, request, workspace=workspace)
+        from vlasov.measures.density.kernel_sums import over_cells
+
+        return over_cells(self, xi, kernel, request, workspace)
 
     @cached_property
     def point_values(self) -> Array:

@@ -1,0 +1,15 @@
+"""Sums with other kernels than the normalised exponential, on which attention without normalisation rests.
+
+    S(xi) = int (y, 1) k(<xi, y>) dmu(y),   k = sigmoid (with a bias), ReLU, or the exponential itself
+
+Measures call this door with weighted points, one layer above ``vlasov.tilting``. Behind it:
+
+    evaluate     chooses: all pairs, or a method of linear cost if that promises to be faster
+    all_pairs    exact up to rounding, any d, any kernel that is bounded on bounded sets
+    results      what is asked, and what comes back
+"""
+
+from vlasov.summing.evaluate import exponential, sum_up
+from vlasov.summing.results import KERNELS, Kernel, KernelSums
+
+__all__ = ["KERNELS", "Kernel", "KernelSums", "exponential", "sum_up"]

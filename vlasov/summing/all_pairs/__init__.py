@@ -1,0 +1,101 @@
+"""Sums with any kernel by all pairs of sources and targets: exact up to rounding, for any d.
+
+    S(xi_i) = sum_j w_j (y_j, 1) k(<xi_i, y_j>),   n m (2 d + 1) operations and as many values of k
+
+``kernels`` has the loops, ``lanes`` the values of k. Every target's sums run over the sources in one fixed order, so
+that results do not depend on the number of threads.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import get_num_threads
+
+from vlasov.checks import Array
+from vlasov.compiled.products import map_rows
+from vlasov.compiled.threads import in_threads
+from vlasov.compiled.views import plain
+from vlasov.compiled.workspace import Workspace
+from vlasov.summing.all_pairs import kernels
+from vlasov.summing.results import Kernel, KernelSums, longest
+from vlasov.tilting.all_pairs import few_dimensions, lanes, many_dimensions
+from vlasov.tilting.costs import THREADS_ALL_PAIRS
+
+_FEW = 5  # dimensions up to which one pass is the faster kernel
+_NONE = np.empty(0)
+_UNIT = 0.5 * float(np.finfo(float).eps)
+_DEAF, _FEWEST = 0.1, 1024  # seconds that a kernel may take, and targets in a part
+_START, _TARGET = 20e3, 20.0  # nanoseconds of one thread: a call, and a target
+_PAIR = {"sigmoid": 0.45, "relu": 0.2}
+_COORDINATE = 0.06
+_BLOCK = 2**20  # numbers in a block of second moments
+
+
+def sums(
+    points: Array, weights: Array, xi: Array, kernel: Kernel, workspace: Workspace | None, *, mass: bool = False
+) -> KernelSums:
+    """S(xi), shapes (n, d), (n,) and (m, d) -> (m, d)."""
+    points, weights, xi = plain(points), plain(weights), plain(xi)
+    (n, d), m = points.shape, len(xi)
+    rows, columns, zero = _layout(n, d)
+    share = kernels.few_dimensions(kernel.name) if d <= _FEW else kernels.many_dimensions(kernel.name)
+    size = -(-n // columns) * (rows + 1) * columns + lanes.LINE  # room for alignment
+    buffer = np.empty(size) if workspace is None else workspace.array("summing.sources", size)
+    tiles, lanes_of_sums = kernels.fill(points, weights, buffer, rows, columns)
+    first, total = np.empty((m, d)), np.empty(m) if mass else _NONE
+    threads = get_num_threads() if seconds(kernel, n, m, d) > THREADS_ALL_PAIRS * 1e-9 else 1
+    for part in _parts(kernel, n, m, d):
+        in_threads(threads, share, tiles, n, xi[part], float(kernel.bias), first[part], total[part], zero)
+    of_first, of_mass = rounding(points, weights, xi, kernel, min(columns, n) / lanes_of_sums)
+    return KernelSums(first, total if mass else None, "all-pairs", of_first, of_mass if mass else 0.0)
+
+
+def rounding(points: Array, weights: Array, xi: Array, kernel: Kernel, terms: float) -> tuple[float, float]:
+    """Bounds on the rounding errors of the sums with (y, 1), made of sums of so many terms one by one.
+
+        |S' - S| <= sum_j w_j |y_j| (sup k' |z' - z| + u (T + 12) sup |k|),   |z' - z| <= u (d + 4) (|xi| |y| + |b|)
+
+    With u half a unit in the last place, of which an exponent of d + 1 terms, with its factors and the argument of 2^x,
+    takes d + 4 and a value of k five; sums of T terms are added to each other in a few steps, then
+    with their rounding errors.
+    """
+    lengths, sizes = np.sqrt(np.einsum("nk,nk->n", points, points)), np.abs(weights)
+    carrying = np.where(sizes > 0, lengths, 0.0)
+    reach, bias = longest(xi) * float(carrying.max(initial=0.0)), abs(kernel.bias)
+    d = points.shape[1]
+    each = kernel.steepest * (d + 4) * (reach + bias) + (terms + 12) * kernel.largest(reach)
+    return _UNIT * each * float(sizes @ carrying), _UNIT * each * float(sizes.sum())
+
+
+def second_moments(points: Array, weights: Array, xi: Array, kernel: Kernel) -> Array:
+    """sum_j w_j y_j y_j^T k'(<xi_i, y_j>), shape (m, d, d), in blocks of targets."""
+    (n, d), m = points.shape, len(xi)
+    products = np.ascontiguousarray((points[:, :, None] * points[:, None, :]).reshape(n, d * d).T)
+    result, size = np.empty((m, d, d)), max(1, _BLOCK // n)
+    for start in range(0, m, size):
+        part = slice(start, start + size)
+        slopes = kernel.slope(map_rows(xi[part], points)) * weights
+        result[part] = map_rows(slopes, products).reshape(-1, d, d)
+    return result
+
+
+def seconds(kernel: Kernel, n: int, m: int, d: int) -> float:
+    """Estimated time of ``sums`` on one thread."""
+    return (_START + _TARGET * m + n * m * (_PAIR[kernel.name] + _COORDINATE * d)) * 1e-9
+
+
+def _layout(n: int, d: int) -> tuple[int, int, tuple[float, ...]]:
+    """Rows of a tile, without that of weights, its columns, and a tuple of zeros for the loops."""
+    if d > _FEW:
+        side = many_dimensions.SIDE
+        return -(-d // side) * side, many_dimensions.COLUMNS, (0.0,) * side**2
+    return d, min(few_dimensions.BYTES // 8, -(-max(n, 1) // lanes.STEP) * lanes.STEP), (0.0,) * (d + 1)
+
+
+def _parts(kernel: Kernel, n: int, m: int, d: int) -> list[slice]:
+    """Targets in parts, between which Python hears signals."""
+    count = max(1, math.ceil(seconds(kernel, n, m, d) / (_DEAF * get_num_threads())))
+    size = max(_FEWEST, -(-m // count))
+    return [slice(first, first + size) for first in range(0, m, size)]

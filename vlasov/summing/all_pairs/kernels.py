@@ -1,0 +1,140 @@
+"""Compiled loops of all pairs, given a kernel k: blocks of targets over tiles of sources.
+
+A tile holds some of the sources, a row for each coordinate and a last row for weights; what fills it up weighs nothing.
+It stays in the cache while a block of targets passes over it. Up to five dimensions one pass makes exponents, values of
+k and sums; beyond, exponents of four targets at a time are made like products of matrices, and so are the sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+from numba.cpython.unsafe.tuple import tuple_setitem
+
+from vlasov.compiled.memory import numbers, zeroed
+from vlasov.jit import EXACT, SUMS, kernel
+from vlasov.summing.all_pairs.lanes import CODES, UNIT, apply, kernel_sums
+from vlasov.tilting.all_pairs.lanes import LINE, STEP, lanes_of
+from vlasov.tilting.all_pairs.many_dimensions import COLUMNS, SIDE, _add_exponents, _dots
+from vlasov.tilting.all_pairs.tiles import add, aligned
+
+_BLOCK = 64  # targets
+_STEP = STEP // 2  # columns are summed in multiples of it
+
+
+@kernel(flags=EXACT)
+def fill(points, weights, buffer, rows, columns):  # type: ignore[no-untyped-def]
+    """The tiles (tiles, rows + 1, columns) of points (n, d), in memory of ``buffer``; and how many lanes sums have."""
+    n, d = points.shape
+    count = -(-n // columns)
+    tiles = aligned(buffer, count * (rows + 1) * columns).reshape(count, rows + 1, columns)
+    for t in range(count):
+        tile, first = tiles[t], t * columns
+        present = min(columns, n - first)
+        for k in range(rows + 1):
+            for j in range(present if k < d or k == rows else 0, columns):
+                tile[k, j] = 0.0
+        for k in range(d):
+            for j in range(present):
+                tile[k, j] = points[first + j, k]
+        for j in range(present):
+            tile[rows, j] = weights[first + j]
+    return tiles, lanes_of(tiles)
+
+
+@kernel(flags=EXACT)
+def _filled(tiles, t, n):  # type: ignore[no-untyped-def]
+    """How many columns of tile t have to be summed."""
+    columns = tiles.shape[2]
+    return min(columns, (n - t * columns + _STEP - 1) // _STEP * _STEP)
+
+
+@kernel(flags=EXACT)
+def _finish(totals, first, mass):  # type: ignore[no-untyped-def]
+    """Sums with their rounding errors, masses where there is room for them."""
+    last = totals.shape[2] - 1
+    for i in range(first.shape[0]):
+        for k in range(first.shape[1]):
+            first[i, k] = totals[0, i, k] + totals[1, i, k]
+        if mass.size:
+            mass[i] = totals[0, i, last] + totals[1, i, last]
+
+
+@cache
+def few_dimensions(name: str) -> Callable[..., None]:
+    """The loop for a kernel of this name up to five dimensions; ``zero`` is a tuple of d + 1 zeros."""
+    code, unit = CODES[name], UNIT[name]
+
+    @kernel(flags=EXACT)
+    def share(tiles, n, xi, bias, first, mass, zero, thread, threads):  # type: ignore[no-untyped-def]
+        """The share of a thread: every so many blocks of targets. Sums do not depend on blocks."""
+        m, d = xi.shape[0], len(zero) - 1
+        size = max(1, min(_BLOCK, (m + threads - 1) // threads))
+        for start in range(thread * size, m, threads * size):
+            stop = min(start + size, m)
+            totals = zeroed(2 * (stop - start), d + 1).reshape(2, stop - start, d + 1)
+            for t in range(tiles.shape[0]):
+                count = _filled(tiles, t, n)
+                for i in range(start, stop):
+                    q = zero[1:]
+                    for k in range(d):
+                        q = tuple_setitem(q, k, xi[i, k] * unit)
+                    add(totals, i - start, kernel_sums(tiles[t], count, q, bias * unit, zero, code), 0.0)
+            _finish(totals, first[start:stop], mass[start:stop])
+
+    return share  # type: ignore[no-any-return]
+
+
+@kernel(flags=SUMS)
+def _start(exponents, bias):  # type: ignore[no-untyped-def]
+    for j in range(SIDE * COLUMNS):
+        exponents[j] = bias
+
+
+@kernel(flags=EXACT)
+def _exponents(tile, count, tilts, bias, exponents, zeros):  # type: ignore[no-untyped-def]
+    """Exponents (4, columns) of four targets, (4, rows), over a tile."""
+    _start(exponents, bias)
+    for k in range(0, tilts.shape[1], SIDE):
+        block = zeros
+        for g in range(SIDE):
+            for l in range(SIDE):
+                block = tuple_setitem(block, g * SIDE + l, tilts[g, k + l])
+        _add_exponents(exponents, tile[k * COLUMNS :], block, count)
+
+
+@cache
+def many_dimensions(name: str) -> Callable[..., None]:
+    """The loop for a kernel of this name beyond five dimensions; ``zeros`` is a tuple of 16 zeros."""
+    code, unit = CODES[name], UNIT[name]
+
+    @kernel(flags=EXACT)
+    def share(tiles, n, xi, bias, first, mass, zeros, thread, threads):  # type: ignore[no-untyped-def]
+        """The share of a thread: every so many blocks of four targets, of which those that are missing are zero."""
+        (m, d), rows = xi.shape, tiles.shape[1] - 1
+        exponents = aligned(numbers(SIDE * COLUMNS + LINE), SIDE * COLUMNS)
+        sums = zeroed(SIDE, rows + 1)
+        size = max(SIDE, min(_BLOCK, (m + threads - 1) // threads) // SIDE * SIDE)
+        for start in range(thread * size, m, threads * size):
+            stop = min(start + size, m)
+            tilts, totals = zeroed(size, rows), zeroed(2 * size, rows + 1).reshape(2, size, rows + 1)
+            for i in range(start, stop):
+                for k in range(d):
+                    tilts[i - start, k] = xi[i, k] * unit
+            for t in range(tiles.shape[0]):
+                tile, count = tiles[t].reshape(-1), _filled(tiles, t, n)
+                for i in range(0, stop - start, SIDE):
+                    _exponents(tile, count, tilts[i : i + SIDE], bias * unit, exponents, zeros)
+                    for g in range(SIDE):
+                        sums[g, rows] = apply(exponents[g * COLUMNS :], tile[rows * COLUMNS :], count, code)
+                    for k in range(0, rows, SIDE):
+                        block = _dots(exponents, tile[k * COLUMNS :], count, zeros)
+                        for g in range(SIDE):
+                            for l in range(SIDE):
+                                sums[g, k + l] = block[g * SIDE + l]
+                    for g in range(SIDE):
+                        add(totals, i + g, sums[g], 0.0)
+            _finish(totals, first[start:stop], mass[start:stop])
+
+    return share  # type: ignore[no-any-return]

@@ -1,0 +1,74 @@
+"""The door to sums over weighted points with any kernel: chooses all pairs, or a method of linear cost."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from vlasov.checks import Array
+from vlasov.compiled.workspace import Workspace
+from vlasov.errors import InputError, choose
+from vlasov.summing.results import KERNELS, Kernel, KernelSums
+from vlasov.tilting import METHODS, Request, Tilted, tilt
+
+_ROUNDING = 4 * float(np.finfo(float).eps)
+_LARGEST_EXPONENT = 650.0  # beyond, products with e^z may be no numbers
+
+
+def sum_up(
+    points: Array,
+    weights: Array,
+    xi: Array,
+    kernel: Kernel,
+    request: Request = Request(),
+    *,
+    workspace: Workspace | None = None,
+) -> KernelSums:
+    """sum_j w_j (y_j, 1) k(<xi, y_j>) at m targets.
+
+    Parameters
+    ----------
+    points, weights
+        Sources y_j, shape (n, d), and w_j >= 0, shape (n,).
+    xi
+        Shape (m, d).
+    request
+        Tolerance, relative to the largest |y| and |k| that occur; method; and whether masses, ``log_mass``, and the
+        derivative by xi, ``covariance``, are wanted.
+    workspace
+        Scratch memory that repeated calls share.
+    """
+    choose(kernel.name, KERNELS, "kernel")
+    choose(request.method, METHODS, "method")
+    if kernel.name == "exponential":
+        with np.errstate(divide="ignore"):
+            return exponential(tilt(points, np.log(weights), xi, request, workspace=workspace), request)
+    from vlasov.summing import all_pairs
+
+    found = all_pairs.sums(points, weights, xi, kernel, workspace, mass=request.log_mass)
+    if request.covariance:
+        found = found._replace(second=all_pairs.second_moments(points, weights, xi, kernel))
+    return found
+
+
+def exponential(tilted: Tilted, request: Request) -> KernelSums:
+    """Z m, Z and Z (C + m m^T) of a tilted measure.
+
+    With errors e of m and l of log Z: |Z' m' - Z m| <= Z' (e^l e + (|m'| + e) (e^l - 1)).
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        mass, lever = np.exp(tilted.log_mass), np.exp(tilted.mass_error)
+        first, off = mass[:, None] * tilted.mean, float(lever - 1) + _ROUNDING
+        sizes = np.sqrt(np.einsum("mk,mk->m", tilted.mean, tilted.mean)) + tilted.error_bound
+        bound, of_mass = mass * (lever * tilted.error_bound + sizes * off), mass * off
+        second = None
+        if tilted.covariance is not None:
+            second = mass[:, None, None] * (tilted.covariance + tilted.mean[:, :, None] * tilted.mean[:, None, :])
+    highest = float(tilted.log_mass.max(initial=-np.inf))
+    if not np.isfinite(bound).all() and highest > _LARGEST_EXPONENT and np.isfinite(highest):
+        raise InputError(
+            f"is e^{highest:.6g} at a token, which is no number any more: scale A or the measure down, or end before "
+            "the blow-up",
+            "int e^<Ax, y> dmu",
+        )
+    of_first, of_mass = float(bound.max(initial=0.0)), float(of_mass.max(initial=0.0))
+    return KernelSums(first, mass if request.log_mass else None, tilted.method, of_first, of_mass, second)
