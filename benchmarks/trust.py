@@ -222,7 +222,7 @@ def main() -> None:
     parser.add_argument("--problems", type=int, default=300)
     parser.add_argument("--first", type=int, default=0, help="number of the first problem")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--family", nargs="+", choices=problems.FAMILIES, default=problems.FAMILIES)
+    parser.add_argument("--family", nargs="+", choices=problems.FAMILIES + problems.VARIANTS, default=problems.FAMILIES)
     parser.add_argument("--data", nargs="+", choices=problems.DATA, default=problems.DATA)
     parser.add_argument("--solver", choices=SOLVERS, default="finite-volume")
     parser.add_argument("--limit", type=float, default=60.0, help="CPU seconds for a run, and for its reference")

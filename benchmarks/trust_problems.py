@@ -1,6 +1,6 @@
 """Random problems, and their solutions in plain NumPy and SciPy: nothing here calls the package but to state a problem.
 
-    x_i' = sum_h V_h sum_j w_j e^{<A_h x_i, y_j> - <y_j, P_h y_j>} y_j / (the same without y_j),   x_i' = V M A x_i
+    x_i' = Gamma(x_i), as ``trust_velocities`` has it for every kind of head,
 
 on Gauss nodes of two sizes, whose disagreement is the reference's own error; where Gaussians stay Gaussian, the ODE of
 their moments instead. Errors are in the units of ``vlasov/solvers/accuracy.py``, stated again.
@@ -18,8 +18,11 @@ from numpy.polynomial.hermite_e import hermegauss
 from numpy.polynomial.legendre import leggauss
 from problems import Array
 from scipy.integrate import solve_ivp
+from trust_velocities import KERNELS, Head, of_gaussian, velocity as velocity_of
 
 FAMILIES = ("softmax", "l2", "multi-head", "linear")
+VARIANTS = ("sigmoid", "exponential", "relu", "sinkhorn", "mixed")  # of issue G
+_GAUSSIAN = ("softmax", "l2", "linear", "sinkhorn")  # under which Gaussians stay Gaussian
 DATA = ("gaussian", "mixture", "clusters", "box", "ball", "ring")
 BAD = ({"cells": 16}, {"cells": 16, "extent": 100.0}, {"cells": 32, "reconstruction": "upwind"}, {"extent": 3.0},
        {"frame": "fixed"}, {"cells": 16, "reconstruction": "muscl", "frame": "fixed"})  # fmt: skip
@@ -34,13 +37,13 @@ Part = tuple[float, str, tuple[Any, ...]]  # weight, kind, numbers
 
 @dataclass(frozen=True)
 class Stated:
-    """A problem as plain numbers: heads (A, V, P), or A and V of linear attention; parts of the initial measure."""
+    """A problem as plain numbers: heads, and parts of the initial measure."""
 
     index: int
     family: str
     data: str
     dimension: int
-    heads: list[tuple[Array, Array, Array | None]]
+    heads: list[Head]
     parts: list[Part]
     horizon: float
     options: dict[str, Any] = field(default_factory=dict)
@@ -63,8 +66,8 @@ def stated(index: int, seed: int, families: tuple[str, ...] = FAMILIES, data: tu
     d = int(rng.choice([1, 2, 3], p=[0.4, 0.5, 0.1]))
     family, kind = str(rng.choice(families)), str(rng.choice(data))
     parts, spread, center = _parts(kind, d, rng)
-    size = spread**2 + (float(center @ center) if family == "linear" else 0.0)  # of the second moment
-    heads = [_head(family, d, size, rng) for _ in range(2 if family == "multi-head" else 1)]
+    size = spread**2 + (float(center @ center) if family in KERNELS or family == "mixed" else 0.0)  # second moment
+    heads = [_head(family, d, size, rng) for _ in range(2 if family in ("multi-head", "mixed") else 1)]
     bad = dict(BAD[rng.integers(len(BAD))]) if rng.uniform() < 0.3 else {}
     return Stated(index, family, kind, d, heads, parts, float(rng.choice([0.5, 1.0, 2.0, 5.0])), bad)
 
@@ -96,16 +99,21 @@ def _parts(kind: str, d: int, rng: np.random.Generator) -> tuple[list[Part], flo
     return parts, scale, center
 
 
-def _head(family: str, d: int, size: float, rng: np.random.Generator) -> tuple[Array, Array, Array | None]:
-    """A, V and P of a head whose tilts reach from a tenth to two per deviation."""
+def _head(family: str, d: int, size: float, rng: np.random.Generator) -> Head:
+    """A head whose tilts reach from a tenth to two per deviation."""
     strength = 10.0 ** rng.uniform(-1.0, 0.3) / size
     v = rng.normal(size=(d, d)) / np.sqrt(d) * rng.uniform(0.2, 1.0)
     if d == 2 and rng.uniform() < 0.1:
         v = 20.0 * np.array([[0.0, 1.0], [-1.0, 0.0]])
+    if family == "mixed":
+        family = str(rng.choice(["softmax", "l2", "sinkhorn", "sigmoid"]))
     if family == "l2":
         q, k = (np.sqrt(strength / 2) * rng.normal(size=(d, d)) / np.sqrt(d) for _ in range(2))
-        return 2 * k.T @ q, v, k.T @ k
-    return strength * rng.normal(size=(d, d)) / np.sqrt(d), v * (0.3 if family == "linear" else 1.0), None
+        return Head(2 * k.T @ q, v, k.T @ k)
+    bias = float(rng.choice([0.0, rng.normal()])) if family == "sigmoid" else 0.0
+    kind = family if family in (*KERNELS, "sinkhorn") else "softmax"
+    weaker = 0.3 if family in KERNELS and family != "sigmoid" else 1.0
+    return Head(strength * rng.normal(size=(d, d)) / np.sqrt(d), v * weaker, kind=kind, bias=bias)
 
 
 def turned(v: Array, angle: float) -> Array:
@@ -125,16 +133,19 @@ def built(problem: Stated) -> Any:
             return vl.Gaussian(*numbers)
         return vl.Box(*numbers) if kind == "box" else vl.Ring(*numbers)
 
-    def head(a: Array, constant: Array, p: Array | None) -> Any:
-        v: Any = constant
+    def attention_of(head: Head) -> Any:
+        v: Any = head.v
         if problem.turning:
-            v = lambda t: turned(constant, problem.turning * t)  # noqa: E731
-        if p is None:
-            return vl.Linear(A=a, V=v) if problem.family == "linear" else vl.Softmax(A=a, V=v)
-        k = np.linalg.cholesky(p).T  # K^T K = P, and 2 K^T Q = A
-        return vl.L2(Q=np.linalg.solve(k.T, a / 2), K=k, V=v)
+            v = lambda t: turned(head.v, problem.turning * t)  # noqa: E731
+        if head.p is not None:
+            k = np.linalg.cholesky(head.p).T  # K^T K = P, and 2 K^T Q = A
+            return vl.L2(Q=np.linalg.solve(k.T, head.a / 2), K=k, V=v)
+        if head.kind == "sigmoid":
+            return vl.Sigmoid(A=head.a, V=v, bias=head.bias)
+        kinds = {"softmax": "Softmax", "linear": "Linear", "relu": "ReLU", "exponential": "Exponential"}
+        return getattr(vl, kinds.get(head.kind, "Sinkhorn"))(A=head.a, V=v)
 
-    heads = [head(*numbers) for numbers in problem.heads]
+    heads = [attention_of(head) for head in problem.heads]
     identity = np.eye(problem.dimension)
     attention = heads[0] if len(heads) == 1 else vl.MultiHead(heads, [identity] * len(heads))
     parts = [one(kind, numbers) for _, kind, numbers in problem.parts]
@@ -157,7 +168,8 @@ class Truth:
 
 def truth(problem: Stated, times: Array, *, careful: bool = True) -> Truth:
     """The reference solution, whatever the solver: particles' estimates tell the errors of sampling too."""
-    if len(problem.parts) == 1 and problem.parts[0][1] == "gaussian":
+    stays = all(head.p is not None or head.kind in _GAUSSIAN for head in problem.heads)
+    if stays and len(problem.parts) == 1 and problem.parts[0][1] == "gaussian":
         means, covariances = _of_gaussian(problem, times)
         if not np.isfinite(covariances[-1]).all() or np.linalg.cond(covariances[-1]) > _FLAT:
             return Truth(means, covariances, 1e-9)
@@ -253,38 +265,23 @@ def _tensor(rules: list[tuple[Array, Array]]) -> tuple[Array, Array]:
     return points, weights.ravel() / weights.sum()
 
 
-def _heads(problem: Stated, t: float) -> list[tuple[Array, Array, Array | None]]:
+def _heads(problem: Stated, t: float) -> list[Head]:
     """At a time."""
     if not problem.turning:
         return problem.heads
-    return [(a, turned(v, problem.turning * t), p) for a, v, p in problem.heads]
+    return [head._replace(v=turned(head.v, problem.turning * t)) for head in problem.heads]
 
 
 def _of_nodes(
     problem: Stated, points: Array, weights: Array, times: Array, rtol: float
 ) -> tuple[Array, Array, Array, Array]:
     """Moments over time of weighted points; the last points, and the integral of the divergence along their ways."""
-    shape, logs = points.shape, np.log(weights)
+    shape = points.shape
 
     def velocity(t: float, y: Array) -> Array:
         x = y[: points.size].reshape(shape)
-        heads = _heads(problem, t)
-        if problem.family == "linear":
-            (a, v, _) = heads[0]
-            matrix = v @ ((x.T * weights) @ x) @ a
-            return np.concatenate([(x @ matrix.T).ravel(), np.full(len(x), np.trace(matrix))])
-        total, divergence = np.zeros(shape), np.zeros(len(x))
-        for a, v, p in heads:
-            exponents = (x @ a.T) @ x.T + (logs if p is None else logs - np.einsum("nk,kl,nl->n", x, p, x))
-            exponents -= exponents.max(axis=1, keepdims=True)
-            np.exp(exponents, out=exponents)
-            exponents /= exponents.sum(axis=1, keepdims=True)
-            tilted = exponents @ x
-            total += tilted @ v.T
-            form = (a @ v + (a @ v).T) / 2  # tr(V C A) = tr(A V C)
-            divergence += exponents @ np.einsum("nk,kl,nl->n", x, form, x)
-            divergence -= np.einsum("nk,kl,nl->n", tilted, form, tilted)
-        return np.concatenate([total.ravel(), divergence])
+        found = [velocity_of(head, x, weights) for head in _heads(problem, t)]
+        return np.concatenate([sum(v for v, _ in found).ravel(), sum(divergence for _, divergence in found)])
 
     scale = float(np.sqrt(weights @ np.square(points).sum(axis=1)))
     states = _solved(velocity, np.concatenate([points.ravel(), np.zeros(len(points))]), times, scale, rtol)
@@ -295,20 +292,16 @@ def _of_nodes(
 
 
 def _of_gaussian(problem: Stated, times: Array) -> tuple[Array, Array]:
-    """m' = b + B m, F' = B F, C = F F^T, where e^{-<y, P y>} N(m, C) = N(G m, G C), G = (I + 2 C P)^{-1}."""
+    """m' = b + B m, F' = B F, C = F F^T."""
     mean, covariance = problem.parts[0][2]
     d = len(mean)
 
     def velocity(t: float, y: Array) -> Array:
         m, f = y[:d], y[d:].reshape(d, d)
         c, b, slope = f @ f.T, np.zeros(d), np.zeros((d, d))
-        for a, v, p in _heads(problem, t):
-            if problem.family == "linear":
-                slope += v @ (c + np.outer(m, m)) @ a
-                continue
-            g = np.eye(d) if p is None else np.linalg.inv(np.eye(d) + 2 * c @ p)
-            b += v @ g @ m
-            slope += v @ g @ c @ a
+        for head in _heads(problem, t):
+            constant, matrix = of_gaussian(head, m, c)
+            b, slope = b + constant, slope + matrix
         return np.concatenate([b + slope @ m, (slope @ f).ravel()])
 
     y = np.concatenate([mean, np.linalg.cholesky(covariance).ravel()])

@@ -66,7 +66,9 @@ def _growing(problem: Stated, rng: np.random.Generator) -> Stated:
 def _unlike(problem: Stated, rng: np.random.Generator) -> Stated:
     """Values of heads that differ by a factor of ten and in sign."""
     factors = [1.0, -(10.0 ** rng.uniform(-1, 0.5))]
-    return replace(problem, heads=[(a, f * v, p) for (a, v, p), f in zip(problem.heads, factors, strict=False)])
+    return replace(
+        problem, heads=[head._replace(v=f * head.v) for head, f in zip(problem.heads, factors, strict=False)]
+    )
 
 
 def _far(problem: Stated, rng: np.random.Generator) -> Stated:
@@ -95,7 +97,7 @@ TWISTS: dict[str, Callable[[Stated, np.random.Generator], Stated]] = {
 
 
 def _with(problem: Stated, a: Callable[[Array], Array], v: Callable[[Array], Array] = lambda v: v) -> Stated:
-    return replace(problem, heads=[(a(one), v(two), three) for one, two, three in problem.heads])
+    return replace(problem, heads=[head._replace(a=a(head.a), v=v(head.v)) for head in problem.heads])
 
 
 def _rank_one(matrix: Array) -> Array:
