@@ -71,7 +71,7 @@ class Smooth(Corrected):
     def average(self, x: Array, head: Head, request: Request = Request(), **how: Any) -> Field:
         evaluate = super().average
         half = max(float(axis[-1] - axis[0]) / 2 for axis in self.edges)
-        weak = float(np.linalg.norm(self.matrix.T @ head.A @ self.matrix, 2)) * half**2 < _WEAK
+        weak = float(np.linalg.norm(self.matrix.T @ head.A @ self.matrix, 2)) * half * half < _WEAK
         return self.best(len(x), lambda best: evaluate(x, head, best, **how), weak)
 
     def best(self, targets: int, evaluate: Callable[[Request], T], weak: bool = False) -> T:

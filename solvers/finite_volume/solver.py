@@ -169,7 +169,7 @@ class _Solver:
             if not fastest * dt > _LARGEST_COURANT:
                 return dt, places[1.0]
             slope = (fastest - rate) / dt  # the frames leave more of the velocity to the scheme as time goes on
-            dt = min(dt / 2, (math.sqrt(rate**2 + 4 * slope * _COURANT) - rate) / (2 * slope))
+            dt = min(dt / 2, (math.sqrt(rate * rate + 4 * slope * _COURANT) - rate) / (2 * slope))
 
     def _later_stages(self, dt: float, places: dict[float, Places], extrapolated: bool) -> float:
         """The fluxes at all stages of a step but the first; the largest rate of flow."""

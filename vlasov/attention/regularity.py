@@ -50,8 +50,8 @@ def add_up(parts: Iterable[Regularity]) -> Regularity:
 
 def of_head(head: Head, radius: float) -> Regularity:
     """|V| R, |V| |A| R^2 and |V| (1 + 3 |A| R^2 + 4 |P| R^2) e^{(2 |A| + |P|) R^2}."""
-    size, tilt = norm(head.V), norm(head.A) * radius**2
-    bend = 0.0 if head.P is None else norm(head.P) * radius**2
+    size, tilt = norm(head.V), norm(head.A) * radius * radius
+    bend = 0.0 if head.P is None else norm(head.P) * radius * radius
     return Regularity(size * radius, size * tilt, size * (1 + 3 * tilt + 4 * bend) * power(2 * tilt + bend))
 
 

@@ -86,14 +86,14 @@ def _segment(chord: Array, radius: Array | float) -> Array:
     series = np.ones_like(theta)  # (theta - sin theta) 6 / theta^3
     for k in range(9, 1, -1):
         series = 1 - square / (2 * k * (2 * k + 1)) * series
-    return radius**2 / 2 * np.where(theta < 1, theta * square / 6 * series, theta - np.sin(theta))
+    return radius * radius / 2 * np.where(theta < 1, theta * square / 6 * series, theta - np.sin(theta))
 
 
 def _volume(radius: float, x0: Array, x1: Array, y0: Array, y1: Array, z0: Array, z1: Array) -> Array:
     """Cells inside are full, cells outside empty; those that the sphere cuts are integrated."""
     nearest, farthest = x0**2 + y0**2 + z0**2, x1**2 + y1**2 + z1**2
-    volumes = np.where(farthest <= radius**2, (x1 - x0) * (y1 - y0) * (z1 - z0), 0.0)
-    cut = np.nonzero((nearest < radius**2) & (radius**2 < farthest))
+    volumes = np.where(farthest <= radius * radius, (x1 - x0) * (y1 - y0) * (z1 - z0), 0.0)
+    cut = np.nonzero((nearest < radius * radius) & (radius * radius < farthest))
     ends = [np.broadcast_to(end, volumes.shape)[cut] for end in (x0, x1, y0, y1, z0, z1)]
     volumes[cut] = _cut_volume(radius, *ends)
     return volumes

@@ -265,7 +265,7 @@ class GaussNodes(NamedTuple):
         """As ``Measure.tilted``."""
         mu, reach = self.measure, np.abs(xi).max(initial=0.0) * math.sqrt(np.trace(self.measure.covariance))
         if self.quadratic is not None:
-            reach += np.linalg.norm(self.quadratic, 2) * mu.support_radius**2
+            reach += np.linalg.norm(self.quadratic, 2) * mu.support_radius * mu.support_radius
         nodes = 32 + math.ceil(1.5 * reach)
         if nodes**mu.dimension > _MOST_NODES:
             raise InputError(

@@ -72,7 +72,7 @@ def radial(dimension: int, inner: float, outer: float, nodes: int) -> Rule:
     [-outer, outer], of which one half is kept.
     """
     if dimension % 2 == 0:
-        low, high, power, count = inner**2, outer**2, dimension // 2 - 1, (nodes + dimension // 2) // 2
+        low, high, power, count = inner * inner, outer * outer, dimension // 2 - 1, (nodes + dimension // 2) // 2
     else:
         low, high, power, count = inner, outer, dimension - 1, nodes + dimension // 2
         if inner == 0:

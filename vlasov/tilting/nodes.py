@@ -99,7 +99,7 @@ class Ranges:
         hidden = min(self.rounding, tolerance * away / 8)
         self.budget = min(max(allowed - self.rounding, allowed / 2, hidden) / self.norm, 0.01)
         scale = max(self.radius) / self.norm
-        self.second_budget = tolerance * scale**2 if self.request.covariance else math.inf
+        self.second_budget = tolerance * scale * scale if self.request.covariance else math.inf
 
 
 class Bounds(NamedTuple):

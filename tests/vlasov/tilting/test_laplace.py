@@ -8,7 +8,7 @@ import pytest
 from tests.processor import arithmetic
 from tests.vlasov.tilting.extended import tilted
 from vlasov.compiled.workspace import Workspace
-from vlasov.tilting import laplace, nodes
+from vlasov.tilting import laplace, nodes, tilt
 from vlasov.tilting.boxes import boxes
 from vlasov.tilting.laplace.outliers import plan_with_outliers
 from vlasov.tilting.promise import Refusal, Task
@@ -305,3 +305,11 @@ def test_boxes_hold_the_points_and_their_tilts_and_touch_them(d, n):
             np.testing.assert_allclose((low, high), (xi.min(axis=0), xi.max(axis=0)), rtol=1e-15, atol=1e-15)
         one = boxes(points, x, matrices, 1)
         assert all(np.array_equal(a, b) for a, b in zip(one, [around, *tilts], strict=True))
+
+
+@pytest.mark.parametrize("d", [1, 2])
+def test_squares_of_a_radius_may_be_infinite(d):
+    """A bound of the covariance overflows; means do not."""
+    points = 1e300 * np.random.default_rng(3).uniform(-1, 1, (6000, d))
+    found = tilt(points, None, np.zeros((2, d)), Request(1e-8, "laplace"))
+    assert found.mean == pytest.approx(np.array([points.mean(axis=0)] * 2), rel=1e-7)

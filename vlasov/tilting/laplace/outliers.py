@@ -103,7 +103,7 @@ def plan_with_outliers(
     return replace(
         best,
         error_bound=bound,
-        covariance_bound=best.covariance_bound + (best.mass_error + pairs_error) * across**2,
+        covariance_bound=best.covariance_bound + (best.mass_error + pairs_error) * across * across,
         mass_error=best.mass_error + pairs_error,
         seconds=seconds,
     )

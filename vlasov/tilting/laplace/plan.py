@@ -132,7 +132,7 @@ def _finished(candidate: _Candidate, problem: LaplaceRanges) -> Plan:
         target_reach=tuple(problem.width) if problem.peeled else everywhere,
         radius=tuple(problem.radius),
         error_bound=found.mean * problem.norm + problem.rounding,
-        covariance_bound=found.covariance * problem.norm**2,
+        covariance_bound=found.covariance * problem.norm * problem.norm,
         mass_error=found.mass,
         parts=cut.parts,
         chunk=cut.chunk,

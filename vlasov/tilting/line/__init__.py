@@ -135,7 +135,7 @@ def interpolate(
         velocity = mean[:, None] if out is None else out
     else:
         velocity = np.multiply(gather(tilts.radius * sums[1], tilts.center)[:, None], factors, out=out)
-    variance = gather(tilts.radius**2 * sums[2])[:, None, None] if request.covariance else None
+    variance = gather(tilts.radius * tilts.radius * sums[2])[:, None, None] if request.covariance else None
     log_mass, mass_error = None, plan.mass_error
     if request.log_mass:
         log_mass = gather(sums[0], slope=tilts.center * factor)

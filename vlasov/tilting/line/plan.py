@@ -125,7 +125,7 @@ def plan(task: Task) -> Plan | Refusal:
         scaled=task.log_weight_range + tilting > _LARGEST_RANGE,
         threads=task.threads if work > THREADS_ELSEWHERE else 1,
         error_bound=errors.mean * tilts.radius + 2 * _EPS * abs(tilts.center),
-        covariance_bound=errors.covariance * tilts.radius**2,
+        covariance_bound=errors.covariance * tilts.radius * tilts.radius,
         mass_error=errors.mass,
         memory=memory,
         seconds=(work + LINE.start) * 1e-9,
