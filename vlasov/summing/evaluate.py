@@ -48,7 +48,8 @@ def sum_up(
         Scratch memory that repeated calls share.
     """
     choose(kernel.name, KERNELS, "kernel")
-    choose(request.method, METHODS, "method")
+    if choose(request.method, METHODS, "method") == "lattice":
+        raise InputError('"lattice" needs a density on a uniform grid; choose "auto" or "all-pairs"', "method")
     if kernel.name == "exponential":
         with np.errstate(divide="ignore"):
             return exponential(tilt(points, np.log(weights), xi, request, workspace=workspace), request)
