@@ -1,12 +1,12 @@
 """Sums with every kernel against their definition in extended precision, and the bounds that they promise."""
 
-import numba
 import numpy as np
 import pytest
 
 from tests.processor import arithmetic
 from tests.vlasov.summing.extended import summed
 from vlasov.errors import InputError
+from vlasov.jit import set_threads
 from vlasov.summing import Kernel, sum_up
 from vlasov.tilting import Request
 
@@ -83,8 +83,9 @@ def test_threads_change_no_bit(kernel, d, method):
     request = ALL._replace(method=method)
     found = []
     for threads in (1, 2):
-        numba.set_num_threads(threads)
+        set_threads(threads)
         found.append(sum_up(points, weights, xi, kernel, request))
+    set_threads(None)
     assert np.array_equal(found[0].first, found[1].first)
     assert np.array_equal(found[0].mass, found[1].mass)
     assert found[0].error_bound == found[1].error_bound
@@ -161,4 +162,6 @@ def test_exponentials_beyond_numbers_say_so():
     points, weights, xi = problem(9, 3, 2)
     with pytest.raises(InputError, match=r"e\^.* at a token, which is no number any more: scale A"):
         sum_up(points, weights, 1e4 * np.abs(xi), KERNELS[3])
-    assert np.isfinite(sum_up(points, weights, -1e4 * np.abs(xi[:1]), KERNELS[3], Request(method="all-pairs")).first).all()
+    assert np.isfinite(
+        sum_up(points, weights, -1e4 * np.abs(xi[:1]), KERNELS[3], Request(method="all-pairs")).first
+    ).all()
