@@ -174,7 +174,8 @@ def _sigmoid_means(line: _Line, bias: float) -> _Means:
     of_mean = line.mean_error + _EPS * np.abs(center)
     rounding = 300 * _EPS  # of sums of so many positive terms, at most one
     value_error = of_mean / 4 + line.variance_error / 20 + rounding
-    return _Means(*result, value_error, of_mean / 10 + line.variance_error / 16 + rounding)
+    value, slope, tilt, bend = result
+    return _Means(value, slope, tilt, bend, value_error, of_mean / 10 + line.variance_error / 16 + rounding)
 
 
 def _narrow(center: Array, deviation: Array) -> list[Array]:

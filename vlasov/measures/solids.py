@@ -18,6 +18,7 @@ from vlasov.compiled.workspace import Workspace
 from vlasov.errors import InputError
 from vlasov.measures.base import Measure
 from vlasov.measures.quadrature import legendre, shell, tensor
+from vlasov.summing import Kernel, KernelSums
 from vlasov.tilting import Request, Tilted
 from vlasov.tilting.uniform import tilted_interval
 
@@ -106,6 +107,16 @@ class Box(Measure, kind="box"):
             mass_error=4 * eps * self.dimension * (1 + float(np.abs(xi).max(initial=0.0)) * self.support_radius),
         )
 
+    def summed(
+        self, xi: Array, kernel: Kernel, request: Request = Request(), *, workspace: Workspace | None = None
+    ) -> KernelSums:
+        """ReLU by pieces; see ``vlasov.measures.solid_sums``."""
+        if kernel.name != "relu":
+            return super().summed(xi, kernel, request, workspace=workspace)
+        from vlasov.measures.solid_sums import over_box
+
+        return over_box(self.lower, self.upper, xi, request)
+
     def from_cube(self, u: Array) -> Array:
         return self.lower + 2 * self.half_widths * u
 
@@ -187,6 +198,16 @@ class Shell(Measure):
         inner, outer = self.radii
         distance = np.linalg.norm(self.at(x) - self.center, axis=1)
         return np.where((inner <= distance) & (distance <= outer), 1 / self.volume, 0.0)
+
+    def summed(
+        self, xi: Array, kernel: Kernel, request: Request = Request(), *, workspace: Workspace | None = None
+    ) -> KernelSums:
+        """ReLU by pieces; see ``vlasov.measures.solid_sums``."""
+        if kernel.name != "relu":
+            return super().summed(xi, kernel, request, workspace=workspace)
+        from vlasov.measures.solid_sums import over_shell
+
+        return over_shell(self.center, self.radii, xi, request)
 
     def from_cube(self, u: Array) -> Array:
         """r^d is uniform; the cosine of each polar angle is Beta-distributed; the last angle is uniform."""

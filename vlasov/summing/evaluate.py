@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from vlasov.checks import Array
 from vlasov.compiled.workspace import Workspace
-from vlasov.errors import InputError, choose
+from vlasov.errors import InputError, LateInputError, choose
 from vlasov.summing.results import KERNELS, Kernel, KernelSums
 from vlasov.tilting import METHODS, Request, Tilted, tilt
+from vlasov.tilting.promise import Promise, Refusal
+from vlasov.tilting.results import QUADRATIC
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+Planned = tuple["ModuleType", Promise]  # a method of linear cost, and its plan
 
 _ROUNDING = 4 * float(np.finfo(float).eps)
+_WORTH_A_PLAN = 200_000  # pairs
 _LARGEST_EXPONENT = 650.0  # beyond, products with e^z may be no numbers
 
 
@@ -38,12 +48,18 @@ def sum_up(
         Scratch memory that repeated calls share.
     """
     choose(kernel.name, KERNELS, "kernel")
-    choose(request.method, METHODS, "method")
+    if choose(request.method, METHODS, "method") == "lattice":
+        raise InputError('"lattice" needs a density on a uniform grid; choose "auto" or "all-pairs"', "method")
     if kernel.name == "exponential":
         with np.errstate(divide="ignore"):
             return exponential(tilt(points, np.log(weights), xi, request, workspace=workspace), request)
     from vlasov.summing import all_pairs
 
+    planned = _linear_plan(points, weights, xi, kernel, request)
+    if planned is not None:
+        method, plan = planned
+        fast: KernelSums = method.evaluate(plan, points, weights, xi, request, workspace)
+        return fast
     found = all_pairs.sums(points, weights, xi, kernel, workspace, mass=request.log_mass)
     if request.covariance:
         found = found._replace(second=all_pairs.second_moments(points, weights, xi, kernel))
@@ -70,5 +86,30 @@ def exponential(tilted: Tilted, request: Request) -> KernelSums:
             "the blow-up",
             "int e^<Ax, y> dmu",
         )
-    of_first, of_mass = float(bound.max(initial=0.0)), float(of_mass.max(initial=0.0))
-    return KernelSums(first, mass if request.log_mass else None, tilted.method, of_first, of_mass, second)
+    errors = float(bound.max(initial=0.0)), float(of_mass.max(initial=0.0))
+    return KernelSums(first, mass if request.log_mass else None, tilted.method, *errors, second)
+
+
+def _linear_plan(points: Array, weights: Array, xi: Array, kernel: Kernel, request: Request) -> Planned | None:
+    """The method of linear cost and its plan, or None for all pairs: times are those of one thread, on both sides."""
+    (n, d), method = points.shape, request.method
+    if method in QUADRATIC or (method == "auto" and (n * len(xi) < _WORTH_A_PLAN or d > 3)):
+        return None
+    from vlasov.summing import all_pairs, half_planes
+
+    found, refusals = [], []
+    for module in (half_planes,):  # every method of linear cost
+        plan = module.plan(points, weights, xi, kernel, request)
+        if isinstance(plan, Refusal):
+            refusals.append(plan.reason)
+        else:
+            found.append((module, plan))
+    if not found:
+        if method != "auto":
+            raise LateInputError(
+                f'"{method}" cannot do this: {", and ".join(refusals)}; use "auto" or "all-pairs"', "method"
+            )
+        return None
+    best = min(found, key=lambda planned: planned[1].seconds)
+    slower = method == "auto" and all_pairs.seconds(kernel, n, len(xi), d) < best[1].seconds
+    return None if slower else best

@@ -83,7 +83,7 @@ def few_dimensions(name: str) -> Callable[..., None]:
                     add(totals, i - start, kernel_sums(tiles[t], count, q, bias * unit, zero, code), 0.0)
             _finish(totals, first[start:stop], mass[start:stop])
 
-    return share  # type: ignore[no-any-return]
+    return share
 
 
 @kernel(flags=SUMS)
@@ -137,4 +137,4 @@ def many_dimensions(name: str) -> Callable[..., None]:
                         add(totals, i + g, sums[g], 0.0)
             _finish(totals, first[start:stop], mass[start:stop])
 
-    return share  # type: ignore[no-any-return]
+    return share

@@ -1,0 +1,189 @@
+"""Sums of every measure with other kernels than the exponential's mean, against quadrature by other means."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+import vlasov as vl
+from tests.vlasov.summing.extended import slope, value
+from tests.vlasov.test_extension import Triangle
+from vlasov.errors import InputError
+from vlasov.summing import Kernel
+from vlasov.tilting import Request
+
+EVERYTHING = Request(log_mass=True, covariance=True)
+SIGMOID, RELU, EXPONENTIAL = Kernel("sigmoid", 0.4), Kernel("relu"), Kernel("exponential")
+KERNELS = [SIGMOID, RELU, EXPONENTIAL]
+COVARIANCE = np.array([[0.5, 0.2], [0.2, 0.3]])
+PLANE = vl.Gaussian([0.4, -0.7], COVARIANCE)
+XI = np.array([[0.5, 1.2], [-2.0, 0.3], [3.0, -4.0], [0.0, 0.0], [1e-9, 0.0]])
+
+
+def on_line(kernel, function, density, points):
+    """int function(y) density(y) dy, broken at the kink and at the ends of the support."""
+    inner = sorted({0.0, *points})
+    ends = [*(p for p in inner if points[0] < p < points[-1])]
+    return integrate.quad(lambda y: function(y) * density(y), points[0], points[-1], points=ends, epsabs=1e-13)[0]
+
+
+LINE = {
+    "gaussian": (vl.Gaussian(0.3, 1.7), stats.norm(0.3, np.sqrt(1.7)).pdf, (-15.0, 22.0)),
+    "narrow": (vl.Gaussian(-0.2, 0.01), stats.norm(-0.2, 0.1).pdf, (-1.2, -0.2, 0.8)),
+    "box": (vl.Box(-1.0, 2.5), lambda y: 1 / 3.5, (-1.0, 2.5)),
+    "ball": (vl.Ball(1.5, -0.25), lambda y: 1 / 3.0, (-1.75, 1.25)),
+    "triangle": (Triangle(), lambda y: 1 - abs(y), (-1.0, 0.0, 1.0)),
+}
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+@pytest.mark.parametrize("name", LINE)
+def test_on_the_line(name, kernel):
+    measure, density, points = LINE[name]
+    if kernel.name == "relu" and name == "triangle":
+        with pytest.raises(InputError, match="kink"):
+            measure.summed(np.eye(1), kernel)
+        return
+    xi = np.array([[1.3], [-0.6], [4.0], [0.0]])
+    found = measure.summed(xi, kernel, EVERYTHING)
+    for i, tilt in enumerate(xi[:, 0]):
+        quad = partial(on_line, kernel, density=density, points=points)
+        expected = [
+            quad(lambda y, t=tilt: y * float(value(kernel, t * y))),
+            quad(lambda y, t=tilt: float(value(kernel, t * y))),
+            quad(lambda y, t=tilt: y * y * float(slope(kernel, t * y))),
+        ]
+        scale = 1 + abs(expected[1])
+        assert abs(found.first[i, 0] - expected[0]) <= found.error_bound + 1e-11 * scale
+        assert abs(found.mass[i] - expected[1]) <= found.mass_error + 1e-11 * scale
+        if tilt != 0 or kernel.name != "relu":
+            assert abs(found.second[i, 0, 0] - expected[2]) <= 2e-11 * (1 + abs(expected[2]))
+    assert found.error_bound <= 1e-12 * (1 + np.abs(found.first).max())
+
+
+@pytest.mark.parametrize("deviation", [0.3, 1.0, 4.0])
+@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+def test_gaussians_in_the_plane(kernel, deviation):
+    """Given u = <xi, y>, y is Gaussian: one integral over u, by SciPy, and conditional means."""
+    gaussian = vl.Gaussian([0.4, -0.7], deviation**2 * COVARIANCE)
+    xi = XI if kernel.name != "exponential" else 0.3 * XI
+    found = gaussian.summed(xi, kernel, EVERYTHING)
+    for i, tilt in enumerate(xi[:3]):
+        moved = gaussian.covariance @ tilt
+        a, s = gaussian.mean @ tilt, np.sqrt(tilt @ moved)
+        rest = gaussian.covariance - np.outer(moved, moved) / s**2
+        breaks = [b for b in (-a / s, -(a + kernel.bias) / s) if abs(b) < 14]
+        on = lambda f, a=a, s=s, breaks=breaks: integrate.quad(  # noqa: E731
+            lambda g: f(g) * stats.norm.pdf(g), -15, 15, points=breaks, epsabs=1e-13, epsrel=1e-12, limit=300
+        )[0]
+        k = lambda g, a=a, s=s: float(value(kernel, a + s * g))  # noqa: E731
+        slopes = [on(lambda g, j=j, a=a, s=s: g**j * float(slope(kernel, a + s * g))) for j in range(3)]
+        mass, lever = on(k), on(lambda g, k=k: g * k(g))
+        b = moved / s
+        first = mass * gaussian.mean + lever * b
+        center = np.outer(gaussian.mean, gaussian.mean)
+        across = np.outer(gaussian.mean, b) + np.outer(b, gaussian.mean)
+        second = slopes[0] * (center + rest) + slopes[1] * across + slopes[2] * np.outer(b, b)
+        assert np.linalg.norm(found.first[i] - first) <= found.error_bound + 1e-11 * (1 + mass)
+        assert abs(found.mass[i] - mass) <= found.mass_error + 1e-11 * (1 + mass)
+        assert np.abs(found.second[i] - second).max() <= 1e-10 * (1 + np.abs(second).max())
+    at_zero = {"sigmoid": float(value(SIGMOID, 0.0)), "relu": 0.0, "exponential": 1.0}[kernel.name]
+    assert np.abs(found.first[3] - at_zero * gaussian.mean).max() <= found.error_bound + 1e-15
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+def test_singular_gaussians_are_diracs_and_lines(kernel):
+    dirac, line = vl.Gaussian([0.4, -0.7], np.zeros((2, 2))), vl.Gaussian([0.0, 0.0], [[1.0, 2.0], [2.0, 4.0]])
+    for measure, points in ((dirac, vl.Particles([[0.4, -0.7]])), (line, line.quadrature(90))):
+        if kernel.name == "relu" and measure is line:
+            continue
+        found, expected = (mu.summed(0.4 * XI[:2], kernel, EVERYTHING) for mu in (measure, points))
+        assert np.abs(found.first - expected.first).max() <= 1e-12 * (1 + np.abs(expected.first).max())
+        assert np.abs(found.second - expected.second).max() <= 1e-12 * (1 + np.abs(expected.second).max())
+    flat = line.summed(np.array([[2.0, -1.0], [-2.0, 1.0]]), kernel, EVERYTHING)  # across the line
+    assert np.abs(flat.first).max() <= flat.error_bound
+
+
+SOLIDS = {
+    "box": vl.Box([-0.5, 0.2], [1.0, 1.2]),
+    "ball": vl.Ball(1.1, [0.3, -0.4]),
+    "ring": vl.Ring(0.5, 1.2, [0.2, 0.1]),
+    "mixture": vl.Mixture([PLANE, vl.Box([0, 0], [1, 2]), vl.Particles([[1.0, 1.0], [2.0, -1.0]])], [1, 2, 3]),
+}
+
+
+@pytest.mark.parametrize("kernel", [SIGMOID, EXPONENTIAL], ids=str)
+@pytest.mark.parametrize("name", SOLIDS)
+def test_smooth_kernels_in_the_plane(name, kernel):
+    measure = SOLIDS[name]
+    found = measure.summed(XI, kernel, EVERYTHING)
+    nodes = measure.quadrature(150)
+    expected = nodes.summed(XI, kernel, EVERYTHING._replace(method="all-pairs"))
+    scale = 1 + expected.mass.max()
+    assert np.abs(found.first - expected.first).max() <= found.error_bound + expected.error_bound + 1e-13 * scale
+    assert np.abs(found.mass - expected.mass).max() <= found.mass_error + expected.mass_error + 1e-13 * scale
+    assert np.abs(found.second - expected.second).max() <= 1e-12 * scale
+    assert found.error_bound <= 1e-11 * scale
+
+
+CUT = np.array([[0.5, 1.2, 0.0], [-2.0, 0.3, 1.0], [3.0, -4.0, -0.2], [0.0, 2.0, 0.0], [0.0, 0.0, 0.0]])
+
+
+def fine_grid(measure, d, cells=1200):
+    """Midpoints of a fine grid over a solid."""
+    low, high = measure.support_box
+    count = cells if d == 2 else 90
+    axes = [a + (b - a) * (np.arange(count) + 0.5) / count for a, b in zip(low, high, strict=True)]
+    points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, d)
+    return points[measure.density(points) > 0]
+
+
+@pytest.mark.parametrize(
+    "measure",
+    [
+        *(SOLIDS[name] for name in ("box", "ball", "ring")),
+        vl.Box([-0.5, 0.2, -1.0], [1.0, 1.2, 0.7]),
+        vl.Ball(1.1, [0.3, -0.4, 0.2]),
+        vl.Ring(0.5, 1.2, [0.2, 0.1, -0.3]),
+    ],
+    ids=lambda mu: f"{mu.kind}-{mu.dimension}",
+)
+def test_relu_over_solids(measure):
+    """Against a fine grid; and against each other: sums for xi and - xi differ by second moments times xi."""
+    d = measure.dimension
+    xi = CUT[:, :d]
+    found, opposite = measure.summed(xi, RELU, EVERYTHING), measure.summed(-xi, RELU, EVERYTHING)
+    moments = measure.covariance + np.outer(measure.mean, measure.mean)
+    assert np.abs(found.first - opposite.first - xi @ moments).max() <= found.error_bound + opposite.error_bound
+    assert np.abs(found.mass - opposite.mass - xi @ measure.mean).max() <= 2 * found.mass_error
+    assert np.abs(found.second + opposite.second - moments).max() <= 1e-13
+    assert np.abs(np.einsum("mkl,ml->mk", found.second, xi) - found.first).max() <= 2 * found.error_bound
+    points = fine_grid(measure, d)
+    expected = np.maximum(points @ xi.T, 0).T @ points / len(points)
+    assert np.abs(found.first - expected).max() <= (2e-3 if d == 2 else 2e-2)
+
+
+def test_relu_over_boxes_of_many_dimensions_is_refused():
+    with pytest.raises(InputError, match="box: has no sums with ReLU for d > 3"):
+        vl.Box(np.zeros(4), np.ones(4)).summed(np.ones((1, 4)), RELU)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+@pytest.mark.parametrize("frame", [{}, {"origin": [0.4, -0.7], "matrix": [[0.7, 0.2], [0.1, 0.5]]}], ids=len)
+def test_densities_on_grids(kernel, frame):
+    """The cells of a Gaussian that a frame moves, against the Gaussian."""
+    standard, edges = vl.Gaussian([0.0, 0.0], np.eye(2)), np.linspace(-8, 8, 97)
+    density = vl.Density(standard.on_grid([edges, edges]).values, [edges, edges], **frame)
+    exact = standard.image(density.matrix, density.origin).summed(0.3 * XI, kernel)
+    found = density.summed(0.3 * XI, kernel)
+    limit = {"sigmoid": 1e-12, "exponential": 1e-9, "relu": 2e-5}[kernel.name]
+    assert np.abs(found.first - exact.first).max() <= limit * np.abs(exact.first).max()
+
+
+def test_nodes_that_would_be_too_many_are_refused():
+    with pytest.raises(InputError, match=r"quadrature nodes on each of 2 axes; use measure.sample"):
+        vl.Box([0, 0], [1, 1]).summed(np.array([[1e4, 0.0]]), SIGMOID)
+    with pytest.raises(InputError, match="times A is no number"):
+        vl.Box([0, 0], [1, 1]).summed(np.array([[np.inf, 0.0]]), SIGMOID)
