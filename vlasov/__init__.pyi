@@ -8,7 +8,7 @@ from . import (
     solvers as solvers,
     tilting as tilting,
 )
-from .attention import L2 as L2, Linear as Linear, MultiHead as MultiHead, Softmax as Softmax
+from .attention import L2 as L2, Linear as Linear, Masked as Masked, MultiHead as MultiHead, Softmax as Softmax
 from .cases import Case as Case, case_names as case_names, load_case as load_case
 from .errors import (
     AccuracyWarning as AccuracyWarning,
@@ -25,6 +25,7 @@ from .measures import (
     Mixture as Mixture,
     Particles as Particles,
     Ring as Ring,
+    Sequence as Sequence,
 )
 from .postprocess.compare import compare as compare
 from .postprocess.mean_field import mean_field_study as mean_field_study

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from functools import reduce
 from typing import Unpack
@@ -13,6 +14,7 @@ from vlasov.attention import heads as sums
 from vlasov.checks import Array
 from vlasov.codec import Described
 from vlasov.measures import Gaussian, How, Measure
+from vlasov.measures.order import checked_places
 from vlasov.schedule import Parameter, breakpoints
 from vlasov.tilting import Field, Head, Request
 
@@ -25,7 +27,14 @@ class Attention(Described, ABC):
     """
 
     def velocity(
-        self, measure: Measure, x: ArrayLike, t: float = 0.0, *, tolerance: float = 1e-10, method: str = "auto"
+        self,
+        measure: Measure,
+        x: ArrayLike,
+        t: float = 0.0,
+        *,
+        tolerance: float = 1e-10,
+        method: str = "auto",
+        s: ArrayLike | None = None,
     ) -> Array:
         """Gamma_mu(x) at points (m, d), shape (m, d).
 
@@ -35,8 +44,10 @@ class Attention(Described, ABC):
             Largest error accepted, relative to |V| and the radius of the measure.
         method
             How sums over particles are evaluated: one of ``vlasov.tilting.METHODS``.
+        s
+            Places of the points in a sequence, for ``Masked`` attention; a measure's own points have theirs.
         """
-        return self.evaluate(measure, measure.at(x), t, Request(tolerance, method)).values
+        return self.field(measure, x, t, tolerance=tolerance, method=method, s=s).values
 
     def field(
         self,
@@ -47,9 +58,15 @@ class Attention(Described, ABC):
         tolerance: float = 1e-10,
         method: str = "auto",
         out: Array | None = None,
+        s: ArrayLike | None = None,
     ) -> Field:
         """The velocity with the method that was chosen and its error bound; as ``velocity``, into ``out`` if given."""
-        return self.evaluate(measure, measure.at(x), t, Request(tolerance, method), out=out)
+        points, request = measure.at(x), Request(tolerance, method)
+        if s is None:
+            return self.evaluate(measure, points, t, request, out=out)
+        if not self.causal:
+            warnings.warn(f"{self.kind} attention is not masked: s is not used", UserWarning, stacklevel=2)
+        return self.evaluate(measure, points, t, request, out=out, s=checked_places(s, len(points)))
 
     @abstractmethod
     def heads_at(self, t: float = 0.0) -> tuple[Head, ...] | None:
@@ -94,6 +111,11 @@ class Attention(Described, ABC):
     def drift(self, t: float = 0.0) -> Array | None:
         """V with x' = V x for a lone token, shape (d, d); None where it obeys another law."""
         return None if self.heads_at(t) is None else self.values(t)
+
+    @property
+    def causal(self) -> bool:
+        """Whether velocities depend on places in a sequence: the attention is masked, or one of its heads is."""
+        return False
 
     # Parameters
 
