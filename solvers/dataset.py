@@ -57,6 +57,7 @@ SCHEMA = {
     "density_error": Variable(("time",), "estimated error of the density in L1"),
     "position": Variable(("time", "particle", "component"), "token positions"),
     "weight": Variable(("particle",), "token weights"),
+    "s": Variable(("particle",), "place in the sequence, from 0 to 1"),
     "rescaling": Variable(("time", "component", "component_b"), "matrix Phi of the rescaled positions z = Phi^-1 x"),
     "density": Variable(("time", *AXES), "density in the frame, cell averages"),
     "frame_origin": Variable(("time", "component"), "origin of the frame: position = origin + matrix z"),
@@ -198,7 +199,8 @@ def measure(dataset: xr.Dataset, time: int | float = -1) -> Measure:
     require(dataset, RUN)
     state = dataset.isel(time=time_index(dataset, time))
     if "position" in dataset:
-        return Particles(state["position"].values, dataset["weight"].values)
+        places = dataset["s"].values if "s" in dataset else None
+        return Particles(state["position"].values, dataset["weight"].values, places)
     if "part" in state.dims:
         return Mixture([_density(state.isel(part=k)) for k in range(state.sizes["part"])], state["part_weight"].values)
     if "density" in dataset:

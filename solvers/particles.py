@@ -97,6 +97,8 @@ def check(problem: Problem, options: Options) -> None:
         )
     if options.sampling == "quantile" and problem.dimension != 1:
         raise InputError(f'"quantile" needs d = 1 but the problem has d = {problem.dimension}; use "sobol"', "sampling")
+    if options.sampling == "quantile" and problem.attention.causal:
+        raise InputError('"quantile" leaves no place for s in a sequence; use "sobol" or "quadrature"', "sampling")
     _check_nodes(problem, options)
     if options.rescaled and problem.attention.drift() is None:
         raise InputError(
@@ -123,6 +125,8 @@ def run(problem: Problem, options: Options, record: Record) -> None:
     tokens = Tokens(cloud, flow, Rescaling(flow, problem.horizon) if options.rescaled else None)
     _tell_of_slow_steps(tokens, options, problem.horizon)
     record.constants["weight"] = cloud.weights
+    if cloud.s is not None:
+        record.constants["s"] = cloud.s
     record.attributes["sampling_error"] = sampling_error(cloud, problem.initial)
     end = min(problem.horizon, followed_until(problem))
     if end == 0.0:

@@ -20,7 +20,7 @@ import numpy as np
 
 from vlasov.checks import Array
 from vlasov.errors import InputError, SolverError
-from vlasov.measures import Gaussian, Measure, Mixture, Particles
+from vlasov.measures import Gaussian, Measure, Mixture, Particles, Sequence, in_sequence
 from vlasov.measures.jumps import cut
 from vlasov.problem import Problem
 from vlasov.solvers import advice
@@ -126,8 +126,8 @@ def _judge(problem: Problem, tokens: Tokens, record: Record, tolerance: float, e
     rough, tiers = max(fine, min(_BESIDE * sampling, _LOOSEST)), [(_NODES, NOTABLE), (_MANY_NODES, math.inf)]
     for nodes, believed in [(_FEW_NODES, _TYPICAL * sampling)] * (sampling > _COARSE) + tiers:
         rule = _quadrature(initial, nodes, len(tokens.cloud))
-        if rule is None:
-            break
+        if rule is None or (problem.attention.causal and isinstance(initial, Sequence)):
+            break  # sums over places in a sequence have no spectral rule
         heads = max(1, len(tokens.flow.tilts(0.0)))
         affordable = min(most, int(_MOST_PAIRS / (12 * heads * len(rule) ** 2)))  # steps of 12 evaluations
         dear, by_fewer, better = before is not None and affordable < most, found, []
@@ -169,6 +169,8 @@ def _until_it_ends(reference: Iterator[Moments]) -> Iterator[Moments]:
 def _of(cloud: Particles, problem: Problem, tokens: Tokens, tolerance: float) -> Tokens:
     """Other tokens of the same problem, with a flow of their own: what they cost is not the run's."""
     flow = problem.flow(tolerance=min(1e-10, 1e-2 * tolerance))
+    if problem.attention.causal and cloud.s is None:  # nodes of a law that is the same along the sequence
+        cloud = Particles(cloud.points, cloud.weights, np.full(len(cloud), 0.5))
     return Tokens(cloud, flow, tokens.rescaling)
 
 
@@ -186,7 +188,8 @@ def _of_sampling(problem: Problem, tokens: Tokens, record: Record, tolerance: fl
     """The errors of sampling, as far as independent tokens know: those of n and m differ by 1/n + 1/m."""
     n = len(tokens.cloud)
     m = min(n, _few(tokens.cloud.dimension))
-    others = _of(problem.initial.sample(m, "random", seed=_SEED), problem, tokens, tolerance)
+    initial = in_sequence(problem.initial) if problem.attention.causal else problem.initial
+    others = _of(initial.sample(m, "random", seed=_SEED), problem, tokens, tolerance)
     found = against(
         record, problem.initial, moments(others, record.reached, tolerance, most_steps(record), record.budget.look)
     )
@@ -239,4 +242,5 @@ def selection(cloud: Particles, most: int) -> Particles:
     picked = np.searchsorted(summed, (np.arange(count) + 0.5) / count * summed[-1])
     chosen, times = np.unique(rest[picked], return_counts=True)
     weights = np.concatenate([cloud.weights[far], times * summed[-1] / count])
-    return Particles(np.concatenate([cloud.points[far], cloud.points[chosen]]), weights)
+    rows = np.concatenate([far, chosen])
+    return Particles(cloud.points[rows], weights, None if cloud.s is None else cloud.s[rows])

@@ -17,7 +17,7 @@ import numpy as np
 
 from vlasov.checks import Array, finite
 from vlasov.errors import InputError, SolverError
-from vlasov.measures import Gaussian, Measure, Particles
+from vlasov.measures import Gaussian, Measure, Particles, in_sequence
 from vlasov.problem import Problem
 from vlasov.solvers.accuracy import NOTABLE, Units
 from vlasov.solvers.ode.integrate import inside, norm, segments
@@ -36,6 +36,7 @@ def initial_cloud(problem: Problem, n: int, sampling: str, seed: int, moments: s
     initial = problem.initial
     if isinstance(initial, Particles):
         return initial
+    initial = in_sequence(initial) if problem.attention.causal else initial
     cloud = initial.sample(n, sampling, seed=seed)
     if not finite(cloud.covariance):
         raise InputError("lies so far out that its covariance overflows; move it, or scale it down", "initial")
@@ -76,7 +77,7 @@ def matched(cloud: Particles, measure: Measure) -> Particles | None:
     matrix = inverse @ middle @ inverse
     moved = cloud.points @ matrix.T
     centre = cloud.mean @ matrix.T
-    result = Particles(moved - centre + measure.mean, cloud.weights)
+    result = Particles(moved - centre + measure.mean, cloud.weights, cloud.s)
     result = result.moved(result.points - (result.mean - measure.mean))  # what rounding has left
     return result if norm((result.covariance - target).ravel()) <= _MATCHED * norm(target.ravel()) else None
 

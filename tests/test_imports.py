@@ -19,6 +19,7 @@ ROOMS = ("vlasov", "solvers", "cases", "postprocess")
 PUBLIC = set(
     "Gaussian Mixture Ball Box Ring Particles Density Softmax L2 MultiHead Linear Piecewise Problem "
     "Sigmoid Exponential ReLU "
+    "Masked Sequence "
     "solve measure open_run load_case case_names Case AccuracyWarning InputError SlowRunWarning SolverError "
     "distance wasserstein compare mean_field_study on_grid set_threads "
     "cases estimates gaussian measures postprocess solvers tilting".split()

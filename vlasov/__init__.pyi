@@ -12,9 +12,11 @@ from .attention import (
     L2 as L2,
     Exponential as Exponential,
     Linear as Linear,
+    Masked as Masked,
     MultiHead as MultiHead,
     ReLU as ReLU,
     Sigmoid as Sigmoid,
+    Sinkhorn as Sinkhorn,
     Softmax as Softmax,
 )
 from .cases import Case as Case, case_names as case_names, load_case as load_case
@@ -33,6 +35,7 @@ from .measures import (
     Mixture as Mixture,
     Particles as Particles,
     Ring as Ring,
+    Sequence as Sequence,
 )
 from .postprocess.compare import compare as compare
 from .postprocess.mean_field import mean_field_study as mean_field_study

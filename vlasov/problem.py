@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +15,7 @@ from vlasov.attention import Attention
 from vlasov.codec import Described, decode, encode
 from vlasov.errors import InputError
 from vlasov.flow import Flow
-from vlasov.measures import Measure
+from vlasov.measures import Measure, Particles
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +63,8 @@ class Problem(Described):
                 f"has d = {self.initial.dimension} but the attention acts on d = {columns}; make them agree", "initial"
             )
 
+        _check_places(self.attention, self.initial)
+
     @property
     def dimension(self) -> int:
         """d."""
@@ -92,6 +95,23 @@ class Problem(Described):
         except (TypeError, ValueError, RecursionError) as error:
             raise InputError(f"is not JSON: {error}", "problem") from None
         return cls.from_dict(plain)
+
+
+def _check_places(attention: Attention, initial: Measure) -> None:
+    """Tokens under a mask have places in a sequence; where nothing is masked, places are kept, and say nothing."""
+    if attention.causal:
+        nobody = np.zeros((0, initial.dimension)), np.zeros(0)
+        try:
+            initial.seen_by(*((initial.points, None) if isinstance(initial, Particles) else nobody))
+        except InputError as mistake:
+            raise mistake.inside("initial") from None
+    elif initial.ordered:
+        warnings.warn(
+            f"{attention.kind} attention is not masked: the places s of its tokens are kept, but change nothing; "
+            "mask it by vl.Masked(attention)",
+            UserWarning,
+            stacklevel=4,
+        )
 
 
 def _has_moments(measure: Measure) -> bool:

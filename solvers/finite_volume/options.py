@@ -78,6 +78,8 @@ def check(problem: Problem, options: Options) -> None:
     d = problem.dimension
     if d > 3:
         raise InputError(f'has d = {d}, but "finite-volume" needs d <= 3; use the solver "particles"', "initial")
+    if problem.attention.causal:
+        raise InputError('is masked, which a grid in x does not hold; use the solver "particles"', "attention")
     if options.frame == PARTS and not isinstance(problem.initial, Mixture):
         raise InputError(f'is "parts", but a {problem.initial.kind} has one; use "moving"', "frame")
     if options.frame == PARTS and not has_slopes(problem.attention):

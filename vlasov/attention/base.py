@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from functools import reduce
 from typing import Unpack
@@ -15,6 +16,7 @@ from vlasov.checks import Array
 from vlasov.codec import Described
 from vlasov.errors import InputError
 from vlasov.measures import Gaussian, How, Measure
+from vlasov.measures.order import checked_places
 from vlasov.schedule import Parameter, breakpoints
 from vlasov.tilting import Field, Head, Request
 
@@ -27,7 +29,14 @@ class Attention(Described, ABC):
     """
 
     def velocity(
-        self, measure: Measure, x: ArrayLike, t: float = 0.0, *, tolerance: float = 1e-10, method: str = "auto"
+        self,
+        measure: Measure,
+        x: ArrayLike,
+        t: float = 0.0,
+        *,
+        tolerance: float = 1e-10,
+        method: str = "auto",
+        s: ArrayLike | None = None,
     ) -> Array:
         """Gamma_mu(x) at points (m, d), shape (m, d).
 
@@ -37,8 +46,10 @@ class Attention(Described, ABC):
             Largest error accepted, relative to |V| and the radius of the measure.
         method
             How sums over particles are evaluated: one of ``vlasov.tilting.METHODS``.
+        s
+            Places of the points in a sequence, for ``Masked`` attention; a measure's own points have theirs.
         """
-        return self.evaluate(measure, measure.at(x), t, Request(tolerance, method)).values
+        return self.field(measure, x, t, tolerance=tolerance, method=method, s=s).values
 
     def field(
         self,
@@ -49,9 +60,15 @@ class Attention(Described, ABC):
         tolerance: float = 1e-10,
         method: str = "auto",
         out: Array | None = None,
+        s: ArrayLike | None = None,
     ) -> Field:
         """The velocity with the method that was chosen and its error bound; as ``velocity``, into ``out`` if given."""
-        return self.evaluate(measure, measure.at(x), t, Request(tolerance, method), out=out)
+        points, request = measure.at(x), Request(tolerance, method)
+        if s is None:
+            return self.evaluate(measure, points, t, request, out=out)
+        if not self.causal:
+            warnings.warn(f"{self.kind} attention is not masked: s is not used", UserWarning, stacklevel=2)
+        return self.evaluate(measure, points, t, request, out=out, s=checked_places(s, len(points)))
 
     @abstractmethod
     def heads_at(self, t: float = 0.0) -> tuple[Head, ...] | None:
@@ -103,6 +120,11 @@ class Attention(Described, ABC):
         if heads is None:
             raise InputError(f"{self.kind} is not normalised: the theory's estimates do not hold for it", "attention")
         return regularity.add_up(regularity.of_head(head, radius) for head in heads)
+
+    @property
+    def causal(self) -> bool:
+        """Whether velocities depend on places in a sequence: the attention is masked, or one of its heads is."""
+        return False
 
     # Parameters
 

@@ -86,6 +86,10 @@ class MultiHead(Attention, kind="multi-head"):
         rows = self.heads[0].shape[0] if self.outputs is None else at(self.outputs[0], 0.0).shape[0]
         return rows, self.heads[0].dimension
 
+    @property
+    def causal(self) -> bool:
+        return any(head.causal for head in self.heads)
+
     def values(self, t: float = 0.0) -> Array:
         return reduce(np.add, (w @ head.values(t) for w, head in self._parts(t)))
 
@@ -99,7 +103,7 @@ class MultiHead(Attention, kind="multi-head"):
         means, others = self._means(t), self._others(t)
         if not others:
             return measure.attend(x, means, request, **how)
-        scratch: How = {"workspace": how.get("workspace")}
+        scratch: How = {"workspace": how.get("workspace"), "s": how.get("s")}
         fields = [measure.attend(x, means, request, **scratch)] if means else []
         for w, head in others:
             field = head.evaluate(measure, x, t, request, **scratch)

@@ -1,7 +1,7 @@
 """Measures: what is moved. Each knows its moments, its density, its samples, its cell averages and its tilted mean.
 
 ``base``: what every measure answers, and what follows from it. ``gaussian``, ``mixture``, ``solids`` (boxes, balls,
-rings), ``particles`` and ``density`` (cell averages in an affine frame): the measures. ``quadrature``,
+rings), ``particles``, ``sequence`` and ``density`` (cell averages in an affine frame): the measures. ``quadrature``,
 ``cell_averages``, ``ball_overlaps``, ``deposit``, ``smoothing``, ``particle_kernels``: what they share. Measures are
 values: attentions, flows and solvers read them, from any number of threads, and never change them.
 """
@@ -11,6 +11,20 @@ from vlasov.measures.density import Density
 from vlasov.measures.gaussian import Gaussian
 from vlasov.measures.mixture import Mixture
 from vlasov.measures.particles import Particles
+from vlasov.measures.sequence import Sequence, in_sequence
 from vlasov.measures.solids import Ball, Box, Ring
 
-__all__ = ["SAMPLINGS", "Ball", "Box", "Density", "Gaussian", "How", "Measure", "Mixture", "Particles", "Ring"]
+__all__ = [
+    "SAMPLINGS",
+    "Ball",
+    "Box",
+    "Density",
+    "Gaussian",
+    "How",
+    "Measure",
+    "Mixture",
+    "Particles",
+    "Ring",
+    "Sequence",
+    "in_sequence",
+]

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 SAMPLINGS = ("random", "sobol", "quantile", "quadrature")
 Seed = int | np.random.SeedSequence
+Draw = Callable[[int, int], Array]  # (start, count): points in a cube, piece after piece
+Cube = Callable[[int], Draw]  # of a dimension
 _PIECE = 16384  # points that are mapped at a time
 _MOST_POINTS = 10**12
 _MOST_NODES = 4_000_000  # quadrature nodes that a velocity may silently cost
@@ -41,11 +43,14 @@ class How(TypedDict, total=False):
         c: the velocity less V c, which keeps its digits where the measure is small and far from zero.
     out
         Memory for the result, shape (m, k).
+    s
+        Places of the points in a sequence, shape (m,), for masked attention; the measure's own points have theirs.
     """
 
     workspace: Workspace | None
     about: Array | None
     out: Array | None
+    s: Array | None
 
 
 class Tiltable(Protocol):
@@ -142,6 +147,19 @@ class Measure(Described, ABC):
         return a, b
 
     @property
+    def ordered(self) -> bool:
+        """Whether it says where in a sequence its tokens stand."""
+        return False
+
+    def seen_by(self, x: Array, s: ArrayLike | None) -> Array | None:
+        """The places in a sequence from which points (m, d) look, shape (m,), for masked attention.
+
+        None where they make no difference: the product with Uniform[0, 1] looks the same from each. A measure that
+        returns places has ``prefix(s)``, and ``attend_prefixes`` beside ``attend``.
+        """
+        return None
+
+    @property
     def mass(self) -> float:
         """Integral of ``density``: one, but for a ``Density`` whose run lost some."""
         return 1.0
@@ -162,8 +180,6 @@ class Measure(Described, ABC):
             "random": independent. "sobol": quasi-random, scrambled by the seed. "quantile": midpoints of n equal parts
             of the mass (d = 1). "quadrature": weighted Gauss nodes; smooth integrals converge spectrally.
         """
-        from vlasov.measures.particles import Particles
-
         n = checks.integer(n, "n", least=1, most=_MOST_POINTS)
         choose(sampling, SAMPLINGS, "sampling")
         if not isinstance(seed, np.random.SeedSequence):
@@ -176,31 +192,16 @@ class Measure(Described, ABC):
                 "sampling",
             )
         try:
-            return Particles.equally_weighted(self._mapped(_cube(sampling, n, self.cube_dimension, seed), n))
+            return self._drawn(n, lambda k: _cube(sampling, n, k, seed))
         except MemoryError:
             size = 8e-9 * n * self.dimension
             raise InputError(f"is {n:,}, of which points would take {size:,.0f} GB; ask for fewer", "n") from None
 
-    def _mapped(self, draw: Callable[[int, int], Array], n: int) -> Array:
-        """``from_cube`` for n points that are drawn: in pieces that stay in the cache, by several threads."""
-        if n <= _PIECE:
-            return self.from_cube(draw(0, n))
-        from numba import get_num_threads
+    def _drawn(self, n: int, cube: Cube) -> Particles:
+        """n particles from points of a cube."""
+        from vlasov.measures.particles import Particles
 
-        from vlasov.compiled.threads import in_threads
-
-        points, starts, order = np.empty((n, self.dimension)), iter(range(0, n, _PIECE)), Lock()
-
-        def fill(thread: int, threads: int) -> None:
-            while True:
-                with order:
-                    if (start := next(starts, n)) == n:
-                        return
-                    u = draw(start, min(_PIECE, n - start))
-                points[start : start + len(u)] = self.from_cube(u)
-
-        in_threads(get_num_threads(), fill)
-        return points
+        return Particles.equally_weighted(mapped(self.from_cube, self.dimension, cube(self.cube_dimension), n))
 
     # Tilts
 
@@ -276,7 +277,29 @@ class GaussNodes(NamedTuple):
         return mu.quadrature(nodes).reweighted(self.quadratic).tilted(xi, request, workspace=workspace)
 
 
-def _cube(sampling: str, n: int, k: int, seed: Seed) -> Callable[[int, int], Array]:
+def mapped(function: Callable[[Array], Array], columns: int, draw: Draw, n: int) -> Array:
+    """A function of n points that are drawn, (n, columns): in pieces that stay in the cache, by several threads."""
+    if n <= _PIECE:
+        return function(draw(0, n))
+    from numba import get_num_threads
+
+    from vlasov.compiled.threads import in_threads
+
+    points, starts, order = np.empty((n, columns)), iter(range(0, n, _PIECE)), Lock()
+
+    def fill(thread: int, threads: int) -> None:
+        while True:
+            with order:
+                if (start := next(starts, n)) == n:
+                    return
+                u = draw(start, min(_PIECE, n - start))
+            points[start : start + len(u)] = function(u)
+
+    in_threads(get_num_threads(), fill)
+    return points
+
+
+def _cube(sampling: str, n: int, k: int, seed: Seed) -> Draw:
     """A function (start, count) that draws n points in the open unit cube of dimension k, piece after piece."""
     if sampling == "quantile":
         return lambda start, count: (np.arange(start, start + count)[:, None] + 0.5) / n

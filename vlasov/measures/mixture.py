@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from vlasov import checks
 from vlasov.checks import Array
 from vlasov.compiled.workspace import Workspace
-from vlasov.errors import InputError
+from vlasov.errors import InputError, some
 from vlasov.measures.base import Measure, Tiltable
 from vlasov.measures.kernel_sums import mixed
 from vlasov.summing import Kernel, KernelSums
@@ -110,6 +110,13 @@ class Mixture(Measure, kind="mixture"):
         parts = (w / component.mass * component.density(points) for w, component in self._present)
         return sum(parts, np.zeros(len(points)))
 
+    def seen_by(self, x: Array, s: ArrayLike | None) -> Array | None:
+        for c, component in enumerate(self.components):
+            if component.ordered:
+                sentence = f"is {some(component.kind)} with places in a sequence, of which a mixture has none"
+                raise InputError(f"{sentence}; give all tokens as vl.Particles(..., s=...)", f"components[{c}]")
+        return None
+
     def tilted(self, xi: Array, request: Request = Request(), *, workspace: Workspace | None = None) -> Tilted:
         return Mixed(self._present).tilted(xi, request, workspace=workspace)
 
@@ -127,7 +134,10 @@ class Mixture(Measure, kind="mixture"):
     def from_cube(self, u: Array) -> Array:
         if self.dimension == 1:
             return self._quantile(u)
-        picked = np.searchsorted(np.cumsum(self.weights)[:-1], u[:, 0], side="right")
+        return self._by_component(u, np.searchsorted(np.cumsum(self.weights)[:-1], u[:, 0], side="right"))
+
+    def _by_component(self, u: Array, picked: NDArray[np.int64]) -> Array:
+        """Points from those of a cube, of which the first coordinate has picked the components."""
         result = np.empty((len(u), self.dimension))
         for c, component in enumerate(self.components):
             mine = np.flatnonzero(picked == c)
@@ -179,16 +189,17 @@ def _around(boxes: Sequence[tuple[Array, Array]]) -> tuple[Array, Array]:
 
 
 class Mixed(NamedTuple):
-    """sum_c w_c mu_c of what can be tilted, with weights that need not sum to one."""
+    """sum_c w_c mu_c of what can be tilted, with weights that need not sum to one; each a number, or one per tilt."""
 
-    parts: Sequence[tuple[float, Tiltable]]
+    parts: Sequence[tuple[float | Array, Tiltable]]
 
     def tilted(self, xi: Array, request: Request = Request(), *, workspace: Workspace | None = None) -> Tilted:
         """Z = sum_c w_c Z_c: the tilted mixture is the mixture of the tilted components with weights w_c Z_c / Z."""
         weights, parts = zip(
             *((w, part.tilted(xi, request, workspace=workspace)) for w, part in self.parts), strict=True
         )
-        log_masses = np.array([np.log(w) + part.log_mass for w, part in zip(weights, parts, strict=True)])
+        with np.errstate(divide="ignore"):
+            log_masses = np.array([np.log(w) + part.log_mass for w, part in zip(weights, parts, strict=True)])
         largest = log_masses.max(axis=0)
         shares = np.exp(log_masses - largest)
         total = shares.sum(axis=0)
@@ -202,7 +213,8 @@ class Mixed(NamedTuple):
             within = np.array([part.covariance for part in parts])
             spread = np.einsum("cm,cmkl->mkl", shares, within) + np.einsum("cm,cmk,cml->mkl", shares, away, away)
         # The shares are as wrong as the exponents: errors e_c of these move the mean by sum_c s_c e_c (m_c - m).
-        rounding = 4 * float(np.finfo(float).eps * (1 + np.abs(log_masses)).max(initial=0.0))
+        counting = np.abs(log_masses[np.isfinite(log_masses)])
+        rounding = 4 * float(np.finfo(float).eps * (1 + counting).max(initial=0.0))
         mass_error = rounding + max(part.mass_error for part in parts)
         distances = np.sqrt(np.einsum("cmk,cmk->cm", away, away))
         lever = float(np.einsum("cm,cm->m", shares, distances).max(initial=0.0))

@@ -15,7 +15,8 @@ from vlasov import checks, tilting
 from vlasov.checks import Array
 from vlasov.compiled.workspace import Workspace
 from vlasov.errors import InputError
-from vlasov.measures.base import How, Measure, Tiltable
+from vlasov.measures.base import Cube, How, Measure, Tiltable
+from vlasov.measures.order import Order, checked_places, in_place
 from vlasov.summing import Kernel, KernelSums, sum_up
 from vlasov.tilting import Field, Head, Request, Tilted, add_up
 from vlasov.tilting.results import size_of
@@ -36,36 +37,53 @@ class Particles(Measure, kind="particles"):
         x_i, shape (n, d); a flat list is taken for points on the line.
     weights
         w_i >= 0, shape (n,), normalised to sum to one; equal if not given.
+    s
+        Places s_i in a sequence, in [0, 1], shape (n,): under ``Masked`` attention tokens see those with s_j <= s_i.
     """
 
     points: Array
     weights: Array = None  # type: ignore[assignment]  # None is replaced by equal weights
+    s: Array | None = None
 
     if TYPE_CHECKING:  # what may be given; what is kept stands above
 
-        def __init__(self, points: ArrayLike, weights: ArrayLike | None = None) -> None: ...
+        def __init__(
+            self, points: ArrayLike, weights: ArrayLike | None = None, s: ArrayLike | None = None
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         points = checks.points(self.points, "points")
         if points.size == 0:
             raise InputError(f"has shape {points.shape}; at least one particle is needed", "points")
         self._set(points=points, weights=checks.weights(self.weights, "weights", count=len(points)))
+        if self.s is not None:
+            self._set(s=checked_places(self.s, len(points)))
 
     @classmethod
-    def equally_weighted(cls, points: Array) -> Particles:
+    def equally_weighted(cls, points: Array, s: Array | None = None) -> Particles:
         """Equal weights at points that nobody else will change: neither copied nor checked."""
         weights = checks.weights(None, "weights", count=len(points))
-        points.setflags(write=False)
-        weights.setflags(write=False)
-        return cls.trusted(points=points, weights=weights)
+        for array in (points, weights) if s is None else (points, weights, s):
+            array.setflags(write=False)
+        return cls.trusted(points=points, weights=weights, s=s)
 
     def moved(self, points: Array) -> Particles:
-        """The same weights at other points of the same shape; unchecked, for inner loops."""
-        return Particles.trusted(points=points, weights=self.weights, _weighting=self._weighting)
+        """The same weights, and places in a sequence, at other points of the same shape; unchecked, for inner loops."""
+        held = {} if self.s is None else {"order": self.order}
+        return Particles.trusted(points=points, weights=self.weights, s=self.s, _weighting=self._weighting, **held)
 
     def at(self, x: ArrayLike) -> Array:
         """Points as (m, d); its own have been checked, or are those of an inner loop."""
-        return self.points if x is self.points else super().at(x)
+        return self.points if self.are_own(x) else super().at(x)
+
+    def are_own(self, x: ArrayLike) -> bool:
+        """Whether x are the particles' points: the same memory, maybe seen through another array."""
+        points = self.points
+        return x is points or (
+            isinstance(x, np.ndarray)
+            and (x.shape, x.strides, x.dtype, x.ctypes.data)
+            == (points.shape, points.strides, points.dtype, points.ctypes.data)
+        )
 
     def __len__(self) -> int:
         return len(self.points)
@@ -110,7 +128,14 @@ class Particles(Measure, kind="particles"):
     def image(self, matrix: ArrayLike, shift: ArrayLike) -> Particles:
         """The same weights at A x_i + b."""
         a, b = self._affine(matrix, shift)
-        return Particles(self.points @ a.T + b, self.weights)
+        return Particles(self.points @ a.T + b, self.weights, self.s)
+
+    def _drawn(self, n: int, cube: Cube) -> Particles:
+        """Those that are drawn keep their places in the sequence."""
+        if self.s is None:
+            return super()._drawn(n, cube)
+        rows = self._picked(cube(1)(0, n))
+        return Particles.equally_weighted(self.points[rows], self.s[rows])
 
     @property
     def log_weights(self) -> Array:
@@ -169,6 +194,62 @@ class Particles(Measure, kind="particles"):
 
         return tilted_quadratically(self.points, quadratic, self.log_weights, workspace or Workspace())
 
+    # Prefixes
+
+    @property
+    def ordered(self) -> bool:
+        return self.s is not None
+
+    @cached_property
+    def order(self) -> Order:
+        """What follows from the places in a sequence, found once for all clouds that were ``moved`` from one."""
+        assert self.s is not None
+        return Order(self.s, self.weights)
+
+    def seen_by(self, x: Array, s: ArrayLike | None) -> Array:
+        """Those given, or the particles' own."""
+        if self.s is None:
+            raise InputError("is missing; masked tokens have places: vl.Particles(points, weights, s=...)", "s")
+        found = checked_places(s, len(x)) if s is not None else self.s if self.are_own(x) else None
+        if found is None:
+            raise InputError("is missing: give the places of points that are not the tokens' own, s=...", "s")
+        if found.size and found.min() < self.order.first:
+            least = f"is {found.min():g}, where nothing is seen: the first token that carries weight"
+            raise InputError(f"{least} has {self.order.first:g}", "s")
+        return found
+
+    def attend_prefixes(
+        self, x: Array, places: Array, heads: Sequence[Head], request: Request = Request(), **how: Unpack[How]
+    ) -> Field:
+        """``attend``, where targets x_i at ``places`` s_i (m,) see the particles with s_j <= s_i only."""
+        from vlasov.tilting.log_weights import tilted_about_first
+
+        workspace, about = how.get("workspace") or Workspace(), how.get("about")
+        order, fields = self.order, []
+        own = self.are_own(x) and places is self.s
+        points = order.sort(self.points)
+        ranks, seen = order.own if own else order.of(places)
+        targets = points if own else x if ranks is None else x[ranks]
+        for group in _by_weights(heads):
+            logs, of_mean = self.unequal_log_weights, 0.0
+            if logs is not None:
+                logs = order.sort(logs)
+            if group[0].P is not None:
+                logs, _, _, of_mean = tilted_about_first(points, group[0].P, order.sort(self.log_weights), workspace)
+            field = tilting.attend_prefixes(points, logs, targets, seen, group, request, workspace=workspace)
+            rounding = of_mean and of_mean * sum(size_of(head.V) for head in group)
+            fields.append(field._replace(error_bound=field.error_bound + rounding))
+        total = fields[0] if len(fields) == 1 else add_up(fields)
+        if about is not None:
+            total.values[...] -= sum(head.V for head in heads) @ about
+        return total._replace(values=in_place(total.values, ranks, how.get("out")))
+
+    def prefix(self, s: float) -> Particles:
+        """The particles with s_j <= s, as a probability measure."""
+        assert self.s is not None
+        seen = self.s <= s
+        return Particles(self.points[seen], self.weights[seen])
+
     def density(self, x: ArrayLike) -> Array:
         raise InputError("have no density; use particles.on_grid(edges).density(x)", "particles")
 
@@ -178,9 +259,12 @@ class Particles(Measure, kind="particles"):
 
     def from_cube(self, u: Array) -> Array:
         """Draw particles by the inverse of their cumulative weights (for d = 1 in the order of the line)."""
+        return self.points[self._picked(u)]
+
+    def _picked(self, u: Array) -> NDArray[np.int64]:
         order, cumulative = self._in_order
         picked = np.searchsorted(cumulative, u[:, 0] * cumulative[-1], side="left")
-        return self.points[order[np.minimum(picked, len(self) - 1)]]
+        return order[np.minimum(picked, len(self) - 1)]
 
     def cumulative(self, x: Array) -> Array:
         order, cumulative = self._in_order

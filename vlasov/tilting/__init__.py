@@ -10,16 +10,19 @@ for many small systems; measures with closed forms return the same ``Tilted``. B
     all_pairs              exact up to rounding, any d, any tilt
     laplace, line          linear cost for d = 2, 3 and for d = 1, with a bound that is known before anything is summed
     lattice                densities on uniform grids
+    prefixes               causal sums: each target sees the first so many of the sources
     nodes, stencils        what laplace and lattice share
     costs, promise         by what methods are compared, and what a plan promises
 """
 
 from vlasov.compiled.workspace import Workspace
 from vlasov.tilting.evaluate import attend, attend_systems, tilt
+from vlasov.tilting.prefixes import Counts, attend_prefixes
 from vlasov.tilting.results import METHODS, Field, Head, Request, Sums, Tilted, add_up
 
 __all__ = [
     "METHODS",
+    "Counts",
     "Field",
     "Head",
     "Request",
@@ -28,6 +31,7 @@ __all__ = [
     "Workspace",
     "add_up",
     "attend",
+    "attend_prefixes",
     "attend_systems",
     "tilt",
 ]

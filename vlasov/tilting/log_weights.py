@@ -61,9 +61,20 @@ def _minus_quadratic(points, middle, quadratic, log_weights, out):  # type: igno
 
 def tilted_quadratically(points: Array, quadratic: Array, log_weights: Array | None, workspace: Workspace) -> Weighed:
     """log w_j - <y_j, P y_j>, from where most points are, so that no digits are lost far from the origin."""
-    out = workspace.array("log_weights", len(points))
     some = points[:: -(-len(points) // _SOME)]
     middle = np.partition(some, len(some) // 2, axis=0)[len(some) // 2]
+    return _tilted_about(middle, points, quadratic, log_weights, workspace)
+
+
+def tilted_about_first(points: Array, quadratic: Array, log_weights: Array | None, workspace: Workspace) -> Weighed:
+    """The same from the first point, so that no weight depends on points that come later."""
+    return _tilted_about(points[0].copy(), points, quadratic, log_weights, workspace)
+
+
+def _tilted_about(
+    middle: Array, points: Array, quadratic: Array, log_weights: Array | None, workspace: Workspace
+) -> Weighed:
+    out = workspace.array("log_weights", len(points))
     largest, far = _minus_quadratic(points, middle, quadratic, np.empty(0) if log_weights is None else log_weights, out)
     terms = float(np.abs(middle) @ np.abs(quadratic) @ np.abs(middle))  # they may cancel
     of_mean = 2 * (len(middle) + 4) * _EPS * largest

@@ -1,0 +1,180 @@
+"""Causal attention: a token at s sees those with places up to s, as in the decoders of language models.
+
+    Gamma_mu(s, x) = Gamma_{mu(. | tau <= s)}(x),   s' = 0
+
+Sums of tilted means are sums over prefixes (``vlasov.tilting.prefixes``), linear attention has running moments; any
+other attention is evaluated on one prefix after the other.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Unpack
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from vlasov.attention.base import Attention
+from vlasov.attention.multi_head import MultiHead
+from vlasov.attention.unnormalised import Linear
+from vlasov.checks import Array, short
+from vlasov.errors import InputError, SlowRunWarning
+from vlasov.measures import Gaussian, How, Measure, Particles
+from vlasov.measures.order import in_place
+from vlasov.schedule import Parameter
+from vlasov.tilting import Field, Head, Request
+from vlasov.tilting.results import joined
+
+_MOST_WORK = 5e8  # tokens that are looked at, prefix by prefix
+_LONG = 10.0  # seconds of an evaluation
+_PIECE = 4096  # tokens whose second moments are held at a time
+
+
+@dataclass(frozen=True, eq=False)
+class Masked(Attention, kind="masked"):
+    """Gamma_mu(s, x) = Gamma'_{mu(. | tau <= s)}(x): attention to tokens with places up to one's own, which stay.
+
+    Particles have places (``Particles(points, weights, s=...)``), and so has a ``Sequence``; any other measure stands
+    for its product with Uniform[0, 1], which stays a product and moves as without a mask. Prefixes are probability
+    measures: also attentions that are not normalised average over what is seen.
+
+    Parameters
+    ----------
+    attention
+        What is masked, of any kind.
+
+    Reference: Castin, Ablin, Carrillo, Peyre (2025), arXiv:2501.18322, section 2.
+    """
+
+    attention: Attention
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.attention, Attention):
+            raise InputError(
+                f"is {short(self.attention)} where an attention, such as vl.Softmax(...), is needed", "attention"
+            )
+        if self.attention.causal:
+            raise InputError("is masked already, or has heads that are; give what is inside", "attention")
+
+    def evaluate(self, measure: Measure, x: Array, t: float, request: Request, **how: Unpack[How]) -> Field:
+        places, inner = measure.seen_by(x, how.get("s")), self.attention
+        if places is None:
+            return inner.evaluate(measure, x, t, request, **how)
+        heads = inner.heads_at(t)
+        if heads is not None:
+            return measure.attend_prefixes(x, places, heads, request, **how)  # type: ignore[attr-defined,no-any-return]
+        if isinstance(inner, MultiHead):  # each kind as it likes
+            masked = replace(inner, heads=[Masked(head) for head in inner.heads])
+            return masked.evaluate(measure, x, t, request, **{**how, "s": places})
+        if isinstance(inner, Linear) and isinstance(measure, Particles):
+            return _linear(inner, measure, x, places, t, how.get("out"))
+
+        def on_prefix(prefix: Measure, points: Array) -> tuple[Array, str, float]:
+            field = inner.evaluate(prefix, points, t, request, workspace=how.get("workspace"))
+            return field.values, field.method, field.error_bound
+
+        values, methods, bound = _prefix_by_prefix(measure, x, places, inner.shape[:1], on_prefix)
+        if how.get("about") is not None and inner.equivariant:
+            values -= inner.values(t) @ how["about"]
+        return Field(in_place(values, None, how.get("out")), methods, bound)
+
+    def jacobian(self, measure: Measure, x: ArrayLike, t: float = 0.0, s: ArrayLike | None = None) -> Array:
+        points, inner = measure.at(x), self.attention
+        places = measure.seen_by(points, s)
+        if places is None:
+            return inner.jacobian(measure, points, t)
+        slopes = _prefix_by_prefix(
+            measure, points, places, inner.shape, lambda prefix, rows: (inner.jacobian(prefix, rows, t), "", 0.0)
+        )
+        return slopes[0]
+
+    def affine(self, gaussian: Gaussian, t: float = 0.0) -> tuple[Array, Array] | None:
+        return self.attention.affine(gaussian, t)
+
+    def heads_at(self, t: float = 0.0) -> tuple[Head, ...] | None:
+        """None: what a token sees depends on its place."""
+
+    @property
+    def causal(self) -> bool:
+        return True
+
+    # Facts and parameters are those of what is masked
+
+    @property
+    def bounded(self) -> bool:
+        return self.attention.bounded
+
+    @property
+    def equivariant(self) -> bool:
+        return self.attention.equivariant
+
+    def drift(self, t: float = 0.0) -> Array | None:
+        return self.attention.drift(t)
+
+    def values(self, t: float = 0.0) -> Array:
+        return self.attention.values(t)
+
+    def tilts(self, t: float = 0.0) -> tuple[Array, ...]:
+        return self.attention.tilts(t)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.attention.shape
+
+    @property
+    def parameters(self) -> dict[str, Parameter]:
+        return {f"attention.{name}": parameter for name, parameter in self.attention.parameters.items()}
+
+
+def _linear(inner: Linear, tokens: Particles, x: Array, places: Array, t: float, out: Array | None) -> Field:
+    """V M_s A x with the second moment M_s of what is seen from s: running sums over the tokens, piece by piece."""
+    order, (n, d), eps = tokens.order, tokens.points.shape, float(np.finfo(float).eps)
+    ranks, seen = order.of(places)
+    y, w = order.sort(tokens.points), order.sort(tokens.weights)
+    queries = (x if ranks is None else x[ranks]) @ inner.product(t).T
+    moved, running, mass = np.empty((len(x), d)), np.zeros((d, d)), 0.0
+    for start in range(0, n, _PIECE):
+        piece = slice(start, min(start + _PIECE, n))
+        first, last = np.searchsorted(seen, (piece.start, piece.stop), side="right")
+        seconds = running + np.cumsum(np.einsum("n,nk,nl->nkl", w[piece], y[piece], y[piece]), axis=0)
+        masses, rows = mass + np.cumsum(w[piece]), seen[first:last] - start - 1
+        mean = seconds[rows] / masses[rows, None, None]
+        moved[first:last] = np.einsum("mkl,ml->mk", mean, queries[first:last])
+        running, mass = seconds[-1], float(masses[-1])
+    values, matrix = moved @ inner.values(t).T, np.linalg.norm(inner.values(t)) * np.linalg.norm(inner.product(t))
+    terms = min(n, _PIECE) + n / _PIECE + 2 * d + 8
+    far = float(np.einsum("nk,nk->n", y, y).max(initial=0.0)) * float(np.sqrt((x * x).sum(axis=1).max(initial=0.0)))
+    return Field(in_place(values, ranks, out), "moments", 2 * eps * terms * float(matrix) * far)
+
+
+def _prefix_by_prefix(
+    measure: Measure,
+    x: Array,
+    places: Array,
+    shape: tuple[int, ...],
+    function: Callable[[Measure, Array], tuple[Array, str, float]],
+) -> tuple[Array, str, float]:
+    """A function of each prefix and the points that see it, (m, *shape), with methods and the largest bound."""
+    distinct, which = np.unique(places, return_inverse=True)
+    n = len(measure) if isinstance(measure, Particles) else 1
+    if len(distinct) * n / 2 > _MOST_WORK:
+        reason = f"is evaluated on {len(distinct):,} prefixes of up to {n:,} tokens one by one, which takes too long"
+        raise InputError(f"{reason}; lower n, or give tokens in groups of equal s", "attention")
+    result, methods, bound, began = np.empty((len(x), *shape)), set[str](), 0.0, 0.0
+    for count, group in enumerate(reversed(range(len(distinct)))):  # the longest first: they say how long it will take
+        rows = np.flatnonzero(which == group)
+        values, method, error = function(measure.prefix(float(distinct[group])), x[rows])  # type: ignore[attr-defined]
+        result[rows], bound = values, max(bound, error)
+        methods.add(method)
+        if count == 0:  # which may have compiled kernels
+            began = time.perf_counter()
+        if count == 2 and (takes := (time.perf_counter() - began) / 2 * len(distinct) / 2) > _LONG:
+            warnings.warn(
+                f"masked: {len(distinct):,} prefixes one by one take about {takes:.0f} s for each velocity; lower n",
+                SlowRunWarning,
+                stacklevel=2,
+            )
+    return result, joined(methods), bound

@@ -1,0 +1,101 @@
+"""Causal sums: the tilted means of prefixes. Sources stand in an order, and each target sees the first so many.
+
+    Z_i = sum_{j < c_i} w_j e^{<A x_i, y_j>},   m_i = grad log Z_i
+
+``pairs``: all pairs, exact up to rounding, and bitwise blind to what is not seen. ``slabs``: running sums at nodes, with
+all pairs inside slabs of some hundred sources. ``halves``: from sums without masks, at the price of about log2 n of
+them; whatever these can do, it can. ``Particles`` calls it for ``Masked`` attention.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from vlasov.checks import Array
+from vlasov.compiled.workspace import Workspace
+from vlasov.errors import choose
+from vlasov.tilting.choose import goes_by_all_pairs
+from vlasov.tilting.evaluate import attend, tilt
+from vlasov.tilting.prefixes.halves import Counts, Part, Total, visits
+from vlasov.tilting.results import METHODS, QUADRATIC, Field, Head, Request, add_up, joined, size_of
+
+__all__ = ["Counts", "attend_prefixes"]
+
+_LEAF = {1: 512, 2: 1024, 3: 2048}  # sources, of which all pairs take as long as another level
+
+
+def attend_prefixes(
+    points: Array,
+    log_weights: Array | None,
+    x: Array,
+    seen: Counts,
+    heads: Sequence[Head],
+    request: Request = Request(),
+    *,
+    workspace: Workspace | None = None,
+    out: Array | None = None,
+) -> Field:
+    """sum_h V_h m(A_h x_i) over the first ``seen[i]`` sources; parameters as in ``tilting.attend``.
+
+    Parameters
+    ----------
+    seen
+        c_i >= 1, shape (m,), not decreasing; every target sees a source that carries weight.
+    """
+    choose(request.method, METHODS, "method")
+    workspace = workspace or Workspace()
+    if log_weights is not None and not np.isfinite(log_weights).all():
+        points, log_weights, seen = _carrying(points, log_weights, seen)
+    if len(seen) == 0 or seen[0] == len(points):  # nothing is masked
+        return attend(points, log_weights, x, heads, request, workspace=workspace, out=out)
+    fields = [_velocity(points, log_weights, x, seen, head, request, workspace) for head in heads]
+    return add_up(fields, out)
+
+
+def _carrying(points: Array, log_weights: Array, seen: Counts) -> tuple[Array, Array, Counts]:
+    """The sources that carry weight, and how many of these are seen."""
+    carrying = log_weights > -np.inf
+    return points[carrying], log_weights[carrying], np.concatenate([[0], np.cumsum(carrying)])[seen]
+
+
+def _velocity(
+    points: Array, logs: Array | None, x: Array, seen: Counts, head: Head, request: Request, workspace: Workspace
+) -> Field:
+    """V m(A x) of one head."""
+    from vlasov.compiled.products import map_rows
+    from vlasov.tilting.prefixes import pairs
+
+    xi, d = map_rows(x, head.A), points.shape[1]
+    if goes_by_all_pairs(len(points) // 2 + 1, len(x), d, request.method):
+        method = request.method if request.method in QUADRATIC else "all-pairs"
+        part = pairs.moments(points, logs, xi, seen, precision=QUADRATIC[method], workspace=workspace)
+        return _field(part.mean, method, part.error_bound, head)
+    return _by_halves(points, logs, xi, seen, head, request, workspace)
+
+
+def _by_halves(
+    points: Array, logs: Array | None, xi: Array, seen: Counts, head: Head, request: Request, workspace: Workspace
+) -> Field:
+    from vlasov.tilting.prefixes import pairs
+
+    d, low, high = points.shape[1], points.min(axis=0), points.max(axis=0)
+    total, methods = Total(len(xi), d, float(np.linalg.norm(high - low)) / 2), set[str]()
+    for sources, targets, masked in visits(len(points), seen, _LEAF.get(d, len(points))):
+        y, w = points[sources], None if logs is None else logs[sources]
+        if masked:
+            part = pairs.moments(y, w, xi[targets], seen[targets] - sources.start, workspace=workspace)
+            methods.add("all-pairs")
+        else:
+            tilted = tilt(y, w, xi[targets], request._replace(method="auto"), workspace=workspace)
+            part = Part(tilted.log_mass, tilted.mean, tilted.error_bound, tilted.mass_error)
+            methods.add(tilted.method)
+        total.add(targets, part)
+    return _field(total.mean, joined(methods), total.bounds()[0], head)
+
+
+def _field(mean: Array, method: str, bound: float, head: Head) -> Field:
+    from vlasov.compiled.products import map_rows
+
+    return Field(map_rows(mean, head.V), method, size_of(head.V) * bound)

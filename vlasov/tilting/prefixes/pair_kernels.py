@@ -1,0 +1,163 @@
+"""Jitted arithmetic of causal sums over all pairs: target i sees the first ``seen[i]`` sources, and nothing of others.
+
+Points are taken from the first one and log weights from the first finite one, which all targets see; shifts come from
+exponents of sources that are seen, and what is not seen has weight and coordinates zero where vectors reach beyond it.
+So not a bit of a result depends on what its target does not see. As in ``all_pairs``, few dimensions take one pass,
+many blocks like those of matrix products.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numba.cpython.unsafe.tuple import tuple_setitem
+
+from vlasov.compiled.exponential import LOG2_E, RANGE_DOUBLE, RANGE_SINGLE
+from vlasov.compiled.memory import numbers, zeroed
+from vlasov.jit import EXACT, kernel
+from vlasov.tilting.all_pairs import many_dimensions
+from vlasov.tilting.all_pairs.lanes import LINE, STEP, largest, largest_exponent, weigh, weighted_sums
+from vlasov.tilting.all_pairs.many_dimensions import COLUMNS, SIDE
+from vlasov.tilting.all_pairs.tiles import Sources, add, aligned, finish
+
+_BLOCK = 64  # targets that pass over a tile while it is in the cache
+_exponents, _tilts, _dots = many_dimensions._exponents, many_dimensions._tilts, many_dimensions._dots
+
+
+@kernel(flags=EXACT)
+def prepare(points, log_weights, base, buffer, rows, columns):  # type: ignore[no-untyped-def]
+    """``Sources`` about the first point and the log weight ``base``; log weights of length 0 are all zero."""
+    n, d = points.shape
+    count = -(-n // columns)
+    tiles = aligned(buffer, count * (rows + 1) * columns).reshape(count, rows + 1, columns)
+    first, nothing = numbers(d), zeroed(1, d)[0]
+    for k in range(d):
+        first[k] = points[0, k]
+    for t in range(count):
+        tile, begin = tiles[t], t * columns
+        present = min(columns, n - begin)
+        for k in range(d):
+            for j in range(present):
+                tile[k, j] = points[begin + j, k] - first[k]
+        for j in range(present):
+            tile[rows, j] = (log_weights[begin + j] - base) * LOG2_E if log_weights.size else 0.0
+        for k in range(rows):
+            for j in range(present if k < d else 0, columns):
+                tile[k, j] = 0.0
+        for j in range(present, columns):
+            tile[rows, j] = -np.inf
+    return Sources(tiles, n, first, nothing, base, False)
+
+
+@kernel(flags=EXACT)
+def few(sources, xi, seen, log_mass, mean, zero):  # type: ignore[no-untyped-def]
+    """Log masses and means of a block of targets for few dimensions; ``zero`` is a tuple of d + 1 zeros."""
+    tiles = sources.tiles
+    m, d, real, columns = xi.shape[0], len(zero) - 1, tiles.dtype.type, tiles.shape[2]
+    overflow = 2.0 ** (RANGE_DOUBLE[1] if tiles.itemsize == 8 else RANGE_SINGLE[1])
+    step = STEP * 4 // tiles.itemsize
+    rest = aligned(np.empty((d + 1) * step + LINE, tiles.dtype), (d + 1) * step).reshape(d + 1, step)
+    totals, shifts = zeroed(2 * m, d + 1).reshape(2, m, d + 1), numbers(m)
+    for i in range(m):
+        shifts[i] = -np.inf
+    for t in range(tiles.shape[0]):
+        for i in range(m):
+            count = max(0, min(seen[i] - t * columns, columns))
+            tilt = zero[1:]
+            for k in range(d):
+                tilt = tuple_setitem(tilt, k, real(xi[i, k] * LOG2_E))
+            for part in range(2):  # whole vectors, then what is left, beside nothing
+                tile, size = tiles[t], count // step * step
+                if part == 1:
+                    begin, size = size, step if count > size else 0
+                    for k in range(d + 1 if size > 0 else 0):
+                        for j in range(step):
+                            nothing = real(0.0) if k < d else real(-np.inf)
+                            rest[k, j] = tile[k, begin + j] if begin + j < count else nothing
+                    tile = rest
+                if size == 0:
+                    continue
+                old = shifts[i]
+                if old == -np.inf:
+                    shifts[i] = old = np.ceil(float(largest_exponent(tile, size, tilt)))
+                    if old == -np.inf:
+                        continue
+                sums = weighted_sums(tile, size, tilt, real(old), zero, False)
+                if sums[d] >= overflow:
+                    shifts[i] = np.ceil(float(largest_exponent(tile, size, tilt)))
+                    sums = weighted_sums(tile, size, tilt, real(shifts[i]), zero, False)
+                add(totals, i, sums, old - shifts[i])
+    finish(sources, xi, totals, shifts, log_mass, mean)
+
+
+@kernel(flags=EXACT)
+def many(sources, xi, seen, log_mass, mean, zeros):  # type: ignore[no-untyped-def]
+    """The same for many dimensions; ``zeros`` is a tuple of 16 zeros. See ``many_dimensions.means``."""
+    tiles = sources.tiles
+    m, rows, real = xi.shape[0], tiles.shape[1] - 1, tiles.dtype.type
+    tilts = _tilts(xi, rows, zeros)
+    totals, shifts = zeroed(2 * m, rows + 1).reshape(2, m, rows + 1), numbers(m)
+    for i in range(m):
+        shifts[i] = -np.inf
+    exponents = aligned(np.empty(SIDE * COLUMNS + LINE, tiles.dtype), SIDE * COLUMNS)
+    sums, step = np.empty((SIDE, rows + 1), tiles.dtype), STEP * 4 // tiles.itemsize
+    for t in range(tiles.shape[0]):
+        tile = tiles[t].reshape(-1)
+        for first in range(0, m, SIDE):
+            targets, most = min(SIDE, m - first), 0
+            for g in range(targets):
+                most = max(most, min(seen[first + g] - t * COLUMNS, COLUMNS))
+            if most <= 0:
+                continue
+            count = (most + step - 1) // step * step
+            _exponents(tile, count, tilts, first, exponents, zeros)
+            for g in range(SIDE):
+                row = exponents[g * COLUMNS :]
+                limit = max(min(seen[first + g] - t * COLUMNS, count), 0) if g < targets else 0
+                for j in range(limit, count):
+                    row[j] = real(-np.inf)
+                sums[g, rows] = 0.0
+                top = float(largest(row, count))
+                if top > -np.inf:
+                    old = shifts[first + g]
+                    shifts[first + g] = max(old, np.ceil(top))
+                    sums[g, rows] = weigh(row, count, real(shifts[first + g]), False)
+                    if shifts[first + g] > old > -np.inf:
+                        _rescale(totals, first + g, old - shifts[first + g])
+                else:
+                    limit = 0
+                for j in range(limit, count):
+                    row[j] = real(0.0)
+            for k in range(0, rows, SIDE):
+                block = _dots(exponents, tile[k * COLUMNS :], count, zeros)
+                for g in range(SIDE):
+                    for l in range(SIDE):
+                        sums[g, k + l] = block[g * SIDE + l]
+            for g in range(targets):
+                add(totals, first + g, sums[g], 0.0)
+    finish(sources, xi, totals, shifts, log_mass, mean)
+
+
+@kernel(flags=EXACT)
+def _rescale(totals, i, change):  # type: ignore[no-untyped-def]
+    """Totals of a target times 2^change."""
+    factor = 2.0**change
+    for k in range(totals.shape[2]):
+        totals[0, i, k] *= factor
+        totals[1, i, k] *= factor
+
+
+@cache
+def share(means: Any) -> Callable[..., None]:
+    """The share of a thread: every so many blocks of targets, by ``few`` or ``many``. Sums do not depend on blocks."""
+
+    @kernel(flags=EXACT)
+    def blocks(sources, xi, seen, log_mass, mean, zero, thread, threads):  # type: ignore[no-untyped-def]
+        for first in range(thread * _BLOCK, xi.shape[0], threads * _BLOCK):
+            block = slice(first, first + _BLOCK)
+            means(sources, xi[block], seen[block], log_mass[block], mean[block], zero)
+
+    return blocks  # type: ignore[no-any-return]
