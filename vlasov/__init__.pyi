@@ -8,7 +8,7 @@ from . import (
     solvers as solvers,
     tilting as tilting,
 )
-from .attention import L2 as L2, Linear as Linear, MultiHead as MultiHead, Softmax as Softmax
+from .attention import L2 as L2, Linear as Linear, MultiHead as MultiHead, Sinkhorn as Sinkhorn, Softmax as Softmax
 from .cases import Case as Case, case_names as case_names, load_case as load_case
 from .errors import (
     AccuracyWarning as AccuracyWarning,

@@ -1,7 +1,7 @@
 """Attention: a measure makes a velocity field, Gamma_mu(x). Each kind is a few lines.
 
 ``base``: what every attention answers (its heads, its velocity, three facts). ``heads``: velocities that are sums of
-tilted means, which all normalised attentions are. ``normalised``: Softmax, L2. ``unnormalised``: Linear.
+tilted means, which all normalised attentions are. ``normalised``: Softmax, L2. ``sinkhorn``: Sinkhorn. ``unnormalised``: Linear.
 ``multi_head``: several of any kind. Called by ``vlasov.problem`` and ``vlasov.flow``; solvers go through the flow.
 
 References: Castin, Ablin, Carrillo, Peyre (2025), arXiv:2501.18322; Vaswani et al. (2017), arXiv:1706.03762.
@@ -10,6 +10,7 @@ References: Castin, Ablin, Carrillo, Peyre (2025), arXiv:2501.18322; Vaswani et 
 from vlasov.attention.base import Attention
 from vlasov.attention.multi_head import MultiHead
 from vlasov.attention.normalised import L2, Softmax
+from vlasov.attention.sinkhorn import Sinkhorn
 from vlasov.attention.unnormalised import Linear
 
-__all__ = ["L2", "Attention", "Linear", "MultiHead", "Softmax"]
+__all__ = ["L2", "Attention", "Linear", "MultiHead", "Sinkhorn", "Softmax"]

@@ -6,11 +6,11 @@ rings), ``particles`` and ``density`` (cell averages in an affine frame): the me
 values: attentions, flows and solvers read them, from any number of threads, and never change them.
 """
 
-from vlasov.measures.base import SAMPLINGS, How, Measure
+from vlasov.measures.base import SAMPLINGS, How, Measure, Memory
 from vlasov.measures.density import Density
 from vlasov.measures.gaussian import Gaussian
 from vlasov.measures.mixture import Mixture
 from vlasov.measures.particles import Particles
 from vlasov.measures.solids import Ball, Box, Ring
 
-__all__ = ["SAMPLINGS", "Ball", "Box", "Density", "Gaussian", "How", "Measure", "Mixture", "Particles", "Ring"]
+__all__ = ["SAMPLINGS", "Ball", "Box", "Density", "Gaussian", "How", "Measure", "Memory", "Mixture", "Particles", "Ring"]

@@ -134,6 +134,9 @@ class Particles(Measure, kind="particles"):
         """Other weights."""
         return self if quadratic is None else Weighted(self, quadratic)
 
+    def points_for(self, tilt: float) -> Particles:
+        return self
+
     def average(self, x: Array, head: Head, request: Request = Request(), **how: Unpack[How]) -> Field:
         return self.attend(x, (head,), request, **how)
 
