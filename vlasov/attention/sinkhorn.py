@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Unpack
 
@@ -12,12 +13,13 @@ from numpy.typing import ArrayLike
 from vlasov import checks
 from vlasov.attention.query_key_value import QueryKeyValue
 from vlasov.checks import Array
-from vlasov.errors import InputError
+from vlasov.errors import InputError, LateInputError
 from vlasov.measures import Gaussian, How, Measure, Memory, Particles
 from vlasov.schedule import ParameterLike
 from vlasov.tilting import Field, Head, Request, Tilted
 
 if TYPE_CHECKING:
+    from vlasov.scaling.anderson import Ring
     from vlasov.scaling.solve import Solution
     from vlasov.scaling.sums import Sums
 
@@ -25,6 +27,7 @@ _EPS = float(np.finfo(float).eps)
 _SHARE, _FINEST = 0.1, 1e-12  # of the tolerance may be errors of sums, which are asked for no more than so tight
 _SINGLE = 1e-5  # tightest tolerance for sums in single precision
 _REACH = 4.0  # standard deviations, up to which nodes of a measure serve
+_SHARE_OF_WARM = 4  # of the half-steps, after which what was warm is left for a cold start
 _DEPTH, _DEEP, _STEEP = 15, 30, 300.0  # differences that are kept, and from which |A| R^2 on more of them
 
 
@@ -163,28 +166,34 @@ class Sinkhorn(QueryKeyValue, kind="sinkhorn"):
 
     def _converged(self, sums: Sums, t: float, request: Request, how: How) -> Solution:
         """The fixed point, from what is remembered of the run where that is of use."""
-        from vlasov.scaling.anderson import Ring
         from vlasov.scaling.solve import Goal, solve, start
         from vlasov.scaling.warm import Warm
 
         memory = how.get("memory") or Memory()
-        warm = memory.kept.get(id(self))
-        if warm is not None and warm.serves(len(sums.weights), t, self.breakpoints):
-            g = warm.at(t)
-        else:
-            steep = float(np.linalg.norm(sums.matrix, 2)) * sums.radius**2 > _STEEP
-            warm, g = Warm(Ring(_DEEP if steep else _DEPTH, sums.weights)), start(sums)
-        if "sinkhorn_slow" not in memory.kept and sums.tell_if_slow(g):
-            memory.kept["sinkhorn_slow"] = True
+        warm, found = memory.kept.pop(id(self), None), None  # what fails leaves nothing
         goal = Goal(min(self.tolerance, request.tolerance), self.tolerance, self.max_iterations)
-        memory.kept.pop(id(self), None)  # what fails leaves nothing
-        found = solve(sums, g, warm.ring, goal)
-        warm.add(t, found.ahead)
+        if warm is not None and warm.serves(len(sums.weights), t, self.breakpoints):
+            with suppress(LateInputError):  # it may lead astray
+                found = solve(sums, warm.at(t), warm.ring, goal._replace(most=self.max_iterations // _SHARE_OF_WARM))
+        if found is None:
+            warm, g = Warm(self._ring(sums)), start(sums)
+            if "sinkhorn" not in memory.kept and sums.tell_if_slow(g):
+                memory.kept["sinkhorn"] = "told that it is slow"
+            found = solve(sums, g, warm.ring, goal)
+        warm.add(t, found.g)
         memory.kept[id(self)] = warm
         told = memory.told
         told["sinkhorn_iterations"] = told.get("sinkhorn_iterations", 0) + sums.count
         told["sinkhorn_error"] = max(told.get("sinkhorn_error", 0.0), found.marginal)
         return found
+
+    @staticmethod
+    def _ring(sums: Sums) -> Ring:
+        """Deeper where convergence is slow."""
+        from vlasov.scaling.anderson import Ring
+
+        steep = float(np.linalg.norm(sums.matrix, 2)) * sums.radius**2 > _STEEP
+        return Ring(_DEEP if steep else _DEPTH, sums.weights)
 
 
 class _Scaled(NamedTuple):

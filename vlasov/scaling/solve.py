@@ -25,7 +25,7 @@ _NOISE = 1e-13  # of Phi, relative to 1 + |Phi|
 _BETTER = 0.9  # of the residual, which makes up for an objective that did not fall
 _HOPELESS = 0.1  # by which Phi may rise before the columns are summed
 _SHORTER, _LONGER = 16.0, 4.0
-_OF_MARGINAL, _OF_DISTANCE = 4.0, 2.0  # how far means may be off, in radii: see ``Solution``
+_OF_MARGINAL, _LIGHTEST = 4.0, 10.0  # how far means may be off, in radii, and those of light points: see ``Solution``
 
 
 class Solution(NamedTuple):
@@ -35,8 +35,6 @@ class Solution(NamedTuple):
     ----------
     g
         The column potential of these rows.
-    ahead
-        g as the next step would have it: a better one, for starts to come.
     rows
         f, the rows' means about the centre, and how they were summed.
     marginal
@@ -44,13 +42,13 @@ class Solution(NamedTuple):
     deviation
         How far the means may be from those at the fixed point, in radii of the points.
 
-    To first order g - g* = -(1 - P* P)^{-1} r, and |m - m*| <= R sqrt(<r, (1 - P* P)^{-1} r>) in L2(mu). The inverse is
-    known as far as ``ahead`` is; the factors that make of it a bound of the largest |m - m*| are those that held on
-    some thousand random clouds, with a margin, and are not proved.
+    To first order g - g* = -(1 - P* P)^{-1} r, and |m - m*| <= R sqrt(<r, (1 - P* P)^{-1} r>) in L2(mu): in that norm
+    and order this is proved, where Anderson's step from g is all of (1 - P* P)^{-1} r. That it also holds for the
+    largest |m - m*| is what some thousand random clouds say, of weights that are not too different: means of light
+    points may be further off, at most by the root of how much lighter they are, of which a factor of ten is allowed for.
     """
 
     g: Array
-    ahead: Array
     rows: Tilted
     marginal: float
     deviation: float
@@ -112,7 +110,7 @@ def solve(sums: Sums, g: Array, ring: Ring, goal: Goal) -> Solution:
         best = min(best, now.error + now.noise)
         step = ring.step(now.r)
         if now.error <= goal.limit(now.noise):
-            return _solution(sums, now, step)
+            return _solution(sums, now, step, goal)
         extra = step - now.r
         if (size := _largest(extra)) > reach:
             extra *= reach / size
@@ -128,7 +126,7 @@ def truncated(sums: Sums, half_steps: int) -> Solution:
         columns = sums.columns(rows.log_mass)
         g, noise = columns.log_mass, noise + rows.mass_error + columns.mass_error
         rows = sums.rows(g)
-    return Solution(g, g, rows, math.nan, 2 * noise)
+    return Solution(g, rows, math.nan, 2 * noise)
 
 
 def _look(sums: Sums, g: Array, base: _Iterate | None) -> _Iterate | None:
@@ -150,11 +148,12 @@ def _largest(values: Array) -> float:
     return float(np.abs(values).max())
 
 
-def _solution(sums: Sums, found: _Iterate, step: Array) -> Solution:
+def _solution(sums: Sums, found: _Iterate, step: Array, goal: Goal) -> Solution:
     distance = math.sqrt(abs(float(np.add.reduce(sums.weights * found.r * step))))
     marginal = found.error + found.noise
-    deviation = _OF_MARGINAL * marginal + _OF_DISTANCE * distance
-    return Solution(found.g, found.g + step, found.rows, marginal, deviation)
+    lightest = len(sums.weights) * float(sums.heavy(sums.weights).min())
+    spread = min(_LIGHTEST, 1 / math.sqrt(lightest))
+    return Solution(found.g, found.rows, marginal, spread * (_OF_MARGINAL * (goal.asked + marginal) + 2 * distance))
 
 
 def _unfinished(sums: Sums, best: float, goal: Goal) -> LateInputError:
