@@ -111,6 +111,7 @@ def build(
         "method": ", ".join(sorted(record.flow.methods)),
         "velocity_error_bound": record.flow.error_bound,
         "velocity_evaluations": record.flow.evaluations,
+        **record.flow.told,
         **record.attributes,
         "wall_seconds": wall_seconds,
     }

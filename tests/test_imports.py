@@ -17,9 +17,8 @@ ROOT = Path(__file__).parent.parent
 ROOMS = ("vlasov", "solvers", "cases", "postprocess")
 
 PUBLIC = set(
-    "Gaussian Mixture Ball Box Ring Particles Density Softmax L2 MultiHead Linear Piecewise Problem "
-    "Sigmoid Exponential ReLU "
-    "Masked Sequence "
+    "Gaussian Mixture Sequence Ball Box Ring Particles Density Piecewise Problem "
+    "Softmax L2 Sinkhorn Sigmoid Exponential ReLU Linear MultiHead Masked "
     "solve measure open_run load_case case_names Case AccuracyWarning InputError SlowRunWarning SolverError "
     "distance wasserstein compare mean_field_study on_grid set_threads "
     "cases estimates gaussian measures postprocess solvers tilting".split()
@@ -58,6 +57,7 @@ INTRUDERS = {  # a module, and what it must not import
     "vlasov/measures/solids.py": "import vlasov.cases",
     "vlasov/tilting/grid.py": "def late():\n    from vlasov import postprocess",
     "vlasov/tilting/boxes.py": "from vlasov.measures import Gaussian",
+    "vlasov/scaling/sums.py": "from vlasov.measures import Particles",
     "vlasov/compiled/views.py": "import vlasov.tilting.results",
     "vlasov/measures/deposit.py": "def late():\n    import vlasov.attention",
     "vlasov/attention/normalised.py": "from vlasov.problem import Problem",

@@ -12,7 +12,7 @@ import numpy as np
 from vlasov.attention import Attention
 from vlasov.checks import Array
 from vlasov.compiled.workspace import Workspace
-from vlasov.measures import Gaussian, How, Measure, Particles
+from vlasov.measures import Gaussian, How, Measure, Memory, Particles
 from vlasov.tilting import Field, Request, attend_systems
 
 
@@ -42,10 +42,17 @@ class Flow:
         self.attention, self.request = attention, Request(tolerance, method)
         self.evaluations, self.error_bound = 0, 0.0
         self.methods: set[str] = set()
-        self._workspace = Workspace()
+        self._workspace, self._memories = Workspace(), {0: Memory()}
 
     def velocity(
-        self, measure: Measure, x: Array, t: float, *, about: Array | None = None, out: Array | None = None
+        self,
+        measure: Measure,
+        x: Array,
+        t: float,
+        *,
+        about: Array | None = None,
+        out: Array | None = None,
+        system: int = 0,
     ) -> Field:
         """Gamma_mu(x) at points (m, d), which may be those of the measure.
 
@@ -55,8 +62,11 @@ class Flow:
             c: the velocity less ``base(c, t)``, which keeps its digits where the measure is small and far from zero.
         out
             Memory for the result, shape (m, d).
+        system
+            Of several independent ones that this flow moves: what is remembered of earlier times is its own.
         """
-        points, how = measure.at(x), How(workspace=self._workspace, about=about, out=out)
+        memory = self._memories.setdefault(system, Memory())
+        points, how = measure.at(x), How(workspace=self._workspace, about=about, out=out, memory=memory)
         field = self.attention.evaluate(measure, points, t, self.request, **how)
         if out is not None and field.values is not out:  # an attention of one's own need not know of it
             np.copyto(out, field.values)
@@ -82,8 +92,19 @@ class Flow:
             shared = None if logs is None else np.broadcast_to(logs, sources.shape[:2])
             attend_systems(sources, shared, x, heads[0], self.request, out=out)
             return
-        for points, targets, result in zip(sources, x, out, strict=True):
-            self.velocity(clouds.moved(points), targets, t, out=result)
+        same = sources.strides[0] == 0  # one system that moves several clouds of targets
+        for b, (points, targets, result) in enumerate(zip(sources, x, out, strict=True)):
+            self.velocity(clouds.moved(points), targets, t, out=result, system=0 if same else b)
+
+    @property
+    def told(self) -> dict[str, float]:
+        """What attentions say about all velocities so far: counts, and largest errors."""
+        every = [memory.told for memory in self._memories.values()]
+        names = {name for told in every for name in told}
+        return {
+            name: (max if name.endswith("_error") else sum)(told.get(name, 0) for told in every)
+            for name in sorted(names)
+        }
 
     def base(self, about: Array, t: float) -> Array:
         """V c, what ``velocity`` leaves out about c; zero where velocities do not follow the measure. Shape (d,)."""

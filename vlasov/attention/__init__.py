@@ -13,6 +13,7 @@ from vlasov.attention.base import Attention
 from vlasov.attention.masked import Masked
 from vlasov.attention.multi_head import MultiHead
 from vlasov.attention.normalised import L2, Softmax
+from vlasov.attention.sinkhorn import Sinkhorn
 from vlasov.attention.unnormalised import Exponential, Linear, ReLU, Sigmoid
 
 __all__ = [

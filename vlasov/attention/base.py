@@ -82,6 +82,7 @@ class Attention(Described, ABC):
 
         Where ``equivariant`` does not hold, nothing is taken away about a point.
         """
+        how.pop("memory", None)
         return measure.attend(x, self._sum(t), request, **how)
 
     def jacobian(self, measure: Measure, x: ArrayLike, t: float = 0.0) -> Array:

@@ -90,6 +90,16 @@ class MultiHead(Attention, kind="multi-head"):
     def causal(self) -> bool:
         return any(head.causal for head in self.heads)
 
+    def bounded(self) -> bool:
+        return all(head.bounded for head in self.heads)
+
+    @property
+    def equivariant(self) -> bool:
+        return all(head.equivariant for head in self.heads)
+
+    def drift(self, t: float = 0.0) -> Array | None:
+        return None if any(head.drift(t) is None for head in self.heads) else self.values(t)
+
     def values(self, t: float = 0.0) -> Array:
         return reduce(np.add, (w @ head.values(t) for w, head in self._parts(t)))
 
@@ -101,14 +111,16 @@ class MultiHead(Attention, kind="multi-head"):
 
     def evaluate(self, measure: Measure, x: Array, t: float, request: Request, **how: Unpack[How]) -> Field:
         means, others = self._means(t), self._others(t)
+        out, memory, s = how.pop("out", None), how.pop("memory", None), how.pop("s", None)
         if not others:
-            return measure.attend(x, means, request, **how)
-        scratch: How = {"workspace": how.get("workspace"), "s": how.get("s")}
-        fields = [measure.attend(x, means, request, **scratch)] if means else []
+            return measure.attend(x, means, request, **how, out=out)
+        if not self.equivariant:  # nothing is taken away about a point
+            how.pop("about", None)
+        fields = [measure.attend(x, means, request, **how)] if means else []
         for w, head in others:
-            field = head.evaluate(measure, x, t, request, **scratch)
+            field = head.evaluate(measure, x, t, request, **how, memory=memory, s=s)
             fields.append(Field(field.values @ w.T, field.method, float(np.linalg.norm(w, 2)) * field.error_bound))
-        return add_up(fields, how.get("out"))
+        return add_up(fields, out)
 
     def jacobian(self, measure: Measure, x: ArrayLike, t: float = 0.0) -> Array:
         return reduce(np.add, (w @ head.jacobian(measure, x, t) for w, head in self._parts(t)))

@@ -6,7 +6,7 @@ rings), ``particles``, ``sequence`` and ``density`` (cell averages in an affine 
 values: attentions, flows and solvers read them, from any number of threads, and never change them.
 """
 
-from vlasov.measures.base import SAMPLINGS, How, Measure
+from vlasov.measures.base import SAMPLINGS, How, Measure, Memory
 from vlasov.measures.density import Density
 from vlasov.measures.gaussian import Gaussian
 from vlasov.measures.mixture import Mixture
@@ -22,6 +22,7 @@ __all__ = [
     "Gaussian",
     "How",
     "Measure",
+    "Memory",
     "Mixture",
     "Particles",
     "Ring",

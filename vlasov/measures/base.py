@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from threading import Lock
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -32,6 +32,22 @@ _MOST_POINTS = 10**12
 _MOST_NODES = 4_000_000  # quadrature nodes that a velocity may silently cost
 
 
+class Memory:
+    """What evaluations of one run, in one thread, leave for the next.
+
+    Attributes
+    ----------
+    kept
+        By who has left it, which knows what it is and when it serves.
+    told
+        Numbers about the run, by the names of its attributes.
+    """
+
+    def __init__(self) -> None:
+        self.kept: dict[Hashable, Any] = {}
+        self.told: dict[str, float] = {}
+
+
 class How(TypedDict, total=False):
     """How a velocity is evaluated, beside the request.
 
@@ -45,12 +61,15 @@ class How(TypedDict, total=False):
         Memory for the result, shape (m, k).
     s
         Places of the points in a sequence, shape (m,), for masked attention; the measure's own points have theirs.
+    memory
+        What is warm from velocities before; sums of tilted means have no use for it.
     """
 
     workspace: Workspace | None
     about: Array | None
     out: Array | None
     s: Array | None
+    memory: Memory | None
 
 
 class Tiltable(Protocol):
@@ -216,6 +235,10 @@ class Measure(Described, ABC):
         """e^{-<y, P y>} mu with P = ``quadratic``, shape (d, d), whose mass is Z; this measure itself for None."""
         return self if quadratic is None else GaussNodes(self, quadratic)
 
+    def points_for(self, tilt: float) -> Particles:
+        """Weighted points that stand for this measure in sums of e^{<xi, y>}, |xi| up to ``tilt``."""
+        return _gauss_nodes(self, tilt * math.sqrt(np.trace(self.covariance)))
+
     def average(self, x: Array, head: Head, request: Request = Request(), **how: Unpack[How]) -> Field:
         """V (m_nu(A x) - about), nu ~ e^{-<y, P y>} mu, at points (m, d): one head of an attention."""
         from vlasov.compiled.products import map_rows
@@ -264,17 +287,22 @@ class GaussNodes(NamedTuple):
 
     def tilted(self, xi: Array, request: Request = Request(), *, workspace: Workspace | None = None) -> Tilted:
         """As ``Measure.tilted``."""
-        mu, reach = self.measure, np.abs(xi).max(initial=0.0) * math.sqrt(np.trace(self.measure.covariance))
+        mu, reach = self.measure, float(np.abs(xi).max(initial=0.0)) * math.sqrt(np.trace(self.measure.covariance))
         if self.quadratic is not None:
-            reach += np.linalg.norm(self.quadratic, 2) * mu.support_radius * mu.support_radius
-        nodes = 32 + math.ceil(1.5 * reach)
-        if nodes**mu.dimension > _MOST_NODES:
-            raise InputError(
-                f"its velocity needs {nodes} quadrature nodes on each of {mu.dimension} axes; "
-                "use measure.sample(n) in its place",
-                mu.kind,
-            )
-        return mu.quadrature(nodes).reweighted(self.quadratic).tilted(xi, request, workspace=workspace)
+            reach += float(np.linalg.norm(self.quadratic, 2)) * mu.support_radius * mu.support_radius
+        return _gauss_nodes(mu, reach).reweighted(self.quadratic).tilted(xi, request, workspace=workspace)
+
+
+def _gauss_nodes(measure: Measure, exponent: float) -> Particles:
+    """So many that they serve exponents up to this."""
+    nodes = 32 + math.ceil(1.5 * exponent)
+    if nodes**measure.dimension > _MOST_NODES:
+        raise InputError(
+            f"its velocity needs {nodes} quadrature nodes on each of {measure.dimension} axes; "
+            "use measure.sample(n) in its place",
+            measure.kind,
+        )
+    return measure.quadrature(nodes)
 
 
 def mapped(function: Callable[[Array], Array], columns: int, draw: Draw, n: int) -> Array:

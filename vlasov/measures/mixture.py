@@ -166,9 +166,14 @@ class Mixture(Measure, kind="mixture"):
 
     def quadrature(self, nodes: int) -> Particles:
         """The union of the components' nodes."""
+        return self._united([component.quadrature(nodes) for _, component in self._present])
+
+    def points_for(self, tilt: float) -> Particles:
+        return self._united([component.points_for(tilt) for _, component in self._present])
+
+    def _united(self, parts: Sequence[Particles]) -> Particles:
         from vlasov.measures.particles import Particles
 
-        parts = [component.quadrature(nodes) for _, component in self._present]
         weights = [w * part.weights for (w, _), part in zip(self._present, parts, strict=True)]
         return Particles(np.concatenate([part.points for part in parts]), np.concatenate(weights))
 

@@ -47,9 +47,7 @@ class Particles(Measure, kind="particles"):
 
     if TYPE_CHECKING:  # what may be given; what is kept stands above
 
-        def __init__(
-            self, points: ArrayLike, weights: ArrayLike | None = None, s: ArrayLike | None = None
-        ) -> None: ...
+        def __init__(self, points: ArrayLike, weights: ArrayLike | None = None, s: ArrayLike | None = None) -> None: ...
 
     def __post_init__(self) -> None:
         points = checks.points(self.points, "points")
@@ -167,6 +165,9 @@ class Particles(Measure, kind="particles"):
     def reweighted(self, quadratic: Array | None) -> Tiltable:
         """Other weights."""
         return self if quadratic is None else Weighted(self, quadratic)
+
+    def points_for(self, tilt: float) -> Particles:
+        return self
 
     def average(self, x: Array, head: Head, request: Request = Request(), **how: Unpack[How]) -> Field:
         return self.attend(x, (head,), request, **how)

@@ -17,7 +17,7 @@ from vlasov.errors import InputError
 from vlasov.measures.base import How, Measure, Tiltable
 from vlasov.measures.density.grid import TensorGrid, checked_frame, extreme_corners, overlaps, rosenblatt, tensor_edges
 from vlasov.measures.density.moments import CellMoments
-from vlasov.measures.density.tilts import Cells
+from vlasov.measures.density.tilts import Cells, check_evaluable
 from vlasov.summing import Kernel, KernelSums
 from vlasov.tilting import Field, Head, Request, Tilted
 
@@ -224,6 +224,14 @@ class Density(Measure, kind="density"):
         from vlasov.measures.density.kernel_sums import over_cells
 
         return over_cells(self, xi, kernel, request, workspace)
+
+    def points_for(self, tilt: float) -> Particles:
+        """Centres of the cells that carry mass, with point values for weights: sums are spectrally accurate."""
+        from vlasov.measures.particles import Particles
+
+        check_evaluable(self)
+        cells, points = self.carrying
+        return Particles(self._from_frame(points), self.point_values[cells])
 
     @cached_property
     def point_values(self) -> Array:

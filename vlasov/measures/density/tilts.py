@@ -86,7 +86,7 @@ class Cells(NamedTuple):
         from vlasov.tilting import grid
 
         density = self.density
-        _check_evaluable(density)
+        check_evaluable(density)
         cells, in_frame = density.grid, Head(density.matrix.T @ head.A, head.V @ density.matrix)
         sources = (
             _plain(density, x) if self.quadratic is None else _reweighted(density, x, head.A, self.quadratic, workspace)
@@ -109,7 +109,8 @@ class Cells(NamedTuple):
         return float(np.linalg.norm(values @ self.density.matrix, 2)) * in_frame
 
 
-def _check_evaluable(density: Density) -> None:
+def check_evaluable(density: Density) -> None:
+    """Refuse grids that are not uniform."""
     if not all(density.uniform):
         axis = density.uniform.index(False)
         raise InputError(

@@ -1,0 +1,217 @@
+"""Sinkhorn attention: the doubly stochastic kernel that rows and columns of e^{<Qx, Ky>} are scaled to."""
+
+from __future__ import annotations
+
+import math
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple, Unpack
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from vlasov import checks
+from vlasov.attention.query_key_value import QueryKeyValue
+from vlasov.checks import Array
+from vlasov.errors import InputError, LateInputError
+from vlasov.measures import Gaussian, How, Measure, Memory, Particles
+from vlasov.schedule import ParameterLike
+from vlasov.tilting import Field, Head, Request, Tilted
+
+if TYPE_CHECKING:
+    from vlasov.scaling.anderson import Ring
+    from vlasov.scaling.solve import Solution
+    from vlasov.scaling.sums import Sums
+
+_EPS = float(np.finfo(float).eps)
+_SHARE, _FINEST = 0.1, 1e-12  # of the tolerance may be errors of sums, which are asked for no more than so tight
+_SINGLE = 1e-5  # tightest tolerance for sums in single precision
+_REACH = 4.0  # standard deviations, up to which nodes of a measure serve
+_SHARE_OF_WARM = 4  # of the half-steps, after which what was warm is left for a cold start
+_DEPTH, _DEEP, _STEEP = 15, 30, 300.0  # differences that are kept, and from which |A| R^2 on more of them
+
+
+@dataclass(frozen=True, eq=False)
+class Sinkhorn(QueryKeyValue, kind="sinkhorn"):
+    """Gamma_mu(x) = V int y k(x, y) dmu(y), where k is the limit of e^{<Qx, Ky>} as rows and columns are normalised.
+
+        k(x, y) = e^{<Qx, Ky> - f(x) - g(y)},   int k(x, .) dmu = 1 = int k(., y) dmu
+
+    Parameters
+    ----------
+    Q, K, V, A
+        As in ``Softmax``.
+    tolerance
+        Largest error of the columns' integrals that is accepted; those of rows are one to the last digits.
+    max_iterations
+        Half-steps, of rows or of columns, after which one that has not converged is given up with an error.
+    iterations
+        Stop after so many half-steps, of rows, columns, ..., rows: 1 is softmax. None: converge.
+
+    Reference: Sander, Ablin, Blondel, Peyre (2022), arXiv:2110.11773.
+    """
+
+    tolerance: float = field(default=1e-10, kw_only=True)
+    max_iterations: int = field(default=4000, kw_only=True)
+    iterations: int | None = field(default=None, kw_only=True)
+
+    if TYPE_CHECKING:  # what may be given; what is kept stands above
+
+        def __init__(
+            self,
+            Q: ParameterLike | None = None,
+            K: ParameterLike | None = None,
+            V: ParameterLike | None = None,
+            *,
+            A: ParameterLike | None = None,
+            tolerance: float = 1e-10,
+            max_iterations: int = 4000,
+            iterations: int | None = None,
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._set(tolerance=checks.number(self.tolerance, "tolerance", above=1e-14, below=0.1))
+        checks.integer(self.max_iterations, "max_iterations", least=2)
+        if self.iterations is not None and checks.integer(self.iterations, "iterations", least=1) % 2 == 0:
+            raise InputError(f"is {self.iterations} but must be odd, so that rows are normalised last", "iterations")
+
+    def heads_at(self, t: float = 0.0) -> tuple[Head, ...] | None:
+        """That of softmax after one half-step; else None, since the potential is not known before."""
+        return (Head(self.product(t), self.values(t)),) if self.iterations == 1 else None
+
+    def tilts(self, t: float = 0.0) -> tuple[Array, ...]:
+        return (self.product(t),)
+
+    @property
+    def bounded(self) -> bool:
+        return True
+
+    @property
+    def equivariant(self) -> bool:
+        return True  # potentials take in what a shift does to the tilts
+
+    def drift(self, t: float = 0.0) -> Array:
+        return self.values(t)
+
+    def affine(self, gaussian: Gaussian, t: float = 0.0) -> tuple[Array, Array]:
+        from vlasov.scaling.gaussian import reweighted
+
+        v, a = self.values(t), self.product(t)
+        moved, covariance = reweighted(gaussian.factor, gaussian.mean, a, self.iterations)
+        slope = v @ covariance @ a
+        return v @ (gaussian.mean + moved) - slope @ gaussian.mean, slope
+
+    def evaluate(self, measure: Measure, x: Array, t: float, request: Request, **how: Unpack[How]) -> Field:
+        if self.iterations == 1:
+            return super().evaluate(measure, x, t, request, **how)
+        about, v = how.get("about"), self.values(t)
+        if isinstance(measure, Gaussian):
+            return self._on_gaussian(measure, x, t, about)
+        from vlasov.compiled.products import map_rows
+
+        scaled = self._scaled(measure, x, t, request, how)
+        rows = scaled.rows(x)
+        away = scaled.sums.centre if about is None else scaled.sums.centre - about
+        size, rounding = float(np.linalg.norm(v, 2)), 4 * _EPS * float(np.abs(scaled.sums.centre).sum())
+        bound = rows.error_bound + scaled.found.deviation * scaled.sums.radius + rounding
+        return Field(map_rows(rows.mean + away, v), rows.method, size * bound)
+
+    def jacobian(self, measure: Measure, x: ArrayLike, t: float = 0.0) -> Array:
+        """D Gamma_mu(x) = V C_nu(A x) A with nu ~ e^{-g} mu, whose potential belongs to mu, not to x."""
+        if self.iterations == 1:
+            return super().jacobian(measure, x, t)
+        points = measure.at(x)
+        if isinstance(measure, Gaussian):
+            slope = self.affine(measure, t)[1]
+            return np.broadcast_to(slope, (len(points), *slope.shape))
+        scaled = self._scaled(measure, points, t, Request(), {})
+        covariance = scaled.sums.at(points - scaled.sums.centre, scaled.found.g, covariance=True).covariance
+        return self.values(t) @ covariance @ self.product(t)
+
+    def _on_gaussian(self, gaussian: Gaussian, x: Array, t: float, about: Array | None) -> Field:
+        """Gamma(x) = V (alpha + m) + B (x - alpha)."""
+        b, slope = self.affine(gaussian, t)
+        away, v = x - gaussian.mean, self.values(t)
+        middle = b + slope @ gaussian.mean - (0.0 if about is None else v @ about)
+        terms = np.abs(away) @ np.abs(slope).T + np.abs(b) + np.abs(slope) @ np.abs(gaussian.mean)
+        unit = 16 * self.dimension**2 * _EPS
+        bound = unit * float(np.sqrt(np.square(terms).sum(axis=1)).max(initial=0.0))
+        return Field(away @ slope.T + middle, "closed form", bound)
+
+    def _scaled(self, measure: Measure, x: Array, t: float, request: Request, how: How) -> _Scaled:
+        """The measure as points, with their potential."""
+        from vlasov.scaling.solve import truncated
+        from vlasov.scaling.sums import Sums
+
+        a, given = self.product(t), isinstance(measure, Particles)
+        cloud = measure if isinstance(measure, Particles) else _nodes(measure, x, a)
+        points, weights = cloud.points, cloud.weights
+        if not (whole := bool(weights.all())):
+            points, weights = points[weights > 0], weights[weights > 0]
+        sums = Sums(points, weights / weights.sum(), a, self._of_sums(request, given), how.get("workspace"))
+        found = self._converged(sums, t, request, how) if self.iterations is None else truncated(sums, self.iterations)
+        return _Scaled(sums, found, cloud.points if whole else None)
+
+    def _of_sums(self, request: Request, given: bool) -> Request:
+        """What is asked of a sum, so that its errors are smaller than those which are accepted of marginals."""
+        if request.method == "all-pairs-float32" and self.iterations is None and self.tolerance < _SINGLE:
+            raise InputError(
+                f'"all-pairs-float32" errs by 1e-7, which marginals right to {self.tolerance:g} do not allow; use '
+                f'"all-pairs", or a tolerance of {_SINGLE:g} or more in Sinkhorn',
+                "method",
+            )
+        method = "auto" if request.method == "lattice" and not given else request.method  # cells count as points
+        return Request(min(request.tolerance, max(_SHARE * self.tolerance, _FINEST)), method)
+
+    def _converged(self, sums: Sums, t: float, request: Request, how: How) -> Solution:
+        """The fixed point, from what is remembered of the run where that is of use."""
+        from vlasov.scaling.solve import Goal, solve, start
+        from vlasov.scaling.warm import Warm
+
+        memory = how.get("memory") or Memory()
+        warm, found = memory.kept.pop(id(self), None), None  # what fails leaves nothing
+        goal = Goal(min(self.tolerance, request.tolerance), self.tolerance, self.max_iterations)
+        if warm is not None and warm.serves(len(sums.weights), t, self.breakpoints):
+            with suppress(LateInputError):  # it may lead astray
+                found = solve(sums, warm.at(t), warm.ring, goal._replace(most=self.max_iterations // _SHARE_OF_WARM))
+        if found is None:
+            warm, g = Warm(self._ring(sums)), start(sums)
+            if "sinkhorn" not in memory.kept and sums.tell_if_slow(g):
+                memory.kept["sinkhorn"] = "told that it is slow"
+            found = solve(sums, g, warm.ring, goal)
+        warm.add(t, found.g)
+        memory.kept[id(self)] = warm
+        told = memory.told
+        told["sinkhorn_iterations"] = told.get("sinkhorn_iterations", 0) + sums.count
+        told["sinkhorn_error"] = max(told.get("sinkhorn_error", 0.0), found.marginal)
+        return found
+
+    @staticmethod
+    def _ring(sums: Sums) -> Ring:
+        """Deeper where convergence is slow."""
+        from vlasov.scaling.anderson import Ring
+
+        steep = float(np.linalg.norm(sums.matrix, 2)) * sums.radius**2 > _STEEP
+        return Ring(_DEEP if steep else _DEPTH, sums.weights)
+
+
+class _Scaled(NamedTuple):
+    """Points with their potential; and x at which it was solved for, if all of them carry weight."""
+
+    sums: Sums
+    found: Solution
+    solved_at: Array | None
+
+    def rows(self, x: Array) -> Tilted:
+        """Means about the centre."""
+        if x is self.solved_at:
+            return self.found.rows
+        return self.sums.at(x - self.sums.centre, self.found.g)
+
+
+def _nodes(measure: Measure, x: Array, matrix: Array) -> Particles:
+    """Points for a measure, as many as tilts A x need where most of its mass is, and at these x."""
+    spread, away = math.sqrt(float(np.trace(measure.covariance))), x - measure.mean
+    farthest = math.sqrt(float(np.square(away).sum(axis=1).max(initial=0.0)))
+    return measure.points_for(float(np.linalg.norm(matrix, 2)) * max(_REACH * spread, farthest))

@@ -1,0 +1,165 @@
+"""Solves for the column potential: Anderson's steps on r(g), which the dual objective keeps safe.
+
+    f = F(g),   r = S(f) - g,   Phi(g) = int (f + g) dmu
+
+Phi is convex with the gradient 1 - e^r: where a step does not lower it, a plain step g + r from the point before does.
+Columns have the masses e^r, exactly; so |r| says what is wrong with the coupling, and nothing else does: velocities
+that hardly change may be far off.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from vlasov.checks import Array
+from vlasov.errors import InputError, LateInputError
+from vlasov.scaling import gaussian
+from vlasov.scaling.anderson import Ring
+from vlasov.scaling.sums import Sums
+from vlasov.tilting import Tilted
+
+_NOISE = 1e-13  # of Phi, relative to 1 + |Phi|
+_BETTER = 0.9  # of the residual, which makes up for an objective that did not fall
+_HOPELESS = 0.1  # by which Phi may rise before the columns are summed
+_SHORTER, _LONGER = 16.0, 4.0
+_OF_MARGINAL, _LIGHTEST = 4.0, 10.0  # how far means may be off, in radii, and those of light points: see ``Solution``
+
+
+class Solution(NamedTuple):
+    r"""Potentials, and what the last rows say.
+
+    Attributes
+    ----------
+    g
+        The column potential of these rows.
+    rows
+        f, the rows' means about the centre, and how they were summed.
+    marginal
+        The largest |log mass| of a column, with the errors of sums.
+    deviation
+        How far the means may be from those at the fixed point, in radii of the points.
+
+    To first order g - g* = -(1 - P* P)^{-1} r, and |m - m*| <= R sqrt(<r, (1 - P* P)^{-1} r>) in L2(mu): in that norm
+    and order this is proved, where Anderson's step from g is all of (1 - P* P)^{-1} r. That it also holds for the
+    largest |m - m*| is what some thousand random clouds say, of weights that are not too different: means of light
+    points may be further off, at most by the root of how much lighter they are, of which a factor of ten is allowed for.
+    """
+
+    g: Array
+    rows: Tilted
+    marginal: float
+    deviation: float
+
+
+class Goal(NamedTuple):
+    """When to stop: the marginals' error that is asked for, the largest that is accepted, and so many half-steps."""
+
+    asked: float
+    accepted: float
+    most: int
+
+    def limit(self, noise: float) -> float:
+        """For |r| as it is summed, with errors up to ``noise``, which are pessimistic."""
+        return max(self.asked - noise, min(noise, self.accepted - noise), self.asked / 2)
+
+
+class _Iterate(NamedTuple):
+    """g, Phi(g), the largest |r| at points that are seen; what is summed by rows and by columns; r itself."""
+
+    g: Array
+    phi: float
+    error: float
+    rows: Tilted
+    r: Array
+    noise: float
+
+
+def start(sums: Sums) -> Array:
+    """The column potential of the Gaussian with the points' covariance."""
+    bent = gaussian.potential(sums.covariance, sums.matrix)
+    return 0.5 * np.einsum("nk,nk->n", sums.points @ bent, sums.points)
+
+
+def solve(sums: Sums, g: Array, ring: Ring, goal: Goal) -> Solution:
+    """Iterate from g until the columns' masses are right; ``ring`` may come from a problem that was similar.
+
+    Steps are g + r + e. Where one does not lower Phi, e is cut to a sixteenth, and to nothing once it is as small as r;
+    from then on it is at most four times as long as the last one that was any good.
+    """
+    base, extra, reach, best = None, np.zeros_like(g), math.inf, math.inf
+    while sums.count + 2 <= goal.most:
+        now = _look(sums, g, base)
+        if now is None and base is None:
+            raise InputError("are too large for the exponents <Ax, y> to be finite; scale them down", "points")
+        if now is None:
+            assert base is not None
+            reach = _largest(extra) / _SHORTER
+            if reach > base.error / 2:
+                extra /= _SHORTER
+                g = base.g + base.r + extra
+            else:
+                g, base, reach = base.g + base.r, None, max(reach, base.error)
+                ring.forget()
+            continue
+        if base is not None:
+            ring.push(now.g - base.g, now.r - base.r)
+            reach *= _LONGER
+        best = min(best, now.error + now.noise)
+        step = ring.step(now.r)
+        if now.error <= goal.limit(now.noise):
+            return _solution(sums, now, step, goal)
+        extra = step - now.r
+        if (size := _largest(extra)) > reach:
+            extra *= reach / size
+        base, g = now, g + now.r + extra
+    raise _unfinished(sums, best, goal)
+
+
+def truncated(sums: Sums, half_steps: int) -> Solution:
+    """What an odd number of half-steps from g = 0 leaves, rows normalised last; no marginal is promised."""
+    g = -np.einsum("nk,k->n", sums.points, sums.matrix @ sums.centre)  # zero where points are not about their mean
+    rows, noise = sums.rows(g), 0.0
+    for _ in range(half_steps // 2):
+        columns = sums.columns(rows.log_mass)
+        g, noise = columns.log_mass, noise + rows.mass_error + columns.mass_error
+        rows = sums.rows(g)
+    return Solution(g, rows, math.nan, 2 * noise)
+
+
+def _look(sums: Sums, g: Array, base: _Iterate | None) -> _Iterate | None:
+    """What is at g; None where that is no better than the ``base``."""
+    rows = sums.rows(g)
+    phi = float(np.add.reduce(sums.heavy(sums.weights) * sums.heavy(rows.log_mass + g)))
+    falls = base is None or phi <= base.phi + _NOISE * (1 + abs(phi)) + rows.mass_error
+    if not math.isfinite(phi) or (base is not None and phi > base.phi + _HOPELESS):
+        return None
+    columns = sums.columns(rows.log_mass)
+    r = columns.log_mass - g
+    error = _largest(sums.heavy(r))
+    if not (math.isfinite(error) and (falls or (base is not None and error < _BETTER * base.error))):
+        return None
+    return _Iterate(g, phi, error, rows, r, rows.mass_error + columns.mass_error)
+
+
+def _largest(values: Array) -> float:
+    return float(np.abs(values).max())
+
+
+def _solution(sums: Sums, found: _Iterate, step: Array, goal: Goal) -> Solution:
+    distance = math.sqrt(abs(float(np.add.reduce(sums.weights * found.r * step))))
+    marginal = found.error + found.noise
+    lightest = len(sums.weights) * float(sums.heavy(sums.weights).min())
+    spread = min(_LIGHTEST, 1 / math.sqrt(lightest))
+    return Solution(found.g, found.rows, marginal, spread * (_OF_MARGINAL * (goal.asked + marginal) + 2 * distance))
+
+
+def _unfinished(sums: Sums, best: float, goal: Goal) -> LateInputError:
+    size = float(np.linalg.norm(sums.matrix, 2)) * sums.radius**2
+    return LateInputError(
+        f"is {goal.most}, but so many half-steps of Sinkhorn's iteration leave errors of {best:.2g} in the marginals, "
+        f"where {goal.accepted:g} is asked for (|A| R^2 = {size:.3g}); raise it, or the tolerance",
+        "max_iterations",
+    )

@@ -1,0 +1,99 @@
+"""Weighted points about their mean, and the two sums of a half-step each: tilts of them with other weights."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+from vlasov.checks import Array
+from vlasov.compiled.products import map_rows
+from vlasov.compiled.workspace import Workspace
+from vlasov.errors import SlowRunWarning
+from vlasov.tilting import Head, Request, Tilted, tilt
+from vlasov.tilting.choose import by_all_pairs, goes_by_all_pairs, linear_plan
+
+_LIGHT = 1e-14  # of the heaviest: lighter points change nothing that is seen at others
+_SLOW, _USUAL = 10.0, 20  # seconds that are worth a word, for so many sums
+
+
+class Sums:
+    """Points y about their mean, their weights w, and A: with the tilted sums that make f of g and g of f.
+
+    Parameters
+    ----------
+    points, weights
+        Shapes (n, d) and (n,); positive weights that sum to one.
+    matrix
+        A.
+    request
+        Of each sum.
+
+    Attributes
+    ----------
+    centre
+        The mean, which coordinates here leave out.
+    count
+        How many sums there were.
+    """
+
+    def __init__(
+        self, points: Array, weights: Array, matrix: Array, request: Request, workspace: Workspace | None
+    ) -> None:
+        self.weights, self.matrix, self.count = weights, matrix, 0
+        self.centre = np.einsum("n,nk->k", weights, points)
+        self.points = points - self.centre
+        self._logs, self._request, self._workspace = np.log(weights), request, workspace
+        heavy = weights > _LIGHT * weights.max()
+        self._heavy = None if heavy.all() else np.flatnonzero(heavy)
+        self._row_tilts, self._column_tilts = map_rows(self.points, matrix), map_rows(self.points, matrix.T.copy())
+
+    def heavy(self, values: Array) -> Array:
+        """Those at points that are not too light to be seen."""
+        return values if self._heavy is None else values[self._heavy]
+
+    @property
+    def radius(self) -> float:
+        """The largest |y|, about the mean."""
+        return float(np.sqrt(np.einsum("nk,nk->n", *2 * (self.heavy(self.points),)).max()))
+
+    @property
+    def covariance(self) -> Array:
+        """Of the points."""
+        return np.einsum("nk,nl->kl", self.weights[:, None] * self.points, self.points)
+
+    def rows(self, g: Array) -> Tilted:
+        """f = log int e^{<A x, y> - g} dmu(y) at the points x, and the rows' means."""
+        return self._tilt(self._logs - g, self._row_tilts, self._request)
+
+    def columns(self, f: Array) -> Tilted:
+        """Log int e^{<A x, y> - f} dmu(x) at the points y."""
+        return self._tilt(self._logs - f, self._column_tilts, self._request)
+
+    def at(self, x: Array, g: Array, *, covariance: bool = False) -> Tilted:
+        """Rows at other x, about the mean."""
+        xi = map_rows(x, self.matrix)
+        return self._tilt(self._logs - g, xi, self._request._replace(covariance=covariance))
+
+    def _tilt(self, logs: Array, xi: Array, request: Request) -> Tilted:
+        self.count += 1
+        return tilt(self.points, logs, xi, request, workspace=self._workspace)
+
+    def tell_if_slow(self, g: Array) -> bool:
+        """Say so before sums over all pairs begin that will take long; whether that was said."""
+        (n, d), method = self.points.shape, self._request.method
+        takes = by_all_pairs().seconds(n, n, d)
+        if _USUAL * takes < _SLOW:
+            return False
+        logs, workspace = self._logs - g, self._workspace or Workspace()
+        quadratic = goes_by_all_pairs(n, n, d, method)
+        head = Head(np.eye(d), np.eye(d))
+        if not quadratic and linear_plan(self.points, logs, self._row_tilts, head, self._request, workspace):
+            return False
+        warnings.warn(
+            f"sinkhorn: {n:,} tokens in d = {d} are {float(n) ** 2:.1g} pairs, since no sum of linear cost serves their "
+            f"exponents: {takes:.2g} s for each half-step on one thread, of which a velocity takes tens; lower n",
+            SlowRunWarning,
+            stacklevel=2,
+        )
+        return True
