@@ -1,0 +1,1 @@
+"""Sums with other kernels than the normalised exponential, on which attention without normalisation rests."""
