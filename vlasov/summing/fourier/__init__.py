@@ -45,8 +45,9 @@ def evaluate(
     workspace = workspace or Workspace()
     scratch = nodes.scratch(plan, request, workspace)
     grids = _spread(plan, plain(points), plain(weights), scratch, workspace)
-    found = transform(plan, grids, workspace)
-    first = _gather(plan, plain(xi), found, _first_moment(plan, grids[0]) / 2, scratch)
+    masses = grids[0] if plan.parts == 1 else np.add.reduce(grids, axis=0)
+    found = transform(plan, masses, workspace)
+    first = _gather(plan, plain(xi), found, _first_moment(plan, masses) / 2, scratch)
     return KernelSums(first, None, "fourier", plan.error_bound, 0.0)
 
 

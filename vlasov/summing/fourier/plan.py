@@ -26,8 +26,8 @@ from vlasov.tilting.stencils import ORDERS
 
 _SERIES = 0.05  # what the series may use of the tolerance
 _SUMS = 0.03  # and what is left to sums of many terms, at least
-_GROWTH = {8: (1.5, 2.8), 12: (1.7, 3.1), 16: (1.85, 3.5)}  # sum_a |w_a(t)| and sum_a |w_a'(t)| at most
-_STACK = 2**17  # entries of waves at a time
+_GROWTH = {8: (1.5, 2.8), 12: (1.7, 3.1), 20: (2.0, 4.0)}  # sum_a |w_a(t)| and sum_a |w_a'(t)| at most
+_STACK = 2**16  # entries of waves at a time
 _SMALL, _LARGE = 1e-100, 1e100  # sizes of points and weights: no product of them leaves the range of numbers
 
 

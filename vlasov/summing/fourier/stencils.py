@@ -17,11 +17,11 @@ import numpy as np
 from vlasov.checks import Array
 from vlasov.tilting.stencils import DIGITS, chebyshev_points, coefficients
 
-COARSE = 16  # order of the stencils between fine and coarse nodes
+COARSE = 20  # order of the stencils between fine and coarse nodes
 FREQUENCIES = {  # beside zero, which counts twice
     8: (0.41, 1.07, 2.09),
     12: (0.36, 0.89, 1.59, 2.51, 3.79),
-    16: (0.29, 0.69, 1.21, 1.83, 2.60, 3.56, 4.85),
+    20: (0.24, 0.57, 0.97, 1.45, 2.01, 2.66, 3.44, 4.39, 5.64),
 }
 
 
@@ -54,24 +54,24 @@ def _wave(angle: Decimal) -> tuple[Decimal, Decimal]:
 
 @lru_cache(maxsize=64)
 def halves(order: int, kappa: float, coarse: float, cells: int) -> Array:
-    """From an axis of fine nodes to the even and the odd part on coarse nodes c >= 0: shape (2, coarse, fine).
+    """From fine to coarse nodes on the positive half of an axis, for even and for odd masses: (2, coarse, fine).
 
-    Its transpose reads fine nodes from the two halves. Without coarse steps, halves are those of fine nodes.
+    The transpose goes back, for even and for odd potentials. Without coarse steps there are no coarse nodes.
     """
     last = (cells + order - 2) // 2  # nodes reach from -last to last, with zero in the middle
     if coarse:
         half = reach(order, kappa, coarse, cells) - COARSE // 2 + 1
-        place = np.arange(-last, last + 1) * (kappa / coarse) + half
+        place = np.arange(last + 1) * (kappa / coarse) + half
         cell = np.clip(np.floor(place), 0, 2 * half - 1).astype(int)
         offset = place - cell - 0.5
-        weights = np.zeros((2 * last + 1, 2 * half + COARSE - 1))
+        weights = np.zeros((last + 1, 2 * half + COARSE - 1))
         along = offset[:, None] ** np.arange(COARSE) @ table(COARSE, coarse)
         np.put_along_axis(weights, cell[:, None] + np.arange(COARSE), along, axis=1)
     else:
-        weights = np.eye(2 * last + 1)
+        weights = np.eye(last + 1, 2 * last + 1, last)
     middle = weights.shape[1] // 2
     positive, negative = weights[:, middle:].T, weights[:, middle::-1].T
-    result = np.stack([positive + negative, positive - negative])
+    result = np.ascontiguousarray([positive + negative, positive - negative])
     result[0, 0] /= 2
     return result
 

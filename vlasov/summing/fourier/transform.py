@@ -13,9 +13,8 @@ part of phi(z + b) are matrices themselves, without a series.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
 from itertools import product
-from typing import NamedTuple
 
 import numpy as np
 
@@ -30,33 +29,50 @@ from vlasov.summing.fourier.series import Series, amplitudes, potential
 _WORTH_THREADS = 10_000_000  # multiplications
 
 
-def transform(plan: Plan, grids: Array, workspace: Workspace) -> Array:
-    """The potential at the targets' fine nodes, flat, of the sum of the grids (parts, nodes), left in the first."""
-    threads, d = plan.threads, len(plan.cells)
+def transform(plan: Plan, masses: Array, workspace: Workspace) -> Array:
+    """The potential at the targets' fine nodes, flat, of masses at those of the sources."""
     folds = [stencils.halves(plan.order, plan.kappa, plan.coarse, cells) for cells in plan.cells]
-    matrices = [fold.reshape(-1, fold.shape[2]) for fold in folds]
-    masses = _along(matrices[0], grids.reshape(plan.parts, *plan.nodes), 0, threads)
-    for axis in range(1, d):
-        masses = _along(matrices[axis], masses, axis, threads)
+    masses = masses.reshape(plan.nodes)
+    for axis, fold in enumerate(folds):
+        masses = _fold(fold, masses, axis, plan.threads)
     found = _on_line(plan, masses) if plan.series is None else _by_series(plan, masses, plan.series, workspace)
-    for axis in range(d):
-        found = _along(np.ascontiguousarray(matrices[axis].T), found[None] if axis == 0 else found, axis, threads)
+    for axis, fold in enumerate(folds):
+        found = _unfold(fold, found, axis, plan.threads)
     return found.reshape(-1)
 
 
-def _along(matrix: Array, values: Array, axis: int, threads: int) -> Array:
-    """Multiply along an axis; for the first one, ``values`` have one axis more before it, which is summed over."""
-    rows, columns = matrix.shape
-    shape = values.shape[1:] if axis == 0 else values.shape
-    result = np.empty((*shape[:axis], rows, *shape[axis + 1 :]))
-    threads = threads if result.size * columns > _WORTH_THREADS else 1
-    if axis and axis == len(shape) - 1:
-        right = np.ascontiguousarray(matrix.T)[None, None]
-        multiply(values.reshape(-1, columns), right, result.reshape(1, -1, rows), threads)
+def _fold(matrices: Array, values: Array, axis: int, threads: int) -> Array:
+    """The even and the odd part along an axis on their half nodes, one after the other."""
+    shape, zero = values.shape, values.shape[axis] // 2
+    split = values.reshape(math.prod(shape[:axis]), shape[axis], -1)
+    positive, negative = split[:, zero:], split[:, zero::-1]
+    even, odd = np.add(positive, negative, order="C"), np.subtract(positive, negative, order="C")
+    even[:, 0] /= 2
+    parts = [_along(matrix, part, threads) for matrix, part in zip(matrices, (even, odd), strict=True)]
+    return np.stack(parts, axis=1).reshape(*shape[:axis], -1, *shape[axis + 1 :])
+
+
+def _unfold(matrices: Array, values: Array, axis: int, threads: int) -> Array:
+    """Back from the half nodes to those of the whole axis."""
+    shape, zero = values.shape, matrices.shape[2] - 1
+    split = values.reshape(math.prod(shape[:axis]), 2, shape[axis] // 2, -1)
+    even, odd = (
+        _along(np.ascontiguousarray(matrix.T), np.ascontiguousarray(split[:, parity]), threads)
+        for parity, matrix in enumerate(matrices)
+    )
+    result = np.empty((len(split), 2 * zero + 1, split.shape[3]))
+    result[:, zero:], result[:, zero::-1] = even + odd, even - odd
+    return result.reshape(*shape[:axis], -1, *shape[axis + 1 :])
+
+
+def _along(matrix: Array, values: Array, threads: int) -> Array:
+    """Multiply along the middle one of three axes."""
+    result = np.empty((len(values), len(matrix), values.shape[2]))
+    threads = threads if result.size * matrix.shape[1] > _WORTH_THREADS else 1
+    if values.shape[2] == 1:
+        multiply(values[:, :, 0], np.ascontiguousarray(matrix.T)[None, None], result.reshape(1, len(values), -1), threads)
     else:
-        before = shape[0] if axis else 1
-        parts = len(values) if axis == 0 else 1
-        multiply(matrix, values.reshape(parts, before, columns, -1), result.reshape(before, rows, -1), threads)
+        multiply(matrix, values[None], result, threads)
     return result
 
 
@@ -73,34 +89,29 @@ def _on_line(plan: Plan, masses: Array) -> Array:
     return result
 
 
-class _Waves(NamedTuple):
-    """Cosines and sines of w_k s t on halves of an axis, (2, k, s, t)."""
-
-    values: Array
-
-
 def _by_series(plan: Plan, masses: Array, series: Series, workspace: Workspace) -> Array:
     """All blocks of parities, so many frequencies at a time."""
-    d, counts = len(plan.halves), tuple(h + 1 for h in plan.halves)
+    d, counts = len(plan.halves), tuple(half + 1 for half in plan.halves)
     frequencies, sizes = amplitudes(series)
-    even, odd = -sizes * np.cos(frequencies * plan.bias), sizes * np.sin(frequencies * plan.bias)
+    scales = -sizes * np.cos(frequencies * plan.bias), sizes * np.sin(frequencies * plan.bias)
     split = [n for count in counts for n in (2, count)]
     masses, result = masses.reshape(split), np.zeros(split)
     blocks = [parity for parity in product((0, 1), repeat=d) if plan.bias or sum(parity) % 2 == 0]
-    held = {p: np.ascontiguousarray(masses[_block(p)]) for p in blocks}
-    for start in range(0, len(frequencies), plan.stack):
-        some = slice(start, start + plan.stack)
-        waves = _waves(plan, frequencies[some], workspace)
-        first = [np.ascontiguousarray(part.transpose(1, 0, 2)) for part in waves[0]]
-        for scale, rest in ((even[some], 0), (odd[some], 1)):
-            if rest and not plan.bias:
-                continue
-            last = [part * scale[:, None, None] for part in waves[-1]]
-            for parity in blocks:
-                if sum(parity) % 2 == rest:
-                    stacks = [first[parity[0]], *(waves[axis][parity[axis]] for axis in range(1, d - 1))]
-                    found = _sum_waves(held[parity], [*stacks, last[parity[-1]]], plan.threads)
-                    result[_block(parity)] += found if sum(parity) < 2 else -found
+    held = {parity: np.ascontiguousarray(masses[_block(parity)]) for parity in blocks}
+    made: dict[tuple[int, float], _Waves] = {}
+    for axis, key in enumerate(zip(counts, plan.phase_steps, strict=True)):
+        if key not in made:
+            made[key] = _Waves(*key, series, plan.stack, workspace, f"fourier.waves{axis}")
+    axes = [made[key] for key in zip(counts, plan.phase_steps, strict=True)]
+    for start in range(0, series.terms, plan.stack):
+        terms = min(plan.stack, series.terms - start)
+        for waves in made.values():
+            waves.turn(terms)
+        for parity in blocks:
+            first = axes[0].scaled(parity[0], scales[sum(parity) % 2][start : start + terms])
+            others = [waves.values[part, :terms] for waves, part in zip(axes[1:], parity[1:], strict=True)]
+            found = _sum_waves(held[parity], first, others, plan.threads, workspace)
+            result[_block(parity)] += found if sum(parity) < 2 else -found
     return result.reshape([2 * count for count in counts])
 
 
@@ -108,43 +119,63 @@ def _block(parity: tuple[int, ...]) -> tuple[int | slice, ...]:
     return tuple(entry for part in parity for entry in (part, slice(None)))
 
 
-def _sum_waves(masses: Array, stacks: list[Array], threads: int) -> Array:
-    """sum_k of the products with matrices along each axis; stacks are (t, k, s) for the first, (k, s, t) for others."""
-    shape, terms = masses.shape, stacks[0].shape[1]
+def _sum_waves(masses: Array, first: Array, others: list[Array], threads: int, workspace: Workspace) -> Array:
+    """sum_k of the products with matrices along each axis: (t, k, s) for the first, (k, s, t) for the others."""
+    shape, terms = masses.shape, first.shape[1]
     threads = threads if masses.size * terms * max(shape) > _WORTH_THREADS else 1
-    found = np.empty((terms, masses.size // shape[-1], shape[-1]))
-    multiply(masses.reshape(-1, shape[-1]), stacks[-1][None], found, threads)
+    found = workspace.array("fourier.last", (terms, masses.size // shape[-1], shape[-1]))
+    multiply(masses.reshape(-1, shape[-1]), others[-1][None], found, threads)
     if len(shape) == 3:
-        before, found = found.reshape(terms, *shape), np.empty((terms, *shape))
+        before, found = found.reshape(terms, *shape), workspace.array("fourier.middle", (terms, *shape))
         for k in range(terms):
-            multiply(stacks[1][k], before[k : k + 1], found[k], threads)
+            multiply(others[0][k], before[k : k + 1], found[k], threads)
     result = np.empty((1, shape[0], masses.size // shape[0]))
-    multiply(stacks[0].reshape(shape[0], -1), found.reshape(1, 1, terms * shape[0], -1), result, threads)
+    multiply(first.reshape(shape[0], -1), found.reshape(1, 1, terms * shape[0], -1), result, threads)
     return result.reshape(shape)
 
 
-def _waves(plan: Plan, frequencies: Array, workspace: Workspace) -> list[Array]:
-    """For each axis cosines and sines of w_k h s t, h the phase step: (2, k, s, t). Equal axes share them."""
-    made: dict[tuple[int, float], Array] = {}
-    for axis, key in enumerate(zip(plan.halves, plan.phase_steps, strict=True)):
-        if key not in made:
-            places = np.arange(key[0] + 1)
-            z = np.multiply.outer(places, places).reshape(-1) * key[1]
-            made[key] = workspace.array(f"fourier.waves{axis}", (2, len(frequencies), z.size))
-            for part, function in zip(made[key], (np.cos, np.sin), strict=True):
-                function(frequencies[0] * z, out=part[0])
-            if len(frequencies) > 1:
-                turn = (frequencies[1] - frequencies[0]) * z
-                _turn(*made[key], np.cos(turn), np.sin(turn))
-            made[key] = made[key].reshape(2, len(frequencies), places.size, places.size)
-    return [made[key] for key in zip(plan.halves, plan.phase_steps, strict=True)]
+class _Waves:
+    """Cosines and sines of w_k h s t, with h the phase step, for so many frequencies at a time: (2, k, s, t)."""
+
+    def __init__(self, count: int, step: float, series: Series, most: int, workspace: Workspace, name: str) -> None:
+        self.values = workspace.array(name, (2, most, count, count))
+        self._scaled = workspace.array(f"{name}.scaled", most * count * count)
+        places = np.arange(count)
+        angle = np.multiply.outer(places, places).reshape(-1) * (step * math.pi / series.period)
+        self._last = np.stack([np.cos(angle), -np.sin(angle)])  # one step before the first frequency
+        self._turn = np.stack([np.cos(2 * angle), np.sin(2 * angle)])
+
+    def turn(self, terms: int) -> None:
+        """Go on to the next frequencies."""
+        flat = self.values.reshape(*self.values.shape[:2], -1)
+        _turn(self._last, self._turn, flat, terms)
+
+    def scaled(self, parity: int, scale: Array) -> Array:
+        """The cosines, or the sines, times a number for each frequency: (t, k, s)."""
+        count = self.values.shape[2]
+        result = self._scaled[: count * scale.size * count].reshape(count, scale.size, count)
+        _scale(self.values[parity], scale, result)
+        return result
 
 
 @kernel(flags=EXACT)
-def _turn(cosines, sines, cosine, sine):  # type: ignore[no-untyped-def]
+def _turn(last, turn, waves, terms):  # type: ignore[no-untyped-def]
     """Each row from the one before it, by the same angles."""
-    for k in range(1, len(cosines)):
-        x, y, new_x, new_y = cosines[k - 1], sines[k - 1], cosines[k], sines[k]
+    x, y, cosine, sine = last[0], last[1], turn[0], turn[1]
+    for k in range(terms):
+        new_x, new_y = waves[0, k], waves[1, k]
         for i in range(cosine.size):
             new_x[i] = x[i] * cosine[i] - y[i] * sine[i]
             new_y[i] = y[i] * cosine[i] + x[i] * sine[i]
+        x, y = new_x, new_y
+    last[0], last[1] = x, y
+
+
+@kernel(flags=EXACT)
+def _scale(waves, scale, result):  # type: ignore[no-untyped-def]
+    """result[t, k, s] = scale[k] waves[k, t, s]."""
+    for t in range(len(result)):
+        for k in range(scale.size):
+            row, wave = result[t, k], waves[k, t]
+            for s in range(row.size):
+                row[s] = scale[k] * wave[s]
