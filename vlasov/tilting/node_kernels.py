@@ -59,12 +59,16 @@ class Scratch(NamedTuple):
 
 
 class NodeValues(NamedTuple):
-    """Z e^{-<xi, centre> - shift} at all nodes, flat; ``lever`` is A^T centre."""
+    """Z e^{-<xi, centre> - shift} at all nodes, flat; ``lever`` is A^T centre.
+
+    Or, not ``normalised``, any potential, whose gradient stands for the mean.
+    """
 
     grid: Array
     shift: float
     centre: Array
     lever: Array
+    normalised: bool = True
 
 
 class Results(NamedTuple):
@@ -168,7 +172,7 @@ def finish(points, start, rows, axes, at_nodes, values, results):  # type: ignor
             for j in range(count):
                 log_mass[start + j] += at_nodes.lever[k] * points[j, k]
     for j in range(count):
-        mass[j] = 1.0 / mass[j]
+        mass[j] = 1.0 / mass[j] if at_nodes.normalised else 1.0
     for k in range(d):
         row, inverse_step = rows[1 + k], axes[INVERSE_STEP, k]
         for j in range(count):

@@ -27,7 +27,7 @@ from vlasov.checks import Array
 ORDERS = (8, 12, 16)  # p: multiples of four, for the processor's vectors
 # Steps of 2^(1/4): a better fit to the tolerance would save 9 % of the nodes on average, and cost a table each.
 KAPPAS = tuple(2.0 ** (k / 4) for k in range(2, -18, -1))
-_DIGITS = 70  # the equations' condition number reaches 1e45
+DIGITS = 70  # the equations' condition number reaches 1e45
 
 
 class Errors(NamedTuple):
@@ -51,18 +51,26 @@ class Errors(NamedTuple):
 def table(order: int, kappa: float) -> Array:
     """Coefficients (p, p): entry [j, a] belongs to t^j in w_a(t). Takes 2 to 10 ms, once."""
     with localcontext() as context:
-        context.prec = _DIGITS
-        # Doubles close to Chebyshev points serve as well as the points themselves, and are exact.
-        chebyshev = [Decimal(math.cos(math.pi * (2 * k + 1) / (2 * order))) for k in range(order)]
+        context.prec = DIGITS
+        chebyshev = chebyshev_points(order)
         exponents = [Decimal(kappa) * c for c in chebyshev]
-        offsets = [c / 2 for c in chebyshev]
         middle = Decimal(order - 1) / 2
         nodal = [[(z * (a - middle)).exp() for a in range(order)] for z in exponents]
-        wanted = [[(z * t).exp() for t in offsets] for z in exponents]
-        weights = _solve(nodal, wanted)  # of node a, at offset k
-        powers = [[t**j for j in range(order)] for t in offsets]
-        coefficients = _solve(powers, [list(row) for row in zip(*weights, strict=True)])
-        return np.array([[float(entry) for entry in row] for row in coefficients])
+        return coefficients(nodal, [[(z * c / 2).exp() for c in chebyshev] for z in exponents])
+
+
+def chebyshev_points(order: int) -> list[Decimal]:
+    """Doubles close to them serve as well as the points themselves, and are exact."""
+    return [Decimal(math.cos(math.pi * (2 * k + 1) / (2 * order))) for k in range(order)]
+
+
+def coefficients(nodal: list[list[Decimal]], wanted: list[list[Decimal]]) -> Array:
+    """A table (p, p) from p functions: their values at the nodes, and at half the Chebyshev points, t in [-1/2, 1/2]."""
+    order = len(nodal)
+    weights = _solve(nodal, wanted)  # of node a, at offset k
+    powers = [[(c / 2) ** j for j in range(order)] for c in chebyshev_points(order)]
+    result = _solve(powers, [list(row) for row in zip(*weights, strict=True)])
+    return np.array([[float(entry) for entry in row] for row in result])
 
 
 def _solve(matrix: list[list[Decimal]], right: list[list[Decimal]]) -> list[list[Decimal]]:

@@ -25,11 +25,15 @@ from vlasov.tilting.node_kernels import CENTRE, REACH, locate, sort_by_corner
 
 
 class Weights(NamedTuple):
-    """Logarithms of what is spread: log w_j - base + <tilt, y_j - centre>; no log weights are weights of one."""
+    """Logarithms of what is spread: log w_j - base + <tilt, y_j - centre>; no log weights are weights of one.
+
+    ``masses``, unless they are none, are spread as they are.
+    """
 
     logs: Array
     base: float
     tilt: Array
+    masses: Array = np.empty(0)
 
 
 @kernel(flags=EXACT)
@@ -110,7 +114,10 @@ def spread_parts(  # type: ignore[no-untyped-def]
             end = min(start + factors.size, stop)
             count = end - start
             coordinates(points[start:end], identity, offsets)
-            if weighted:
+            if weights.masses.size:
+                for j in range(count):
+                    factors[j] = weights.masses[start + j]
+            elif weighted:
                 _exponents(offsets, count, weights, start, stencils.axes, factors)
                 for j in range(count):
                     factors[j] = exp_negative(factors[j] - shift)

@@ -16,6 +16,20 @@ from vlasov.tilting.stencils import ORDERS
 _MOST_PARTS = 32
 
 
+class Cut(NamedTuple):
+    """How sources are cut into parts and chunks for grids of so many nodes; sums have ``terms`` terms.
+
+    ``sort``: points are worth sorting. ``work``: nanoseconds for sums over parts and chunks.
+    """
+
+    parts: int
+    chunk: int
+    flush: int
+    sort: bool
+    terms: float
+    work: float
+
+
 class Layout(NamedTuple):
     """How the work is cut up, and what it costs; sums have ``terms`` terms."""
 
@@ -32,13 +46,28 @@ class Layout(NamedTuple):
 
 def layout(order: int, cells: tuple[int, ...], most_terms: float, problem: LaplaceRanges) -> Layout | None:
     """Cut the sources into parts so that a sum has at most so many terms; None if that is too few."""
+    d, counts = len(cells), [c + order - 1 for c in cells]
+    size, spread = math.prod(counts), LAPLACE.spread[d][ORDERS.index(order)]
+    found = cut(size, d, problem.n, problem.m, spread, most_terms)
+    if found is None:
+        return None
+    parts, chunk, flush, sort, terms, for_sums = found
+    # Sorting leaves out what is outside; otherwise a corner's last bits do not matter.
+    coarsening = nodes.coarsening(size, chunk) if sort or problem.peeled else -1
+    for_matrices = sum(c * c for c in counts) * LAPLACE.exponential
+    for_nodes = for_sums + size * sum(counts) * LAPLACE.multiply + for_matrices
+    time = _for_points(order, problem, sort) + for_nodes + LAPLACE.start
+    threads = problem.threads if time > THREADS_LAPLACE else 1
+    memory = 8.0 * ((parts + 2 + (threads if flush else 0)) * size + max(counts) ** 2 + threads * chunk * 16)
+    return Layout(parts, chunk, flush, coarsening, threads, terms, memory, time * 1e-9, for_nodes * 1e-9)
+
+
+def cut(size: int, d: int, n: int, m: int, spread: float, most_terms: float) -> Cut | None:
+    """Cut n sources, which are spread in so many nanoseconds each; None if sums with so few terms are not possible."""
     if most_terms < 256:
         return None
-    d, n = len(cells), problem.n
-    counts = [c + order - 1 for c in cells]
-    size = math.prod(counts)
-    chunk, sort = nodes.chunk_of(size, d, max(n, problem.m))
-    spread = LAPLACE.spread[d][ORDERS.index(order)] + sort * LAPLACE.sort
+    chunk, sort = nodes.chunk_of(size, d, max(n, m))
+    spread += sort * LAPLACE.sort
     # Grids are worth a fifth of the time for the sources; a power of two suits all numbers of threads.
     worth = max(0.2 * n * spread / (size * LAPLACE.node), n / most_terms)
     parts = 2 ** max(0, min(math.floor(math.log2(max(worth, 1.0))), _MOST_PARTS.bit_length() - 1))
@@ -49,16 +78,8 @@ def layout(order: int, cells: tuple[int, ...], most_terms: float, problem: Lapla
         terms = chunk * flush + n / (parts * chunk * flush) + parts
         if terms > most_terms:
             return None
-    # Sorting leaves out what is outside; otherwise a corner's last bits do not matter.
-    coarsening = nodes.coarsening(size, chunk) if sort or problem.peeled else -1
     flushes = n / (chunk * flush) if flush else 0
-    for_sums = (parts * LAPLACE.node + flushes * LAPLACE.flush) * size
-    for_matrices = sum(c * c for c in counts) * LAPLACE.exponential
-    for_nodes = for_sums + size * sum(counts) * LAPLACE.multiply + for_matrices
-    time = _for_points(order, problem, sort) + for_nodes + LAPLACE.start
-    threads = problem.threads if time > THREADS_LAPLACE else 1
-    memory = 8.0 * ((parts + 2 + (threads if flush else 0)) * size + max(counts) ** 2 + threads * chunk * 16)
-    return Layout(parts, chunk, flush, coarsening, threads, terms, memory, time * 1e-9, for_nodes * 1e-9)
+    return Cut(parts, chunk, flush, sort, terms, (parts * LAPLACE.node + flushes * LAPLACE.flush) * size)
 
 
 def least_seconds(order: int, problem: LaplaceRanges) -> float:
