@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 
 from vlasov.attention.base import Attention
 from vlasov.attention.multi_head import MultiHead
+from vlasov.attention.regularity import Regularity
 from vlasov.attention.unnormalised import Linear
 from vlasov.checks import Array, short
 from vlasov.errors import InputError, SlowRunWarning
@@ -113,6 +114,11 @@ class Masked(Attention, kind="masked"):
 
     def drift(self, t: float = 0.0) -> Array | None:
         return self.attention.drift(t)
+
+    def regularity(self, radius: float, t: float = 0.0) -> Regularity:
+        """For the conditional distance d_2: what a prefix of measures is apart, 1/s int_0^s W_1, is at most 2 d_2."""
+        velocity, slope, rate = self.attention.regularity(radius, t)
+        return Regularity(velocity, slope, slope + 2 * max(rate - slope, 0.0))
 
     def values(self, t: float = 0.0) -> Array:
         return self.attention.values(t)

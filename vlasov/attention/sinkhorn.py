@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from vlasov import checks
 from vlasov.attention.query_key_value import QueryKeyValue
+from vlasov.attention.regularity import Regularity, doubly_stochastic
 from vlasov.checks import Array
 from vlasov.errors import InputError, LateInputError
 from vlasov.measures import Gaussian, How, Measure, Memory, Particles
@@ -93,6 +94,12 @@ class Sinkhorn(QueryKeyValue, kind="sinkhorn"):
 
     def drift(self, t: float = 0.0) -> Array:
         return self.values(t)
+
+    def regularity(self, radius: float, t: float = 0.0) -> Regularity:
+        """See ``vlasov.attention.regularity``: potentials move with the measure, too."""
+        if self.iterations is not None:
+            return super().regularity(radius, t)
+        return doubly_stochastic(self.values(t), self.product(t), radius)
 
     def affine(self, gaussian: Gaussian, t: float = 0.0) -> tuple[Array, Array]:
         from vlasov.scaling.gaussian import reweighted

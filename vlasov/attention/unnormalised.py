@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from vlasov import checks
 from vlasov.attention.query_key_value import QueryKeyValue
+from vlasov.attention.regularity import Regularity, norm
 from vlasov.checks import Array
 from vlasov.measures import Gaussian, How, Measure
 from vlasov.schedule import ParameterLike
@@ -122,6 +123,11 @@ class Sigmoid(Summed, kind="sigmoid"):
     def bounded(self) -> bool:
         """True: values of k are between zero and one."""
         return True
+
+    def regularity(self, radius: float, t: float = 0.0) -> Regularity:
+        """|V| R, |V| |A| R^2 / 4, and |V| (1 + |A| R^2 / 2): k' <= 1/4, and y k has the slope 1 + |A| R^2 / 4."""
+        size, tilt = norm(self.values(t)), norm(self.product(t)) * radius * radius
+        return Regularity(size * radius, size * tilt / 4, size * (1 + tilt / 2))
 
 
 class Exponential(Summed, kind="exponential"):

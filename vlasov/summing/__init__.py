@@ -6,6 +6,8 @@ Measures call this door with weighted points, one layer above ``vlasov.tilting``
 
     evaluate     chooses: all pairs, or a method of linear cost if that promises to be faster
     all_pairs    exact up to rounding, any d, any kernel that is bounded on bounded sets
+    fourier      the sigmoid at linear cost, d <= 3
+    half_planes  ReLU exactly, d <= 2, at the cost of sorting
     results      what is asked, and what comes back
 """
 

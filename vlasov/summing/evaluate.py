@@ -95,10 +95,10 @@ def _linear_plan(points: Array, weights: Array, xi: Array, kernel: Kernel, reque
     (n, d), method = points.shape, request.method
     if method in QUADRATIC or (method == "auto" and (n * len(xi) < _WORTH_A_PLAN or d > 3)):
         return None
-    from vlasov.summing import all_pairs, half_planes
+    from vlasov.summing import all_pairs, fourier, half_planes
 
     found, refusals = [], []
-    for module in (half_planes,):  # every method of linear cost
+    for module in (half_planes, fourier):  # every method of linear cost
         plan = module.plan(points, weights, xi, kernel, request)
         if isinstance(plan, Refusal):
             refusals.append(plan.reason)
