@@ -12,6 +12,8 @@ import numpy as np
 from vlasov.checks import Array
 from vlasov.compiled.products import map_rows
 from vlasov.compiled.workspace import Workspace
+from vlasov.measures.density.point_values import undo_averaging
+from vlasov.measures.density.regrid import looks_drawable
 from vlasov.measures.density.smooth_relu import over_smooth_density
 from vlasov.summing import Kernel, KernelSums, sum_up
 from vlasov.tilting import Request
@@ -27,8 +29,8 @@ def over_cells(
 ) -> KernelSums:
     """Sums over the cells that carry mass: point values of a density that looks smooth, averages of one that jumps."""
     cells, places = density.carrying
-    smooth = density.looks_smooth
-    masses = (density.point_values if smooth else density.values)[cells] * density.volumes[cells]
+    smooth = all(density.uniform) and bool(density.smoothing.any()) and looks_drawable(density.values, density.edges)
+    masses = (undo_averaging(density.values) if smooth else density.values)[cells] * density.volumes[cells]
     masses /= np.add.reduce(masses)
     points = map_rows(places, density.matrix)
     points += density.origin
