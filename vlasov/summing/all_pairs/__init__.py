@@ -9,6 +9,9 @@ that results do not depend on the number of threads.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import cache
+from typing import Any
 
 import numpy as np
 from numba import get_num_threads
@@ -19,7 +22,7 @@ from vlasov.compiled.threads import in_threads
 from vlasov.compiled.views import plain
 from vlasov.compiled.workspace import Workspace
 from vlasov.summing.all_pairs import kernels
-from vlasov.summing.results import Kernel, KernelSums, longest
+from vlasov.summing.results import Kernel, KernelSums
 from vlasov.tilting.all_pairs import few_dimensions, lanes, many_dimensions
 from vlasov.tilting.costs import THREADS_ALL_PAIRS
 
@@ -31,6 +34,7 @@ _START, _TARGET = 20e3, 20.0  # nanoseconds of one thread: a call, and a target
 _PAIR = {"sigmoid": 0.45, "relu": 0.2}
 _COORDINATE = 0.06
 _BLOCK = 2**20  # numbers in a block of second moments
+Loop = tuple[Callable[..., None], Any]  # and the tuples of zeros that it is compiled for
 
 
 def sums(
@@ -38,18 +42,36 @@ def sums(
 ) -> KernelSums:
     """S(xi), shapes (n, d), (n,) and (m, d) -> (m, d)."""
     points, weights, xi = plain(points), plain(weights), plain(xi)
-    (n, d), m = points.shape, len(xi)
-    rows, columns, zero = _layout(n, d)
-    share = kernels.few_dimensions(kernel.name) if d <= _FEW else kernels.many_dimensions(kernel.name)
+    d, m = points.shape[1], len(xi)
+    first, total = np.empty((m, d)), np.empty(m) if mass else _NONE
+    loop: Loop = kernels.few_dimensions(kernel.name), _zeros(d, d + 1)
+    if d > _FEW:
+        loop = kernels.many_dimensions(kernel.name), _zeros(many_dimensions.SIDE**2)[0]
+    terms = _evaluate(points, weights, xi, kernel, workspace, loop, first, total)
+    of_first, of_mass = rounding(points, weights, xi, kernel, terms)
+    return KernelSums(first, total if mass else None, "all-pairs", of_first, of_mass if mass else 0.0)
+
+
+def _evaluate(
+    points: Array,
+    weights: Array,
+    xi: Array,
+    kernel: Kernel,
+    workspace: Workspace | None,
+    loop: Loop,
+    first: Array,
+    mass: Array,
+) -> float:
+    """All pairs by a loop with its zeros; returns how many terms are added up one by one."""
+    (n, d), m, (share, zero) = points.shape, len(xi), loop
+    rows, columns = _layout(n, d)
     size = -(-n // columns) * (rows + 1) * columns + lanes.LINE  # room for alignment
     buffer = np.empty(size) if workspace is None else workspace.array("summing.sources", size)
     tiles, lanes_of_sums = kernels.fill(points, weights, buffer, rows, columns)
-    first, total = np.empty((m, d)), np.empty(m) if mass else _NONE
     threads = get_num_threads() if seconds(kernel, n, m, d) > THREADS_ALL_PAIRS * 1e-9 else 1
     for part in _parts(kernel, n, m, d):
-        in_threads(threads, share, tiles, n, xi[part], float(kernel.bias), first[part], total[part], zero)
-    of_first, of_mass = rounding(points, weights, xi, kernel, min(columns, n) / lanes_of_sums)
-    return KernelSums(first, total if mass else None, "all-pairs", of_first, of_mass if mass else 0.0)
+        in_threads(threads, share, tiles, n, xi[part], float(kernel.bias), first[part], mass[part], zero)
+    return min(columns, n) / lanes_of_sums
 
 
 def rounding(points: Array, weights: Array, xi: Array, kernel: Kernel, terms: float) -> tuple[float, float]:
@@ -58,19 +80,33 @@ def rounding(points: Array, weights: Array, xi: Array, kernel: Kernel, terms: fl
         |S' - S| <= sum_j w_j |y_j| (sup k' |z' - z| + u (T + 12) sup |k|),   |z' - z| <= u (d + 4) (|xi| |y| + |b|)
 
     With u half a unit in the last place, of which an exponent of d + 1 terms, with its factors and the argument of 2^x,
-    takes d + 4 and a value of k five; sums of T terms are added to each other in a few steps, then
-    with their rounding errors.
+    takes d + 4 and a value of k five; sums of T terms are added to each other in a few steps, then with their rounding
+    errors.
     """
-    lengths, sizes = np.sqrt(np.einsum("nk,nk->n", points, points)), np.abs(weights)
-    carrying = np.where(sizes > 0, lengths, 0.0)
-    reach, bias = longest(xi) * float(carrying.max(initial=0.0)), abs(kernel.bias)
-    d = points.shape[1]
-    each = kernel.steepest * (d + 4) * (reach + bias) + (terms + 12) * kernel.largest(reach)
-    return _UNIT * each * float(sizes @ carrying), _UNIT * each * float(sizes.sum())
+    total, moment, farthest, longest = kernels.sizes(points, weights, xi)
+    reach = longest * farthest if farthest > 0 else 0.0
+    each = kernel.steepest * (points.shape[1] + 4) * (reach + abs(kernel.bias)) + (terms + 12) * kernel.largest(reach)
+    return _UNIT * each * moment, _UNIT * each * total
 
 
-def second_moments(points: Array, weights: Array, xi: Array, kernel: Kernel) -> Array:
-    """sum_j w_j y_j y_j^T k'(<xi_i, y_j>), shape (m, d, d), in blocks of targets."""
+def second_moments(
+    points: Array, weights: Array, xi: Array, kernel: Kernel, workspace: Workspace | None = None
+) -> Array:
+    """sum_j w_j y_j y_j^T k'(<xi_i, y_j>), shape (m, d, d)."""
+    points, weights, xi = plain(points), plain(weights), plain(xi)
+    d, m = points.shape[1], len(xi)
+    if d > _FEW:
+        return _by_blocks(points, weights, xi, kernel)
+    upper = np.triu_indices(d)
+    found, result = np.empty((m, len(upper[0]))), np.empty((m, d, d))
+    loop: Loop = kernels.few_dimensions(kernel.name, slope=True), _zeros(d, len(upper[0]))
+    _evaluate(points, weights, xi, kernel, workspace, loop, found, _NONE)
+    result[:, upper[0], upper[1]] = result[:, upper[1], upper[0]] = found
+    return result
+
+
+def _by_blocks(points: Array, weights: Array, xi: Array, kernel: Kernel) -> Array:
+    """The same in blocks of targets: products are matrices of d^2 columns."""
     (n, d), m = points.shape, len(xi)
     products = np.ascontiguousarray((points[:, :, None] * points[:, None, :]).reshape(n, d * d).T)
     result, size = np.empty((m, d, d)), max(1, _BLOCK // n)
@@ -86,12 +122,18 @@ def seconds(kernel: Kernel, n: int, m: int, d: int) -> float:
     return (_START + _TARGET * m + n * m * (_PAIR[kernel.name] + _COORDINATE * d)) * 1e-9
 
 
-def _layout(n: int, d: int) -> tuple[int, int, tuple[float, ...]]:
-    """Rows of a tile, without that of weights, its columns, and a tuple of zeros for the loops."""
+@cache
+def _zeros(*counts: int) -> tuple[tuple[float, ...], ...]:
+    """Tuples of so many zeros, whose lengths are constants of the compiled code."""
+    return tuple((0.0,) * count for count in counts)
+
+
+def _layout(n: int, d: int) -> tuple[int, int]:
+    """Rows of a tile, without that of weights, and its columns."""
     if d > _FEW:
         side = many_dimensions.SIDE
-        return -(-d // side) * side, many_dimensions.COLUMNS, (0.0,) * side**2
-    return d, min(few_dimensions.BYTES // 8, -(-max(n, 1) // lanes.STEP) * lanes.STEP), (0.0,) * (d + 1)
+        return -(-d // side) * side, many_dimensions.COLUMNS
+    return d, min(few_dimensions.BYTES // 8, -(-max(n, 1) // lanes.STEP) * lanes.STEP)
 
 
 def _parts(kernel: Kernel, n: int, m: int, d: int) -> list[slice]:

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 
+import numpy as np
 from numba.cpython.unsafe.tuple import tuple_setitem
 
 from vlasov.compiled.memory import numbers, zeroed
 from vlasov.jit import EXACT, SUMS, kernel
-from vlasov.summing.all_pairs.lanes import CODES, UNIT, apply, kernel_sums
+from vlasov.summing.all_pairs.lanes import CODES, SLOPE, UNIT, apply, kernel_sums
 from vlasov.tilting.all_pairs.lanes import LINE, STEP, lanes_of
 from vlasov.tilting.all_pairs.many_dimensions import COLUMNS, SIDE, _add_exponents, _dots
 from vlasov.tilting.all_pairs.tiles import add, aligned
@@ -62,28 +63,52 @@ def _finish(totals, first, mass):  # type: ignore[no-untyped-def]
 
 
 @cache
-def few_dimensions(name: str) -> Callable[..., None]:
-    """The loop for a kernel of this name up to five dimensions; ``zero`` is a tuple of d + 1 zeros."""
-    code, unit = CODES[name], UNIT[name]
+def few_dimensions(name: str, slope: bool = False) -> Callable[..., None]:
+    """The loop for a kernel of this name up to five dimensions, or for its slope and products of coordinates.
+
+    ``zero`` is a tuple of d zeros, and one for every sum.
+    """
+    code, unit = CODES[name] + (SLOPE if slope else 0), UNIT[name]
 
     @kernel(flags=EXACT)
     def share(tiles, n, xi, bias, first, mass, zero, thread, threads):  # type: ignore[no-untyped-def]
         """The share of a thread: every so many blocks of targets. Sums do not depend on blocks."""
-        m, d = xi.shape[0], len(zero) - 1
+        (m, d), count_of_sums = xi.shape, len(zero[1])
         size = max(1, min(_BLOCK, (m + threads - 1) // threads))
         for start in range(thread * size, m, threads * size):
             stop = min(start + size, m)
-            totals = zeroed(2 * (stop - start), d + 1).reshape(2, stop - start, d + 1)
+            totals = zeroed(2 * (stop - start), count_of_sums).reshape(2, stop - start, count_of_sums)
             for t in range(tiles.shape[0]):
                 count = _filled(tiles, t, n)
                 for i in range(start, stop):
-                    q = zero[1:]
+                    q = zero[0]
                     for k in range(d):
                         q = tuple_setitem(q, k, xi[i, k] * unit)
-                    add(totals, i - start, kernel_sums(tiles[t], count, q, bias * unit, zero, code), 0.0)
+                    add(totals, i - start, kernel_sums(tiles[t], count, q, bias * unit, zero[1], code), 0.0)
             _finish(totals, first[start:stop], mass[start:stop])
 
     return share
+
+
+@kernel(flags=EXACT)
+def sizes(points, weights, xi):  # type: ignore[no-untyped-def]
+    """sum w_j and sum w_j |y_j|, the largest |y_j| that carries weight, and the largest |xi|."""
+    total = moment = farthest = longest = 0.0
+    for j in range(len(points)):
+        square, w = 0.0, abs(weights[j])
+        for k in range(points.shape[1]):
+            square += points[j, k] * points[j, k]
+        length = np.sqrt(square)
+        total += w
+        if w > 0.0:
+            moment += w * length
+            farthest = length if length > farthest else farthest
+    for i in range(len(xi)):
+        square = 0.0
+        for k in range(xi.shape[1]):
+            square += xi[i, k] * xi[i, k]
+        longest = square if square > longest else longest
+    return total, moment, farthest, np.sqrt(longest)
 
 
 @kernel(flags=SUMS)

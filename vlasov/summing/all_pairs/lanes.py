@@ -20,17 +20,34 @@ _INDEX = ir.IntType(64)
 
 
 def _sigmoid(lanes: Lanes) -> Callable[[Any], Any]:
-    """1 / (1 + 2^x), x = -log2(e) (z + b): beyond the clamps its error is below 2^-500."""
-    builder, (lowest, highest) = lanes.builder, RANGE_DOUBLE
-    low, high, one = lanes.constant(lowest), lanes.constant(highest), lanes.constant(1.0)
-    power = lanes.exp2(ir.Constant(lanes.real, 0.0), near=True)
+    """1 / (1 + 2^x), x = -log2(e) (z + b)."""
+    builder, one, power = lanes.builder, lanes.constant(1.0), _power(lanes)
+    return lambda x: builder.fdiv(one, builder.fadd(one, power(x)))
+
+
+def _sigmoid_slope(lanes: Lanes) -> Callable[[Any], Any]:
+    """2^x / (1 + 2^x)^2."""
+    builder, one, power = lanes.builder, lanes.constant(1.0), _power(lanes)
 
     def value(x: Any) -> Any:
-        x = builder.select(builder.fcmp_ordered("<", x, low), low, x)  # a NaN stays
-        x = builder.select(builder.fcmp_ordered(">", x, high), high, x)
-        return builder.fdiv(one, builder.fadd(one, power(x)))
+        p = power(x)
+        k = builder.fdiv(one, builder.fadd(one, p))
+        return lanes.multiply(k, lanes.multiply(k, p))
 
     return value
+
+
+def _power(lanes: Lanes) -> Callable[[Any], Any]:
+    """2^x, clamped so that its square is a number; beyond, values of k err by less than 2^-500."""
+    builder, bound = lanes.builder, RANGE_DOUBLE[1]
+    low, high = lanes.constant(-bound), lanes.constant(bound)
+    power = lanes.exp2(ir.Constant(lanes.real, 0.0), near=True)
+
+    def clamped(x: Any) -> Any:
+        x = builder.select(builder.fcmp_ordered("<", x, low), low, x)  # a NaN stays
+        return power(builder.select(builder.fcmp_ordered(">", x, high), high, x))
+
+    return clamped
 
 
 def _relu(lanes: Lanes) -> Callable[[Any], Any]:
@@ -38,19 +55,34 @@ def _relu(lanes: Lanes) -> Callable[[Any], Any]:
     return lambda z: lanes.builder.select(lanes.builder.fcmp_ordered("<=", z, zero), zero, z)  # a NaN stays
 
 
+def _relu_slope(lanes: Lanes) -> Callable[[Any], Any]:
+    """0 or 1, and half of it at zero."""
+    builder, zero = lanes.builder, lanes.constant(0.0)
+    results = (("<", zero), (">", lanes.constant(1.0)), ("==", lanes.constant(0.5)))
+
+    def value(z: Any) -> Any:
+        found = z  # a NaN stays
+        for sign, result in results:
+            found = builder.select(builder.fcmp_ordered(sign, z, zero), result, found)
+        return found
+
+    return value
+
+
 CODES = {"sigmoid": 0, "relu": 1}  # literals, by which compiled code is told apart
+SLOPE = 2  # more, for k'
 UNIT = {"sigmoid": -LOG2_E, "relu": 1.0}
-_EMIT = (_sigmoid, _relu)
+_EMIT = (_sigmoid, _relu, _sigmoid_slope, _relu_slope)
 
 
 @intrinsic(prefer_literal=True)
 def kernel_sums(typing_context, tile, count, q, bias, zero, code):  # type: ignore[no-untyped-def]
     """sum_j w_j k(<q, y_j> + bias) (y_j, 1) over the first ``count`` columns of a tile: a tuple like ``zero``.
 
-    The rows of a tile are the coordinates of y and, last, w.
+    With k' in place of k those of y_a y_b, a <= b. The rows of a tile are the coordinates of y and, last, w.
     """
-    d = len(q)
-    steps = 2 if d <= 3 else 1  # as many vectors at a time as registers hold
+    d, size, slope = len(q), len(zero), code.literal_value >= SLOPE
+    steps = 2 if size <= 4 else 1  # as many vectors at a time as registers hold
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         lanes = Lanes(context, builder, tile.dtype)
@@ -67,15 +99,17 @@ def kernel_sums(typing_context, tile, count, q, bias, zero, code):  # type: igno
                 ys = [lanes.load(row, j) for row in coordinates]
                 for factor, y in zip(factors, ys, strict=True):
                     z = lanes.fma(factor, y, z)
-                weighted = lanes.multiply(kernel(z), lanes.load(weights, j))
-                *sums, mass = totals[step * (d + 1) : (step + 1) * (d + 1)]
-                new += [lanes.fma(weighted, y, total) for y, total in zip(ys, sums, strict=True)]
-                new.append(builder.fadd(weighted, mass))
+                weighted, sums = lanes.multiply(kernel(z), lanes.load(weights, j)), totals[step * size :]
+                pairs = [(lanes.multiply(weighted, ys[a]), ys[b]) for a in range(d) for b in range(a, d)]
+                terms = pairs if slope else [(weighted, y) for y in ys]
+                new += [lanes.fma(a, b, total) for (a, b), total in zip(terms, sums, strict=False)]
+                if not slope:
+                    new.append(builder.fadd(weighted, sums[d]))
             return new
 
-        totals = lanes.reduce(arguments[1], steps, [lanes.constant(0.0)] * (steps * (d + 1)), body)
+        totals = lanes.reduce(arguments[1], steps, [lanes.constant(0.0)] * (steps * size), body)
         if steps == 2:
-            totals = [builder.fadd(a, b) for a, b in zip(totals[: d + 1], totals[d + 1 :], strict=True)]
+            totals = [builder.fadd(a, b) for a, b in zip(totals[:size], totals[size:], strict=True)]
         return context.make_tuple(builder, signature.return_type, [lanes.fold(t, builder.fadd) for t in totals])
 
     return zero(tile, types.int64, q, types.float64, zero, code), generate
