@@ -65,7 +65,7 @@ def chebyshev_points(order: int) -> list[Decimal]:
 
 
 def coefficients(nodal: list[list[Decimal]], wanted: list[list[Decimal]]) -> Array:
-    """A table (p, p) from p functions: their values at the nodes, and at half the Chebyshev points, t in [-1/2, 1/2]."""
+    """A table (p, p) from values of p functions at the nodes and at half the Chebyshev points, t in [-1/2, 1/2]."""
     order = len(nodal)
     weights = _solve(nodal, wanted)  # of node a, at offset k
     powers = [[(c / 2) ** j for j in range(order)] for c in chebyshev_points(order)]

@@ -89,7 +89,9 @@ def _first_moment(plan: Plan, grid: Array) -> Array:
     masses = grid.reshape(plan.nodes)
     axes = range(masses.ndim)
     along = [masses.sum(axis=tuple(other for other in axes if other != axis)) for axis in axes]
-    return np.array([
-        step * ((np.arange(line.size) - line.size // 2) @ line)
-        for step, line in zip(plan.source_step, along, strict=True)
-    ])
+    return np.array(
+        [
+            step * ((np.arange(line.size) - line.size // 2) @ line)
+            for step, line in zip(plan.source_step, along, strict=True)
+        ]
+    )

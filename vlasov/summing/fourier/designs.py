@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-
 LEAST_SIZE = 4.0
 _SAMPLED = 1.1  # samples may miss the supremum
 

@@ -1,4 +1,4 @@
-"""Chooses stencils, grids and a series for a Fourier sum: a bound of the error, memory and time, by arithmetic alone."""
+"""Chooses stencils, grids and a series for a Fourier sum: a bound of the error and the costs, by arithmetic alone."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from vlasov.tilting.stencils import ORDERS
 
 _SERIES = 0.05  # what the series may use of the tolerance
 _SUMS = 0.03  # and what is left to sums of many terms, at least
-_GROWTH = {8: (1.5, 2.8), 12: (1.7, 3.1), 20: (2.0, 4.0)}  # sum_a |w_a(t)| and sum_a |w_a'(t)| at most
-_STACK = 2**16  # entries of waves at a time
+_GROWTH = {8: (1.6, 2.9), 12: (1.7, 3.1)}  # sum_a |w_a(t)| and sum_a |w_a'(t)| at most
+_STACK = 2**17  # entries of waves at a time
 _SMALL, _LARGE = 1e-100, 1e100  # sizes of points and weights: no product of them leaves the range of numbers
 
 
@@ -137,10 +137,8 @@ def _fastest(problem: _Problem) -> Plan | Refusal:
     """The order whose grids take the least time."""
     best = min(_candidates(problem), key=lambda candidate: candidate.seconds, default=None)
     if best is None:
-        rounding = _rounding(DESIGNS[0], problem, _cells(DESIGNS[0], problem), None)
-        return Refusal(
-            f"rounding errors of about {rounding:.0e} R at |z| = {problem.largest:.3g} are too close to the tolerance"
-        )
+        least = min(design.error(len(problem.sizes)) + _rounding(design, problem, None) for design in DESIGNS)
+        return Refusal(f"its error is {least:.0e} R or more at |z| = {problem.largest:.3g}, with what rounding adds")
     made = _finished(best, problem)
     if made.memory > MOST_BYTES:
         return Refusal(f"grids of {' x '.join(map(str, best.cells))} cells need {made.memory / 1e9:.1f} GB")
@@ -157,7 +155,7 @@ def _candidates(problem: _Problem) -> Iterator[_Candidate]:
             if design.order != order or rest < _SUMS * allowed:
                 continue
             cells = _cells(design, problem)
-            rest -= _rounding(design, problem, cells, found)
+            rest -= _rounding(design, problem, found)
             if rest < _SUMS * allowed:
                 continue
             # Errors of sums at the nodes of the sources pass on to S times y sigmoid' and y sigmoid only.
@@ -177,17 +175,17 @@ def _cells(design: Design, problem: _Problem) -> tuple[int, ...]:
     return tuple(2 * math.ceil(size / design.kappa * (1 + 1e-9)) for size in problem.sizes)
 
 
-def _rounding(design: Design, problem: _Problem, cells: tuple[int, ...], found: Series | None) -> float:
+def _rounding(design: Design, problem: _Problem, found: Series | None) -> float:
     """Bound on rounding errors, in units of |R|, without those of long sums.
 
-    Of the potential at each node, with values up to about a quarter of the period; a gradient takes differences of
-    neighbours, over kappa. And of places, z and the weights' polynomials, which vary slowly.
+    Of the potential at each node, with values up to about a quarter of the period: they are independent of each other,
+    and a gradient takes differences of neighbours, over kappa. And of places, z and the weights, which vary slowly.
     """
     low, steep = _GROWTH[design.order]
-    d = len(cells)
-    size = found.period / 4 if found else problem.largest / 2 + 1
-    at_nodes = size * (low * _GROWTH[stencils.COARSE][0]) ** d * (0.5 * math.sqrt(sum(cells)) + 8)
-    return UNIT * (at_nodes * low ** (d - 1) * steep / design.kappa + 8 * d * low**d + 4 * problem.largest)
+    d, size = len(problem.sizes), found.period / 4 if found else problem.largest / 2 + 1
+    nodes = sum(size / (design.coarse or design.kappa) + stencils.COARSE / 2 for size in problem.sizes)
+    at_nodes = size * low**d * (0.5 * math.sqrt(nodes) + 4)
+    return UNIT * (at_nodes * steep / design.kappa + 8 * d * low**d + 4 * problem.largest)
 
 
 def _work(

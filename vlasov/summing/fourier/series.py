@@ -1,6 +1,7 @@
 """The sigmoid as a Fourier series, and its potential.
 
-    sigmoid(z) = 1/2 + tanh(z/2)/2,   tanh(z/2)/2 ~ sum_k a_k sin(w_k z),   w_k = (2k+1) pi / L,   a_k = 2 pi / (L sinh pi w_k)
+    sigmoid(z) = 1/2 + tanh(z/2)/2,   tanh(z/2)/2 ~ sum_k a_k sin(w_k z)
+    w_k = (2k+1) pi / L,   a_k = 2 pi / (L sinh pi w_k),   k = 0 ... K-1
 
 It is that of the square wave of half period L with rounded edges, sum_m (-1)^m tanh((z - m L)/2)/2: on |z| <= Z, the
 neighbours add at most e^{Z-L} (1 + e^{-L} + ...), and K terms leave out at most sum_{k>=K} a_k.
@@ -34,7 +35,7 @@ def series(reach: float, error: float) -> Series:
 
 def amplitudes(found: Series) -> tuple[Array, Array]:
     """w_k and the amplitudes a_k / w_k of the potential -sum_k a_k / w_k cos(w_k z)."""
-    frequencies = (2 * np.arange(found.terms) + 1) * (math.pi / found.period)
+    frequencies = np.arange(1.0, 2 * found.terms, 2.0) * (math.pi / found.period)
     decay = np.exp(-math.pi * frequencies)
     sines = (4 * math.pi / found.period) * decay / (1 - decay * decay)  # with no overflow
     return frequencies, sines / frequencies

@@ -36,8 +36,8 @@ def transform(plan: Plan, masses: Array, workspace: Workspace) -> Array:
     for axis, fold in enumerate(folds):
         masses = _fold(fold, masses, axis, plan.threads)
     found = _on_line(plan, masses) if plan.series is None else _by_series(plan, masses, plan.series, workspace)
-    for axis, fold in enumerate(folds):
-        found = _unfold(fold, found, axis, plan.threads)
+    for axis in reversed(range(len(folds))):  # whole rows move at last, where there are most
+        found = _unfold(folds[axis], found, axis, plan.threads)
     return found.reshape(-1)
 
 
@@ -61,7 +61,8 @@ def _unfold(matrices: Array, values: Array, axis: int, threads: int) -> Array:
         for parity, matrix in enumerate(matrices)
     )
     result = np.empty((len(split), 2 * zero + 1, split.shape[3]))
-    result[:, zero:], result[:, zero::-1] = even + odd, even - odd
+    np.add(even, odd, out=result[:, zero:])
+    np.subtract(even, odd, out=result[:, zero::-1])
     return result.reshape(*shape[:axis], -1, *shape[axis + 1 :])
 
 
@@ -70,7 +71,9 @@ def _along(matrix: Array, values: Array, threads: int) -> Array:
     result = np.empty((len(values), len(matrix), values.shape[2]))
     threads = threads if result.size * matrix.shape[1] > _WORTH_THREADS else 1
     if values.shape[2] == 1:
-        multiply(values[:, :, 0], np.ascontiguousarray(matrix.T)[None, None], result.reshape(1, len(values), -1), threads)
+        multiply(
+            values[:, :, 0], np.ascontiguousarray(matrix.T)[None, None], result.reshape(1, len(values), -1), threads
+        )
     else:
         multiply(matrix, values[None], result, threads)
     return result
