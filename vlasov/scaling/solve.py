@@ -62,8 +62,13 @@ class Goal(NamedTuple):
     most: int
 
     def limit(self, noise: float) -> float:
-        """For |r| as it is summed, with errors up to ``noise``, which are pessimistic."""
-        return max(self.asked - noise, min(noise, self.accepted - noise), self.asked / 2)
+        """For |r| as it is summed, with errors up to ``noise``."""
+        if noise >= self.accepted:
+            raise LateInputError(
+                f"is {self.accepted:g}, but exponents of this size make errors of {noise:.1g} in each sum; raise it",
+                "tolerance",
+            )
+        return max(self.asked - noise, min(noise, self.accepted - noise))
 
 
 class _Iterate(NamedTuple):
