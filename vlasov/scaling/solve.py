@@ -143,10 +143,10 @@ def _look(sums: Sums, g: Array, base: _Iterate | None) -> _Iterate | None:
         return None
     columns = sums.columns(rows.log_mass)
     r = columns.log_mass - g
-    error = _largest(sums.heavy(r))
-    if not (math.isfinite(error) and (falls or (base is not None and error < _BETTER * base.error))):
+    error, noise = _largest(sums.heavy(r)), rows.mass_error + columns.mass_error
+    if not (math.isfinite(error + noise) and (falls or (base is not None and error < _BETTER * base.error))):
         return None
-    return _Iterate(g, phi, error, rows, r, rows.mass_error + columns.mass_error)
+    return _Iterate(g, phi, error, rows, r, noise)
 
 
 def _largest(values: Array) -> float:
