@@ -5,6 +5,9 @@
 Phi is convex with the gradient 1 - e^r: where a step does not lower it, a plain step g + r from the point before does.
 Columns have the masses e^r, exactly; so |r| says what is wrong with the coupling, and nothing else does: velocities
 that hardly change may be far off.
+
+Where A is symmetric and not negative, f = g is solved instead by r = (F(g) - g) / 2: a sum less for each iterate, and
+plain steps that halve the error whatever the size of A. Columns are then no more than 2 |F(g) - g| off.
 """
 
 from __future__ import annotations
@@ -22,7 +25,8 @@ from vlasov.scaling.sums import Sums
 from vlasov.tilting import Tilted
 
 _NOISE = 1e-13  # of Phi, relative to 1 + |Phi|
-_BETTER = 0.9  # of the residual, which makes up for an objective that did not fall
+_BETTER = 0.9  # of the residual, which makes up for an objective that does not fall
+_WORSE = 10.0  # the same where Phi does not tell
 _HOPELESS = 0.1  # by which Phi may rise before the columns are summed
 _SHORTER, _LONGER = 16.0, 4.0
 _OF_MARGINAL, _LIGHTEST = 4.0, 10.0  # how far means may be off, in radii, and those of light points: see ``Solution``
@@ -138,14 +142,21 @@ def _look(sums: Sums, g: Array, base: _Iterate | None) -> _Iterate | None:
     """What is at g; None where that is no better than the ``base``."""
     rows = sums.rows(g)
     phi = float(np.add.reduce(sums.heavy(sums.weights) * sums.heavy(rows.log_mass + g)))
-    falls = base is None or phi <= base.phi + _NOISE * (1 + abs(phi)) + rows.mass_error
     if not math.isfinite(phi) or (base is not None and phi > base.phi + _HOPELESS):
         return None
-    columns = sums.columns(rows.log_mass)
-    r = columns.log_mass - g
-    error, noise = _largest(sums.heavy(r)), rows.mass_error + columns.mass_error
-    if not (math.isfinite(error + noise) and (falls or (base is not None and error < _BETTER * base.error))):
+    if sums.symmetric:
+        r, noise = (rows.log_mass - g) / 2, 2 * rows.mass_error
+        error = 4 * _largest(sums.heavy(r))
+    else:
+        columns = sums.columns(rows.log_mass)
+        r, noise = columns.log_mass - g, rows.mass_error + columns.mass_error
+        error = _largest(sums.heavy(r))
+    if not math.isfinite(error + noise):
         return None
+    if base is not None and error > _BETTER * base.error:
+        doubt = _NOISE * (1 + abs(phi)) + rows.mass_error
+        if phi > base.phi + doubt or (phi > base.phi - doubt and error > _WORSE * base.error):
+            return None
     return _Iterate(g, phi, error, rows, r, noise)
 
 
@@ -154,7 +165,7 @@ def _largest(values: Array) -> float:
 
 
 def _solution(sums: Sums, found: _Iterate, step: Array, goal: Goal) -> Solution:
-    distance = math.sqrt(abs(float(np.add.reduce(sums.weights * found.r * step))))
+    distance = math.sqrt((2 if sums.symmetric else 1) * abs(float(np.add.reduce(sums.weights * found.r * step))))
     marginal = found.error + found.noise
     lightest = len(sums.weights) * float(sums.heavy(sums.weights).min())
     spread = min(_LIGHTEST, 1 / math.sqrt(lightest))
