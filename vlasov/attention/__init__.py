@@ -1,8 +1,9 @@
 """Attention: a measure makes a velocity field, Gamma_mu(x). Each kind is a few lines.
 
 ``base``: what every attention answers (its heads, its velocity, three facts). ``heads``: velocities that are sums of
-tilted means, which all normalised attentions are. ``normalised``: Softmax, L2. ``sinkhorn``: Sinkhorn. ``unnormalised``: Linear.
-``multi_head``: several of any kind. Called by ``vlasov.problem`` and ``vlasov.flow``; solvers go through the flow.
+tilted means, which all normalised attentions are. ``normalised``: Softmax, L2. ``sinkhorn``: Sinkhorn, whose tilted
+measure is yet to be found. ``unnormalised``: Linear. ``multi_head``: several of any kind. Called by ``vlasov.problem``
+and ``vlasov.flow``; solvers go through the flow.
 
 References: Castin, Ablin, Carrillo, Peyre (2025), arXiv:2501.18322; Vaswani et al. (2017), arXiv:1706.03762.
 """

@@ -13,4 +13,16 @@ from vlasov.measures.mixture import Mixture
 from vlasov.measures.particles import Particles
 from vlasov.measures.solids import Ball, Box, Ring
 
-__all__ = ["SAMPLINGS", "Ball", "Box", "Density", "Gaussian", "How", "Measure", "Memory", "Mixture", "Particles", "Ring"]
+__all__ = [
+    "SAMPLINGS",
+    "Ball",
+    "Box",
+    "Density",
+    "Gaussian",
+    "How",
+    "Measure",
+    "Memory",
+    "Mixture",
+    "Particles",
+    "Ring",
+]

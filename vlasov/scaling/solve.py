@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from vlasov.checks import Array
+from vlasov.compiled.products import map_rows
 from vlasov.errors import InputError, LateInputError
 from vlasov.scaling import gaussian
 from vlasov.scaling.anderson import Ring
@@ -48,8 +49,8 @@ class Solution(NamedTuple):
 
     To first order g - g* = -(1 - P* P)^{-1} r, and |m - m*| <= R sqrt(<r, (1 - P* P)^{-1} r>) in L2(mu): in that norm
     and order this is proved, where Anderson's step from g is all of (1 - P* P)^{-1} r. That it also holds for the
-    largest |m - m*| is what some thousand random clouds say, of weights that are not too different: means of light
-    points may be further off, at most by the root of how much lighter they are, of which a factor of ten is allowed for.
+    largest |m - m*| is what some thousand random clouds say, of weights that are not too different. Means of light
+    points may be further off, by the root of how much lighter they are, of which a factor of ten is allowed for.
     """
 
     g: Array
@@ -89,7 +90,7 @@ class _Iterate(NamedTuple):
 def start(sums: Sums) -> Array:
     """The column potential of the Gaussian with the points' covariance."""
     bent = gaussian.potential(sums.covariance, sums.matrix)
-    return 0.5 * np.einsum("nk,nk->n", sums.points @ bent, sums.points)
+    return 0.5 * np.einsum("nk,nk->n", map_rows(sums.points, bent), sums.points)
 
 
 def solve(sums: Sums, g: Array, ring: Ring, goal: Goal) -> Solution:
@@ -98,19 +99,20 @@ def solve(sums: Sums, g: Array, ring: Ring, goal: Goal) -> Solution:
     Steps are g + r + e. Where one does not lower Phi, e is cut to a sixteenth, and to nothing once it is as small as r;
     from then on it is at most four times as long as the last one that was any good.
     """
-    base, extra, reach, best = None, np.zeros_like(g), math.inf, math.inf
+    base: _Iterate | None = None
+    extra, reach, best = np.zeros_like(g), math.inf, math.inf
     while sums.count + 2 <= goal.most:
         now = _look(sums, g, base)
-        if now is None and base is None:
-            raise InputError("are too large for the exponents <Ax, y> to be finite; scale them down", "points")
         if now is None:
-            assert base is not None
+            if base is None:
+                raise InputError("are too large for the exponents <Ax, y> to be finite; scale them down", "points")
             reach = _largest(extra) / _SHORTER
             if reach > base.error / 2:
                 extra /= _SHORTER
                 g = base.g + base.r + extra
             else:
-                g, base, reach = base.g + base.r, None, max(reach, base.error)
+                reach = max(reach, base.error)
+                g, base = base.g + base.r, None
                 ring.forget()
             continue
         if base is not None:
@@ -120,6 +122,8 @@ def solve(sums: Sums, g: Array, ring: Ring, goal: Goal) -> Solution:
         step = ring.step(now.r)
         if now.error <= goal.limit(now.noise):
             return _solution(sums, now, step, goal)
+        if float(np.add.reduce(sums.weights * now.r * step)) <= 0:  # uphill
+            step = _LONGER * now.r
         extra = step - now.r
         if (size := _largest(extra)) > reach:
             extra *= reach / size
@@ -146,11 +150,13 @@ def _look(sums: Sums, g: Array, base: _Iterate | None) -> _Iterate | None:
         return None
     if sums.symmetric:
         r, noise = (rows.log_mass - g) / 2, 2 * rows.mass_error
+        r -= np.add.reduce(sums.weights * r)
         error = 4 * _largest(sums.heavy(r))
     else:
         columns = sums.columns(rows.log_mass)
         r, noise = columns.log_mass - g, rows.mass_error + columns.mass_error
         error = _largest(sums.heavy(r))
+        r -= np.add.reduce(sums.weights * r)  # constants change no kernel
     if not math.isfinite(error + noise):
         return None
     if base is not None and error > _BETTER * base.error:

@@ -95,8 +95,8 @@ class Sums:
         if not quadratic and linear_plan(self.points, logs, self._row_tilts, head, self._request, workspace):
             return False
         warnings.warn(
-            f"sinkhorn: {n:,} tokens in d = {d} are {float(n) ** 2:.1g} pairs, since no sum of linear cost serves their "
-            f"exponents: {takes:.2g} s for each half-step on one thread, of which a velocity takes tens; lower n",
+            f"sinkhorn: {n:,} tokens in d = {d} are {float(n) ** 2:.1g} pairs, since no sum of linear cost serves "
+            f"their exponents: {takes:.2g} s for each half-step on one thread, of which a velocity takes tens; lower n",
             SlowRunWarning,
             stacklevel=2,
         )
