@@ -14,7 +14,7 @@ from vlasov.checks import Array
 from vlasov.compiled.products import map_rows
 from vlasov.compiled.workspace import Workspace
 from vlasov.errors import InputError
-from vlasov.measures import Density
+from vlasov.measures import Density, Particles
 from vlasov.solvers.finite_volume import few_tilts
 from vlasov.solvers.finite_volume.grid import points
 from vlasov.solvers.finite_volume.hull import Hull
@@ -184,7 +184,7 @@ class InHull(NamedTuple):
     def tilted(self, xi: Array, request: Request = Request(), *, workspace: Workspace | None = None) -> Tilted:
         """As ``Measure.tilted``."""
         origin, matrix = self.density.origin, self.density.matrix
-        points, logs = self._sources()
+        points, logs = self.sources()
         found = tilting.tilt(points, logs, xi @ matrix, request._replace(log_mass=True), workspace=workspace)
         constant = 0.0 if self.quadratic is None else float(origin @ self.quadratic @ origin)
         return Tilted(
@@ -207,7 +207,7 @@ class InHull(NamedTuple):
         out: Array | None = None,
     ) -> Field:
         """As ``Measure.average``, with the mean in the frame."""
-        matrix, (points, logs) = self.density.matrix, self._sources()
+        matrix, (points, logs) = self.density.matrix, self.sources()
         in_frame = Head(matrix.T @ head.A, head.V @ matrix)
         request = request._replace(tolerance=max(request.tolerance, _IN_HULL))
         field = tilting.attend(points, logs, x, (in_frame,), request, workspace=workspace, out=out)
@@ -215,7 +215,7 @@ class InHull(NamedTuple):
         np.add(field.values, head.V @ away, out=field.values)
         return field
 
-    def _sources(self) -> tuple[Array, Array]:
+    def sources(self) -> tuple[Array, Array]:
         """Centres in the frame, and log masses that sum to one: <y, P y> at y = o + M z, but for <o, P o>."""
         values = self.density.values.ravel()
         carrying = np.flatnonzero(values > _NOTHING * float(values.max()))
@@ -240,6 +240,10 @@ class Hulled(Density):
 
     def reweighted(self, quadratic: Array | None) -> InHull:
         return InHull(self, self.hull, quadratic)
+
+    def points_for(self, tilt: float) -> Particles:
+        points, logs = self.reweighted(None).sources()
+        return Particles(self.origin + map_rows(points, self.matrix), np.exp(logs))
 
     def average(self, x: Array, head: Head, request: Request = Request(), **how: Any) -> Field:
         return self.reweighted(head.P).average(x, head, request, **how)

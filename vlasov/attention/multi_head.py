@@ -111,16 +111,15 @@ class MultiHead(Attention, kind="multi-head"):
 
     def evaluate(self, measure: Measure, x: Array, t: float, request: Request, **how: Unpack[How]) -> Field:
         means, others = self._means(t), self._others(t)
-        out, memory, s = how.pop("out", None), how.pop("memory", None), how.pop("s", None)
+        memory, s = how.pop("memory", None), how.pop("s", None)
         if not others:
-            return measure.attend(x, means, request, **how, out=out)
-        if not self.equivariant:  # nothing is taken away about a point
-            how.pop("about", None)
-        fields = [measure.attend(x, means, request, **how)] if means else []
+            return measure.attend(x, means, request, **how)
+        each: How = {"workspace": how.get("workspace"), "about": how.get("about") if self.equivariant else None}
+        fields, known = [measure.attend(x, means, request, **each)] if means else [], How(**each, memory=memory, s=s)
         for w, head in others:
-            field = head.evaluate(measure, x, t, request, **how, memory=memory, s=s)
+            field = head.evaluate(measure, x, t, request, **known)
             fields.append(Field(field.values @ w.T, field.method, float(np.linalg.norm(w, 2)) * field.error_bound))
-        return add_up(fields, out)
+        return add_up(fields, how.get("out"))
 
     def jacobian(self, measure: Measure, x: ArrayLike, t: float = 0.0) -> Array:
         return reduce(np.add, (w @ head.jacobian(measure, x, t) for w, head in self._parts(t)))

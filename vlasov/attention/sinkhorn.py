@@ -134,6 +134,7 @@ class Sinkhorn(QueryKeyValue, kind="sinkhorn"):
             return np.broadcast_to(slope, (len(points), *slope.shape))
         scaled = self._scaled(measure, points, t, Request(), {})
         covariance = scaled.sums.at(points - scaled.sums.centre, scaled.found.g, covariance=True).covariance
+        assert covariance is not None
         return self.values(t) @ covariance @ self.product(t)
 
     def _on_gaussian(self, gaussian: Gaussian, x: Array, t: float, about: Array | None) -> Field:

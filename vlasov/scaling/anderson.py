@@ -4,7 +4,7 @@
 
 Near the solution it is what GMRES does for (1 - P* P) step = r. Differences stay good for a while as the problem moves.
 
-References: Walker, Ni (2011), doi:10.1137/10078356X; Parks et al. (2006), doi:10.1137/040607277, for problems that move.
+References: Walker, Ni (2011), doi:10.1137/10078356X; Parks et al. (2006), doi:10.1137/040607277, for moving problems.
 """
 
 from __future__ import annotations

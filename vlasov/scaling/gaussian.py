@@ -1,4 +1,6 @@
-"""Sinkhorn's potentials of a Gaussian N(alpha, F F^T), in closed form: with the singular values U s W^T = F^T A F,
+"""Sinkhorn's potentials of a Gaussian N(alpha, F F^T), in closed form.
+
+With the singular values U s W^T = F^T A F,
 
     nu ~ e^{-g} mu = N(alpha + m, C),   C = F U (1 + gamma)^{-1} U^T F^T,   m(A x) = alpha + m + C A (x - alpha)
 

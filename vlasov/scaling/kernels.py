@@ -1,4 +1,4 @@
-"""The loops of Anderson's acceleration over points: each passes once over memory, with the same bits for any threads."""
+"""The loops of Anderson's acceleration over points: one pass over memory each, the same bits for any threads."""
 
 from __future__ import annotations
 

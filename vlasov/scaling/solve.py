@@ -5,6 +5,9 @@
 Phi is convex with the gradient 1 - e^r: where a step does not lower it, a plain step g + r from the point before does.
 Columns have the masses e^r, exactly; so |r| says what is wrong with the coupling, and nothing else does: velocities
 that hardly change may be far off.
+
+Where A is symmetric and not negative, f = g is solved instead by r = (F(g) - g) / 2: a sum less for each iterate, and
+plain steps that halve the error whatever the size of A. Columns are then no more than 2 |F(g) - g| off.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from vlasov.checks import Array
+from vlasov.compiled.products import map_rows
 from vlasov.errors import InputError, LateInputError
 from vlasov.scaling import gaussian
 from vlasov.scaling.anderson import Ring
@@ -22,7 +26,8 @@ from vlasov.scaling.sums import Sums
 from vlasov.tilting import Tilted
 
 _NOISE = 1e-13  # of Phi, relative to 1 + |Phi|
-_BETTER = 0.9  # of the residual, which makes up for an objective that did not fall
+_BETTER = 0.9  # of the residual, which makes up for an objective that does not fall
+_WORSE = 10.0  # the same where Phi does not tell
 _HOPELESS = 0.1  # by which Phi may rise before the columns are summed
 _SHORTER, _LONGER = 16.0, 4.0
 _OF_MARGINAL, _LIGHTEST = 4.0, 10.0  # how far means may be off, in radii, and those of light points: see ``Solution``
@@ -44,8 +49,8 @@ class Solution(NamedTuple):
 
     To first order g - g* = -(1 - P* P)^{-1} r, and |m - m*| <= R sqrt(<r, (1 - P* P)^{-1} r>) in L2(mu): in that norm
     and order this is proved, where Anderson's step from g is all of (1 - P* P)^{-1} r. That it also holds for the
-    largest |m - m*| is what some thousand random clouds say, of weights that are not too different: means of light
-    points may be further off, at most by the root of how much lighter they are, of which a factor of ten is allowed for.
+    largest |m - m*| is what some thousand random clouds say, of weights that are not too different. Means of light
+    points may be further off, by the root of how much lighter they are, of which a factor of ten is allowed for.
     """
 
     g: Array
@@ -62,8 +67,13 @@ class Goal(NamedTuple):
     most: int
 
     def limit(self, noise: float) -> float:
-        """For |r| as it is summed, with errors up to ``noise``, which are pessimistic."""
-        return max(self.asked - noise, min(noise, self.accepted - noise), self.asked / 2)
+        """For |r| as it is summed, with errors up to ``noise``."""
+        if noise >= self.accepted:
+            raise LateInputError(
+                f"is {self.accepted:g}, but exponents of this size make errors of {noise:.1g} in each sum; raise it",
+                "tolerance",
+            )
+        return max(self.asked - noise, min(noise, self.accepted - noise))
 
 
 class _Iterate(NamedTuple):
@@ -80,7 +90,7 @@ class _Iterate(NamedTuple):
 def start(sums: Sums) -> Array:
     """The column potential of the Gaussian with the points' covariance."""
     bent = gaussian.potential(sums.covariance, sums.matrix)
-    return 0.5 * np.einsum("nk,nk->n", sums.points @ bent, sums.points)
+    return 0.5 * np.einsum("nk,nk->n", map_rows(sums.points, bent), sums.points)
 
 
 def solve(sums: Sums, g: Array, ring: Ring, goal: Goal) -> Solution:
@@ -89,19 +99,20 @@ def solve(sums: Sums, g: Array, ring: Ring, goal: Goal) -> Solution:
     Steps are g + r + e. Where one does not lower Phi, e is cut to a sixteenth, and to nothing once it is as small as r;
     from then on it is at most four times as long as the last one that was any good.
     """
-    base, extra, reach, best = None, np.zeros_like(g), math.inf, math.inf
+    base: _Iterate | None = None
+    extra, reach, best = np.zeros_like(g), math.inf, math.inf
     while sums.count + 2 <= goal.most:
         now = _look(sums, g, base)
-        if now is None and base is None:
-            raise InputError("are too large for the exponents <Ax, y> to be finite; scale them down", "points")
         if now is None:
-            assert base is not None
+            if base is None:
+                raise InputError("are too large for the exponents <Ax, y> to be finite; scale them down", "points")
             reach = _largest(extra) / _SHORTER
             if reach > base.error / 2:
                 extra /= _SHORTER
                 g = base.g + base.r + extra
             else:
-                g, base, reach = base.g + base.r, None, max(reach, base.error)
+                reach = max(reach, base.error)
+                g, base = base.g + base.r, None
                 ring.forget()
             continue
         if base is not None:
@@ -111,6 +122,8 @@ def solve(sums: Sums, g: Array, ring: Ring, goal: Goal) -> Solution:
         step = ring.step(now.r)
         if now.error <= goal.limit(now.noise):
             return _solution(sums, now, step, goal)
+        if float(np.add.reduce(sums.weights * now.r * step)) <= 0:  # uphill
+            step = _LONGER * now.r
         extra = step - now.r
         if (size := _largest(extra)) > reach:
             extra *= reach / size
@@ -133,15 +146,24 @@ def _look(sums: Sums, g: Array, base: _Iterate | None) -> _Iterate | None:
     """What is at g; None where that is no better than the ``base``."""
     rows = sums.rows(g)
     phi = float(np.add.reduce(sums.heavy(sums.weights) * sums.heavy(rows.log_mass + g)))
-    falls = base is None or phi <= base.phi + _NOISE * (1 + abs(phi)) + rows.mass_error
     if not math.isfinite(phi) or (base is not None and phi > base.phi + _HOPELESS):
         return None
-    columns = sums.columns(rows.log_mass)
-    r = columns.log_mass - g
-    error = _largest(sums.heavy(r))
-    if not (math.isfinite(error) and (falls or (base is not None and error < _BETTER * base.error))):
+    if sums.symmetric:
+        r, noise = (rows.log_mass - g) / 2, 2 * rows.mass_error
+        r -= np.add.reduce(sums.weights * r)
+        error = 4 * _largest(sums.heavy(r))
+    else:
+        columns = sums.columns(rows.log_mass)
+        r, noise = columns.log_mass - g, rows.mass_error + columns.mass_error
+        error = _largest(sums.heavy(r))
+        r -= np.add.reduce(sums.weights * r)  # constants change no kernel
+    if not math.isfinite(error + noise):
         return None
-    return _Iterate(g, phi, error, rows, r, rows.mass_error + columns.mass_error)
+    if base is not None and error > _BETTER * base.error:
+        doubt = _NOISE * (1 + abs(phi)) + rows.mass_error
+        if phi > base.phi + doubt or (phi > base.phi - doubt and error > _WORSE * base.error):
+            return None
+    return _Iterate(g, phi, error, rows, r, noise)
 
 
 def _largest(values: Array) -> float:
@@ -149,7 +171,7 @@ def _largest(values: Array) -> float:
 
 
 def _solution(sums: Sums, found: _Iterate, step: Array, goal: Goal) -> Solution:
-    distance = math.sqrt(abs(float(np.add.reduce(sums.weights * found.r * step))))
+    distance = math.sqrt((2 if sums.symmetric else 1) * abs(float(np.add.reduce(sums.weights * found.r * step))))
     marginal = found.error + found.noise
     lightest = len(sums.weights) * float(sums.heavy(sums.weights).min())
     spread = min(_LIGHTEST, 1 / math.sqrt(lightest))

@@ -14,6 +14,7 @@ from vlasov.tilting import Head, Request, Tilted, tilt
 from vlasov.tilting.choose import by_all_pairs, goes_by_all_pairs, linear_plan
 
 _LIGHT = 1e-14  # of the heaviest: lighter points change nothing that is seen at others
+_ROUNDED = 1e-15  # of the largest entry of A
 _SLOW, _USUAL = 10.0, 20  # seconds that are worth a word, for so many sums
 
 
@@ -35,6 +36,8 @@ class Sums:
         The mean, which coordinates here leave out.
     count
         How many sums there were.
+    symmetric
+        Whether A is, and has no negative eigenvalue: both sums are then the same.
     """
 
     def __init__(
@@ -46,6 +49,7 @@ class Sums:
         self._logs, self._request, self._workspace = np.log(weights), request, workspace
         heavy = weights > _LIGHT * weights.max()
         self._heavy = None if heavy.all() else np.flatnonzero(heavy)
+        self.symmetric = _is_positive(matrix)
         self._row_tilts, self._column_tilts = map_rows(self.points, matrix), map_rows(self.points, matrix.T.copy())
 
     def heavy(self, values: Array) -> Array:
@@ -91,9 +95,17 @@ class Sums:
         if not quadratic and linear_plan(self.points, logs, self._row_tilts, head, self._request, workspace):
             return False
         warnings.warn(
-            f"sinkhorn: {n:,} tokens in d = {d} are {float(n) ** 2:.1g} pairs, since no sum of linear cost serves their "
-            f"exponents: {takes:.2g} s for each half-step on one thread, of which a velocity takes tens; lower n",
+            f"sinkhorn: {n:,} tokens in d = {d} are {float(n) ** 2:.1g} pairs, since no sum of linear cost serves "
+            f"their exponents: {takes:.2g} s for each half-step on one thread, of which a velocity takes tens; lower n",
             SlowRunWarning,
             stacklevel=2,
         )
         return True
+
+
+def _is_positive(matrix: Array) -> bool:
+    """Whether A is symmetric up to rounding, with eigenvalues that are not negative."""
+    size = float(np.abs(matrix).max())
+    if float(np.abs(matrix - matrix.T).max()) > _ROUNDED * size:
+        return False
+    return bool(np.linalg.eigvalsh(matrix + matrix.T)[0] >= -_ROUNDED * size)

@@ -24,7 +24,7 @@ class Warm:
 
     def add(self, t: float, g: Array) -> None:
         """Remember the potential at time t."""
-        self._known = [(time, other) for time, other in self._known if time != t][1 - _KEPT :] + [(t, g)]
+        self._known = [*[known for known in self._known if known[0] != t][1 - _KEPT :], (t, g)]
 
     def serves(self, n: int, t: float, breakpoints: Array) -> bool:
         """Whether it is of as many tokens, begins before t, and no parameter jumps in between."""
