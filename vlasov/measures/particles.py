@@ -46,9 +46,7 @@ class Particles(Measure, kind="particles"):
 
     if TYPE_CHECKING:  # what may be given; what is kept stands above
 
-        def __init__(
-            self, points: ArrayLike, weights: ArrayLike | None = None, s: ArrayLike | None = None
-        ) -> None: ...
+        def __init__(self, points: ArrayLike, weights: ArrayLike | None = None, s: ArrayLike | None = None) -> None: ...
 
     def __post_init__(self) -> None:
         points = checks.points(self.points, "points")

@@ -53,9 +53,7 @@ def moments(
     return Part(mass, mean, *_error_bounds(points, finite - base, base, xi, layout))
 
 
-def _error_bounds(
-    points: Array, logs: Array, base: float, xi: Array, layout: all_pairs._Layout
-) -> tuple[float, float]:
+def _error_bounds(points: Array, logs: Array, base: float, xi: Array, layout: all_pairs._Layout) -> tuple[float, float]:
     """As ``all_pairs.tiles.error_bounds``, with the first point in place of the middle and the first log weight.
 
     What a target sees weighs e^base at least, so that of lighter sources only those near it count; heavier ones all do.
