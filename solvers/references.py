@@ -20,7 +20,7 @@ import numpy as np
 
 from vlasov.checks import Array
 from vlasov.errors import InputError, SolverError
-from vlasov.measures import Gaussian, Measure, Mixture, Particles, Sequence, in_sequence
+from vlasov.measures import Gaussian, Measure, Mixture, Particles, in_sequence
 from vlasov.measures.jumps import cut
 from vlasov.problem import Problem
 from vlasov.solvers import advice
@@ -126,7 +126,7 @@ def _judge(problem: Problem, tokens: Tokens, record: Record, tolerance: float, e
     rough, tiers = max(fine, min(_BESIDE * sampling, _LOOSEST)), [(_NODES, NOTABLE), (_MANY_NODES, math.inf)]
     for nodes, believed in [(_FEW_NODES, _TYPICAL * sampling)] * (sampling > _COARSE) + tiers:
         rule = _quadrature(initial, nodes, len(tokens.cloud))
-        if rule is None or (problem.attention.causal and isinstance(initial, Sequence)):
+        if rule is None or (problem.attention.causal and initial.ordered):
             break  # sums over places in a sequence have no spectral rule
         heads = max(1, len(tokens.flow.tilts(0.0)))
         affordable = min(most, int(_MOST_PAIRS / (12 * heads * len(rule) ** 2)))  # steps of 12 evaluations

@@ -2,7 +2,8 @@
 
 ``base``: what every attention answers (its heads, its velocity, three facts). ``heads``: velocities that are sums of
 tilted means, which all normalised attentions are. ``normalised``: Softmax, L2. ``unnormalised``: Linear.
-``multi_head``: several of any kind. ``masked``: any kind, in a sequence. Called by ``vlasov.problem`` and ``vlasov.flow``; solvers go through the flow.
+``multi_head``: several of any kind. ``masked``: any kind, in a sequence. Called by ``vlasov.problem`` and
+``vlasov.flow``; solvers go through the flow.
 
 References: Castin, Ablin, Carrillo, Peyre (2025), arXiv:2501.18322; Vaswani et al. (2017), arXiv:1706.03762.
 """

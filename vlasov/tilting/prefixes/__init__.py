@@ -2,9 +2,9 @@
 
     Z_i = sum_{j < c_i} w_j e^{<A x_i, y_j>},   m_i = grad log Z_i
 
-``pairs``: all pairs, exact up to rounding, and bitwise blind to what is not seen. ``slabs``: running sums at nodes, with
-all pairs inside slabs of some hundred sources. ``halves``: from sums without masks, at the price of about log2 n of
-them; whatever these can do, it can. ``Particles`` calls it for ``Masked`` attention.
+``pairs``: all pairs, exact up to rounding, and bitwise blind to what is not seen. ``slabs``: running sums at nodes,
+with all pairs inside slabs of some hundred sources. ``halves``: from sums without masks, at the price of about log2 n
+of them; whatever these can do, it can. ``choice`` picks one. ``Particles`` calls it for ``Masked`` attention.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Chooses how causal sums are evaluated: by slabs, by halves, or by all pairs; by arithmetic on boxes, as ``tilting``."""
+"""Chooses how causal sums are evaluated: by slabs, by halves, or by all pairs, from the boxes alone."""
 
 from __future__ import annotations
 

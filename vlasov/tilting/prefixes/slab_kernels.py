@@ -22,6 +22,7 @@ from vlasov.tilting.all_pairs.lanes import LINE, weighted_sums
 from vlasov.tilting.all_pairs.tiles import aligned
 from vlasov.tilting.boxes import coordinates
 from vlasov.tilting.node_kernels import INVERSE_STEP, Stencils, _products, locate
+from vlasov.tilting.prefixes.halves import Counts
 from vlasov.tilting.prefixes.slab_plan import PAD
 
 _UNSEEN = -750.0  # log2 of a weight
@@ -42,8 +43,8 @@ class SlabTargets(NamedTuple):
     """Targets by how many sources they see, what they are mapped by, their grid, and where those of each slab begin."""
 
     points: Array
-    seen: Array
-    begin: Array
+    seen: Counts
+    begin: Counts
     matrix: Array
     values: Array
     stencils: Stencils

@@ -1,7 +1,7 @@
 """Chooses stencils and slabs for causal sums: a-priori bounds of the error and time, by arithmetic alone.
 
-A slab of B sources costs one product of node matrices, and B^2 / 2 pairs. The bounds of ``laplace`` hold for every prefix
-on its own, since they hold whatever the weights of sources are; grids are coarser here, because there are many products.
+A slab of B sources costs one product of node matrices, and B^2 / 2 pairs. The bounds of ``laplace`` hold for every
+prefix, since they hold whatever the weights of sources are; grids are coarser here, because there are many products.
 """
 
 from __future__ import annotations

@@ -21,8 +21,8 @@ from vlasov.compiled.threads import in_threads
 from vlasov.compiled.views import plain
 from vlasov.compiled.workspace import Workspace
 from vlasov.tilting import node_kernels, nodes
-from vlasov.tilting.node_kernels import Stencils
 from vlasov.tilting.laplace import kernels as laplace_kernels
+from vlasov.tilting.node_kernels import Stencils
 from vlasov.tilting.prefixes import slab_kernels
 from vlasov.tilting.prefixes.halves import Counts
 from vlasov.tilting.prefixes.slab_kernels import SlabSources, SlabTargets
@@ -44,10 +44,10 @@ def evaluate(
         _stencils(plan, plan.source_centre, plan.source_step),
     )  # fmt: skip
     slabs = -(-n // slab)
-    begin = np.searchsorted(seen, slab * np.arange(slabs + 1), side="right")
+    begin = np.searchsorted(seen, slab * np.arange(slabs + 1), side="right").astype(np.int64)
     begin[-1] = len(x)
     targets = SlabTargets(
-        plain(x), plain(seen), begin, plain(head.A), plain(head.V),
+        plain(x), np.array(seen, np.int64), begin, plain(head.A), plain(head.V),
         _stencils(plan, plan.tilt, plan.target_step),
     )  # fmt: skip
     exponentials = tuple(_exponentials(plan, axis) for axis in range(d))
