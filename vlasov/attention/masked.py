@@ -66,10 +66,11 @@ class Masked(Attention, kind="masked"):
             return inner.evaluate(measure, x, t, request, **how)
         heads = inner.heads_at(t)
         if heads is not None:
-            return measure.attend_prefixes(x, places, heads, request, **how)  # type: ignore[attr-defined,no-any-return]
+            return measure.attend_prefixes(x, places, heads, request, **how)  # type: ignore[attr-defined]
         if isinstance(inner, MultiHead):  # each kind as it likes
-            masked = replace(inner, heads=[Masked(head) for head in inner.heads])
-            return masked.evaluate(measure, x, t, request, **{**how, "s": places})
+            masked = replace(inner, heads=tuple(Masked(head) for head in inner.heads))
+            placed: How = {**how, "s": places}
+            return masked.evaluate(measure, x, t, request, **placed)
         if isinstance(inner, Linear) and isinstance(measure, Particles):
             return _linear(inner, measure, x, places, t, how.get("out"))
 
@@ -78,8 +79,9 @@ class Masked(Attention, kind="masked"):
             return field.values, field.method, field.error_bound
 
         values, methods, bound = _prefix_by_prefix(measure, x, places, inner.shape[:1], on_prefix)
-        if how.get("about") is not None and inner.equivariant:
-            values -= inner.values(t) @ how["about"]
+        about = how.get("about")
+        if about is not None and inner.equivariant:
+            values -= inner.values(t) @ about
         return Field(in_place(values, None, how.get("out")), methods, bound)
 
     def jacobian(self, measure: Measure, x: ArrayLike, t: float = 0.0, s: ArrayLike | None = None) -> Array:

@@ -56,6 +56,18 @@ class Lattice(NamedTuple):
     exponential: float
 
 
+class Slabs(NamedTuple):
+    """Of causal sums: a target, a pair; a slab, a product of matrices, a node that is summed; a point on the line."""
+
+    start: float
+    target: float
+    pair: float
+    slab: float
+    multiply: float
+    node: float
+    line: tuple[float, ...]
+
+
 ALL_PAIRS = AllPairs(start=20e3, target=20.0, pair=0.13, coordinate=0.05)
 LAPLACE = Laplace(
     start=130e3,
@@ -70,6 +82,7 @@ LAPLACE = Laplace(
 )
 LINE = Line(start=70e3, source=1.3, weight=1.2, target=1.4, expansion=500.0, node=1.4)
 LATTICE = Lattice(start=100e3, fold=2.0, tilt=15.0, exponential=5.0)
+SLABS = Slabs(start=300e3, target=12.0, pair=0.28, slab=200.0, multiply=0.011, node=0.3, line=(4.0, 6.0, 9.0))
 
 # Work from which on a second thread is worth waking, which takes 30 us or more.
 THREADS_ALL_PAIRS, THREADS_LAPLACE, THREADS_ELSEWHERE = 150e3, 400e3, 200e3

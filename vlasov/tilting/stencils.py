@@ -123,7 +123,7 @@ def errors(order: int, kappa: float) -> Errors:
     )
 
 
-def errors_on_both_sides(order: int, kappa: float, size: float) -> Errors | None:
+def errors_on_both_sides(order: int, kappa: float, size: float, most: float = 0.1) -> Errors | None:
     r"""What becomes of e^{xi y} with |xi| <= Q, |y| <= R, Q R = S = ``size``, interpolated in xi and in y.
 
     ``value`` bounds the relative error, ``slope`` and ``curvature`` that of the derivatives in xi divided by R and R^2.
@@ -132,7 +132,8 @@ def errors_on_both_sides(order: int, kappa: float, size: float) -> Errors | None
         K - 1 = e_0(z, s) + e_0(z', t) + sum_k (kappa^2 / S)^k / k! d_z^k e_0(z, s) d_z'^k e_0(z', t)
 
     and e_0 is in z nearly a multiple of the Chebyshev polynomial T_p(z / kappa), whose derivatives are largest at the
-    ends. None where the sum counts: stencils overhang the boxes by p/2 kappa / S of their widths, which is too far.
+    ends. None where the sum is more than ``most``: stencils overhang the boxes by p/2 kappa / S of their widths, which
+    is too far.
     """
     derivatives, squares = _chebyshev_derivatives(order)
     one = errors(order, kappa)
@@ -140,7 +141,7 @@ def errors_on_both_sides(order: int, kappa: float, size: float) -> Errors | None
     for square in reversed(squares):
         cross = cross / size + square
     cross *= one.value
-    if cross > 0.1:
+    if cross > most:
         return None
     first, second = derivatives[1] / size, derivatives[2] / (size * size)
     low, steep, bent = one.growth

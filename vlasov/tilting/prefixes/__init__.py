@@ -2,9 +2,9 @@
 
     Z_i = sum_{j < c_i} w_j e^{<A x_i, y_j>},   m_i = grad log Z_i
 
-``pairs``: all pairs, exact up to rounding, and bitwise blind to what is not seen. ``slabs``: running sums at nodes, with
-all pairs inside slabs of some hundred sources. ``halves``: from sums without masks, at the price of about log2 n of
-them; whatever these can do, it can. ``Particles`` calls it for ``Masked`` attention.
+``pairs``: all pairs, exact up to rounding, and bitwise blind to what is not seen. ``slabs``: running sums at nodes,
+with all pairs inside slabs of some hundred sources. ``halves``: from sums without masks, at the price of about log2 n
+of them; whatever these can do, it can. ``choice`` picks one. ``Particles`` calls it for ``Masked`` attention.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from vlasov.compiled.workspace import Workspace
 from vlasov.errors import choose
 from vlasov.tilting.choose import goes_by_all_pairs
 from vlasov.tilting.evaluate import attend, tilt
+from vlasov.tilting.prefixes.choice import LEAF, fastest
 from vlasov.tilting.prefixes.halves import Counts, Part, Total, visits
+from vlasov.tilting.prefixes.slab_plan import SlabPlan
 from vlasov.tilting.results import METHODS, QUADRATIC, Field, Head, Request, add_up, joined, size_of
 
 __all__ = ["Counts", "attend_prefixes"]
-
-_LEAF = {1: 512, 2: 1024, 3: 2048}  # sources, of which all pairs take as long as another level
 
 
 def attend_prefixes(
@@ -72,6 +72,15 @@ def _velocity(
         method = request.method if request.method in QUADRATIC else "all-pairs"
         part = pairs.moments(points, logs, xi, seen, precision=QUADRATIC[method], workspace=workspace)
         return _field(part.mean, method, part.error_bound, head)
+    choice = fastest(points, logs, x, seen, head, request)
+    if isinstance(choice, SlabPlan):
+        from vlasov.tilting.prefixes import slabs
+
+        values = slabs.evaluate(choice, points, logs, x, seen, head, workspace)
+        return Field(values, "slabs", size_of(head.V) * choice.error_bound)
+    if choice == "all-pairs":
+        part = pairs.moments(points, logs, xi, seen, workspace=workspace)
+        return _field(part.mean, choice, part.error_bound, head)
     return _by_halves(points, logs, xi, seen, head, request, workspace)
 
 
@@ -81,14 +90,15 @@ def _by_halves(
     from vlasov.tilting.prefixes import pairs
 
     d, low, high = points.shape[1], points.min(axis=0), points.max(axis=0)
+    fine = request._replace(method="auto", tolerance=request.tolerance / 3)  # shares of the parts err too
     total, methods = Total(len(xi), d, float(np.linalg.norm(high - low)) / 2), set[str]()
-    for sources, targets, masked in visits(len(points), seen, _LEAF.get(d, len(points))):
+    for sources, targets, masked in visits(len(points), seen, LEAF.get(d, len(points))):
         y, w = points[sources], None if logs is None else logs[sources]
         if masked:
             part = pairs.moments(y, w, xi[targets], seen[targets] - sources.start, workspace=workspace)
             methods.add("all-pairs")
         else:
-            tilted = tilt(y, w, xi[targets], request._replace(method="auto"), workspace=workspace)
+            tilted = tilt(y, w, xi[targets], fine, workspace=workspace)
             part = Part(tilted.log_mass, tilted.mean, tilted.error_bound, tilted.mass_error)
             methods.add(tilted.method)
         total.add(targets, part)

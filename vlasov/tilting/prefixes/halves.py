@@ -11,6 +11,7 @@ can be summed so.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -96,6 +97,6 @@ class Total:
         logarithm of the mass, and the mean; a target meets at most log2 n + 1 of them, of all that there were.
         """
         finite = self.log_mass[np.isfinite(self.log_mass)]
-        units = 4.5e-16 * (2 + np.log2(self._merged + 1.0))
+        units = 4.5e-16 * (2 + math.log2(self._merged + 1))
         mass_error = self._mass_error + units * (2 + float(np.abs(finite).max(initial=0.0)))
-        return self._bound + float(np.expm1(2 * mass_error)) * self._radius + units * 2 * self._radius, mass_error
+        return self._bound + (math.expm1(2 * mass_error) + 2 * units) * self._radius, mass_error

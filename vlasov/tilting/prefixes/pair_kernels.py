@@ -160,4 +160,4 @@ def share(means: Any) -> Callable[..., None]:
             block = slice(first, first + _BLOCK)
             means(sources, xi[block], seen[block], log_mass[block], mean[block], zero)
 
-    return blocks  # type: ignore[no-any-return]
+    return blocks

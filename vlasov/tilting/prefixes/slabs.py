@@ -1,0 +1,88 @@
+"""Causal sums at nearly linear cost for d <= 3: one level of slabs.
+
+Sources stand in their order. Sums at nodes run along; for each slab of some hundred sources those of all slabs before
+are multiplied by the node matrices once, read at its targets, and pairs inside the slab are added:
+
+    Z_i = sum over slabs before (nodes: n p^d operations, and n / B products)  +  sum inside the slab (n B / 2 pairs)
+
+As in ``laplace``: one grid of sources, one of tilts, the same stencils, and an error bound for every prefix.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from vlasov.checks import Array
+from vlasov.compiled.products import node_matrix
+from vlasov.compiled.threads import in_threads
+from vlasov.compiled.views import plain
+from vlasov.compiled.workspace import Workspace
+from vlasov.tilting import node_kernels, nodes
+from vlasov.tilting.laplace import kernels as laplace_kernels
+from vlasov.tilting.node_kernels import Stencils
+from vlasov.tilting.prefixes import slab_kernels
+from vlasov.tilting.prefixes.halves import Counts
+from vlasov.tilting.prefixes.slab_kernels import SlabSources, SlabTargets
+from vlasov.tilting.prefixes.slab_plan import SlabPlan, padded, plan
+from vlasov.tilting.results import Head
+
+__all__ = ["evaluate", "plan"]
+
+
+def evaluate(
+    plan: SlabPlan, points: Array, logs: Array | None, x: Array, seen: Counts, head: Head, workspace: Workspace
+) -> Array:
+    """V m(A x_i) over the first ``seen[i]`` sources, shape (m, k), within ``plan.error_bound`` |V|."""
+    (n, d), slab, threads = points.shape, plan.slab, plan.threads
+    count = math.prod(padded(nodes) for nodes in plan.nodes)
+    relative = np.empty(0) if logs is None else logs - logs.max()
+    sources = SlabSources(
+        plain(points), relative, np.array(plan.tilt), np.array(plan.source_centre), plan.lever,
+        _stencils(plan, plan.source_centre, plan.source_step),
+    )  # fmt: skip
+    slabs = -(-n // slab)
+    begin = np.searchsorted(seen, slab * np.arange(slabs + 1), side="right").astype(np.int64)
+    begin[-1] = len(x)
+    targets = SlabTargets(
+        plain(x), np.array(seen, np.int64), begin, plain(head.A), plain(head.V),
+        _stencils(plan, plan.tilt, plan.target_step),
+    )  # fmt: skip
+    exponentials = tuple(_exponentials(plan, axis) for axis in range(d))
+    grids, running = workspace.array("slabs.grids", (plan.batch, count)), np.zeros(count)
+    floats = workspace.array("slabs.floats", (threads, 3 * d + 1, plan.chunk))
+    corners = workspace.array("slabs.corners", (threads, plan.chunk), np.int64)
+    result = np.empty((len(x), len(head.V)))
+    scratch = floats, corners, workspace.array("slabs.spares", (threads, count)), result
+    spread = laplace_kernels.spread(plan.order, d)
+    gather = node_kernels.gather(plan.order, 1, d)
+    zero = (0.0,) * (d + 1)
+    for first in range(0, slabs, plan.batch):
+        some = grids[: min(plan.batch, slabs - first)]
+        in_threads(
+            threads, slab_kernels.spread_slabs,
+            spread, sources, slab, first, plan.weighted, some, floats, corners,
+        )  # fmt: skip
+        slab_kernels.sum_before(some, running)
+        in_threads(
+            threads, slab_kernels.read_slabs,
+            gather, sources, targets, slab, first, plan.weighted, some, exponentials, scratch, zero,
+        )  # fmt: skip
+    return result
+
+
+def _exponentials(plan: SlabPlan, axis: int) -> Array:
+    count = plan.nodes[axis]
+    values, result = np.empty((count, count)), np.zeros((padded(count), padded(count)))
+    node_matrix(plan.target_step[axis], plan.source_step[axis], values)
+    result[:count, :count] = values
+    return result
+
+
+def _stencils(plan: SlabPlan, centre: Sequence[float], step: Sequence[float]) -> Stencils:
+    counts = [padded(count) for count in plan.nodes]
+    strides = tuple(math.prod(counts[k + 1 :]) for k in range(len(counts)))
+    found = nodes.stencils(plan, centre, [1 / h for h in step], (np.inf,) * len(counts))
+    return found._replace(strides=strides)
