@@ -99,6 +99,16 @@ def calls():
         "Softmax": (lambda a, v: moved(vl.Softmax(A=a, V=v)), (EYE, EYE)),
         "L2": (lambda *a: moved(vl.L2(*a)), (EYE, EYE, EYE)),
         "Linear": (lambda *a: moved(vl.Linear(*a)), (EYE, EYE, EYE)),
+        "Sinkhorn": (
+            lambda a, v, e, m, j: moved(vl.Sinkhorn(A=a, V=v, tolerance=e, max_iterations=m, iterations=j)),
+            (EYE, EYE, 1e-8, 100, 3),
+        ),
+        "Sigmoid": (lambda a, v, b: moved(vl.Sigmoid(A=a, V=v, bias=b)), (EYE, EYE, 0.5)),
+        "Exponential": (lambda *a: moved(vl.Exponential(*a)), (EYE, EYE, EYE)),
+        "ReLU": (lambda a, v: moved(vl.ReLU(A=a, V=v)), (EYE, EYE)),
+        "Masked": (lambda a: moved(vl.Masked(a)), (vl.L2(EYE, EYE),)),
+        "Sequence": (lambda *a: used(vl.Sequence(*a)), ([g.gaussian, g.cloud], [0.0, 0.5, 1.0])),
+        "places": (lambda *a: used(vl.Particles(*a)), ([[0.0, 0.0], [1.0, 1.0]], [1, 2], [0.5, 0.0])),
         "MultiHead": (lambda *a: moved(vl.MultiHead(*a)), ([vl.Softmax(A=EYE), vl.Linear(A=EYE)], [EYE, EYE])),
         "Piecewise": (lambda *a: moved(vl.Softmax(A=vl.Piecewise(*a))), ([EYE, EYE], [0.0, 0.05, 1.0])),
         "callable": (lambda a, v: moved(vl.Softmax(A=_late(a), V=_late(v))), (EYE, EYE)),
@@ -169,6 +179,9 @@ def solve_case(tables):
     return sound(vl.solve(case.problem, solver, times=case.times[:3], **case.solvers[solver]))
 
 
+PLACES = [0.5, 0.2, 0.5]
+
+
 def solve_any(parts):
     """A problem of any size."""
     kind, (a, first), (v, second), where, at, width, horizon, solver, bounds = parts
@@ -177,6 +190,12 @@ def solve_any(parts):
         "softmax": lambda: vl.Softmax(A=A, V=V),
         "l2": lambda: vl.L2(A, A, V),
         "linear": lambda: vl.Linear(A=A, V=V),
+        "sinkhorn": lambda: vl.Sinkhorn(A=A, V=V, max_iterations=200),
+        "sigmoid": lambda: vl.Sigmoid(A=A, V=V, bias=0.5),
+        "exponential": lambda: vl.Exponential(A=A, V=V),
+        "relu": lambda: vl.ReLU(A=A, V=V),
+        "masked": lambda: vl.Masked(vl.Softmax(A=A, V=V)),
+        "mixed": lambda: vl.MultiHead([vl.L2(A, A, V), vl.Sigmoid(A=A), vl.Sinkhorn(A=V, V=A, max_iterations=200)]),
     }[kind]()
     centre, spread = np.array([at, -0.5]), width * np.array([[1.0, 0.3], [0.3, 0.5]])
     gaussian = vl.Gaussian(centre, spread)
@@ -185,7 +204,8 @@ def solve_any(parts):
         "box": lambda: vl.Box(centre, centre + width),
         "ring": lambda: vl.Ring(width / 2, width, centre),
         "mixture": lambda: vl.Mixture([gaussian, vl.Gaussian(-centre, spread)], [1, 2]),
-        "particles": lambda: vl.Particles(centre + np.sqrt(width) * np.array([[0, 0], [0, 1], [1, -1]])),
+        "particles": lambda: vl.Particles(centre + np.sqrt(width) * np.array([[0, 0], [0, 1], [1, -1]]), s=PLACES),
+        "sequence": lambda: vl.Sequence([gaussian, vl.Box(centre, centre + width)]),
     }[where]()
     problem = vl.Problem(attention, initial, horizon)
     return sound(vl.solve(problem, solver, times=[0.0, horizon], **OPTIONS[solver], **bounds))

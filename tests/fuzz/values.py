@@ -49,11 +49,12 @@ SHAPES = ["EYE", "TURN", "LINE", "SADDLE"]
 factors = st.sampled_from(SIZES) | st.floats(-2, 2)
 matrices = st.tuples(factors, st.sampled_from(SHAPES))
 positive = st.sampled_from([1.0, 0.3, 1e-3, 5.0, 100.0, 1e6, 1e-12, 1e-160, 1e160, 1e300, 1e-300])
+KINDS = ["softmax", "l2", "linear", "sinkhorn", "sigmoid", "exponential", "relu", "masked", "mixed"]
 physics = st.tuples(
-    st.sampled_from(["softmax", "l2", "linear"]),
+    st.sampled_from(KINDS),
     matrices,
     matrices,
-    st.sampled_from(["gaussian", "box", "ring", "mixture", "particles"]),
+    st.sampled_from(["gaussian", "box", "ring", "mixture", "particles", "sequence"]),
     factors,  # where
     positive,  # how wide
     positive,  # for how long

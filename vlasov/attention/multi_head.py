@@ -90,6 +90,7 @@ class MultiHead(Attention, kind="multi-head"):
     def causal(self) -> bool:
         return any(head.causal for head in self.heads)
 
+    @property
     def bounded(self) -> bool:
         return all(head.bounded for head in self.heads)
 

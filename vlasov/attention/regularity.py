@@ -9,8 +9,10 @@ which is where the exponentials come from. Under Sinkhorn attention phi_x(y) = <
 With s = |A| R^2 the kernel's values e^{phi_x - f} lie between e^{-4s} and e^{4s}, a measure that moves by W_1 moves
 either potential by 4 |A| R e^{8s} W_1 at most if the other one is kept, and half-steps contract what is left by
 tanh s (Birkhoff; oscillations of <A x, y> over two pairs are at most 4 s). So g moves by 4 |A| R e^{8s} / (1 - tanh s),
-and a mean by R / 2 times that. This bound is our own; it is finite, and far from sharp. References: Castin, Ablin, Carrillo, Peyre (2025), arXiv:2501.18322,
-section 3, for softmax; for the others the same lines, with their own gradients and oscillations.
+and a mean by R / 2 times that. This bound is our own; it is finite, and far from sharp.
+
+References: Castin, Ablin, Carrillo, Peyre (2025), arXiv:2501.18322, section 3, for softmax; for the others the same
+lines, with their own gradients and oscillations.
 """
 
 from __future__ import annotations

@@ -1,0 +1,129 @@
+"""Which solver carries which attention, and how well: the errors of moments beside plain NumPy, or what a solver says.
+
+    python benchmarks/carried.py [--json carried.json]
+
+Each attention of the package, on a mixture of two Gaussians in the plane (one Gaussian for the solver "gaussian", a
+square for attentions under which Gaussians have no solution), to t = 1/2; particles are 2,500 quadrature nodes or more,
+grids have 128^2 cells. Masked attention has a sequence of two laws.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from typing import Any
+
+import numpy as np
+from problems import Array
+from scipy.integrate import solve_ivp
+from timing import machine, table, versions, write_json
+from trust_problems import Stated, built, errors, truth
+from trust_velocities import Head, velocity
+
+HORIZON = 0.5
+A, B = np.array([[0.7, 0.5], [-0.4, 0.4]]), np.array([[0.3, -0.6], [0.5, 0.4]])
+V, W = np.array([[0.7, -0.6], [0.8, 0.5]]), np.array([[0.4, 0.2], [-0.3, 0.6]])
+K = np.array([[0.6, 0.1], [-0.2, 0.5]])
+SPREAD = np.array([[0.08, 0.02], [0.02, 0.05]])
+CLOUDS = [(0.5, "gaussian", (np.array([-0.9, -0.3]), SPREAD)), (0.5, "gaussian", (np.array([0.9, 0.3]), SPREAD))]
+CLOUD = [(1.0, "gaussian", (np.array([0.3, -0.2]), np.array([[0.5, 0.1], [0.1, 0.3]])))]
+SQUARE = [(1.0, "box", (np.array([-1.0, -0.6]), np.array([0.8, 1.0])))]
+HEADS = {
+    "softmax": [Head(A, V)],
+    "l2": [Head(2 * A, V, K.T @ K)],
+    "sinkhorn": [Head(A, V, kind="sinkhorn")],
+    "sigmoid": [Head(A, V, kind="sigmoid", bias=0.3)],
+    "exponential": [Head(A, 0.5 * V, kind="exponential")],
+    "relu": [Head(A, 0.5 * V, kind="relu")],
+    "linear": [Head(A, 0.5 * V, kind="linear")],
+    "multi-head": [Head(A, V), Head(2 * B, W, K.T @ K), Head(B, -W, kind="sinkhorn")],
+    "masked": [Head(A, V)],
+}
+OPTIONS: dict[str, dict[str, Any]] = {
+    "gaussian": {},
+    "particles": {"n": 2500, "sampling": "quadrature", "tolerance": 1e-10},
+    "finite-volume": {"cells": 128},
+}
+
+
+def cell(kind: str, solver: str) -> dict[str, Any]:
+    """What came of one attention and solver: an error with what the run says of it, or a sentence."""
+    import vlasov as vl
+
+    parts = CLOUD if solver == "gaussian" else SQUARE if kind == "exponential" else CLOUDS
+    stated = Stated(0, kind, "", 2, HEADS[kind], parts, HORIZON)
+    problem, times = built(stated), np.array([0.0, HORIZON / 2, HORIZON])
+    if kind == "masked":
+        initial = problem.initial if solver == "gaussian" else vl.Sequence(problem.initial.components)
+        problem = vl.Problem(vl.Masked(problem.attention), initial, HORIZON)
+    few = {"n": 300} if kind == "masked" and solver == "particles" else {}  # prefixes in NumPy take long
+    began = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            run = vl.solve(problem, solver, times=times, **OPTIONS[solver] | few)
+        except vl.InputError as sentence:
+            return {"attention": kind, "solver": solver, "said": str(sentence)}
+    seconds = time.perf_counter() - began
+    if kind == "masked" and solver != "gaussian":
+        true = _masked(stated, run, times)
+    else:
+        found = truth(stated, times)
+        true = found.means, found.covariances
+    error = float(np.max(errors((run["mean"].values, run["covariance"].values), true)))
+    return {"attention": kind, "solver": solver, "error": error, "told": float(run["error_estimate"]),
+            "seconds": seconds}  # fmt: skip
+
+
+def _masked(stated: Stated, run: Any, times: Array) -> tuple[Array, Array]:
+    """Tokens of the run itself, each prefix of equal places a sum of its own, in plain NumPy."""
+    if "s" not in run:
+        raise SystemExit("masked attention on a grid has no reference yet")
+    x, w, s = (run[name].values for name in ("position", "weight", "s"))
+    shape, places = x[0].shape, np.unique(s)
+
+    def slope(t: float, y: Array) -> Array:
+        now, result = y.reshape(shape), np.empty(shape)
+        for place in places:
+            seen, own = s <= place, s == place
+            result[own] = velocity(stated.heads[0], now[seen], w[seen] / w[seen].sum())[0][own[seen]]
+        return result.ravel()
+
+    rows = solve_ivp(slope, (0, HORIZON), x[0].ravel(), t_eval=times, rtol=1e-10, atol=1e-12, method="DOP853").y.T
+    found = rows.reshape(len(times), *shape)
+    means = np.einsum("n,tnk->tk", w, found)
+    away = found - means[:, None]
+    return means, np.einsum("n,tnk,tnl->tkl", w, away, away)
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", metavar="PATH", help="write all of it")
+    parser.add_argument("--attention", nargs="+", choices=tuple(HEADS), default=tuple(HEADS))
+    arguments = parser.parse_args()
+    before, found = machine(), []
+    print(", ".join(f"{name} {value}" for name, value in before.items()))
+    for kind in arguments.attention:
+        found += [cell(kind, solver) for solver in OPTIONS]
+        for one in found[-len(OPTIONS) :]:
+            print(f"{one['attention']:12} {one['solver']:14} {one.get('said') or _figures(one)}", flush=True)
+    rows = [(kind, *(_short(one) for one in found if one["attention"] == kind)) for kind in arguments.attention]
+    print("\n" + table(("attention", *OPTIONS), rows))
+    if arguments.json:
+        write_json(
+            arguments.json, {"machine": before, "versions": versions(["numpy", "scipy", "numba"]), "cells": found}
+        )
+
+
+def _figures(one: dict[str, Any]) -> str:
+    return f"error {one['error']:.1e}, told {one['told']:.1e}, {one['seconds']:.1f} s"
+
+
+def _short(one: dict[str, Any]) -> str:
+    return "refused" if "said" in one else f"{one['error']:.1e} ({one['told']:.1e})"
+
+
+if __name__ == "__main__":
+    main()
