@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeGuard
@@ -10,7 +11,7 @@ import numpy as np
 
 from vlasov import checks
 from vlasov.attention import Attention, MultiHead
-from vlasov.errors import InputError, choose
+from vlasov.errors import InputError, choose, some
 from vlasov.measures import Mixture
 from vlasov.problem import Problem
 from vlasov.solvers.budget import MAX_STEPS
@@ -78,8 +79,17 @@ def check(problem: Problem, options: Options) -> None:
     d = problem.dimension
     if d > 3:
         raise InputError(f'has d = {d}, but "finite-volume" needs d <= 3; use the solver "particles"', "initial")
-    if problem.attention.causal:
-        raise InputError('is masked, which a grid in x does not hold; use the solver "particles"', "attention")
+    if problem.attention.causal and problem.initial.ordered:
+        raise InputError(
+            f'is {some(problem.initial.kind)}, whose places in it a grid in x does not hold; use the solver "particles"',
+            "initial",
+        )
+    if problem.attention.needs_compact_support and not math.isfinite(problem.initial.support_radius):
+        raise InputError(
+            f"reaches to infinity, from where tokens leave every ball at once under {problem.attention.kind} "
+            'attention: it has no solution; use a box, a ball, a ring, or the solver "particles" for a sample',
+            "initial",
+        )
     if options.frame == PARTS and not isinstance(problem.initial, Mixture):
         raise InputError(f'is "parts", but a {problem.initial.kind} has one; use "moving"', "frame")
     if options.frame == PARTS and not has_slopes(problem.attention):

@@ -123,9 +123,19 @@ class Attention(Described, ABC):
         return regularity.add_up(regularity.of_head(head, radius) for head in heads)
 
     @property
+    def needs_compact_support(self) -> bool:
+        """Whether Gaussian tails leave every ball at once, so that there is no solution from them."""
+        return False
+
+    @property
     def causal(self) -> bool:
         """Whether velocities depend on places in a sequence: the attention is masked, or one of its heads is."""
         return False
+
+    @property
+    def unmasked(self) -> Attention:
+        """The same without masks: what it is on the product of a law with Uniform[0, 1], which stays one."""
+        return self
 
     # Parameters
 

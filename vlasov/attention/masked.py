@@ -104,6 +104,10 @@ class Masked(Attention, kind="masked"):
     def causal(self) -> bool:
         return True
 
+    @property
+    def unmasked(self) -> Attention:
+        return self.attention
+
     # Facts and parameters are those of what is masked
 
     @property
@@ -113,6 +117,10 @@ class Masked(Attention, kind="masked"):
     @property
     def equivariant(self) -> bool:
         return self.attention.equivariant
+
+    @property
+    def needs_compact_support(self) -> bool:
+        return self.attention.needs_compact_support
 
     def drift(self, t: float = 0.0) -> Array | None:
         return self.attention.drift(t)

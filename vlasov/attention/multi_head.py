@@ -91,12 +91,20 @@ class MultiHead(Attention, kind="multi-head"):
         return any(head.causal for head in self.heads)
 
     @property
+    def unmasked(self) -> MultiHead:
+        return MultiHead([head.unmasked for head in self.heads], self.outputs) if self.causal else self
+
+    @property
     def bounded(self) -> bool:
         return all(head.bounded for head in self.heads)
 
     @property
     def equivariant(self) -> bool:
         return all(head.equivariant for head in self.heads)
+
+    @property
+    def needs_compact_support(self) -> bool:
+        return any(head.needs_compact_support for head in self.heads)
 
     def drift(self, t: float = 0.0) -> Array | None:
         return None if any(head.drift(t) is None for head in self.heads) else self.values(t)

@@ -140,6 +140,10 @@ class Exponential(Summed, kind="exponential"):
     def kernel(self) -> Kernel:
         return Kernel("exponential")
 
+    @property
+    def needs_compact_support(self) -> bool:
+        return True  # on a Gaussian the velocity grows like e^{x^2}
+
 
 class ReLU(Summed, kind="relu"):
     """Gamma_mu(x) = V int y max(<Qx, Ky>, 0) dmu(y).
