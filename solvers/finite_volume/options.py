@@ -81,7 +81,7 @@ def check(problem: Problem, options: Options) -> None:
         raise InputError(f'has d = {d}, but "finite-volume" needs d <= 3; use the solver "particles"', "initial")
     if problem.attention.causal and problem.initial.ordered:
         raise InputError(
-            f'is {some(problem.initial.kind)}, whose places in it a grid in x does not hold; use the solver "particles"',
+            f'is {some(problem.initial.kind)}, whose places a grid in x does not hold; use the solver "particles"',
             "initial",
         )
     if problem.attention.needs_compact_support and not math.isfinite(problem.initial.support_radius):
