@@ -12,13 +12,15 @@ from __future__ import annotations
 import argparse
 import time
 import warnings
+from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from problems import Array
 from scipy.integrate import solve_ivp
 from timing import machine, table, versions, write_json
-from trust_problems import Stated, built, errors, truth
+from trust_problems import Stated, built, errors, nodes, truth
 from trust_velocities import Head, velocity
 
 HORIZON = 0.5
@@ -57,7 +59,9 @@ def cell(kind: str, solver: str) -> dict[str, Any]:
     if kind == "masked":
         initial = problem.initial if solver == "gaussian" else vl.Sequence(problem.initial.components)
         problem = vl.Problem(vl.Masked(problem.attention), initial, HORIZON)
-    few = {"n": 300} if kind == "masked" and solver == "particles" else {}  # prefixes in NumPy take long
+    few: dict[str, Any] = {}
+    if kind == "masked":  # prefixes in NumPy take long
+        few = {"particles": {"n": 300}, "finite-volume": {"cells": 40, "slices": 8}}.get(solver, few)
     began = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -77,20 +81,36 @@ def cell(kind: str, solver: str) -> dict[str, Any]:
 
 
 def _masked(stated: Stated, run: Any, times: Array) -> tuple[Array, Array]:
-    """Tokens of the run itself, each prefix of equal places a sum of its own, in plain NumPy."""
-    if "s" not in run:
-        raise SystemExit("masked attention on a grid has no reference yet")
-    x, w, s = (run[name].values for name in ("position", "weight", "s"))
-    shape, places = x[0].shape, np.unique(s)
+    """In plain NumPy: the tokens of the run; or, for a grid, nodes in ever more pieces, of which a place sees half."""
+    if "s" in run:
+        tokens = (run["position"].values[0], run["weight"].values, run["s"].values)
+        return _prefixes(stated, tokens, times, own=1.0)
+    rows = []
+    for pieces in (5, 10, 20):
+        laws = [nodes(replace(stated, parts=[(1.0, *part[1:])]), 12) for part in stated.parts]
+        each = [(x, w / w.sum() / len(laws) / pieces) for x, w in laws for _ in range(pieces)]
+        s = np.concatenate([np.full(len(x), (k + 0.5) / len(each)) for k, (x, _) in enumerate(each)])
+        tokens = (np.concatenate([x for x, _ in each]), np.concatenate([w for _, w in each]), s)
+        rows.append(_prefixes(stated, tokens, times, own=0.5))
+    fine = [[(4 * y - x) / 3 for x, y in zip(*pair, strict=True)] for pair in pairwise(rows)]
+    mean, covariance = ((16 * y - x) / 15 for x, y in zip(*fine, strict=True))
+    return mean, covariance
+
+
+def _prefixes(stated: Stated, tokens: tuple[Array, Array, Array], times: Array, own: float) -> tuple[Array, Array]:
+    """Moments of tokens (x, w, s) that see all before them, and this share of those at their own place."""
+    start, w, s = tokens
+    shape, places = start.shape, np.unique(s)
 
     def slope(t: float, y: Array) -> Array:
         now, result = y.reshape(shape), np.empty(shape)
         for place in places:
-            seen, own = s <= place, s == place
-            result[own] = velocity(stated.heads[0], now[seen], w[seen] / w[seen].sum())[0][own[seen]]
+            seen, here = s <= place, s == place
+            share = np.where(here, own, 1.0)[seen] * w[seen]
+            result[here] = velocity(stated.heads[0], now[seen], share / share.sum())[0][here[seen]]
         return result.ravel()
 
-    rows = solve_ivp(slope, (0, HORIZON), x[0].ravel(), t_eval=times, rtol=1e-10, atol=1e-12, method="DOP853").y.T
+    rows = solve_ivp(slope, (0, HORIZON), start.ravel(), t_eval=times, rtol=1e-8, atol=1e-10, method="DOP853").y.T
     found = rows.reshape(len(times), *shape)
     means = np.einsum("n,tnk->tk", w, found)
     away = found - means[:, None]

@@ -19,7 +19,7 @@ import xarray as xr
 from vlasov import __version__, checks
 from vlasov.checks import Array
 from vlasov.errors import InputError, SolverError, short, some
-from vlasov.measures import Density, Gaussian, Measure, Mixture, Particles
+from vlasov.measures import Density, Gaussian, Measure, Mixture, Particles, Sequence
 from vlasov.problem import Problem
 from vlasov.solvers.files import as_path, check_writable, damage, write_sealed
 from vlasov.solvers.record import Record
@@ -63,6 +63,7 @@ SCHEMA = {
     "frame_origin": Variable(("time", "component"), "origin of the frame: position = origin + matrix z"),
     "frame_matrix": Variable(("time", "component", "component_b"), "matrix of the frame: position = origin + matrix z"),
     "part_weight": Variable(("part",), "share of the mass of each part of a mixture"),
+    "part_s": Variable(("part",), "place of each part in a sequence: the middle of its slice of [0, 1]"),
     **{axis: Variable((axis,), "frame coordinate") for axis in AXES},
     "blow_up_time": Variable((), "time of the blow-up"),
     "error_estimate": Variable((), "largest of the estimated errors over time"),
@@ -203,10 +204,17 @@ def measure(dataset: xr.Dataset, time: int | float = -1) -> Measure:
         places = dataset["s"].values if "s" in dataset else None
         return Particles(state["position"].values, dataset["weight"].values, places)
     if "part" in state.dims:
-        return Mixture([_density(state.isel(part=k)) for k in range(state.sizes["part"])], state["part_weight"].values)
+        parts, weights = [_density(state.isel(part=k)) for k in range(state.sizes["part"])], state["part_weight"].values
+        return _sequence(parts, weights) if "part_s" in state else Mixture(parts, weights)
     if "density" in dataset:
         return _density(state)
     return Gaussian(state["mean"].values, state["covariance"].values)
+
+
+def _sequence(parts: list[Density], weights: Array) -> Sequence:
+    edges = np.concatenate([[0.0], np.cumsum(weights)])
+    edges[-1] = 1.0
+    return Sequence(parts, edges)
 
 
 def _density(state: xr.Dataset) -> Density:

@@ -9,6 +9,7 @@ beside the run. What two sizes disagree by tells how far the finer one is from t
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -18,18 +19,20 @@ import numpy as np
 
 from vlasov.checks import Array
 from vlasov.errors import InputError, SolverError
-from vlasov.measures import Density, Gaussian, Measure, Mixture, Particles
+from vlasov.measures import Density, Gaussian, Measure, Mixture, Particles, Sequence as Ordered
 from vlasov.measures.jumps import cut, jumps
 from vlasov.problem import Problem
 from vlasov.solvers import references
 from vlasov.solvers.accuracy import Units
 from vlasov.solvers.finite_volume.density_error import Known, Samples, is_smooth, looks, of_gaussian, of_nodes, samples
+from vlasov.solvers.finite_volume.options import in_sequence
 from vlasov.solvers.ode.clouds import Tokens, states
 from vlasov.solvers.ode.integrate import accuracy_for
 from vlasov.solvers.record import Record
 
 _EXACT, _TOLERANCE = (1e-9, 1e-11), 1e-8  # local errors of the ODE of moments, twice, and of nodes
 _FIRST = {1: 48, 2: 12, 3: 6}  # nodes along each axis
+_IN_TEXT, _PIECES = {1: 24, 2: 12, 3: 6}, (4, 8, 16)  # nodes along each axis at one place, places of each law
 _MORE, _FEWEST = 1.5, 4  # factor from one size to the next; least nodes along an axis
 _SPACED = 3  # cells of a density that stand for one Gauss node
 _AGREE = 1e-10  # two sizes that differ by less are the same
@@ -71,6 +74,8 @@ def follow(problem: Problem, grid: Record) -> Companion | None:
     if outputs[-1] > 0.0:
         problem = replace(problem, horizon=float(outputs[-1]))
     try:
+        if in_sequence(problem):
+            return _in_sequence(problem, outputs, grid)
         return _exact(problem, outputs, grid) or _by_nodes(problem, outputs, grid)
     except InputError:  # a measure without so many nodes, or velocities that are not finite
         return None
@@ -150,6 +155,40 @@ def _by_nodes(problem: Problem, outputs: Array, grid: Record) -> Companion | Non
         found = finer
     known = of_nodes(problem, found.cloud, found.positions, found.samples, outputs) if smooth else {}
     return Companion(found.moments, *gaps, _remedy(problem, size, gap), known)
+
+
+def _in_sequence(problem: Problem, outputs: Array, grid: Record) -> Companion | None:
+    """Nodes at places along s, where those at one place see each other.
+
+    What errs like the spacing, and like its square, is extrapolated away.
+    """
+    budget, found = max(_LEAST_PAIRS, _PAIRS_PER_CELL * _cell_evaluations(grid)), []
+    assert isinstance(problem.initial, Ordered)
+    none = Samples(np.empty(0), np.empty(0))
+    for size, pieces in ((_IN_TEXT[problem.dimension], many) for many in _PIECES):
+        followed = _followed(problem, _text(problem.initial, size, pieces), outputs, none, budget)
+        if followed is None:
+            return None
+        found.append(followed)
+    better, good = (
+        Moments(2 * fine.means - coarse.means, 2 * fine.covariances - coarse.covariances)
+        for coarse, fine in itertools.pairwise(one.moments for one in found)
+    )
+    best = Moments((4 * good.means - better.means) / 3, (4 * good.covariances - better.covariances) / 3)
+    remedy = f'the solver "particles" with sampling="quadrature" and n={(2 * _PIECES[-1]) ** (1 + problem.dimension)}'
+    return Companion(best, *differences(problem, good, best), remedy, {})
+
+
+def _text(sequence: Ordered, size: int, pieces: int) -> Particles:
+    """Nodes of every law in the middle of so many equal pieces of its part of s."""
+    points, weights, places = [], [], []
+    for law, start, share in zip(sequence.measures, sequence.edges, sequence.weights, strict=False):
+        rule = _nodes(law, size)
+        for k in range(pieces):
+            points.append(rule.points)
+            weights.append(rule.weights * (share / pieces))
+            places.append(np.full(len(rule), start + share * (k + 0.5) / pieces))
+    return Particles(np.concatenate(points), np.concatenate(weights), np.concatenate(places))
 
 
 def _followed(problem: Problem, nodes: Particles, outputs: Array, summed: Samples, budget: float) -> _Followed | None:

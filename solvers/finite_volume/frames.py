@@ -126,7 +126,7 @@ class ManyFrames(Frames):
     Parameters
     ----------
     weights
-        Of the parts.
+        Of the parts; or of those that each part sees, (n, n).
     references
         Moments b and C of the parts when the closures were made.
     """
@@ -187,7 +187,16 @@ class ManyFrames(Frames):
     def _model(self, t: float, origins: Array, matrices: Array) -> _Model:
         means = origins + np.einsum("nkl,nl->nk", matrices, self._b)
         covariances = matrices @ self._C @ matrices.swapaxes(1, 2)
-        return _Model(means, *linearised(self._flow, self._weights, means, covariances, self.inside(t)))
+        time, masses = self.inside(t), self._weights
+        if masses.ndim == 1:
+            return _Model(means, *linearised(self._flow, masses, means, covariances, time))
+        velocities, slopes = np.empty_like(means), np.empty_like(covariances)
+        for k, mass in enumerate(masses):
+            seen = mass > 0
+            found = linearised(self._flow, mass[seen] / mass.sum(), means[seen], covariances[seen], time)
+            own = int(seen[:k].sum())
+            velocities[k], slopes[k] = found[0][own], found[1][own]
+        return _Model(means, velocities, slopes)
 
     def _derivative(self, t: float, origins: Array, matrices: Array, drift: Affine) -> tuple[Array, Array]:
         mean, velocity, slope = self._model(t, origins, matrices)

@@ -10,9 +10,9 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from vlasov import checks
-from vlasov.attention import Attention, MultiHead
+from vlasov.attention import Attention, Masked, MultiHead
 from vlasov.errors import InputError, choose, some
-from vlasov.measures import Mixture
+from vlasov.measures import Mixture, Sequence as Ordered
 from vlasov.problem import Problem
 from vlasov.solvers.budget import MAX_STEPS
 from vlasov.solvers.finite_volume.schemes import SCHEMES
@@ -22,6 +22,7 @@ AUTO, PARTS = "auto", "parts"
 DEFAULT_CELLS = {1: 512, 2: 128, 3: 64}  # along each axis
 CELLS_OF_PARTS = {1: 64, 2: 40, 3: 24}
 _FEWEST, _MOST = 8, 10**8
+SLICES, _MOST_SLICES = 4, 1000  # of each law of a sequence
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,9 @@ class Options:
         Of the grid, in the coordinates of the frame: L for [-L, L] along each axis, or one such number or pair [lower,
         upper] for each axis. Chosen from the problem if not given. A moving frame begins with the mean at zero and unit
         covariance.
+    slices
+        Of each law of a ``Sequence`` under a mask, along s, each with a density of its own; 4 if not given. A token in
+        the middle of a slice sees half of it: errors fall like 1 / slices^2.
     max_steps
         A run that takes more, or that is foreseen to take many more, stops with an error and its last state.
     """
@@ -54,6 +58,7 @@ class Options:
     reconstruction: str = "upwind5"
     frame: str = "auto"
     extent: float | Sequence[Any] | None = None
+    slices: int | None = None
     max_steps: int = MAX_STEPS
 
     @property
@@ -63,6 +68,8 @@ class Options:
 
     def __post_init__(self) -> None:
         checks.integer(self.max_steps, "max_steps", least=1)
+        if self.slices is not None:
+            checks.integer(self.slices, "slices", least=1, most=_MOST_SLICES)
         choose(self.reconstruction, SCHEMES, "reconstruction")
         choose(self.frame, (AUTO, *FRAMES, PARTS), "frame")
         if self.cells is not None:
@@ -79,11 +86,10 @@ def check(problem: Problem, options: Options) -> None:
     d = problem.dimension
     if d > 3:
         raise InputError(f'has d = {d}, but "finite-volume" needs d <= 3; use the solver "particles"', "initial")
-    if problem.attention.causal and problem.initial.ordered:
-        raise InputError(
-            f'is {some(problem.initial.kind)}, whose places a grid in x does not hold; use the solver "particles"',
-            "initial",
-        )
+    if in_sequence(problem):
+        _check_sequence(problem, options)
+    elif options.slices is not None:
+        raise InputError(f"is {options.slices}, but what is cut into slices is a vl.Sequence under a mask", "slices")
     if problem.attention.needs_compact_support and not math.isfinite(problem.initial.support_radius):
         raise InputError(
             f"reaches to infinity, from where tokens leave every ball at once under {problem.attention.kind} "
@@ -105,6 +111,31 @@ def check(problem: Problem, options: Options) -> None:
     if np.prod(cells(options, d), dtype=float) > _MOST:
         raise InputError(f"make {np.prod(cells(options, d), dtype=float):g} cells in all; at most {_MOST:g}", "cells")
     intervals(options, d)
+
+
+def in_sequence(problem: Problem) -> bool:
+    """Whether tokens see those before them, in a text whose law changes."""
+    return problem.attention.causal and problem.initial.ordered
+
+
+def _check_sequence(problem: Problem, options: Options) -> None:
+    if not isinstance(problem.initial, Ordered):
+        raise InputError(
+            f'is {some(problem.initial.kind)}, of which a grid has no density; use the solver "particles"', "initial"
+        )
+    if not isinstance(problem.attention, Masked):
+        raise InputError(
+            f'is {problem.attention.kind}, with masks inside; put vl.Masked around all of it, or use "particles"',
+            "attention",
+        )
+    if options.frame not in (AUTO, PARTS):
+        raise InputError(f'is "{options.frame}", but slices of a text have frames of their own; use "parts"', "frame")
+    if not has_slopes(problem.attention.attention):
+        raise InputError(
+            f"is {problem.attention.attention.kind} under a mask, which says no Jacobian for frames to follow; use the "
+            'solver "particles"',
+            "attention",
+        )
 
 
 def has_slopes(attention: Attention) -> bool:

@@ -17,7 +17,7 @@ import numpy as np
 from vlasov.checks import Array
 from vlasov.compiled.products import map_rows
 from vlasov.flow import Flow
-from vlasov.measures import Density, Measure
+from vlasov.measures import Density, Measure, Sequence as Ordered
 from vlasov.problem import Problem
 from vlasov.solvers.finite_volume import initial
 from vlasov.solvers.finite_volume.fluxes import Fluxes
@@ -26,7 +26,7 @@ from vlasov.solvers.finite_volume.frames import Frames
 from vlasov.solvers.finite_volume.grid import Grid
 from vlasov.solvers.finite_volume.history import NOTICED, History, Residual
 from vlasov.solvers.finite_volume.options import PARTS, Options, cells
-from vlasov.solvers.finite_volume.partition import components
+from vlasov.solvers.finite_volume.partition import components, slices
 from vlasov.solvers.finite_volume.schemes import SCHEMES
 from vlasov.solvers.finite_volume.together import Together
 from vlasov.solvers.finite_volume.velocity import Velocity
@@ -141,16 +141,30 @@ class Part:
 
 
 def residuals(
-    parts: Sequence[Part], t: float, states: Sequence[Array], places: Sequence[Place], frames: Frames, flow: Flow
+    parts: Sequence[Part],
+    t: float,
+    states: Sequence[Array],
+    places: Sequence[Place],
+    frames: Frames,
+    flow: Flow,
+    seen: Array | None = None,
 ) -> list[Residual]:
-    """S^{-1} (Gamma(c + S z) - v - W z) in the frame of each part, with Gamma of all densities together."""
+    """S^{-1} (Gamma(c + S z) - v - W z) in the frame of each part, with Gamma of all densities together.
+
+    Or with that of the masses (n, n) that are ``seen`` by each part.
+    """
     time = frames.inside(t)
     targets = [part.velocity.targets(f) for part, f in zip(parts, states, strict=True)]
     densities = [p.velocity.known(f, place, time) for p, f, place in zip(parts, states, places, strict=True)]
     closures = frames.closures(t, places)
     pairs = zip(targets, places, strict=True)
     points = [place.origin + map_rows(target.z, place.matrix, threads=1) for target, place in pairs]
-    if len(parts) == 1:
+    if seen is not None:
+        values, bases = [], [np.zeros(1)] * len(parts)
+        for k, (mass, x, place) in enumerate(zip(seen, points, places, strict=True)):
+            whole = _together([(m, density) for m, density in zip(mass / mass.sum(), densities, strict=True) if m > 0])
+            values.append(flow.velocity(whole, x, time, about=place.origin, system=k).values)
+    elif len(parts) == 1:
         values = [flow.velocity(densities[0], points[0], time, about=places[0].origin).values]
         bases = [np.zeros(1)]
     else:
@@ -166,15 +180,24 @@ def residuals(
 
 def mixture(parts: Sequence[Part], densities: Sequence[Density]) -> Measure:
     """The measure whose parts have these densities."""
-    if len(parts) == 1:
-        return densities[0]
-    return Together.trusted(components=tuple(densities), weights=np.array([part.weight for part in parts]))
+    return _together([(part.weight, density) for part, density in zip(parts, densities, strict=True)])
+
+
+def _together(shares: Sequence[tuple[float, Density]]) -> Measure:
+    if len(shares) == 1:
+        return shares[0][1]
+    weights = np.array([weight for weight, _ in shares])
+    return Together.trusted(components=tuple(density for _, density in shares), weights=weights)
 
 
 def begin(problem: Problem, flow: Flow, options: Options) -> list[Part]:
-    """All parts of the measure at the start: those of the mixture with frame = "parts", else one."""
+    """All parts of the measure at the start: those of the mixture with frame = "parts", slices of a text, else one."""
     if options.frame != PARTS:
         return [Part(problem, 1.0, initial.start(problem, options), flow, options)]
-    found = [(weight, replace(problem, initial=component)) for weight, component in components(problem.initial)]
+    laws = components(problem.initial)
+    if options.slices:
+        assert isinstance(problem.initial, Ordered)
+        laws = slices(problem.initial, options.slices)
+    found = [(weight, replace(problem, initial=component)) for weight, component in laws]
     moving = replace(options, frame="moving", cells=cells(options, problem.dimension))
     return [Part(alone, weight, initial.start(alone, moving), flow, options) for weight, alone in found]

@@ -12,7 +12,7 @@ from vlasov.solvers.accuracy import NOTABLE
 from vlasov.solvers.budget import Budget
 from vlasov.solvers.finite_volume import solver
 from vlasov.solvers.finite_volume.judge import judge
-from vlasov.solvers.finite_volume.options import Options
+from vlasov.solvers.finite_volume.options import PARTS, SLICES, Options, in_sequence
 from vlasov.solvers.record import Record
 
 _PAYS = 0.9  # errors that do not fall so far are not those of cells
@@ -21,8 +21,12 @@ _CHEAP = 2e7  # cells times evaluations of the velocity, of all runs together: s
 
 def run(problem: Problem, options: Options, record: Record) -> Record:
     """Integrate into the record and judge; again as long as the run is wrong, but less so. The best record."""
-    problem = replace(problem, attention=problem.attention.unmasked)  # a law that is the same along the sequence
-    solver.run(problem, options, record)
+    alone = _unmasked(problem)
+    if in_sequence(problem):
+        options = replace(options, frame=PARTS, slices=options.slices or SLICES)
+    else:
+        problem = alone
+    solver.run(alone, options, record)
     unsure, spent = judge(problem, record), 0.0
     while _may_gain(options, record, unsure):
         spent += _work(record) * 2 ** (1 + problem.dimension)
@@ -31,7 +35,8 @@ def run(problem: Problem, options: Options, record: Record) -> Record:
         cells = tuple(2 * int(count) for count in record.resolved["cells"])
         finer = Record(record.times, record.report, Budget(problem.horizon, options.max_steps))
         try:
-            solver.run(problem, replace(options, cells=cells, frame=record.resolved["frame"]), finer)
+            options = replace(options, slices=options.slices and 2 * options.slices)
+            solver.run(alone, replace(options, cells=cells, frame=record.resolved["frame"]), finer)
             unsure = judge(problem, finer)
         except (InputError, SolverError, np.linalg.LinAlgError, MemoryError):  # the run itself is done
             break
@@ -40,6 +45,14 @@ def run(problem: Problem, options: Options, record: Record) -> Record:
         finer.attributes["refinements"] = 1.0 + float(record.attributes.get("refinements", 0.0))
         record = finer
     return record
+
+
+def _unmasked(problem: Problem) -> Problem:
+    """Without the mask: what slices of a text see is the solver's to say, and where there is one law it is that."""
+    if not problem.attention.causal:
+        return problem
+    given = {"initial": problem.initial, "horizon": problem.horizon, "name": problem.name}
+    return Problem.trusted(attention=problem.attention.unmasked, **given)
 
 
 def _may_gain(options: Options, record: Record, unsure: float) -> bool:

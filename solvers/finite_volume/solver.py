@@ -23,7 +23,7 @@ from vlasov.solvers.finite_volume.frames import Frames, ManyFrames, OneFrame, Pl
 from vlasov.solvers.finite_volume.history import History, Residual
 from vlasov.solvers.finite_volume.options import PARTS, Options
 from vlasov.solvers.finite_volume.part import Look, Pace, begin, residuals
-from vlasov.solvers.finite_volume.partition import chosen
+from vlasov.solvers.finite_volume.partition import chosen, seen_by_slices
 from vlasov.solvers.finite_volume.schemes import SCHEMES
 from vlasov.solvers.finite_volume.state import cause, resolved, snapshot
 from vlasov.solvers.ode.integrate import BlowUpWatch, segments
@@ -81,6 +81,7 @@ class _Solver:
         self.growth, self._longest = 0.0, math.inf  # step, where one before had to be shortened
         self._flow, self._options, self._hurried, self._short = flow, options, 0, 0
         self._weights = np.array([part.weight for part in self.parts])
+        self._seen = seen_by_slices(self._weights) if options.slices else None
         self.frames = self._begin((0.0, problem.horizon))
 
     def enter(self, segment: tuple[float, float]) -> None:
@@ -90,7 +91,8 @@ class _Solver:
 
     def _begin(self, segment: tuple[float, float]) -> Frames:
         if self._options.frame == PARTS:
-            return ManyFrames(self._flow, segment, self._weights, [part.moments for part in self.parts])
+            weights = self._weights if self._seen is None else self._seen
+            return ManyFrames(self._flow, segment, weights, [part.moments for part in self.parts])
         if self._rescaling is not None:
             return OneFrame(RescaledFrame(self._flow, segment, self._rescaling))
         if self._options.frame == "fixed":
@@ -139,7 +141,7 @@ class _Solver:
     def _residuals(self, t: float, states: Sequence[Array], places: Sequence[Place]) -> list[Residual]:
         """The residual velocities of all parts."""
         try:
-            return residuals(self.parts, t, states, places, self.frames, self._flow)
+            return residuals(self.parts, t, states, places, self.frames, self._flow, self._seen)
         except LateInputError:
             raise
         except InputError as mistake:

@@ -61,4 +61,8 @@ def resolved(record: Record, options: Options, parts: Sequence[Part]) -> None:
     for name, centers in zip(AXES, grid.centers, strict=False):
         record.constants[name] = centers
     if options.frame == PARTS:
-        record.constants["part_weight"] = np.array([part.weight for part in parts])
+        weights = np.array([part.weight for part in parts])
+        record.constants["part_weight"] = weights
+        if options.slices:
+            record.resolved["slices"] = options.slices
+            record.constants["part_s"] = np.cumsum(weights) - weights / 2
