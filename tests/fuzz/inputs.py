@@ -99,6 +99,9 @@ def calls():
         "Softmax": (lambda a, v: moved(vl.Softmax(A=a, V=v)), (EYE, EYE)),
         "L2": (lambda *a: moved(vl.L2(*a)), (EYE, EYE, EYE)),
         "Linear": (lambda *a: moved(vl.Linear(*a)), (EYE, EYE, EYE)),
+        "Sigmoid": (lambda a, v, b: moved(vl.Sigmoid(A=a, V=v, bias=b)), (EYE, EYE, 0.5)),
+        "Exponential": (lambda *a: moved(vl.Exponential(*a)), (EYE, EYE, EYE)),
+        "ReLU": (lambda *a: moved(vl.ReLU(*a)), (EYE, EYE, EYE)),
         "MultiHead": (lambda *a: moved(vl.MultiHead(*a)), ([vl.Softmax(A=EYE), vl.Linear(A=EYE)], [EYE, EYE])),
         "Piecewise": (lambda *a: moved(vl.Softmax(A=vl.Piecewise(*a))), ([EYE, EYE], [0.0, 0.05, 1.0])),
         "callable": (lambda a, v: moved(vl.Softmax(A=_late(a), V=_late(v))), (EYE, EYE)),
@@ -177,6 +180,9 @@ def solve_any(parts):
         "softmax": lambda: vl.Softmax(A=A, V=V),
         "l2": lambda: vl.L2(A, A, V),
         "linear": lambda: vl.Linear(A=A, V=V),
+        "sigmoid": lambda: vl.Sigmoid(A=A, V=V, bias=at),
+        "exponential": lambda: vl.Exponential(A=A, V=V),
+        "relu": lambda: vl.ReLU(A=A, V=V),
     }[kind]()
     centre, spread = np.array([at, -0.5]), width * np.array([[1.0, 0.3], [0.3, 0.5]])
     gaussian = vl.Gaussian(centre, spread)
