@@ -240,15 +240,22 @@ class Measure(Described, ABC):
     def summed(
         self, xi: Array, kernel: Kernel, request: Request = Request(), *, workspace: Workspace | None = None
     ) -> KernelSums:
-        """int (y, 1) k(<xi, y>) dmu(y) at xi (m, d), with a bound on its error; see ``vlasov.summing``.
-
-        The exponential by the tilted mean; else, without a closed form, by Gauss nodes: enough for the longest xi.
-        """
+        """int (y, 1) k(<xi, y>) dmu(y) at xi (m, d), with a bound on its error; see ``vlasov.summing``."""
         if kernel.name == "exponential":
             return exponential(self.tilted(xi, request, workspace=workspace), request)
+        return self._summed(xi, kernel, request, workspace)
+
+    def _summed(self, xi: Array, kernel: Kernel, request: Request, workspace: Workspace | None) -> KernelSums:
+        """``summed`` for other kernels. Without a closed form by Gauss nodes, which do not see where ReLU bends."""
         from vlasov.measures.kernel_sums import by_nodes
 
+        if kernel.name == "relu":
+            return self._relu_summed(xi, request)
         return by_nodes(self, xi, kernel, request, workspace)
+
+    def _relu_summed(self, xi: Array, request: Request) -> KernelSums:
+        sentence = "has no sums with ReLU, whose kink Gauss nodes do not see; use measure.sample(n) in its place"
+        raise InputError(sentence, self.kind)
 
     def at(self, x: ArrayLike) -> Array:
         """Points as (m, d) for this measure's d."""

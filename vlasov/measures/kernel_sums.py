@@ -57,10 +57,6 @@ def by_nodes(measure: Measure, xi: Array, kernel: Kernel, request: Request, work
     analytic and at most one in a strip around the interval of <xi, y>, at most 4 R rho^{2 - 2N} / (rho - 1), rho that
     of the ellipse in it.
     """
-    if kernel.name == "relu":
-        raise InputError(
-            "has no sums with ReLU, whose kink Gauss nodes do not see; use measure.sample(n) in its place", measure.kind
-        )
     low, high = measure.support_box
     radius = measure.support_radius
     if not math.isfinite(radius):

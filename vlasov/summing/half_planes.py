@@ -29,7 +29,7 @@ _UNIT = 0.5 * float(np.finfo(float).eps)
 _BLOCK = 1024  # rows whose partial sums start from zero
 _WIDTH = 6  # numbers in a row
 _PER_BUCKET = 2  # rows, if angles are spread evenly
-_START, _SOURCE, _TARGET = 100e3, 110.0, 60.0  # nanoseconds of one thread
+_START, _SOURCE, _TARGET = 40e3, 35.0, 25.0  # nanoseconds of one thread
 _WORTH_THREADS = 2000  # sources and targets
 _LARGEST = 1e150  # coordinates, whose squares are numbers
 
