@@ -95,21 +95,24 @@ def _linear_plan(points: Array, weights: Array, xi: Array, kernel: Kernel, reque
     (n, d), method = points.shape, request.method
     if method in QUADRATIC or (method == "auto" and (n * len(xi) < _WORTH_A_PLAN or d > 3)):
         return None
-    from vlasov.summing import all_pairs, half_planes
+    from vlasov.summing import all_pairs
 
-    found, refusals = [], []
-    for module in (half_planes,):  # every method of linear cost
+    module = _linear_method(kernel)
+    plan = Refusal("sums with this kernel go over all pairs")
+    if module is not None:
         plan = module.plan(points, weights, xi, kernel, request)
-        if isinstance(plan, Refusal):
-            refusals.append(plan.reason)
-        else:
-            found.append((module, plan))
-    if not found:
+    if isinstance(plan, Refusal):
         if method != "auto":
-            raise LateInputError(
-                f'"{method}" cannot do this: {", and ".join(refusals)}; use "auto" or "all-pairs"', "method"
-            )
+            raise LateInputError(f'"{method}" cannot do this: {plan.reason}; use "auto" or "all-pairs"', "method")
         return None
-    best = min(found, key=lambda planned: planned[1].seconds)
-    slower = method == "auto" and all_pairs.seconds(kernel, n, len(xi), d) < best[1].seconds
-    return None if slower else best
+    slower = method == "auto" and all_pairs.seconds(kernel, n, len(xi), d) < plan.seconds
+    return None if module is None or slower else (module, plan)
+
+
+def _linear_method(kernel: Kernel) -> ModuleType | None:
+    """The module, whose import compiles: it has ``plan`` and ``evaluate``."""
+    if kernel.name == "relu":
+        from vlasov.summing import half_planes
+
+        return half_planes
+    return None
