@@ -165,6 +165,32 @@ def test_relu_over_solids(measure):
     assert np.abs(found.first - expected).max() <= (2e-3 if d == 2 else 2e-2)
 
 
+@pytest.mark.parametrize("d", [2, 3])
+def test_relu_over_a_box_is_the_sum_over_its_parts(d):
+    """Halves of halves, which the kink cuts elsewhere; and about zero, half of second moments times xi."""
+    rng = np.random.default_rng(d)
+    low, xi = -rng.random(d), rng.normal(size=(30, d))
+    whole, parts = vl.Box(low, low + 2), [(np.copy(low), low + 2)]
+    for k in range(d):
+        cut = low[k] + 2 * rng.random()
+        for corners in list(parts):
+            inner = corners[1].copy()
+            inner[k] = cut
+            outer = corners[0].copy()
+            outer[k] = cut
+            parts.remove(corners)
+            parts += [(corners[0], inner), (outer, corners[1])]
+    total = sum(np.prod((b - a) / 2) * vl.Box(a, b).summed(xi, RELU).first for a, b in parts)
+    assert np.abs(total - whole.summed(xi, RELU).first).max() <= 1e-14
+    for measure in (
+        vl.Box(-np.ones(d), np.arange(1.0, d + 1)).image(np.eye(d), (1 - np.arange(1.0, d + 1)) / 2),
+        vl.Ball(1.3, np.zeros(d)),
+        vl.Ring(1.0, 1.1, np.zeros(d)),
+    ):
+        found = measure.summed(xi, RELU)
+        assert np.linalg.norm(found.first - xi @ measure.covariance / 2, axis=1).max() <= found.error_bound
+
+
 def test_relu_over_boxes_of_many_dimensions_is_refused():
     with pytest.raises(InputError, match="box: has no sums with ReLU for d > 3"):
         vl.Box(np.zeros(4), np.ones(4)).summed(np.ones((1, 4)), RELU)
