@@ -242,6 +242,18 @@ def test_relu_on_a_grid_far_from_zero_sees_a_narrow_cloud():
     assert np.abs(found.first - exact.first).max() <= 1e-8 * np.abs(exact.first).max()
 
 
+@pytest.mark.parametrize("steepness", [0.1, 3.0, 30.0, 300.0])
+@pytest.mark.parametrize("shift", [0.0, 0.37, 5.0])
+def test_gauss_nodes_are_enough_for_the_steepest(steepness, shift):
+    """int 1 / (1 + e^{-z}) dz = log(1 + e^z), in closed form."""
+    box, xi = vl.Box(shift - 1, shift + 1), np.array([[steepness], [-steepness]])
+    found = box.summed(xi, Kernel("sigmoid", 0.2), EVERYTHING)
+    ends = xi @ np.array([[shift - 1, shift + 1]]) + 0.2
+    expected = np.diff(np.logaddexp(0, ends), axis=1)[:, 0] / (2 * xi[:, 0])
+    assert np.abs(found.mass - expected).max() <= found.mass_error + 1e-15 * np.abs(ends).max()
+    assert found.mass_error <= 1e-14 * (1 + steepness * (1 + shift))
+
+
 def test_nodes_that_would_be_too_many_are_refused():
     with pytest.raises(InputError, match=r"quadrature nodes on each of 2 axes; use measure.sample"):
         vl.Box([0, 0], [1, 1]).summed(np.array([[1e4, 0.0]]), SIGMOID)
