@@ -274,13 +274,18 @@ class GaussNodes(NamedTuple):
         if self.quadratic is not None:
             reach += np.linalg.norm(self.quadratic, 2) * mu.support_radius**2
         nodes = 32 + math.ceil(1.5 * reach)
-        if nodes**mu.dimension > _MOST_NODES:
-            raise InputError(
-                f"its velocity needs {nodes} quadrature nodes on each of {mu.dimension} axes; "
-                "use measure.sample(n) in its place",
-                mu.kind,
-            )
-        return mu.quadrature(nodes).reweighted(self.quadratic).tilted(xi, request, workspace=workspace)
+        return affordable(mu, nodes).reweighted(self.quadratic).tilted(xi, request, workspace=workspace)
+
+
+def affordable(measure: Measure, nodes: int) -> Particles:
+    """Gauss nodes for a velocity, unless they are too many."""
+    if nodes**measure.dimension > _MOST_NODES:
+        raise InputError(
+            f"its velocity needs {nodes} quadrature nodes on each of {measure.dimension} axes; "
+            "use measure.sample(n) in its place",
+            measure.kind,
+        )
+    return measure.quadrature(nodes)
 
 
 def _cube(sampling: str, n: int, k: int, seed: Seed) -> Callable[[int, int], Array]:

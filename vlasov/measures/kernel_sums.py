@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from vlasov.checks import Array
 from vlasov.compiled.workspace import Workspace
 from vlasov.errors import InputError
+from vlasov.measures.base import Measure, affordable
 from vlasov.summing import Kernel, KernelSums
 from vlasov.tilting import Request
 from vlasov.tilting.results import joined
 
-if TYPE_CHECKING:
-    from vlasov.measures.base import Measure
-
 _EPS = float(np.finfo(float).eps)
-_MOST_NODES = 4_000_000
 _FINEST = 1e-16  # what nodes are asked for
 _BLOCK = 4096  # targets
 _STRIP = 0.9 * math.pi  # |Im z|, from where to the poles it is a tenth as far
@@ -68,13 +65,7 @@ def by_nodes(measure: Measure, xi: Array, kernel: Kernel, request: Request, work
         raise InputError("times A is no number; scale the tokens or A down", "x")
     gap = math.expm1(min(log_rho, 50.0))
     nodes = 2 + math.ceil(max(0.0, math.log(4 * _LARGEST / gap / _FINEST)) / (2 * log_rho))
-    if nodes**measure.dimension > _MOST_NODES:
-        raise InputError(
-            f"its velocity needs {nodes} quadrature nodes on each of {measure.dimension} axes; "
-            "use measure.sample(n) in its place",
-            measure.kind,
-        )
-    found = measure.quadrature(nodes).summed(xi, kernel, request, workspace=workspace)
+    found = affordable(measure, nodes).summed(xi, kernel, request, workspace=workspace)
     rules = 2 * _FINEST + 16 * _EPS  # nodes and weights are rounded
     return found._replace(
         error_bound=found.error_bound + rules * radius * (1 + half), mass_error=found.mass_error + rules * (1 + half)
