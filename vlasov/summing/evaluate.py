@@ -47,7 +47,8 @@ def sum_up(
     workspace
         Scratch memory that repeated calls share.
     """
-    choose(kernel.name, KERNELS, "kernel")
+    if choose(kernel.name, KERNELS, "kernel") != "sigmoid" and kernel.bias != 0.0:
+        raise InputError(f'is {kernel.bias:g}, but only "sigmoid" has one; leave it out', "bias")
     if choose(request.method, METHODS, "method") == "lattice":
         raise InputError('"lattice" needs a density on a uniform grid; choose "auto" or "all-pairs"', "method")
     if kernel.name == "exponential":

@@ -151,6 +151,7 @@ def test_half_planes_refuse_what_is_no_number():
     ("kernel", "d", "method", "words"),
     [
         (Kernel("gelu"), 2, "auto", 'kernel: "gelu" is not known'),
+        (Kernel("relu", 0.5), 2, "auto", 'bias: is 0.5, but only "sigmoid" has one'),
         (RELU, 2, "fast", 'method: "fast" is not known'),
         (RELU, 3, "laplace", 'method: "laplace" cannot do this: half planes serve ReLU'),
         (Kernel("relu"), 2, "lattice", "needs a density on a uniform grid"),
