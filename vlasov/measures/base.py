@@ -242,7 +242,7 @@ class Measure(Described, ABC):
     ) -> KernelSums:
         """int (y, 1) k(<xi, y>) dmu(y) at xi (m, d), with a bound on its error; see ``vlasov.summing``."""
         if kernel.name == "exponential":
-            return exponential(self.tilted(xi, request, workspace=workspace), request)
+            return exponential(lambda asked: self.tilted(xi, asked, workspace=workspace), request)
         return self._summed(xi, kernel, request, workspace)
 
     def _summed(self, xi: Array, kernel: Kernel, request: Request, workspace: Workspace | None) -> KernelSums:

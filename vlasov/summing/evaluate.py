@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 Planned = tuple["ModuleType", Promise]  # a method of linear cost, and its plan
 
 _ROUNDING = 4 * float(np.finfo(float).eps)
+_SHARE = 0.4  # plans of linear cost have l <= 1.5 e / R
 _WORTH_A_PLAN = 200_000  # pairs
 _LARGEST_EXPONENT = 650.0  # beyond, products with e^z may be no numbers
 
@@ -53,7 +55,8 @@ def sum_up(
         raise InputError('"lattice" needs a density on a uniform grid; choose "auto" or "all-pairs"', "method")
     if kernel.name == "exponential":
         with np.errstate(divide="ignore"):
-            return exponential(tilt(points, np.log(weights), xi, request, workspace=workspace), request)
+            logs = np.log(weights)
+        return exponential(lambda asked: tilt(points, logs, xi, asked, workspace=workspace), request)
     from vlasov.summing import all_pairs
 
     planned = _linear_plan(points, weights, xi, kernel, request)
@@ -67,11 +70,13 @@ def sum_up(
     return found
 
 
-def exponential(tilted: Tilted, request: Request) -> KernelSums:
+def exponential(tilted_by: Callable[[Request], Tilted], request: Request) -> KernelSums:
     """Z m, Z and Z (C + m m^T) of a tilted measure.
 
-    With errors e of m and l of log Z: |Z' m' - Z m| <= Z' (e^l e + (|m'| + e) (e^l - 1)).
+    With errors e of m and l of log Z: |Z' m' - Z m| <= Z' (e^l e + (|m'| + e) (e^l - 1)). Together they shall be what
+    is accepted of one of them.
     """
+    tilted = tilted_by(request._replace(tolerance=_SHARE * request.tolerance))
     with np.errstate(over="ignore", invalid="ignore"):
         mass, lever = np.exp(tilted.log_mass), np.exp(tilted.mass_error)
         first, off = mass[:, None] * tilted.mean, float(lever - 1) + _ROUNDING
