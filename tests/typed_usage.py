@@ -7,6 +7,7 @@ import vlasov as vl
 
 heads: list[vl.Softmax] = [vl.Softmax(A=[[1.0]], V=np.eye(1)), vl.Softmax([[1.0]], [[2]], lambda t: [[t]])]
 attention = vl.MultiHead([*heads, vl.L2([[1.0]], [[1]]), vl.Linear(A=2.0)], outputs=[[[1.0]]] * 4)
+others = [vl.Sigmoid(A=2.0, bias=1), vl.Exponential([[1.0]], [[2]]), vl.ReLU(A=lambda t: [[t]])]
 layers = vl.Piecewise([[[1.0]], [[2.0]]], [0, 1, 2])
 parts = [vl.Ball(1.0, [0.0]), vl.Box([0], [1]), vl.Ring(1, 2, 0.0), vl.Density([1.0], [[0, 1]]), vl.Particles([[0.0]])]
 initial = vl.Mixture([vl.Gaussian(0.0, 1.0), *parts], [0.5, 0.1, 0.1, 0.1, 0.1, 0.1])

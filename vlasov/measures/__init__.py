@@ -2,8 +2,9 @@
 
 ``base``: what every measure answers, and what follows from it. ``gaussian``, ``mixture``, ``solids`` (boxes, balls,
 rings), ``particles``, ``sequence`` and ``density`` (cell averages in an affine frame): the measures. ``quadrature``,
-``cell_averages``, ``ball_overlaps``, ``deposit``, ``smoothing``, ``particle_kernels``: what they share. Measures are
-values: attentions, flows and solvers read them, from any number of threads, and never change them.
+``cell_averages``, ``ball_overlaps``, ``deposit``, ``smoothing``, ``particle_kernels``, ``kernel_sums``, ``solid_sums``,
+``order``: what they share. Measures are values: attentions, flows and solvers read them, from any number of threads,
+and never change them.
 """
 
 from vlasov.measures.base import SAMPLINGS, How, Measure, Memory

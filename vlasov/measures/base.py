@@ -264,15 +264,22 @@ class Measure(Described, ABC):
     def summed(
         self, xi: Array, kernel: Kernel, request: Request = Request(), *, workspace: Workspace | None = None
     ) -> KernelSums:
-        """int (y, 1) k(<xi, y>) dmu(y) at xi (m, d), with a bound on its error; see ``vlasov.summing``.
-
-        The exponential by the tilted mean; else, without a closed form, by Gauss nodes: enough for the longest xi.
-        """
+        """int (y, 1) k(<xi, y>) dmu(y) at xi (m, d), with a bound on its error; see ``vlasov.summing``."""
         if kernel.name == "exponential":
-            return exponential(self.tilted(xi, request, workspace=workspace), request)
+            return exponential(lambda asked: self.tilted(xi, asked, workspace=workspace), request)
+        return self._summed(xi, kernel, request, workspace)
+
+    def _summed(self, xi: Array, kernel: Kernel, request: Request, workspace: Workspace | None) -> KernelSums:
+        """``summed`` for other kernels. Without a closed form by Gauss nodes, which do not see where ReLU bends."""
         from vlasov.measures.kernel_sums import by_nodes
 
+        if kernel.name == "relu":
+            return self._relu_summed(xi, request)
         return by_nodes(self, xi, kernel, request, workspace)
+
+    def _relu_summed(self, xi: Array, request: Request) -> KernelSums:
+        sentence = "has no sums with ReLU, whose kink Gauss nodes do not see; use measure.sample(n) in its place"
+        raise InputError(sentence, self.kind)
 
     def at(self, x: ArrayLike) -> Array:
         """Points as (m, d) for this measure's d."""
@@ -295,7 +302,11 @@ class GaussNodes(NamedTuple):
 
 def _gauss_nodes(measure: Measure, exponent: float) -> Particles:
     """So many that they serve exponents up to this."""
-    nodes = 32 + math.ceil(1.5 * exponent)
+    return affordable(measure, 32 + math.ceil(1.5 * exponent))
+
+
+def affordable(measure: Measure, nodes: int) -> Particles:
+    """Gauss nodes for a velocity, unless they are too many."""
     if nodes**measure.dimension > _MOST_NODES:
         raise InputError(
             f"its velocity needs {nodes} quadrature nodes on each of {measure.dimension} axes; "

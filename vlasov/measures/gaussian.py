@@ -108,12 +108,8 @@ class Gaussian(Measure, kind="gaussian"):
             mass_error=2 * unit * float(terms.max(initial=0.0)),
         )
 
-    def summed(
-        self, xi: Array, kernel: Kernel, request: Request = Request(), *, workspace: Workspace | None = None
-    ) -> KernelSums:
+    def _summed(self, xi: Array, kernel: Kernel, request: Request, workspace: Workspace | None) -> KernelSums:
         """E[k(u)] alpha + E[k'(u)] Sigma xi with u ~ N(<xi, alpha>, <xi, Sigma xi>): integrals on the line."""
-        if kernel.name == "exponential":
-            return super().summed(xi, kernel, request, workspace=workspace)
         from vlasov.measures.kernel_sums import of_gaussian
 
         return of_gaussian(self.mean, self.covariance, xi, kernel, request)

@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from vlasov.checks import Array
 from vlasov.compiled.workspace import Workspace
 from vlasov.errors import InputError
+from vlasov.measures.base import Measure, affordable
 from vlasov.summing import Kernel, KernelSums
 from vlasov.tilting import Request
 from vlasov.tilting.results import joined
 
-if TYPE_CHECKING:
-    from vlasov.measures.base import Measure
-
 _EPS = float(np.finfo(float).eps)
-_MOST_NODES = 4_000_000
 _FINEST = 1e-16  # what nodes are asked for
 _BLOCK = 4096  # targets
-_STRIP = math.pi / 2  # |k| <= 1 where |Im z| is at most this, though k has poles at twice that
+_STRIP = 0.9 * math.pi  # |Im z|, from where to the poles it is a tenth as far
+_LARGEST = 1 / math.sin(_STRIP)  # |k| there
 
 
 def mixed(parts: Sequence[tuple[float, KernelSums]]) -> KernelSums:
@@ -54,13 +52,9 @@ def by_nodes(measure: Measure, xi: Array, kernel: Kernel, request: Request, work
     """By Gauss nodes, N on each axis, whose sums of polynomials of degree 2 N - 1 are integrals.
 
     The error is at most twice that of approximating y k(<xi, y>) by such a polynomial on the support, and, with k
-    analytic and at most one in a strip around the interval of <xi, y>, at most 4 R rho^{2 - 2N} / (rho - 1), rho that
+    analytic and at most M in a strip around the interval of <xi, y>, at most 4 M R rho^{2 - 2N} / (rho - 1), rho that
     of the ellipse in it.
     """
-    if kernel.name == "relu":
-        raise InputError(
-            "has no sums with ReLU, whose kink Gauss nodes do not see; use measure.sample(n) in its place", measure.kind
-        )
     low, high = measure.support_box
     radius = measure.support_radius
     if not math.isfinite(radius):
@@ -70,14 +64,8 @@ def by_nodes(measure: Measure, xi: Array, kernel: Kernel, request: Request, work
     if not log_rho > 0:  # infinitely long, or NaN
         raise InputError("times A is no number; scale the tokens or A down", "x")
     gap = math.expm1(min(log_rho, 50.0))
-    nodes = 2 + math.ceil(max(0.0, math.log(4 / gap / _FINEST)) / (2 * log_rho))
-    if nodes**measure.dimension > _MOST_NODES:
-        raise InputError(
-            f"its velocity needs {nodes} quadrature nodes on each of {measure.dimension} axes; "
-            "use measure.sample(n) in its place",
-            measure.kind,
-        )
-    found = measure.quadrature(nodes).summed(xi, kernel, request, workspace=workspace)
+    nodes = 2 + math.ceil(max(0.0, math.log(4 * _LARGEST / gap / _FINEST)) / (2 * log_rho))
+    found = affordable(measure, nodes).summed(xi, kernel, request, workspace=workspace)
     rules = 2 * _FINEST + 16 * _EPS  # nodes and weights are rounded
     return found._replace(
         error_bound=found.error_bound + rules * radius * (1 + half), mass_error=found.mass_error + rules * (1 + half)

@@ -120,12 +120,8 @@ class Mixture(Measure, kind="mixture"):
     def tilted(self, xi: Array, request: Request = Request(), *, workspace: Workspace | None = None) -> Tilted:
         return Mixed(self._present).tilted(xi, request, workspace=workspace)
 
-    def summed(
-        self, xi: Array, kernel: Kernel, request: Request = Request(), *, workspace: Workspace | None = None
-    ) -> KernelSums:
+    def _summed(self, xi: Array, kernel: Kernel, request: Request, workspace: Workspace | None) -> KernelSums:
         """The sum over components, and of the bounds on their errors."""
-        if kernel.name == "exponential":  # whose components may be of any size
-            return super().summed(xi, kernel, request, workspace=workspace)
         return mixed([(w, part.summed(xi, kernel, request, workspace=workspace)) for w, part in self._present])
 
     def reweighted(self, quadratic: Array | None) -> Tiltable:

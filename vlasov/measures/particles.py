@@ -154,12 +154,8 @@ class Particles(Measure, kind="particles"):
         """The tilt of a discrete measure: see ``vlasov.tilting``."""
         return tilting.tilt(self.points, self.log_weights, xi, request, workspace=workspace)
 
-    def summed(
-        self, xi: Array, kernel: Kernel, request: Request = Request(), *, workspace: Workspace | None = None
-    ) -> KernelSums:
+    def _summed(self, xi: Array, kernel: Kernel, request: Request, workspace: Workspace | None) -> KernelSums:
         """Sums over the particles: see ``vlasov.summing``."""
-        if kernel.name == "exponential":
-            return super().summed(xi, kernel, request, workspace=workspace)
         return sum_up(self.points, self.weights, xi, kernel, request, workspace=workspace)
 
     def reweighted(self, quadratic: Array | None) -> Tiltable:

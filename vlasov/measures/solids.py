@@ -18,7 +18,7 @@ from vlasov.compiled.workspace import Workspace
 from vlasov.errors import InputError
 from vlasov.measures.base import Measure
 from vlasov.measures.quadrature import legendre, shell, tensor
-from vlasov.summing import Kernel, KernelSums
+from vlasov.summing import KernelSums
 from vlasov.tilting import Request, Tilted
 from vlasov.tilting.uniform import tilted_interval
 
@@ -107,12 +107,7 @@ class Box(Measure, kind="box"):
             mass_error=4 * eps * self.dimension * (1 + float(np.abs(xi).max(initial=0.0)) * self.support_radius),
         )
 
-    def summed(
-        self, xi: Array, kernel: Kernel, request: Request = Request(), *, workspace: Workspace | None = None
-    ) -> KernelSums:
-        """ReLU by pieces; see ``vlasov.measures.solid_sums``."""
-        if kernel.name != "relu":
-            return super().summed(xi, kernel, request, workspace=workspace)
+    def _relu_summed(self, xi: Array, request: Request) -> KernelSums:
         from vlasov.measures.solid_sums import over_box
 
         return over_box(self.lower, self.upper, xi, request)
@@ -199,12 +194,7 @@ class Shell(Measure):
         distance = np.linalg.norm(self.at(x) - self.center, axis=1)
         return np.where((inner <= distance) & (distance <= outer), 1 / self.volume, 0.0)
 
-    def summed(
-        self, xi: Array, kernel: Kernel, request: Request = Request(), *, workspace: Workspace | None = None
-    ) -> KernelSums:
-        """ReLU by pieces; see ``vlasov.measures.solid_sums``."""
-        if kernel.name != "relu":
-            return super().summed(xi, kernel, request, workspace=workspace)
+    def _relu_summed(self, xi: Array, request: Request) -> KernelSums:
         from vlasov.measures.solid_sums import over_shell
 
         return over_shell(self.center, self.radii, xi, request)

@@ -5,9 +5,9 @@
 Measures call this door with weighted points, one layer above ``vlasov.tilting``. Behind it:
 
     evaluate     chooses: all pairs, or a method of linear cost if that promises to be faster
-    all_pairs    exact up to rounding, any d, any kernel that is bounded on bounded sets
+    all_pairs    exact up to rounding, any d, any kernel but the exponential, which goes by the tilted mean
     fourier      the sigmoid at linear cost, d <= 3
-    half_planes  ReLU exactly, d <= 2, at the cost of sorting
+    half_planes  ReLU on the line and in the plane: exact at the cost of sorting by angle
     results      what is asked, and what comes back
 """
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 Planned = tuple["ModuleType", Promise]  # a method of linear cost, and its plan
 
 _ROUNDING = 4 * float(np.finfo(float).eps)
+_SHARE = 0.4  # plans of linear cost have l <= 1.5 e / R
 _WORTH_A_PLAN = 200_000  # pairs
 _LARGEST_EXPONENT = 650.0  # beyond, products with e^z may be no numbers
 
@@ -47,12 +49,14 @@ def sum_up(
     workspace
         Scratch memory that repeated calls share.
     """
-    choose(kernel.name, KERNELS, "kernel")
+    if choose(kernel.name, KERNELS, "kernel") != "sigmoid" and kernel.bias != 0.0:
+        raise InputError(f'is {kernel.bias:g}, but only "sigmoid" has one; leave it out', "bias")
     if choose(request.method, METHODS, "method") == "lattice":
         raise InputError('"lattice" needs a density on a uniform grid; choose "auto" or "all-pairs"', "method")
     if kernel.name == "exponential":
         with np.errstate(divide="ignore"):
-            return exponential(tilt(points, np.log(weights), xi, request, workspace=workspace), request)
+            logs = np.log(weights)
+        return exponential(lambda asked: tilt(points, logs, xi, asked, workspace=workspace), request)
     from vlasov.summing import all_pairs
 
     planned = _linear_plan(points, weights, xi, kernel, request)
@@ -66,11 +70,13 @@ def sum_up(
     return found
 
 
-def exponential(tilted: Tilted, request: Request) -> KernelSums:
+def exponential(tilted_by: Callable[[Request], Tilted], request: Request) -> KernelSums:
     """Z m, Z and Z (C + m m^T) of a tilted measure.
 
-    With errors e of m and l of log Z: |Z' m' - Z m| <= Z' (e^l e + (|m'| + e) (e^l - 1)).
+    With errors e of m and l of log Z: |Z' m' - Z m| <= Z' (e^l e + (|m'| + e) (e^l - 1)). Together they shall be what
+    is accepted of one of them.
     """
+    tilted = tilted_by(request._replace(tolerance=_SHARE * request.tolerance))
     with np.errstate(over="ignore", invalid="ignore"):
         mass, lever = np.exp(tilted.log_mass), np.exp(tilted.mass_error)
         first, off = mass[:, None] * tilted.mean, float(lever - 1) + _ROUNDING
@@ -95,21 +101,26 @@ def _linear_plan(points: Array, weights: Array, xi: Array, kernel: Kernel, reque
     (n, d), method = points.shape, request.method
     if method in QUADRATIC or (method == "auto" and (n * len(xi) < _WORTH_A_PLAN or d > 3)):
         return None
-    from vlasov.summing import all_pairs, fourier, half_planes
+    from vlasov.summing import all_pairs
 
-    found, refusals = [], []
-    for module in (half_planes, fourier):  # every method of linear cost
+    module = _linear_method(kernel)
+    plan = Refusal("sums with this kernel go over all pairs")
+    if module is not None:
         plan = module.plan(points, weights, xi, kernel, request)
-        if isinstance(plan, Refusal):
-            refusals.append(plan.reason)
-        else:
-            found.append((module, plan))
-    if not found:
+    if isinstance(plan, Refusal):
         if method != "auto":
-            raise LateInputError(
-                f'"{method}" cannot do this: {", and ".join(refusals)}; use "auto" or "all-pairs"', "method"
-            )
+            raise LateInputError(f'"{method}" cannot do this: {plan.reason}; use "auto" or "all-pairs"', "method")
         return None
-    best = min(found, key=lambda planned: planned[1].seconds)
-    slower = method == "auto" and all_pairs.seconds(kernel, n, len(xi), d) < best[1].seconds
-    return None if slower else best
+    slower = method == "auto" and all_pairs.seconds(kernel, n, len(xi), d) < plan.seconds
+    return None if module is None or slower else (module, plan)
+
+
+def _linear_method(kernel: Kernel) -> ModuleType | None:
+    """The module, whose import compiles: it has ``plan`` and ``evaluate``."""
+    if kernel.name == "relu":
+        from vlasov.summing import half_planes
+
+        return half_planes
+    from vlasov.summing import fourier
+
+    return fourier

@@ -29,9 +29,9 @@ _UNIT = 0.5 * float(np.finfo(float).eps)
 _BLOCK = 1024  # rows whose partial sums start from zero
 _WIDTH = 6  # numbers in a row
 _PER_BUCKET = 2  # rows, if angles are spread evenly
-_START, _SOURCE, _TARGET = 100e3, 110.0, 60.0  # nanoseconds of one thread
+_START, _SOURCE, _TARGET = 40e3, 35.0, 25.0  # nanoseconds of one thread
 _WORTH_THREADS = 2000  # sources and targets
-_LARGEST = 1e150  # coordinates, whose squares are numbers
+_LARGEST = 1e300  # |x|^2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,14 +53,12 @@ def evaluate(
 ) -> KernelSums:
     """The sums. In the plane sources and targets in order need memory, which is that of the workspace."""
     points, weights, xi = plain(points), plain(weights), plain(xi)
-    for name, given in (("points", points), ("x", xi)):
-        if not max(given.max(initial=0.0), -given.min(initial=0.0)) < _LARGEST:
-            raise InputError("hold an entry that is no number, or has no square; scale them down", name)
-    more, far = request.log_mass or request.covariance, longest(xi)
     if points.shape[1] == 1:
         half = _line(points, weights, xi)
     else:
+        more = request.log_mass or request.covariance
         half = _plane(points, weights, xi, workspace or Workspace(), more)
+    far = half.farthest
     return KernelSums(
         half.first,
         np.einsum("mk,mk->m", half.sums, xi) if request.log_mass else None,
@@ -74,7 +72,7 @@ def evaluate(
 class _Half(NamedTuple):
     """For each target M xi, and sums of w y and of w y y^T over <xi, y> > 0; bounds on errors of M and of sums of w y.
 
-    Half of all sources for xi = 0.
+    Half of all sources for xi = 0. Last, the largest |xi|.
     """
 
     first: Array
@@ -82,10 +80,20 @@ class _Half(NamedTuple):
     matrices: Array
     error: float
     mass_error: float
+    farthest: float
+
+
+def _checked(squares: float, name: str) -> float:
+    """The largest |x|, from the largest |x|^2; infinity stands for what is no number."""
+    if not squares < _LARGEST:
+        raise InputError("hold an entry that is no number, or has no square; scale them down", name)
+    return math.sqrt(squares)
 
 
 def _line(points: Array, weights: Array, xi: Array) -> _Half:
     """The positive half of the line for xi > 0, the negative one for xi < 0."""
+    for name, given in (("points", points), ("x", xi)):
+        _checked(longest(given) ** 2, name)
     y, positive = points[:, 0], (1 + np.sign(xi)) / 2
     moments = []
     for side in (np.minimum(y, 0.0), np.maximum(y, 0.0)):  # added up pairwise: rounding grows like log n
@@ -100,6 +108,7 @@ def _line(points: Array, weights: Array, xi: Array) -> _Half:
         squares[:, :, None],
         unit * (left_square + right_square),
         unit * (right - left),
+        longest(xi),
     )
 
 
@@ -111,32 +120,37 @@ def _plane(points: Array, weights: Array, xi: Array, workspace: Workspace, more:
     """
     n, m = len(points), len(xi)
     threads = get_num_threads() if n + m > _WORTH_THREADS else 1
-    rows, starts = _in_buckets(points, weights, workspace, "sources", _WIDTH, threads)
+    rows, starts, _ = _in_buckets(points, weights, workspace, "points", _WIDTH, threads)
     in_threads(threads, _order, rows, starts)
     sums = np.zeros((n // _BLOCK + 2, _WIDTH - 1))
     in_threads(threads, _add_up, rows, sums[1:])
     np.cumsum(sums, axis=0, out=sums)
-    targets, _ = _in_buckets(xi, np.arange(float(m)), workspace, "targets", 4, threads)
+    targets, _, farthest = _in_buckets(xi, np.arange(float(m)), workspace, "x", 4, threads)
     first, moments = np.empty((m, 2)), np.empty((m if more else 0, _WIDTH - 1))
     in_threads(threads, _differences, targets, rows, starts, sums, first, moments)
     unit = _UNIT * (3 * min(n, _BLOCK) + 3 * len(sums) + 80)
     squares = float(sums[-1, 0] + sums[-1, 2])
     lengths = math.sqrt(squares * float(np.add.reduce(weights)))  # at least sum w |y|
     matrices = moments[:, [0, 1, 1, 2]].reshape(-1, 2, 2)
-    return _Half(first, moments[:, 3:], matrices, unit * squares, unit * lengths)
+    return _Half(first, moments[:, 3:], matrices, unit * squares, unit * lengths, farthest)
 
 
 def _in_buckets(
     points: Array, values: Array, workspace: Workspace, name: str, width: int, threads: int
-) -> tuple[Array, Array]:
-    """Rows (angle, point, value, ..) in buckets of angles, and where these start; there is room for one more row."""
+) -> tuple[Array, Array, float]:
+    """Rows (angle, point, value, ..) in buckets of angles, where these start, and the largest |x|.
+
+    There is room for one more row.
+    """
     count = len(points)
     rows = workspace.array(f"summing.{name}", (count + 1, width))
     starts = workspace.array(f"summing.starts of {name}", max(1, count // _PER_BUCKET) + 2, np.int32)
     angles = workspace.array("summing.angles", count)
-    in_threads(threads, _find_angles, points, angles)
+    squares = np.zeros(threads)
+    in_threads(threads, _find_angles, points, angles, squares)
+    farthest = _checked(float(squares.max()), name)
     _scatter(points, values, angles, rows, starts)
-    return rows, starts
+    return rows, starts, farthest
 
 
 @kernel(flags=EXACT)
@@ -150,10 +164,17 @@ def _angle(x, y):  # type: ignore[no-untyped-def]
 
 
 @kernel(flags=EXACT)
-def _find_angles(points, angles, thread, threads):  # type: ignore[no-untyped-def]
+def _find_angles(points, angles, squares, thread, threads):  # type: ignore[no-untyped-def]
+    """Angles, and the largest |x|^2: infinity if one is no number."""
     first, last = share(len(angles), thread, threads)
+    largest = 0.0
     for j in range(first, last):
-        angles[j] = _angle(points[j, 0], points[j, 1])
+        x, y = points[j, 0], points[j, 1]
+        angles[j] = _angle(x, y)
+        square = x * x + y * y
+        if not square <= largest:
+            largest = square if square > largest else np.inf
+    squares[thread] = largest
 
 
 @kernel(flags=EXACT)

@@ -21,12 +21,6 @@ class Kernel(NamedTuple):
     name: str
     bias: float = 0.0
 
-    def value(self, z: Array) -> Array:
-        """k(z)."""
-        if self.name == "relu":
-            return np.where(z <= 0.0, 0.0, z)  # a NaN stays
-        return _sigmoid(z + self.bias)
-
     def slope(self, z: Array) -> Array:
         """k'(z), half of its jump at zero."""
         if self.name == "relu":

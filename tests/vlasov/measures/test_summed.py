@@ -165,6 +165,23 @@ def test_relu_over_solids(measure):
     assert np.abs(found.first - expected).max() <= (2e-3 if d == 2 else 2e-2)
 
 
+@pytest.mark.parametrize("d", [2, 3])
+def test_relu_over_a_box_is_the_sum_over_its_parts(d):
+    """Halves of halves, which the kink cuts elsewhere; and about zero, half of second moments times xi."""
+    rng = np.random.default_rng(d)
+    low, xi = -rng.random(d), rng.normal(size=(30, d))
+    whole, parts = vl.Box(low, low + 2), [(low, low + 2)]
+    for k in range(d):
+        cut, here = low[k] + 2 * rng.random(), np.arange(d) == k
+        parts = [half for a, b in parts for half in ((a, np.where(here, cut, b)), (np.where(here, cut, a), b))]
+    total = sum(np.prod((b - a) / 2) * vl.Box(a, b).summed(xi, RELU).first for a, b in parts)
+    assert np.abs(total - whole.summed(xi, RELU).first).max() <= 1e-14
+    half_widths, zero = np.arange(1.0, d + 1), np.zeros(d)
+    for measure in (vl.Box(-half_widths, half_widths), vl.Ball(1.3, zero), vl.Ring(1.0, 1.1, zero)):
+        found = measure.summed(xi, RELU)
+        assert np.linalg.norm(found.first - xi @ measure.covariance / 2, axis=1).max() <= found.error_bound
+
+
 def test_relu_over_boxes_of_many_dimensions_is_refused():
     with pytest.raises(InputError, match="box: has no sums with ReLU for d > 3"):
         vl.Box(np.zeros(4), np.ones(4)).summed(np.ones((1, 4)), RELU)
@@ -223,6 +240,18 @@ def test_relu_on_a_grid_far_from_zero_sees_a_narrow_cloud():
     across = np.array([[-4.0, 30.0], [-3.9, 30.0], [4.2, -30.0], [1.0, 1.0]])
     found, exact = density.summed(across, RELU), gaussian.summed(across, RELU)
     assert np.abs(found.first - exact.first).max() <= 1e-8 * np.abs(exact.first).max()
+
+
+@pytest.mark.parametrize("steepness", [0.1, 3.0, 30.0, 300.0])
+@pytest.mark.parametrize("shift", [0.0, 0.37, 5.0])
+def test_gauss_nodes_are_enough_for_the_steepest(steepness, shift):
+    """int 1 / (1 + e^{-z}) dz = log(1 + e^z), in closed form."""
+    box, xi = vl.Box(shift - 1, shift + 1), np.array([[steepness], [-steepness]])
+    found = box.summed(xi, Kernel("sigmoid", 0.2), EVERYTHING)
+    ends = xi @ np.array([[shift - 1, shift + 1]]) + 0.2
+    expected = np.diff(np.logaddexp(0, ends), axis=1)[:, 0] / (2 * xi[:, 0])
+    assert np.abs(found.mass - expected).max() <= found.mass_error + 1e-15 * np.abs(ends).max()
+    assert found.mass_error <= 1e-14 * (1 + steepness * (1 + shift))
 
 
 def test_nodes_that_would_be_too_many_are_refused():

@@ -94,6 +94,20 @@ def test_threads_change_no_bit(kernel, d, method):
     assert found[0].error_bound == found[1].error_bound
 
 
+@pytest.mark.parametrize("d", [1, 2])
+@pytest.mark.parametrize("tolerance", [1e-6, 1e-10])
+def test_exponentials_keep_the_tolerance_at_linear_cost(d, tolerance):
+    rng = np.random.default_rng(d)
+    points, weights, xi = 2 * rng.random((2000, d)) - 1, np.full(2000, 1 / 2000), 3 * rng.normal(size=(2000, d))
+    found = sum_up(points, weights, xi, KERNELS[3], Request(tolerance, "laplace"))
+    first, mass, _ = summed(points, weights, xi[:40], KERNELS[3])
+    assert found.method == "laplace"
+    assert np.linalg.norm(np.asarray(found.first[:40] - first, float), axis=1).max() <= found.error_bound
+    largest = np.exp(points @ xi.T).mean(axis=0).max()
+    assert found.error_bound <= tolerance * np.sqrt(d) * largest
+    assert mass.max() <= largest * (1 + 1e-12)
+
+
 # Half planes
 
 
@@ -151,6 +165,7 @@ def test_half_planes_refuse_what_is_no_number():
     ("kernel", "d", "method", "words"),
     [
         (Kernel("gelu"), 2, "auto", 'kernel: "gelu" is not known'),
+        (Kernel("relu", 0.5), 2, "auto", 'bias: is 0.5, but only "sigmoid" has one'),
         (RELU, 2, "fast", 'method: "fast" is not known'),
         (RELU, 3, "laplace", 'method: "laplace" cannot do this: half planes serve ReLU'),
         (Kernel("relu"), 2, "lattice", "needs a density on a uniform grid"),

@@ -217,12 +217,8 @@ class Density(Measure, kind="density"):
     def average(self, x: Array, head: Head, request: Request = Request(), **how: Unpack[How]) -> Field:
         return Cells(self, head.P).average(x, head, request, **how)
 
-    def summed(
-        self, xi: Array, kernel: Kernel, request: Request = Request(), *, workspace: Workspace | None = None
-    ) -> KernelSums:
+    def _summed(self, xi: Array, kernel: Kernel, request: Request, workspace: Workspace | None) -> KernelSums:
         """Sums over the cells' centres, with point values of the density: spectrally accurate where k is smooth."""
-        if kernel.name == "exponential":
-            return super().summed(xi, kernel, request, workspace=workspace)
         from vlasov.measures.density.kernel_sums import over_cells
 
         return over_cells(self, xi, kernel, request, workspace)

@@ -31,8 +31,8 @@ _NONE = np.empty(0)
 _UNIT = 0.5 * float(np.finfo(float).eps)
 _DEAF, _FEWEST = 0.1, 1024  # seconds that a kernel may take, and targets in a part
 _START, _TARGET = 20e3, 20.0  # nanoseconds of one thread: a call, and a target
-_PAIR = {"sigmoid": 0.45, "relu": 0.2}
-_COORDINATE = 0.06
+_PAIR = {"sigmoid": 0.3, "relu": 0.05}
+_COORDINATE = 0.05
 _BLOCK = 2**20  # numbers in a block of second moments
 Loop = tuple[Callable[..., None], Any]  # and the tuples of zeros that it is compiled for
 
