@@ -34,46 +34,51 @@ def transform(plan: Plan, masses: Array, workspace: Workspace) -> Array:
     folds = [stencils.halves(plan.order, plan.kappa, plan.coarse, cells) for cells in plan.cells]
     masses = masses.reshape(plan.nodes)
     for axis, fold in enumerate(folds):
-        masses = _fold(fold, masses, axis, plan.threads)
+        masses = _fold(fold, masses, axis, plan.threads, workspace)
     found = _on_line(plan, masses) if plan.series is None else _by_series(plan, masses, plan.series, workspace)
     for axis in reversed(range(len(folds))):  # whole rows move at last, where there are most
-        found = _unfold(folds[axis], found, axis, plan.threads)
+        found = _unfold(folds[axis], found, axis, plan.threads, workspace)
     return found.reshape(-1)
 
 
-def _fold(matrices: Array, values: Array, axis: int, threads: int) -> Array:
+def _fold(matrices: Array, values: Array, axis: int, threads: int, workspace: Workspace) -> Array:
     """The even and the odd part along an axis on their half nodes, one after the other."""
     shape, zero = values.shape, values.shape[axis] // 2
     split = values.reshape(math.prod(shape[:axis]), shape[axis], -1)
-    positive, negative = split[:, zero:], split[:, zero::-1]
-    even, odd = np.add(positive, negative, order="C"), np.subtract(positive, negative, order="C")
-    even[:, 0] /= 2
-    parts = [_along(matrix, part, threads) for matrix, part in zip(matrices, (even, odd), strict=True)]
-    return np.stack(parts, axis=1).reshape(*shape[:axis], -1, *shape[axis + 1 :])
-
-
-def _unfold(matrices: Array, values: Array, axis: int, threads: int) -> Array:
-    """Back from the half nodes to those of the whole axis."""
-    shape, zero = values.shape, matrices.shape[2] - 1
-    split = values.reshape(math.prod(shape[:axis]), 2, shape[axis] // 2, -1)
-    even, odd = (
-        _along(np.ascontiguousarray(matrix.T), np.ascontiguousarray(split[:, parity]), threads)
-        for parity, matrix in enumerate(matrices)
-    )
-    result = np.empty((len(split), 2 * zero + 1, split.shape[3]))
-    np.add(even, odd, out=result[:, zero:])
-    np.subtract(even, odd, out=result[:, zero::-1])
+    parts = workspace.array("fourier.parts", (2, len(split), zero + 1, split.shape[2]))
+    np.add(split[:, zero:], split[:, zero::-1], out=parts[0])
+    np.subtract(split[:, zero:], split[:, zero::-1], out=parts[1])
+    parts[0, :, 0] /= 2
+    result = np.empty((len(split), 2, matrices.shape[1], split.shape[2]))
+    for parity, matrix in enumerate(matrices):
+        result[:, parity] = _along(matrix, parts[parity], threads, workspace)
     return result.reshape(*shape[:axis], -1, *shape[axis + 1 :])
 
 
-def _along(matrix: Array, values: Array, threads: int) -> Array:
-    """Multiply along the middle one of three axes."""
-    result = np.empty((len(values), len(matrix), values.shape[2]))
+def _unfold(matrices: Array, values: Array, axis: int, threads: int, workspace: Workspace) -> Array:
+    """Back from the half nodes to those of the whole axis."""
+    shape, zero = values.shape, matrices.shape[2] - 1
+    split = values.reshape(math.prod(shape[:axis]), 2, shape[axis] // 2, -1)
+    result = workspace.array(f"fourier.unfold{axis}", (len(split), 2 * zero + 1, split.shape[3]))
+    for parity, matrix in enumerate(matrices):
+        half = np.ascontiguousarray(split[:, parity])
+        part = _along(np.ascontiguousarray(matrix.T), half, threads, workspace)
+        if parity == 0:
+            result[:, zero:], result[:, zero::-1] = part, part
+        else:
+            result[:, zero:] += part
+            result[:, zero::-1] -= part
+    return result.reshape(*shape[:axis], -1, *shape[axis + 1 :])
+
+
+def _along(matrix: Array, values: Array, threads: int, workspace: Workspace) -> Array:
+    """Multiply along the middle one of three axes; the result lasts until the next call."""
+    shape = (len(values), len(matrix), values.shape[2])
+    result = workspace.array("fourier.along", shape)
     threads = threads if result.size * matrix.shape[1] > _WORTH_THREADS else 1
-    if values.shape[2] == 1:
-        multiply(
-            values[:, :, 0], np.ascontiguousarray(matrix.T)[None, None], result.reshape(1, len(values), -1), threads
-        )
+    if shape[2] == 1:
+        right = np.ascontiguousarray(matrix.T)[None, None]
+        multiply(values[:, :, 0], right, result.reshape(1, shape[0], shape[1]), threads)
     else:
         multiply(matrix, values[None], result, threads)
     return result
