@@ -27,7 +27,8 @@ from vlasov.tilting.stencils import ORDERS
 _SERIES = 0.05  # what the series may use of the tolerance
 _SUMS = 0.03  # and what is left to sums of many terms, at least
 _GROWTH = {8: (1.6, 2.9), 12: (1.7, 3.1)}  # sum_a |w_a(t)| and sum_a |w_a'(t)| at most
-_STACK = 2**17  # entries of waves at a time
+_SAME = 0.97  # of the largest size
+_STACK = 2**16  # entries of waves at a time
 _SMALL, _LARGE = 1e-100, 1e100  # sizes of points and weights: no product of them leaves the range of numbers
 
 
@@ -116,8 +117,10 @@ def _pose(points: Array, weights: Array, xi: Array, bias: float, tolerance: floa
     if not weights.min() >= 0:
         return Refusal("there are negative weights")
     radius = [max(r, 1e-9 * norm) for r in sources]
-    width = [max(q, LEAST_SIZE / r) for q, r in zip(targets, radius, strict=True)]
-    sizes = [q * r for q, r in zip(width, radius, strict=True)]
+    sizes = [max(q * r, LEAST_SIZE) for q, r in zip(targets, radius, strict=True)]
+    # Axes of about the same size share their waves.
+    sizes = [max(sizes) if size > _SAME * max(sizes) else size for size in sizes]
+    width = [size / r for size, r in zip(sizes, radius, strict=True)]
     allowed = tolerance * max(sources) / norm
     norm *= 1 + 1e-8  # of radius
     return _Problem(len(points), len(xi), bias, radius, width, sizes, largest, norm, mass, allowed)
