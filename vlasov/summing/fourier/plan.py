@@ -27,6 +27,7 @@ from vlasov.tilting.stencils import ORDERS
 _SERIES = 0.05  # what the series may use of the tolerance
 _SUMS = 0.03  # and what is left to sums of many terms, at least
 _GROWTH = {8: (1.6, 2.9), 12: (1.7, 3.1)}  # sum_a |w_a(t)| and sum_a |w_a'(t)| at most
+_WRITING = 48  # terms of a product that cost as much as to write it down
 _SAME = 0.97  # of the largest size
 _STACK = 2**16  # entries of waves at a time
 _SMALL, _LARGE = 1e-100, 1e100  # sizes of points and weights: no product of them leaves the range of numbers
@@ -204,13 +205,14 @@ def _work(
     sort = pieces.sort * LAPLACE.sort
     points = problem.n * (FOURIER.spread[d][kind] + sort) + problem.m * (FOURIER.gather[d][kind] + sort)
     fine, coarse = [c + design.order - 1 for c in cells], [2 * h + 2 for h in halves]
+    multiply = LAPLACE.multiply * (1 + _WRITING / min(coarse))
     folds = sum(math.prod(coarse[: axis + 1]) * math.prod(fine[axis:]) for axis in range(d))
     blocks = 2**d if problem.bias else 2 ** (d - 1)
     sums = blocks * math.prod(h + 1 for h in halves) * sum(h + 1 for h in halves)
     terms = found.terms if found else 1
     entries = sum((h + 1) ** 2 for h in halves)
     waves = entries * (terms * FOURIER.wave if found else FOURIER.potential)
-    return points + pieces.work + (2 * folds + terms * sums) * LAPLACE.multiply + waves + FOURIER.start
+    return points + pieces.work + (folds + terms * sums) * multiply + waves + FOURIER.start
 
 
 def _finished(candidate: _Candidate, problem: _Problem) -> Plan:
@@ -220,6 +222,7 @@ def _finished(candidate: _Candidate, problem: _Problem) -> Plan:
     threads = get_num_threads() if seconds * 1e9 > THREADS_LAPLACE else 1
     stack = max(1, min(found.terms, _STACK // (max(halves) + 1) ** 2)) if found else 1
     held = (stack * (math.prod(h + 1 for h in halves) * d + 4 * d * (max(halves) + 1) ** 2)) if d > 1 else 0
+    held += sum((h + 1) * (c + design.order) for h, c in zip(halves, cells, strict=True))
     flushed = threads if pieces.flush else 0
     return Plan(
         order=design.order,

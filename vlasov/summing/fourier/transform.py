@@ -27,6 +27,7 @@ from vlasov.summing.fourier.plan import Plan
 from vlasov.summing.fourier.series import Series, amplitudes, potential
 
 _WORTH_THREADS = 10_000_000  # multiplications
+_IN_CACHE = 2**14  # numbers
 
 
 def transform(plan: Plan, masses: Array, workspace: Workspace) -> Array:
@@ -62,7 +63,7 @@ def _unfold(matrices: Array, values: Array, axis: int, threads: int, workspace: 
     result = workspace.array(f"fourier.unfold{axis}", (len(split), 2 * zero + 1, split.shape[3]))
     for parity, matrix in enumerate(matrices):
         half = np.ascontiguousarray(split[:, parity])
-        part = _along(np.ascontiguousarray(matrix.T), half, threads, workspace)
+        part = _along(matrix, half, threads, workspace, back=True)
         if parity == 0:
             result[:, zero:], result[:, zero::-1] = part, part
         else:
@@ -71,30 +72,37 @@ def _unfold(matrices: Array, values: Array, axis: int, threads: int, workspace: 
     return result.reshape(*shape[:axis], -1, *shape[axis + 1 :])
 
 
-def _along(matrix: Array, values: Array, threads: int, workspace: Workspace) -> Array:
-    """Multiply along the middle one of three axes; the result lasts until the next call."""
-    shape = (len(values), len(matrix), values.shape[2])
-    result = workspace.array("fourier.along", shape)
-    threads = threads if result.size * matrix.shape[1] > _WORTH_THREADS else 1
-    if shape[2] == 1:
-        right = np.ascontiguousarray(matrix.T)[None, None]
-        multiply(values[:, :, 0], right, result.reshape(1, shape[0], shape[1]), threads)
+def _along(matrix: Array, values: Array, threads: int, workspace: Workspace, *, back: bool = False) -> Array:
+    """Multiply along the middle one of three axes, ``back``: by the transpose; the result lasts until the next call."""
+    before, count, after = values.shape
+    result = workspace.array("fourier.along", (before, matrix.size // count, after))
+    threads = threads if result.size * count > _WORTH_THREADS else 1
+    if before == after == 1:  # BLAS might add in another order with more threads
+        np.einsum("ij,i->j" if back else "ij,j->i", matrix, values[0, :, 0], out=result[0, :, 0])
+    elif after == 1:
+        right = matrix if back else np.ascontiguousarray(matrix.T)
+        multiply(values[:, :, 0], right[None, None], result.reshape(1, before, -1), threads)
     else:
-        multiply(matrix, values[None], result, threads)
+        multiply(np.ascontiguousarray(matrix.T) if back else matrix, values[None], result, threads)
     return result
 
 
 def _on_line(plan: Plan, masses: Array) -> Array:
-    """The even and the odd part, each by one matrix."""
+    """The even and the odd part, each by one matrix, of which some rows are made at a time."""
     places = np.arange(plan.halves[0] + 1)
-    z = np.multiply.outer(places, places) * plan.phase_steps[0]
-    one, other = potential(z + plan.bias) / 2, potential(z - plan.bias) / 2
-    result = np.zeros_like(masses)
-    size = places.size
-    for part, matrix in enumerate((one + other, one - other) if plan.bias else (one + other,)):
-        held = slice(part * size, (part + 1) * size)
-        multiply(matrix, masses[held].reshape(1, 1, -1, 1), result[held].reshape(1, -1, 1), 1)
-    return result
+    halves, result = masses.reshape(2, -1), np.zeros((2, places.size))
+    rows = max(1, _IN_CACHE // places.size)
+    for start in range(0, places.size, rows):
+        some = slice(start, start + rows)
+        z = np.multiply.outer(places[some], places) * plan.phase_steps[0]
+        if plan.bias:
+            one, other = potential(z + plan.bias), potential(z - plan.bias)
+            matrices = [(one + other) / 2, (one - other) / 2]
+        else:
+            matrices = [potential(z)]
+        for part, matrix in enumerate(matrices):
+            np.einsum("ij,j->i", matrix, halves[part], out=result[part, some])
+    return result.reshape(-1)
 
 
 def _by_series(plan: Plan, masses: Array, series: Series, workspace: Workspace) -> Array:
