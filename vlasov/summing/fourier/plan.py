@@ -29,7 +29,7 @@ _SUMS = 0.03  # and what is left to sums of many terms, at least
 _GROWTH = {8: (1.6, 2.9), 12: (1.7, 3.1)}  # sum_a |w_a(t)| and sum_a |w_a'(t)| at most
 _WRITING = 48  # terms of a product that cost as much as to write it down
 _SAME = 0.97  # of the largest size
-_STACK = 2**16  # entries of waves at a time
+_STACK = 100_000  # numbers between two products: they stay in the second level of the cache
 _SMALL, _LARGE = 1e-100, 1e100  # sizes of points and weights: no product of them leaves the range of numbers
 
 
@@ -220,7 +220,7 @@ def _finished(candidate: _Candidate, problem: _Problem) -> Plan:
     d, sizes = len(cells), problem.sizes
     nodes = math.prod(c + design.order - 1 for c in cells)
     threads = get_num_threads() if seconds * 1e9 > THREADS_LAPLACE else 1
-    stack = max(1, min(found.terms, _STACK // (max(halves) + 1) ** 2)) if found else 1
+    stack = max(1, min(found.terms, _STACK // math.prod(h + 1 for h in halves))) if found else 1
     held = (stack * (math.prod(h + 1 for h in halves) * d + 4 * d * (max(halves) + 1) ** 2)) if d > 1 else 0
     held += sum((h + 1) * (c + design.order) for h, c in zip(halves, cells, strict=True))
     flushed = threads if pieces.flush else 0

@@ -26,7 +26,7 @@ from vlasov.summing.fourier import stencils
 from vlasov.summing.fourier.plan import Plan
 from vlasov.summing.fourier.series import Series, amplitudes, potential
 
-_WORTH_THREADS = 10_000_000  # multiplications
+_WORTH_THREADS = 4_000_000  # multiplications
 _IN_CACHE = 2**14  # numbers
 
 
