@@ -222,7 +222,7 @@ def _finished(candidate: _Candidate, problem: _Problem) -> Plan:
     threads = get_num_threads() if seconds * 1e9 > THREADS_LAPLACE else 1
     stack = max(1, min(found.terms, _STACK // math.prod(h + 1 for h in halves))) if found else 1
     held = (stack * (math.prod(h + 1 for h in halves) * d + 4 * d * (max(halves) + 1) ** 2)) if d > 1 else 0
-    held += sum((h + 1) * (c + design.order) for h, c in zip(halves, cells, strict=True))
+    held += 3 * sum((h + 1) * (c + design.order) for h, c in zip(halves, cells, strict=True))
     flushed = threads if pieces.flush else 0
     return Plan(
         order=design.order,
@@ -243,7 +243,7 @@ def _finished(candidate: _Candidate, problem: _Problem) -> Plan:
         error_bound=error * problem.norm * problem.mass,
         covariance_bound=math.inf,
         mass_error=math.inf,
-        memory=8.0 * ((pieces.parts + 2 + flushed) * nodes + held + threads * pieces.chunk * 16),
+        memory=8.0 * ((pieces.parts + 5 + flushed) * nodes + held + threads * pieces.chunk * 16),
         seconds=seconds,
         threads=threads,
     )
