@@ -24,12 +24,12 @@ from vlasov.tilting.nodes import MOST_BYTES, UNIT, NodesPlan, coarsening
 from vlasov.tilting.promise import Refusal
 from vlasov.tilting.stencils import ORDERS
 
-_SERIES = 0.05  # what the series may use of the tolerance
+_SERIES = 0.08  # what the series may use of the tolerance
 _SUMS = 0.03  # and what is left to sums of many terms, at least
 _GROWTH = {8: (1.6, 2.9), 12: (1.7, 3.1)}  # sum_a |w_a(t)| and sum_a |w_a'(t)| at most
 _WRITING = 48  # terms of a product that cost as much as to write it down
 _SAME = 0.97  # of the largest size
-_STACK = 100_000  # numbers between two products: they stay in the second level of the cache
+_STACK = 65_536  # numbers between two products: they stay in the second level of the cache
 _SMALL, _LARGE = 1e-100, 1e100  # sizes of points and weights: no product of them leaves the range of numbers
 
 
@@ -243,7 +243,7 @@ def _finished(candidate: _Candidate, problem: _Problem) -> Plan:
         error_bound=error * problem.norm * problem.mass,
         covariance_bound=math.inf,
         mass_error=math.inf,
-        memory=8.0 * ((pieces.parts + 5 + flushed) * nodes + held + threads * pieces.chunk * 16),
+        memory=8.0 * ((pieces.parts + 4 + flushed) * nodes + held + threads * pieces.chunk * 16),
         seconds=seconds,
         threads=threads,
     )

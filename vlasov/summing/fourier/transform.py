@@ -60,7 +60,8 @@ def _unfold(matrices: Array, values: Array, axis: int, threads: int, workspace: 
     """Back from the half nodes to those of the whole axis."""
     shape, zero = values.shape, matrices.shape[2] - 1
     split = values.reshape(math.prod(shape[:axis]), 2, shape[axis] // 2, -1)
-    result = workspace.array(f"fourier.unfold{axis}", (len(split), 2 * zero + 1, split.shape[3]))
+    name = "fourier.odd_axis" if axis % 2 else "fourier.parts"  # one is read, the other written
+    result = workspace.array(name, (len(split), 2 * zero + 1, split.shape[3]))
     for parity, matrix in enumerate(matrices):
         half = np.ascontiguousarray(split[:, parity])
         part = _along(matrix, half, threads, workspace, back=True)
