@@ -1,4 +1,6 @@
-"""Measure the costs in ``vlasov/tilting/costs.py`` on this machine, and print them beside those in the file.
+"""Measure the costs in ``vlasov/tilting/costs.py`` and ``vlasov/summing/fourier/costs.py`` on this machine.
+
+They are printed beside those in the files.
 
     python benchmarks/costs.py [--budget SECONDS] [--json PATH]
 
@@ -20,7 +22,12 @@ from timing import machine, repeat, table, write_json
 from vlasov.compiled.products import multiply, node_matrix
 from vlasov.compiled.workspace import Workspace
 from vlasov.jit import set_threads
-from vlasov.tilting import Head, Request, all_pairs, costs, laplace, lattice, line, node_kernels, tilt
+from vlasov.summing import fourier
+from vlasov.summing.fourier.costs import FOURIER
+from vlasov.summing.fourier.plan import _candidates, _finished as _fourier_plan, _pose, _Problem
+from vlasov.summing.fourier.transform import _on_line, _Waves
+from vlasov.summing.results import Kernel
+from vlasov.tilting import Head, Request, all_pairs, costs, laplace, lattice, line, node_kernels, nodes, tilt
 from vlasov.tilting.grid import Grid
 from vlasov.tilting.laplace.plan import _candidate, _finished
 from vlasov.tilting.laplace.ranges import pose
@@ -162,6 +169,43 @@ def of_lattice(spent: Stopwatch) -> Iterator[Cost]:
     yield "lattice: start", filed.start, spent(lattice.evaluate, grid, x, head, plan, request, Workspace())
 
 
+def of_fourier(spent: Stopwatch) -> Iterator[Cost]:
+    """Sources and targets on the line; waves, the potential in closed form, and what is left of a small problem."""
+    filed, kernel, request = FOURIER, Kernel("sigmoid"), Request(1e-9)
+    points, weights, workspace = cube(N, 1), np.full(N, 1 / N), Workspace()
+    problem = _pose(points, weights, 50 * points, 0.0, request.tolerance)
+    assert isinstance(problem, _Problem)
+    for candidate in _candidates(problem):
+        plan = _fourier_plan(candidate, problem)
+        scratch, kind = nodes.scratch(plan, request, workspace), ORDERS.index(plan.order)
+        grids = plan.parts * costs.LAPLACE.node * plan.nodes[0]
+        spread = (spent(fourier._spread, plan, points, weights, scratch, workspace) - grids) / N
+        yield f"fourier: spread, d = 1, p = {plan.order}", filed.spread[1][kind], spread
+        gather = spent(fourier._gather, plan, 50 * points, np.zeros(plan.nodes[0]), np.zeros(1), scratch) / N
+        yield f"fourier: gather, d = 1, p = {plan.order}", filed.gather[1][kind], gather
+        entries = (plan.halves[0] + 1) ** 2
+    closed = spent(_on_line, plan, np.zeros(2 * plan.halves[0] + 2))
+    yield "fourier: potential", filed.potential, closed / entries
+    few = cube(10, 2)
+    plan = fourier.plan(few, weights[:10], 20 * few, kernel, request)
+    assert isinstance(plan, fourier.Plan)
+    assert plan.series is not None
+    waves = _Waves(plan.halves[0] + 1, plan.phase_steps[0], plan.series, plan.stack, workspace, "waves")
+    scale = np.ones(plan.stack)
+
+    def make() -> None:
+        waves.turn(plan.stack)
+        for parity in (0, 1):
+            waves.scaled(parity, scale)
+
+    yield "fourier: wave", filed.wave, spent(make) / (plan.stack * (plan.halves[0] + 1) ** 2)
+    plan = fourier.plan(few, weights[:10], few, kernel, request)
+    assert isinstance(plan, fourier.Plan)
+    data = few, weights[:10], few
+    whole = spent(lambda: fourier.evaluate(fourier.plan(*data, kernel, request), *data, request))
+    yield "fourier: start", filed.start, whole - (1e9 * plan.seconds - filed.start)
+
+
 def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -170,7 +214,7 @@ def main() -> None:
     arguments = parser.parse_args()
     set_threads(1)
     spent = Stopwatch(arguments.budget)
-    found = [cost for part in (of_all_pairs, of_laplace, of_line, of_lattice) for cost in part(spent)]
+    found = [cost for part in (of_all_pairs, of_laplace, of_line, of_lattice, of_fourier) for cost in part(spent)]
     rows = [[name, f"{old:.4g}", f"{new:.4g}", f"{new / old:.2f}"] for name, old, new in found]
     print(table(["nanoseconds", "in the file", "here", "ratio"], rows))
     if arguments.json:

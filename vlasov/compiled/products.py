@@ -63,6 +63,10 @@ def map_rows(x: Array, matrix: Array, threads: int | None = None) -> Array:
     if few and len(x) <= _BLOCK:  # a piece that is too small to wake them
         return x.dot(matrix.T)
     out = np.empty((len(x), len(matrix)))
+    if matrix.shape in ((2, 2), (3, 3)):
+        threads = 1 if few else get_num_threads() if threads is None else threads
+        in_threads(threads, _map_short_rows, plain(x), plain(matrix), out)
+        return out
     if few:
         for start in range(0, len(x), _BLOCK):
             np.matmul(x[start : start + _BLOCK], matrix.T, out=out[start : start + _BLOCK])
@@ -70,6 +74,24 @@ def map_rows(x: Array, matrix: Array, threads: int | None = None) -> Array:
     threads = get_num_threads() if threads is None else threads
     multiply(plain(x), np.ascontiguousarray(matrix.T)[None, None], out[None], threads)
     return out
+
+
+@kernel(flags=EXACT)
+def _map_short_rows(x, matrix, out, thread, threads):  # type: ignore[no-untyped-def]
+    """out[j] = A x_j for d = 2 and 3, each with a loop of its own, which vectorises."""
+    (begin, stop), a = share(len(x), thread, threads), matrix
+    source, result = x.reshape(-1), out.reshape(-1)
+    if len(a) == 2:
+        for j in range(2 * begin, 2 * stop, 2):
+            p, q = source[j], source[j + 1]
+            result[j] = a[0, 0] * p + a[0, 1] * q
+            result[j + 1] = a[1, 0] * p + a[1, 1] * q
+    else:
+        for j in range(3 * begin, 3 * stop, 3):
+            p, q, r = source[j], source[j + 1], source[j + 2]
+            result[j] = a[0, 0] * p + a[0, 1] * q + a[0, 2] * r
+            result[j + 1] = a[1, 0] * p + a[1, 1] * q + a[1, 2] * r
+            result[j + 2] = a[2, 0] * p + a[2, 1] * q + a[2, 2] * r
 
 
 @kernel(flags=EXACT)

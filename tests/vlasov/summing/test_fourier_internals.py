@@ -1,15 +1,20 @@
 """What the bounds of Fourier sums rest on: stencils, the series, and the errors of interpolation along one axis."""
 
 import math
+import tracemalloc
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
+from vlasov.compiled.workspace import Workspace
+from vlasov.summing import fourier
 from vlasov.summing.fourier import designs, stencils
 from vlasov.summing.fourier.designs import DESIGNS, LEAST_SIZE
 from vlasov.summing.fourier.plan import _GROWTH
 from vlasov.summing.fourier.series import amplitudes, potential, series
+from vlasov.summing.results import Kernel
+from vlasov.tilting import Request
 
 OFFSETS = np.linspace(-0.5, 0.5, 41)
 
@@ -102,3 +107,15 @@ def test_narrower_steps_err_less():
         for wide, narrow in pairwise(found):
             assert narrow.kappa < wide.kappa
             assert narrow.error(2) < wide.error(2)
+
+
+@pytest.mark.parametrize(("d", "size", "bias"), [(1, 100.0, 0.0), (2, 30.0, 1.0), (3, 5.0, 0.0)])
+def test_memory_is_as_planned(d, size, bias):
+    rng, workspace, request = np.random.default_rng(0), Workspace(), Request(1e-9)
+    points, weights = rng.uniform(-1, 1, (1000, d)), np.full(1000, 1e-3)
+    plan = fourier.plan(points, weights, size * points, Kernel("sigmoid", bias), request)
+    tracemalloc.start()
+    fourier.evaluate(plan, points, weights, size * points, request, workspace)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert plan.memory / 10 < peak <= 1.1 * plan.memory

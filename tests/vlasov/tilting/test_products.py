@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from vlasov.compiled.products import multiply, node_matrix
+from vlasov.compiled.products import map_rows, multiply, node_matrix
 from vlasov.compiled.vectors import derivative_orders, gather_point, spread_point
 from vlasov.jit import kernel
 from vlasov.tilting.stencils import table
@@ -81,3 +81,15 @@ def test_spread_and_gather_are_products_of_stencils(dimension, order):
             sums = np.einsum(f"{letters},{outer}", values[window], *(weights(k, j, r[k]) for k in range(dimension)))
             assert results[q, j] == pytest.approx(sums, abs=1e-13)
     np.testing.assert_allclose(grid.reshape(expected.shape), expected, rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 4])
+@pytest.mark.parametrize("count", [3, 5_000, 150_000])
+def test_short_rows(count, d):
+    rng = np.random.default_rng(d)
+    rows, matrix = rng.normal(size=(count, d)), rng.normal(size=(d, d))
+    matrix.flags.writeable = False
+    one, two = (map_rows(rows, matrix, threads=threads) for threads in (1, 2))
+    assert np.array_equal(one, two)
+    exact = rows.astype(np.longdouble) @ matrix.astype(np.longdouble).T
+    assert (np.abs(one - exact) <= d * 2.3e-16 * (np.abs(rows) @ np.abs(matrix).T)).all()

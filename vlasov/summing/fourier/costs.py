@@ -21,9 +21,9 @@ class Fourier(NamedTuple):
 
 
 FOURIER = Fourier(
-    start=500e3,
-    spread={1: (4.0, 5.0, 7.0), **LAPLACE.spread},
-    gather={1: (5.0, 6.0, 8.0), **LAPLACE.gather},
-    wave=1.5,
-    potential=25.0,
+    start=300e3,
+    spread={1: (2.2, 4.5, 7.0), **LAPLACE.spread},
+    gather={1: (4.0, 8.0, 12.0), **LAPLACE.gather},
+    wave=1.0,
+    potential=5.0,
 )

@@ -19,7 +19,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 LEAST_SIZE = 4.0
-_SAMPLED = 1.1  # samples may miss the supremum
+_SAMPLED = 1.15  # samples may miss the supremum
 
 
 class Design(NamedTuple):

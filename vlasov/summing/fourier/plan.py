@@ -24,10 +24,12 @@ from vlasov.tilting.nodes import MOST_BYTES, UNIT, NodesPlan, coarsening
 from vlasov.tilting.promise import Refusal
 from vlasov.tilting.stencils import ORDERS
 
-_SERIES = 0.05  # what the series may use of the tolerance
+_SERIES = 0.08  # what the series may use of the tolerance
 _SUMS = 0.03  # and what is left to sums of many terms, at least
 _GROWTH = {8: (1.6, 2.9), 12: (1.7, 3.1)}  # sum_a |w_a(t)| and sum_a |w_a'(t)| at most
-_STACK = 2**17  # entries of waves at a time
+_WRITING = 48  # terms of a product that cost as much as to write it down
+_SAME = 0.97  # of the largest size
+_STACK = 65_536  # numbers between two products: they stay in the second level of the cache
 _SMALL, _LARGE = 1e-100, 1e100  # sizes of points and weights: no product of them leaves the range of numbers
 
 
@@ -116,8 +118,10 @@ def _pose(points: Array, weights: Array, xi: Array, bias: float, tolerance: floa
     if not weights.min() >= 0:
         return Refusal("there are negative weights")
     radius = [max(r, 1e-9 * norm) for r in sources]
-    width = [max(q, LEAST_SIZE / r) for q, r in zip(targets, radius, strict=True)]
-    sizes = [q * r for q, r in zip(width, radius, strict=True)]
+    sizes = [max(q * r, LEAST_SIZE) for q, r in zip(targets, radius, strict=True)]
+    # Axes of about the same size share their waves.
+    sizes = [max(sizes) if size > _SAME * max(sizes) else size for size in sizes]
+    width = [size / r for size, r in zip(sizes, radius, strict=True)]
     allowed = tolerance * max(sources) / norm
     norm *= 1 + 1e-8  # of radius
     return _Problem(len(points), len(xi), bias, radius, width, sizes, largest, norm, mass, allowed)
@@ -201,13 +205,14 @@ def _work(
     sort = pieces.sort * LAPLACE.sort
     points = problem.n * (FOURIER.spread[d][kind] + sort) + problem.m * (FOURIER.gather[d][kind] + sort)
     fine, coarse = [c + design.order - 1 for c in cells], [2 * h + 2 for h in halves]
+    multiply = LAPLACE.multiply * (1 + _WRITING / min(coarse))
     folds = sum(math.prod(coarse[: axis + 1]) * math.prod(fine[axis:]) for axis in range(d))
     blocks = 2**d if problem.bias else 2 ** (d - 1)
     sums = blocks * math.prod(h + 1 for h in halves) * sum(h + 1 for h in halves)
     terms = found.terms if found else 1
     entries = sum((h + 1) ** 2 for h in halves)
     waves = entries * (terms * FOURIER.wave if found else FOURIER.potential)
-    return points + pieces.work + (2 * folds + terms * sums) * LAPLACE.multiply + waves + FOURIER.start
+    return points + pieces.work + (folds + terms * sums) * multiply + waves + FOURIER.start
 
 
 def _finished(candidate: _Candidate, problem: _Problem) -> Plan:
@@ -215,8 +220,9 @@ def _finished(candidate: _Candidate, problem: _Problem) -> Plan:
     d, sizes = len(cells), problem.sizes
     nodes = math.prod(c + design.order - 1 for c in cells)
     threads = get_num_threads() if seconds * 1e9 > THREADS_LAPLACE else 1
-    stack = max(1, min(found.terms, _STACK // (max(halves) + 1) ** 2)) if found else 1
+    stack = max(1, min(found.terms, _STACK // math.prod(h + 1 for h in halves))) if found else 1
     held = (stack * (math.prod(h + 1 for h in halves) * d + 4 * d * (max(halves) + 1) ** 2)) if d > 1 else 0
+    held += 3 * sum((h + 1) * (c + design.order) for h, c in zip(halves, cells, strict=True))
     flushed = threads if pieces.flush else 0
     return Plan(
         order=design.order,
@@ -237,7 +243,7 @@ def _finished(candidate: _Candidate, problem: _Problem) -> Plan:
         error_bound=error * problem.norm * problem.mass,
         covariance_bound=math.inf,
         mass_error=math.inf,
-        memory=8.0 * ((pieces.parts + 2 + flushed) * nodes + held + threads * pieces.chunk * 16),
+        memory=8.0 * ((pieces.parts + 4 + flushed) * nodes + held + threads * pieces.chunk * 16),
         seconds=seconds,
         threads=threads,
     )

@@ -52,7 +52,7 @@ def _wave(angle: Decimal) -> tuple[Decimal, Decimal]:
     return parts[0], parts[1]
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=8)
 def halves(order: int, kappa: float, coarse: float, cells: int) -> Array:
     """From fine to coarse nodes on the positive half of an axis, for even and for odd masses: (2, coarse, fine).
 

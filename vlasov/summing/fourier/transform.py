@@ -26,7 +26,8 @@ from vlasov.summing.fourier import stencils
 from vlasov.summing.fourier.plan import Plan
 from vlasov.summing.fourier.series import Series, amplitudes, potential
 
-_WORTH_THREADS = 10_000_000  # multiplications
+_WORTH_THREADS = 4_000_000  # multiplications
+_IN_CACHE = 2**14  # numbers
 
 
 def transform(plan: Plan, masses: Array, workspace: Workspace) -> Array:
@@ -34,62 +35,75 @@ def transform(plan: Plan, masses: Array, workspace: Workspace) -> Array:
     folds = [stencils.halves(plan.order, plan.kappa, plan.coarse, cells) for cells in plan.cells]
     masses = masses.reshape(plan.nodes)
     for axis, fold in enumerate(folds):
-        masses = _fold(fold, masses, axis, plan.threads)
+        masses = _fold(fold, masses, axis, plan.threads, workspace)
     found = _on_line(plan, masses) if plan.series is None else _by_series(plan, masses, plan.series, workspace)
     for axis in reversed(range(len(folds))):  # whole rows move at last, where there are most
-        found = _unfold(folds[axis], found, axis, plan.threads)
+        found = _unfold(folds[axis], found, axis, plan.threads, workspace)
     return found.reshape(-1)
 
 
-def _fold(matrices: Array, values: Array, axis: int, threads: int) -> Array:
+def _fold(matrices: Array, values: Array, axis: int, threads: int, workspace: Workspace) -> Array:
     """The even and the odd part along an axis on their half nodes, one after the other."""
     shape, zero = values.shape, values.shape[axis] // 2
     split = values.reshape(math.prod(shape[:axis]), shape[axis], -1)
-    positive, negative = split[:, zero:], split[:, zero::-1]
-    even, odd = np.add(positive, negative, order="C"), np.subtract(positive, negative, order="C")
-    even[:, 0] /= 2
-    parts = [_along(matrix, part, threads) for matrix, part in zip(matrices, (even, odd), strict=True)]
-    return np.stack(parts, axis=1).reshape(*shape[:axis], -1, *shape[axis + 1 :])
-
-
-def _unfold(matrices: Array, values: Array, axis: int, threads: int) -> Array:
-    """Back from the half nodes to those of the whole axis."""
-    shape, zero = values.shape, matrices.shape[2] - 1
-    split = values.reshape(math.prod(shape[:axis]), 2, shape[axis] // 2, -1)
-    even, odd = (
-        _along(np.ascontiguousarray(matrix.T), np.ascontiguousarray(split[:, parity]), threads)
-        for parity, matrix in enumerate(matrices)
-    )
-    result = np.empty((len(split), 2 * zero + 1, split.shape[3]))
-    np.add(even, odd, out=result[:, zero:])
-    np.subtract(even, odd, out=result[:, zero::-1])
+    parts = workspace.array("fourier.parts", (2, len(split), zero + 1, split.shape[2]))
+    np.add(split[:, zero:], split[:, zero::-1], out=parts[0])
+    np.subtract(split[:, zero:], split[:, zero::-1], out=parts[1])
+    parts[0, :, 0] /= 2
+    result = np.empty((len(split), 2, matrices.shape[1], split.shape[2]))
+    for parity, matrix in enumerate(matrices):
+        result[:, parity] = _along(matrix, parts[parity], threads, workspace)
     return result.reshape(*shape[:axis], -1, *shape[axis + 1 :])
 
 
-def _along(matrix: Array, values: Array, threads: int) -> Array:
-    """Multiply along the middle one of three axes."""
-    result = np.empty((len(values), len(matrix), values.shape[2]))
-    threads = threads if result.size * matrix.shape[1] > _WORTH_THREADS else 1
-    if values.shape[2] == 1:
-        multiply(
-            values[:, :, 0], np.ascontiguousarray(matrix.T)[None, None], result.reshape(1, len(values), -1), threads
-        )
+def _unfold(matrices: Array, values: Array, axis: int, threads: int, workspace: Workspace) -> Array:
+    """Back from the half nodes to those of the whole axis."""
+    shape, zero = values.shape, matrices.shape[2] - 1
+    split = values.reshape(math.prod(shape[:axis]), 2, shape[axis] // 2, -1)
+    name = "fourier.odd_axis" if axis % 2 else "fourier.parts"  # one is read, the other written
+    result = workspace.array(name, (len(split), 2 * zero + 1, split.shape[3]))
+    for parity, matrix in enumerate(matrices):
+        half = np.ascontiguousarray(split[:, parity])
+        part = _along(matrix, half, threads, workspace, back=True)
+        if parity == 0:
+            result[:, zero:], result[:, zero::-1] = part, part
+        else:
+            result[:, zero:] += part
+            result[:, zero::-1] -= part
+    return result.reshape(*shape[:axis], -1, *shape[axis + 1 :])
+
+
+def _along(matrix: Array, values: Array, threads: int, workspace: Workspace, *, back: bool = False) -> Array:
+    """Multiply along the middle one of three axes, ``back``: by the transpose; the result lasts until the next call."""
+    before, count, after = values.shape
+    result = workspace.array("fourier.along", (before, matrix.size // count, after))
+    threads = threads if result.size * count > _WORTH_THREADS else 1
+    if before == after == 1:  # BLAS might add in another order with more threads
+        np.einsum("ij,i->j" if back else "ij,j->i", matrix, values[0, :, 0], out=result[0, :, 0])
+    elif after == 1:
+        right = matrix if back else np.ascontiguousarray(matrix.T)
+        multiply(values[:, :, 0], right[None, None], result.reshape(1, before, -1), threads)
     else:
-        multiply(matrix, values[None], result, threads)
+        multiply(np.ascontiguousarray(matrix.T) if back else matrix, values[None], result, threads)
     return result
 
 
 def _on_line(plan: Plan, masses: Array) -> Array:
-    """The even and the odd part, each by one matrix."""
+    """The even and the odd part, each by one matrix, of which some rows are made at a time."""
     places = np.arange(plan.halves[0] + 1)
-    z = np.multiply.outer(places, places) * plan.phase_steps[0]
-    one, other = potential(z + plan.bias) / 2, potential(z - plan.bias) / 2
-    result = np.zeros_like(masses)
-    size = places.size
-    for part, matrix in enumerate((one + other, one - other) if plan.bias else (one + other,)):
-        held = slice(part * size, (part + 1) * size)
-        multiply(matrix, masses[held].reshape(1, 1, -1, 1), result[held].reshape(1, -1, 1), 1)
-    return result
+    halves, result = masses.reshape(2, -1), np.zeros((2, places.size))
+    rows = max(1, _IN_CACHE // places.size)
+    for start in range(0, places.size, rows):
+        some = slice(start, start + rows)
+        z = np.multiply.outer(places[some], places) * plan.phase_steps[0]
+        if plan.bias:
+            one, other = potential(z + plan.bias), potential(z - plan.bias)
+            matrices = [(one + other) / 2, (one - other) / 2]
+        else:
+            matrices = [potential(z)]
+        for part, matrix in enumerate(matrices):
+            np.einsum("ij,j->i", matrix, halves[part], out=result[part, some])
+    return result.reshape(-1)
 
 
 def _by_series(plan: Plan, masses: Array, series: Series, workspace: Workspace) -> Array:
