@@ -28,7 +28,7 @@ _SHARE, _FINEST = 0.1, 1e-12  # of the tolerance may be errors of sums, which ar
 _SINGLE = 1e-5  # tightest tolerance for sums in single precision
 _REACH = 4.0  # standard deviations, up to which nodes of a measure serve
 _SHARE_OF_WARM = 4  # of the half-steps, after which what was warm is left for a cold start
-_DEPTH, _DEEP, _STEEP = 15, 30, 300.0  # differences that are kept, and from which |A| R^2 on more of them
+_DEPTH, _DEEP, _STEEP = 15, 30, 30.0  # differences that are kept, and from which |A| R^2 on more of them
 
 
 @dataclass(frozen=True, eq=False)
