@@ -26,6 +26,7 @@ from vlasov.solvers.driver import prepare
 
 EYE = [[1.0, 0.0], [0.0, 1.0]]
 SHAPES = {"EYE": EYE, "TURN": [[0, -1], [1, 0]], "LINE": [[1, 2], [2, 4]], "SADDLE": [[1, 0], [0, -1]]}
+SINKHORN = ("tolerance", "max_iterations", "iterations")
 OPTIONS = {"gaussian": {}, "particles": {"n": 9, "tolerance": 1e-4}, "finite-volume": {"cells": 8}}
 
 
@@ -99,6 +100,10 @@ def calls():
         "Softmax": (lambda a, v: moved(vl.Softmax(A=a, V=v)), (EYE, EYE)),
         "L2": (lambda *a: moved(vl.L2(*a)), (EYE, EYE, EYE)),
         "Linear": (lambda *a: moved(vl.Linear(*a)), (EYE, EYE, EYE)),
+        "Sinkhorn": (
+            lambda a, v, *how: moved(vl.Sinkhorn(A=a, V=v, **dict(zip(SINKHORN, how, strict=True)))),
+            (EYE, EYE, 1e-6, 500, 3),
+        ),
         "MultiHead": (lambda *a: moved(vl.MultiHead(*a)), ([vl.Softmax(A=EYE), vl.Linear(A=EYE)], [EYE, EYE])),
         "Piecewise": (lambda *a: moved(vl.Softmax(A=vl.Piecewise(*a))), ([EYE, EYE], [0.0, 0.05, 1.0])),
         "callable": (lambda a, v: moved(vl.Softmax(A=_late(a), V=_late(v))), (EYE, EYE)),
@@ -177,6 +182,7 @@ def solve_any(parts):
         "softmax": lambda: vl.Softmax(A=A, V=V),
         "l2": lambda: vl.L2(A, A, V),
         "linear": lambda: vl.Linear(A=A, V=V),
+        "sinkhorn": lambda: vl.Sinkhorn(A=A, V=V),
     }[kind]()
     centre, spread = np.array([at, -0.5]), width * np.array([[1.0, 0.3], [0.3, 0.5]])
     gaussian = vl.Gaussian(centre, spread)

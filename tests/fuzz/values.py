@@ -50,7 +50,7 @@ factors = st.sampled_from(SIZES) | st.floats(-2, 2)
 matrices = st.tuples(factors, st.sampled_from(SHAPES))
 positive = st.sampled_from([1.0, 0.3, 1e-3, 5.0, 100.0, 1e6, 1e-12, 1e-160, 1e160, 1e300, 1e-300])
 physics = st.tuples(
-    st.sampled_from(["softmax", "l2", "linear"]),
+    st.sampled_from(["softmax", "l2", "linear", "sinkhorn"]),
     matrices,
     matrices,
     st.sampled_from(["gaussian", "box", "ring", "mixture", "particles"]),
