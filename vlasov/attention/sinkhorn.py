@@ -27,6 +27,7 @@ _EPS = float(np.finfo(float).eps)
 _SHARE, _FINEST = 0.1, 1e-12  # of the tolerance may be errors of sums, which are asked for no more than so tight
 _SINGLE = 1e-5  # tightest tolerance for sums in single precision
 _REACH = 4.0  # standard deviations, up to which nodes of a measure serve
+_LEAST, _MOST_KEPT = 5, 50_000_000  # differences of many tokens, and numbers in them: 0.8 GB with their steps
 _SHARE_OF_WARM = 4  # of the half-steps, after which what was warm is left for a cold start
 _DEPTH, _DEEP, _STEEP = 15, 30, 30.0  # differences that are kept, and from which |A| R^2 on more of them
 
@@ -194,7 +195,8 @@ class Sinkhorn(QueryKeyValue, kind="sinkhorn"):
         from vlasov.scaling.anderson import Ring
 
         steep = float(np.linalg.norm(sums.matrix, 2)) * sums.radius**2 > _STEEP
-        return Ring(_DEEP if steep else _DEPTH, sums.weights)
+        room = max(_LEAST, _MOST_KEPT // len(sums.weights))
+        return Ring(min(_DEEP if steep else _DEPTH, room), sums.weights)
 
 
 class _Scaled(NamedTuple):
