@@ -96,12 +96,8 @@ class Sinkhorn(QueryKeyValue, kind="sinkhorn"):
         return self.values(t)
 
     def affine(self, gaussian: Gaussian, t: float = 0.0) -> tuple[Array, Array]:
-        from vlasov.scaling.gaussian import reweighted
-
-        v, a = self.values(t), self.product(t)
-        moved, covariance = reweighted(gaussian.factor, gaussian.mean, a, self.iterations)
-        slope = v @ covariance @ a
-        return v @ (gaussian.mean + moved) - slope @ gaussian.mean, slope
+        moved, slope = self._about_mean(gaussian, t)
+        return self.values(t) @ (gaussian.mean + moved) - slope @ gaussian.mean, slope
 
     def evaluate(self, measure: Measure, x: Array, t: float, request: Request, **how: Unpack[How]) -> Field:
         if self.iterations == 1:
@@ -124,22 +120,29 @@ class Sinkhorn(QueryKeyValue, kind="sinkhorn"):
             return super().jacobian(measure, x, t)
         points = measure.at(x)
         if isinstance(measure, Gaussian):
-            slope = self.affine(measure, t)[1]
+            slope = self._about_mean(measure, t)[1]
             return np.broadcast_to(slope, (len(points), *slope.shape))
         scaled = self._scaled(measure, points, t, Request(), {})
         covariance = scaled.sums.at(points - scaled.sums.centre, scaled.found.g, covariance=True).covariance
         assert covariance is not None
         return self.values(t) @ covariance @ self.product(t)
 
+    def _about_mean(self, gaussian: Gaussian, t: float) -> tuple[Array, Array]:
+        """Shapes (d,) and (d, d): m and B with Gamma(x) = V (alpha + m) + B (x - alpha)."""
+        from vlasov.scaling.gaussian import reweighted
+
+        a = self.product(t)
+        moved, covariance = reweighted(gaussian.factor, gaussian.mean, a, self.iterations)
+        return moved, self.values(t) @ covariance @ a
+
     def _on_gaussian(self, gaussian: Gaussian, x: Array, t: float, about: Array | None) -> Field:
-        """Gamma(x) = V (alpha + m) + B (x - alpha)."""
-        b, slope = self.affine(gaussian, t)
+        moved, slope = self._about_mean(gaussian, t)
         away, v = x - gaussian.mean, self.values(t)
-        middle = b + slope @ gaussian.mean - (0.0 if about is None else v @ about)
-        terms = np.abs(away) @ np.abs(slope).T + np.abs(b) + np.abs(slope) @ np.abs(gaussian.mean)
+        middle = gaussian.mean + moved if about is None else gaussian.mean - about + moved
+        terms = (np.abs(away) + np.abs(gaussian.mean)) @ np.abs(slope).T + np.abs(v) @ np.abs(middle)
         unit = 16 * self.dimension**2 * _EPS
         bound = unit * float(np.sqrt(np.square(terms).sum(axis=1)).max(initial=0.0))
-        return Field(away @ slope.T + middle, "closed form", bound)
+        return Field(away @ slope.T + v @ middle, "closed form", bound)
 
     def _scaled(self, measure: Measure, x: Array, t: float, request: Request, how: How) -> _Scaled:
         """The measure as points, with their potential."""
@@ -168,10 +171,13 @@ class Sinkhorn(QueryKeyValue, kind="sinkhorn"):
 
     def _converged(self, sums: Sums, t: float, request: Request, how: How) -> Solution:
         """The fixed point, from what is remembered of the run where that is of use."""
-        from vlasov.scaling.solve import Goal, solve, start
+        from vlasov.scaling.solve import Goal, solve
+        from vlasov.scaling.sums import start
         from vlasov.scaling.warm import Warm
 
         memory = how.get("memory") or Memory()
+        if "sinkhorn is slow" not in memory.kept and sums.tell_if_slow():
+            memory.kept["sinkhorn is slow"] = "told"
         warm, found = memory.kept.pop(id(self), None), None  # what fails leaves nothing
         goal = Goal(min(self.tolerance, request.tolerance), self.tolerance, self.max_iterations)
         if warm is not None and warm.serves(len(sums.weights), t, self.breakpoints):
@@ -179,8 +185,6 @@ class Sinkhorn(QueryKeyValue, kind="sinkhorn"):
                 found = solve(sums, warm.at(t), warm.ring, goal._replace(most=self.max_iterations // _SHARE_OF_WARM))
         if found is None:
             warm, g = Warm(self._ring(sums)), start(sums)
-            if "sinkhorn" not in memory.kept and sums.tell_if_slow(g):
-                memory.kept["sinkhorn"] = "told that it is slow"
             found = solve(sums, g, warm.ring, goal)
         warm.add(t, found.g)
         memory.kept[id(self)] = warm

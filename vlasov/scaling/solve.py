@@ -18,9 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from vlasov.checks import Array
-from vlasov.compiled.products import map_rows
 from vlasov.errors import InputError, LateInputError
-from vlasov.scaling import gaussian
 from vlasov.scaling.anderson import Ring
 from vlasov.scaling.sums import Sums
 from vlasov.tilting import Tilted
@@ -85,12 +83,6 @@ class _Iterate(NamedTuple):
     rows: Tilted
     r: Array
     noise: float
-
-
-def start(sums: Sums) -> Array:
-    """The column potential of the Gaussian with the points' covariance."""
-    bent = gaussian.potential(sums.covariance, sums.matrix)
-    return 0.5 * np.einsum("nk,nk->n", map_rows(sums.points, bent), sums.points)
 
 
 def solve(sums: Sums, g: Array, ring: Ring, goal: Goal) -> Solution:
