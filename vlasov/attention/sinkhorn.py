@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _EPS = float(np.finfo(float).eps)
 _SHARE, _FINEST = 0.1, 1e-12  # of the tolerance may be errors of sums, which are asked for no more than so tight
 _SINGLE = 1e-5  # tightest tolerance for sums in single precision
+_LIGHT = 1e-14  # of the heaviest: at the fixed point others feel a token by what it weighs, and these not at all
 _REACH = 4.0  # standard deviations, up to which nodes of a measure serve
 _LEAST, _MOST_KEPT = 5, 50_000_000  # differences of many tokens, and numbers in them: 0.8 GB with their steps
 _SHARE_OF_WARM = 4  # of the half-steps, after which what was warm is left for a cold start
@@ -152,8 +153,9 @@ class Sinkhorn(QueryKeyValue, kind="sinkhorn"):
         a, given = self.product(t), isinstance(measure, Particles)
         cloud = measure if isinstance(measure, Particles) else _nodes(measure, x, a)
         points, weights = cloud.points, cloud.weights
-        if not (whole := bool(weights.all())):
-            points, weights = points[weights > 0], weights[weights > 0]
+        seen = weights > (_LIGHT * weights.max() if self.iterations is None else 0)  # tilts may lift up the lightest
+        if not (whole := bool(seen.all())):
+            points, weights = points[seen], weights[seen]
         sums = Sums(points, weights / weights.sum(), a, self._of_sums(request, given), how.get("workspace"))
         found = self._converged(sums, t, request, how) if self.iterations is None else truncated(sums, self.iterations)
         return _Scaled(sums, found, cloud.points if whole else None)
@@ -204,7 +206,7 @@ class Sinkhorn(QueryKeyValue, kind="sinkhorn"):
 
 
 class _Scaled(NamedTuple):
-    """Points with their potential; and x at which it was solved for, if all of them carry weight."""
+    """Points with their potential; and the tokens that it was solved for, if none was left out as too light."""
 
     sums: Sums
     found: Solution

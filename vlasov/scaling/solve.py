@@ -75,7 +75,7 @@ class Goal(NamedTuple):
 
 
 class _Iterate(NamedTuple):
-    """g, Phi(g), the largest |r| at points that are seen; what is summed by rows and by columns; r itself."""
+    """g, Phi(g), the largest error of a column, the sums of rows, r, and how far errors of sums move it."""
 
     g: Array
     phi: float
@@ -137,17 +137,17 @@ def truncated(sums: Sums, half_steps: int) -> Solution:
 def _look(sums: Sums, g: Array, base: _Iterate | None) -> _Iterate | None:
     """What is at g; None where that is no better than the ``base``."""
     rows = sums.rows(g)
-    phi = float(np.add.reduce(sums.heavy(sums.weights) * sums.heavy(rows.log_mass + g)))
+    phi = float(np.add.reduce(sums.weights * (rows.log_mass + g)))
     if not math.isfinite(phi) or (base is not None and phi > base.phi + _HOPELESS):
         return None
     if sums.symmetric:
         r, noise = (rows.log_mass - g) / 2, 2 * rows.mass_error
         r -= np.add.reduce(sums.weights * r)
-        error = 4 * _largest(sums.heavy(r))
+        error = 4 * _largest(r)
     else:
         columns = sums.columns(rows.log_mass)
         r, noise = columns.log_mass - g, rows.mass_error + columns.mass_error
-        error = _largest(sums.heavy(r))
+        error = _largest(r)
         r -= np.add.reduce(sums.weights * r)  # constants change no kernel
     if not math.isfinite(error + noise):
         return None
@@ -165,7 +165,7 @@ def _largest(values: Array) -> float:
 def _solution(sums: Sums, found: _Iterate, step: Array, goal: Goal) -> Solution:
     distance = math.sqrt((2 if sums.symmetric else 1) * abs(float(np.add.reduce(sums.weights * found.r * step))))
     marginal = found.error + found.noise
-    lightest = len(sums.weights) * float(sums.heavy(sums.weights).min())
+    lightest = len(sums.weights) * float(sums.weights.min())
     spread = min(_LIGHTEST, 1 / math.sqrt(lightest))
     return Solution(found.g, found.rows, marginal, spread * (_OF_MARGINAL * (goal.asked + marginal) + 2 * distance))
 

@@ -14,7 +14,6 @@ from vlasov.scaling import gaussian
 from vlasov.tilting import Request, Tilted, tilt
 from vlasov.tilting.choose import by_all_pairs, goes_by_all_pairs, linear_plan
 
-_LIGHT = 1e-14  # of the heaviest: lighter points change nothing that is seen at others
 _ROUNDED = 1e-15  # of the largest entry of A
 _SLOW, _USUAL = 10.0, 20  # seconds that are worth a word, for so many sums
 
@@ -50,19 +49,13 @@ class Sums:
         self.centre = np.einsum("n,nk->k", weights, points)
         self.points = points - self.centre
         self._logs, self._request, self._workspace = np.log(weights), request, workspace
-        heavy = weights > _LIGHT * weights.max()
-        self._heavy = None if heavy.all() else np.flatnonzero(heavy)
         self.symmetric = _is_positive(matrix)
         self._row_tilts, self._column_tilts = map_rows(self.points, matrix), map_rows(self.points, matrix.T.copy())
-
-    def heavy(self, values: Array) -> Array:
-        """Those at points that are not too light to be seen."""
-        return values if self._heavy is None else values[self._heavy]
 
     @property
     def radius(self) -> float:
         """The largest |y|, about the mean."""
-        return float(np.sqrt(np.einsum("nk,nk->n", *2 * (self.heavy(self.points),)).max()))
+        return float(np.sqrt(np.einsum("nk,nk->n", *2 * (self.points,)).max()))
 
     @property
     def covariance(self) -> Array:
