@@ -50,6 +50,9 @@ class Sinkhorn(QueryKeyValue, kind="sinkhorn"):
     iterations
         Stop after so many half-steps, of rows, columns, ..., rows: 1 is softmax. None: converge.
 
+    Along a run each velocity starts from those before. What it depends on them by is within its error bound; without a
+    run, as in ``velocity``, there is nothing to depend on.
+
     Reference: Sander, Ablin, Blondel, Peyre (2022), arXiv:2110.11773.
     """
 

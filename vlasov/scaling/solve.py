@@ -26,7 +26,7 @@ from vlasov.tilting import Tilted
 _NOISE = 1e-13  # of Phi, relative to 1 + |Phi|
 _BETTER = 0.9  # of the residual, which makes up for an objective that does not fall
 _WORSE = 10.0  # the same where Phi does not tell
-_HOPELESS = 0.1  # by which Phi may rise before the columns are summed
+_HOPELESS = 0.1  # by which Phi may rise before the columns are summed; and a tolerance
 _SHORTER, _LONGER = 16.0, 4.0
 _OF_MARGINAL, _LIGHTEST = 4.0, 10.0  # how far means may be off, in radii, and those of light points: see ``Solution``
 
@@ -67,8 +67,9 @@ class Goal(NamedTuple):
     def limit(self, noise: float) -> float:
         """For |r| as it is summed, with errors up to ``noise``."""
         if noise >= self.accepted:
+            remedy = f"ask for {2 * noise:.1g}" if noise < _HOPELESS / 4 else "scale the tokens or A down"
             raise LateInputError(
-                f"is {self.accepted:g}, but exponents of this size make errors of {noise:.1g} in each sum; raise it",
+                f"is {self.accepted:g}, but exponents of this size make errors of {noise:.1g} in sums; {remedy}",
                 "tolerance",
             )
         return max(self.asked - noise, min(noise, self.accepted - noise))
