@@ -57,7 +57,7 @@ class Sinkhorn(QueryKeyValue, kind="sinkhorn"):
     """
 
     tolerance: float = field(default=1e-10, kw_only=True)
-    max_iterations: int = field(default=4000, kw_only=True)
+    max_iterations: int = field(default=10_000, kw_only=True)
     iterations: int | None = field(default=None, kw_only=True)
 
     if TYPE_CHECKING:  # what may be given; what is kept stands above
@@ -70,7 +70,7 @@ class Sinkhorn(QueryKeyValue, kind="sinkhorn"):
             *,
             A: ParameterLike | None = None,
             tolerance: float = 1e-10,
-            max_iterations: int = 4000,
+            max_iterations: int = 10_000,
             iterations: int | None = None,
         ) -> None: ...
 
