@@ -15,6 +15,8 @@ from vlasov.compiled.workspace import Workspace
 from vlasov.measures import Gaussian, How, Measure, Memory, Particles
 from vlasov.tilting import Field, Request, attend_systems
 
+_REMEMBERED = 2_000_000  # numbers in several systems; of more, nothing is kept, which would take a GB
+
 
 class Flow:
     """Gamma_mu(x) at time t, for one run in one thread.
@@ -93,8 +95,11 @@ class Flow:
             attend_systems(sources, shared, x, heads[0], self.request, out=out)
             return
         same = sources.strides[0] == 0  # one system that moves several clouds of targets
+        many = not same and sources.size > _REMEMBERED
         for b, (points, targets, result) in enumerate(zip(sources, x, out, strict=True)):
-            self.velocity(clouds.moved(points), targets, t, out=result, system=0 if same else b)
+            self.velocity(clouds.moved(points), targets, t, out=result, system=0 if same or many else b)
+            if many:
+                self._memories[0].kept.clear()
 
     @property
     def told(self) -> dict[str, float]:

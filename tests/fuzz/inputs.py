@@ -26,6 +26,7 @@ from vlasov.solvers.driver import prepare
 
 EYE = [[1.0, 0.0], [0.0, 1.0]]
 SHAPES = {"EYE": EYE, "TURN": [[0, -1], [1, 0]], "LINE": [[1, 2], [2, 4]], "SADDLE": [[1, 0], [0, -1]]}
+SINKHORN = ("tolerance", "max_iterations", "iterations")
 OPTIONS = {"gaussian": {}, "particles": {"n": 9, "tolerance": 1e-4}, "finite-volume": {"cells": 8}}
 
 
@@ -190,12 +191,12 @@ def solve_any(parts):
         "softmax": lambda: vl.Softmax(A=A, V=V),
         "l2": lambda: vl.L2(A, A, V),
         "linear": lambda: vl.Linear(A=A, V=V),
-        "sinkhorn": lambda: vl.Sinkhorn(A=A, V=V, max_iterations=200),
+        "sinkhorn": lambda: vl.Sinkhorn(A=A, V=V),
         "sigmoid": lambda: vl.Sigmoid(A=A, V=V, bias=0.5),
         "exponential": lambda: vl.Exponential(A=A, V=V),
         "relu": lambda: vl.ReLU(A=A, V=V),
         "masked": lambda: vl.Masked(vl.Softmax(A=A, V=V)),
-        "mixed": lambda: vl.MultiHead([vl.L2(A, A, V), vl.Sigmoid(A=A), vl.Sinkhorn(A=V, V=A, max_iterations=200)]),
+        "mixed": lambda: vl.MultiHead([vl.L2(A, A, V), vl.Sigmoid(A=A), vl.Sinkhorn(A=V, V=A)]),
     }[kind]()
     centre, spread = np.array([at, -0.5]), width * np.array([[1.0, 0.3], [0.3, 0.5]])
     gaussian = vl.Gaussian(centre, spread)

@@ -128,3 +128,11 @@ def test_a_run_that_does_not_converge_ends_with_an_error():
     tokens = vl.Gaussian([0.0, 0.0], np.eye(2)).sample(50, seed=1)
     with pytest.raises(SolverError, match=r"^max_iterations: is 6, but so many half-steps of Sinkhorn's iteration"):
         vl.solve(vl.Problem(vl.Sinkhorn(A=5 * A, V=V, max_iterations=6), tokens, 1.0), "particles")
+
+
+def test_nodes_that_weigh_next_to_nothing_do_not_hold_up_a_run():
+    """What is left below the tolerance moves tokens by the root of their weights: steps would see it as their error."""
+    problem = vl.Problem(vl.Sinkhorn(A=[[-30.0]], V=[[-0.1]]), vl.Gaussian([-0.2], [[1.1]]), 0.5)
+    run = vl.solve(problem, "particles", n=60, sampling="quadrature", times=[0.5], warn_above=np.inf)
+    assert run.attrs["velocity_evaluations"] <= 60
+    assert run["mean"].values[0] == pytest.approx(-0.2 * np.exp(-0.05), abs=1e-9)

@@ -8,8 +8,8 @@ from vlasov.errors import InputError, LateInputError
 from vlasov.jit import set_threads
 from vlasov.scaling import gaussian
 from vlasov.scaling.anderson import Ring
-from vlasov.scaling.solve import Goal, solve, start
-from vlasov.scaling.sums import Sums
+from vlasov.scaling.solve import Goal, solve
+from vlasov.scaling.sums import Sums, start
 from vlasov.scaling.warm import Warm
 from vlasov.tilting import Request
 
@@ -155,3 +155,7 @@ def test_what_cannot_be_summed_says_so():
         solved(points, weights, matrix, 1e-14)
     with np.errstate(all="ignore"), pytest.raises(InputError, match="points: are too large"):
         solved(points, weights, np.full((2, 2), 1e307))
+    with np.errstate(all="ignore"), pytest.raises(InputError, match="points: are too large for their covariance"):
+        solved(1e200 * points, weights, matrix)
+    with pytest.raises(InputError, match="points: hold an entry that is infinite or NaN"):
+        solved(np.where(points == points[3], np.nan, points), weights, matrix)

@@ -250,14 +250,16 @@ def test_what_does_not_converge_says_so():
     assert np.abs(rough - vl.Sinkhorn(A=matrix).velocity(measure, points)).max() < 1e-2
 
 
-def test_many_pairs_are_told_before_they_are_summed(monkeypatch):
-    points = np.random.default_rng(0).normal(size=(60_000, 4))
+@pytest.mark.parametrize(("d", "size"), [(4, 1.0), (2, 300.0)])
+def test_many_pairs_are_told_before_they_are_summed(d, size, monkeypatch):
+    """In many dimensions, and where exponents are too large for sums of linear cost."""
+    points = np.random.default_rng(0).normal(size=(60_000, d))
     monkeypatch.setattr("vlasov.scaling.sums.tilt", lambda *_, **__: 1 / 0)
     with (
-        pytest.warns(SlowRunWarning, match=r"60,000 tokens in d = 4 are 4e\+09 pairs, .* for each half-step"),
+        pytest.warns(SlowRunWarning, match=rf"60,000 tokens in d = {d} are 4e\+09 pairs, .* for each half-step"),
         pytest.raises(ZeroDivisionError),
     ):
-        vl.Sinkhorn(A=np.eye(4)).velocity(vl.Particles(points), points)
+        vl.Sinkhorn(A=size * np.eye(d)).velocity(vl.Particles(points), points)
 
 
 def test_problems_are_written_and_read():

@@ -27,9 +27,11 @@ if TYPE_CHECKING:
 _EPS = float(np.finfo(float).eps)
 _SHARE, _FINEST = 0.1, 1e-12  # of the tolerance may be errors of sums, which are asked for no more than so tight
 _SINGLE = 1e-5  # tightest tolerance for sums in single precision
+_LIGHT = 1e-14  # of the heaviest: at the fixed point others feel a token by what it weighs, and these not at all
 _REACH = 4.0  # standard deviations, up to which nodes of a measure serve
+_LEAST, _MOST_KEPT = 5, 50_000_000  # differences of many tokens, and numbers in them: 0.8 GB with their steps
 _SHARE_OF_WARM = 4  # of the half-steps, after which what was warm is left for a cold start
-_DEPTH, _DEEP, _STEEP = 15, 30, 300.0  # differences that are kept, and from which |A| R^2 on more of them
+_DEPTH, _DEEP, _STEEP = 15, 30, 30.0  # differences that are kept, and from which |A| R^2 on more of them
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,11 +51,14 @@ class Sinkhorn(QueryKeyValue, kind="sinkhorn"):
     iterations
         Stop after so many half-steps, of rows, columns, ..., rows: 1 is softmax. None: converge.
 
+    Along a run each velocity starts from those before. What it depends on them by is within its error bound; without a
+    run, as in ``velocity``, there is nothing to depend on.
+
     Reference: Sander, Ablin, Blondel, Peyre (2022), arXiv:2110.11773.
     """
 
     tolerance: float = field(default=1e-10, kw_only=True)
-    max_iterations: int = field(default=4000, kw_only=True)
+    max_iterations: int = field(default=10_000, kw_only=True)
     iterations: int | None = field(default=None, kw_only=True)
 
     if TYPE_CHECKING:  # what may be given; what is kept stands above
@@ -66,7 +71,7 @@ class Sinkhorn(QueryKeyValue, kind="sinkhorn"):
             *,
             A: ParameterLike | None = None,
             tolerance: float = 1e-10,
-            max_iterations: int = 4000,
+            max_iterations: int = 10_000,
             iterations: int | None = None,
         ) -> None: ...
 
@@ -102,12 +107,8 @@ class Sinkhorn(QueryKeyValue, kind="sinkhorn"):
         return doubly_stochastic(self.values(t), self.product(t), radius)
 
     def affine(self, gaussian: Gaussian, t: float = 0.0) -> tuple[Array, Array]:
-        from vlasov.scaling.gaussian import reweighted
-
-        v, a = self.values(t), self.product(t)
-        moved, covariance = reweighted(gaussian.factor, gaussian.mean, a, self.iterations)
-        slope = v @ covariance @ a
-        return v @ (gaussian.mean + moved) - slope @ gaussian.mean, slope
+        moved, slope = self._about_mean(gaussian, t)
+        return self.values(t) @ (gaussian.mean + moved) - slope @ gaussian.mean, slope
 
     def evaluate(self, measure: Measure, x: Array, t: float, request: Request, **how: Unpack[How]) -> Field:
         if self.iterations == 1:
@@ -130,22 +131,29 @@ class Sinkhorn(QueryKeyValue, kind="sinkhorn"):
             return super().jacobian(measure, x, t)
         points = measure.at(x)
         if isinstance(measure, Gaussian):
-            slope = self.affine(measure, t)[1]
+            slope = self._about_mean(measure, t)[1]
             return np.broadcast_to(slope, (len(points), *slope.shape))
         scaled = self._scaled(measure, points, t, Request(), {})
         covariance = scaled.sums.at(points - scaled.sums.centre, scaled.found.g, covariance=True).covariance
         assert covariance is not None
         return self.values(t) @ covariance @ self.product(t)
 
+    def _about_mean(self, gaussian: Gaussian, t: float) -> tuple[Array, Array]:
+        """Shapes (d,) and (d, d): m and B with Gamma(x) = V (alpha + m) + B (x - alpha)."""
+        from vlasov.scaling.gaussian import reweighted
+
+        a = self.product(t)
+        moved, covariance = reweighted(gaussian.factor, gaussian.mean, a, self.iterations)
+        return moved, self.values(t) @ covariance @ a
+
     def _on_gaussian(self, gaussian: Gaussian, x: Array, t: float, about: Array | None) -> Field:
-        """Gamma(x) = V (alpha + m) + B (x - alpha)."""
-        b, slope = self.affine(gaussian, t)
+        moved, slope = self._about_mean(gaussian, t)
         away, v = x - gaussian.mean, self.values(t)
-        middle = b + slope @ gaussian.mean - (0.0 if about is None else v @ about)
-        terms = np.abs(away) @ np.abs(slope).T + np.abs(b) + np.abs(slope) @ np.abs(gaussian.mean)
+        middle = gaussian.mean + moved if about is None else gaussian.mean - about + moved
+        terms = (np.abs(away) + np.abs(gaussian.mean)) @ np.abs(slope).T + np.abs(v) @ np.abs(middle)
         unit = 16 * self.dimension**2 * _EPS
         bound = unit * float(np.sqrt(np.square(terms).sum(axis=1)).max(initial=0.0))
-        return Field(away @ slope.T + middle, "closed form", bound)
+        return Field(away @ slope.T + v @ middle, "closed form", bound)
 
     def _scaled(self, measure: Measure, x: Array, t: float, request: Request, how: How) -> _Scaled:
         """The measure as points, with their potential."""
@@ -155,8 +163,9 @@ class Sinkhorn(QueryKeyValue, kind="sinkhorn"):
         a, given = self.product(t), isinstance(measure, Particles)
         cloud = measure if isinstance(measure, Particles) else _nodes(measure, x, a)
         points, weights = cloud.points, cloud.weights
-        if not (whole := bool(weights.all())):
-            points, weights = points[weights > 0], weights[weights > 0]
+        seen = weights > (_LIGHT * weights.max() if self.iterations is None else 0)  # tilts may lift up the lightest
+        if not (whole := bool(seen.all())):
+            points, weights = points[seen], weights[seen]
         sums = Sums(points, weights / weights.sum(), a, self._of_sums(request, given), how.get("workspace"))
         found = self._converged(sums, t, request, how) if self.iterations is None else truncated(sums, self.iterations)
         return _Scaled(sums, found, cloud.points if whole else None)
@@ -174,10 +183,13 @@ class Sinkhorn(QueryKeyValue, kind="sinkhorn"):
 
     def _converged(self, sums: Sums, t: float, request: Request, how: How) -> Solution:
         """The fixed point, from what is remembered of the run where that is of use."""
-        from vlasov.scaling.solve import Goal, solve, start
+        from vlasov.scaling.solve import Goal, solve
+        from vlasov.scaling.sums import start
         from vlasov.scaling.warm import Warm
 
         memory = how.get("memory") or Memory()
+        if "sinkhorn is slow" not in memory.kept and sums.tell_if_slow():
+            memory.kept["sinkhorn is slow"] = "told"
         warm, found = memory.kept.pop(id(self), None), None  # what fails leaves nothing
         goal = Goal(min(self.tolerance, request.tolerance), self.tolerance, self.max_iterations)
         if warm is not None and warm.serves(len(sums.weights), t, self.breakpoints):
@@ -185,8 +197,6 @@ class Sinkhorn(QueryKeyValue, kind="sinkhorn"):
                 found = solve(sums, warm.at(t), warm.ring, goal._replace(most=self.max_iterations // _SHARE_OF_WARM))
         if found is None:
             warm, g = Warm(self._ring(sums)), start(sums)
-            if "sinkhorn" not in memory.kept and sums.tell_if_slow(g):
-                memory.kept["sinkhorn"] = "told that it is slow"
             found = solve(sums, g, warm.ring, goal)
         warm.add(t, found.g)
         memory.kept[id(self)] = warm
@@ -201,11 +211,12 @@ class Sinkhorn(QueryKeyValue, kind="sinkhorn"):
         from vlasov.scaling.anderson import Ring
 
         steep = float(np.linalg.norm(sums.matrix, 2)) * sums.radius**2 > _STEEP
-        return Ring(_DEEP if steep else _DEPTH, sums.weights)
+        room = max(_LEAST, _MOST_KEPT // len(sums.weights))
+        return Ring(min(_DEEP if steep else _DEPTH, room), sums.weights)
 
 
 class _Scaled(NamedTuple):
-    """Points with their potential; and x at which it was solved for, if all of them carry weight."""
+    """Points with their potential; and the tokens that it was solved for, if none was left out as too light."""
 
     sums: Sums
     found: Solution

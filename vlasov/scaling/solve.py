@@ -18,9 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from vlasov.checks import Array
-from vlasov.compiled.products import map_rows
 from vlasov.errors import InputError, LateInputError
-from vlasov.scaling import gaussian
 from vlasov.scaling.anderson import Ring
 from vlasov.scaling.sums import Sums
 from vlasov.tilting import Tilted
@@ -28,7 +26,7 @@ from vlasov.tilting import Tilted
 _NOISE = 1e-13  # of Phi, relative to 1 + |Phi|
 _BETTER = 0.9  # of the residual, which makes up for an objective that does not fall
 _WORSE = 10.0  # the same where Phi does not tell
-_HOPELESS = 0.1  # by which Phi may rise before the columns are summed
+_HOPELESS = 0.1  # by which Phi may rise before the columns are summed; and a tolerance
 _SHORTER, _LONGER = 16.0, 4.0
 _OF_MARGINAL, _LIGHTEST = 4.0, 10.0  # how far means may be off, in radii, and those of light points: see ``Solution``
 
@@ -69,15 +67,16 @@ class Goal(NamedTuple):
     def limit(self, noise: float) -> float:
         """For |r| as it is summed, with errors up to ``noise``."""
         if noise >= self.accepted:
+            remedy = f"ask for {2 * noise:.1g}" if noise < _HOPELESS / 4 else "scale the tokens or A down"
             raise LateInputError(
-                f"is {self.accepted:g}, but exponents of this size make errors of {noise:.1g} in each sum; raise it",
+                f"is {self.accepted:g}, but exponents of this size make errors of {noise:.1g} in sums; {remedy}",
                 "tolerance",
             )
         return max(self.asked - noise, min(noise, self.accepted - noise))
 
 
 class _Iterate(NamedTuple):
-    """g, Phi(g), the largest |r| at points that are seen; what is summed by rows and by columns; r itself."""
+    """g, Phi(g), the largest error of a column, the sums of rows, r, and how far errors of sums move it."""
 
     g: Array
     phi: float
@@ -85,12 +84,6 @@ class _Iterate(NamedTuple):
     rows: Tilted
     r: Array
     noise: float
-
-
-def start(sums: Sums) -> Array:
-    """The column potential of the Gaussian with the points' covariance."""
-    bent = gaussian.potential(sums.covariance, sums.matrix)
-    return 0.5 * np.einsum("nk,nk->n", map_rows(sums.points, bent), sums.points)
 
 
 def solve(sums: Sums, g: Array, ring: Ring, goal: Goal) -> Solution:
@@ -145,17 +138,17 @@ def truncated(sums: Sums, half_steps: int) -> Solution:
 def _look(sums: Sums, g: Array, base: _Iterate | None) -> _Iterate | None:
     """What is at g; None where that is no better than the ``base``."""
     rows = sums.rows(g)
-    phi = float(np.add.reduce(sums.heavy(sums.weights) * sums.heavy(rows.log_mass + g)))
+    phi = float(np.add.reduce(sums.weights * (rows.log_mass + g)))
     if not math.isfinite(phi) or (base is not None and phi > base.phi + _HOPELESS):
         return None
     if sums.symmetric:
         r, noise = (rows.log_mass - g) / 2, 2 * rows.mass_error
         r -= np.add.reduce(sums.weights * r)
-        error = 4 * _largest(sums.heavy(r))
+        error = 4 * _largest(r)
     else:
         columns = sums.columns(rows.log_mass)
         r, noise = columns.log_mass - g, rows.mass_error + columns.mass_error
-        error = _largest(sums.heavy(r))
+        error = _largest(r)
         r -= np.add.reduce(sums.weights * r)  # constants change no kernel
     if not math.isfinite(error + noise):
         return None
@@ -173,7 +166,7 @@ def _largest(values: Array) -> float:
 def _solution(sums: Sums, found: _Iterate, step: Array, goal: Goal) -> Solution:
     distance = math.sqrt((2 if sums.symmetric else 1) * abs(float(np.add.reduce(sums.weights * found.r * step))))
     marginal = found.error + found.noise
-    lightest = len(sums.weights) * float(sums.heavy(sums.weights).min())
+    lightest = len(sums.weights) * float(sums.weights.min())
     spread = min(_LIGHTEST, 1 / math.sqrt(lightest))
     return Solution(found.g, found.rows, marginal, spread * (_OF_MARGINAL * (goal.asked + marginal) + 2 * distance))
 

@@ -6,14 +6,14 @@ import warnings
 
 import numpy as np
 
-from vlasov.checks import Array
+from vlasov.checks import Array, finite
 from vlasov.compiled.products import map_rows
 from vlasov.compiled.workspace import Workspace
-from vlasov.errors import SlowRunWarning
-from vlasov.tilting import Head, Request, Tilted, tilt
+from vlasov.errors import InputError, SlowRunWarning
+from vlasov.scaling import gaussian
+from vlasov.tilting import Request, Tilted, tilt
 from vlasov.tilting.choose import by_all_pairs, goes_by_all_pairs, linear_plan
 
-_LIGHT = 1e-14  # of the heaviest: lighter points change nothing that is seen at others
 _ROUNDED = 1e-15  # of the largest entry of A
 _SLOW, _USUAL = 10.0, 20  # seconds that are worth a word, for so many sums
 
@@ -43,23 +43,19 @@ class Sums:
     def __init__(
         self, points: Array, weights: Array, matrix: Array, request: Request, workspace: Workspace | None
     ) -> None:
+        if not finite(points):
+            raise InputError("hold an entry that is infinite or NaN; every entry must be a finite number", "points")
         self.weights, self.matrix, self.count = weights, matrix, 0
         self.centre = np.einsum("n,nk->k", weights, points)
         self.points = points - self.centre
         self._logs, self._request, self._workspace = np.log(weights), request, workspace
-        heavy = weights > _LIGHT * weights.max()
-        self._heavy = None if heavy.all() else np.flatnonzero(heavy)
         self.symmetric = _is_positive(matrix)
         self._row_tilts, self._column_tilts = map_rows(self.points, matrix), map_rows(self.points, matrix.T.copy())
-
-    def heavy(self, values: Array) -> Array:
-        """Those at points that are not too light to be seen."""
-        return values if self._heavy is None else values[self._heavy]
 
     @property
     def radius(self) -> float:
         """The largest |y|, about the mean."""
-        return float(np.sqrt(np.einsum("nk,nk->n", *2 * (self.heavy(self.points),)).max()))
+        return float(np.sqrt(np.einsum("nk,nk->n", *2 * (self.points,)).max()))
 
     @property
     def covariance(self) -> Array:
@@ -83,17 +79,16 @@ class Sums:
         self.count += 1
         return tilt(self.points, logs, xi, request, workspace=self._workspace)
 
-    def tell_if_slow(self, g: Array) -> bool:
+    def tell_if_slow(self) -> bool:
         """Say so before sums over all pairs begin that will take long; whether that was said."""
         (n, d), method = self.points.shape, self._request.method
         takes = by_all_pairs().seconds(n, n, d)
         if _USUAL * takes < _SLOW:
             return False
-        logs, workspace = self._logs - g, self._workspace or Workspace()
-        quadratic = goes_by_all_pairs(n, n, d, method)
-        head = Head(np.eye(d), np.eye(d))
-        if not quadratic and linear_plan(self.points, logs, self._row_tilts, head, self._request, workspace):
-            return False
+        if not goes_by_all_pairs(n, n, d, method):
+            logs, workspace = self._logs - start(self), self._workspace or Workspace()
+            if linear_plan(self.points, logs, self._row_tilts, None, self._request, workspace):
+                return False
         warnings.warn(
             f"sinkhorn: {n:,} tokens in d = {d} are {float(n) ** 2:.1g} pairs, since no sum of linear cost serves "
             f"their exponents: {takes:.2g} s for each half-step on one thread, of which a velocity takes tens; lower n",
@@ -101,6 +96,15 @@ class Sums:
             stacklevel=2,
         )
         return True
+
+
+def start(sums: Sums) -> Array:
+    """The column potential of the Gaussian with the points' covariance."""
+    covariance = sums.covariance
+    if not np.isfinite(covariance).all():
+        raise InputError("are too large for their covariance to be finite; scale them down", "points")
+    bent = gaussian.potential(covariance, sums.matrix)
+    return 0.5 * np.einsum("nk,nk->n", map_rows(sums.points, bent), sums.points)
 
 
 def _is_positive(matrix: Array) -> bool:

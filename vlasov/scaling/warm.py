@@ -12,6 +12,7 @@ from vlasov.checks import Array
 from vlasov.scaling.anderson import Ring
 
 _KEPT = 13  # times: the stages of a step, so that one taken back is begun again with what is known
+_MOST = 50_000_000  # numbers, but for the last two times
 _FORWARD = 2.0  # times the distance of two known times is extrapolated
 
 
@@ -24,7 +25,8 @@ class Warm:
 
     def add(self, t: float, g: Array) -> None:
         """Remember the potential at time t."""
-        self._known = [*[known for known in self._known if known[0] != t][1 - _KEPT :], (t, g)]
+        kept = max(2, min(_KEPT, _MOST // len(g)))
+        self._known = [*[known for known in self._known if known[0] != t][1 - kept :], (t, g)]
 
     def serves(self, n: int, t: float, breakpoints: Array) -> bool:
         """Whether it is of as many tokens, begins before t, and no parameter jumps in between."""
