@@ -62,7 +62,9 @@ def _log_weights(sources, first, last, result):  # type: ignore[no-untyped-def]
 
 
 @kernel(flags=EXACT)
-def spread_slabs(spread, sources, slab, first, weighted, grids, floats, corners, thread, threads):  # type: ignore[no-untyped-def]
+def spread_slabs(  # type: ignore[no-untyped-def]
+    spread, sources, slab, first, weighted, grids, floats, corners, thread, threads
+):
     """Each slab from the ``first`` on to a grid of its own, by the kernel at the address ``spread``."""
     points, stencils = sources.points, sources.stencils
     strides, d, n, chunk = stencils.strides, sources.tilt.size, len(sources.points), corners.shape[1]
