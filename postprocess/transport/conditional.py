@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from vlasov.checks import Array
 from vlasov.errors import InputError
@@ -60,7 +61,7 @@ def at_places(mu: Measure, nu: Measure) -> tuple[list[AtPlace], Array, Array]:
     apart = np.linalg.norm(mu.points[rows[0]] - nu.points[rows[1]], axis=1)
     several = [
         AtPlace(
-            float(mu.weights[a].sum()), *(Particles(one.points[g], one.weights[g]) for one, g in ((mu, a), (nu, b)))
+            float(mu.weights[a].sum()), Particles(mu.points[a], mu.weights[a]), Particles(nu.points[b], nu.weights[b])
         )
         for a, b, alone in zip(*groups, single, strict=True)
         if not alone
@@ -77,10 +78,10 @@ def _law(cloud: Particles) -> tuple[Array, Array]:
     assert cloud.s is not None
     carrying = cloud.weights > 0
     places, which = np.unique(cloud.s[carrying], return_inverse=True)
-    return places, np.bincount(which, cloud.weights[carrying])
+    return places, np.bincount(which, cloud.weights[carrying]).astype(float)
 
 
-def _groups(cloud: Particles) -> list[Array]:
+def _groups(cloud: Particles) -> list[NDArray[np.int64]]:
     """Tokens that carry weight, by place."""
     assert cloud.s is not None
     carrying = np.flatnonzero(cloud.weights > 0)

@@ -75,7 +75,7 @@ def test_runs_from_one_sample_are_compared_place_by_place():
 def test_other_places_are_refused():
     one, other = clouds()
     moved = vl.Particles(other.points, s=other.s[::-1] ** 2)
-    with pytest.raises(vl.InputError, match="mu, nu: have other places, .* for the distance of x alone"):
+    with pytest.raises(vl.InputError, match=r"mu, nu: have other places, .* for the distance of x alone"):
         vl.distance(one, moved)
     with pytest.raises(vl.InputError, match="have other places"):
         vl.distance(one, vl.Gaussian([0.0, 0.0], np.eye(2)), method="conditional")
