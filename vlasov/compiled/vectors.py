@@ -18,6 +18,7 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
+_WIDEST = 8  # doubles of the longest vectors
 _DOUBLE, _INT32, _INDEX = ir.DoubleType(), ir.IntType(32), ir.IntType(64)
 
 
@@ -80,6 +81,8 @@ class Vectors:
 
     def weights(self, table: Any, t: Any, derivatives: int) -> list[Any]:
         """All p weights at t and their derivatives: one Horner scheme over ``stencils.table`` for all of them."""
+        if self.lanes > _WIDEST and derivatives < 2:
+            return self._mirrored(table, t, derivatives)
         variable = self.splat(t)
         taylor: list[Any] = []  # w^(r)(t) / r! so far
         for j in reversed(range(self.lanes)):
@@ -92,6 +95,32 @@ class Vectors:
             vector if r < 2 else self.multiply(vector, self.splat(ir.Constant(_DOUBLE, float(factorial(r)))))
             for r, vector in enumerate(taylor)
         ]
+
+    def _mirrored(self, table: Any, t: Any, derivatives: int) -> list[Any]:
+        """The same for p > 8 by half the work: nodes p - 1 - a and a have weights that mirror each other.
+
+        w_a(t) = E(t^2) + t O(t^2) and w_{p-1-a}(t) = E(t^2) - t O(t^2) for the p/2 nodes a of the lower half.
+        """
+        half, p = Vectors(self.builder, _WIDEST), self.lanes
+        square, two = self.builder.fmul(t, t), half.splat(ir.Constant(_DOUBLE, 2.0))
+        at, variable = half.splat(t), half.splat(square)
+        series: list[list[Any]] = []
+        for parity in (0, 1):
+            taylor: list[Any] = []
+            for j in reversed(range(parity, p, 2)):
+                carried = [half.load_constant(table, _index(j * p)), *taylor]
+                taylor = [half.fma(old, variable, new) for old, new in zip(taylor, carried[:-1], strict=True)]
+                if len(taylor) <= derivatives:
+                    taylor.append(carried[-1])
+            series.append(taylor)
+        even, odd = series
+        parts = [(even[0], half.multiply(odd[0], at))]  # what is even in t, and what is odd
+        if derivatives:
+            slope = half.multiply(half.multiply(even[1], at), two)
+            parts.append((slope, half.fma(half.multiply(odd[1], variable), two, odd[0])))
+        order = [a if a < p // 2 else _WIDEST + p - 1 - a for a in range(p)]
+        mask = ir.Constant(ir.VectorType(_INT32, p), order)
+        return [self.builder.shuffle_vector(self.builder.fadd(a, b), self.builder.fsub(a, b), mask) for a, b in parts]
 
     def spill(self, *vectors: Any) -> list[Any]:
         """Keep vectors on the stack, where their entries can be broadcast by loads; returns the addresses."""
