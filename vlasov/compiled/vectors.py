@@ -292,7 +292,7 @@ def multiply_tile(typing_context, left, row, strip, tile, size):  # type: ignore
 def multiply_block(typing_context, left, row, right, column, out, size):  # type: ignore[no-untyped-def]
     """out[row : row + s, column : column + s] = left[row : row + s] @ right[:, column : column + s].
 
-    For C-contiguous matrices whose sides are multiples of s, which is a literal.
+    For C-contiguous matrices; s is a literal.
     """
     lanes = size.literal_value
 

@@ -23,8 +23,8 @@ from vlasov.tilting.all_pairs.tiles import aligned
 from vlasov.tilting.boxes import coordinates
 from vlasov.tilting.node_kernels import INVERSE_STEP, Stencils, _products, locate
 from vlasov.tilting.prefixes.halves import Counts
-from vlasov.tilting.prefixes.slab_plan import PAD
 
+_SIDE = 8  # of blocks of matrices: a vector of the widest processors
 _UNSEEN = -750.0  # log2 of a weight
 
 
@@ -101,9 +101,10 @@ def sum_before(grids, running):  # type: ignore[no-untyped-def]
 
 @kernel(flags=EXACT)
 def _product(left, right, out):  # type: ignore[no-untyped-def]
-    for column in range(0, right.shape[1], PAD):
-        for row in range(0, left.shape[0], PAD):
-            multiply_block(left, row, right, column, out, PAD)
+    rows, columns = left.shape[0], right.shape[1]
+    for column in range(0, columns, _SIDE):  # the last blocks overlap others
+        for row in range(0, rows, _SIDE):
+            multiply_block(left, min(row, rows - _SIDE), right, min(column, columns - _SIDE), out, _SIDE)
 
 
 @kernel(flags=EXACT)
