@@ -21,7 +21,7 @@ from vlasov.tilting.stencils import ORDERS, Errors, errors, errors_on_both_sides
 # Exponents of pairs, and twice these and the range of weights, in nats: powers of two need no clamp, and what is not
 # seen weighs 2^-100 of what counts, or less; see ``slab_kernels``.
 _MOST_EXPONENT, _MOST_RANGE = 155.0, 440.0
-_OVERHANG = 1e3  # of interpolation on both sides over one: the budget decides, not this
+_OVERHANG = 1.5  # of interpolation on both sides over one
 _STEP, _LEAST = 16, 32  # sources of a slab: multiples of the first
 _BATCH, _MOST_BYTES = 8192, 4e6  # sources, and memory, of the slabs that are treated at a time
 
