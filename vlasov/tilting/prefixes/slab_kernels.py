@@ -13,10 +13,10 @@ import numpy as np
 from numba.cpython.unsafe.tuple import tuple_setitem
 
 from vlasov.checks import Array
+from vlasov.compiled.blocks import multiply_block
 from vlasov.compiled.exponential import LOG2_E, exp_negative
 from vlasov.compiled.memory import numbers, table
 from vlasov.compiled.pointers import call
-from vlasov.compiled.vectors import multiply_block
 from vlasov.jit import EXACT, kernel
 from vlasov.tilting.all_pairs.lanes import LINE, weighted_sums
 from vlasov.tilting.all_pairs.tiles import aligned
