@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
 from numba.cpython.unsafe.tuple import tuple_setitem
 
 from vlasov.checks import Array
@@ -155,19 +154,11 @@ def read_slabs(  # type: ignore[no-untyped-def]
     """Velocities at all targets of each slab from the ``first`` on, by the kernel at the address ``gather``."""
     floats, corners, spares, result = scratch
     d, chunk, stencils = len(zero) - 1, corners.shape[1], targets.stencils  # d is a constant
-    offsets, tilts, rows, corner = (
-        floats[thread, :d],
-        floats[thread, d : 2 * d],
-        floats[thread, 2 * d :],
-        corners[thread],
-    )
+    offsets, tilts, rows = floats[thread, :d], floats[thread, d : 2 * d], floats[thread, 2 * d :]
+    corner, logs, counts = corners[thread], numbers(slab), stencils.strides
     tile = aligned(numbers((d + 1) * (slab + 16) + LINE), (d + 1) * (slab + 16)).reshape(d + 1, slab + 16)
-    logs, lowest = numbers(slab), np.empty(len(stencils.strides), np.int64)
     for k in range(d):
-        lowest[k] = len(exponentials[k])
-    counts = stencils.strides
-    for k in range(d):
-        counts = tuple_setitem(counts, k, lowest[k])
+        counts = tuple_setitem(counts, k, len(exponentials[k]))
     for b in range(thread, len(grids), threads):
         begin, stop = targets.begin[first + b], targets.begin[first + b + 1]
         if begin == stop:
