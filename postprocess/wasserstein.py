@@ -15,7 +15,7 @@ import xarray as xr
 from vlasov import checks
 from vlasov.errors import AccuracyWarning, InputError, choose
 from vlasov.measures import Measure, Particles
-from vlasov.postprocess.transport import certain, methods
+from vlasov.postprocess.transport import certain, conditional, methods
 from vlasov.postprocess.transport.lattices import NODES
 from vlasov.postprocess.transport.methods import Distance
 from vlasov.postprocess.transport.scale import to_unit_size
@@ -28,7 +28,8 @@ _NOTHING = 1e-9  # of the measures' size: distances below count as none
 _ROUNDING = 1e-13  # of sums over clouds of points, relative to their size
 _EPS = float(np.finfo(float).eps)
 
-METHODS = ("auto", *methods.SOLVERS)
+CONDITIONAL = "conditional"
+METHODS = ("auto", CONDITIONAL, *methods.SOLVERS)
 Given = Measure | xr.Dataset
 
 
@@ -69,6 +70,9 @@ def distance(mu: Given, nu: Given, p: float = 2, *, time: float | None = None, m
     time
         Of solutions, as in ``vl.measure``.
     method
+        - "conditional": of two clouds of tokens with places in a sequence, or two ``Sequence``: another distance,
+          (int W_p(mu(.|s), nu(.|s))^p ds)^{1/p}, exact where the places are the same, else refused. "auto" takes it
+          where both have places; without them (``Particles(points, weights)``) the laws of x are compared.
         - "gaussian": Bures' closed form for two Gaussians, p = 2.
         - "dirac": one measure is a single point.
         - "translation": one measure is the other, moved as a whole.
@@ -97,6 +101,8 @@ def distance(mu: Given, nu: Given, p: float = 2, *, time: float | None = None, m
         raise InputError(f"has d = {nu.dimension} but mu has d = {mu.dimension}; compare in one space", "nu")
     p = checked_order(p)
     choose(method, METHODS, "method")
+    if method == CONDITIONAL or (method == "auto" and mu.ordered and nu.ordered):
+        return _conditional(mu, nu, p)
     with np.errstate(under="ignore"):
         one, other, unit = to_unit_size(mu, nu)
         solve = methods.chosen(one, other, p) if method == "auto" else methods.SOLVERS[method]
@@ -104,6 +110,19 @@ def distance(mu: Given, nu: Given, p: float = 2, *, time: float | None = None, m
         if method == "auto" and found.method in methods.ON_GRIDS and p != 2 and found.error > _LOOSE * found.value:
             found = in_order({p: found, 2.0: quickly(one, other, 2, NODES)})[p]
     return Distance(unit * found.value, unit * found.error, found.method)
+
+
+def _conditional(mu: Measure, nu: Measure, p: float) -> Distance:
+    """(sum over places of their mass times W_p^p of the laws there)^{1/p}; each error adds to its own distance."""
+    several, masses, apart = conditional.at_places(mu, nu)
+    found = [distance(place.one, place.other, p) for place in several]
+    masses = np.concatenate([masses, [place.mass for place in several]])
+    values = np.concatenate([apart, [one.value for one in found]])
+    errors = np.concatenate([_EPS * apart, [one.error for one in found]])
+    value, least, most = (
+        certain.mean_power(masses, np.maximum(each, 0.0), p) for each in (values, values - errors, values + errors)
+    )
+    return Distance(value, max(most - value, value - least) + 4 * _EPS * value, CONDITIONAL)
 
 
 def checked_order(p: Any, name: str = "p") -> float:

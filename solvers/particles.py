@@ -109,7 +109,7 @@ def check(problem: Problem, options: Options) -> None:
 
 def _check_nodes(problem: Problem, options: Options) -> None:
     """Refuse Gauss nodes of which there is one on each axis: they stand for no more than the mean."""
-    d = problem.dimension
+    d = problem.dimension + problem.initial.ordered  # s is an axis too
     given = isinstance(problem.initial, Particles) or options.sampling != "quadrature"
     if not given and options.n > 1 and round(options.n ** (1 / d)) < 2:
         raise InputError(

@@ -14,6 +14,7 @@ import numpy as np
 
 from vlasov.errors import InputError
 from vlasov.measures import Gaussian, Measure, Particles
+from vlasov.postprocess.transport.conditional import match
 from vlasov.postprocess.transport.methods import Distance
 from vlasov.postprocess.wasserstein import distance, in_order, quickly
 
@@ -25,7 +26,13 @@ _ALIKE = 1e-2  # of the deviation: states nearer than that are not distinguished
 
 
 def between(mu: Measure, nu: Measure, orders: Sequence[float]) -> list[Distance]:
-    """W_p of every order; NaN where d > 3 and no grid holds what is no cloud."""
+    """W_p of every order; NaN where d > 3 and no grid holds what is no cloud.
+
+    Of tokens with the same places in a sequence the conditional distance, else that of the laws of x.
+    """
+    if match(mu, nu):
+        return [distance(mu, nu, p) for p in orders]
+    mu, nu = (Particles(one.points, one.weights) if isinstance(one, Particles) else one for one in (mu, nu))
     found: dict[float, Distance] = {}
     spread = math.sqrt(float(np.trace(mu.covariance)))
     grid = mu.dimension > 1 and not all(isinstance(measure, Gaussian) for measure in (mu, nu))

@@ -69,6 +69,8 @@ def checked(problem: Problem, n: int | Sequence[int], settings: Settings) -> Set
     """A study's settings, complained about in one sentence."""
     if not isinstance(problem, Problem):
         raise InputError(f"is a {type(problem).__name__} where a vlasov Problem is needed", "problem")
+    if problem.attention.causal:
+        raise InputError("is masked, of which a study knows no limit; compare runs by vl.distance", "attention")
     for name in settings:
         if name not in (known := Settings.__annotations__):
             raise InputError(f"is not an option of a study; {did_you_mean(name, known)}", name)

@@ -26,7 +26,6 @@ from vlasov.solvers.driver import prepare
 
 EYE = [[1.0, 0.0], [0.0, 1.0]]
 SHAPES = {"EYE": EYE, "TURN": [[0, -1], [1, 0]], "LINE": [[1, 2], [2, 4]], "SADDLE": [[1, 0], [0, -1]]}
-SINKHORN = ("tolerance", "max_iterations", "iterations")
 OPTIONS = {"gaussian": {}, "particles": {"n": 9, "tolerance": 1e-4}, "finite-volume": {"cells": 8}}
 
 
@@ -66,6 +65,12 @@ def used(measure):
     return sound(vl.solve(problem, "particles", n=8, times=[0.0, 0.1], tolerance=1e-3))
 
 
+def masked(measure):
+    """What a causal mask makes of tokens with places."""
+    attention = vl.Masked(vl.Softmax(A=np.eye(measure.dimension)))
+    return sound(vl.solve(vl.Problem(attention, measure, 0.1), "particles", n=8, times=[0.1], tolerance=1e-3))
+
+
 def moved(attention):
     """What an attention does to few tokens."""
     rows, d = attention.shape
@@ -97,6 +102,8 @@ def calls():
         "Particles": (lambda *a: used(vl.Particles(*a)), ([[0.0, 0.0], [1.0, 1.0]], [1, 2])),
         "Density": (lambda *a: used(vl.Density(*a)), ([[1.0, 2.0]], [[0.0, 1.0], [0.0, 1.0, 2.0]])),
         "Mixture": (lambda *a: used(vl.Mixture(*a)), ([g.gaussian, g.cloud], [0.5, 0.5])),
+        "Sequence": (lambda *a: masked(vl.Sequence(*a)), ([g.gaussian, g.gaussian], [0.0, 0.5, 1.0])),
+        "places": (lambda *a: masked(vl.Particles(*a)), ([[0.0, 0.0], [1.0, 1.0]], [1, 2], [0.0, 0.7])),
         "Softmax": (lambda a, v: moved(vl.Softmax(A=a, V=v)), (EYE, EYE)),
         "L2": (lambda *a: moved(vl.L2(*a)), (EYE, EYE, EYE)),
         "Linear": (lambda *a: moved(vl.Linear(*a)), (EYE, EYE, EYE)),

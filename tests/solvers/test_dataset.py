@@ -29,6 +29,7 @@ MOMENTS = {
 SCALARS: dict[str, tuple[str, ...]] = {"blow_up_time": (), "error_estimate": (), "steps": ()}
 LABELS = {"component": ("component",), "component_b": ("component_b",)}
 TOKENS = {"position": ("time", "particle", "component"), "weight": ("particle",)}
+PLACES = {"s": ("particle",)}
 RESCALED = {"rescaling": ("time", "component", "component_b")}
 EULERIAN = {
     "density_error": ("time",),
@@ -595,7 +596,7 @@ def test_an_output_in_the_current_folder(tmp_path, monkeypatch):
 def test_the_names_of_the_schema_are_held_once():
     assert {
         name: variable.dims for name, variable in schema.SCHEMA.items()
-    } == MOMENTS | SCALARS | TOKENS | RESCALED | EULERIAN | PARTS
+    } == MOMENTS | SCALARS | TOKENS | PLACES | RESCALED | EULERIAN | PARTS
 
 
 def test_titles_have_an_article_where_it_belongs():

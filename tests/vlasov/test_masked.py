@@ -143,6 +143,8 @@ def test_bounded_as_what_is_inside():
     cloud, masked = tokens(), vl.Masked(INNER["softmax"])
     speeds = np.linalg.norm(masked.velocity(cloud, cloud.points), axis=1)
     assert masked.bounded
+    for estimate in (vl.estimates.velocity_bound, vl.estimates.jacobian_bound, vl.estimates.stability_rate):
+        assert estimate(masked, 2.0) == estimate(INNER["softmax"], 2.0)
     assert speeds.max() <= vl.estimates.velocity_bound(INNER["softmax"], cloud.support_radius)
     assert not vl.Masked(INNER["linear"]).bounded
     assert np.array_equal(masked.drift(), V)
@@ -237,6 +239,9 @@ MISTAKES = {
     "is masked already": lambda: vl.Masked(vl.Masked(INNER["l2"])),
     "where an attention": lambda: vl.Masked(GAUSSIAN),
     "which a grid in x does not hold": lambda: vl.solve(vl.Problem(vl.Masked(INNER["l2"]), TEXT, 1.0), "finite-volume"),
+    "of which a study knows no limit": lambda: vl.mean_field_study(
+        vl.Problem(vl.Masked(INNER["l2"]), GAUSSIAN, 1.0), n=[8, 16]
+    ),
     "leaves no place for s": lambda: vl.solve(
         vl.Problem(vl.Masked(vl.Softmax(A=[[1.0]])), vl.Gaussian([0.0], [[1.0]]), 1.0), "particles", sampling="quantile"
     ),

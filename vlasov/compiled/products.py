@@ -15,10 +15,11 @@ import numpy as np
 from numba import get_num_threads
 
 from vlasov.checks import Array
+from vlasov.compiled.blocks import multiply_tile
 from vlasov.compiled.exponential import exp_negative
 from vlasov.compiled.memory import numbers, table
 from vlasov.compiled.threads import in_threads, share
-from vlasov.compiled.vectors import fused, multiply_tile
+from vlasov.compiled.vectors import fused
 from vlasov.compiled.views import plain
 from vlasov.jit import EXACT, kernel
 

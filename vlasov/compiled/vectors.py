@@ -18,6 +18,7 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
+_WIDEST = 8  # doubles of the longest vectors
 _DOUBLE, _INT32, _INDEX = ir.DoubleType(), ir.IntType(32), ir.IntType(64)
 
 
@@ -80,10 +81,12 @@ class Vectors:
 
     def weights(self, table: Any, t: Any, derivatives: int) -> list[Any]:
         """All p weights at t and their derivatives: one Horner scheme over ``stencils.table`` for all of them."""
+        if self.lanes > _WIDEST and derivatives < 2:
+            return self._mirrored(table, t, derivatives)
         variable = self.splat(t)
         taylor: list[Any] = []  # w^(r)(t) / r! so far
         for j in reversed(range(self.lanes)):
-            coefficient = self.load_constant(table, _index(j * self.lanes))
+            coefficient = self.load_constant(table, index_of(j * self.lanes))
             carried = [coefficient, *taylor]  # what each order takes over: the next coefficient, or the order below
             taylor = [self.fma(old, variable, new) for old, new in zip(taylor, carried[:-1], strict=True)]
             if len(taylor) <= derivatives:
@@ -92,6 +95,32 @@ class Vectors:
             vector if r < 2 else self.multiply(vector, self.splat(ir.Constant(_DOUBLE, float(factorial(r)))))
             for r, vector in enumerate(taylor)
         ]
+
+    def _mirrored(self, table: Any, t: Any, derivatives: int) -> list[Any]:
+        """The same for p > 8 by half the work: nodes p - 1 - a and a have weights that mirror each other.
+
+        w_a(t) = E(t^2) + t O(t^2) and w_{p-1-a}(t) = E(t^2) - t O(t^2) for the p/2 nodes a of the lower half.
+        """
+        half, p = Vectors(self.builder, _WIDEST), self.lanes
+        square, two = self.builder.fmul(t, t), half.splat(ir.Constant(_DOUBLE, 2.0))
+        at, variable = half.splat(t), half.splat(square)
+        series: list[list[Any]] = []
+        for parity in (0, 1):
+            taylor: list[Any] = []
+            for j in reversed(range(parity, p, 2)):
+                carried = [half.load_constant(table, index_of(j * p)), *taylor]
+                taylor = [half.fma(old, variable, new) for old, new in zip(taylor, carried[:-1], strict=True)]
+                if len(taylor) <= derivatives:
+                    taylor.append(carried[-1])
+            series.append(taylor)
+        even, odd = series
+        parts = [(even[0], half.multiply(odd[0], at))]  # what is even in t, and what is odd
+        if derivatives:
+            slope = half.multiply(half.multiply(even[1], at), two)
+            parts.append((slope, half.fma(half.multiply(odd[1], variable), two, odd[0])))
+        order = [a if a < p // 2 else _WIDEST + p - 1 - a for a in range(p)]
+        mask = ir.Constant(ir.VectorType(_INT32, p), order)
+        return [self.builder.shuffle_vector(self.builder.fadd(a, b), self.builder.fsub(a, b), mask) for a, b in parts]
 
     def spill(self, *vectors: Any) -> list[Any]:
         """Keep vectors on the stack, where their entries can be broadcast by loads; returns the addresses."""
@@ -157,7 +186,7 @@ def spread_point(  # type: ignore[no-untyped-def]
                 return
             [along] = vectors.spill(scaled)
             for a in range(lanes):
-                spread(axis + 1, position, vectors.number(along, _index(a)))
+                spread(axis + 1, position, vectors.number(along, index_of(a)))
                 position = builder.add(position, step[axis])
 
         spread(0, arguments[1], arguments[5])
@@ -199,7 +228,7 @@ def gather_point(  # type: ignore[no-untyped-def]
             for a in range(lanes):
                 for inner, vector in gather(axis + 1, position).items():
                     for r in range(highest + 1 - sum(inner)):
-                        weight, key = vectors.entry(along[r], _index(a)), (r, *inner)
+                        weight, key = vectors.entry(along[r], index_of(a)), (r, *inner)
                         sums[key] = (
                             vectors.fma(vector, weight, sums[key]) if key in sums else vectors.multiply(vector, weight)
                         )
@@ -228,68 +257,8 @@ def fused(typing_context, x, y, z):  # type: ignore[no-untyped-def]
     return types.float64(types.float64, types.float64, types.float64), generate
 
 
-@intrinsic(prefer_literal=True)
-def multiply_tile(typing_context, left, row, strip, tile, size):  # type: ignore[no-untyped-def]
-    """tile (s, s) = left[row : row + s] @ strip (any, s); rows beyond the last repeat it. ``size`` s is a literal."""
-    lanes = size.literal_value
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        vectors = Vectors(builder, lanes)
-        a, b, c = (context.make_array(signature.args[i])(context, builder, arguments[i]) for i in (0, 2, 3))
-        rows, depth = cgutils.unpack_tuple(builder, a.shape)
-        last = builder.sub(rows, _index(1))
-        starts = []
-        for i in range(lanes):
-            wanted = builder.add(arguments[1], _index(i))
-            index = builder.select(builder.icmp_signed("<", wanted, last), wanted, last)
-            starts.append(builder.gep(a.data, [builder.mul(index, depth)]))
-        zero = ir.Constant(vectors.type, [0.0] * lanes)
-        sums = [cgutils.alloca_once_value(builder, zero) for _ in range(lanes)]
-        for total in sums:
-            builder.store(zero, total)
-        with cgutils.for_range(builder, depth) as loop:
-            line = vectors.load(b.data, builder.mul(loop.index, _index(lanes)))
-            for start, total in zip(starts, sums, strict=True):
-                factor = vectors.splat(vectors.number(start, loop.index))
-                builder.store(vectors.fma(factor, line, builder.load(total)), total)
-        for i, total in enumerate(sums):
-            vectors.store(builder.load(total), c.data, _index(i * lanes))
-        return context.get_dummy_value()
-
-    return types.void(left, types.int64, strip, tile, size), generate
-
-
-@intrinsic(prefer_literal=True)
-def multiply_block(typing_context, left, row, right, column, out, size):  # type: ignore[no-untyped-def]
-    """out[row : row + s, column : column + s] = left[row : row + s] @ right[:, column : column + s].
-
-    For C-contiguous matrices whose sides are multiples of s, which is a literal.
-    """
-    lanes = size.literal_value
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        vectors = Vectors(builder, lanes)
-        a, b, c = (context.make_array(signature.args[i])(context, builder, arguments[i]) for i in (0, 2, 4))
-        (_, depth), (_, length), (_, across) = (cgutils.unpack_tuple(builder, matrix.shape) for matrix in (a, b, c))
-        rows = [builder.add(arguments[1], _index(i)) for i in range(lanes)]
-        starts = [builder.gep(a.data, [builder.mul(i, depth)]) for i in rows]
-        zero = ir.Constant(vectors.type, [0.0] * lanes)
-        sums = [cgutils.alloca_once_value(builder, zero) for _ in rows]
-        for total in sums:
-            builder.store(zero, total)
-        with cgutils.for_range(builder, depth) as loop:
-            line = vectors.load(b.data, builder.add(builder.mul(loop.index, length), arguments[3]))
-            for start, total in zip(starts, sums, strict=True):
-                factor = vectors.splat(vectors.number(start, loop.index))
-                builder.store(vectors.fma(factor, line, builder.load(total)), total)
-        for i, total in zip(rows, sums, strict=True):
-            vectors.store(builder.load(total), c.data, builder.add(builder.mul(i, across), arguments[3]))
-        return context.get_dummy_value()
-
-    return types.void(left, types.int64, right, types.int64, out, size), generate
-
-
-def _index(value: int) -> Any:
+def index_of(value: int) -> Any:
+    """A constant whole number."""
     return ir.Constant(_INDEX, value)
 
 

@@ -207,13 +207,17 @@ class Particles(Measure, kind="particles"):
         """Those given, or the particles' own."""
         if self.s is None:
             raise InputError("is missing; masked tokens have places: vl.Particles(points, weights, s=...)", "s")
-        found = checked_places(s, len(x)) if s is not None else self.s if self.are_own(x) else None
+        found = checked_places(s, len(x)) if s is not None else self.s if self._are_equal(x) else None
         if found is None:
             raise InputError("is missing: give the places of points that are not the tokens' own, s=...", "s")
         if found.size and found.min() < self.order.first:
             least = f"is {found.min():g}, where nothing is seen: the first token that carries weight"
             raise InputError(f"{least} has {self.order.first:g}", "s")
         return found
+
+    def _are_equal(self, x: Array) -> bool:
+        """Whether x are the particles' points, or equal to them, as those are that somebody made the particles of."""
+        return self.are_own(x) or (x.shape == self.points.shape and np.array_equal(x, self.points))
 
     def attend_prefixes(
         self, x: Array, places: Array, heads: Sequence[Head], request: Request = Request(), **how: Unpack[How]

@@ -166,7 +166,7 @@ def test_the_same_bits_for_any_number_of_threads(n, d, reach, method):
     rng = np.random.default_rng(0)
     points, seen = rng.uniform(-1, 1, (n, d)), np.arange(1, n + 1)
     heads, found = [Head(reach * np.eye(d), np.eye(d))], []
-    request = Request(1e-9, "auto" if method == "all-pairs" else "laplace")
+    request = Request(1e-9, method if method == "all-pairs" else "laplace")
     try:
         for threads in (1, 2):
             set_threads(threads)

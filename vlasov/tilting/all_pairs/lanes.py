@@ -140,7 +140,7 @@ class _Tile:
 def weighted_sums(typing_context, tile, count, tilt, shift, zero, near):  # type: ignore[no-untyped-def]
     """sum_j (y_j, 1) 2^{<q, y_j> + l_j - shift} over the first ``count`` columns of a tile: a tuple like ``zero``."""
     d = len(tilt)
-    steps = 2 if d <= 3 else 1  # as many vectors at a time as registers hold
+    steps = 2 if d <= 2 or (d == 3 and near.literal_value) else 1  # as many vectors at a time as registers hold
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         lanes = Lanes(context, builder, tile.dtype)

@@ -51,6 +51,8 @@ def attend_prefixes(
     if len(seen) == 0 or seen[0] == len(points):  # nothing is masked
         return attend(points, log_weights, x, heads, request, workspace=workspace, out=out)
     fields = [_velocity(points, log_weights, x, seen, head, request, workspace) for head in heads]
+    if len(fields) == 1 and out is None:
+        return fields[0]
     return add_up(fields, out)
 
 
@@ -65,23 +67,19 @@ def _velocity(
 ) -> Field:
     """V m(A x) of one head."""
     from vlasov.compiled.products import map_rows
-    from vlasov.tilting.prefixes import pairs
+    from vlasov.tilting.prefixes import pairs, slabs
 
-    xi, d = map_rows(x, head.A), points.shape[1]
-    if goes_by_all_pairs(len(points) // 2 + 1, len(x), d, request.method):
-        method = request.method if request.method in QUADRATIC else "all-pairs"
-        part = pairs.moments(points, logs, xi, seen, precision=QUADRATIC[method], workspace=workspace)
-        return _field(part.mean, method, part.error_bound, head)
-    choice = fastest(points, logs, x, seen, head, request)
-    if isinstance(choice, SlabPlan):
-        from vlasov.tilting.prefixes import slabs
-
-        values = slabs.evaluate(choice, points, logs, x, seen, head, workspace)
-        return Field(values, "slabs", size_of(head.V) * choice.error_bound)
-    if choice == "all-pairs":
-        part = pairs.moments(points, logs, xi, seen, workspace=workspace)
-        return _field(part.mean, choice, part.error_bound, head)
-    return _by_halves(points, logs, xi, seen, head, request, workspace)
+    method: SlabPlan | str = request.method if request.method in QUADRATIC else "all-pairs"
+    if not goes_by_all_pairs(len(points) // 2 + 1, len(x), points.shape[1], request.method):
+        method = fastest(points, logs, x, seen, head, request)
+    if isinstance(method, SlabPlan):
+        values = slabs.evaluate(method, points, logs, x, seen, head, workspace)
+        return Field(values, "slabs", size_of(head.V) * method.error_bound)
+    xi = map_rows(x, head.A)
+    if method == "halves":
+        return _by_halves(points, logs, xi, seen, head, request, workspace)
+    part = pairs.moments(points, logs, xi, seen, precision=QUADRATIC[method], workspace=workspace)
+    return _field(part.mean, method, part.error_bound, head)
 
 
 def _by_halves(

@@ -15,6 +15,8 @@ from vlasov.tilting.prefixes.slab_plan import SlabPlan
 from vlasov.tilting.promise import Refusal, Task
 from vlasov.tilting.results import Head, Request
 
+_CAUSAL = 0.75  # of the time of all pairs: half of them are seen, whose exponents have to be clamped
+_CALLS = 2.0  # times what their sums take that halves take, for all the calls
 LEAF = {1: 512, 2: 1024, 3: 2048}  # sources of which all pairs take as long as another level of halves
 
 
@@ -30,7 +32,7 @@ def fastest(
     best: SlabPlan | Literal["halves"] = "halves"
     if isinstance(slabs, SlabPlan) and slabs.seconds < by_halves:
         best, by_halves = slabs, slabs.seconds
-    pairs = by_all_pairs().seconds(task.n, task.m, points.shape[1]) / 2
+    pairs = _CAUSAL * by_all_pairs().seconds(task.n, task.m, points.shape[1])
     return "all-pairs" if request.method == "auto" and pairs < by_halves else best
 
 
@@ -49,4 +51,5 @@ def _halves_seconds(task: Task, prefixes: int) -> float:
             fast = min(pairs, fixed + max(whole.seconds - fixed, 0.0) / (2 * pieces))
         total += pieces * fast
         n, m, pieces = n / 2, m / 2, 2 * pieces
-    return total + (0.0 if prefixes < pieces else pieces * seconds(int(n), int(m) + 1, d) / 2)
+    leaves = 0.0 if prefixes < pieces else _CAUSAL * pieces * seconds(int(n), int(m) + 1, d)
+    return _CALLS * total + leaves

@@ -18,11 +18,6 @@ from vlasov.tilting.prefixes.halves import Counts, Part
 _NONE = np.empty(0)
 
 
-def seconds(n: int, m: int, d: int) -> float:
-    """Estimated time on one thread where targets see half of the sources on average."""
-    return all_pairs.seconds(n, m, d) / 2
-
-
 def moments(
     points: Array,
     log_weights: Array | None,

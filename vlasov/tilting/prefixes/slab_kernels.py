@@ -9,22 +9,21 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
 from numba.cpython.unsafe.tuple import tuple_setitem
 
 from vlasov.checks import Array
+from vlasov.compiled.blocks import multiply_block
 from vlasov.compiled.exponential import LOG2_E, exp_negative
 from vlasov.compiled.memory import numbers, table
 from vlasov.compiled.pointers import call
-from vlasov.compiled.vectors import multiply_block
 from vlasov.jit import EXACT, kernel
 from vlasov.tilting.all_pairs.lanes import LINE, weighted_sums
 from vlasov.tilting.all_pairs.tiles import aligned
 from vlasov.tilting.boxes import coordinates
 from vlasov.tilting.node_kernels import INVERSE_STEP, Stencils, _products, locate
 from vlasov.tilting.prefixes.halves import Counts
-from vlasov.tilting.prefixes.slab_plan import PAD
 
+_SIDE = 8  # of blocks of matrices: a vector of the widest processors
 _UNSEEN = -750.0  # log2 of a weight
 
 
@@ -62,7 +61,9 @@ def _log_weights(sources, first, last, result):  # type: ignore[no-untyped-def]
 
 
 @kernel(flags=EXACT)
-def spread_slabs(spread, sources, slab, first, weighted, grids, floats, corners, thread, threads):  # type: ignore[no-untyped-def]
+def spread_slabs(  # type: ignore[no-untyped-def]
+    spread, sources, slab, first, weighted, grids, floats, corners, thread, threads
+):
     """Each slab from the ``first`` on to a grid of its own, by the kernel at the address ``spread``."""
     points, stencils = sources.points, sources.stencils
     strides, d, n, chunk = stencils.strides, sources.tilt.size, len(sources.points), corners.shape[1]
@@ -99,9 +100,10 @@ def sum_before(grids, running):  # type: ignore[no-untyped-def]
 
 @kernel(flags=EXACT)
 def _product(left, right, out):  # type: ignore[no-untyped-def]
-    for column in range(0, right.shape[1], PAD):
-        for row in range(0, left.shape[0], PAD):
-            multiply_block(left, row, right, column, out, PAD)
+    rows, columns = left.shape[0], right.shape[1]
+    for column in range(0, columns, _SIDE):  # the last blocks overlap others
+        for row in range(0, rows, _SIDE):
+            multiply_block(left, min(row, rows - _SIDE), right, min(column, columns - _SIDE), out, _SIDE)
 
 
 @kernel(flags=EXACT)
@@ -152,19 +154,11 @@ def read_slabs(  # type: ignore[no-untyped-def]
     """Velocities at all targets of each slab from the ``first`` on, by the kernel at the address ``gather``."""
     floats, corners, spares, result = scratch
     d, chunk, stencils = len(zero) - 1, corners.shape[1], targets.stencils  # d is a constant
-    offsets, tilts, rows, corner = (
-        floats[thread, :d],
-        floats[thread, d : 2 * d],
-        floats[thread, 2 * d :],
-        corners[thread],
-    )
+    offsets, tilts, rows = floats[thread, :d], floats[thread, d : 2 * d], floats[thread, 2 * d :]
+    corner, logs, counts = corners[thread], numbers(slab), stencils.strides
     tile = aligned(numbers((d + 1) * (slab + 16) + LINE), (d + 1) * (slab + 16)).reshape(d + 1, slab + 16)
-    logs, lowest = numbers(slab), np.empty(len(stencils.strides), np.int64)
     for k in range(d):
-        lowest[k] = len(exponentials[k])
-    counts = stencils.strides
-    for k in range(d):
-        counts = tuple_setitem(counts, k, lowest[k])
+        counts = tuple_setitem(counts, k, len(exponentials[k]))
     for b in range(thread, len(grids), threads):
         begin, stop = targets.begin[first + b], targets.begin[first + b + 1]
         if begin == stop:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cache
 
 from vlasov.tilting import nodes
 from vlasov.tilting.costs import LAPLACE, SLABS
@@ -15,13 +16,12 @@ from vlasov.tilting.laplace.plan import _bounds, _shorter
 from vlasov.tilting.laplace.ranges import LaplaceRanges, pose
 from vlasov.tilting.nodes import UNIT, NodesPlan
 from vlasov.tilting.promise import Refusal, Task
-from vlasov.tilting.stencils import ORDERS, errors_on_both_sides
+from vlasov.tilting.stencils import ORDERS, Errors, errors, errors_on_both_sides
 
 # Exponents of pairs, and twice these and the range of weights, in nats: powers of two need no clamp, and what is not
 # seen weighs 2^-100 of what counts, or less; see ``slab_kernels``.
 _MOST_EXPONENT, _MOST_RANGE = 155.0, 440.0
-_OVERHANG = 1e3  # of interpolation on both sides over one: the budget decides, not this
-PAD = 8  # doubles of the widest vectors
+_OVERHANG = 1.5  # of interpolation on both sides over one
 _STEP, _LEAST = 16, 32  # sources of a slab: multiples of the first
 _BATCH, _MOST_BYTES = 8192, 4e6  # sources, and memory, of the slabs that are treated at a time
 
@@ -71,7 +71,9 @@ def plan(task: Task) -> SlabPlan | Refusal:
 def _candidate(order: int, problem: LaplaceRanges) -> SlabPlan | None:
     """The widest steps with which stencils of this order keep the tolerance."""
     d, least = len(problem.sizes), min(problem.sizes)
-    for kappa, alone in nodes.possible_steps(order, problem):
+    for kappa, alone in _steps(order):
+        if alone.slope > problem.budget:
+            continue
         both = errors_on_both_sides(order, kappa, least, _OVERHANG)
         if both is None:
             continue
@@ -83,7 +85,7 @@ def _candidate(order: int, problem: LaplaceRanges) -> SlabPlan | None:
         sums = UNIT * (terms + (d + 5) * (sum(problem.sizes) + problem.weight_range) + 20)
         if found.mean + sums > problem.budget:
             continue
-        size = math.prod(padded(c + order - 1) for c in cells)
+        size = math.prod(c + order - 1 for c in cells)
         batch = max(1, min(_BATCH // slab, int(_MOST_BYTES / (8 * size)), -(-problem.n // slab)))
         return SlabPlan(
             order=order,
@@ -109,14 +111,15 @@ def _candidate(order: int, problem: LaplaceRanges) -> SlabPlan | None:
     return None
 
 
-def padded(count: int) -> int:
-    """So many nodes along an axis in memory: whole vectors."""
-    return -(-count // PAD) * PAD
+@cache
+def _steps(order: int) -> list[tuple[float, Errors]]:
+    """Ever narrower steps with the errors of interpolation: twice as many as elsewhere, since nodes are dear here."""
+    return [(kappa, errors(order, kappa)) for kappa in (2.0 ** (k / 8) for k in range(4, -37, -1))]
 
 
 def _slab(order: int, cells: tuple[int, ...], problem: LaplaceRanges) -> tuple[int, float]:
     """How many sources to a slab, where products of nodes take as long as pairs, and the seconds of all."""
-    d, kind, counts = len(cells), ORDERS.index(order), [padded(c + order - 1) for c in cells]
+    d, kind, counts = len(cells), ORDERS.index(order), [c + order - 1 for c in cells]
     size = math.prod(counts)
     product = size * (sum(counts) * SLABS.multiply * (8 if d == 1 else 1) + SLABS.node) + SLABS.slab
     best = math.sqrt(2 * product / SLABS.pair)

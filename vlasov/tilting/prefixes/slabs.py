@@ -26,7 +26,7 @@ from vlasov.tilting.node_kernels import Stencils
 from vlasov.tilting.prefixes import slab_kernels
 from vlasov.tilting.prefixes.halves import Counts
 from vlasov.tilting.prefixes.slab_kernels import SlabSources, SlabTargets
-from vlasov.tilting.prefixes.slab_plan import SlabPlan, padded, plan
+from vlasov.tilting.prefixes.slab_plan import SlabPlan, plan
 from vlasov.tilting.results import Head
 
 __all__ = ["evaluate", "plan"]
@@ -37,7 +37,7 @@ def evaluate(
 ) -> Array:
     """V m(A x_i) over the first ``seen[i]`` sources, shape (m, k), within ``plan.error_bound`` |V|."""
     (n, d), slab, threads = points.shape, plan.slab, plan.threads
-    count = math.prod(padded(nodes) for nodes in plan.nodes)
+    count = math.prod(plan.nodes)
     relative = np.empty(0) if logs is None else logs - logs.max()
     sources = SlabSources(
         plain(points), relative, np.array(plan.tilt), np.array(plan.source_centre), plan.lever,
@@ -75,14 +75,10 @@ def evaluate(
 
 def _exponentials(plan: SlabPlan, axis: int) -> Array:
     count = plan.nodes[axis]
-    values, result = np.empty((count, count)), np.zeros((padded(count), padded(count)))
-    node_matrix(plan.target_step[axis], plan.source_step[axis], values)
-    result[:count, :count] = values
+    result = np.empty((count, count))
+    node_matrix(plan.target_step[axis], plan.source_step[axis], result)
     return result
 
 
 def _stencils(plan: SlabPlan, centre: Sequence[float], step: Sequence[float]) -> Stencils:
-    counts = [padded(count) for count in plan.nodes]
-    strides = tuple(math.prod(counts[k + 1 :]) for k in range(len(counts)))
-    found = nodes.stencils(plan, centre, [1 / h for h in step], (np.inf,) * len(counts))
-    return found._replace(strides=strides)
+    return nodes.stencils(plan, centre, [1 / h for h in step], (np.inf,) * len(step))
