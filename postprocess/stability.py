@@ -38,12 +38,12 @@ def rate(attention: Attention, mu: Measure, nu: Measure, t: float) -> float:
     heads = attention.heads_at(t)
     clouds = [nodes(measure) for measure in (mu, nu)]
     support = np.concatenate([_sample(cloud, measure) for cloud, measure in zip(clouds, (mu, nu), strict=True)])
-    if heads is not None:
-        return min(sum(_rate_of_head(head, cloud, support) for head in heads) for cloud in clouds)
     try:
-        return attention.regularity(math.sqrt(float(np.square(support).sum(axis=1).max())), t).rate
+        known = attention.regularity(math.sqrt(float(np.square(support).sum(axis=1).max())), t).rate
     except InputError:
         return math.nan
+    found = [sum(_rate_of_head(head, cloud, support) for head in heads) for cloud in clouds] if heads else []
+    return min([known, *found])
 
 
 def exponent(rates: Array, times: Array) -> Array:

@@ -115,8 +115,6 @@ def calls():
         "Exponential": (lambda *a: moved(vl.Exponential(*a)), (EYE, EYE, EYE)),
         "ReLU": (lambda a, v: moved(vl.ReLU(A=a, V=v)), (EYE, EYE)),
         "Masked": (lambda a: moved(vl.Masked(a)), (vl.L2(EYE, EYE),)),
-        "Sequence": (lambda *a: used(vl.Sequence(*a)), ([g.gaussian, g.cloud], [0.0, 0.5, 1.0])),
-        "places": (lambda *a: used(vl.Particles(*a)), ([[0.0, 0.0], [1.0, 1.0]], [1, 2], [0.5, 0.0])),
         "MultiHead": (lambda *a: moved(vl.MultiHead(*a)), ([vl.Softmax(A=EYE), vl.Linear(A=EYE)], [EYE, EYE])),
         "Piecewise": (lambda *a: moved(vl.Softmax(A=vl.Piecewise(*a))), ([EYE, EYE], [0.0, 0.05, 1.0])),
         "callable": (lambda a, v: moved(vl.Softmax(A=_late(a), V=_late(v))), (EYE, EYE)),
