@@ -90,7 +90,8 @@ def check(problem: Problem, options: Options) -> None:
         _check_sequence(problem, options)
     elif options.slices is not None:
         raise InputError(f"is {options.slices}, but what is cut into slices is a vl.Sequence under a mask", "slices")
-    if problem.attention.needs_compact_support and not math.isfinite(problem.initial.support_radius):
+    initial = problem.initial
+    if not math.isfinite(initial.support_radius) and problem.attention.tears_tails(initial.covariance):
         raise InputError(
             f"reaches to infinity, from where tokens leave every ball at once under {problem.attention.kind} "
             'attention: it has no solution; use a box, a ball, a ring, or the solver "particles" for a sample',

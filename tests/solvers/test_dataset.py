@@ -40,7 +40,7 @@ EULERIAN = {
     "eta": ("eta",),
     "zeta": ("zeta",),
 }
-PARTS = {"part_weight": ("part",)}
+PARTS = {"part_weight": ("part",), "part_s": ("part",)}
 ATTRIBUTES = (
     "Conventions kind title case problem solver options status blow_up_time method error_estimate wall_seconds "
     "vlasov_version created citation"
@@ -209,7 +209,7 @@ def test_a_run_on_a_grid(d, tmp_path):
     assert (attrs["solver"], attrs["status"], attrs["case"]) == ("finite-volume", "completed", "the case")
     assert (abs(result["mass"] - 1) < 1e-13).all()
     options = json.loads(attrs["options"])
-    assert set(options) == {"cells", "reconstruction", "frame", "extent", "max_steps"}
+    assert set(options) == {"cells", "reconstruction", "frame", "extent", "slices", "max_steps"}
     assert options["cells"] == list(result["density"].shape[1:])
     for axis, (lower, upper), count in zip(axes, options["extent"], options["cells"], strict=True):
         edges = np.linspace(lower, upper, count + 1)

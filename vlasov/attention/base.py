@@ -122,8 +122,7 @@ class Attention(Described, ABC):
             raise InputError(f"{self.kind} is not normalised: the theory's estimates do not hold for it", "attention")
         return regularity.add_up(regularity.of_head(head, radius) for head in heads)
 
-    @property
-    def needs_compact_support(self) -> bool:
+    def tears_tails(self, covariance: Array, t: float = 0.0) -> bool:
         """Whether Gaussian tails leave every ball at once, so that there is no solution from them."""
         return False
 

@@ -118,9 +118,8 @@ class Masked(Attention, kind="masked"):
     def equivariant(self) -> bool:
         return self.attention.equivariant
 
-    @property
-    def needs_compact_support(self) -> bool:
-        return self.attention.needs_compact_support
+    def tears_tails(self, covariance: Array, t: float = 0.0) -> bool:
+        return self.attention.tears_tails(covariance, t)
 
     def drift(self, t: float = 0.0) -> Array | None:
         return self.attention.drift(t)

@@ -102,9 +102,8 @@ class MultiHead(Attention, kind="multi-head"):
     def equivariant(self) -> bool:
         return all(head.equivariant for head in self.heads)
 
-    @property
-    def needs_compact_support(self) -> bool:
-        return any(head.needs_compact_support for head in self.heads)
+    def tears_tails(self, covariance: Array, t: float = 0.0) -> bool:
+        return any(head.tears_tails(covariance, t) for head in self.heads)
 
     def drift(self, t: float = 0.0) -> Array | None:
         return None if any(head.drift(t) is None for head in self.heads) else self.values(t)

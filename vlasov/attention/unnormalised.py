@@ -19,6 +19,7 @@ from vlasov.summing import Kernel
 from vlasov.tilting import Field, Head, Request
 from vlasov.tilting.results import size_of
 
+_ROUNDING = 1e-12
 _WITH_SLOPE = Request(covariance=True)
 
 
@@ -140,9 +141,13 @@ class Exponential(Summed, kind="exponential"):
     def kernel(self) -> Kernel:
         return Kernel("exponential")
 
-    @property
-    def needs_compact_support(self) -> bool:
-        return True  # on a Gaussian the velocity grows like e^{x^2}
+    def tears_tails(self, covariance: Array, t: float = 0.0) -> bool:
+        """On a Gaussian the velocity is V Sigma A x e^{<Ax, Sigma A x> / 2} far out: whether that leads outwards."""
+        outward = self.values(t) @ covariance @ self.product(t)
+        if outward.shape[0] != outward.shape[1]:  # behind an output matrix
+            return True
+        slopes = np.linalg.eigvalsh(outward + outward.T)
+        return bool(slopes[-1] > _ROUNDING * np.abs(slopes).max())
 
 
 class ReLU(Summed, kind="relu"):
