@@ -15,11 +15,12 @@ ATTENTIONS = {
     "`L2`": vl.L2(A, A),
     "`Sinkhorn`": vl.Sinkhorn(A=A),
     "`Linear`": vl.Linear(A=A),
+    "`MultiHead` of these": vl.MultiHead([vl.Softmax(A=A), vl.L2(A, A), vl.Sinkhorn(A=A), vl.Linear(A=A)]),
     "`Sigmoid`": vl.Sigmoid(A=A),
     "`Exponential`": vl.Exponential(A=A),
     "`ReLU`": vl.ReLU(A=A),
-    "`MultiHead` of these": vl.MultiHead([vl.Softmax(A=A), vl.L2(A, A), vl.Sinkhorn(A=A), vl.Linear(A=A)]),
-    "`Masked`, one law": vl.Masked(vl.Softmax(A=A)),
+    "`MultiHead` with one of these three": vl.MultiHead([vl.Softmax(A=A), vl.Sigmoid(A=A), vl.ReLU(A=A)]),
+    "`Masked`, one law: as what is masked, here `Softmax`": vl.Masked(vl.Softmax(A=A)),
     "`Masked`, a `Sequence`": vl.Masked(vl.Softmax(A=A)),
 }
 

@@ -13,6 +13,7 @@ from vlasov.attention import Attention
 from vlasov.checks import Array
 from vlasov.compiled.workspace import Workspace
 from vlasov.measures import Gaussian, How, Measure, Memory, Particles
+from vlasov.measures.base import told_by
 from vlasov.tilting import Field, Request, attend_systems
 
 _REMEMBERED = 2_000_000  # numbers in several systems; of more, nothing is kept, which would take a GB
@@ -104,12 +105,7 @@ class Flow:
     @property
     def told(self) -> dict[str, float]:
         """What attentions say about all velocities so far: counts, and largest errors."""
-        every = [memory.told for memory in self._memories.values()]
-        names = {name for told in every for name in told}
-        return {
-            name: (max if name.endswith("_error") else sum)(told.get(name, 0) for told in every)
-            for name in sorted(names)
-        }
+        return told_by(self._memories.values())
 
     def base(self, about: Array, t: float) -> Array:
         """V c, what ``velocity`` leaves out about c; zero where velocities do not follow the measure. Shape (d,)."""

@@ -31,7 +31,7 @@ from vlasov.postprocess.compare import solutions
 from vlasov.postprocess.compare.differences import ORDERS, density_error, moment_errors
 from vlasov.postprocess.compare.distances import between
 from vlasov.postprocess.transport.methods import Distance
-from vlasov.postprocess.wasserstein import checked_order
+from vlasov.postprocess.wasserstein import CONDITIONAL, checked_order
 from vlasov.problem import Problem
 from vlasov.solvers import measure, problem_of
 from vlasov.solvers.accuracy import Units, doubt
@@ -157,8 +157,11 @@ class _Held(NamedTuple):
 
 
 def _held(problem: Problem, mu: Measure, nu: Measure, t: float, orders: list[float], bandwidth: float | None) -> _Held:
-    rate = stability.rate(problem.attention, mu, nu, t)
-    return _Held(between(mu, nu, orders), moment_errors(mu, nu), density_error(mu, nu, bandwidth), rate)
+    distances = between(mu, nu, orders)
+    # Masked measures have an estimate in the conditional distance alone, from p = 2 on.
+    proved = not problem.attention.causal or (min(orders) >= 2 and all(one.method == CONDITIONAL for one in distances))
+    rate = stability.rate(problem.attention, mu, nu, t) if proved else math.nan
+    return _Held(distances, moment_errors(mu, nu), density_error(mu, nu, bandwidth), rate)
 
 
 def _variables(
@@ -191,6 +194,8 @@ def _variables(
     start = float(np.nanmax(radii[:, 0], initial=0.0))
     for name, function in (("log_a_priori", estimates.stability_exponent), ("radius_bound", estimates.support_radius)):
         bounds = stability.by_theory(function, problems[0], start, times)
+        if name == "log_a_priori" and problems[0].attention.causal and np.isnan(rates).any():
+            bounds = np.full(times.size, np.nan)
         variables[name] = (("time",), bounds if start > 0 else np.full(times.size, np.nan))
     return variables
 

@@ -22,7 +22,7 @@ AUTO, PARTS = "auto", "parts"
 DEFAULT_CELLS = {1: 512, 2: 128, 3: 64}  # along each axis
 CELLS_OF_PARTS = {1: 64, 2: 40, 3: 24}
 _FEWEST, _MOST = 8, 10**8
-SLICES, _MOST_SLICES = 4, 1000  # of each law of a sequence
+_SLICES, _MOST_SLICES = 8, 1000  # in all; of each law of a sequence
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,9 @@ class Options:
         upper] for each axis. Chosen from the problem if not given. A moving frame begins with the mean at zero and unit
         covariance.
     slices
-        Of each law of a ``Sequence`` under a mask, along s, each with a density of its own; 4 if not given. A token in
-        the middle of a slice sees half of it: errors fall like 1 / slices^2.
+        Of each law of a ``Sequence`` under a mask, along s, each with a density of its own; if not given, such that
+        there are eight in all, or one for each law, and twice as many where ``cells`` are doubled. A token in the
+        middle of a slice sees half of it: errors fall like 1 / slices^2.
     max_steps
         A run that takes more, or that is foreseen to take many more, stops with an error and its last state.
     """
@@ -117,6 +118,12 @@ def check(problem: Problem, options: Options) -> None:
 def in_sequence(problem: Problem) -> bool:
     """Whether tokens see those before them, in a text whose law changes."""
     return problem.attention.causal and problem.initial.ordered
+
+
+def few_slices(problem: Problem) -> int:
+    """Of each law of a sequence, where none are asked for."""
+    assert isinstance(problem.initial, Ordered)
+    return max(1, _SLICES // len(problem.initial.measures))
 
 
 def _check_sequence(problem: Problem, options: Options) -> None:

@@ -12,7 +12,7 @@ from vlasov.solvers.accuracy import NOTABLE
 from vlasov.solvers.budget import Budget
 from vlasov.solvers.finite_volume import solver
 from vlasov.solvers.finite_volume.judge import judge
-from vlasov.solvers.finite_volume.options import PARTS, SLICES, Options, in_sequence
+from vlasov.solvers.finite_volume.options import PARTS, Options, few_slices, in_sequence
 from vlasov.solvers.record import Record
 
 _PAYS = 0.9  # errors that do not fall so far are not those of cells
@@ -22,8 +22,9 @@ _CHEAP = 2e7  # cells times evaluations of the velocity, of all runs together: s
 def run(problem: Problem, options: Options, record: Record) -> Record:
     """Integrate into the record and judge; again as long as the run is wrong, but less so. The best record."""
     alone = _unmasked(problem)
+    free = options.slices is None
     if in_sequence(problem):
-        options = replace(options, frame=PARTS, slices=options.slices or SLICES)
+        options = replace(options, frame=PARTS, slices=options.slices or few_slices(problem))
     else:
         problem = alone
     solver.run(alone, options, record)
@@ -35,7 +36,8 @@ def run(problem: Problem, options: Options, record: Record) -> Record:
         cells = tuple(2 * int(count) for count in record.resolved["cells"])
         finer = Record(record.times, record.report, Budget(problem.horizon, options.max_steps))
         try:
-            options = replace(options, slices=options.slices and 2 * options.slices)
+            if free and options.slices:
+                options = replace(options, slices=2 * options.slices)
             solver.run(alone, replace(options, cells=cells, frame=record.resolved["frame"]), finer)
             unsure = judge(problem, finer)
         except (InputError, SolverError, np.linalg.LinAlgError, MemoryError):  # the run itself is done

@@ -95,6 +95,9 @@ ATTENTIONS = {
     "softmax": lambda q, k, v: vl.Softmax(q, k, v),
     "l2": lambda q, k, v: vl.L2(q, k, v),
     "multi-head": lambda q, k, v: vl.MultiHead([vl.Softmax(q, k, v), vl.L2(k, q, v)], [v, q]),
+    "sigmoid": lambda q, k, v: vl.Sigmoid(q, k, v, bias=float(q[0, 0])),
+    "sinkhorn": lambda q, k, v: vl.Sinkhorn(0.5 * q, 0.5 * k, v, tolerance=1e-12),
+    "heads of all kinds": lambda q, k, v: vl.MultiHead([vl.Softmax(q, k), vl.Sigmoid(k, q, v)], [q, v]),
 }
 
 

@@ -280,3 +280,21 @@ def test_places_that_nothing_is_masked_by_are_kept_and_said():
     assert "s" in vl.solve(problem, "particles", times=[0.1])
     with pytest.warns(UserWarning, match="not masked: s is not used"):
         INNER["softmax"].velocity(GAUSSIAN, [[0.0, 0.0]], s=0.5)
+
+
+@pytest.mark.parametrize(("method", "d", "sentence"), [("laplace", 4, "needs d <= 3"), ("lattice", 2, "uniform grid")])
+def test_methods_that_do_not_serve_are_refused_as_without_a_mask(method, d, sentence):
+    cloud = vl.Particles(np.random.default_rng(0).normal(size=(40, d)), s=np.linspace(0, 1, 40))
+    for attention in (vl.Softmax(A=np.eye(d)), vl.Masked(vl.Softmax(A=np.eye(d)))):
+        with pytest.raises(vl.InputError, match=f"^method: .*{sentence}"):
+            attention.field(cloud, cloud.points, method=method)
+
+
+def test_sinkhorn_under_a_mask_tells_its_iterations():
+    rng = np.random.default_rng(4)
+    cloud = vl.Particles(rng.normal(size=(12, 2)), s=np.repeat([0.1, 0.4, 0.9], 4))
+    problem = vl.Problem(vl.Masked(vl.Sinkhorn(A=np.eye(2), V=-np.eye(2))), cloud, 0.2)
+    run = vl.solve(problem, "particles", times=[0.0, 0.2], warn_above=np.inf)
+    evaluations = run.attrs["velocity_evaluations"]
+    assert 3 * evaluations <= run.attrs["sinkhorn_iterations"] <= 60 * evaluations
+    assert 0 < run.attrs["sinkhorn_error"] <= 1e-10

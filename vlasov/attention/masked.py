@@ -23,7 +23,8 @@ from vlasov.attention.regularity import Regularity
 from vlasov.attention.unnormalised import Linear
 from vlasov.checks import Array, short
 from vlasov.errors import InputError, SlowRunWarning
-from vlasov.measures import Gaussian, How, Measure, Particles
+from vlasov.measures import Gaussian, How, Measure, Memory, Particles
+from vlasov.measures.base import told_by
 from vlasov.measures.order import in_place
 from vlasov.schedule import Parameter
 from vlasov.tilting import Field, Head, Request
@@ -31,6 +32,7 @@ from vlasov.tilting.results import joined
 
 _MOST_WORK = 5e8  # tokens that are looked at, prefix by prefix
 _LONG = 10.0  # seconds of an evaluation
+_REMEMBERED = 64  # prefixes, from whose last evaluation the next begins
 _PIECE = 4096  # tokens whose second moments are held at a time
 
 
@@ -74,11 +76,20 @@ class Masked(Attention, kind="masked"):
         if isinstance(inner, Linear) and isinstance(measure, Particles):
             return _linear(inner, measure, x, places, t, how.get("out"))
 
-        def on_prefix(prefix: Measure, points: Array) -> tuple[Array, str, float]:
-            field = inner.evaluate(prefix, points, t, request, workspace=how.get("workspace"))
+        memory, new = how.get("memory") or Memory(), list[Memory]()
+        remembered = len(set(places.tolist())) <= _REMEMBERED
+
+        def on_prefix(prefix: Measure, points: Array, place: float) -> tuple[Array, str, float]:
+            own = memory.kept.pop((id(self), place), Memory())
+            own.told = {}
+            new.append(own)
+            if remembered:
+                memory.kept[id(self), place] = own
+            field = inner.evaluate(prefix, points, t, request, workspace=how.get("workspace"), memory=own)
             return field.values, field.method, field.error_bound
 
         values, methods, bound = _prefix_by_prefix(measure, x, places, inner.shape[:1], on_prefix)
+        memory.told = told_by([memory, *new])
         about = how.get("about")
         if about is not None and inner.equivariant:
             values -= inner.values(t) @ about
@@ -90,7 +101,7 @@ class Masked(Attention, kind="masked"):
         if places is None:
             return inner.jacobian(measure, points, t)
         slopes = _prefix_by_prefix(
-            measure, points, places, inner.shape, lambda prefix, rows: (inner.jacobian(prefix, rows, t), "", 0.0)
+            measure, points, places, inner.shape, lambda prefix, rows, _: (inner.jacobian(prefix, rows, t), "", 0.0)
         )
         return slopes[0]
 
@@ -170,7 +181,7 @@ def _prefix_by_prefix(
     x: Array,
     places: Array,
     shape: tuple[int, ...],
-    function: Callable[[Measure, Array], tuple[Array, str, float]],
+    function: Callable[[Measure, Array, float], tuple[Array, str, float]],
 ) -> tuple[Array, str, float]:
     """A function of each prefix and the points that see it, (m, *shape), with methods and the largest bound."""
     distinct, which = np.unique(places, return_inverse=True)
@@ -181,7 +192,8 @@ def _prefix_by_prefix(
     result, methods, bound, began = np.empty((len(x), *shape)), set[str](), 0.0, 0.0
     for count, group in enumerate(reversed(range(len(distinct)))):  # the longest first: they say how long it will take
         rows = np.flatnonzero(which == group)
-        values, method, error = function(measure.prefix(float(distinct[group])), x[rows])  # type: ignore[attr-defined]
+        place = float(distinct[group])
+        values, method, error = function(measure.prefix(place), x[rows], place)  # type: ignore[attr-defined]
         result[rows], bound = values, max(bound, error)
         methods.add(method)
         if count == 0:  # which may have compiled kernels

@@ -129,8 +129,11 @@ class MultiHead(Attention, kind="multi-head"):
             fields.append(Field(field.values @ w.T, field.method, float(np.linalg.norm(w, 2)) * field.error_bound))
         return add_up(fields, how.get("out"))
 
-    def jacobian(self, measure: Measure, x: ArrayLike, t: float = 0.0) -> Array:
-        return reduce(np.add, (w @ head.jacobian(measure, x, t) for w, head in self._parts(t)))
+    def jacobian(self, measure: Measure, x: ArrayLike, t: float = 0.0, s: ArrayLike | None = None) -> Array:
+        def slope(head: Attention) -> Array:
+            return head.jacobian(measure, x, t, **({"s": s} if head.causal else {}))
+
+        return reduce(np.add, (w @ slope(head) for w, head in self._parts(t)))
 
     def affine(self, gaussian: Gaussian, t: float = 0.0) -> tuple[Array, Array] | None:
         found = [(w, head.affine(gaussian, t)) for w, head in self._parts(t)]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from vlasov import checks
 from vlasov.attention.query_key_value import QueryKeyValue
@@ -31,6 +31,7 @@ _LIGHT = 1e-14  # of the heaviest: at the fixed point others feel a token by wha
 _REACH = 4.0  # standard deviations, up to which nodes of a measure serve
 _LEAST, _MOST_KEPT = 5, 50_000_000  # differences of many tokens, and numbers in them: 0.8 GB with their steps
 _SHARE_OF_WARM = 4  # of the half-steps, after which what was warm is left for a cold start
+_FEW = 400  # half-steps for tokens that weigh next to nothing
 _DEPTH, _DEEP, _STEEP = 15, 30, 30.0  # differences that are kept, and from which |A| R^2 on more of them
 
 
@@ -102,8 +103,10 @@ class Sinkhorn(QueryKeyValue, kind="sinkhorn"):
 
     def regularity(self, radius: float, t: float = 0.0) -> Regularity:
         """See ``vlasov.attention.regularity``: potentials move with the measure, too."""
-        if self.iterations is not None:
+        if self.iterations == 1:
             return super().regularity(radius, t)
+        if self.iterations is not None:
+            raise InputError("stops before its fixed point, of which the estimates speak; leave it out", "iterations")
         return doubly_stochastic(self.values(t), self.product(t), radius)
 
     def affine(self, gaussian: Gaussian, t: float = 0.0) -> tuple[Array, Array]:
@@ -163,12 +166,36 @@ class Sinkhorn(QueryKeyValue, kind="sinkhorn"):
         a, given = self.product(t), isinstance(measure, Particles)
         cloud = measure if isinstance(measure, Particles) else _nodes(measure, x, a)
         points, weights = cloud.points, cloud.weights
-        seen = weights > (_LIGHT * weights.max() if self.iterations is None else 0)  # tilts may lift up the lightest
-        if not (whole := bool(seen.all())):
-            points, weights = points[seen], weights[seen]
-        sums = Sums(points, weights / weights.sum(), a, self._of_sums(request, given), how.get("workspace"))
-        found = self._converged(sums, t, request, how) if self.iterations is None else truncated(sums, self.iterations)
-        return _Scaled(sums, found, cloud.points if whole else None)
+        asked, workspace = self._of_sums(request, given), how.get("workspace")
+
+        def among(seen: NDArray[np.bool_]) -> Sums:
+            return Sums(points[seen], weights[seen] / weights[seen].sum(), a, asked, workspace)
+
+        if self.iterations is not None:
+            seen = weights > 0
+            return _Scaled(sums := among(seen), truncated(sums, self.iterations), cloud.points if seen.all() else None)
+        seen = weights > _LIGHT * weights.max()
+        scaled = _Scaled(sums := among(seen), self._converged(sums, t, request, how), cloud.points)
+        if seen.all():
+            return scaled
+        light = ~seen & (weights > 0)
+        if not light.any():
+            return scaled._replace(solved_at=None)
+        share = scaled.sums.lightly(points[light], weights[light] / weights[seen].sum(), scaled.found)
+        if share <= _SHARE * self.tolerance:
+            return scaled._replace(solved_at=None)
+        return self._with_light(among(weights > 0), scaled, share, t, request, how)
+
+    def _with_light(self, sums: Sums, without: _Scaled, share: float, t: float, request: Request, how: How) -> _Scaled:
+        """With those that tilts lift up, so that they feel each other; as it was, and far off, if that takes long."""
+        memory = how.get("memory") or Memory()
+        if (id(self), "light") not in memory.kept:
+            try:
+                return _Scaled(sums, self._converged(sums, t, request, {**how, "memory": None}, _FEW), None)
+            except LateInputError:
+                memory.kept[id(self), "light"] = "left out"
+        off = min(2.0, without.found.deviation + 2 * share)
+        return _Scaled(without.sums, without.found._replace(deviation=off), None)
 
     def _of_sums(self, request: Request, given: bool) -> Request:
         """What is asked of a sum, so that its errors are smaller than those which are accepted of marginals."""
@@ -181,7 +208,7 @@ class Sinkhorn(QueryKeyValue, kind="sinkhorn"):
         method = "auto" if request.method == "lattice" and not given else request.method  # cells count as points
         return Request(min(request.tolerance, max(_SHARE * self.tolerance, _FINEST)), method)
 
-    def _converged(self, sums: Sums, t: float, request: Request, how: How) -> Solution:
+    def _converged(self, sums: Sums, t: float, request: Request, how: How, most: int | None = None) -> Solution:
         """The fixed point, from what is remembered of the run where that is of use."""
         from vlasov.scaling.solve import Goal, solve
         from vlasov.scaling.sums import start
@@ -191,7 +218,8 @@ class Sinkhorn(QueryKeyValue, kind="sinkhorn"):
         if "sinkhorn is slow" not in memory.kept and sums.tell_if_slow():
             memory.kept["sinkhorn is slow"] = "told"
         warm, found = memory.kept.pop(id(self), None), None  # what fails leaves nothing
-        goal = Goal(min(self.tolerance, request.tolerance), self.tolerance, self.max_iterations)
+        most = min(most or self.max_iterations, self.max_iterations)
+        goal = Goal(min(self.tolerance, request.tolerance), self.tolerance, most)
         if warm is not None and warm.serves(len(sums.weights), t, self.breakpoints):
             with suppress(LateInputError):  # it may lead astray
                 found = solve(sums, warm.at(t), warm.ring, goal._replace(most=self.max_iterations // _SHARE_OF_WARM))

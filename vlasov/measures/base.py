@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypedDict, Unpack
 
@@ -46,6 +46,13 @@ class Memory:
     def __init__(self) -> None:
         self.kept: dict[Hashable, Any] = {}
         self.told: dict[str, float] = {}
+
+
+def told_by(memories: Iterable[Memory]) -> dict[str, float]:
+    """What several memories tell together: counts add up, of errors the largest counts."""
+    every = [memory.told for memory in memories]
+    names = sorted({name for told in every for name in told})
+    return {name: (max if name.endswith("_error") else sum)(told.get(name, 0) for told in every) for name in names}
 
 
 class How(TypedDict, total=False):

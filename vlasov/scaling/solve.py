@@ -28,7 +28,7 @@ _BETTER = 0.9  # of the residual, which makes up for an objective that does not 
 _WORSE = 10.0  # the same where Phi does not tell
 _HOPELESS = 0.1  # by which Phi may rise before the columns are summed; and a tolerance
 _SHORTER, _LONGER = 16.0, 4.0
-_OF_MARGINAL, _LIGHTEST = 4.0, 10.0  # how far means may be off, in radii, and those of light points: see ``Solution``
+_OF_MARGINAL, _OF_STEP = 4.0, 4.0  # how far means may be off, in radii: see ``Solution``
 
 
 class Solution(NamedTuple):
@@ -47,8 +47,8 @@ class Solution(NamedTuple):
 
     To first order g - g* = -(1 - P* P)^{-1} r, and |m - m*| <= R sqrt(<r, (1 - P* P)^{-1} r>) in L2(mu): in that norm
     and order this is proved, where Anderson's step from g is all of (1 - P* P)^{-1} r. That it also holds for the
-    largest |m - m*| is what some thousand random clouds say, of weights that are not too different. Means of light
-    points may be further off, by the root of how much lighter they are, of which a factor of ten is allowed for.
+    largest |m - m*| is what some thousand random clouds say. Means of light points may be further off, by the root of
+    how much lighter they are.
     """
 
     g: Array
@@ -167,8 +167,8 @@ def _solution(sums: Sums, found: _Iterate, step: Array, goal: Goal) -> Solution:
     distance = math.sqrt((2 if sums.symmetric else 1) * abs(float(np.add.reduce(sums.weights * found.r * step))))
     marginal = found.error + found.noise
     lightest = len(sums.weights) * float(sums.weights.min())
-    spread = min(_LIGHTEST, 1 / math.sqrt(lightest))
-    return Solution(found.g, found.rows, marginal, spread * (_OF_MARGINAL * (goal.asked + marginal) + 2 * distance))
+    spread, away = 1 / math.sqrt(lightest), _OF_MARGINAL * (goal.asked + marginal) + _OF_STEP * distance
+    return Solution(found.g, found.rows, marginal, min(spread * away, 2.0))  # means stay among the points
 
 
 def _unfinished(sums: Sums, best: float, goal: Goal) -> LateInputError:

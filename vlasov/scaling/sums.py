@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,6 +14,9 @@ from vlasov.errors import InputError, SlowRunWarning
 from vlasov.scaling import gaussian
 from vlasov.tilting import Request, Tilted, tilt
 from vlasov.tilting.choose import by_all_pairs, goes_by_all_pairs, linear_plan
+
+if TYPE_CHECKING:
+    from vlasov.scaling.solve import Solution
 
 _ROUNDED = 1e-15  # of the largest entry of A
 _SLOW, _USUAL = 10.0, 20  # seconds that are worth a word, for so many sums
@@ -74,6 +78,19 @@ class Sums:
         """Rows at other x, about the mean."""
         xi = map_rows(x, self.matrix)
         return self._tilt(self._logs - g, xi, self._request._replace(covariance=covariance))
+
+    def lightly(self, points: Array, weights: Array, found: Solution) -> float:
+        """The largest share of points that were left out in what they and others see, at potentials found without."""
+        y = points - self.centre
+        f = self.at(y, found.g).log_mass
+        g = self._tilt(self._logs - found.rows.log_mass, map_rows(y, self.matrix.T.copy()), self._request).log_mass
+        tilts, logs = (self._row_tilts, map_rows(y, self.matrix)), np.log(weights) - g
+        shares = [
+            tilt(y, logs, xi, self._request).log_mass - seen
+            for xi, seen in zip(tilts, (found.rows.log_mass, f), strict=True)
+        ]
+        with np.errstate(over="ignore"):
+            return float(np.exp(max(share.max() for share in shares)))
 
     def _tilt(self, logs: Array, xi: Array, request: Request) -> Tilted:
         self.count += 1

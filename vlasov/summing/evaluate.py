@@ -104,18 +104,16 @@ def _linear_plan(points: Array, weights: Array, xi: Array, kernel: Kernel, reque
     from vlasov.summing import all_pairs
 
     module = _linear_method(kernel)
-    plan = Refusal("sums with this kernel go over all pairs")
-    if module is not None:
-        plan = module.plan(points, weights, xi, kernel, request)
+    plan = module.plan(points, weights, xi, kernel, request)
     if isinstance(plan, Refusal):
         if method != "auto":
             raise LateInputError(f'"{method}" cannot do this: {plan.reason}; use "auto" or "all-pairs"', "method")
         return None
     slower = method == "auto" and all_pairs.seconds(kernel, n, len(xi), d) < plan.seconds
-    return None if module is None or slower else (module, plan)
+    return None if slower else (module, plan)
 
 
-def _linear_method(kernel: Kernel) -> ModuleType | None:
+def _linear_method(kernel: Kernel) -> ModuleType:
     """The module, whose import compiles: it has ``plan`` and ``evaluate``."""
     if kernel.name == "relu":
         from vlasov.summing import half_planes

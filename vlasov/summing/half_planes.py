@@ -31,7 +31,7 @@ _WIDTH = 6  # numbers in a row
 _PER_BUCKET = 2  # rows, if angles are spread evenly
 _START, _SOURCE, _TARGET = 40e3, 35.0, 25.0  # nanoseconds of one thread
 _WORTH_THREADS = 2000  # sources and targets
-_LARGEST = 1e300  # |x|^2
+_LARGEST, _SMALLEST = 1e300, 1e-140  # |x|^2, |y|
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +44,8 @@ def plan(points: Array, weights: Array, xi: Array, kernel: Kernel, request: Requ
     (n, d), m = points.shape, len(xi)
     if kernel.name != "relu" or kernel.bias != 0.0 or d > 2:
         return Refusal(f"half planes serve ReLU without a bias for d <= 2, and d is {d}")
+    if 0 < float(np.abs(points).max(initial=0.0)) < _SMALLEST:
+        return Refusal("squares of points so small are no numbers")
     seconds = 1e-9 * (_START + _SOURCE * n + _TARGET * m)
     return Plan(error_bound=0.0, covariance_bound=0.0, mass_error=0.0, memory=100.0 * n, seconds=seconds, threads=1)
 

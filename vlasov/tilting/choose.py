@@ -42,15 +42,20 @@ def goes_by_all_pairs(n: int, m: int, d: int, method: str) -> bool:
     return method in QUADRATIC or (method == "auto" and is_small(n, m, d))
 
 
+def check_method(method: str, d: int) -> None:
+    """Refuse methods that do not serve weighted points."""
+    if choose(method, METHODS, "method") == "lattice":
+        raise InputError(f'"{method}" needs a density on a uniform grid; choose "laplace" or "all-pairs"', "method")
+    if d > _LINEAR_DIMENSIONS and method == "laplace":
+        raise InputError(f'"laplace" needs d <= {_LINEAR_DIMENSIONS} but d is {d}; use "auto" or "all-pairs"', "method")
+
+
 def linear_plan(
     points: Array, log_weights: Array | None, x: Array, head: Head | None, request: Request, workspace: Workspace
 ) -> Planned | None:
     """The method of linear cost and its plan for the tilts A x, without a head x, or None for all pairs."""
-    d, method = points.shape[1], choose(request.method, METHODS, "method")
-    if method not in ("laplace", "auto"):
-        raise InputError(f'"{method}" needs a density on a uniform grid; choose "laplace" or "all-pairs"', "method")
-    if d > _LINEAR_DIMENSIONS:
-        raise InputError(f'"laplace" needs d <= {_LINEAR_DIMENSIONS} but d is {d}; use "auto" or "all-pairs"', "method")
+    d, method = points.shape[1], request.method
+    check_method(method, d)
     from vlasov.tilting import laplace, line
 
     matrix = np.eye(d) if head is None else head.A

@@ -259,3 +259,19 @@ def test_nodes_that_would_be_too_many_are_refused():
         vl.Box([0, 0], [1, 1]).summed(np.array([[1e4, 0.0]]), SIGMOID)
     with pytest.raises(InputError, match="times A is no number"):
         vl.Box([0, 0], [1, 1]).summed(np.array([[np.inf, 0.0]]), SIGMOID)
+
+
+@pytest.mark.parametrize("tolerance", [1e-6, 1e-10, 1e-13])
+def test_relu_over_a_resolved_density_keeps_its_bound(tolerance):
+    """S = xi / 2 for a standard Gaussian, which these cells resolve to rounding: splines between angles are in it."""
+    edges, turns = np.linspace(-8, 8, 65), np.random.default_rng(0).uniform(0, 2 * np.pi, 200)
+    xi = np.stack([np.cos(turns), np.sin(turns)], axis=1)
+    grid = vl.Gaussian([0.0, 0.0], np.eye(2)).on_grid([edges, edges])
+    found = grid.summed(xi, Kernel("relu"), Request(tolerance))
+    assert np.linalg.norm(found.first - xi / 2, axis=1).max() <= found.error_bound <= max(tolerance, 1e-9)
+
+
+def test_uneven_grids_are_refused_as_by_softmax():
+    uneven = vl.Gaussian([0.0], [[1.0]]).on_grid([[-5, -2, -1, 0, 0.5, 3, 6]])
+    with pytest.raises(vl.InputError, match="not evenly spaced"):
+        uneven.summed(np.array([[2.0]]), Kernel("sigmoid"))

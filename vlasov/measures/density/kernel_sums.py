@@ -15,6 +15,7 @@ from vlasov.compiled.workspace import Workspace
 from vlasov.measures.density.point_values import undo_averaging
 from vlasov.measures.density.regrid import looks_drawable
 from vlasov.measures.density.smooth_relu import over_smooth_density
+from vlasov.measures.density.tilts import check_evaluable
 from vlasov.summing import Kernel, KernelSums, sum_up
 from vlasov.tilting import Request
 
@@ -28,8 +29,9 @@ def over_cells(
     density: Density, xi: Array, kernel: Kernel, request: Request, workspace: Workspace | None
 ) -> KernelSums:
     """Sums over the cells that carry mass: point values of a density that looks smooth, averages of one that jumps."""
+    check_evaluable(density)
     cells, places = density.carrying
-    smooth = all(density.uniform) and bool(density.smoothing.any()) and looks_drawable(density.values, density.edges)
+    smooth = bool(density.smoothing.any()) and looks_drawable(density.values, density.edges)
     masses = (undo_averaging(density.values) if smooth else density.values)[cells] * density.volumes[cells]
     masses /= np.add.reduce(masses)
     points = map_rows(places, density.matrix)

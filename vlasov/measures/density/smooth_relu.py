@@ -27,7 +27,8 @@ _WIDTH = 1.5  # cells
 _FAR = 9.0  # widths
 _TERMS = 8
 _FEWEST, _MOST = 32, 2048  # angles
-_FINER = 16  # times as many, between which cubic splines go
+_COARSEST, _FINEST = 16, 256  # times as many, between which cubic splines go
+_SPLINE = 5 / 384  # of the step to the fourth and the fourth derivative: how far a spline is off
 _ENOUGH, _COARSE = 512, 1e-2  # angles where F is not smooth; and waves from which on it should fall fast if it is
 _BLOCK = 2**20  # numbers
 _EPS = float(np.finfo(float).eps)
@@ -77,7 +78,12 @@ def over_smooth_density(points: Array, masses: Array, sides: Array, xi: Array, t
         if count > _MOST:
             return None
     beyond = tail * float(sizes.max())  # a sum over waves that are left out, about as many as there are
-    return KernelSums(_interpolated(waves, count, xi), None, "cells", error + beyond * longest(xi))
+    bend = float(2 / count * np.arange(len(sizes)) ** 4.0 @ sizes)  # the fourth derivative of F by the angle, at most
+    fine, enough = _COARSEST * count, max(beyond, tolerance * float(sizes.max()) / count)
+    while _SPLINE * bend * (2 * math.pi / fine) ** 4 > enough and fine < _FINEST * count:
+        fine *= 2
+    between = _SPLINE * bend * (2 * math.pi / fine) ** 4
+    return KernelSums(_interpolated(waves, count, fine, xi), None, "cells", error + (beyond + between) * longest(xi))
 
 
 def _directions(turns: Array) -> Array:
@@ -119,12 +125,11 @@ def _smooth(t: Array) -> Array:
     return t * ndtr(t) + bump * np.exp(-square / 2) / math.sqrt(2 * math.pi)
 
 
-def _interpolated(waves: NDArray[np.complex128], count: int, xi: Array) -> Array:
-    """|xi| F(xi / |xi|) from the Fourier coefficients of F."""
+def _interpolated(waves: NDArray[np.complex128], count: int, fine: int, xi: Array) -> Array:
+    """|xi| F(xi / |xi|) from the Fourier coefficients of F, by a spline through so many angles."""
     from scipy.interpolate import CubicSpline
 
-    fine = _FINER * count
-    values = np.fft.irfft(waves, n=fine, axis=0) * _FINER
+    values = np.fft.irfft(waves, n=fine, axis=0) * (fine / count)
     spline = CubicSpline(np.arange(fine + 1) / fine, np.concatenate([values, values[:1]]), bc_type="periodic")
     size, turns = np.hypot(xi[:, 0], xi[:, 1]), np.arctan2(xi[:, 1], xi[:, 0]) / (2 * math.pi)
     found: Array = size[:, None] * spline(turns % 1.0)

@@ -15,13 +15,12 @@ import numpy as np
 
 from vlasov.checks import Array
 from vlasov.compiled.workspace import Workspace
-from vlasov.errors import choose
-from vlasov.tilting.choose import goes_by_all_pairs
+from vlasov.tilting.choose import check_method, goes_by_all_pairs
 from vlasov.tilting.evaluate import attend, tilt
 from vlasov.tilting.prefixes.choice import LEAF, fastest
 from vlasov.tilting.prefixes.halves import Counts, Part, Total, visits
 from vlasov.tilting.prefixes.slab_plan import SlabPlan
-from vlasov.tilting.results import METHODS, QUADRATIC, Field, Head, Request, add_up, joined, size_of
+from vlasov.tilting.results import QUADRATIC, Field, Head, Request, add_up, joined, size_of
 
 __all__ = ["Counts", "attend_prefixes"]
 
@@ -44,7 +43,7 @@ def attend_prefixes(
     seen
         c_i >= 1, shape (m,), not decreasing; every target sees a source that carries weight.
     """
-    choose(request.method, METHODS, "method")
+    check_method(request.method, points.shape[1])
     workspace = workspace or Workspace()
     if log_weights is not None and not np.isfinite(log_weights).all():
         points, log_weights, seen = _carrying(points, log_weights, seen)
