@@ -91,8 +91,10 @@ def check(problem: Problem, options: Options) -> None:
         _check_sequence(problem, options)
     elif options.slices is not None:
         raise InputError(f"is {options.slices}, but what is cut into slices is a vl.Sequence under a mask", "slices")
-    initial = problem.initial
-    if not math.isfinite(initial.support_radius) and problem.attention.tears_tails(initial.covariance):
+    with np.errstate(all="ignore"):
+        initial = problem.initial
+        torn = problem.attention.tears_tails(initial.covariance) and not math.isfinite(initial.support_radius)
+    if torn:
         raise InputError(
             f"reaches to infinity, from where tokens leave every ball at once under {problem.attention.kind} "
             'attention: it has no solution; use a box, a ball, a ring, or the solver "particles" for a sample',
