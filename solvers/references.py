@@ -181,7 +181,8 @@ def _of_steps(problem: Problem, tokens: Tokens, record: Record, fine: float, end
     better = moments(some, times, fine, most, record.budget.look)
     if some.cloud is tokens.cloud:
         return against(record, problem.initial, better)
-    return apart(problem.initial, moments_in_steps(some, times, ends), better)
+    found = apart(problem.initial, _until_it_ends(moments_in_steps(some, times, ends)), better)
+    return np.concatenate([found, np.full((len(times) - len(found), 2), np.inf)])  # a selection may blow up before all
 
 
 def _of_sampling(problem: Problem, tokens: Tokens, record: Record, tolerance: float) -> Array:

@@ -298,3 +298,19 @@ def test_sinkhorn_under_a_mask_tells_its_iterations():
     evaluations = run.attrs["velocity_evaluations"]
     assert 3 * evaluations <= run.attrs["sinkhorn_iterations"] <= 60 * evaluations
     assert 0 < run.attrs["sinkhorn_error"] <= 1e-10
+
+
+def test_many_tokens_whose_reference_blows_up_before_them_say_that_their_error_is_not_known():
+    text = vl.Sequence([vl.Box([-2.0, -0.5], [-1.0, 0.5]), vl.Box([1.0, -0.5], [2.0, 0.5])])
+    problem = vl.Problem(vl.Masked(vl.Linear(A=np.eye(2))), text, 0.2)
+    run = vl.solve(problem, "particles", n=5000, times=[0.0, 0.1, 0.2], tolerance=1e-4, warn_above=np.inf)
+    assert run.attrs["status"] in ("completed", "blow-up")
+    assert run.attrs["error_estimate"] > 1e-2
+
+
+def test_linear_bounds_do_not_vanish_with_the_size_of_a():
+    x = 1e100 * np.random.default_rng(3).normal(size=(8, 2))
+    cloud, attention = vl.Particles(x, s=np.linspace(0, 1, 8)), vl.Masked(vl.Linear(A=1e-200 * np.eye(2)))
+    exact = [np.mean([y * (y @ x[i]) * 1e-200 for y in x[: i + 1]], axis=0) for i in range(8)]
+    field = attention.field(cloud, x)
+    assert 0 < np.linalg.norm(field.values - exact, axis=1).max() <= field.error_bound < 1e90

@@ -170,10 +170,16 @@ def _linear(inner: Linear, tokens: Particles, x: Array, places: Array, t: float,
         mean = seconds[rows] / masses[rows, None, None]
         moved[first:last] = np.einsum("mkl,ml->mk", mean, queries[first:last])
         running, mass = seconds[-1], float(masses[-1])
-    values, matrix = moved @ inner.values(t).T, np.linalg.norm(inner.values(t)) * np.linalg.norm(inner.product(t))
+    values, matrix = moved @ inner.values(t).T, _norm(inner.values(t)) * _norm(inner.product(t))
     terms = min(n, _PIECE) + n / _PIECE + 2 * d + 8
     far = float(np.einsum("nk,nk->n", y, y).max(initial=0.0)) * float(np.sqrt((x * x).sum(axis=1).max(initial=0.0)))
     return Field(in_place(values, ranks, out), "moments", 2 * eps * terms * float(matrix) * far)
+
+
+def _norm(matrix: Array) -> float:
+    """Frobenius', of which no square is too small for a number."""
+    largest = float(np.abs(matrix).max())
+    return largest * float(np.linalg.norm(matrix / largest)) if largest > 0 else 0.0
 
 
 def _prefix_by_prefix(
