@@ -116,3 +116,12 @@ def test_velocities_of_neighbours_differ_by_no_more_than_the_rates_allow(seed, k
     measured = stability.rate(attention, mu, nu, 0.0)
     assert change <= measured * gap * (1 + 1e-9) + 1e-12
     assert measured <= estimates.stability_rate(attention, radius) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("width", [0.1, 0.01, 0.001])
+def test_rates_know_that_velocities_are_steep_between_the_supports(width):
+    """Four points and their mirror images, e^{5 x_1 x_2 / width}: W_1 and W_2 grow by tanh(5) / width."""
+    attention = vl.Softmax(A=5 / width * np.outer([0, 1.0], [1.0, 0]), V=[[0, 1.0], [0, 0]])
+    points = np.array([[-width, -1], [-width, 1], [width, -1], [width, 1]])
+    mu, nu = (vl.Particles(points, 0.25 + 1e-3 * sign * np.array([1, 1, -1, -1])) for sign in (1, -1))
+    assert stability.rate(attention, mu, nu, 0.0) >= math.tanh(5) / width

@@ -301,3 +301,17 @@ def test_light_tokens_that_tilts_lift_up_feel_themselves(weight):
     f = np.log(np.exp(np.outer(points, points) - g) @ weights)
     exact = (np.exp(np.outer(points, points) - g - f[:, None]) * weights) @ points
     assert np.abs(field.values - exact).max() <= field.error_bound
+
+
+@pytest.mark.parametrize("strength", [1.0, 5.0, 20.0])
+def test_bounds_hold_away_from_the_tokens(strength):
+    """Where A is negative marginals say little of the potential between tokens: a long iteration in long doubles."""
+    y, x, steps = np.array([0.0, 0.3, 1.0]), np.array([0.1, 0.45, 0.8]), 20_000
+    cost, f, g = -strength * np.multiply.outer(y, y).astype(np.longdouble), np.zeros(3), np.zeros(3, np.longdouble)
+    for _ in range(steps):
+        f = np.log(np.exp(cost - g).mean(axis=1))
+        g = np.log(np.exp(cost.T - f).mean(axis=1))
+    weights = np.exp(-strength * np.multiply.outer(x, y) - g)
+    exact = (weights @ y / weights.sum(axis=1)).astype(float)
+    field = vl.Sinkhorn(A=[[-strength]]).field(vl.Particles(y), x[:, None])
+    assert np.abs(field.values[:, 0] - exact).max() <= field.error_bound

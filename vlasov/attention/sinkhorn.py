@@ -121,11 +121,12 @@ class Sinkhorn(QueryKeyValue, kind="sinkhorn"):
             return self._on_gaussian(measure, x, t, about)
         from vlasov.compiled.products import map_rows
 
+        x = measure.points if isinstance(measure, Particles) and np.array_equal(x, measure.points) else x
         scaled = self._scaled(measure, x, t, request, how)
         rows = scaled.rows(x)
         away = scaled.sums.centre if about is None else scaled.sums.centre - about
         size, rounding = float(np.linalg.norm(v, 2)), 4 * _EPS * float(np.abs(scaled.sums.centre).sum())
-        bound = rows.error_bound + scaled.found.deviation * scaled.sums.radius + rounding
+        bound = rows.error_bound + scaled.deviation(x) * scaled.sums.radius + rounding
         return Field(map_rows(rows.mean + away, v), rows.method, size * bound)
 
     def jacobian(self, measure: Measure, x: ArrayLike, t: float = 0.0) -> Array:
@@ -249,6 +250,17 @@ class _Scaled(NamedTuple):
     sums: Sums
     found: Solution
     solved_at: Array | None
+
+    def deviation(self, x: Array) -> float:
+        """How far means at x may be off for the potential's sake, in radii of the points.
+
+        Elsewhere than at the tokens means see what is not determined by the marginals there. Half-steps contract
+        oscillations by tanh s, s = |A| R^2 (Birkhoff), so that g is off by |r| cosh^2 s.
+        """
+        if x is self.solved_at or self.sums.symmetric or not math.isfinite(self.found.marginal):
+            return self.found.deviation
+        exponent = float(np.linalg.norm(self.sums.matrix, 2)) * self.sums.radius**2
+        return max(self.found.deviation, min(2.0, self.found.marginal * math.cosh(min(exponent, 300.0)) ** 2))
 
     def rows(self, x: Array) -> Tilted:
         """Means about the centre."""
