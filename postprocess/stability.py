@@ -38,14 +38,15 @@ def rate(attention: Attention, mu: Measure, nu: Measure, t: float) -> float:
     """L with d/dt W_p(mu, nu) <= L W_p(mu, nu) at this time; NaN for attentions without the estimate."""
     heads = attention.heads_at(t)
     clouds = [nodes(measure) for measure in (mu, nu)]
-    support = np.concatenate([_sample(cloud, measure) for cloud, measure in zip(clouds, (mu, nu), strict=True)])
+    supports = [_carrying(cloud, measure) for cloud, measure in zip(clouds, (mu, nu), strict=True)]
+    points = np.concatenate(supports)
     try:
-        known = attention.regularity(math.sqrt(float(np.square(support).sum(axis=1).max())), t).rate
+        known = attention.regularity(math.sqrt(float(np.square(points).sum(axis=1).max())), t).rate
     except InputError:
         return math.nan
     if heads is None:
         return known
-    room = _room(np.concatenate([_carrying(cloud, measure) for cloud, measure in zip(clouds, (mu, nu), strict=True)]))
+    support, room = np.concatenate([_sample(one) for one in supports]), _room(points)
     found = [sum(_rate_of_head(head, cloud, support, room) for head in heads) for cloud in clouds]
     return min([known, *found])
 
@@ -103,9 +104,8 @@ def _carrying(cloud: Particles, measure: Measure) -> Array:
     return cloud.points[cloud.weights > least]
 
 
-def _sample(cloud: Particles, measure: Measure) -> Array:
-    """At most so many points of a support, the extreme ones among them; all but empty cells do not belong to it."""
-    points = _carrying(cloud, measure)
+def _sample(points: Array) -> Array:
+    """At most so many points of a support, the extreme ones among them."""
     if len(points) <= _MOST:
         return points
     directions = np.random.default_rng(0).normal(size=(_DIRECTIONS, points.shape[1]))

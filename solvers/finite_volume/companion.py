@@ -25,7 +25,7 @@ from vlasov.problem import Problem
 from vlasov.solvers import references
 from vlasov.solvers.accuracy import Units
 from vlasov.solvers.finite_volume.density_error import Known, Samples, is_smooth, looks, of_gaussian, of_nodes, samples
-from vlasov.solvers.finite_volume.options import in_sequence
+from vlasov.solvers.finite_volume.options import is_text
 from vlasov.solvers.ode.clouds import Tokens, states
 from vlasov.solvers.ode.integrate import accuracy_for
 from vlasov.solvers.record import Record
@@ -74,7 +74,7 @@ def follow(problem: Problem, grid: Record) -> Companion | None:
     if outputs[-1] > 0.0:
         problem = replace(problem, horizon=float(outputs[-1]))
     try:
-        if in_sequence(problem):
+        if is_text(problem):
             return _in_sequence(problem, outputs, grid)
         return _exact(problem, outputs, grid) or _by_nodes(problem, outputs, grid)
     except InputError:  # a measure without so many nodes, or velocities that are not finite
@@ -165,8 +165,9 @@ def _in_sequence(problem: Problem, outputs: Array, grid: Record) -> Companion | 
     budget, found = max(_LEAST_PAIRS, _PAIRS_PER_CELL * _cell_evaluations(grid)), []
     assert isinstance(problem.initial, Ordered)
     none = Samples(np.empty(0), np.empty(0))
-    for size, pieces in ((_IN_TEXT[problem.dimension], many) for many in _PIECES):
-        followed = _followed(problem, _text(problem.initial, size, pieces), outputs, none, budget)
+    rules = [_nodes(law, _IN_TEXT[problem.dimension]) for law in problem.initial.measures]
+    for pieces in _PIECES:
+        followed = _followed(problem, problem.initial.along(rules, pieces), outputs, none, budget)
         if followed is None:
             return None
         found.append(followed)
@@ -177,18 +178,6 @@ def _in_sequence(problem: Problem, outputs: Array, grid: Record) -> Companion | 
     best = Moments((4 * good.means - better.means) / 3, (4 * good.covariances - better.covariances) / 3)
     remedy = f'the solver "particles" with sampling="quadrature" and n={(2 * _PIECES[-1]) ** (1 + problem.dimension)}'
     return Companion(best, *differences(problem, good, best), remedy, {})
-
-
-def _text(sequence: Ordered, size: int, pieces: int) -> Particles:
-    """Nodes of every law in the middle of so many equal pieces of its part of s."""
-    points, weights, places = [], [], []
-    for law, start, share in zip(sequence.measures, sequence.edges, sequence.weights, strict=False):
-        rule = _nodes(law, size)
-        for k in range(pieces):
-            points.append(rule.points)
-            weights.append(rule.weights * (share / pieces))
-            places.append(np.full(len(rule), start + share * (k + 0.5) / pieces))
-    return Particles(np.concatenate(points), np.concatenate(weights), np.concatenate(places))
 
 
 def _followed(problem: Problem, nodes: Particles, outputs: Array, summed: Samples, budget: float) -> _Followed | None:

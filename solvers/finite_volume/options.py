@@ -87,7 +87,7 @@ def check(problem: Problem, options: Options) -> None:
     d = problem.dimension
     if d > 3:
         raise InputError(f'has d = {d}, but "finite-volume" needs d <= 3; use the solver "particles"', "initial")
-    if in_sequence(problem):
+    if is_text(problem):
         _check_sequence(problem, options)
     elif options.slices is not None:
         raise InputError(f"is {options.slices}, but what is cut into slices is a vl.Sequence under a mask", "slices")
@@ -117,7 +117,7 @@ def check(problem: Problem, options: Options) -> None:
     intervals(options, d)
 
 
-def in_sequence(problem: Problem) -> bool:
+def is_text(problem: Problem) -> bool:
     """Whether tokens see those before them, in a text whose law changes."""
     return problem.attention.causal and problem.initial.ordered
 

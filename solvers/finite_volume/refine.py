@@ -12,7 +12,7 @@ from vlasov.solvers.accuracy import NOTABLE
 from vlasov.solvers.budget import Budget
 from vlasov.solvers.finite_volume import solver
 from vlasov.solvers.finite_volume.judge import judge
-from vlasov.solvers.finite_volume.options import PARTS, Options, few_slices, in_sequence
+from vlasov.solvers.finite_volume.options import PARTS, Options, few_slices, is_text
 from vlasov.solvers.record import Record
 
 _PAYS = 0.9  # errors that do not fall so far are not those of cells
@@ -23,7 +23,7 @@ def run(problem: Problem, options: Options, record: Record) -> Record:
     """Integrate into the record and judge; again as long as the run is wrong, but less so. The best record."""
     alone = _unmasked(problem)
     free = options.slices is None
-    if in_sequence(problem):
+    if is_text(problem):
         options = replace(options, frame=PARTS, slices=options.slices or few_slices(problem))
     else:
         problem = alone

@@ -12,6 +12,7 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Unpack
 
 import numpy as np
@@ -70,9 +71,8 @@ class Masked(Attention, kind="masked"):
         if heads is not None:
             return measure.attend_prefixes(x, places, heads, request, **how)  # type: ignore[attr-defined]
         if isinstance(inner, MultiHead):  # each kind as it likes
-            masked = replace(inner, heads=tuple(Masked(head) for head in inner.heads))
             placed: How = {**how, "s": places}
-            return masked.evaluate(measure, x, t, request, **placed)
+            return self._head_by_head.evaluate(measure, x, t, request, **placed)
         if isinstance(inner, Linear) and isinstance(measure, Particles):
             return _linear(inner, measure, x, places, t, how.get("out"))
 
@@ -94,6 +94,12 @@ class Masked(Attention, kind="masked"):
         if about is not None and inner.equivariant:
             values -= inner.values(t) @ about
         return Field(in_place(values, None, how.get("out")), methods, bound)
+
+    @cached_property
+    def _head_by_head(self) -> MultiHead:
+        """The same with masks inside, made once: what heads remember is theirs."""
+        assert isinstance(self.attention, MultiHead)
+        return replace(self.attention, heads=tuple(Masked(head) for head in self.attention.heads))
 
     def jacobian(self, measure: Measure, x: ArrayLike, t: float = 0.0, s: ArrayLike | None = None) -> Array:
         points, inner = measure.at(x), self.attention

@@ -121,10 +121,12 @@ class Sequence(Mixture, kind="sequence"):
 
         Those at one place see each other, so that a prefix of the first law is that law.
         """
+        return self.along([part.quadrature(nodes) for part in self.measures], 1 if len(self.measures) == 1 else nodes)
+
+    def along(self, rules: abc.Sequence[Particles], pieces: int) -> Particles:
+        """Points that stand for each law in the middle of equal pieces of its part of s, so many of each."""
         points, weights, places = [], [], []
-        pieces = 1 if len(self.measures) == 1 else nodes
-        for part, start, width in zip(self.measures, self.edges, self.weights, strict=False):
-            rule = part.quadrature(nodes)
+        for rule, start, width in zip(rules, self.edges, self.weights, strict=False):
             points.append(np.tile(rule.points, (pieces, 1)))
             weights.append(np.tile(rule.weights, pieces) * (width / pieces))
             places.append(np.repeat(start + width * (np.arange(pieces) + 0.5) / pieces, len(rule)))
