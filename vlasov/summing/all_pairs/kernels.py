@@ -17,7 +17,7 @@ from vlasov.compiled.memory import numbers, zeroed
 from vlasov.jit import EXACT, SUMS, kernel
 from vlasov.summing.all_pairs.lanes import CODES, SLOPE, UNIT, apply, kernel_sums
 from vlasov.tilting.all_pairs.lanes import LINE, STEP, lanes_of
-from vlasov.tilting.all_pairs.many_dimensions import COLUMNS, SIDE, _add_exponents, _dots
+from vlasov.tilting.all_pairs.many_dimensions import COLUMNS, SIDE, _add_exponents, dot_rows
 from vlasov.tilting.all_pairs.tiles import add, aligned
 
 _BLOCK = 64  # targets
@@ -153,11 +153,7 @@ def many_dimensions(name: str) -> Callable[..., None]:
                     _exponents(tile, count, tilts[i : i + SIDE], bias * unit, exponents, zeros)
                     for g in range(SIDE):
                         sums[g, rows] = apply(exponents[g * COLUMNS :], tile[rows * COLUMNS :], count, code)
-                    for k in range(0, rows, SIDE):
-                        block = _dots(exponents, tile[k * COLUMNS :], count, zeros)
-                        for g in range(SIDE):
-                            for l in range(SIDE):
-                                sums[g, k + l] = block[g * SIDE + l]
+                    dot_rows(exponents, tile, count, zeros, sums)
                     for g in range(SIDE):
                         add(totals, i + g, sums[g], 0.0)
             _finish(totals, first[start:stop], mass[start:stop])

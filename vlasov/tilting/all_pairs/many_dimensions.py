@@ -53,6 +53,16 @@ def _dots(left, right, count, zeros):  # type: ignore[no-untyped-def]
 
 
 @kernel(flags=EXACT)
+def dot_rows(weights, tile, count, zeros, sums):  # type: ignore[no-untyped-def]
+    """sums[g, k] = sum_j weights[g, j] tile[k, j] for four rows of weights and all rows of a tile but the last."""
+    for k in range(0, sums.shape[1] - 1, SIDE):
+        block = _dots(weights, tile[k * COLUMNS :], count, zeros)
+        for g in range(SIDE):
+            for l in range(SIDE):
+                sums[g, k + l] = block[g * SIDE + l]
+
+
+@kernel(flags=EXACT)
 def _tilts(xi, rows, zeros):  # type: ignore[no-untyped-def]
     """q, with zeros for what fills rows and targets up to multiples of four."""
     m, d = xi.shape
@@ -104,11 +114,7 @@ def means(sources, xi, log_mass, mean, zeros):  # type: ignore[no-untyped-def]
                     shifts[first + g] = max(old, np.ceil(float(largest(row, count))))
                     sums[g, rows] = weigh(row, count, real(shifts[first + g]), False)
                     changes = tuple_setitem(changes, g, old - shifts[first + g])
-            for k in range(0, rows, SIDE):
-                block = _dots(exponents, tile[k * COLUMNS :], count, zeros)
-                for g in range(SIDE):
-                    for l in range(SIDE):
-                        sums[g, k + l] = block[g * SIDE + l]
+            dot_rows(exponents, tile, count, zeros, sums)
             for g in range(targets):
                 add(totals, first + g, sums[g], changes[g])
     finish(sources, xi, totals, shifts, log_mass, mean)

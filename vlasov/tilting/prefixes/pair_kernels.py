@@ -20,11 +20,11 @@ from vlasov.compiled.memory import numbers, zeroed
 from vlasov.jit import EXACT, kernel
 from vlasov.tilting.all_pairs import many_dimensions
 from vlasov.tilting.all_pairs.lanes import LINE, STEP, largest, largest_exponent, weigh, weighted_sums
-from vlasov.tilting.all_pairs.many_dimensions import COLUMNS, SIDE
+from vlasov.tilting.all_pairs.many_dimensions import COLUMNS, SIDE, dot_rows
 from vlasov.tilting.all_pairs.tiles import Sources, add, aligned, finish
 
 _BLOCK = 64  # targets that pass over a tile while it is in the cache
-_exponents, _tilts, _dots = many_dimensions._exponents, many_dimensions._tilts, many_dimensions._dots
+_exponents, _tilts = many_dimensions._exponents, many_dimensions._tilts
 
 
 @kernel(flags=EXACT)
@@ -131,11 +131,7 @@ def many(sources, xi, seen, log_mass, mean, zeros):  # type: ignore[no-untyped-d
                     limit = 0
                 for j in range(limit, count):
                     row[j] = real(0.0)
-            for k in range(0, rows, SIDE):
-                block = _dots(exponents, tile[k * COLUMNS :], count, zeros)
-                for g in range(SIDE):
-                    for l in range(SIDE):
-                        sums[g, k + l] = block[g * SIDE + l]
+            dot_rows(exponents, tile, count, zeros, sums)
             for g in range(targets):
                 add(totals, first + g, sums[g], 0.0)
     finish(sources, xi, totals, shifts, log_mass, mean)
