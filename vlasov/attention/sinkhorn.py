@@ -121,7 +121,7 @@ class Sinkhorn(QueryKeyValue, kind="sinkhorn"):
             return self._on_gaussian(measure, x, t, about)
         from vlasov.compiled.products import map_rows
 
-        x = measure.points if isinstance(measure, Particles) and np.array_equal(x, measure.points) else x
+        x = measure.points if isinstance(measure, Particles) and measure.are_equal(x) else x
         scaled = self._scaled(measure, x, t, request, how)
         rows = scaled.rows(x)
         away = scaled.sums.centre if about is None else scaled.sums.centre - about

@@ -207,7 +207,7 @@ class Particles(Measure, kind="particles"):
         """Those given, or the particles' own."""
         if self.s is None:
             raise InputError("is missing; masked tokens have places: vl.Particles(points, weights, s=...)", "s")
-        found = checked_places(s, len(x)) if s is not None else self.s if self._are_equal(x) else None
+        found = checked_places(s, len(x)) if s is not None else self.s if self.are_equal(x) else None
         if found is None:
             raise InputError("is missing: give the places of points that are not the tokens' own, s=...", "s")
         if found.size and found.min() < self.order.first:
@@ -215,7 +215,7 @@ class Particles(Measure, kind="particles"):
             raise InputError(f"{least} has {self.order.first:g}", "s")
         return found
 
-    def _are_equal(self, x: Array) -> bool:
+    def are_equal(self, x: Array) -> bool:
         """Whether x are the particles' points, or equal to them, as those are that somebody made the particles of."""
         return self.are_own(x) or (x.shape == self.points.shape and np.array_equal(x, self.points))
 
