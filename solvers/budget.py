@@ -1,4 +1,4 @@
-"""How much work a run may be: a number of steps, and what the steps so far lead one to expect."""
+"""How much work a run may be: a number of steps, what those so far lead one to expect, and words while it lasts."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import warnings
 from dataclasses import dataclass, field
 
 from vlasov.errors import SlowRunWarning, SolverError
+from vlasov.patience import Patience, clock
 
 MAX_STEPS = 100_000
 # After this share of max_steps, a run that is expected to take so many times max_steps is not waited for.
@@ -20,20 +21,22 @@ _ENOUGH, _FEW = 20, 4  # steps from which a pace is read; where they are slow
 
 
 @dataclass
-class Budget:
-    """The steps that a run may take to its horizon."""
+class Budget(Patience):
+    """The steps that a run may take to its horizon; and of who waits for it, the patience with each step."""
 
     horizon: float = math.inf
     max_steps: int = MAX_STEPS
-    remedy: str = "shorten the horizon, loosen the tolerance"
+    remedy: str = field(default="shorten the horizon, loosen the tolerance", kw_only=True)
     _times: list[float] = field(default_factory=lambda: [0.0])  # reached by each step
     _began: float = field(default_factory=lambda: time.perf_counter())
     _compiled: float = math.nan  # when the first step was done, and with it all compilation
-    _told: bool = False
+    _foretold: bool = False  # how long all of it will take
+    _over: bool = False
 
     def spend(self, t: float, steps: int) -> None:
         """Count a step that reached t; a SolverError where the budget will not do."""
         self._times.append(t)
+        self._since = clock()
         if steps == 1:
             self._compiled = time.perf_counter()
         if t >= self.horizon:
@@ -47,13 +50,28 @@ class Budget:
             raise SolverError(self._sentence(t, steps, expected))
         self._tell(t, steps, expected)
 
+    def end(self) -> None:
+        """The run is over; what follows is how wrong it is."""
+        self._over = True
+
     def look(self) -> None:
         """Another step of an independent answer, after the run, from which it learns its error: it may take longer."""
         seconds = time.perf_counter() - self._compiled
-        if not self._told and seconds > _LOOKED_FOR:
-            self._told = True
+        if not (self.told or self._foretold) and seconds > _LOOKED_FOR:
             sentence = f"the run is done, but how wrong it is takes long to know, {seconds:.3g} s in all by now"
-            warnings.warn(f"{sentence}; {self.remedy}", SlowRunWarning, stacklevel=2)
+            self.say(f"{sentence}; {self.remedy}")
+
+    def tick(self, what: str, done: int) -> None:
+        """After each velocity, of the run or of answers beside it, and in those that take long."""
+        if self._over:
+            self.look()
+        elif not self._foretold:
+            super().tick(what, done)
+
+    def _waiting(self, done: str) -> str:
+        steps, seconds = len(self._times) - 1, clock() - self._since
+        reached = f"t = {self._times[-1]:.4g} of {self.horizon:g} after {steps:,} steps"
+        return f"{reached}: the next has taken {seconds:.3g} s so far, {done}; {self.remedy}"
 
     def _remaining(self) -> float:
         """Steps to the horizon at the pace of the last half of those taken, or to a blow-up before it."""
@@ -93,11 +111,11 @@ class Budget:
 
     def _tell(self, t: float, steps: int, expected: float) -> None:
         seconds = time.perf_counter() - self._began
-        if self._told or seconds < _PATIENCE or steps < (_ENOUGH if seconds < 2 * _PATIENCE else _FEW):
+        if self._foretold or seconds < _PATIENCE or steps < (_ENOUGH if seconds < 2 * _PATIENCE else _FEW):
             return
         left = self._seconds_left(steps, min(expected, self.max_steps))
         if left > _LONG:
-            self._told = True
+            self._foretold = True
             warnings.warn(
                 f"t = {t:.4g} of {self.horizon:g} after {steps:,} steps and {seconds:.3g} s: about "
                 f"{_about(expected)} steps and {_duration(left)} are expected; {self.remedy}, or lower max_steps",

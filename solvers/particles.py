@@ -16,7 +16,7 @@ from typing import Any
 
 from vlasov import checks
 from vlasov.checks import Array
-from vlasov.errors import AccuracyWarning, InputError, SlowRunWarning, choose
+from vlasov.errors import AccuracyWarning, InputError, choose
 from vlasov.measures import SAMPLINGS, Particles
 from vlasov.problem import Problem
 from vlasov.solvers import references
@@ -29,11 +29,10 @@ from vlasov.solvers.ode.rescaling import Rescaling
 from vlasov.solvers.ode.runge_kutta import CloudDOP853
 from vlasov.solvers.record import Record, Snapshot
 from vlasov.solvers.sampling import MOMENTS, followed_until, initial_cloud, sampling_error
-from vlasov.tilting.results import QUADRATIC
 
 _MOST = 10**8  # particles
 _METHODS = ("auto", "laplace", "all-pairs", "all-pairs-float32")
-_LONG_STEP, _SEGMENTS = 10.0, 3  # seconds of a step; or of a third of the steps that layers need at least
+_SEGMENTS = 3  # of so many layers' steps one third is waited for as long as for a step
 _SINGLE = 1e-5  # tightest tolerance for sums in single precision: their rounding must not look like local errors
 
 
@@ -123,7 +122,7 @@ def run(problem: Problem, options: Options, record: Record) -> None:
     cloud = initial_cloud(problem, options.n, options.sampling, options.seed, options.moments)
     flow = record.follow(problem.flow(tolerance=accuracy_for(options.tolerance), method=options.method))
     tokens = Tokens(cloud, flow, Rescaling(flow, problem.horizon) if options.rescaled else None)
-    _tell_of_slow_steps(tokens, options, problem.horizon)
+    _tell_of_slow_steps(tokens, problem.horizon)
     record.constants["weight"] = cloud.weights
     if cloud.s is not None:
         record.constants["s"] = cloud.s
@@ -149,21 +148,14 @@ def run(problem: Problem, options: Options, record: Record) -> None:
     references.of_particles(problem, tokens, record, options.tolerance, options.sampling, ends)
 
 
-def _tell_of_slow_steps(tokens: Tokens, options: Options, end: float) -> None:
-    """Say before the run that nobody will see its first step for long: all pairs of many tokens."""
-    from vlasov.tilting.all_pairs import seconds
-
-    n, d = tokens.cloud.points.shape
-    takes = seconds(n, n, d) * max(1, len(tokens.flow.tilts(0.0)))
-    count = len(segments(tokens.flow.breakpoints, end))
-    if takes * STAGES * max(1.0, count / _SEGMENTS) > _LONG_STEP and (d > 3 or options.method in QUADRATIC):
-        layers = f", and {count} layers as many steps or more" if count > 1 else ""
-        warnings.warn(
-            f"particles: {n:,} tokens in d = {d} are {float(n) ** 2:.1g} pairs, {takes:.2g} s for each velocity on "
-            f"one thread, of which a step needs {STAGES}{layers}; lower n",
-            SlowRunWarning,
-            stacklevel=4,
-        )
+def _tell_of_slow_steps(tokens: Tokens, end: float) -> None:
+    """What a step needs, so that dear velocities are told of before the first of them."""
+    count, patience = len(segments(tokens.flow.breakpoints, end)), tokens.flow.patience
+    sums = STAGES * max(1, len(tokens.flow.tilts(0.0)))
+    patience.velocities = sums * max(1.0, count / _SEGMENTS)
+    layers = f", and {count} layers as many steps or more" if count > 1 else ""
+    patience.remedy = f"lower n, {patience.remedy}"
+    patience.needed = f", of which a step needs {sums}{layers}"
 
 
 def _solve(tokens: Tokens, end: float, rtol: float, record: Record) -> list[float]:

@@ -48,7 +48,7 @@ class Record:
 
     def follow(self, flow: Flow) -> Flow:
         """Note where the velocities of the run will come from."""
-        self.flow = flow
+        self.flow, flow.patience = flow, self.budget
         return flow
 
     def begin(self, first: Callable[[], Snapshot]) -> None:
@@ -107,6 +107,7 @@ class Record:
     def end(self, status: Status, blow_up_time: float = math.nan) -> None:
         """The run is over; without any output time before the end its last state is kept."""
         self.status, self.blow_up_time = status, blow_up_time
+        self.budget.end()
         if not self.reached:
             self.rescue()
 

@@ -169,6 +169,7 @@ def _until_it_ends(reference: Iterator[Moments]) -> Iterator[Moments]:
 def _of(cloud: Particles, problem: Problem, tokens: Tokens, tolerance: float) -> Tokens:
     """Other tokens of the same problem, with a flow of their own: what they cost is not the run's."""
     flow = problem.flow(tolerance=min(1e-10, 1e-2 * tolerance))
+    flow.patience = tokens.flow.patience
     if problem.attention.causal and cloud.s is None:  # nodes of a law that is the same along the sequence
         cloud = Particles(cloud.points, cloud.weights, np.full(len(cloud), 0.5))
     return Tokens(cloud, flow, tokens.rescaling)

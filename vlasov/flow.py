@@ -14,6 +14,7 @@ from vlasov.checks import Array
 from vlasov.compiled.workspace import Workspace
 from vlasov.measures import Gaussian, How, Measure, Memory, Particles
 from vlasov.measures.base import told_by
+from vlasov.patience import Patience
 from vlasov.tilting import Field, Request, attend_systems
 
 _REMEMBERED = 2_000_000  # numbers in several systems; of more, nothing is kept, which would take a GB
@@ -43,7 +44,7 @@ class Flow:
 
     def __init__(self, attention: Attention, *, tolerance: float = 1e-10, method: str = "auto") -> None:
         self.attention, self.request = attention, Request(tolerance, method)
-        self.evaluations, self.error_bound = 0, 0.0
+        self.evaluations, self.error_bound, self._slopes = 0, 0.0, 0
         self.methods: set[str] = set()
         self._workspace, self._memories = Workspace(), {0: Memory()}
 
@@ -77,6 +78,7 @@ class Flow:
         self.evaluations += 1
         self.methods.add(field.method)
         self.error_bound = max(self.error_bound, field.error_bound)
+        self.patience.tick("velocities", self.evaluations)
         return field
 
     def velocity_of_systems(self, clouds: Particles, sources: Array, x: Array, t: float, out: Array) -> None:
@@ -103,6 +105,15 @@ class Flow:
                 self._memories[0].kept.clear()
 
     @property
+    def patience(self) -> Patience:
+        """Of who waits for the velocities, and is told if they take long; at first nobody's."""
+        return self._workspace.patience
+
+    @patience.setter
+    def patience(self, whose: Patience) -> None:
+        self._workspace.patience = whose
+
+    @property
     def told(self) -> dict[str, float]:
         """What attentions say about all velocities so far: counts, and largest errors."""
         return told_by(self._memories.values())
@@ -113,7 +124,10 @@ class Flow:
 
     def jacobian(self, measure: Measure, x: Array, t: float) -> Array:
         """D Gamma_mu(x) at points (m, d), shape (m, d, d)."""
-        return self.attention.jacobian(measure, x, t)
+        slopes = self.attention.jacobian(measure, x, t)
+        self._slopes += 1
+        self.patience.tick("Jacobians", self._slopes)
+        return slopes
 
     def affine(self, gaussian: Gaussian, t: float) -> tuple[Array, Array] | None:
         """b (d,) and B (d, d) with Gamma(x) = b + B x; None where Gaussians do not stay Gaussian."""

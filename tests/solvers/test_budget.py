@@ -147,7 +147,7 @@ def test_layers_say_before_the_run_that_they_will_take_long():
     problem = vl.Problem(vl.Softmax(A=np.eye(64), V=V), vl.Gaussian(np.zeros(64), np.eye(64)), 24.0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        with pytest.raises(SlowRunWarning, match=r"each velocity .* 24 layers as many steps or more; lower n$"):
+        with pytest.raises(SlowRunWarning, match=r"each sum, .* 24 layers as many steps or more; lower n"):
             vl.solve(problem, "particles", sampling="random")
 
 

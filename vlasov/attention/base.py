@@ -14,9 +14,11 @@ from vlasov.attention import heads as sums, regularity
 from vlasov.attention.regularity import Regularity
 from vlasov.checks import Array
 from vlasov.codec import Described
+from vlasov.compiled.workspace import Workspace
 from vlasov.errors import InputError
 from vlasov.measures import Gaussian, How, Measure
 from vlasov.measures.order import checked_places
+from vlasov.patience import Patience
 from vlasov.schedule import Parameter, breakpoints
 from vlasov.tilting import Field, Head, Request
 
@@ -64,11 +66,12 @@ class Attention(Described, ABC):
     ) -> Field:
         """The velocity with the method that was chosen and its error bound; as ``velocity``, into ``out`` if given."""
         points, request = measure.at(x), Request(tolerance, method)
-        if s is None:
-            return self.evaluate(measure, points, t, request, out=out)
-        if not self.causal:
-            warnings.warn(f"{self.kind} attention is not masked: s is not used", UserWarning, stacklevel=2)
-        return self.evaluate(measure, points, t, request, out=out, s=checked_places(s, len(points)))
+        how: How = {"out": out, "workspace": Workspace(Patience())}
+        if s is not None:
+            how["s"] = checked_places(s, len(points))
+            if not self.causal:
+                warnings.warn(f"{self.kind} attention is not masked: s is not used", UserWarning, stacklevel=2)
+        return self.evaluate(measure, points, t, request, **how)
 
     @abstractmethod
     def heads_at(self, t: float = 0.0) -> tuple[Head, ...] | None:

@@ -8,8 +8,6 @@ other attention is evaluated on one prefix after the other.
 
 from __future__ import annotations
 
-import time
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -23,16 +21,17 @@ from vlasov.attention.multi_head import MultiHead
 from vlasov.attention.regularity import Regularity
 from vlasov.attention.unnormalised import Linear
 from vlasov.checks import Array, short
-from vlasov.errors import InputError, SlowRunWarning
+from vlasov.compiled.workspace import Workspace
+from vlasov.errors import InputError
 from vlasov.measures import Gaussian, How, Measure, Memory, Particles
 from vlasov.measures.base import told_by
 from vlasov.measures.order import in_place
+from vlasov.patience import SILENT, Patience
 from vlasov.schedule import Parameter
 from vlasov.tilting import Field, Head, Request
 from vlasov.tilting.results import joined
 
 _MOST_WORK = 5e8  # tokens that are looked at, prefix by prefix
-_LONG = 10.0  # seconds of an evaluation
 _REMEMBERED = 64  # prefixes, from whose last evaluation the next begins
 _PIECE = 4096  # tokens whose second moments are held at a time
 
@@ -88,7 +87,8 @@ class Masked(Attention, kind="masked"):
             field = inner.evaluate(prefix, points, t, request, workspace=how.get("workspace"), memory=own)
             return field.values, field.method, field.error_bound
 
-        values, methods, bound = _prefix_by_prefix(measure, x, places, inner.shape[:1], on_prefix)
+        patience = (how.get("workspace") or Workspace()).patience
+        values, methods, bound = _prefix_by_prefix(measure, x, places, inner.shape[:1], on_prefix, patience)
         memory.told = told_by([memory, *new])
         about = how.get("about")
         if about is not None and inner.equivariant:
@@ -194,6 +194,7 @@ def _prefix_by_prefix(
     places: Array,
     shape: tuple[int, ...],
     function: Callable[[Measure, Array, float], tuple[Array, str, float]],
+    patience: Patience = SILENT,
 ) -> tuple[Array, str, float]:
     """A function of each prefix and the points that see it, (m, *shape), with methods and the largest bound."""
     distinct, which = np.unique(places, return_inverse=True)
@@ -201,19 +202,12 @@ def _prefix_by_prefix(
     if len(distinct) * n / 2 > _MOST_WORK:
         reason = f"is evaluated on {len(distinct):,} prefixes of up to {n:,} tokens one by one, which takes too long"
         raise InputError(f"{reason}; lower n, or give tokens in groups of equal s", "attention")
-    result, methods, bound, began = np.empty((len(x), *shape)), set[str](), 0.0, 0.0
-    for count, group in enumerate(reversed(range(len(distinct)))):  # the longest first: they say how long it will take
+    result, methods, bound = np.empty((len(x), *shape)), set[str](), 0.0
+    for count, group in enumerate(reversed(range(len(distinct))), start=1):  # the longest first: the rest is faster
         rows = np.flatnonzero(which == group)
         place = float(distinct[group])
         values, method, error = function(measure.prefix(place), x[rows], place)  # type: ignore[attr-defined]
         result[rows], bound = values, max(bound, error)
         methods.add(method)
-        if count == 0:  # which may have compiled kernels
-            began = time.perf_counter()
-        if count == 2 and (takes := (time.perf_counter() - began) / 2 * len(distinct) / 2) > _LONG:
-            warnings.warn(
-                f"masked: {len(distinct):,} prefixes one by one take about {takes:.0f} s for each velocity; lower n",
-                SlowRunWarning,
-                stacklevel=2,
-            )
+        patience.tick(f"of {len(distinct):,} prefixes", count)
     return result, joined(methods), bound

@@ -216,8 +216,7 @@ class Sinkhorn(QueryKeyValue, kind="sinkhorn"):
         from vlasov.scaling.warm import Warm
 
         memory = how.get("memory") or Memory()
-        if "sinkhorn is slow" not in memory.kept and sums.tell_if_slow():
-            memory.kept["sinkhorn is slow"] = "told"
+        sums.tell_if_long()
         warm, found = memory.kept.pop(id(self), None), None  # what fails leaves nothing
         most = min(most or self.max_iterations, self.max_iterations)
         goal = Goal(min(self.tolerance, request.tolerance), self.tolerance, most)

@@ -1,4 +1,4 @@
-"""Scratch memory that repeated evaluations share: buffers grow to the largest size asked for and are then reused."""
+"""What repeated evaluations share: scratch memory that grows to the largest size asked for, and who waits for them."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ import math
 import numpy as np
 from numpy.typing import DTypeLike
 
+from vlasov.patience import SILENT, Patience
+
 
 class Workspace:
-    """Named buffers. What a buffer holds is undefined when it is handed out."""
+    """Named buffers, whose contents are undefined when they are handed out; and the ``patience`` of who waits."""
 
-    def __init__(self) -> None:
-        self._buffers: dict[str, np.ndarray] = {}
+    def __init__(self, patience: Patience = SILENT) -> None:
+        self.patience, self._buffers = patience, dict[str, np.ndarray]()
 
     def array(self, name: str, shape: int | tuple[int, ...], dtype: DTypeLike = np.float64) -> np.ndarray:
         """A C-contiguous array of the given shape; the same memory for the same name as long as it is large enough."""

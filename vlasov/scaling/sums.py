@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,16 +9,17 @@ import numpy as np
 from vlasov.checks import Array, finite
 from vlasov.compiled.products import map_rows
 from vlasov.compiled.workspace import Workspace
-from vlasov.errors import InputError, SlowRunWarning
+from vlasov.errors import InputError
+from vlasov.patience import DEAR, Patience
 from vlasov.scaling import gaussian
 from vlasov.tilting import Request, Tilted, tilt
-from vlasov.tilting.choose import by_all_pairs, goes_by_all_pairs, linear_plan
+from vlasov.tilting.choose import by_all_pairs, described, goes_by_all_pairs, linear_plan
 
 if TYPE_CHECKING:
     from vlasov.scaling.solve import Solution
 
 _ROUNDED = 1e-15  # of the largest entry of A
-_SLOW, _USUAL = 10.0, 20  # seconds that are worth a word, for so many sums
+_USUAL = 20  # sums for a velocity
 
 
 class Sums:
@@ -94,25 +94,23 @@ class Sums:
 
     def _tilt(self, logs: Array, xi: Array, request: Request) -> Tilted:
         self.count += 1
+        if self._workspace is not None:
+            self._workspace.patience.tick("of Sinkhorn's half-steps", self.count)
         return tilt(self.points, logs, xi, request, workspace=self._workspace)
 
-    def tell_if_slow(self) -> bool:
-        """Say so before sums over all pairs begin that will take long; whether that was said."""
-        (n, d), method = self.points.shape, self._request.method
-        takes = by_all_pairs().seconds(n, n, d)
-        if _USUAL * takes < _SLOW:
-            return False
-        if not goes_by_all_pairs(n, n, d, method):
+    def tell_if_long(self) -> None:
+        """Say before the first sum what so many of them cost, if that is much."""
+        n, d = self.points.shape
+        patience = Patience() if self._workspace is None else self._workspace.patience
+        takes, pairs = by_all_pairs().seconds(n, n, d), True
+        if patience.told or _USUAL * takes * patience.velocities < DEAR:
+            return
+        if not goes_by_all_pairs(n, n, d, self._request.method):
             logs, workspace = self._logs - start(self), self._workspace or Workspace()
-            if linear_plan(self.points, logs, self._row_tilts, None, self._request, workspace):
-                return False
-        warnings.warn(
-            f"sinkhorn: {n:,} tokens in d = {d} are {float(n) ** 2:.1g} pairs, since no sum of linear cost serves "
-            f"their exponents: {takes:.2g} s for each half-step on one thread, of which a velocity takes tens; lower n",
-            SlowRunWarning,
-            stacklevel=2,
-        )
-        return True
+            planned = linear_plan(self.points, logs, self._row_tilts, None, self._request, workspace)
+            takes, pairs = (planned[1].seconds, False) if planned else (takes, True)
+        each = "of Sinkhorn's half-steps, of which a velocity takes tens"
+        patience.expect(takes, described(n, n, d, pairs=pairs), each, sums=_USUAL)
 
 
 def start(sums: Sums) -> Array:

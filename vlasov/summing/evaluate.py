@@ -12,6 +12,7 @@ from vlasov.compiled.workspace import Workspace
 from vlasov.errors import InputError, LateInputError, choose
 from vlasov.summing.results import KERNELS, Kernel, KernelSums
 from vlasov.tilting import METHODS, Request, Tilted, tilt
+from vlasov.tilting.choose import tell_if_long
 from vlasov.tilting.promise import Promise, Refusal
 from vlasov.tilting.results import QUADRATIC
 
@@ -59,7 +60,9 @@ def sum_up(
         return exponential(lambda asked: tilt(points, logs, xi, asked, workspace=workspace), request)
     from vlasov.summing import all_pairs
 
-    planned = _linear_plan(points, weights, xi, kernel, request)
+    planned, size = _linear_plan(points, weights, xi, kernel, request), (len(points), len(xi), points.shape[1])
+    seconds = planned[1].seconds if planned else all_pairs.seconds(kernel, *size)
+    tell_if_long(workspace, size, seconds, pairs=planned is None)
     if planned is not None:
         method, plan = planned
         fast: KernelSums = method.evaluate(plan, points, weights, xi, request, workspace)

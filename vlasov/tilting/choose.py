@@ -11,6 +11,7 @@ import numpy as np
 from vlasov.checks import Array
 from vlasov.compiled.workspace import Workspace
 from vlasov.errors import InputError, LateInputError, choose
+from vlasov.patience import Patience
 from vlasov.tilting.costs import WORTH_A_PLAN
 from vlasov.tilting.promise import Promise, Refusal, Task
 from vlasov.tilting.results import METHODS, QUADRATIC, Head, Request
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 _LINEAR_DIMENSIONS = 3  # "laplace" exists up to d = 3
+_SHORT = 0.01  # seconds of a sum that nobody needs to be told of
 
 Planned = tuple["ModuleType", Promise]  # a method of linear cost, and its plan
 
@@ -40,6 +42,21 @@ def is_small(n: int, m: int, d: int) -> bool:
 def goes_by_all_pairs(n: int, m: int, d: int, method: str) -> bool:
     """Whether all pairs are asked for, or chosen without a look at the data."""
     return method in QUADRATIC or (method == "auto" and is_small(n, m, d))
+
+
+def tell_if_long(workspace: Workspace | None, size: tuple[int, int, int], seconds: float, *, pairs: bool) -> None:
+    """Say before a sum over n sources at m targets in d dimensions what it will cost, if that is much."""
+    if seconds > _SHORT:
+        (Patience() if workspace is None else workspace.patience).expect(seconds, described(*size, pairs=pairs), "sum")
+
+
+def described(n: int, m: int, d: int, *, pairs: bool) -> str:
+    """A clause about a sum that is large, by all ``pairs``."""
+    many = f"{n:,} tokens" + (f" and {m:,} points" if m != n else "") + f" in d = {d}"
+    if not pairs:
+        return f"{many} are many even for sums of linear cost"
+    why = ", since no sum of linear cost serves them" if d <= _LINEAR_DIMENSIONS else ""
+    return f"{many} are {float(n) * m:.1g} pairs{why}"
 
 
 def check_method(method: str, d: int) -> None:

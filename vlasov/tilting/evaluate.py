@@ -8,10 +8,11 @@ import numpy as np
 
 from vlasov.checks import Array
 from vlasov.compiled.workspace import Workspace
-from vlasov.tilting.choose import by_all_pairs, goes_by_all_pairs, linear_plan, shared_plan
+from vlasov.tilting.choose import by_all_pairs, goes_by_all_pairs, linear_plan, shared_plan, tell_if_long
 from vlasov.tilting.results import Field, Head, Request, Sums, Tilted, add_up, joined, size_of
 
 _PLAIN = Request()
+_MANY = 10**7  # pairs, of which to know what they cost takes no time
 
 
 def tilt(
@@ -73,6 +74,7 @@ def attend(
     if planned is None:
         return add_up([_velocity(points, log_weights, x, head, request, workspace) for head in heads], out)
     method, plan = planned
+    tell_if_long(workspace, (len(points), len(x) * len(heads), points.shape[1]), plan.seconds, pairs=False)
     prepared = method.Prepared(points, log_weights, plan, request, workspace)
     sums = [prepared.read(x, head, request) for head in heads]
     fields = [Field(s.mean, s.method, size_of(h.V) * s.error_bound) for s, h in zip(sums, heads, strict=True)]
@@ -118,6 +120,8 @@ def _velocity(
     """V m(A x) of one head."""
     n, d = points.shape
     if goes_by_all_pairs(n, len(x), d, request.method):
+        if n * len(x) > _MANY:
+            tell_if_long(workspace, (n, len(x), d), by_all_pairs().seconds(n, len(x), d), pairs=True)
         field: Field = by_all_pairs().velocity(points, log_weights, x, head, request, workspace)
     else:
         sums = _evaluate(points, log_weights, x, head, request, workspace, out)
@@ -141,10 +145,13 @@ def _evaluate(
     workspace, (n, d) = workspace or Workspace(), points.shape
     few = goes_by_all_pairs(n, len(x), d, request.method)
     planned = None if few else linear_plan(points, log_weights, x, head, request, workspace)
+    size = n, len(x), d
     if planned is None:
+        tell_if_long(workspace, size, by_all_pairs().seconds(*size), pairs=True)
         sums: Sums = by_all_pairs().sums(points, log_weights, x, head, request, workspace)
         return sums
     method, plan = planned
+    tell_if_long(workspace, size, plan.seconds, pairs=False)
     whole = Head(np.eye(d), np.eye(d)) if head is None else head
     found: Sums = method.Prepared(points, log_weights, plan, request, workspace).read(x, whole, request, out)
     return found

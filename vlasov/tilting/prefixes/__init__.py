@@ -15,7 +15,7 @@ import numpy as np
 
 from vlasov.checks import Array
 from vlasov.compiled.workspace import Workspace
-from vlasov.tilting.choose import check_method, goes_by_all_pairs
+from vlasov.tilting.choose import by_all_pairs, check_method, goes_by_all_pairs, tell_if_long
 from vlasov.tilting.evaluate import attend, tilt
 from vlasov.tilting.prefixes.choice import LEAF, fastest
 from vlasov.tilting.prefixes.halves import Counts, Part, Total, visits
@@ -77,6 +77,8 @@ def _velocity(
     xi = map_rows(x, head.A)
     if method == "halves":
         return _by_halves(points, logs, xi, seen, head, request, workspace)
+    size = len(points), len(x), points.shape[1]
+    tell_if_long(workspace, size, by_all_pairs().seconds(*size) / 2, pairs=True)
     part = pairs.moments(points, logs, xi, seen, precision=QUADRATIC[method], workspace=workspace)
     return _field(part.mean, method, part.error_bound, head)
 

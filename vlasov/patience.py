@@ -1,0 +1,73 @@
+"""Who waits for velocities: told once that they take long, before where the costs of sums say so, else meanwhile."""
+
+from __future__ import annotations
+
+import sys
+import time
+import warnings
+from dataclasses import dataclass, field
+
+from vlasov.errors import SlowRunWarning
+
+LONG = 10.0  # seconds that nobody waits in silence
+_SOON = 0.8  # of these: what is under way now may take as long again
+DEAR = 3.0  # seconds of one thread that is alone: others may be at work beside it
+
+
+def _compiled() -> float:
+    """Seconds in which this process has compiled kernels."""
+    module = sys.modules.get("vlasov.compiling")  # which imports Numba
+    return module.CLOCK.seconds if module else 0.0
+
+
+def clock() -> float:
+    """Seconds from some time on, those of compilation left out."""
+    return time.perf_counter() - _compiled()
+
+
+@dataclass
+class Patience:
+    """Of somebody who has asked for one velocity. What is summed does not depend on it.
+
+    Attributes
+    ----------
+    remedy
+        What would make it faster.
+    velocities
+        How many are waited for at once, of which the first is told of: those of a step.
+    needed
+        The same in words, after what one takes.
+    told
+        Whether anything was said; then all that follows is silence.
+    """
+
+    remedy: str = field(default="lower n, or loosen the tolerance", kw_only=True)
+    velocities: float = field(default=1.0, kw_only=True)
+    needed: str = field(default="", kw_only=True)
+    told: bool = field(default=False, kw_only=True)
+    _since: float = field(default_factory=clock, kw_only=True)  # when the present wait began
+    _done: dict[str, int] = field(default_factory=dict, kw_only=True)  # since then, or before
+
+    def expect(self, seconds: float, cause: str, each: str, *, sums: float = 1.0) -> None:
+        """Before a velocity of so many sums, each of so many seconds on one thread, whose ``cause`` is a clause."""
+        if not self.told and seconds * sums * self.velocities > DEAR:
+            self.say(f"{cause}: {seconds:.2g} s on one thread for each {each}{self.needed}; {self.remedy}")
+
+    def tick(self, what: str, done: int) -> None:
+        """Between two of whatever takes long together: so many are done, half-steps for instance."""
+        if self.told:
+            return
+        self._done[what] = done
+        if clock() - self._since > _SOON * LONG:
+            self.say(self._waiting(", ".join(f"{count:,} {name}" for name, count in self._done.items())))
+
+    def say(self, sentence: str) -> None:
+        """Once."""
+        self.told = True
+        warnings.warn(sentence, SlowRunWarning, stacklevel=2)
+
+    def _waiting(self, done: str) -> str:
+        return f"a velocity takes long: {done} in {clock() - self._since:.3g} s so far; {self.remedy}"
+
+
+SILENT = Patience(told=True)  # nobody waits
