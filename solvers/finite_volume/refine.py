@@ -10,7 +10,7 @@ from vlasov.errors import InputError, SolverError
 from vlasov.problem import Problem
 from vlasov.solvers.accuracy import NOTABLE
 from vlasov.solvers.budget import Budget
-from vlasov.solvers.finite_volume import solver
+from vlasov.solvers.finite_volume import blow_up, solver
 from vlasov.solvers.finite_volume.judge import judge
 from vlasov.solvers.finite_volume.options import PARTS, Options, few_slices, is_text
 from vlasov.solvers.record import Record
@@ -46,6 +46,7 @@ def run(problem: Problem, options: Options, record: Record) -> Record:
             break
         finer.attributes["refinements"] = 1.0 + float(record.attributes.get("refinements", 0.0))
         record = finer
+    blow_up.tell(problem, record)
     return record
 
 

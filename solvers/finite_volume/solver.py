@@ -18,6 +18,7 @@ from vlasov.checks import Array
 from vlasov.errors import InputError, LateInputError, NonFiniteState, SolverError
 from vlasov.flow import Flow
 from vlasov.problem import Problem
+from vlasov.solvers.finite_volume.blow_up import Escape
 from vlasov.solvers.finite_volume.frame import Affine, FixedFrame, MovingFrame, Place, RescaledFrame, TooFast
 from vlasov.solvers.finite_volume.frames import Frames, ManyFrames, OneFrame, Places
 from vlasov.solvers.finite_volume.history import History, Residual
@@ -50,19 +51,27 @@ def run(problem: Problem, options: Options, record: Record) -> None:
     record.budget.remedy = _REMEDY
     for segment in segments(flow.breakpoints, horizon):
         solver.enter(segment)
-        watch, foreseen = BlowUpWatch(segment[1], _RESOLUTION), math.nan
+        watch, escape, foreseen = BlowUpWatch(segment[1], _RESOLUTION), Escape(), math.nan
         while solver.t < segment[1]:
             due = record.times[np.searchsorted(record.times, solver.t, side="right") :]
             try:
                 solver.step(min([*due[:1].tolist(), segment[1]]))
             except np.linalg.LinAlgError:
                 raise NonFiniteState(record.steps + 1, solver.t, 0.0) from None
+            except SolverError as error:
+                if escape.quickens and not flow.bounded:
+                    error.add_note("(Tokens at the edge quicken as before a blow-up.)")
+                raise
             for time in record.due(solver.t):
                 record.add(time, solver.snapshot())
             record.step(solver.t, solver.snapshot)
             if watch.sees(solver.t, solver.growth):
                 record.end("blow-up", watch.time)
                 record.attributes |= solver.report() | {"blow_up_time_error": abs(watch.time - foreseen)}
+                return
+            if not flow.bounded and escape.sees(solver.t, solver.pace_at_edge):
+                record.end("blow-up", solver.t)
+                record.attributes |= solver.report() | {"blow_up_time_error": min(solver.t, solver.time_of_a_cell)}
                 return
             foreseen = watch.foreseen
     record.end("completed")
@@ -78,6 +87,7 @@ class _Solver:
         self.scheme = SCHEMES[options.reconstruction]
         self.record, self.t, self._horizon = record, 0.0, problem.horizon
         self.doublings = self._astray = 0.0
+        self.pace_at_edge, self.time_of_a_cell = 0.0, math.nan  # of the fastest mass: see ``Escape``; when it began
         self.growth, self._longest = 0.0, math.inf  # step, where one before had to be shortened
         self._flow, self._options, self._hurried, self._short = flow, options, 0, 0
         self._weights = np.array([part.weight for part in self.parts])
@@ -123,6 +133,12 @@ class _Solver:
         self._finish(dt, places, end)
         self._longest = dt if dt < asked else 2 * self._longest
         self.growth = max(pace.growth for pace in paces)
+        edges = [(pace.speed, part.grid) for pace, part in zip(paces, self.parts, strict=True)]
+        self.pace_at_edge = max(2 * speed / float((grid.upper - grid.lower).max()) for speed, grid in edges)
+        if math.isnan(self.time_of_a_cell):
+            self.time_of_a_cell = max(
+                float(grid.widths.max()) / speed if speed > 0 else math.inf for speed, grid in edges
+            )
 
     def _settle(self) -> None:
         """A larger domain where one is full, other closures where these are outgrown: all begin anew."""

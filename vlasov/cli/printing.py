@@ -73,7 +73,8 @@ def summary(result: xr.Dataset) -> dict[str, Any]:
 def print_run(result: xr.Dataset, target: Path) -> None:
     """Print what a run was and where it is."""
     attrs = result.attrs
-    end = f"blow-up at t = {attrs['blow_up_time']:.10g}" if attrs["status"] == "blow-up" else attrs["status"]
+    off = f" +- {attrs['blow_up_time_error']:.2g}" if "blow_up_time_error" in attrs else ""
+    end = f"blow-up at t = {attrs['blow_up_time']:.10g}{off}" if attrs["status"] == "blow-up" else attrs["status"]
     print(
         f"{attrs['title']}, solver {attrs['solver']}: {end} after {attrs['steps']} steps, {attrs['wall_seconds']:.2g} s"
     )
