@@ -59,7 +59,7 @@ def check(problem: Problem, options: Options) -> None:
 
 def run(problem: Problem, options: Options, record: Record) -> None:
     """Integrate the moments of a Gaussian problem into ``record``, then see how wrong they are."""
-    _solve(problem, options, record)
+    integrate(problem, options, record)
     fine, most = tighter(options.tolerance), most_steps(record)
     better = gaussian_moments(problem, record.reached, fine, most, record.budget.look)
     tell(record, problem.initial, against(record, problem.initial, better))
@@ -67,7 +67,8 @@ def run(problem: Problem, options: Options, record: Record) -> None:
         record.attributes["advice"] = advice.of_steps(record, options.tolerance, error)
 
 
-def _solve(problem: Problem, options: Options, record: Record) -> None:
+def integrate(problem: Problem, options: Options, record: Record) -> None:
+    """Fill the record, to the horizon or a blow-up, without its errors."""
     flow, initial = record.follow(problem.flow()), problem.initial
     flow.methods.add("affine")
     assert isinstance(initial, Gaussian)

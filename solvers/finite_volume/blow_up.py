@@ -6,8 +6,13 @@ import math
 
 import numpy as np
 
+from vlasov.errors import SolverError
+from vlasov.measures import Gaussian
 from vlasov.problem import Problem
+from vlasov.solvers import gaussian
 from vlasov.solvers.accuracy import NOTABLE
+from vlasov.solvers.budget import Budget
+from vlasov.solvers.progress import silent
 from vlasov.solvers.record import Record
 
 _RESOLUTION = 1e-7  # of t: in so little of it tokens at the edge would cross the grid
@@ -35,13 +40,26 @@ def tell(problem: Problem, record: Record) -> None:
     """How far off the time of a blow-up may be: by what moments are off beside how fast they grow; and advice."""
     if record.status != "blow-up":
         return
-    error = max(float(record.attributes["blow_up_time_error"]), _by_moments(problem, record))
+    initial = problem.initial
+    exact = isinstance(initial, Gaussian) and problem.attention.affine(initial) is not None
+    error = _by_reduction(problem, record) if exact else _by_moments(problem, record)
+    error = max(error, float(record.attributes["blow_up_time_error"]))
     record.attributes["blow_up_time_error"] = error
     if error > NOTABLE * record.blow_up_time and not record.attributes.get("advice"):
         known = f"known to {error:.1g}" if error < math.inf else "a guess"
         record.attributes["advice"] = (
             f'the time of the blow-up is {known} only; the solver "particles" may tell it better'
         )
+
+
+def _by_reduction(problem: Problem, record: Record) -> float:
+    """Beside the exact reduction of a Gaussian that stays one."""
+    other = Record(np.zeros(1), silent, Budget(problem.horizon))
+    try:
+        gaussian.integrate(problem, gaussian.Options(), other)
+    except SolverError:
+        return math.inf
+    return abs(other.blow_up_time - record.blow_up_time) if other.status == "blow-up" else math.inf
 
 
 def _by_moments(problem: Problem, record: Record) -> float:
