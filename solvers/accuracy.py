@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vlasov.checks import Array
+from vlasov.measures import Measure
 from vlasov.solvers.ode.integrate import norm
 from vlasov.solvers.record import ERRORS
 
@@ -27,16 +28,20 @@ _MEANING = {
     "density_error": "in L1",
 }
 _COLLAPSED = 1e-6  # of the initial deviation
+_ROUNDING = 4 * float(np.finfo(float).eps)
 
 
 class Units:
-    """The scales of errors of a run that begins with this covariance."""
+    """The scales of errors of a run that begins with this covariance; or with a single point so far from zero."""
 
-    def __init__(self, initial_covariance: Array) -> None:
+    def __init__(self, initial_covariance: Array, point: float = 0.0) -> None:
         self._spread, self._size = _scales(initial_covariance)
+        self._point = point
 
     def of(self, covariance: Array) -> tuple[float, float]:
-        """The units of a mean and of a covariance, where the covariance is this one; 1 for a single point."""
+        """The units of a mean and of a covariance, where the covariance is this one; 1 for a point at zero."""
+        if self._point:
+            return self._point, self._point**2
         spread, size = _scales(covariance)
         spread, size = max(spread, _COLLAPSED * self._spread), max(size, _COLLAPSED**2 * self._size)
         return spread or 1.0, size or 1.0
@@ -46,6 +51,14 @@ class Units:
         spread, size = self.of(true_covariance)
         found = norm(mean - true_mean) / spread, norm((covariance - true_covariance).ravel()) / size
         return tuple(error if error < math.inf else math.inf for error in found)  # type: ignore[return-value]
+
+
+def units_of(measure: Measure) -> Units:
+    """The scales of errors of a run that begins with this measure: the spread of equal tokens is rounding."""
+    low, high = measure.support_box
+    away = float(np.maximum(np.abs(low), np.abs(high)).max())
+    is_point = away < math.inf and float((high - low).max()) <= _ROUNDING * away
+    return Units(measure.covariance, away if is_point else 0.0)
 
 
 def doubt(run: xr.Dataset, above: float = NOTABLE) -> str:

@@ -15,6 +15,11 @@ _RATES = {"random": 0.5, "sobol": 0.75, "quantile": 0.75}  # errors fall like n^
 _FAR = 1e30  # times what is notable: no number of tokens mends that, and its powers are numbers still
 _MOST = 10**6  # tokens that anyone is advised to take
 
+FIRST_TOKENS = (  # the remedy under a mask
+    "under a mask the first of them see few others, and without normalisation they leave at any n as the law does not: "
+    'sampling="quadrature" shows each place all of its law'
+)
+
 
 def of_steps(record: Record, tolerance: float, error: float) -> str:
     """Advice where steps err so much: a tolerance in proportion, as long as there is one."""

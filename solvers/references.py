@@ -24,7 +24,7 @@ from vlasov.measures import Gaussian, Measure, Mixture, Particles, in_sequence
 from vlasov.measures.jumps import cut
 from vlasov.problem import Problem
 from vlasov.solvers import advice
-from vlasov.solvers.accuracy import NOTABLE, Units
+from vlasov.solvers.accuracy import NOTABLE, units_of
 from vlasov.solvers.ode.clouds import Look, Moments, Tokens, moments, moments_in_steps, unseen
 from vlasov.solvers.ode.integrate import TIGHTEST, norm
 from vlasov.solvers.record import Record
@@ -46,7 +46,7 @@ _FARTHEST = 8  # one in so many tokens of a selection is one of the farthest
 
 def tell(record: Record, initial: Measure, *differences: Array) -> None:
     """Errors over time into the record: the sum of differences (times, 2) of mean and covariance, and rounding."""
-    units, series = Units(initial.covariance), record.series
+    units, series = units_of(initial), record.series
     total = np.add.reduce(differences)
     for k, (mean, covariance) in enumerate(zip(series["mean"], series["covariance"], strict=True)):
         total[k] += _ROUNDING * (1 + norm(mean) / units.of(covariance)[0])
@@ -60,7 +60,7 @@ def against(record: Record, initial: Measure, reference: Iterable[Moments]) -> A
 
 def apart(initial: Measure, found: Iterable[Moments], reference: Iterable[Moments]) -> Array:
     """Differences of mean and covariance in their units, (times, 2)."""
-    units, better = Units(initial.covariance), _until_it_ends(iter(reference))
+    units, better = units_of(initial), _until_it_ends(iter(reference))
     result = []
     for mean, covariance in found:
         truth = next(better, None)
@@ -111,6 +111,8 @@ def of_particles(
     if given or stepped > 0.5 * error:
         record.attributes["advice"] = advice.of_steps(record, tolerance, stepped)
     else:
+        if problem.attention.causal and not problem.attention.bounded and sampling != "quadrature":
+            better = better or advice.FIRST_TOKENS
         record.attributes["advice"] = advice.of_sampling(record, len(tokens.cloud), sampling, better)
 
 

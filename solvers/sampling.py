@@ -19,7 +19,7 @@ from vlasov.checks import Array, finite
 from vlasov.errors import InputError, SolverError
 from vlasov.measures import Gaussian, Measure, Particles, in_sequence
 from vlasov.problem import Problem
-from vlasov.solvers.accuracy import NOTABLE, Units
+from vlasov.solvers.accuracy import NOTABLE, units_of
 from vlasov.solvers.ode.integrate import inside, norm, segments
 from vlasov.solvers.references import gaussian_moments
 
@@ -41,7 +41,7 @@ def initial_cloud(problem: Problem, n: int, sampling: str, seed: int, moments: s
     if not finite(cloud.covariance):
         raise InputError("lies so far out that its covariance overflows; move it, or scale it down", "initial")
     growth = growth_of_means(problem)[1]
-    off = Units(initial.covariance).errors(cloud.mean, cloud.covariance, initial.mean, initial.covariance)[0]
+    off = units_of(initial).errors(cloud.mean, cloud.covariance, initial.mean, initial.covariance)[0]
     if moments == "exact" or (moments == "auto" and off * growth[-1] > 1):
         exact = matched(_mirrored(initial, cloud, sampling, seed), initial)
         if exact is None and moments == "exact":
@@ -65,7 +65,7 @@ def _mirrored(measure: Measure, cloud: Particles, sampling: str, seed: int) -> P
 
 def sampling_error(cloud: Particles, initial: Measure) -> float:
     """The larger error of mean and covariance at time zero."""
-    errors = Units(initial.covariance).errors(cloud.mean, cloud.covariance, initial.mean, initial.covariance)
+    errors = units_of(initial).errors(cloud.mean, cloud.covariance, initial.mean, initial.covariance)
     return max(errors)
 
 
@@ -108,7 +108,7 @@ def followed_until(problem: Problem) -> float:
     with np.errstate(all="ignore"):  # what overflows is reported by the run
         if eps * growth[-1] < 1e-6 or problem.attention.affine(initial) is None:
             return math.inf
-    units, size = Units(initial.covariance), norm(initial.mean) + math.sqrt(float(np.trace(initial.covariance)))
+    units, size = units_of(initial), norm(initial.mean) + math.sqrt(float(np.trace(initial.covariance)))
     looks = np.linspace(0, len(times) - 1, min(_LOOKS, len(times)) + 1).round().astype(int)
     last = 0.0
     try:

@@ -34,7 +34,7 @@ from vlasov.postprocess.transport.methods import Distance
 from vlasov.postprocess.wasserstein import CONDITIONAL, checked_order
 from vlasov.problem import Problem
 from vlasov.solvers import measure, problem_of
-from vlasov.solvers.accuracy import Units, doubt
+from vlasov.solvers.accuracy import doubt, units_of
 from vlasov.solvers.dataset import COMPARISON, provenance
 from vlasov.solvers.progress import shares_bar, silent
 
@@ -202,7 +202,7 @@ def _variables(
 
 def _errors_of_moments(problem: Problem, one: xr.Dataset, other: xr.Dataset) -> Array:
     """``mean_error`` and ``covariance_error`` of the other beside the first, at each time."""
-    units = Units(problem.initial.covariance)
+    units = units_of(problem.initial)
     better, worse = ([run[name].values for name in ("mean", "covariance")] for run in (one, other))
     return np.array([units.errors(*found) for found in zip(*worse, *better, strict=True)])
 

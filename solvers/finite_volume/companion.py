@@ -23,7 +23,7 @@ from vlasov.measures import Density, Gaussian, Measure, Mixture, Particles, Sequ
 from vlasov.measures.jumps import cut, jumps
 from vlasov.problem import Problem
 from vlasov.solvers import references
-from vlasov.solvers.accuracy import Units
+from vlasov.solvers.accuracy import units_of
 from vlasov.solvers.finite_volume.density_error import Known, Samples, is_smooth, looks, of_gaussian, of_nodes, samples
 from vlasov.solvers.finite_volume.options import is_text
 from vlasov.solvers.ode.clouds import Tokens, states
@@ -88,7 +88,7 @@ def moments(record: Record) -> Moments:
 
 def differences(problem: Problem, one: Moments, other: Moments) -> tuple[Array, Array]:
     """``mean_error`` and ``covariance_error`` of one solution, with the other for the truth."""
-    units = Units(problem.initial.covariance)
+    units = units_of(problem.initial)
     rows = np.array([units.errors(*each) for each in zip(*one, *other, strict=True)])
     return rows[:, 0], rows[:, 1]
 

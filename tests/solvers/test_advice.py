@@ -75,3 +75,16 @@ def test_slow_steps_are_foretold():
         warnings.simplefilter("error", SlowRunWarning)
         with pytest.raises(SlowRunWarning, match=sentence):
             vl.solve(vl.Problem(vl.Softmax(A=np.eye(16)), cloud, 1.0), "particles")
+
+
+def test_first_tokens_under_a_mask_are_mended_by_no_number_of_tokens():
+    """The first one sees itself alone, x' = x |x|^2 under linear attention; nodes at one place see their law."""
+    text = vl.Sequence([vl.Box([-2.0, -0.5], [-1.0, 0.5]), vl.Box([1.0, -0.5], [2.0, 0.5])])
+    problem = vl.Problem(vl.Masked(vl.Linear(A=np.eye(2))), text, 0.2)
+    sampled, nodes = (
+        vl.solve(problem, "particles", n=300, sampling=sampling, times=[0.0, 0.1], warn_above=np.inf)
+        for sampling in ("sobol", "quadrature")
+    )
+    assert "the first of them see few others, and without normalisation they leave at any n" in sampled.attrs["advice"]
+    assert 'sampling="quadrature" shows each place all of its law' in sampled.attrs["advice"]
+    assert [run.attrs["status"] for run in (sampled, nodes)] == ["blow-up", "completed"]

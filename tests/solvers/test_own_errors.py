@@ -146,3 +146,16 @@ def test_errors_of_sampling_are_errors_of_the_run(initial):
         assert abs(run.attrs["sampling_error"] - found[0].max()) < 1e-9
     assert told.max() >= found.max() / 3
     assert told.max() <= 10 * found.max()
+
+
+@pytest.mark.parametrize("away", [1e-30, 1 / 3, 1e30])
+@pytest.mark.parametrize("masked", [False, True])
+def test_equal_tokens_have_no_spread_to_be_off_by(away, masked):
+    """They move like one, x' = V x; what is left of their covariance is rounding."""
+    softmax = vl.Softmax(A=away**-2 * np.eye(2))
+    cloud = vl.Particles(np.full((7, 2), away), s=np.linspace(0, 1, 7) if masked else None)
+    problem = vl.Problem(vl.Masked(softmax) if masked else softmax, cloud, 0.1)
+    run = vl.solve(problem, "particles", times=[0.0, 0.1])
+    assert np.allclose(run["mean"].values[-1], away * np.exp(0.1), rtol=1e-8)
+    assert run.attrs["error_estimate"] < 1e-8
+    assert not run.attrs.get("advice")

@@ -136,3 +136,17 @@ def test_nodes_that_weigh_next_to_nothing_do_not_hold_up_a_run():
     run = vl.solve(problem, "particles", n=60, sampling="quadrature", times=[0.5], warn_above=np.inf)
     assert run.attrs["velocity_evaluations"] <= 60
     assert run["mean"].values[0] == pytest.approx(-0.2 * np.exp(-0.05), abs=1e-9)
+
+
+@pytest.mark.parametrize("size", [1e-160, 1e-200, 1e-300])
+@pytest.mark.parametrize("masked", [False, True])
+def test_tokens_whose_squares_are_no_numbers(size, masked):
+    """Without exponents to speak of the kernel is one, and tokens follow the mean of what they see, x' = mean."""
+    points = size * np.random.default_rng(3).normal(size=(5, 2))
+    attention = vl.Sinkhorn(A=np.eye(2))
+    if masked:
+        cloud, seen = vl.Particles(points, s=np.linspace(0, 1, 5)), np.cumsum(points, axis=0) / np.arange(1, 6)[:, None]
+        found = vl.Masked(attention).velocity(cloud, points)
+    else:
+        found, seen = attention.velocity(vl.Particles(points[:2]), points[:2]), points[:2].mean(axis=0)
+    assert np.allclose(found, seen, rtol=1e-12, atol=0)

@@ -60,11 +60,11 @@ def potential(covariance: Array, matrix: Array) -> Array:
     scale = max(float(values[-1]), 0.0)
     if not scale > 0:
         return np.zeros_like(covariance)
-    root = np.sqrt(np.maximum(values, _LEAST * scale))
+    root = np.sqrt(np.maximum(values / scale, _LEAST))  # of the largest, whose square may be no number
     half, inverse = (vectors * root) @ vectors.T, (vectors / root) @ vectors.T
-    u, s, _ = np.linalg.svd(half @ matrix @ half)
+    u, s, _ = np.linalg.svd(half @ (scale * matrix) @ half)
     axes = inverse @ u
-    return (axes * (s * fixed(s))) @ axes.T
+    return (axes * (s * fixed(s) / scale)) @ axes.T
 
 
 _LEAST = 1e-14  # variance along an axis, as a share of the largest
