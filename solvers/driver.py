@@ -19,7 +19,8 @@ from numpy.typing import ArrayLike
 from vlasov import checks
 from vlasov.checks import Array
 from vlasov.compiling import Stopwatch
-from vlasov.errors import AccuracyWarning, InputError, SolverError, choose
+from vlasov.errors import AccuracyWarning, InputError, LateInputError, SolverError, choose, heard
+from vlasov.measures import Particles
 from vlasov.problem import Problem
 from vlasov.solvers import dataset as schema
 from vlasov.solvers.accuracy import NOTABLE, doubt
@@ -108,10 +109,32 @@ def _run(plan: Plan, problem: Problem, record: Record) -> Record:
     except SolverError:
         record.rescue()  # not after an interruption, in which the latest state may be half a step
         raise
+    except SystemError as error:
+        raise heard(error) from None
+    except MemoryError:
+        record.rescue()
+        raise _out_of_memory(plan, problem) from None
     except np.linalg.LinAlgError as error:
         record.rescue()
         sentence = f"linear algebra fails after step {record.steps} ({error}): numbers of the problem are too far apart"
         raise SolverError(f"{sentence}; scale the attention's parameters or the initial measure") from error
+
+
+def _out_of_memory(plan: Plan, problem: Problem) -> LateInputError:
+    """What takes the memory of a run, and what would take less."""
+    options, initial, field = plan.options, problem.initial, "initial"
+    if plan.solver == "finite-volume":
+        laws = len(getattr(initial, "measures", ()))
+        slices = f" in {laws * options.slices:,} slices" if options.slices else ""
+        cells = "as many as by default" if options.cells is None else checks.short(options.cells)
+        field, size = "cells", f"is {cells}{slices}"
+    elif isinstance(initial, Particles):
+        field, size = "initial.points", f"are {len(initial):,}"
+    elif plan.solver == "particles":
+        field, size = "n", f"is {options.n:,}"
+    else:
+        size = f"has d = {problem.dimension}"
+    return LateInputError(f"{size}, for which memory does not suffice; take fewer, or fewer output times", field)
 
 
 class Plan(NamedTuple):

@@ -280,7 +280,7 @@ def test_memory_that_is_not_there_is_one_sentence(vlasov, monkeypatch):
     monkeypatch.setattr("vlasov.solvers.gaussian.run", greedy)
     code, out, err = vlasov("run", QUICK)
     assert (code, out, files()) == (1, "", [])
-    assert err == "vlasov: there is not enough memory for this run; lower n or the number of output times\n"
+    assert err == "vlasov: memory does not suffice; take fewer tokens, cells, slices or output times\n"
 
 
 def test_an_interruption_says_what_was_kept(vlasov, monkeypatch):

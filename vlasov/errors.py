@@ -57,6 +57,16 @@ class AccuracyWarning(UserWarning):
     """A result whose own estimate of its error is large, or whose advice says not to trust it."""
 
 
+def heard(error: SystemError) -> BaseException:
+    """The Ctrl-C that came while results of machine code were made Python's, which is then told as a SystemError."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, KeyboardInterrupt):
+            return KeyboardInterrupt()
+        cause = cause.__cause__
+    return error
+
+
 def short(value: Any) -> str:
     """What a value looks like, on one line of at most 60 characters."""
     try:

@@ -15,7 +15,7 @@ from vlasov.attention.regularity import Regularity
 from vlasov.checks import Array
 from vlasov.codec import Described
 from vlasov.compiled.workspace import Workspace
-from vlasov.errors import InputError
+from vlasov.errors import InputError, heard
 from vlasov.measures import Gaussian, How, Measure
 from vlasov.measures.order import checked_places
 from vlasov.patience import Patience
@@ -71,7 +71,13 @@ class Attention(Described, ABC):
             how["s"] = checked_places(s, len(points))
             if not self.causal:
                 warnings.warn(f"{self.kind} attention is not masked: s is not used", UserWarning, stacklevel=2)
-        return self.evaluate(measure, points, t, request, **how)
+        try:
+            return self.evaluate(measure, points, t, request, **how)
+        except SystemError as error:
+            raise heard(error) from None
+        except MemoryError:
+            sentence = f"are {len(points):,}, for which memory does not suffice in one call; give fewer at a time"
+            raise InputError(sentence, "x") from None
 
     @abstractmethod
     def heads_at(self, t: float = 0.0) -> tuple[Head, ...] | None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from vlasov.errors import AccuracyWarning, InputError, SlowRunWarning, SolverError
+from vlasov.errors import AccuracyWarning, InputError, SlowRunWarning, SolverError, heard
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,7 +69,11 @@ def _answer(settings: dict[str, Any]) -> int:
     except SolverError as failure:
         return _complain(_with_notes(failure), 1)
     except MemoryError:
-        return _complain("there is not enough memory for this run; lower n or the number of output times", 1)
+        return _complain("memory does not suffice; take fewer tokens, cells, slices or output times", 1)
+    except SystemError as error:
+        if isinstance(heard(error), KeyboardInterrupt):
+            return _complain("interrupted", 130)
+        raise
     except Interrupted as stop:
         return _complain(" ".join(["interrupted.", *(stop.args or ["Nothing was written."])]), 130)  # as shells say it
     except (KeyboardInterrupt, typer.Abort):

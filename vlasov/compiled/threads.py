@@ -21,9 +21,13 @@ def in_threads(count: int, function: Callable[..., Any], *arguments: Any) -> Non
         function(*arguments, 0, 1)
         return
     others = [_workers().submit(function, *arguments, thread, count) for thread in range(1, count)]
-    function(*arguments, 0, count)
-    for other in others:
-        other.result()
+    try:
+        function(*arguments, 0, count)
+    finally:  # Ctrl-C too leaves nobody behind who still writes
+        failures = [other.exception() for other in others]
+    for failure in failures:
+        if failure is not None:
+            raise failure
 
 
 @kernel()

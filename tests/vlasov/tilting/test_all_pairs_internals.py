@@ -33,7 +33,7 @@ def products(code, register):
 @pytest.mark.skipif(not X86, reason="names of another family of processors")
 def test_vectors_that_are_written_out_are_the_longest():
     points, zero = np.random.default_rng(0).normal(size=(64, 2)), (0.0,) * 3
-    sources = tiles.prepare(points, np.empty(0), points, np.empty(1000), 2, 64)
+    sources = tiles.Sources(*tiles.prepare(points, np.empty(0), points, np.empty(1000), 2, 64))
     code = assembly(few_dimensions.means, sources, points, np.empty(0), np.empty((64, 2)), zero)
     assert products(code, LONGEST) >= 20
     if WIDE:

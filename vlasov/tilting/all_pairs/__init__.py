@@ -112,7 +112,7 @@ def moments(
     if _threads(n, m, d) == 1 and m <= _FEWEST:
         bounds = layout.loops.moments(points, weights, xi, _NO_HEAD, buffer, layout.shape, mass, mean, layout.zero)
     else:
-        threads, sources = _threads(n, m, d), tiles.prepare(points, weights, xi, buffer, *layout.shape)
+        threads, sources = _threads(n, m, d), tiles.Sources(*tiles.prepare(points, weights, xi, buffer, *layout.shape))
         for part in _parts(n, m, d):
             in_threads(threads, layout.loops.share, sources, xi[part], mass[part], mean[part], layout.zero)
         bounds = tiles.error_bounds(sources, points, weights, xi)
@@ -134,7 +134,7 @@ def covariance(
     (n, d), m = points.shape, len(xi)
     layout = _many(n, d, np.dtype(np.float64))
     result = np.empty((m, d, d))
-    sources = tiles.prepare(points, weights, xi, _buffer(layout, workspace), *layout.shape)
+    sources = tiles.Sources(*tiles.prepare(points, weights, xi, _buffer(layout, workspace), *layout.shape))
     threads, masses, means = _threads(n, m, d), plain(log_mass), plain(mean)
     for part in _parts(n, m, d * (d + 1) / 2):  # sums of products, as many as the covariance has entries
         in_threads(

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from vlasov.compiled.memory import table
 from vlasov.jit import EXACT, kernel
 from vlasov.tilting.all_pairs import many_dimensions
-from vlasov.tilting.all_pairs.tiles import error_bounds, prepare
+from vlasov.tilting.all_pairs.tiles import Sources, error_bounds, prepare
 
 _BLOCK = 64  # targets that pass over a tile while it is in the cache
 _covariances = many_dimensions.covariances
@@ -63,7 +63,7 @@ def loops(means: Any) -> Loops:
         A, V = head
         xi = _times(x, A, table(*x.shape)) if A.size else x
         mean = table(*x.shape) if V.size else result
-        sources = prepare(points, log_weights, xi, buffer, *shape)
+        sources = Sources(*prepare(points, log_weights, xi, buffer, *shape))
         share(sources, xi, log_mass, mean, zero, 0, 1)
         if V.size:
             _times(mean, V, result)

@@ -95,7 +95,7 @@ def _box(points):  # type: ignore[no-untyped-def]
 
 @kernel(flags=EXACT)
 def prepare(points, log_weights, xi, buffer, rows, columns):  # type: ignore[no-untyped-def]
-    """The ``Sources`` for targets xi, in memory of ``buffer``; log weights of length 0 are all zero."""
+    """What ``Sources`` hold, for targets xi, in memory of ``buffer``; log weights of length 0 are all zero."""
     n, d = points.shape
     middle, half = _box(points)
     limit, lightest = NEAR_DOUBLE if buffer.itemsize == 8 else NEAR_SINGLE
@@ -123,7 +123,7 @@ def prepare(points, log_weights, xi, buffer, rows, columns):  # type: ignore[no-
                 tile[k, j] = 0.0
         for j in range(present, columns):
             tile[rows, j] = lightest
-    return Sources(tiles, n, middle, half, heaviest, near)
+    return tiles, n, middle, half, heaviest, near  # whose class is Python's, which Ctrl-C must not meet in here
 
 
 @kernel(flags=EXACT)

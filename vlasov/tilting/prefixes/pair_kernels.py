@@ -21,7 +21,7 @@ from vlasov.jit import EXACT, kernel
 from vlasov.tilting.all_pairs import many_dimensions
 from vlasov.tilting.all_pairs.lanes import LINE, STEP, largest, largest_exponent, weigh, weighted_sums
 from vlasov.tilting.all_pairs.many_dimensions import COLUMNS, SIDE, dot_rows
-from vlasov.tilting.all_pairs.tiles import Sources, add, aligned, finish
+from vlasov.tilting.all_pairs.tiles import add, aligned, finish
 
 _BLOCK = 64  # targets that pass over a tile while it is in the cache
 _exponents, _tilts = many_dimensions._exponents, many_dimensions._tilts
@@ -29,7 +29,7 @@ _exponents, _tilts = many_dimensions._exponents, many_dimensions._tilts
 
 @kernel(flags=EXACT)
 def prepare(points, log_weights, base, buffer, rows, columns):  # type: ignore[no-untyped-def]
-    """``Sources`` about the first point and the log weight ``base``; log weights of length 0 are all zero."""
+    """What ``Sources`` hold, about the first point and the log weight ``base``; logs of length 0 are all zero."""
     n, d = points.shape
     count = -(-n // columns)
     tiles = aligned(buffer, count * (rows + 1) * columns).reshape(count, rows + 1, columns)
@@ -49,7 +49,7 @@ def prepare(points, log_weights, base, buffer, rows, columns):  # type: ignore[n
                 tile[k, j] = 0.0
         for j in range(present, columns):
             tile[rows, j] = -np.inf
-    return Sources(tiles, n, first, nothing, base, False)
+    return tiles, n, first, nothing, base, False
 
 
 @kernel(flags=EXACT)

@@ -12,6 +12,7 @@ from vlasov.compiled.threads import in_threads
 from vlasov.compiled.views import plain
 from vlasov.compiled.workspace import Workspace
 from vlasov.tilting import all_pairs
+from vlasov.tilting.all_pairs.tiles import Sources
 from vlasov.tilting.prefixes import pair_kernels
 from vlasov.tilting.prefixes.halves import Counts, Part
 
@@ -37,7 +38,8 @@ def moments(
     finite = weights[np.isfinite(weights)]
     base = float(finite[0]) if finite.size else 0.0
     layout = all_pairs._layout(n, d, precision)
-    sources = pair_kernels.prepare(points, weights, base, all_pairs._buffer(layout, workspace), *layout.shape)
+    buffer = all_pairs._buffer(layout, workspace)
+    sources = Sources(*pair_kernels.prepare(points, weights, base, buffer, *layout.shape))
     means = pair_kernels.few if d <= all_pairs._FEW else pair_kernels.many
     mass, mean = np.empty(m), np.empty((m, d))
     for part in all_pairs._parts(n // 2 + 1, m, d):
