@@ -71,6 +71,7 @@ SCHEMA = {
 }
 
 
+_MASKED = '"kind": "masked"'  # in the problem's text: who sees whom is said by places
 _GO_TOGETHER = {"position": ("weight",), "density": ("frame_origin", "frame_matrix")}
 
 #: Those that every part of a mixture has for itself, where a run gave each a frame of its own.
@@ -164,6 +165,8 @@ def _check_run(dataset: xr.Dataset, field: str) -> None:
             given = f'its "{name}" has the dimensions {dataset[name].dims} where {dims} are needed'
             raise InputError(f"{given}; keep them, as in run.isel(time=[0])", field)
     needed = {"time", "mean", "covariance"}.union(*(_GO_TOGETHER.get(str(name), ()) for name in dataset.data_vars))
+    if "position" in dataset and _MASKED in str(dataset.attrs.get("problem", "")):
+        needed.add("s")
     for name in sorted(needed | (set(SCHEMA) & set(dataset.variables))):
         if name not in dataset.variables:
             raise InputError(f'has no "{name}"; give {_MADE_BY[RUN]}', field)

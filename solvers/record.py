@@ -20,6 +20,7 @@ Status = Literal["completed", "blow-up", "stopped"]
 Report = Callable[[float, int], None]
 Snapshot = dict[str, ArrayLike]
 
+_LARGE = 1.0  # GB
 ERRORS = ("mean_error", "covariance_error", "density_error")  # series of estimates; a solver tells those it has
 
 
@@ -94,6 +95,8 @@ class Record:
             return np.empty((self.times.size + 1, *shape))
         except MemoryError:
             size = 8e-9 * self.times.size * math.prod(shape)
+            if size < _LARGE:  # something else has taken it
+                raise
             reason = f"are {self.times.size:,} and their states would take {size:,.0f} GB; ask for fewer"
             raise InputError(reason, "times") from None
 
@@ -114,5 +117,5 @@ class Record:
     def rescue(self) -> None:
         """After a failure: keep the last good state too."""
         if self._latest is not None and self._latest[0] > (self.reached or [-np.inf])[-1]:
-            with suppress(SolverError):  # it is not a good one
+            with suppress(SolverError, MemoryError):  # it is not a good one
                 self.add(self._latest[0], self._latest[1]())

@@ -279,8 +279,11 @@ def test_memory_that_is_not_there_is_one_sentence(vlasov, monkeypatch):
 
     monkeypatch.setattr("vlasov.solvers.gaussian.run", greedy)
     code, out, err = vlasov("run", QUICK)
-    assert (code, out, files()) == (1, "", [])
-    assert err == "vlasov: memory does not suffice; take fewer tokens, cells, slices or output times\n"
+    assert (code, out, files()) == (2, "", [])
+    assert err == "vlasov: initial: has d = 2, for which memory does not suffice; take fewer, or fewer output times\n"
+    monkeypatch.setattr("vlasov.cases.case_names", greedy)
+    code, out, err = vlasov("list")
+    assert (code, err) == (1, "vlasov: memory does not suffice; take fewer tokens, cells, slices or output times\n")
 
 
 def test_an_interruption_says_what_was_kept(vlasov, monkeypatch):

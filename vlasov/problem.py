@@ -70,6 +70,10 @@ class Problem(Described):
         """d."""
         return self.initial.dimension
 
+    def until(self, horizon: float) -> Problem:
+        """The same up to another time, which is not checked again."""
+        return Problem.trusted(attention=self.attention, initial=self.initial, horizon=horizon, name=self.name)
+
     def flow(self, *, tolerance: float = 1e-10, method: str = "auto") -> Flow:
         """The velocity of this problem: one for each run and thread; see ``vlasov.flow``."""
         return Flow(self.attention, tolerance=tolerance, method=method)

@@ -45,7 +45,11 @@ def at_places(mu: Measure, nu: Measure) -> tuple[list[AtPlace], Array, Array]:
     """The laws at each place, and masses and distances |x - y| of places where each has one token, both (k,)."""
     if not match(mu, nu):
         sentence = 'have other places, or masses at them, so that no "conditional" distance is defined'
-        raise InputError(f"{sentence}; give vl.Particles(points, weights) for the distance of x alone", "mu, nu")
+        raise InputError(
+            f"{sentence}; for the distance of x alone give vl.Particles(points, "
+            "weights) or, of a vl.Sequence, vl.Mixture(measures, weights)",
+            "mu, nu",
+        )
     if isinstance(mu, Sequence) and isinstance(nu, Sequence):
         edges = np.union1d(mu.edges, nu.edges)
         middles = (edges[1:] + edges[:-1]) / 2

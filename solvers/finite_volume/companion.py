@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -72,7 +72,7 @@ def follow(problem: Problem, grid: Record) -> Companion | None:
     """The companion of a run that has ended; None where there is none."""
     outputs = np.array(grid.reached)
     if outputs[-1] > 0.0:
-        problem = replace(problem, horizon=float(outputs[-1]))
+        problem = problem.until(float(outputs[-1]))
     try:
         if is_text(problem):
             return _in_sequence(problem, outputs, grid)

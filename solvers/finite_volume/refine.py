@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import math
+import os
+import warnings
 from dataclasses import replace
 
 import numpy as np
 
-from vlasov.errors import InputError, SolverError
+from vlasov.errors import InputError, SlowRunWarning, SolverError
 from vlasov.problem import Problem
 from vlasov.solvers.accuracy import NOTABLE
 from vlasov.solvers.budget import Budget
 from vlasov.solvers.finite_volume import blow_up, solver
 from vlasov.solvers.finite_volume.judge import judge
-from vlasov.solvers.finite_volume.options import PARTS, Options, few_slices, is_text
+from vlasov.solvers.finite_volume.options import PARTS, Options, cells, few_slices, is_text
 from vlasov.solvers.record import Record
 
 _PAYS = 0.9  # errors that do not fall so far are not those of cells
+_BYTES, _LARGE = 300, 1.0  # of a cell, with its fluxes and velocities; GB that are told of
 _CHEAP = 2e7  # cells times evaluations of the velocity, of all runs together: some ten seconds
 
 
@@ -27,18 +31,19 @@ def run(problem: Problem, options: Options, record: Record) -> Record:
         options = replace(options, frame=PARTS, slices=options.slices or few_slices(problem))
     else:
         problem = alone
+    _tell_of_size(problem, options)
     solver.run(alone, options, record)
     unsure, spent = judge(problem, record), 0.0
     while _may_gain(options, record, unsure):
         spent += _work(record) * 2 ** (1 + problem.dimension)
         if spent > _CHEAP:
             break
-        cells = tuple(2 * int(count) for count in record.resolved["cells"])
+        finer_cells = tuple(2 * int(count) for count in record.resolved["cells"])
         finer = Record(record.times, record.report, Budget(problem.horizon, options.max_steps))
         try:
             if free and options.slices:
                 options = replace(options, slices=2 * options.slices)
-            solver.run(alone, replace(options, cells=cells, frame=record.resolved["frame"]), finer)
+            solver.run(alone, replace(options, cells=finer_cells, frame=record.resolved["frame"]), finer)
             unsure = judge(problem, finer)
         except (InputError, SolverError, np.linalg.LinAlgError, MemoryError):  # the run itself is done
             break
@@ -48,6 +53,30 @@ def run(problem: Problem, options: Options, record: Record) -> Record:
         record = finer
     blow_up.tell(problem, record)
     return record
+
+
+def _tell_of_size(problem: Problem, options: Options) -> None:
+    """Say before the run what grids of so many cells will take, if that is much; refuse what this machine has not."""
+    count = cells(options, problem.dimension)
+    parts = options.slices * len(problem.initial.measures) if options.slices else 1  # type: ignore[attr-defined]
+    size, grid = 1e-9 * _BYTES * parts * math.prod(count), " x ".join(map(str, count))
+    if size < _LARGE:
+        return
+    slices = f" in {parts:,} slices" if options.slices else ""
+    sentence = f"{slices}, which take about {size:,.2g} GB"
+    if size > (there := _memory()):
+        reason = f"are {grid}{sentence}, where this machine has {there:.2g}"
+        raise InputError(f"{reason}; take fewer" + (", or fewer slices" if slices else ""), "cells")
+    each = f", and each velocity {parts * (parts + 1) // 2:,} sums over one in another" if slices else ""
+    warnings.warn(f"finite-volume: {grid} cells{sentence}{each}; take fewer", SlowRunWarning, stacklevel=6)
+
+
+def _memory() -> float:
+    """GB of this machine; infinite where it does not say."""
+    try:
+        return 1e-9 * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return math.inf
 
 
 def _unmasked(problem: Problem) -> Problem:

@@ -12,6 +12,7 @@ from vlasov.cli.printing import describe, print_json
 from vlasov.errors import InputError
 
 if TYPE_CHECKING:
+    from vlasov.attention import Attention
     from vlasov.cases import Case
 
 _SHOWN = 160  # characters of a description, in the list of cases
@@ -28,7 +29,7 @@ def list_cases(as_json: JsonOption = False) -> None:
         return
     width = max(len(case["name"]) for case in cases)
     for case in cases:
-        print(f"{case['name']:<{width}}  d = {case['d']}, {case['attention']}: {', '.join(case['solvers'])}")
+        print(f"{case['name']:<{width}}  d = {case['d']}, {case['sees']}: {', '.join(case['solvers'])}")
         print(f"    {case['title']}: {case['shows']}")
 
 
@@ -41,9 +42,21 @@ def listed(case: Case) -> dict[str, Any]:
         "title": case.title,
         "d": case.problem.dimension,
         "attention": case.problem.attention.kind,
+        "sees": seen(case.problem.attention),
         "solvers": list(case.solvers),
         "shows": textwrap.shorten(case.description, _SHOWN, placeholder=" ..."),
     }
+
+
+def seen(attention: Attention) -> str:
+    """What an attention is made of, such as "masked softmax" or "multi-head (softmax, l2)"."""
+    from vlasov.attention import Masked, MultiHead
+
+    if isinstance(attention, Masked):
+        return f"masked {seen(attention.attention)}"
+    if isinstance(attention, MultiHead):
+        return f"{attention.kind} ({', '.join(dict.fromkeys(seen(head) for head in attention.heads))})"
+    return attention.kind
 
 
 @command()
@@ -57,7 +70,7 @@ def show(case: CaseArgument, as_json: JsonOption = False) -> None:
         return
     print(f"{loaded.name}: {loaded.title}\n\n{loaded.description}\n\nsource     {loaded.paper}")
     problem = loaded.problem
-    print(f"attention  {problem.attention.kind}, d = {problem.dimension}")
+    print(f"attention  {seen(problem.attention)}, d = {problem.dimension}")
     print(f"initial    {problem.initial.kind}\nhorizon    {problem.horizon:g}")
     for solver, options in loaded.solvers.items():
         print(f"solver     {solver} " + " ".join(f"{key}={value}" for key, value in options.items()))

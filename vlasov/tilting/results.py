@@ -105,7 +105,7 @@ def add_up(fields: Sequence[Field], out: Array | None = None) -> Field:
 
 def joined(methods: Iterable[str]) -> str:
     """The names of all methods that took part, such as "all-pairs + laplace"."""
-    return " + ".join(sorted({name for method in methods for name in method.split(" + ")}))
+    return " + ".join(sorted({name for method in methods for name in method.split(" + ") if name}))
 
 
 def size_of(values: Array) -> float:
