@@ -21,6 +21,7 @@ from vlasov.checks import Array
 from vlasov.errors import InputError, SolverError
 from vlasov.measures import Density, Gaussian, Measure, Mixture, Particles, Sequence as Ordered
 from vlasov.measures.jumps import cut, jumps
+from vlasov.patience import SILENT, Patience
 from vlasov.problem import Problem
 from vlasov.solvers import references
 from vlasov.solvers.accuracy import units_of
@@ -131,9 +132,11 @@ class _Followed(NamedTuple):
 
 def _by_nodes(problem: Problem, outputs: Array, grid: Record) -> Companion | None:
     """Gauss nodes, of as many sizes as are needed or can be paid for."""
-    budget = _budget(grid)
+    budget = max(_LEAST_PAIRS, _PAIRS_PER_CELL * _cell_evaluations(grid))
     size, spent, smooth = _FIRST[problem.dimension], 0.0, is_smooth(problem.initial)
-    found = _followed(problem, _nodes(problem.initial, size), outputs, Samples(np.empty(0), np.empty(0)), grid)
+    found = _followed(
+        problem, _nodes(problem.initial, size), outputs, Samples(np.empty(0), np.empty(0)), budget, grid.budget
+    )
     if found is None:
         return None
     gaps, gap, differs = (np.full(outputs.size, np.inf),) * 2, math.inf, 0.0  # one size alone knows nothing of itself
@@ -146,7 +149,7 @@ def _by_nodes(problem: Problem, outputs: Array, grid: Record) -> Companion | Non
         summed = samples(problem, outputs, found.evaluations // _EVALUATIONS) if smooth else found.samples
         if gap < math.inf and spent + found.cost * _cost(cloud) / _cost(found.cloud) > budget:
             break
-        finer = _followed(problem, cloud, outputs, summed, grid)
+        finer = _followed(problem, cloud, outputs, summed, budget, grid.budget)
         if finer is None:
             break
         size, gaps = larger, differences(problem, found.moments, finer.moments)
@@ -162,12 +165,12 @@ def _in_sequence(problem: Problem, outputs: Array, grid: Record) -> Companion | 
 
     What errs like the spacing, and like its square, is extrapolated away.
     """
-    found = []
+    budget, found = max(_LEAST_PAIRS, _PAIRS_PER_CELL * _cell_evaluations(grid)), []
     assert isinstance(problem.initial, Ordered)
     none = Samples(np.empty(0), np.empty(0))
     rules = [_nodes(law, _IN_TEXT[problem.dimension]) for law in problem.initial.measures]
     for pieces in _PIECES:
-        followed = _followed(problem, problem.initial.along(rules, pieces), outputs, none, grid)
+        followed = _followed(problem, problem.initial.along(rules, pieces), outputs, none, budget, grid.budget)
         if followed is None:
             return None
         found.append(followed)
@@ -180,11 +183,13 @@ def _in_sequence(problem: Problem, outputs: Array, grid: Record) -> Companion | 
     return Companion(best, *differences(problem, good, best), remedy, {})
 
 
-def _followed(problem: Problem, nodes: Particles, outputs: Array, summed: Samples, grid: Record) -> _Followed | None:
+def _followed(
+    problem: Problem, nodes: Particles, outputs: Array, summed: Samples, budget: float, patience: Patience = SILENT
+) -> _Followed | None:
     """The nodes at the output times; None where they fail, or would cost far more than is allowed."""
-    most = max(1, int(_PATIENCE * _budget(grid) / (_EVALUATIONS * _cost(nodes))))
+    most = max(1, int(_PATIENCE * budget / (_EVALUATIONS * _cost(nodes))))
     tokens = Tokens(nodes, problem.flow(tolerance=accuracy_for(_TOLERANCE)))
-    tokens.flow.patience = grid.budget
+    tokens.flow.patience = patience
     times = np.union1d(outputs, summed.times)
     kept = set(np.union1d(outputs[looks(outputs)], summed.times).tolist()) if summed.times.size else set()
     rows, positions = [], []
@@ -245,11 +250,6 @@ def _pieces(density: Density, size: int) -> Particles:
 def _cost(nodes: Particles) -> float:
     """Of one velocity, in pairs; the fewest nodes take as long as so many."""
     return float(max(len(nodes) * min(len(nodes), _LINEAR), _CALL))
-
-
-def _budget(grid: Record) -> float:
-    """Pairs that a companion of this run may sum."""
-    return max(_LEAST_PAIRS, _PAIRS_PER_CELL * _cell_evaluations(grid))
 
 
 def _cell_evaluations(grid: Record) -> float:
