@@ -72,8 +72,7 @@ class Attention(Described, ABC):
             if not self.causal:
                 warnings.warn(f"{self.kind} attention is not masked: s is not used", UserWarning, stacklevel=2)
         try:
-            with np.errstate(over="ignore", invalid="ignore"):  # what is no number has no bound either
-                return self.evaluate(measure, points, t, request, **how)
+            return self.evaluate(measure, points, t, request, **how)
         except SystemError as error:
             raise heard(error) from None
         except MemoryError:

@@ -35,7 +35,9 @@ class Linear(QueryKeyValue, kind="linear"):
 
     def evaluate(self, measure: Measure, x: Array, t: float, request: Request, **how: Unpack[How]) -> Field:
         matrix = self._matrix(measure, t)
-        rounding = np.finfo(float).eps * self.dimension * float(np.linalg.norm(matrix) * np.abs(x).max(initial=0.0))
+        with np.errstate(over="ignore"):  # a bound that is infinite
+            size = float(np.linalg.norm(matrix) * np.abs(x).max(initial=0.0))
+        rounding = float(np.finfo(float).eps) * self.dimension * size
         return Field(np.matmul(x, matrix.T, out=how.get("out")), "moments", rounding)
 
     def jacobian(self, measure: Measure, x: ArrayLike, t: float = 0.0) -> Array:

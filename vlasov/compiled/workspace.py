@@ -14,7 +14,8 @@ class Workspace:
     """Named buffers, whose contents are undefined when they are handed out; and the ``patience`` of who waits."""
 
     def __init__(self, patience: Patience = SILENT) -> None:
-        self.patience, self._buffers = patience, dict[str, np.ndarray]()
+        self.patience = patience
+        self._buffers: dict[str, np.ndarray] = {}
 
     def array(self, name: str, shape: int | tuple[int, ...], dtype: DTypeLike = np.float64) -> np.ndarray:
         """A C-contiguous array of the given shape; the same memory for the same name as long as it is large enough."""

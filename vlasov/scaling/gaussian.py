@@ -51,7 +51,7 @@ def reweighted(factor: Array, mean: Array, matrix: Array, half_steps: int | None
 
 def fixed(s: Array) -> Array:
     """c, with s c = c^2 / (1 - c^2)."""
-    return 2 * s / (1 + np.sqrt(1 + 4 * s * s))
+    return 2 * s / (1 + np.hypot(1.0, 2 * s))
 
 
 def potential(covariance: Array, matrix: Array) -> Array:
