@@ -223,11 +223,11 @@ class Sinkhorn(QueryKeyValue, kind="sinkhorn"):
         goal = Goal(min(self.tolerance, request.tolerance), self.tolerance, most)
         if warm is not None and warm.serves(len(sums.weights), t, self.breakpoints):
             with suppress(LateInputError):  # it may lead astray
-                found = solve(sums, warm.at(t), warm.ring, goal._replace(most=self.max_iterations // _SHARE_OF_WARM))
+                found = solve(sums, warm.at(sums), warm.ring, goal._replace(most=self.max_iterations // _SHARE_OF_WARM))
         if found is None:
             warm, g = Warm(self._ring(sums)), start(sums)
             found = solve(sums, g, warm.ring, goal)
-        warm.add(t, found.g)
+        warm.add(t, sums, found.better)
         memory.kept[id(self)] = warm
         told = memory.told
         told["sinkhorn_iterations"] = told.get("sinkhorn_iterations", 0) + sums.count

@@ -9,5 +9,5 @@ changes g by an affine function, and no kernel.
 
 ``sums``: the points and the two sums. ``gaussian``: the potentials of a Gaussian in closed form, where all others
 start. ``anderson``: past differences of g and r, from which the next g follows (``kernels``: its loops). ``solve``: the
-iteration and its safeguard. ``warm``: g as it was at earlier times, where a run's next velocity starts.
+iteration and its safeguard. ``warm``: g as it was on earlier clouds, where a run's next velocity starts.
 """

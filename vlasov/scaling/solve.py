@@ -38,6 +38,8 @@ class Solution(NamedTuple):
     ----------
     g
         The column potential of these rows.
+    better
+        What another step would make of it.
     rows
         f, the rows' means about the centre, and how they were summed.
     marginal
@@ -52,6 +54,7 @@ class Solution(NamedTuple):
     """
 
     g: Array
+    better: Array
     rows: Tilted
     marginal: float
     deviation: float
@@ -132,7 +135,7 @@ def truncated(sums: Sums, half_steps: int) -> Solution:
         columns = sums.columns(rows.log_mass)
         g, noise = columns.log_mass, noise + rows.mass_error + columns.mass_error
         rows = sums.rows(g)
-    return Solution(g, rows, math.nan, 2 * noise)
+    return Solution(g, g, rows, math.nan, 2 * noise)
 
 
 def _look(sums: Sums, g: Array, base: _Iterate | None) -> _Iterate | None:
@@ -168,7 +171,7 @@ def _solution(sums: Sums, found: _Iterate, step: Array, goal: Goal) -> Solution:
     marginal = found.error + found.noise
     lightest = len(sums.weights) * float(sums.weights.min())
     spread, away = 1 / math.sqrt(lightest), _OF_MARGINAL * (goal.asked + marginal) + _OF_STEP * distance
-    return Solution(found.g, found.rows, marginal, min(spread * away, 2.0))  # means stay among the points
+    return Solution(found.g, found.g + step, found.rows, marginal, min(spread * away, 2.0))  # means stay among the points
 
 
 def _unfinished(sums: Sums, best: float, goal: Goal) -> LateInputError:
