@@ -62,6 +62,14 @@ class Sums:
         return float(np.sqrt(np.einsum("nk,nk->n", *2 * (self.points,)).max()))
 
     @property
+    def cross_ratio(self) -> float:
+        """At least the largest <A (x - x'), y - y'>, by the points' widths along the singular vectors of A."""
+        rows, sizes, columns = np.linalg.svd(self.matrix)
+        widths = [np.ptp(map_rows(self.points, np.ascontiguousarray(axes)), axis=0) for axes in (rows.T, columns)]
+        diameter = min(2 * self.radius, float(np.linalg.norm(widths[0])))
+        return float(min(sizes @ (widths[0] * widths[1]), sizes[0] * diameter**2)) * (1 + _ROUNDED)
+
+    @property
     def covariance(self) -> Array:
         """Of the points."""
         return np.einsum("nk,nl->kl", self.weights[:, None] * self.points, self.points)
@@ -79,18 +87,24 @@ class Sums:
         xi = map_rows(x, self.matrix)
         return self._tilt(self._logs - g, xi, self._request._replace(covariance=covariance))
 
-    def lightly(self, points: Array, weights: Array, found: Solution) -> float:
-        """The largest share of points that were left out in what they and others see, at potentials found without."""
-        y = points - self.centre
-        f = self.at(y, found.g).log_mass
-        g = self._tilt(self._logs - found.rows.log_mass, map_rows(y, self.matrix.T.copy()), self._request).log_mass
-        tilts, logs = (self._row_tilts, map_rows(y, self.matrix)), np.log(weights) - g
+    def lightly(self, points: Array, weights: Array, found: Solution, x: Array | None) -> float:
+        """The largest share of points that were left out in what any point or x sees, at potentials found without."""
+        y, f, g = points - self.centre, found.rows.log_mass, found.g
+        columns, logs = map_rows(y, self.matrix.T.copy()), np.log(weights)
+        rows_there, columns_there = self.at(y, g).log_mass, self._tilt(self._logs - f, columns, self._request).log_mass
+        seeing = [(self._row_tilts, f), (map_rows(y, self.matrix), rows_there)]
+        if x is not None:
+            seeing.append((map_rows(x - self.centre, self.matrix), self.at(x - self.centre, g).log_mass))
+        ways = [(logs - columns_there, seeing)]
+        if not self.symmetric:
+            ways.append((logs - rows_there, [(self._column_tilts, g), (columns, columns_there)]))
         shares = [
-            tilt(y, logs, xi, self._request).log_mass - seen
-            for xi, seen in zip(tilts, (found.rows.log_mass, f), strict=True)
+            (tilt(y, of_them, xi, self._request).log_mass - of_all).max()
+            for of_them, seen_by in ways
+            for xi, of_all in seen_by
         ]
         with np.errstate(over="ignore"):
-            return float(np.exp(max(share.max() for share in shares)))
+            return float(np.exp(max(shares)))
 
     def _tilt(self, logs: Array, xi: Array, request: Request) -> Tilted:
         self.count += 1
