@@ -6,12 +6,12 @@ import pytest
 from tests.vlasov.test_sinkhorn import log_sums, random_problem
 from vlasov.errors import InputError, LateInputError
 from vlasov.jit import set_threads
-from vlasov.scaling import gaussian
+from vlasov.scaling import gaussian, parts
 from vlasov.scaling.anderson import Ring
 from vlasov.scaling.solve import Goal, solve
 from vlasov.scaling.sums import Sums, start
 from vlasov.scaling.warm import Warm
-from vlasov.tilting import Request
+from vlasov.tilting import Request, Workspace
 
 
 def solved(points, weights, matrix, tolerance=1e-10, *, depth=15, most=2000, request=None):
@@ -125,6 +125,28 @@ def test_steps_of_the_ring_are_least_squares():
         assert ring.step(r) == pytest.approx(r - c @ (kept[:, 0] + kept[:, 1]), abs=1e-9)
     ring.forget()
     assert np.array_equal(ring.step(r), r)
+
+
+@pytest.mark.parametrize(("d", "kind", "size"), [(2, "box", 3000.0), (3, "gaussian", 2000.0)])
+def test_sums_in_parts_are_those_of_all(d, kind, size, monkeypatch):
+    """At potentials of Sinkhorn, where kernels are narrow: against long doubles, with each target in one part."""
+    monkeypatch.setattr(parts, "_WORTH", 0.0)
+    points, weights, matrix = random_problem(21, size, 3000, d, kind)
+    matrix = matrix if kind == "box" else matrix @ matrix.T * (size / np.linalg.norm(matrix, 2) ** 2)
+    request = Request(1e-10)
+    sums = Sums(points, weights, matrix, request, None)
+    logs, xi = np.log(weights) - start(sums), sums.points @ matrix.T
+    some = list(parts.parts(sums.points, logs, xi, request, Workspace()))
+    assert np.array_equal(np.sort(np.concatenate([part.targets for part in some])), np.arange(3000))
+    assert sum(part.targets.size * part.sources.size for part in some) < 3000**2 / 2
+    found = parts.tilted(sums.points, logs, xi, request, None)
+    y, few = sums.points.astype(np.longdouble), slice(None, None, 30)
+    exponents = xi[few].astype(np.longdouble) @ y.T + logs
+    kernel = np.exp(exponents - exponents.max(axis=1, keepdims=True))
+    masses, rounding = kernel.sum(axis=1), 4e-16 * np.abs(exponents).max()
+    assert np.abs(np.log(masses) + exponents.max(axis=1) - found.log_mass[few]).max() <= found.mass_error + rounding
+    assert np.linalg.norm(kernel @ y / masses[:, None] - found.mean[few], axis=1).max() <= found.error_bound
+    assert found.error_bound <= 1e-9 * sums.radius
 
 
 def moving(t, n=20):

@@ -11,7 +11,7 @@ from vlasov.checks import Array, finite
 from vlasov.compiled.products import map_rows
 from vlasov.compiled.workspace import Workspace
 from vlasov.errors import InputError, SlowRunWarning
-from vlasov.scaling import gaussian
+from vlasov.scaling import gaussian, parts
 from vlasov.tilting import Request, Tilted, tilt
 from vlasov.tilting.choose import by_all_pairs, goes_by_all_pairs, linear_plan
 
@@ -108,7 +108,7 @@ class Sums:
 
     def _tilt(self, logs: Array, xi: Array, request: Request) -> Tilted:
         self.count += 1
-        return tilt(self.points, logs, xi, request, workspace=self._workspace)
+        return parts.tilted(self.points, logs, xi, request, self._workspace)
 
     def tell_if_slow(self) -> bool:
         """Say so before sums over all pairs begin that will take long; whether that was said."""
@@ -117,9 +117,15 @@ class Sums:
         if _USUAL * takes < _SLOW:
             return False
         if not goes_by_all_pairs(n, n, d, method):
-            logs, workspace = self._logs - start(self), self._workspace or Workspace()
-            if linear_plan(self.points, logs, self._row_tilts, None, self._request, workspace):
+            logs, workspace, request = self._logs - start(self), self._workspace or Workspace(), self._request
+            if linear_plan(self.points, logs, self._row_tilts, None, request, workspace):
                 return False
+            if parts.serves(n, n, d, request):
+                takes = sum(
+                    part.seconds for part in parts.parts(self.points, logs, self._row_tilts, request, workspace)
+                )
+                if _USUAL * takes < _SLOW:
+                    return False
         warnings.warn(
             f"sinkhorn: {n:,} tokens in d = {d} are {float(n) ** 2:.1g} pairs, since no sum of linear cost serves "
             f"their exponents: {takes:.2g} s for each half-step on one thread, of which a velocity takes tens; lower n",
