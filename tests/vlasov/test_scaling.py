@@ -140,6 +140,13 @@ def test_sums_in_parts_are_those_of_all(d, kind, size, monkeypatch):
     assert np.array_equal(np.sort(np.concatenate([part.targets for part in some])), np.arange(3000))
     assert sum(part.targets.size * part.sources.size for part in some) < 3000**2 / 2
     found = parts.tilted(sums.points, logs, xi, request, None)
+    set_threads(1)
+    try:
+        alone = parts.tilted(sums.points, logs, xi, request, None)
+    finally:
+        set_threads(None)
+    assert np.array_equal(found.mean, alone.mean)
+    assert np.array_equal(found.log_mass, alone.log_mass)
     y, few = sums.points.astype(np.longdouble), slice(None, None, 30)
     exponents = xi[few].astype(np.longdouble) @ y.T + logs
     kernel = np.exp(exponents - exponents.max(axis=1, keepdims=True))

@@ -187,6 +187,18 @@ def test_few_tokens():
     assert across == pytest.approx(np.array([[1.0, 1.0], [4 / 7, 4 / 7]]), abs=1e-9)
 
 
+@pytest.mark.parametrize("scale", [1e-160, 1e-120, 1e120])
+def test_velocities_scale_with_the_points(scale):
+    """Also where squares of coordinates are no numbers any more."""
+    points, weights, matrix = random_problem(15, 6.0)
+    base = vl.Sinkhorn(A=matrix).field(vl.Particles(points, weights), points)
+    scaled = vl.Sinkhorn(A=matrix / scale / scale if scale > 1e-150 else matrix)
+    found = scaled.field(vl.Particles(scale * points, weights), scale * points)
+    exact = base.values if scale > 1e-150 else np.broadcast_to(weights @ points, points.shape)
+    assert norm(found.values / scale - exact, axis=1).max() <= 2 * base.error_bound
+    assert found.error_bound / scale <= 2 * base.error_bound
+
+
 def test_queries_and_keys_need_not_be_square():
     points, weights, _ = random_problem(9, 1.0, d=3)
     rng = np.random.default_rng(0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -59,7 +60,13 @@ class Sums:
     @property
     def radius(self) -> float:
         """The largest |y|, about the mean."""
-        return float(np.sqrt(np.einsum("nk,nk->n", *2 * (self.points,)).max()))
+        scaled = self.points / (self.unit or 1.0)
+        return self.unit * float(np.sqrt(np.einsum("nk,nk->n", scaled, scaled).max()))
+
+    @cached_property
+    def unit(self) -> float:
+        """The largest coordinate: in units of it no square of a small number is lost."""
+        return float(np.abs(self.points).max())
 
     @property
     def cross_ratio(self) -> float:
@@ -68,11 +75,6 @@ class Sums:
         widths = [np.ptp(map_rows(self.points, np.ascontiguousarray(axes)), axis=0) for axes in (rows.T, columns)]
         diameter = min(2 * self.radius, float(np.linalg.norm(widths[0])))
         return float(min(sizes @ (widths[0] * widths[1]), sizes[0] * diameter**2)) * (1 + _ROUNDED)
-
-    @property
-    def covariance(self) -> Array:
-        """Of the points."""
-        return np.einsum("nk,nl->kl", self.weights[:, None] * self.points, self.points)
 
     def rows(self, g: Array) -> Tilted:
         """f = log int e^{<A x, y> - g} dmu(y) at the points x, and the rows' means."""
@@ -137,11 +139,13 @@ class Sums:
 
 def start(sums: Sums) -> Array:
     """The column potential of the Gaussian with the points' covariance."""
-    covariance = sums.covariance
-    if not np.isfinite(covariance).all():
+    if sums.unit == 0:
+        return np.zeros(len(sums.points))
+    scaled, matrix = sums.points / sums.unit, sums.matrix * sums.unit * sums.unit
+    if not np.isfinite(matrix).all():
         raise InputError("are too large for their covariance to be finite; scale them down", "points")
-    bent = gaussian.potential(covariance, sums.matrix)
-    return 0.5 * np.einsum("nk,nk->n", map_rows(sums.points, bent), sums.points)
+    covariance = np.einsum("nk,nl->kl", sums.weights[:, None] * scaled, scaled)
+    return 0.5 * np.einsum("nk,nk->n", map_rows(scaled, gaussian.potential(covariance, matrix)), scaled)
 
 
 def _is_positive(matrix: Array) -> bool:
