@@ -318,6 +318,15 @@ def test_light_tokens_that_tilts_lift_up_feel_themselves(weight):
     assert np.abs(field.values - exact).max() <= field.error_bound <= 1e-7
 
 
+def test_some_of_the_tokens_have_the_bound_of_all():
+    points, weights, matrix = random_problem(16, 25.0)
+    attention, measure = vl.Sinkhorn(A=matrix), vl.Particles(points, weights)
+    some, off = attention.field(measure, points[3:5]), attention.field(measure, points[3:5] + 1e-9)
+    exact = plain(points, weights, matrix)[3:5]
+    assert norm(some.values - exact, axis=1).max() <= some.error_bound <= 1e-6
+    assert off.error_bound > 1  # nothing is proved there
+
+
 @pytest.mark.parametrize("share", [1e-14, 5e-12, 1e-9])
 def test_what_light_tokens_feel_of_themselves_is_in_the_bound(share):
     """Of two tokens, the second of weight w: it sees itself by the share w e^{<A u, u>}, u between them, if small."""

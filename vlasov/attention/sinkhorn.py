@@ -31,6 +31,7 @@ _LIGHT = 1e-14  # of the heaviest: at the fixed point others feel a token by wha
 _REACH = 4.0  # standard deviations, up to which nodes of a measure serve
 _LEAST, _MOST_KEPT = 5, 50_000_000  # differences of many tokens, and numbers in them: 0.8 GB with their steps
 _SHARE_OF_WARM = 4  # of the half-steps, after which what was warm is left for a cold start
+_MOST_COMPARED = 1_000_000  # numbers
 _FEW = 400  # half-steps for tokens that weigh next to nothing
 _DEPTH, _DEEP, _STEEP = 15, 30, 30.0  # differences that are kept, and from which |A| R^2 on more of them
 
@@ -275,13 +276,22 @@ class _Scaled(NamedTuple):
 
     def deviation(self, x: Array) -> float:
         """How far means at x may be off for the potential's sake, in radii of the points."""
-        return self.found.deviation if x is self.solved_at else self.found.elsewhere
+        tokens = self.solved_at
+        among = tokens is not None and (x is tokens or _are_among(x, tokens))
+        return self.found.deviation if among else self.found.elsewhere
 
     def rows(self, x: Array) -> Tilted:
         """Means about the centre."""
         if x is self.solved_at:
             return self.found.rows
         return self.sums.at(x - self.sums.centre, self.found.g)
+
+
+def _are_among(x: Array, tokens: Array) -> bool:
+    """Whether each x is one of the tokens, as where a prefix of them is seen; of many nobody looks."""
+    if x.size * len(tokens) > _MOST_COMPARED:
+        return False
+    return bool((x[:, None] == tokens).all(axis=2).any(axis=1).all())
 
 
 def _nodes(measure: Measure, x: Array, matrix: Array) -> Particles:
