@@ -33,7 +33,7 @@ _LEAST, _MOST_KEPT = 5, 50_000_000  # differences of many tokens, and numbers in
 _SHARE_OF_WARM = 4  # of the half-steps, after which what was warm is left for a cold start
 _MOST_COMPARED = 1_000_000  # numbers
 _FEW = 400  # half-steps for tokens that weigh next to nothing
-_DEPTH, _DEEP, _STEEP = 15, 30, 30.0  # differences that are kept, and from which |A| R^2 on more of them
+_DEPTHS = ((15, 30.0), (30, 300.0), (50, math.inf))  # differences that are kept, up to which |A| R^2
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,9 +244,9 @@ class Sinkhorn(QueryKeyValue, kind="sinkhorn"):
         """Deeper where convergence is slow."""
         from vlasov.scaling.anderson import Ring
 
-        steep = float(np.linalg.norm(sums.matrix, 2)) * sums.radius**2 > _STEEP
-        room = max(_LEAST, _MOST_KEPT // len(sums.weights))
-        return Ring(min(_DEEP if steep else _DEPTH, room), sums.weights)
+        size = float(np.linalg.norm(sums.matrix, 2)) * sums.radius**2
+        depth = next(depth for depth, most in _DEPTHS if not size > most)
+        return Ring(min(depth, max(_LEAST, _MOST_KEPT // len(sums.weights))), sums.weights)
 
 
 class _Scaled(NamedTuple):
