@@ -6,12 +6,12 @@ import pytest
 from tests.vlasov.test_sinkhorn import log_sums, random_problem
 from vlasov.errors import InputError, LateInputError
 from vlasov.jit import set_threads
-from vlasov.scaling import gaussian
+from vlasov.scaling import gaussian, parts
 from vlasov.scaling.anderson import Ring
 from vlasov.scaling.solve import Goal, solve
 from vlasov.scaling.sums import Sums, start
 from vlasov.scaling.warm import Warm
-from vlasov.tilting import Request
+from vlasov.tilting import Request, Workspace
 
 
 def solved(points, weights, matrix, tolerance=1e-10, *, depth=15, most=2000, request=None):
@@ -127,24 +127,74 @@ def test_steps_of_the_ring_are_least_squares():
     assert np.array_equal(ring.step(r), r)
 
 
+@pytest.mark.parametrize(("d", "kind", "size"), [(2, "box", 3000.0), (3, "gaussian", 2000.0)])
+def test_sums_in_parts_are_those_of_all(d, kind, size, monkeypatch):
+    """At potentials of Sinkhorn, where kernels are narrow: against long doubles, with each target in one part."""
+    monkeypatch.setattr(parts, "_WORTH", 0.0)
+    points, weights, matrix = random_problem(21, size, 3000, d, kind)
+    matrix = matrix if kind == "box" else matrix @ matrix.T * (size / np.linalg.norm(matrix, 2) ** 2)
+    request = Request(1e-10)
+    sums = Sums(points, weights, matrix, request, None)
+    logs, xi = np.log(weights) - start(sums), sums.points @ matrix.T
+    some = list(parts.parts(sums.points, logs, xi, request, Workspace()))
+    assert np.array_equal(np.sort(np.concatenate([part.targets for part in some])), np.arange(3000))
+    assert sum(part.targets.size * part.sources.size for part in some) < 3000**2 / 2
+    found = parts.tilted(sums.points, logs, xi, request, None)
+    set_threads(1)
+    try:
+        alone = parts.tilted(sums.points, logs, xi, request, None)
+    finally:
+        set_threads(None)
+    assert np.array_equal(found.mean, alone.mean)
+    assert np.array_equal(found.log_mass, alone.log_mass)
+    y, few = sums.points.astype(np.longdouble), slice(None, None, 30)
+    exponents = xi[few].astype(np.longdouble) @ y.T + logs
+    kernel = np.exp(exponents - exponents.max(axis=1, keepdims=True))
+    masses, rounding = kernel.sum(axis=1), 4e-16 * np.abs(exponents).max()
+    assert np.abs(np.log(masses) + exponents.max(axis=1) - found.log_mass[few]).max() <= found.mass_error + rounding
+    assert np.linalg.norm(kernel @ y / masses[:, None] - found.mean[few], axis=1).max() <= found.error_bound
+    assert found.error_bound <= 1e-9 * sums.radius
+
+
+def moving(t, n=20):
+    """Tokens whose exponents are polynomials in t of degree two, and a potential that is made of them."""
+    points, weights, matrix = random_problem(14, 2.0, n)
+    away = points - weights @ points
+    sums = Sums(away @ (np.eye(2) + t * np.array([[0.2, -0.5], [0.4, 0.1]])), weights, matrix, Request(), None)
+    own = np.einsum("nk,kl,nl->n", sums.points, matrix, sums.points)
+    return sums, own - 0.3 * own**2 + 0.1 * own**3
+
+
 @pytest.mark.quick
-def test_what_is_warm_leads_on_a_line_and_knows_when_it_does_not_serve():
+def test_what_is_warm_leads_to_smooth_potentials():
+    """Right on polynomials whatever the times are; where a cloud is like one before, so is its potential."""
+    warm = Warm(Ring(2, np.ones(20)))
+    for number, t in enumerate((0.0, 0.1, 0.1, 0.2, 0.15, 0.3, 0.35, 0.4, 0.25)):
+        warm.add(t, *moving(t))
+        sums, exact = moving(0.44)
+        if number in (0, 3):
+            early = np.abs(warm.at(sums) - exact).max()
+            assert 1e-4 < early < (1 if number == 0 else 0.05)
+    assert np.abs(warm.at(sums) - exact).max() <= 1e-7
+    for t in (0.25, 0.1):
+        assert np.abs(warm.at(moving(t)[0]) - moving(t)[1]).max() <= 1e-9
+    far = warm.at(Sums(30 * sums.points**3, sums.weights, sums.matrix, Request(), None))
+    assert np.abs(far).max() <= 1e4  # like nothing that is known
+
+
+def test_what_is_warm_knows_when_it_does_not_serve():
     none = np.empty(0)
-    warm, line = Warm(Ring(2, np.ones(3))), np.array([1.0, -2.0, 0.5])
-    assert not warm.serves(3, 0.0, none)
-    for t in (0.0, 0.1, 0.2):
-        warm.add(t, 1 + t * line)
-    for t in (0.05, 0.2, 0.3, 0.4):
-        assert warm.at(t) == pytest.approx(1 + t * line, abs=1e-14)
-    assert np.array_equal(warm.at(5.0), 1 + 0.2 * line)  # too far
-    warm.add(0.2, 3 * line)  # once more at the same time
-    assert np.array_equal(warm.at(0.2), 3 * line)
-    assert warm.serves(3, 0.15, none)
+    warm = Warm(Ring(2, np.ones(20)))
+    assert not warm.serves(20, 0.0, none)
+    for t in (0.1, 0.2):
+        warm.add(t, *moving(t))
+    assert warm.serves(20, 0.15, none)
+    assert warm.serves(20, 0.0, none)
     assert not warm.serves(4, 0.15, none)
-    assert not warm.serves(3, -0.1, none)
-    assert not warm.serves(3, 0.3, np.array([0.25]))
-    assert not warm.serves(3, 0.3, np.array([0.1]))
-    assert warm.serves(3, 0.3, np.array([0.0, 0.5]))
+    assert not warm.serves(20, 0.3, np.array([0.25]))
+    assert not warm.serves(20, 0.3, np.array([0.15]))
+    assert not warm.serves(20, 0.0, np.array([0.05]))
+    assert warm.serves(20, 0.3, np.array([0.0, 0.5]))
 
 
 def test_what_cannot_be_summed_says_so():

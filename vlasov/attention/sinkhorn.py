@@ -31,8 +31,9 @@ _LIGHT = 1e-14  # of the heaviest: at the fixed point others feel a token by wha
 _REACH = 4.0  # standard deviations, up to which nodes of a measure serve
 _LEAST, _MOST_KEPT = 5, 50_000_000  # differences of many tokens, and numbers in them: 0.8 GB with their steps
 _SHARE_OF_WARM = 4  # of the half-steps, after which what was warm is left for a cold start
+_MOST_COMPARED = 1_000_000  # numbers
 _FEW = 400  # half-steps for tokens that weigh next to nothing
-_DEPTH, _DEEP, _STEEP = 15, 30, 30.0  # differences that are kept, and from which |A| R^2 on more of them
+_DEPTHS = ((15, 30.0), (30, 300.0), (50, math.inf))  # differences that are kept, up to which |A| R^2
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +127,7 @@ class Sinkhorn(QueryKeyValue, kind="sinkhorn"):
         rows = scaled.rows(x)
         away = scaled.sums.centre if about is None else scaled.sums.centre - about
         size, rounding = float(np.linalg.norm(v, 2)), 4 * _EPS * float(np.abs(scaled.sums.centre).sum())
-        bound = rows.error_bound + scaled.deviation(x) * scaled.sums.radius + rounding
+        bound = rows.error_bound + scaled.deviation(x) * scaled.radius + rounding
         return Field(map_rows(rows.mean + away, v), rows.method, size * bound)
 
     def jacobian(self, measure: Measure, x: ArrayLike, t: float = 0.0) -> Array:
@@ -182,21 +183,25 @@ class Sinkhorn(QueryKeyValue, kind="sinkhorn"):
         light = ~seen & (weights > 0)
         if not light.any():
             return scaled._replace(solved_at=None)
-        share = scaled.sums.lightly(points[light], weights[light] / weights[seen].sum(), scaled.found)
-        if share <= _SHARE * self.tolerance:
-            return scaled._replace(solved_at=None)
-        return self._with_light(among(weights > 0), scaled, share, t, request, how)
+        others = None if x is cloud.points and (weights > 0).all() else x
+        share = sums.lightly(points[light], weights[light] / weights[seen].sum(), scaled.found, others)
+        whole = among(weights > 0)
+        if share > _SHARE * self.tolerance:
+            with_light = self._with_light(whole, t, request, how)
+            if with_light is not None:
+                return with_light
+        return scaled.without_light(whole, share, self.tolerance)
 
-    def _with_light(self, sums: Sums, without: _Scaled, share: float, t: float, request: Request, how: How) -> _Scaled:
-        """With those that tilts lift up, so that they feel each other; as it was, and far off, if that takes long."""
+    def _with_light(self, sums: Sums, t: float, request: Request, how: How) -> _Scaled | None:
+        """With those that tilts lift up, so that they feel each other; None if that takes long."""
         memory = how.get("memory") or Memory()
-        if (id(self), "light") not in memory.kept:
-            try:
-                return _Scaled(sums, self._converged(sums, t, request, {**how, "memory": None}, _FEW), None)
-            except LateInputError:
-                memory.kept[id(self), "light"] = "left out"
-        off = min(2.0, without.found.deviation + 2 * share)
-        return _Scaled(without.sums, without.found._replace(deviation=off), None)
+        if (id(self), "light") in memory.kept:
+            return None
+        try:
+            return _Scaled(sums, self._converged(sums, t, request, {**how, "memory": None}, _FEW), None)
+        except LateInputError:
+            memory.kept[id(self), "light"] = "left out"
+            return None
 
     def _of_sums(self, request: Request, given: bool) -> Request:
         """What is asked of a sum, so that its errors are smaller than those which are accepted of marginals."""
@@ -222,11 +227,11 @@ class Sinkhorn(QueryKeyValue, kind="sinkhorn"):
         goal = Goal(min(self.tolerance, request.tolerance), self.tolerance, most)
         if warm is not None and warm.serves(len(sums.weights), t, self.breakpoints):
             with suppress(LateInputError):  # it may lead astray
-                found = solve(sums, warm.at(t), warm.ring, goal._replace(most=self.max_iterations // _SHARE_OF_WARM))
+                found = solve(sums, warm.at(sums), warm.ring, goal._replace(most=self.max_iterations // _SHARE_OF_WARM))
         if found is None:
             warm, g = Warm(self._ring(sums)), start(sums)
             found = solve(sums, g, warm.ring, goal)
-        warm.add(t, found.g)
+        warm.add(t, sums, found.better)
         memory.kept[id(self)] = warm
         told = memory.told
         told["sinkhorn_iterations"] = told.get("sinkhorn_iterations", 0) + sums.count
@@ -238,34 +243,54 @@ class Sinkhorn(QueryKeyValue, kind="sinkhorn"):
         """Deeper where convergence is slow."""
         from vlasov.scaling.anderson import Ring
 
-        steep = float(np.linalg.norm(sums.matrix, 2)) * sums.radius**2 > _STEEP
-        room = max(_LEAST, _MOST_KEPT // len(sums.weights))
-        return Ring(min(_DEEP if steep else _DEPTH, room), sums.weights)
+        size = float(np.linalg.norm(sums.matrix, 2)) * sums.radius**2
+        depth = next(depth for depth, most in _DEPTHS if not size > most)
+        return Ring(min(depth, max(_LEAST, _MOST_KEPT // len(sums.weights))), sums.weights)
 
 
 class _Scaled(NamedTuple):
-    """Points with their potential; and the tokens that it was solved for, if none was left out as too light."""
+    """Points with their potential; the tokens it was solved for, if none was left out as too light; all of them."""
 
     sums: Sums
     found: Solution
     solved_at: Array | None
+    whole: Sums | None = None
+
+    def without_light(self, whole: Sums, share: float, asked: float) -> _Scaled:
+        """Who has left out tokens that make up such a share at most of what is seen anywhere."""
+        from vlasov.scaling.solve import contracted
+
+        found = self.found
+        deviation = min(2.0, found.deviation * (1 + share / asked) + 4 * share)
+        elsewhere = min(2.0, contracted(found.marginal + 2 * share, whole.cross_ratio) + 2 * share)
+        elsewhere = deviation if whole.symmetric else elsewhere
+        return _Scaled(self.sums, found._replace(deviation=deviation, elsewhere=elsewhere), None, whole)
+
+    @property
+    def radius(self) -> float:
+        """At least of all tokens, about the centre of those that count."""
+        if self.whole is None:
+            return self.sums.radius
+        return self.whole.radius + float(np.linalg.norm(self.whole.centre - self.sums.centre))
 
     def deviation(self, x: Array) -> float:
-        """How far means at x may be off for the potential's sake, in radii of the points.
-
-        Elsewhere than at the tokens means see what is not determined by the marginals there. Half-steps contract
-        oscillations by tanh s, s = |A| R^2 (Birkhoff), so that g is off by |r| cosh^2 s.
-        """
-        if x is self.solved_at or self.sums.symmetric or not math.isfinite(self.found.marginal):
-            return self.found.deviation
-        exponent = float(np.linalg.norm(self.sums.matrix, 2)) * self.sums.radius**2
-        return max(self.found.deviation, min(2.0, self.found.marginal * math.cosh(min(exponent, 300.0)) ** 2))
+        """How far means at x may be off for the potential's sake, in radii of the points."""
+        tokens = self.solved_at
+        among = tokens is not None and (x is tokens or _are_among(x, tokens))
+        return self.found.deviation if among else self.found.elsewhere
 
     def rows(self, x: Array) -> Tilted:
         """Means about the centre."""
         if x is self.solved_at:
             return self.found.rows
         return self.sums.at(x - self.sums.centre, self.found.g)
+
+
+def _are_among(x: Array, tokens: Array) -> bool:
+    """Whether each x is one of the tokens, as where a prefix of them is seen; of many nobody looks."""
+    if x.size * len(tokens) > _MOST_COMPARED:
+        return False
+    return bool((x[:, None] == tokens).all(axis=2).any(axis=1).all())
 
 
 def _nodes(measure: Measure, x: Array, matrix: Array) -> Particles:

@@ -7,7 +7,8 @@ Both are tilted sums of ``vlasov.tilting`` with other weights, at linear cost wh
 comes with f, and is what Sinkhorn attention is made of. Measures enter as weighted points about their mean, which
 changes g by an affine function, and no kernel.
 
-``sums``: the points and the two sums. ``gaussian``: the potentials of a Gaussian in closed form, where all others
-start. ``anderson``: past differences of g and r, from which the next g follows (``kernels``: its loops). ``solve``: the
-iteration and its safeguard. ``warm``: g as it was at earlier times, where a run's next velocity starts.
+``sums``: the points and the two sums. ``parts``: sums with exponents too large for one grid. ``gaussian``: the
+potentials of a Gaussian in closed form, where all others start. ``anderson``: past differences of g and r, from which
+the next g follows (``kernels``: its loops). ``solve``: the iteration and its safeguard. ``warm``: g as it was on
+earlier clouds, where a run's next velocity starts.
 """

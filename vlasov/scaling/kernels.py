@@ -1,4 +1,4 @@
-"""The loops of Anderson's acceleration over points: one pass over memory each, the same bits for any threads."""
+"""Loops over points: those of Anderson's acceleration, the same bits for any threads, and who feels whom."""
 
 from __future__ import annotations
 
@@ -45,3 +45,34 @@ def combine(r, rows, coefficients, out, thread, threads):  # type: ignore[no-unt
             row, c = rows[k, first : first + count], coefficients[k]
             for j in range(count):
                 total[j] -= c * row[j]
+
+
+@kernel(flags=EXACT)
+def felt(points, logs, sources, centre, half, below, found, width):  # type: ignore[no-untyped-def]
+    """Sources that tilts centre +- half may lift to ``below`` under the one that counts most; count, box's widths."""
+    d, n, most, count = len(centre), len(sources), 0, 0
+    at_centre, low, high = numbers(n), numbers(d), numbers(d)
+    for i in range(n):
+        j = sources[i]
+        total = logs[j]
+        for k in range(d):
+            total += points[j, k] * centre[k]
+        at_centre[i] = total
+        if total > at_centre[most]:
+            most = i
+    anchor = sources[most]
+    for k in range(d):
+        low[k] = high[k] = points[anchor, k]
+    for i in range(n):
+        j = sources[i]
+        reach = at_centre[i] - at_centre[most] + below
+        for k in range(d):
+            reach += half[k] * abs(points[j, k] - points[anchor, k])
+        if reach > 0.0:
+            found[count] = j
+            count += 1
+            for k in range(d):
+                low[k], high[k] = min(low[k], points[j, k]), max(high[k], points[j, k])
+    for k in range(d):
+        width[k] = high[k] - low[k]
+    return count

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +12,7 @@ from vlasov.compiled.products import map_rows
 from vlasov.compiled.workspace import Workspace
 from vlasov.errors import InputError
 from vlasov.patience import DEAR, Patience
-from vlasov.scaling import gaussian
+from vlasov.scaling import gaussian, parts
 from vlasov.tilting import Request, Tilted, tilt
 from vlasov.tilting.choose import by_all_pairs, described, goes_by_all_pairs, linear_plan
 
@@ -59,12 +60,21 @@ class Sums:
     @property
     def radius(self) -> float:
         """The largest |y|, about the mean."""
-        return float(np.sqrt(np.einsum("nk,nk->n", *2 * (self.points,)).max()))
+        scaled = self.points / (self.unit or 1.0)
+        return self.unit * float(np.sqrt(np.einsum("nk,nk->n", scaled, scaled).max()))
+
+    @cached_property
+    def unit(self) -> float:
+        """The largest coordinate: in units of it no square of a small number is lost."""
+        return float(np.abs(self.points).max())
 
     @property
-    def covariance(self) -> Array:
-        """Of the points."""
-        return np.einsum("nk,nl->kl", self.weights[:, None] * self.points, self.points)
+    def cross_ratio(self) -> float:
+        """At least the largest <A (x - x'), y - y'>, by the points' widths along the singular vectors of A."""
+        rows, sizes, columns = np.linalg.svd(self.matrix)
+        widths = [np.ptp(map_rows(self.points, np.ascontiguousarray(axes)), axis=0) for axes in (rows.T, columns)]
+        diameter = min(2 * self.radius, float(np.linalg.norm(widths[0])))
+        return float(min(sizes @ (widths[0] * widths[1]), sizes[0] * diameter**2)) * (1 + _ROUNDED)
 
     def rows(self, g: Array) -> Tilted:
         """f = log int e^{<A x, y> - g} dmu(y) at the points x, and the rows' means."""
@@ -79,47 +89,59 @@ class Sums:
         xi = map_rows(x, self.matrix)
         return self._tilt(self._logs - g, xi, self._request._replace(covariance=covariance))
 
-    def lightly(self, points: Array, weights: Array, found: Solution) -> float:
-        """The largest share of points that were left out in what they and others see, at potentials found without."""
-        y = points - self.centre
-        f = self.at(y, found.g).log_mass
-        g = self._tilt(self._logs - found.rows.log_mass, map_rows(y, self.matrix.T.copy()), self._request).log_mass
-        tilts, logs = (self._row_tilts, map_rows(y, self.matrix)), np.log(weights) - g
+    def lightly(self, points: Array, weights: Array, found: Solution, x: Array | None) -> float:
+        """The largest share of points that were left out in what any point or x sees, at potentials found without."""
+        y, f, g = points - self.centre, found.rows.log_mass, found.g
+        columns, logs = map_rows(y, self.matrix.T.copy()), np.log(weights)
+        rows_there, columns_there = self.at(y, g).log_mass, self._tilt(self._logs - f, columns, self._request).log_mass
+        seeing = [(self._row_tilts, f), (map_rows(y, self.matrix), rows_there)]
+        if x is not None:
+            seeing.append((map_rows(x - self.centre, self.matrix), self.at(x - self.centre, g).log_mass))
+        ways = [(logs - columns_there, seeing)]
+        if not self.symmetric:
+            ways.append((logs - rows_there, [(self._column_tilts, g), (columns, columns_there)]))
         shares = [
-            tilt(y, logs, xi, self._request).log_mass - seen
-            for xi, seen in zip(tilts, (found.rows.log_mass, f), strict=True)
+            (tilt(y, of_them, xi, self._request).log_mass - of_all).max()
+            for of_them, seen_by in ways
+            for xi, of_all in seen_by
         ]
         with np.errstate(over="ignore"):
-            return float(np.exp(max(share.max() for share in shares)))
+            return float(np.exp(max(shares)))
 
     def _tilt(self, logs: Array, xi: Array, request: Request) -> Tilted:
         self.count += 1
         if self._workspace is not None:
             self._workspace.patience.tick("of Sinkhorn's half-steps", self.count)
-        return tilt(self.points, logs, xi, request, workspace=self._workspace)
+        return parts.tilted(self.points, logs, xi, request, self._workspace)
 
     def tell_if_long(self) -> None:
         """Say before the first sum what so many of them cost, if that is much."""
-        n, d = self.points.shape
+        (n, d), request = self.points.shape, self._request
         patience = Patience() if self._workspace is None else self._workspace.patience
         takes, pairs = by_all_pairs().seconds(n, n, d), True
         if patience.told or _USUAL * takes * patience.velocities < DEAR:
             return
-        if not goes_by_all_pairs(n, n, d, self._request.method):
+        if not goes_by_all_pairs(n, n, d, request.method):
             logs, workspace = self._logs - start(self), self._workspace or Workspace()
-            planned = linear_plan(self.points, logs, self._row_tilts, None, self._request, workspace)
-            takes, pairs = (planned[1].seconds, False) if planned else (takes, True)
+            planned = linear_plan(self.points, logs, self._row_tilts, None, request, workspace)
+            if planned:
+                takes, pairs = planned[1].seconds, False
+            elif parts.serves(n, n, d, request):
+                each_part = parts.parts(self.points, logs, self._row_tilts, request, workspace)
+                takes, pairs = sum(part.seconds for part in each_part), False
         each = "of Sinkhorn's half-steps, of which a velocity takes tens"
         patience.expect(takes, described(n, n, d, pairs=pairs), each, sums=_USUAL)
 
 
 def start(sums: Sums) -> Array:
     """The column potential of the Gaussian with the points' covariance."""
-    covariance = sums.covariance
-    if not np.isfinite(covariance).all():
+    if sums.unit == 0:
+        return np.zeros(len(sums.points))
+    scaled, matrix = sums.points / sums.unit, sums.matrix * sums.unit * sums.unit
+    if not np.isfinite(matrix).all():
         raise InputError("are too large for their covariance to be finite; scale them down", "points")
-    bent = gaussian.potential(covariance, sums.matrix)
-    return 0.5 * np.einsum("nk,nk->n", map_rows(sums.points, bent), sums.points)
+    covariance = np.einsum("nk,nl->kl", sums.weights[:, None] * scaled, scaled)
+    return 0.5 * np.einsum("nk,nk->n", map_rows(scaled, gaussian.potential(covariance, matrix)), scaled)
 
 
 def _is_positive(matrix: Array) -> bool:

@@ -11,7 +11,9 @@ more the smaller S is). The other axes are a phase and, approximated too, an err
 
     error of S along axis l <= R_l (slope + (d - 1) value) sum_j w_j
 
-The numbers were found on dense samples, as ``tests/vlasov/summing/test_fourier_internals.py`` does on fewer.
+The numbers were found on dense samples, as ``tests/vlasov/summing/test_fourier_internals.py`` does on fewer, and are
+not proved: more samples, some hundred for each of eight designs, found up to 1.28 times as much for the value and 1.14
+times for the slope. Designs promise 1.5 times what stands here.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 LEAST_SIZE = 4.0
-_SAMPLED = 1.15  # samples may miss the supremum
+_SAMPLED = 1.5  # samples may miss the supremum
 
 
 class Design(NamedTuple):
