@@ -3,8 +3,9 @@
     Gamma_mu(s, x) = Gamma_{mu(. | tau <= s)}(x)
 
 Three kinds: a law that is the same along the sequence, whose truth is that without the mask; a text of two or three
-laws; tokens that are given, with places, ties and unequal weights. The law of a text is smooth in s within each part:
-it is known at Gauss places, between them by polynomials, and prefixes end with a Gauss rule of their own.
+laws; tokens that are given, with places, ties and unequal weights. The law of a text is smooth in s within each part,
+but steep after its start: it is known at Gauss places of pieces that grow, between them by polynomials, and prefixes
+end with a Gauss rule of their own.
 """
 
 from __future__ import annotations
@@ -20,8 +21,10 @@ from trust_problems import Part, Stated, Truth, built, errors, nodes, solved, tr
 from trust_twists import moved
 from trust_velocities import causal_velocity, means_at
 
-_SIZES = {1: ((40, 6), (60, 9)), 2: ((9, 4), (13, 6)), 3: ((4, 3), (6, 4))}  # nodes along an axis, and places
-_FEWER = {1: ((24, 4), (36, 6)), 2: ((6, 3), (8, 4)), 3: ((3, 2), (4, 3))}
+# Nodes along an axis; pieces of a part, and places in each
+_SIZES = {1: ((40, 4, 5), (60, 6, 7)), 2: ((8, 3, 4), (12, 4, 5)), 3: ((4, 2, 3), (5, 3, 4))}
+_FEWER = {1: ((24, 3, 3), (36, 4, 4)), 2: ((5, 2, 3), (7, 3, 4)), 3: ((3, 2, 2), (4, 2, 3))}
+_LONGER = 4.0  # a piece of a part than the one before
 _NARROWEST = 0.1  # part of a text
 _RTOL, _LOOSE = 1e-9, 1e-7
 
@@ -141,13 +144,19 @@ def _moments(rows: Array, weights: Array) -> tuple[Array, Array]:
 
 
 class _Text:
-    """Laws at Gauss places of each part; the first part needs one, for all of its prefixes are one law."""
+    """Laws at Gauss places of pieces of each part; the first part needs one, for all of its prefixes are one law."""
 
-    def __init__(self, problem: Masked, size: int, places: int) -> None:
+    def __init__(self, problem: Masked, size: int, levels: int, places: int) -> None:
         assert problem.edges is not None
         self.heads, self.seen = problem.heads, problem.seen or (False,) * len(problem.heads)
-        self.edges, self.shape = problem.edges, (-1, problem.dimension)
-        self.rules = [nodes(replace(problem, parts=[(1.0, *part[1:])]), size) for part in problem.parts]
+        self.shape, rules = (-1, problem.dimension), [
+            nodes(replace(problem, parts=[(1.0, *part[1:])]), size) for part in problem.parts
+        ]  # fmt: skip
+        edges, self.rules = [0.0, problem.edges[1]], rules[:1]
+        for rule, start, end in zip(rules[1:], problem.edges[1:-1], problem.edges[2:], strict=True):
+            edges += [start + (end - start) * _LONGER ** (level + 1 - levels) for level in range(levels)]
+            self.rules += [rule] * levels
+        self.edges = np.array(edges)
         unit, gauss = leggauss(places)
         self.unit, self.gauss = (unit + 1) / 2, gauss / 2
         counts = [1] + [places] * (len(self.rules) - 1)
@@ -201,4 +210,3 @@ def _polynomials(places: Array, at: Array) -> Array:
         others = np.delete(places, k)
         result[:, k] = np.prod((at[:, None] - others) / (here - others), axis=1)
     return result
-
