@@ -16,12 +16,12 @@ from vlasov.checks import Array
 from vlasov.errors import InputError, SolverError
 from vlasov.flow import Flow
 from vlasov.measures import Density, Gaussian, Measure, Particles, Sequence as Ordered, in_sequence
-from vlasov.postprocess.mean_field import texts
 from vlasov.problem import Problem
 from vlasov.solvers.dataset import measure
 from vlasov.solvers.driver import solve as solve_problem
+from vlasov.solvers.ode import texts
 from vlasov.solvers.ode.integrate import accuracy_for
-from vlasov.solvers.replicas import TimeGrid, choose_steps, march, passive, systems
+from vlasov.solvers.replicas import TimeGrid, Velocity, choose_steps, march, passive, systems
 
 REFERENCES = ("auto", "gaussian", "quantile", "quadrature", "finite-volume")
 QUANTITIES = ("flow", "mean", "covariance", "velocity")
@@ -173,7 +173,7 @@ def _by_nodes(problem: Problem, choice: Choice, accuracy: float) -> tuple[list[P
         text = texts.Text(attention, problem.initial, choice.nodes, *_along(choice.nodes))
     nodes = _sample(problem, choice) if text is None else text.nodes
     seen = None if nodes.s is None or not attention.causal else nodes.s[None]
-    interacting = text.interacting(accuracy) if text else systems(problem.flow(tolerance=accuracy), nodes.weights, seen)
+    interacting = _of_text(text, accuracy) if text else systems(problem.flow(tolerance=accuracy), nodes.weights, seen)
 
     def recorded(k: int, t: float, x: Array, out: Array) -> None:
         track.append(x[0].copy())
@@ -192,6 +192,16 @@ def _by_nodes(problem: Problem, choice: Choice, accuracy: float) -> tuple[list[P
         return march(velocity, clouds, choice.grid)
 
     return clouds, flow
+
+
+def _of_text(text: texts.Text, accuracy: float) -> Velocity:
+    """The velocity of its nodes, for ``march``."""
+    flow = text.flow(accuracy)
+
+    def velocity(_: int, t: float, x: Array, out: Array) -> None:
+        flow.velocity(text.nodes, x[0], t, out=out[0])
+
+    return velocity
 
 
 def _along(nodes: int) -> tuple[int, int]:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import vlasov as vl
+from tests import references
 from vlasov.postprocess.mean_field import limit as limits, mean_field_study
 from vlasov.postprocess.mean_field.rates import masked_slope
 from vlasov.postprocess.mean_field.table import notes
@@ -21,31 +22,10 @@ def limit_of(attention, initial=TEXT, nodes=12):
     return limits.solve(problem, limits.Choice("quadrature", nodes, STEPS), tolerance=1e-9)
 
 
-def stretched(a, v, places):
-    """g with X_t(s, x) = g(s, t) x under linear attention: g' = V A M g, M = 1/s int_0^s q g^2; trapezoids, Runge."""
-    s = np.concatenate([np.linspace(0, EDGE, 1001), EDGE + (1 - EDGE) * np.linspace(0, 1, 4001) ** 2])
-    q = np.repeat([1 / 3, 7 / 3], [1001, 4001])
-
-    def slope(g):
-        seconds = q * g**2
-        sums = np.concatenate([[0], np.cumsum(np.diff(s) * (seconds[1:] + seconds[:-1]) / 2)])
-        return v * a * g * np.where(s > 0, sums / np.where(s > 0, s, 1), seconds)
-
-    g, h = np.ones_like(s), HORIZON / 64
-    for _ in range(64):
-        k1 = slope(g)
-        k2 = slope(g + h / 2 * k1)
-        k3 = slope(g + h / 2 * k2)
-        g = g + h / 6 * (k1 + 2 * k2 + 2 * k3 + slope(g + h * k3))
-    ordered = s + 1e-12 * np.arange(s.size)
-    second = (g**2 * q)[1:] + (g**2 * q)[:-1]
-    return np.interp(places, ordered, g), float(np.diff(s) @ second / 2)
-
-
 def test_paths_in_a_text_of_linear_attention():
-    a, v = 0.7, -0.9
-    limit, places = limit_of(vl.Masked(vl.Linear(A=[[a]], V=[[v]]))), np.array([0.0, 0.2, 0.403, 0.45, 0.7, 1.0])
-    factors, second = stretched(a, v, places)
+    limit, places = limit_of(vl.Masked(vl.Linear(A=[[0.7]], V=[[-0.9]]))), np.array([0.0, 0.2, 0.403, 0.45, 0.7, 1.0])
+    s, g, (_, second) = references.linear_text(-0.63, EDGE, [(-0.5, 1 / 3), (1.5, 7 / 3)], HORIZON)
+    factors = np.interp(places, s, g)
     x = np.where(places < EDGE, -0.5, 1.5)
     found = limit.flow(x[None, :, None], places[None])[-1, 0, :, 0]
     assert found == pytest.approx(factors * x, abs=2e-6)

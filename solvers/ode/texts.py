@@ -1,4 +1,4 @@
-"""Limits of masked attention: laws of x that change along a sequence, and the paths of tokens that see what is before.
+"""Masked attention in the limit: laws of x that change along a sequence, and paths of tokens that see what is before.
 
     X_t' = Gamma_{mu(t)(. | tau <= s)}(X_t),   mu(t)(. | tau <= s) = 1/s int_0^s law_tau(t) dtau
 
@@ -11,6 +11,7 @@ law.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,10 +20,11 @@ from numpy.polynomial.legendre import leggauss
 from vlasov.attention import Attention, Masked
 from vlasov.checks import Array
 from vlasov.flow import Flow
-from vlasov.measures import Particles, Sequence
+from vlasov.measures import Measure, Particles, Sequence
 from vlasov.problem import Problem
-from vlasov.solvers.replicas import Velocity
+from vlasov.tilting import Field
 
+Velocity = Callable[[int, float, Array, Array], None]  # of clouds, as ``solvers.replicas.march`` calls it
 _LONGER = 3.0  # a piece than the one before
 _BEFORE, _AFTER = 0.0, 1.0  # places in what is seen: of tokens that are, and of those that heads without a mask see too
 
@@ -81,8 +83,8 @@ class Text:
     """
 
     def __init__(self, attention: Attention, sequence: Sequence, size: int, levels: int, count: int) -> None:
-        self._alone = isinstance(attention, Masked)  # else heads may see the whole sequence
-        self._attention = attention.unmasked if self._alone else attention
+        self.attention, self._alone = attention, isinstance(attention, Masked)  # else heads may see the whole sequence
+        self._inner = attention.unmasked if self._alone else attention
         self._edges, laws = _pieces(sequence, levels)
         self._widths, rules = np.diff(self._edges), [part.quadrature(size) for part in sequence.measures]
         self._rules = [rules[law] for law in laws]
@@ -120,22 +122,21 @@ class Text:
         after = ends[-1] if self._alone else ends[piece + 1]
         return _Place(piece, rows, start, slice(start, ends[piece + 1]), inside, template, after)
 
-    def interacting(self, tolerance: float) -> Velocity:
-        """The velocity of the nodes, for ``march``."""
-        flow = Flow(self._attention, tolerance=tolerance)
+    def flow(self, tolerance: float) -> TextFlow:
+        """The velocity of the nodes, for one run in one thread."""
+        return TextFlow(self, Flow(self._inner, tolerance=tolerance))
 
-        def velocity(_: int, t: float, x: Array, out: Array) -> None:
-            for number, (place, seen) in enumerate(self._seen(x[0])):
-                self._evaluate(flow, seen, x[0, place.rows], t, out[0, place.rows], number)
-
-        return velocity
+    def move(self, flow: Flow, x: Array, t: float, out: Array) -> None:
+        """The velocity of the nodes at x (n, d), by a flow of what is masked, into ``out``."""
+        for number, (place, seen) in enumerate(self._seen(x)):
+            self._evaluate(flow, seen, x[place.rows], t, out[place.rows], number)
 
     def passive(self, tolerance: float, track: Array, s: Array) -> Velocity:
         """The velocity of b clouds at places s (b, m) that follow the nodes and do not act on them, for ``march``.
 
         At each node in s of a token's piece, and between them by the polynomials.
         """
-        flow = Flow(self._attention, tolerance=tolerance)
+        flow = Flow(self._inner, tolerance=tolerance)
         pieces = np.searchsorted(self._edges[1:-1], s, side="right")
         rows = [[np.flatnonzero(own == piece) for piece in range(len(self._rules))] for own in pieces]
         factors = [
@@ -168,7 +169,31 @@ class Text:
         if seen.s is None:
             flow.velocity(seen, x, t, out=out, system=system)
         else:
-            out[...] = self._attention.evaluate(seen, x, t, flow.request, s=np.full(len(x), _BEFORE)).values
+            out[...] = self._inner.evaluate(seen, x, t, flow.request, s=np.full(len(x), _BEFORE)).values
+
+
+class TextFlow(Flow):
+    """The velocity of a text's nodes, as solvers and references ask for that of tokens."""
+
+    def __init__(self, text: Text, inner: Flow) -> None:
+        super().__init__(text.attention, tolerance=inner.request.tolerance)
+        self._text, self._inner = text, inner
+
+    def velocity(
+        self,
+        measure: Measure,
+        x: Array,
+        t: float,
+        *,
+        about: Array | None = None,
+        out: Array | None = None,
+        system: int = 0,
+    ) -> Field:
+        """At x (n, d), which are all nodes."""
+        values = np.empty_like(x) if out is None else out
+        self._text.move(self._inner, x, t, values)
+        self.evaluations += 1
+        return Field(values, "text", self._inner.error_bound)
 
 
 def _pieces(sequence: Sequence, levels: int) -> tuple[Array, list[int]]:
