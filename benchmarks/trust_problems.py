@@ -315,7 +315,10 @@ class _TooMany(Exception):
 
 
 def solved(velocity: Any, y: Array, times: Array, scale: float, rtol: float = _RTOL) -> Array:
-    """States at the times, NaN from a blow-up on, or where tokens that jump between others make steps too short."""
+    """States at the times, NaN from a blow-up on, or where tokens that jump between others make steps too short.
+
+    Or where Sinkhorn's iterations do not converge.
+    """
     calls = itertools.count()
 
     def counted(t: float, y: Array) -> Array:
@@ -331,7 +334,7 @@ def solved(velocity: Any, y: Array, times: Array, scale: float, rtol: float = _R
     result = np.full((len(times), y.size), np.nan)
     result[0] = y
     if times[-1] > 0:
-        with np.errstate(all="ignore"), suppress(_TooMany):
+        with np.errstate(all="ignore"), suppress(_TooMany, FloatingPointError):
             found = solve_ivp(counted, (0.0, times[-1]), y, t_eval=times[1:], events=huge, **tolerances)
             if len(found.t):  # else it has blown up before the first of the times
                 result[1 : 1 + len(found.t)] = found.y.T

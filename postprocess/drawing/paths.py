@@ -113,7 +113,8 @@ def _draw_paths(ax: Axes, view: View, x: Array, colours: Array | str) -> None:
     first, last = x[0].T, x[-1].T
     start: dict[str, Any] = {"s": size, "color": "white", "linewidths": 0.8, "zorder": 3}
     placed = not isinstance(colours, str)
-    ax.scatter(first[0], first[1], label="" if placed else "start", **start, **{"edgecolors": colours})
+    own: dict[str, Any] = start | {"edgecolors": colours}
+    ax.scatter(first[0], first[1], label="" if placed else "start", **own)
     if placed:  # no colour of one token stands for all
         ax.scatter([], [], edgecolors=INK, label="start", **start)
     shown = view.before_runaway()
