@@ -4,6 +4,7 @@
     python benchmarks/trust.py --problems 300 --json trust.json
     python benchmarks/trust.py --problems 200 --solver particles
     python benchmarks/trust.py --problems 40 --seed 7 --wide
+    python benchmarks/trust.py --problems 100 --masked --family softmax l2 linear sigmoid mixed
 
 Every problem is solved in a process beside, which is ended after ``--limit`` CPU seconds: hangs are listed. The JSON
 file is written after every problem, and problems that it holds already are not solved again. ``--wide`` twists problems
@@ -25,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import trust_masked as under_masks
 import trust_problems as problems
 import trust_twists as twists
 from timing import Check, Report, machine, table, versions, write_json
@@ -77,7 +79,9 @@ def solved(stated: problems.Stated, solver: str) -> Iterator[Outcome]:
     import vlasov as vl
 
     outcome = Outcome(str(stated), "judged", stated.default)
-    problem = problems.built(stated)
+    masked = isinstance(stated, under_masks.Masked)
+    problem = under_masks.built_masked(stated) if masked else problems.built(stated)
+    truth = under_masks.truth if masked else problems.truth
     times = np.linspace(0.0, stated.horizon, 4)
     options = dict(stated.options)
     if solver == "particles":
@@ -104,7 +108,7 @@ def solved(stated: problems.Stated, solver: str) -> Iterator[Outcome]:
     yield replace(outcome, end="no reference")
     reached = run["time"].values
     for careful in (False, True) if solver == "particles" else (True,):  # few nodes do where errors are large
-        true = problems.truth(stated, np.concatenate([[0.0], reached[reached > 0]]), careful=careful)
+        true = truth(stated, np.concatenate([[0.0], reached[reached > 0]]), careful=careful)
         kept = slice(len(true.means) - len(reached), None)
         found = run["mean"].values, run["covariance"].values
         outcome.error = float(np.max(problems.errors(found, (true.means[kept], true.covariances[kept]))))
@@ -113,7 +117,7 @@ def solved(stated: problems.Stated, solver: str) -> Iterator[Outcome]:
     if "density_error" in run:
         outcome.density, outcome.reading = density_error(run, true)
         outcome.density_estimate = float(run["density_error"][-1])
-    if np.isnan(outcome.error) and stated.data == "gaussian":
+    if np.isnan(outcome.error) and stated.data == "gaussian" and getattr(stated, "mask", "product") == "product":
         outcome.error = np.inf  # the truth has blown up, the run goes on
     if not true.uncertainty <= max(outcome.error / 3, SMALL):
         outcome.end = "no reference"
@@ -227,19 +231,22 @@ def main() -> None:
     parser.add_argument("--solver", choices=SOLVERS, default="finite-volume")
     parser.add_argument("--limit", type=float, default=60.0, help="CPU seconds for a run, and for its reference")
     parser.add_argument("--json", metavar="PATH", help="write all outcomes")
+    parser.add_argument("--masked", action="store_true", help="put problems under a causal mask")
     parser.add_argument("--wide", action="store_true", help="twist problems as users will")
     arguments = parser.parse_args()
     data = ("gaussian",) if arguments.solver == "gaussian" else tuple(arguments.data)
     before, worker = machine(), Worker()
     print(", ".join(f"{name} {value}" for name, value in before.items()))
-    asked = {name: getattr(arguments, name) for name in ("seed", "family", "data", "solver", "limit", "wide")}
+    asked = {name: getattr(arguments, name) for name in ("seed", "family", "data", "solver", "limit", "wide", "masked")}
     outcomes = _known(arguments.json, asked)
     for index in range(arguments.first, arguments.first + arguments.problems):
         stated = problems.stated(index, arguments.seed, tuple(arguments.family), data)
         if arguments.wide:
             stated = twists.twisted(stated, arguments.seed)
-        if arguments.solver != "finite-volume":
+        if arguments.solver != "finite-volume" or arguments.masked:
             stated = replace(stated, options={})
+        if arguments.masked:
+            stated = under_masks.masked(stated, arguments.seed, tokens=arguments.solver == "particles")
         if str(stated) in outcomes:
             continue
         outcomes[str(stated)] = worker.solve(stated, arguments.solver, arguments.limit)

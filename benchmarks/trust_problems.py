@@ -284,7 +284,7 @@ def _of_nodes(
         return np.concatenate([sum(v for v, _ in found).ravel(), sum(divergence for _, divergence in found)])
 
     scale = float(np.sqrt(weights @ np.square(points).sum(axis=1)))
-    states = _solved(velocity, np.concatenate([points.ravel(), np.zeros(len(points))]), times, scale, rtol)
+    states = solved(velocity, np.concatenate([points.ravel(), np.zeros(len(points))]), times, scale, rtol)
     found, integral = states[:, : points.size].reshape(len(times), *shape), states[-1, points.size :]
     means = np.einsum("n,tnk->tk", weights, found)
     away = found - means[:, None]
@@ -305,7 +305,7 @@ def _of_gaussian(problem: Stated, times: Array) -> tuple[Array, Array]:
         return np.concatenate([b + slope @ m, (slope @ f).ravel()])
 
     y = np.concatenate([mean, np.linalg.cholesky(covariance).ravel()])
-    found = _solved(velocity, y, times, float(np.linalg.norm(y)))
+    found = solved(velocity, y, times, float(np.linalg.norm(y)))
     factors = found[:, d:].reshape(-1, d, d)
     return found[:, :d], factors @ factors.swapaxes(1, 2)
 
@@ -314,8 +314,11 @@ class _TooMany(Exception):
     """A reference that would not end."""
 
 
-def _solved(velocity: Any, y: Array, times: Array, scale: float, rtol: float = _RTOL) -> Array:
-    """States at the times, NaN from a blow-up on, or where tokens that jump between others make steps too short."""
+def solved(velocity: Any, y: Array, times: Array, scale: float, rtol: float = _RTOL) -> Array:
+    """States at the times, NaN from a blow-up on, or where tokens that jump between others make steps too short.
+
+    Or where Sinkhorn's iterations do not converge.
+    """
     calls = itertools.count()
 
     def counted(t: float, y: Array) -> Array:
@@ -331,7 +334,7 @@ def _solved(velocity: Any, y: Array, times: Array, scale: float, rtol: float = _
     result = np.full((len(times), y.size), np.nan)
     result[0] = y
     if times[-1] > 0:
-        with np.errstate(all="ignore"), suppress(_TooMany):
+        with np.errstate(all="ignore"), suppress(_TooMany, FloatingPointError):
             found = solve_ivp(counted, (0.0, times[-1]), y, t_eval=times[1:], events=huge, **tolerances)
             if len(found.t):  # else it has blown up before the first of the times
                 result[1 : 1 + len(found.t)] = found.y.T

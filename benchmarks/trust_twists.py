@@ -77,7 +77,7 @@ def _far(problem: Stated, rng: np.random.Generator) -> Stated:
     way = rng.normal(size=problem.dimension)
     shift = way / np.linalg.norm(way) * size * 10.0 ** rng.uniform(1.0, 2.0)
     weaker = 1 / (1 + float(shift @ shift) / size**2) if problem.family == "linear" else 1.0
-    return _with(replace(problem, parts=[_moved(part, shift) for part in problem.parts]), lambda a: a * weaker)
+    return _with(replace(problem, parts=[moved(part, shift) for part in problem.parts]), lambda a: a * weaker)
 
 
 def _mixed(problem: Stated, rng: np.random.Generator) -> Stated:
@@ -114,7 +114,8 @@ def _width(part: Part) -> float:
     return float(np.abs(numbers[1] - numbers[0]).max() / 2) if kind == "box" else float(numbers[1])
 
 
-def _moved(part: Part, shift: Array) -> Part:
+def moved(part: Part, shift: Array) -> Part:
+    """A part at another place."""
     share, kind, numbers = part
     moved: dict[str, Any] = {
         "gaussian": lambda: (numbers[0] + shift, numbers[1]),

@@ -57,6 +57,29 @@ def velocity(head: Head, x: Array, weights: Array) -> tuple[Array, Array]:
     return tilted @ head.v.T, z @ squares - np.einsum("nk,kl,nl->n", tilted, form, tilted)
 
 
+def means_at(head: Head, x: Array, y: Array, weights: Array) -> Array:
+    """Gamma(x_i) under tokens y with weights that are made to sum to one; not for Sinkhorn's attention."""
+    shares, z = weights / weights.sum(), (x @ head.a.T) @ y.T
+    if head.kind in KERNELS:
+        return (KERNELS[head.kind][0](z + head.bias) * shares) @ y @ head.v.T
+    if head.p is not None:
+        z -= np.einsum("nk,kl,nl->n", y, head.p, y)
+    z = np.exp(z - z.max(axis=1, keepdims=True)) * shares
+    return z @ y @ head.v.T / z.sum(axis=1, keepdims=True)
+
+
+def causal_velocity(head: Head, x: Array, weights: Array, places: Array) -> Array:
+    """Gamma(x_i) of tokens that see those with places up to their own."""
+    result = np.empty_like(x)
+    for place in np.unique(places):
+        seen, here = places <= place, places == place
+        if head.kind == "sinkhorn":
+            result[here] = velocity(head, x[seen], weights[seen] / weights[seen].sum())[0][here[seen]]
+        else:
+            result[here] = means_at(head, x[here], x[seen], weights[seen])
+    return result
+
+
 def _columns(z: Array, weights: Array) -> Array:
     """Factors of the columns, for which rows that sum to one have columns that sum, weighted, to the weights."""
     factors = np.ones(len(z))

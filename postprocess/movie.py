@@ -17,6 +17,7 @@ from vlasov.errors import InputError
 from vlasov.postprocess.drawing.canvas import checked_target, written
 from vlasov.postprocess.drawing.covariances import Datasets
 from vlasov.postprocess.drawing.densities import coloured, density_bar, density_scale
+from vlasov.postprocess.drawing.places import place_bar
 from vlasov.postprocess.drawing.snapshots import Layers, brief, draw_panel, layers_of, one_scale
 from vlasov.postprocess.drawing.style import PALE, entitle, figure_of, new_figure, styled
 from vlasov.postprocess.drawing.view import Indices, padded, united
@@ -96,7 +97,9 @@ class _Film:
             few = self.instants[np.unique(np.linspace(0, self.instants.size - 1, 8).astype(int))]
             self.colours = density_scale([view.mesh(int(instant), plane) for instant in few])
             if layers.tokens is None:
-                density_bar(self.figure, self.colours, [panel])
+                density_bar(self.figure, self.colours, [panel], of_text=view.is_text)
+        if layers.placed:
+            place_bar(self.figure, [panel])
         self.heights = None  # of curves: as they come, or where the camera stands still those of the highest
         if view.has_density and view.dimension == 1 and np.ptp(self.limits, axis=0).max() == 0:
             self.heights = 1.15 * max(view.mesh(int(instant), plane).level(0.0) for instant in self.instants)

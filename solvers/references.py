@@ -6,7 +6,7 @@ with depends on the initial measure:
 
     Gaussians that stay Gaussian    the exact reduction, whatever the solver
     particles                       the same tokens; of many, a few that stand for all, by these steps and by tighter
-    other measures, d <= 3          quadrature nodes, which share no sampling error with the run
+    other measures, d <= 3          quadrature nodes, which share no sampling error with the run; along a text too
     other measures                  as for particles; and another sample, for the error of sampling
 """
 
@@ -20,13 +20,14 @@ import numpy as np
 
 from vlasov.checks import Array
 from vlasov.errors import InputError, SolverError
-from vlasov.measures import Gaussian, Measure, Mixture, Particles, in_sequence
-from vlasov.measures.jumps import cut
+from vlasov.measures import Gaussian, Measure, Mixture, Particles, Sequence as Ordered, in_sequence
+from vlasov.measures.jumps import cut, jumps
 from vlasov.problem import Problem
 from vlasov.solvers import advice
 from vlasov.solvers.accuracy import NOTABLE, units_of
 from vlasov.solvers.ode.clouds import Look, Moments, Tokens, moments, moments_in_steps, unseen
 from vlasov.solvers.ode.integrate import TIGHTEST, norm
+from vlasov.solvers.ode.texts import Text
 from vlasov.solvers.record import Record
 from vlasov.solvers.reduction import advance
 
@@ -34,6 +35,7 @@ _TIGHTER = 1 / 30  # the tolerance of a reference
 _ROUNDING = 4 * float(np.finfo(float).eps)
 _MOST_STEPS = 500, 4  # of a reference: so many, and so many times those of the run
 _FEW_NODES, _NODES, _MANY_NODES = 100, 256, 2500  # of quadrature: beside few tokens, else, where a run looks wrong
+_ALONG = {_FEW_NODES: (2, 3), _NODES: (3, 3), _MANY_NODES: (5, 5)}  # pieces of a text's parts, and places in each
 _TYPICAL, _COARSE = 10.0, 1e-4  # times the error of sampling that few nodes are believed, which are right to the latter
 _SAFE = NOTABLE / 3  # from here to what is notable few nodes are not believed: nobody would be told of more
 _BESIDE, _LOOSEST = 1e-2, 1e-5  # of the error of sampling, which a reference need not be more accurate than; at most
@@ -127,14 +129,14 @@ def _judge(problem: Problem, tokens: Tokens, record: Record, tolerance: float, e
     sampling, before, found = float(record.attributes["sampling_error"]), None, np.empty((0, 2))
     rough, tiers = max(fine, min(_BESIDE * sampling, _LOOSEST)), [(_NODES, NOTABLE), (_MANY_NODES, math.inf)]
     for nodes, believed in [(_FEW_NODES, _TYPICAL * sampling)] * (sampling > _COARSE) + tiers:
-        rule = _quadrature(initial, nodes, len(tokens.cloud))
-        if rule is None or (problem.attention.causal and initial.ordered):
-            break  # sums over places in a sequence have no spectral rule
+        rule = _rule(problem, tokens, nodes, rough)
+        if rule is None:
+            break
         heads = max(1, len(tokens.flow.tilts(0.0)))
-        affordable = min(most, int(_MOST_PAIRS / (12 * heads * len(rule) ** 2)))  # steps of 12 evaluations
+        affordable = min(most, int(_MOST_PAIRS / (12 * heads * len(rule.cloud) ** 2)))  # steps of 12 evaluations
         dear, by_fewer, better = before is not None and affordable < most, found, []
         if not (dear and len(before or []) < len(times)):  # else fewer nodes did not get there either
-            better = list(_until_it_ends(moments(_of(rule, problem, tokens, rough), times, rough, affordable, look)))
+            better = list(_until_it_ends(moments(rule, times, rough, affordable, look)))
         found = against(record, initial, better)
         if dear and not np.isfinite(found).all():  # what fewer nodes know has to do
             tell(record, initial, by_fewer)
@@ -142,7 +144,7 @@ def _judge(problem: Problem, tokens: Tokens, record: Record, tolerance: float, e
         close = nodes == _FEW_NODES and _SAFE < found.max(initial=0.0) <= NOTABLE
         if found.max(initial=0.0) <= believed and not close:
             tell(record, initial, found)
-            return _as_nodes(problem, len(rule), before, better) if nodes == _MANY_NODES else ""
+            return _as_nodes(problem, len(rule.cloud), before, better) if nodes == _MANY_NODES else ""
         before = better
     parts = [_of_steps(problem, tokens, record, fine, ends)]
     if not isinstance(initial, Particles):
@@ -153,6 +155,8 @@ def _judge(problem: Problem, tokens: Tokens, record: Record, tolerance: float, e
 
 def _as_nodes(problem: Problem, nodes: int, fewer: list[Moments] | None, many: list[Moments]) -> str:
     """The remedy that nodes are, where fewer of them say the same; else the solver that is left."""
+    if is_text(problem):
+        return ""
     if fewer and _largest(apart(problem.initial, many, fewer)) <= NOTABLE:
         return f'sampling="quadrature" with n={nodes} is right to {NOTABLE:g}'
     return _ANOTHER
@@ -168,9 +172,40 @@ def _until_it_ends(reference: Iterator[Moments]) -> Iterator[Moments]:
         yield from reference
 
 
+def _rule(problem: Problem, tokens: Tokens, nodes: int, tolerance: float) -> Tokens | None:
+    """About so many nodes that stand for the measure, and move; None where that is not possible."""
+    initial, count = problem.initial, len(tokens.cloud)
+    if not is_text(problem):
+        rule = _quadrature(initial, nodes, count)
+        return None if rule is None else _of(rule, problem, tokens, tolerance)
+    if not isinstance(initial, Ordered) or initial.dimension > 3 or jumps(initial):
+        return None
+    levels, places = _ALONG[nodes]
+    parts = 1 + levels * places * (len(initial.measures) - 1)
+    size = max(3, int((nodes / parts) ** (1 / initial.dimension)))
+    while count % sum(len(law.quadrature(size)) for law in initial.measures) == 0:  # tokens may be nodes themselves
+        size += 1
+    text = Text(problem.attention, initial, size, levels, places)
+    if len(text.nodes) > 2 * _MANY_NODES:
+        return None
+    flow = text.flow(_sums(tolerance))
+    flow.patience = tokens.flow.patience
+    return Tokens(text.nodes, flow, tokens.rescaling)
+
+
+def is_text(problem: Problem) -> bool:
+    """Whether tokens see those before them, in a text whose law changes."""
+    return problem.attention.causal and problem.initial.ordered
+
+
+def _sums(tolerance: float) -> float:
+    """The tolerance of velocities beside that of steps."""
+    return min(1e-10, 1e-2 * tolerance)
+
+
 def _of(cloud: Particles, problem: Problem, tokens: Tokens, tolerance: float) -> Tokens:
     """Other tokens of the same problem, with a flow of their own: what they cost is not the run's."""
-    flow = problem.flow(tolerance=min(1e-10, 1e-2 * tolerance))
+    flow = problem.flow(tolerance=_sums(tolerance))
     flow.patience = tokens.flow.patience
     if problem.attention.causal and cloud.s is None:  # nodes of a law that is the same along the sequence
         cloud = Particles(cloud.points, cloud.weights, np.full(len(cloud), 0.5))

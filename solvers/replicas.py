@@ -110,12 +110,24 @@ def _combine(y: Array, stages: Array, sums: kernels.Sums, h: float, out: Array) 
         kernels.combine(y[cloud], stages[cloud], sums.stages, weights, out[cloud], *nothing, 0, 1)
 
 
-def systems(flow: Flow, weights: Array) -> Velocity:
-    """The velocity of b interacting clouds with these weights, shape (n,), for ``march``."""
+def systems(flow: Flow, weights: Array, places: Array | None = None) -> Velocity:
+    """The velocity of b interacting clouds with these weights (n,), and places (b, n) under masks, for ``march``."""
+    if places is not None:
+        return _placed(flow, [Particles(np.zeros((len(s), flow.dimension)), weights, s) for s in places])
     tokens = _tokens(flow, weights)
 
     def velocity(_: int, t: float, x: Array, out: Array) -> None:
         flow.velocity_of_systems(tokens, x, x, t, out)
+
+    return velocity
+
+
+def _placed(flow: Flow, clouds: list[Particles]) -> Velocity:
+    """Of clouds whose tokens stand each in an order of its own."""
+
+    def velocity(_: int, t: float, x: Array, out: Array) -> None:
+        for b, (cloud, points, result) in enumerate(zip(clouds, x, out, strict=True)):
+            flow.velocity(cloud.moved(points), points, t, out=result, system=b)
 
     return velocity
 

@@ -147,3 +147,28 @@ def wasserstein(x: np.ndarray, y: np.ndarray, p: float) -> float:
     """W_p between equally many equal tokens: the best assignment."""
     costs = np.linalg.norm(x[:, None] - y[None], axis=2) ** p
     return float(costs[linear_sum_assignment(costs)].mean() ** (1 / p))
+
+
+def linear_text(
+    va: float, edge: float, moments: list[tuple[float, float]], t: float
+) -> tuple[np.ndarray, np.ndarray, list[float]]:
+    """g with x(t; s, x) = g(s) x in a text of two laws under linear attention on the line, by trapezoids in s.
+
+    g' = va M g, M = 1/s int_0^s q g^2; ``moments`` are mean and second moment q of each law. Also those of all at t.
+    """
+    s = np.concatenate([np.linspace(0, edge, 1001), edge + (1 - edge) * np.linspace(0, 1, 4001) ** 2])
+    mean, second = np.repeat(moments, [1001, 4001], axis=0).T
+
+    def over(f: np.ndarray) -> np.ndarray:
+        return np.concatenate([[0.0], np.cumsum(np.diff(s) * (f[1:] + f[:-1]) / 2)])
+
+    def slope(g: np.ndarray) -> np.ndarray:
+        return va * g * np.where(s > 0, over(second * g**2) / np.maximum(s, 1e-300), second * g**2)
+
+    g, h = np.ones_like(s), t / 64
+    for _ in range(64):
+        k = [slope(g)]
+        for step in (h / 2, h / 2, h):
+            k.append(slope(g + step * k[-1]))
+        g = g + h / 6 * (k[0] + 2 * k[1] + 2 * k[2] + k[3])
+    return s, g, [float(over(mean * g)[-1]), float(over(second * g**2)[-1])]

@@ -78,10 +78,11 @@ def compare(
         Coordinates pair, solution, time, p and order. Variables: wasserstein and wasserstein_error (estimated; NaN for
         d > 3 between particles and a solution that is none), moment_error (relative, by order), mean_error and
         covariance_error (in the units of a run's own), density_error (L1), growth = W_p(t) / W_p(0), log_a_posteriori
-        and log_a_priori (logarithms of its bounds, which are often huge), radius and radius_bound, amplified (pair,
-        time): whether solutions of one problem have parted only because the flow multiplies small differences of their
-        starts, so that their distance says nothing about the solvers. Attributes: ``initial``, ``runs`` (what is known
-        of each, as JSON) and ``doubt`` (why some of them are not to be trusted).
+        and log_a_priori (logarithms of its bounds, which are often huge), bounded (pair, p): whether they are bounds of
+        this order, which under masks they are of conditional distances from p = 2 on, radius and radius_bound,
+        amplified (pair, time): whether solutions of one problem have parted only because the flow multiplies small
+        differences of their starts, so that their distance says nothing about the solvers. Attributes: ``initial``,
+        ``runs`` (what is known of each, as JSON) and ``doubt`` (why some of them are not to be trusted).
     """
     orders, bandwidth = _checked(datasets, p, bandwidth, initial)
     problems, times = solutions.common(datasets)
@@ -154,14 +155,15 @@ class _Held(NamedTuple):
     moment_error: Array
     density_error: float
     rate: float
+    bounded: list[bool]  # by order: whether the rate bounds its growth
 
 
 def _held(problem: Problem, mu: Measure, nu: Measure, t: float, orders: list[float], bandwidth: float | None) -> _Held:
-    distances = between(mu, nu, orders)
+    distances, causal = between(mu, nu, orders), problem.attention.causal
     # Masked measures have an estimate in the conditional distance alone, from p = 2 on.
-    proved = not problem.attention.causal or (min(orders) >= 2 and all(one.method == CONDITIONAL for one in distances))
-    rate = stability.rate(problem.attention, mu, nu, t) if proved else math.nan
-    return _Held(distances, moment_errors(mu, nu), density_error(mu, nu, bandwidth), rate)
+    bounded = [not causal or (p >= 2 and one.method == CONDITIONAL) for p, one in zip(orders, distances, strict=True)]
+    rate = stability.rate(problem.attention, mu, nu, t) if any(bounded) else math.nan
+    return _Held(distances, moment_errors(mu, nu), density_error(mu, nu, bandwidth), rate, bounded)
 
 
 def _variables(
@@ -178,7 +180,7 @@ def _variables(
     rates = [np.array([held.rate for held in row]) for row in series]
     errors = [_errors_of_moments(problems[a], runs[a], runs[b]) for a, b in pairs]
     parted = [_amplified(problems[0], runs[a], runs[b]) & same for a, b in pairs]
-    each = ("pair", "time")
+    each, bounded = ("pair", "time"), np.array([[held.bounded for held in row] for row in series]).all(axis=1)
     variables = {
         "wasserstein": ((*each, "p"), found[..., 0]),
         "wasserstein_error": ((*each, "p"), found[..., 1]),
@@ -188,13 +190,14 @@ def _variables(
         "mean_error": (each, np.array([found[:, 0] for found in errors])),
         "covariance_error": (each, np.array([found[:, 1] for found in errors])),
         "growth": ((*each, "p"), found[..., 0] / found[:, :1, :, 0]),
+        "bounded": (("pair", "p"), bounded),
         "radius": (("solution", "time"), radii),
         "amplified": (each, np.array(parted)),
     }
     start = float(np.nanmax(radii[:, 0], initial=0.0))
     for name, function in (("log_a_priori", estimates.stability_exponent), ("radius_bound", estimates.support_radius)):
         bounds = stability.by_theory(function, problems[0], start, times)
-        if name == "log_a_priori" and problems[0].attention.causal and np.isnan(rates).any():
+        if name == "log_a_priori" and not bounded.any():
             bounds = np.full(times.size, np.nan)
         variables[name] = (("time",), bounds if start > 0 else np.full(times.size, np.nan))
     return variables

@@ -172,11 +172,14 @@ def _draw_growth(ax: Axes, comparison: xr.Dataset) -> None:
         ax.plot(times, _drawable(growth[i]), color=_PAIRS[i % len(_PAIRS)])
     top = min(_REACH * float(np.nanmax(growth, initial=1.0, where=np.isfinite(growth))), LARGEST)
     order = f"W_{{{comparison['p'].values[-1]:g}}}"
-    bounds = {"a posteriori": np.nanmax(comparison["log_a_posteriori"].values, axis=0), "a priori": None}
-    bounds["a priori"] = comparison["log_a_priori"].values
-    for (name, exponents), dash in zip(bounds.items(), _DASHES[1:], strict=False):
-        assert exponents is not None
-        if not np.isfinite(exponents).any():
+    known = "bounded" not in comparison or bool(comparison["bounded"].values[:, -1].all())
+    bounds = {
+        "a posteriori": comparison["log_a_posteriori"].values,
+        "a priori": comparison["log_a_priori"].values[None],
+    }
+    for (name, each), dash in zip(bounds.items(), _DASHES[1:], strict=False):
+        exponents = np.where(np.isnan(each).all(axis=0), np.nan, np.fmax.reduce(each))
+        if not (known and np.isfinite(exponents).any()):
             continue
         values = np.exp(np.minimum(exponents, 600.0))
         if (values[1:] < top).any():

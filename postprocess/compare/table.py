@@ -85,8 +85,9 @@ def _numbers(at: xr.Dataset, start: xr.Dataset, *, different: bool) -> dict[str,
     last = f"W_{orders[-1]:g}"
     growth = f"{float(at['growth'][-1]):.3g}" if resolved else "unresolved"
     found[f"{last}(t) / {last}(0)"] = _AMPLIFIED if amplified else growth
-    found["at most, a posteriori"] = bound(float(at["log_a_posteriori"]))
-    found["a priori"] = bound(float(at["log_a_priori"]))
+    known = "bounded" not in at or bool(at["bounded"].values[-1])
+    for name, variable in (("at most, a posteriori", "log_a_posteriori"), ("a priori", "log_a_priori")):
+        found[name] = bound(float(at[variable]) if known else math.nan)
     return found
 
 

@@ -77,7 +77,7 @@ def _line_on(shade: float) -> str:
     return "white" if shade > _DARK else INK
 
 
-def density_bar(figure: Figure, scale: PowerNorm, panels: list[Axes]) -> None:
+def density_bar(figure: Figure, scale: PowerNorm, panels: list[Axes], *, of_text: bool = False) -> None:
     """The colour bar of several panels, with the values where the colours are spread evenly."""
     places = [place for panel in panels if (place := panel.get_subplotspec()) is not None]
     rows = len({place.rowspan.start for place in places})
@@ -92,7 +92,7 @@ def density_bar(figure: Figure, scale: PowerNorm, panels: list[Axes]) -> None:
     )
     bar.ax.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
     bar.ax.minorticks_off()
-    bar.ax.set_ylabel(r"density $\rho\,/\,\max\rho$")
+    bar.ax.set_ylabel(r"density $\rho\,/\,\max\rho$" + ("\nof all places $s$" if of_text else ""))
 
 
 def key(panels: Iterable[Axes], dimension: int, *, tokens: bool) -> list[Artist]:

@@ -7,14 +7,18 @@ from matplotlib.axes import Axes
 
 from vlasov.checks import Array
 from vlasov.postprocess.drawing.paths import FEW_TOKENS
+from vlasov.postprocess.drawing.places import colours_of, place_colours
 from vlasov.postprocess.drawing.style import END, TOKEN
 from vlasov.postprocess.drawing.view import View
+
+_LAYERS = 10  # of places in a histogram
 
 
 def draw_on_line(panel: Axes, view: View, instant: int, limits: Array, over: tuple[View, int] | None = None) -> None:
     """One solution at one time, with the tokens of another at its own time over its density."""
     grid = np.linspace(limits[0], limits[1], 401)
-    panel.set(xlabel=view.name(0, short=True), ylabel="density", xlim=tuple(limits))
+    name = "density of all places $s$" if view.is_text else "density"
+    panel.set(xlabel=view.name(0, short=True), ylabel=name, xlim=tuple(limits))
     tokens, when = (view, instant) if over is None else over
     if tokens.has_positions:
         few = _draw_histogram(panel, tokens, when, grid)
@@ -38,17 +42,30 @@ def _draw_histogram(panel: Axes, view: View, instant: int, grid: Array) -> bool:
     """The tokens' density on the line; of a few, their weights instead, and then the answer is yes."""
     x, weights = view.positions(view.visible, np.array([instant]))[0, :, 0], view.weights[view.visible]
     if x.size <= FEW_TOKENS:
-        panel.vlines(x, 0, weights, color=TOKEN, linewidth=1.2)
-        panel.plot(x, weights, "o", color=TOKEN)
+        colours = colours_of(view, view.visible)
+        panel.vlines(x, 0, weights, color=colours, linewidth=1.2)
+        panel.scatter(x, weights, s=16, color=colours, zorder=2)
         panel.set(ylabel="weight", ylim=(0, 1.1 * weights.max()))
         return True
     if np.ptp(weights) <= 1e-9 * weights.max():
         bins = int(np.clip(np.sqrt(x.size), 12, 60))
-        masses, edges = np.histogram(x, bins, (grid[0], grid[-1]), weights=weights / weights.sum())
-        panel.stairs(masses / np.diff(edges), edges, fill=True, color=TOKEN, alpha=0.5)
+        _stack(panel, x, np.linspace(grid[0], grid[-1], bins + 1), view)
     else:
         panel.fill_between(grid, smoothed(x, weights, grid), color=TOKEN, alpha=0.5, linewidth=0)
     return False
+
+
+def _stack(panel: Axes, x: Array, edges: Array, view: View) -> None:
+    """A histogram of tokens of one weight; where they have places in a sequence, in layers by their place."""
+    height, width = np.zeros(edges.size - 1), float(edges[1] - edges[0])
+    places = np.zeros(x.size) if view.places is None else view.places[view.visible]
+    layers = 1 if view.places is None else _LAYERS
+    which = np.minimum((places * layers).astype(int), layers - 1)
+    for layer in range(layers):
+        more = height + np.histogram(x[which == layer], edges)[0] / (x.size * width)
+        colour = TOKEN if layers == 1 else place_colours()((layer + 0.5) / layers)
+        panel.stairs(more, edges, baseline=height, fill=True, color=colour, alpha=0.5 if layers == 1 else 0.8)
+        height = more
 
 
 def smoothed(x: Array, weights: Array, grid: Array) -> Array:

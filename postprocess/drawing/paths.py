@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -13,7 +14,18 @@ from matplotlib.figure import Figure
 from vlasov import checks
 from vlasov.checks import Array
 from vlasov.errors import InputError
-from vlasov.postprocess.drawing.style import END, SKY, TOKEN, draw_blow_up, legend_above, own_or_new, square, styled
+from vlasov.postprocess.drawing.places import colours_of, place_bar
+from vlasov.postprocess.drawing.style import (
+    END,
+    INK,
+    SKY,
+    TOKEN,
+    draw_blow_up,
+    legend_above,
+    own_or_new,
+    square,
+    styled,
+)
 from vlasov.postprocess.drawing.view import View, padded
 
 FEW_TOKENS = 12  # up to here tokens are drawn one by one, and well visible
@@ -45,19 +57,23 @@ def trajectories(
         others = '"snapshots" or "ellipses"' if view.has_density else '"ellipses" or "eigenvalues"'
         raise InputError(f"holds no positions to draw trajectories of; use kind {others}", "dataset")
     view, plane = view.seen(components)
-    paths = view.positions(view.representatives(checks.integer(lines, "lines", least=1)))
+    chosen = view.representatives(checks.integer(lines, "lines", least=1))
+    paths, colours = view.positions(chosen), colours_of(view, chosen)
+    figure, ax = own_or_new(ax, view.title, **({} if view.dimension == 1 else {"height": 3.6}))
+    if view.places is not None:
+        place_bar(figure, [ax])
     if view.dimension == 1:
-        figure, ax = own_or_new(ax, view.title)
-        draw_against_time(ax, view, paths[..., 0])
+        draw_against_time(ax, view, paths[..., 0], colours=colours)
         return figure
-    figure, ax = own_or_new(ax, view.title, height=3.6)
-    _draw_paths(ax, view, paths[..., plane])
+    _draw_paths(ax, view, paths[..., plane], colours)
     ax.set(xlabel=view.name(plane[0]), ylabel=view.name(plane[1]))
     legend_above(ax)
     return figure
 
 
-def draw_against_time(ax: Axes, view: View, paths: Array | None = None, *, band: bool = True) -> None:
+def draw_against_time(
+    ax: Axes, view: View, paths: Array | None = None, *, band: bool = True, colours: Array | str = TOKEN
+) -> None:
     """On the line: the mean against time with two standard deviations on both sides, and paths (time, token).
 
     Without the band the deviations are lines, which let a density be seen, and the limits stay as the density has them.
@@ -74,11 +90,11 @@ def draw_against_time(ax: Axes, view: View, paths: Array | None = None, *, band:
     held = np.stack([mean - reach, mean + reach], axis=1)
     if paths is not None:
         segments = [np.column_stack([view.times, path]) for path in paths.T]
-        lines = LineCollection(segments, colors=TOKEN, linewidths=0.6, alpha=0.55, label="tokens", zorder=1.5)
+        lines = LineCollection(segments, colors=colours, linewidths=0.6, alpha=0.55, label="tokens", zorder=1.5)
         ax.add_collection(lines, autolim=False)
         held = np.concatenate([held, paths], axis=1)
         if view.times.size == 1:
-            ax.plot(np.repeat(view.times, paths.shape[1]), paths[0], "_", color=TOKEN)
+            ax.scatter(np.repeat(view.times, paths.shape[1]), paths[0], s=16, marker="_", c=colours)
     held = held[view.before_runaway()]
     if band:
         ax.set_ylim(*padded(np.array([held.min(), held.max()])))
@@ -88,14 +104,19 @@ def draw_against_time(ax: Axes, view: View, paths: Array | None = None, *, band:
     legend_above(ax)
 
 
-def _draw_paths(ax: Axes, view: View, x: Array) -> None:
+def _draw_paths(ax: Axes, view: View, x: Array, colours: Array | str) -> None:
     """Paths (time, token, 2) in a plane, open at the start and filled at the end."""
     few = x.shape[1] <= FEW_TOKENS
     width, opacity, size = (1.0, 0.8, 18) if few else (0.6, 0.5, 8)
-    paths = LineCollection(list(x.swapaxes(0, 1)), colors=TOKEN, linewidths=width, alpha=opacity)
+    paths = LineCollection(list(x.swapaxes(0, 1)), colors=colours, linewidths=width, alpha=opacity)
     ax.add_collection(paths, autolim=False)
     first, last = x[0].T, x[-1].T
-    ax.scatter(first[0], first[1], s=size, color="white", edgecolors=TOKEN, linewidths=0.8, label="start", zorder=3)
+    start: dict[str, Any] = {"s": size, "color": "white", "linewidths": 0.8, "zorder": 3}
+    placed = not isinstance(colours, str)
+    own: dict[str, Any] = start | {"edgecolors": colours}
+    ax.scatter(first[0], first[1], label="" if placed else "start", **own)
+    if placed:  # no colour of one token stands for all
+        ax.scatter([], [], edgecolors=INK, label="start", **start)
     shown = view.before_runaway()
     if shown[-1] == view.times.size - 1:
         ax.scatter(last[0], last[1], s=size, color=END, linewidths=0, label="end", zorder=4)

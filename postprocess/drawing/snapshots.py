@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -17,9 +18,9 @@ from vlasov.postprocess.drawing.covariances import Datasets, as_list
 from vlasov.postprocess.drawing.densities import coloured, density_bar, density_scale, draw_cells, key, planes_of
 from vlasov.postprocess.drawing.mesh import Mesh
 from vlasov.postprocess.drawing.on_line import draw_on_line
+from vlasov.postprocess.drawing.places import colours_of, place_bar
 from vlasov.postprocess.drawing.style import (
     END,
-    TOKEN,
     covariance_ellipse,
     entitle,
     figure_of,
@@ -77,7 +78,9 @@ def snapshots(
     drawn = list(panels[: len(shown) * instants.size])
     figure = figure_of(drawn[0])
     if scale is not None and layers.tokens is None:
-        density_bar(figure, scale, drawn)
+        density_bar(figure, scale, drawn, of_text=layers.main.is_text)
+    if layers.placed:
+        place_bar(figure, drawn)
     if axes is None and has_key(layers):
         add_key(figure, layers)
     return figure
@@ -89,6 +92,11 @@ class Layers:
 
     main: View
     tokens: View | None = None
+
+    @property
+    def placed(self) -> bool:
+        """Whether tokens are drawn that have places in a sequence, by which they are coloured."""
+        return (self.main if self.tokens is None else self.tokens).places is not None
 
     def instant_of_tokens(self, instant: int) -> int:
         """The tokens' output time closest to one of the density's."""
@@ -283,5 +291,6 @@ def _draw_tokens(panel: Axes, view: View, instant: int, plane: Indices) -> None:
     weights = view.weights[tokens]
     crowd = weights.sum() ** 2 / (weights**2).sum()  # how many tokens of equal weight would crowd as much
     areas = np.clip(2000 / crowd, 1.0, 20.0) * weights / weights.max()
-    opacity = float(np.clip(16 / np.sqrt(crowd), 0.1, 0.9))
-    panel.scatter(x[:, 0], x[:, 1], s=areas, color=TOKEN, alpha=opacity, linewidths=0, rasterized=True)
+    opacity = float(np.clip(16 / np.sqrt(crowd), 0.1 if view.places is None else 0.4, 0.9))  # colours that tell
+    look: dict[str, Any] = {"alpha": opacity, "linewidths": 0, "rasterized": True}
+    panel.scatter(x[:, 0], x[:, 1], s=areas, color=colours_of(view, tokens), **look)

@@ -115,6 +115,17 @@ class View:
         return np.asarray(self.dataset["weight"].values, dtype=np.float64)
 
     @cached_property
+    def places(self) -> Array | None:
+        """Of all tokens in a sequence, if they have some."""
+        held = self.has_positions and "s" in self.dataset
+        return np.asarray(self.dataset["s"].values, dtype=np.float64) if held else None
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the density has a part for each slice of a sequence, of which the sum is drawn."""
+        return self.has_density and "part_s" in self.dataset
+
+    @cached_property
     def visible(self) -> Indices:
         """The tokens that carry mass worth drawing."""
         return np.flatnonzero(self.weights >= NEGLIGIBLE * self.weights.max())

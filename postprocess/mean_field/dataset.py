@@ -11,6 +11,9 @@
                 between two of which the larger rate counts
     beside      tokens (sampling, n), radius (sampling, n, replica, time)
 
+Under masks tokens have places s in a sequence, which the coupled distance knows; ``wasserstein`` is of the laws of x
+and velocities are those of a token that sees all, as the attribute ``measured`` says. Bounds of growth are not known.
+
 NaN stands where nothing was computed: replicas beyond the one of a sampling without randomness, and transport beyond
 ``exact_up_to``; bias and a-posteriori bounds are known for few replicas of small n.
 """
@@ -26,6 +29,7 @@ import xarray as xr
 
 from vlasov import estimates
 from vlasov.checks import Array
+from vlasov.measures import Particles
 from vlasov.postprocess import stability
 from vlasov.postprocess.mean_field import rates
 from vlasov.postprocess.mean_field.limit import QUANTITIES, Limit
@@ -124,7 +128,18 @@ def _attributes(study: Study, dimension: int) -> dict[str, Any]:
         "step_cuts": json.dumps(choice.grid.cuts),
         "step_counts": json.dumps(choice.grid.counts),
         "points_per_token": multiple(dimension),
+        **(_of_masks(study) if study.problem.attention.causal else {}),
     }
+
+
+def _of_masks(study: Study) -> dict[str, str]:
+    """What is measured where tokens have places in a sequence."""
+    given = isinstance(study.problem.initial, Particles)
+    places = "those of the tokens that are drawn" if given else "uniform"
+    return {
+        "measured": f"tokens with places s in a sequence, {places}; coupled: each beside its own path, which sees the "
+        "limit up to s; wasserstein: laws of x alone; velocity_error: for a token that sees all",
+    } | ({} if given else {"places": "uniform"})
 
 
 def _with_stability(study: Study, dataset: xr.Dataset) -> xr.Dataset:
@@ -137,6 +152,8 @@ def _with_stability(study: Study, dataset: xr.Dataset) -> xr.Dataset:
         radius = float(dataset["radius"].isel(time=0).max())
     dataset["growth"] = growth.assign_attrs(_described("largest ratio over replicas of W_p at a time to that at 0"))
     bounds = stability.by_theory(estimates.stability_bound, study.problem, radius, study.choice.grid.times)
+    if study.problem.attention.causal:  # whose estimate is for the same places on both sides
+        bounds = np.full_like(bounds, np.nan)
     dataset["a_priori_bound"] = ("time", bounds, _described("a-priori bound of W_p / W_p(0), the same for every p"))
     dataset.attrs |= {"support_radius": radius, "support": "compact" if compact else "radius of the tokens drawn"}
     return dataset

@@ -6,34 +6,42 @@ d_t mu + div(mu Gamma_mu) = 0   by the Gaussian equations, by quadrature or quan
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from vlasov.checks import Array
 from vlasov.errors import InputError, SolverError
-from vlasov.measures import Density, Gaussian, Measure, Particles
+from vlasov.flow import Flow
+from vlasov.measures import Density, Gaussian, Measure, Particles, Sequence as Ordered, in_sequence
 from vlasov.problem import Problem
 from vlasov.solvers.dataset import measure
 from vlasov.solvers.driver import solve as solve_problem
+from vlasov.solvers.ode import texts
 from vlasov.solvers.ode.integrate import accuracy_for
-from vlasov.solvers.replicas import TimeGrid, choose_steps, march, passive, systems
-
-FlowMap = Callable[[Array], Array]
+from vlasov.solvers.replicas import TimeGrid, Velocity, choose_steps, march, passive, systems
 
 REFERENCES = ("auto", "gaussian", "quantile", "quadrature", "finite-volume")
 QUANTITIES = ("flow", "mean", "covariance", "velocity")
 _PER_AXIS = (4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)  # nodes that are tried, one after the other
 _MOST_NODES = 60_000
 _CELLS = {1: (64, 128, 256, 512, 1024), 2: (32, 64, 128, 256), 3: (16, 24, 32, 48)}  # per axis, by d
+_OF_TEXTS = 1e-4  # tolerance of nodes along a text, which are dear: tokens by the thousand err by a hundred times more
 _MOST_STEPS = 1000
 _SAME_TIME = 1e-12  # relative to the last one
 _STALLED, _PATIENCE = 0.5, 2  # refinements that leave more than this of the change are of no use
 _PROBES = 32  # points at which velocities are compared
 _WITNESSES = 256  # tokens by which two references are compared
 _FINER = 2  # a Gaussian costs next to nothing: its steps are so much shorter than the clouds'
+
+
+class FlowMap(Protocol):
+    """Where clouds are taken to; under masks a path depends on its token's place in the sequence."""
+
+    def __call__(self, clouds: Array, places: Array | None = None) -> Array:
+        """Clouds (b, m, d) with places (b, m) at the output times, (times, b, m, d)."""
 
 
 class Choice(NamedTuple):
@@ -53,10 +61,10 @@ class Limit:
     means, covariances
         Shapes (times, d) and (times, d, d).
     probes, velocities
-        Fixed points (m, d), and Gamma_mu there, shape (times, m, d).
+        Fixed points (m, d), and Gamma_mu there, shape (times, m, d); under masks for a token that sees all.
     flow
-        X_t' = Gamma_{mu(t)}(X_t): where clouds (b, m, d) that are not felt by mu are at the output times, shape
-        (times, b, m, d). What becomes of a cloud does not depend on the others.
+        X_t' = Gamma_{mu(t)}(X_t): where clouds that are not felt by mu are at the output times. What becomes of a
+        cloud does not depend on the others.
     """
 
     problem: Problem
@@ -76,8 +84,8 @@ def choose(problem: Problem, times: tuple[float, ...], *, reference: str, tolera
     size of the measure, or until more nodes do not help; then steps are halved likewise. The last of both changes make
     the estimate.
     """
-    kind = _kind(problem, reference)
-    rough = problem.initial.sample(_WITNESSES, "sobol", seed=0)
+    kind = _kind(texts.without_mask(problem), reference)
+    rough = drawn_from(problem).sample(_WITNESSES, "sobol", seed=0)
     try:
         grid = choose_steps(problem, rough, times, tolerance=tolerance)
     except SolverError as error:
@@ -85,10 +93,11 @@ def choose(problem: Problem, times: tuple[float, ...], *, reference: str, tolera
             f"{len(rough)} tokens cannot be followed to t = {times[-1]:g}; if they blow up, choose earlier times "
             f"({error})"
         ) from None
-    nodes, *more = _ladder(problem, kind)
+    nodes, *more = _ladder(texts.without_mask(problem), kind)
     first = solve(problem, Choice(kind, nodes, grid), tolerance=tolerance)
     ladder = [first.choice._replace(nodes=nodes) for nodes in more]
-    _, limit, in_nodes = _refined(first, ladder, rough, tolerance, tolerance)
+    text = problem.attention.causal and isinstance(problem.initial, Ordered)
+    _, limit, in_nodes = _refined(first, ladder, rough, tolerance, max(tolerance, _OF_TEXTS) if text else tolerance)
     halvings = range(1, 2 + int(math.log2(max(1.0, _MOST_STEPS / grid.steps))))
     ladder = [limit.choice._replace(grid=grid.refined(2**k)) for k in halvings]
     limit, _, in_time = _refined(limit, ladder, rough, tolerance, 10 * tolerance)  # halved steps only show the error
@@ -123,8 +132,9 @@ def _size(limit: Limit) -> Array:
 
 def solve(problem: Problem, choice: Choice, *, tolerance: float) -> Limit:
     """The limit by a reference that has been chosen."""
-    accuracy, times = accuracy_for(tolerance), choice.grid.times
-    moving = problem.flow(tolerance=accuracy)
+    accuracy, times, given = accuracy_for(tolerance), choice.grid.times, problem
+    problem = texts.without_mask(problem)
+    moving = Flow(problem.attention.unmasked, tolerance=accuracy)  # the last token of a sequence sees all
     probes = problem.initial.sample(_PROBES, "sobol", seed=1).points
     flow: FlowMap
     if choice.kind == "gaussian":
@@ -134,7 +144,7 @@ def solve(problem: Problem, choice: Choice, *, tolerance: float) -> Limit:
         gaussians = [_gaussian(state) for state in factors]
         affine = [moving.affine(gaussian, t) for gaussian, t in zip(gaussians, times, strict=True)]
         return Limit(
-            problem, choice, *_moments(gaussians), probes,
+            given, choice, *_moments(gaussians), probes,
             np.stack([b + probes @ slope.T for b, slope in affine]), accuracy, flow,  # type: ignore[misc]
         )  # fmt: skip
     states: Sequence[Measure]
@@ -144,7 +154,12 @@ def solve(problem: Problem, choice: Choice, *, tolerance: float) -> Limit:
     else:
         states, flow = _by_nodes(problem, choice, accuracy)
     velocities = [moving.velocity(state, probes, t).values for state, t in zip(states, times, strict=True)]
-    return Limit(problem, choice, *_moments(states), probes, np.stack(velocities), accuracy, flow)
+    return Limit(given, choice, *_moments(states), probes, np.stack(velocities), accuracy, flow)
+
+
+def drawn_from(problem: Problem) -> Measure:
+    """What tokens are drawn from: the initial measure, with places in a sequence where attention asks for them."""
+    return in_sequence(problem.initial) if problem.attention.causal else problem.initial
 
 
 def _moments(states: Sequence[Measure]) -> tuple[Array, Array]:
@@ -153,23 +168,52 @@ def _moments(states: Sequence[Measure]) -> tuple[Array, Array]:
 
 def _by_nodes(problem: Problem, choice: Choice, accuracy: float) -> tuple[list[Particles], FlowMap]:
     """The nodes at the output times, and their flow."""
-    nodes, track = _sample(problem, choice), []
-    interacting = systems(problem.flow(tolerance=accuracy), nodes.weights)
+    attention, track, text = problem.attention, list[Array](), None
+    if attention.causal and isinstance(problem.initial, Ordered):
+        text = texts.Text(attention, problem.initial, choice.nodes, *_along(choice.nodes))
+    nodes = _sample(problem, choice) if text is None else text.nodes
+    seen = None if nodes.s is None or not attention.causal else nodes.s[None]
+    interacting = _of_text(text, accuracy) if text else systems(problem.flow(tolerance=accuracy), nodes.weights, seen)
 
     def recorded(k: int, t: float, x: Array, out: Array) -> None:
         track.append(x[0].copy())
         interacting(k, t, x, out)
 
     clouds = [nodes.moved(points) for points in march(recorded, nodes.points[None], choice.grid)[:, 0]]
-    places = np.stack(track)
-    return clouds, lambda x: march(passive(problem.flow(tolerance=accuracy), nodes.weights, places), x, choice.grid)
+    paths = np.stack(track)
+
+    def flow(clouds: Array, places: Array | None = None) -> Array:
+        if not attention.causal:
+            return march(passive(problem.flow(tolerance=accuracy), nodes.weights, paths), clouds, choice.grid)
+        assert places is not None
+        velocity = text.passive(accuracy, paths, places) if text else texts.beside_tokens(
+            attention, nodes, paths, accuracy, places
+        )  # fmt: skip
+        return march(velocity, clouds, choice.grid)
+
+    return clouds, flow
+
+
+def _of_text(text: texts.Text, accuracy: float) -> Velocity:
+    """The velocity of its nodes, for ``march``."""
+    flow = text.flow(accuracy)
+
+    def velocity(_: int, t: float, x: Array, out: Array) -> None:
+        flow.velocity(text.nodes, x[0], t, out=out[0])
+
+    return velocity
+
+
+def _along(nodes: int) -> tuple[int, int]:
+    """Pieces of each part of a text, and places in each piece, beside so many nodes along each axis."""
+    return nodes // 2, nodes // 2 + 1
 
 
 def _affine_flow(initial: Gaussian, states: Array) -> FlowMap:
     """Tokens keep their coordinates along the columns of a factor of the covariance, which ``states`` hold."""
     inverse = np.linalg.pinv(initial.factor).T
 
-    def flow(clouds: Array) -> Array:
+    def flow(clouds: Array, places: Array | None = None) -> Array:
         coordinates = (clouds - initial.mean) @ inverse
         return np.stack([clouds, *(coordinates @ (state[1:] - state[0]) + state[0] for state in states[1:])])
 
@@ -179,7 +223,7 @@ def _affine_flow(initial: Gaussian, states: Array) -> FlowMap:
 def _density_flow(problem: Problem, track: Sequence[Density], grid: TimeGrid, accuracy: float) -> FlowMap:
     """``track``: the density at each evaluation of the velocity."""
 
-    def flow(clouds: Array) -> Array:
+    def flow(clouds: Array, places: Array | None = None) -> Array:
         moving = problem.flow(tolerance=accuracy)
 
         def velocity(k: int, t: float, x: Array, out: Array) -> None:
@@ -239,6 +283,8 @@ def _ladder(problem: Problem, kind: str) -> list[int]:
     initial = problem.initial
     if kind == "gaussian":
         return [0]
+    if isinstance(initial, Ordered) and problem.attention.causal:
+        _check_text(initial, kind)
     if kind == "finite-volume":
         if problem.dimension not in _CELLS:
             raise InputError(f'"finite-volume" needs d <= 3 but the problem has d = {problem.dimension}', "reference")
@@ -251,9 +297,23 @@ def _ladder(problem: Problem, kind: str) -> list[int]:
         return [1]  # its nodes are the measure itself
     if kind == "quantile":
         return [256, 1024, 4096, 16384]
-    return [
-        k for i, k in enumerate(_PER_AXIS) if i < 2 or len(initial.quadrature(1)) * k**problem.dimension <= _MOST_NODES
-    ]
+    least = len(initial.quadrature(1))
+    text = isinstance(initial, Ordered) and problem.attention.causal
+    each = [least * k**problem.dimension * (math.prod(_along(k)) if text else 1) for k in _PER_AXIS]
+    return [k for i, (k, count) in enumerate(zip(_PER_AXIS, each, strict=True)) if i < 2 or count <= _MOST_NODES]
+
+
+def _check_text(initial: Ordered, kind: str) -> None:
+    """Complain about a text whose limit nobody knows well enough."""
+    if kind == "finite-volume":
+        raise InputError(f'"{kind}" does not know how slices of a text err; use "quadrature"', "reference")
+    grids = [c for c, law in enumerate(initial.measures) if isinstance(law, Density)]
+    if grids:
+        raise InputError(
+            f"measures[{grids[0]}] is a density on a grid, of which no finer nodes are known; compare runs by "
+            "vl.distance",
+            "initial",
+        )
 
 
 def _sample(problem: Problem, choice: Choice) -> Particles:
@@ -262,18 +322,26 @@ def _sample(problem: Problem, choice: Choice) -> Particles:
     return problem.initial.quadrature(choice.nodes)
 
 
+def stacked(clouds: Sequence[Particles]) -> tuple[Array, Array | None]:
+    """Points (b, n, d) and places (b, n) of clouds of equal size."""
+    places = [cloud.s for cloud in clouds if cloud.s is not None]
+    return np.stack([cloud.points for cloud in clouds]), np.stack(places) if places else None
+
+
 def _difference(a: Limit, b: Limit, witnesses: Particles) -> Array:
     """How far two references are apart: shape (4, times)."""
     spread = np.linalg.norm(b.covariances, axis=(1, 2))
+    start, places = stacked([witnesses])
     rows: list[Any] = [
-        np.linalg.norm(a.flow(witnesses.points[None]) - b.flow(witnesses.points[None]), axis=3).max(axis=(1, 2)),
+        np.linalg.norm(a.flow(start, places) - b.flow(start, places), axis=3).max(axis=(1, 2)),
         np.linalg.norm(a.means - b.means, axis=1),
         np.linalg.norm(a.covariances - b.covariances, axis=(1, 2)) / np.where(spread > 0, spread, 1.0),
         np.linalg.norm(a.velocities - b.velocities, axis=2).max(axis=1),
     ]
     if a.choice.grid != b.choice.grid:  # interacting tokens feel the steps too, and a Gaussian's limit hardly does
-        moving = systems(a.problem.flow(tolerance=a.accuracy), witnesses.weights)
-        ends = [march(moving, witnesses.points[None], limit.choice.grid)[:, 0] for limit in (a, b)]
+        seen = places if a.problem.attention.causal else None
+        moving = systems(a.problem.flow(tolerance=a.accuracy), witnesses.weights, seen)
+        ends = [march(moving, start, limit.choice.grid)[:, 0] for limit in (a, b)]
         rows[0] = np.maximum(rows[0], np.linalg.norm(ends[0] - ends[1], axis=2).max(axis=1))
     return np.stack(rows)
 

@@ -12,6 +12,7 @@ Reference: Efron and Tibshirani, *An Introduction to the Bootstrap*, chapters 11
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -46,8 +47,9 @@ def rates(dataset: xr.Dataset) -> xr.Dataset:
     for s, sampling in enumerate(samplings):
         tokens = dataset["tokens"].isel(sampling=s).values
         for q, quantity in enumerate(ERRORS):
-            expected[s, q] = expected_slope(quantity, str(sampling), dataset.attrs["dimension"])
-            for i in range(len(exponents)):
+            slope = expected_slope(quantity, str(sampling), dataset.attrs["dimension"])
+            for i, p in enumerate(exponents.tolist()):
+                expected[s, q, i] = masked_slope(slope, quantity, p) if dataset.attrs.get("places") else slope
                 for k in range(len(times)):
                     floor = _ABOVE_FLOOR * _floor(dataset, quantity, k)
                     found[:, s, q, k, i] = fit(tokens, values_of(dataset, quantity, s, k, i), floor)
@@ -106,6 +108,17 @@ def expected_slope(quantity: str, sampling: str, dimension: int) -> float:
     if quantity == "wasserstein":
         return -1.0 / dimension if sampling == "sobol" else -1.0 / max(dimension, 2)
     return -0.5 if sampling == "random" else -1.0
+
+
+def masked_slope(slope: float, quantity: str, p: float) -> float:
+    """The same under masks, where places are uniform: a token at s sees about n s others, and the first one nobody.
+
+    (1/n sum_i (n s_i)^{-p/2})^{1/p} ~ n^{-1/2} for p < 2, up to a logarithm for p = 2, and n^{-1/p} beyond, which the
+    first tokens alone leave. What they do to W_p is not known then.
+    """
+    if quantity == "coupled":
+        return slope if math.isnan(slope) else max(slope, -1 / p)
+    return math.nan if quantity == "wasserstein" and slope < -1 / p else slope
 
 
 def _floor(dataset: xr.Dataset, quantity: str, time: int) -> float:

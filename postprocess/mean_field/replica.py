@@ -3,6 +3,9 @@
     coupled distance      (sum_i w_i |x_i^n(t) - X_t(x_i(0))|^p)^{1/p}
     Wasserstein distance  W_p(mu^n(t), mu(t)),   mu(t) by M points moved by the limit flow
 
+Under masks tokens have places s_i in a sequence, which they keep: X_t(s_i, x_i(0)) sees what is before s_i, and the
+Wasserstein distance is that of the laws of x.
+
 M = 4n Sobol points, or 16n quantiles for d = 1: a fixed multiple, so that their own distance to mu(t) falls at the
 rate of what is measured or faster and leaves the slope alone. A replica's numbers depend on the study, n and its own
 number alone, to the last bit.
@@ -17,9 +20,10 @@ from typing import Any
 import numpy as np
 
 from vlasov.checks import Array
-from vlasov.measures import Particles
+from vlasov.flow import Flow
+from vlasov.measures import Particles, Sequence
 from vlasov.postprocess import stability
-from vlasov.postprocess.mean_field.limit import Choice, Limit
+from vlasov.postprocess.mean_field.limit import Choice, Limit, drawn_from, stacked
 from vlasov.postprocess.transport.certain import mean_power
 from vlasov.postprocess.wasserstein import distance
 from vlasov.problem import Problem
@@ -72,14 +76,15 @@ class Bench:
 def run(bench: Bench, piece: Piece) -> list[Result]:
     """The errors of each replica of a piece, in its order."""
     study, limit = bench.study, bench.limit
-    initial, grid = study.problem.initial, study.choice.grid
+    initial, grid, causal = drawn_from(study.problem), study.choice.grid, study.problem.attention.causal
     clouds = [
         initial.sample(piece.n, piece.sampling, seed=np.random.SeedSequence(study.seed, spawn_key=(piece.n, replica)))
         for replica in piece.replicas
     ]
-    velocity = systems(study.problem.flow(tolerance=limit.accuracy), clouds[0].weights)
-    start = np.stack([cloud.points for cloud in clouds])
-    moved, apart = march(velocity, start, grid), limit.flow(start)
+    start, places = stacked(clouds)
+    flow = study.problem.flow(tolerance=limit.accuracy)
+    velocity = systems(flow, clouds[0].weights, places if causal else None)
+    moved, apart = march(velocity, start, grid), limit.flow(start, places)
     points = bench.points(piece.n) if _is_exact(study, piece.n) else None
     results = []
     for number, replica in enumerate(piece.replicas):
@@ -87,10 +92,11 @@ def run(bench: Bench, piece: Piece) -> list[Result]:
         if points is not None and piece.n <= CHECKED_UP_TO and replica < CHECKED_REPLICAS:
             finer = _sample_limit(study, FINER * multiple(initial.dimension) * piece.n, piece.n)
             found["wasserstein_finer"] = [_distance(clouds[number], finer, p) for p in study.p]
-            found["stability_rate"] = [
-                stability.rate(study.problem.attention, Particles(state, clouds[number].weights), around, t)
-                for t, state, around in zip(grid.times, moved[:, number], points, strict=True)
-            ]
+            if not causal:  # whose estimate is for the same places on both sides
+                found["stability_rate"] = [
+                    stability.rate(study.problem.attention, Particles(state, clouds[number].weights), around, t)
+                    for t, state, around in zip(grid.times, moved[:, number], points, strict=True)
+                ]
         results.append(found)
     return results
 
@@ -98,7 +104,7 @@ def run(bench: Bench, piece: Piece) -> list[Result]:
 def _errors(
     study: Study, limit: Limit, cloud: Particles, moved: Array, apart: Array, points: list[Particles] | None
 ) -> Result:
-    moving = study.problem.flow(tolerance=limit.accuracy)
+    moving = Flow(study.problem.attention.unmasked, tolerance=limit.accuracy)
     rows: dict[str, list[Any]] = {
         name: [] for name in ("coupled", "wasserstein", "mean_error", "covariance_error", "velocity_error", "radius")
     }
@@ -128,12 +134,13 @@ def _is_exact(study: Study, n: int) -> bool:
 def _limit_points(study: Study, limit: Limit, n: int) -> list[Particles]:
     """M points that stand for the limit at each output time: the same for all replicas of n tokens."""
     start = _sample_limit(study, multiple(study.problem.dimension) * n, n)
-    return [Particles(points, start.weights) for points in limit.flow(start.points[None])[:, 0]]
+    return [Particles(points, start.weights) for points in limit.flow(*stacked([start]))[:, 0]]
 
 
 def _sample_limit(study: Study, count: int, n: int) -> Particles:
-    sampling = "quantile" if study.problem.dimension == 1 else "sobol"
-    return study.problem.initial.sample(count, sampling, seed=np.random.SeedSequence(study.seed, spawn_key=(0, n)))
+    initial = study.problem.initial
+    sampling = "quantile" if initial.dimension == 1 and not isinstance(initial, Sequence) else "sobol"
+    return initial.sample(count, sampling, seed=np.random.SeedSequence(study.seed, spawn_key=(0, n)))
 
 
 def _distance(one: Particles, other: Particles, p: float) -> float:

@@ -69,8 +69,6 @@ def checked(problem: Problem, n: int | Sequence[int], settings: Settings) -> Set
     """A study's settings, complained about in one sentence."""
     if not isinstance(problem, Problem):
         raise InputError(f"is a {type(problem).__name__} where a vlasov Problem is needed", "problem")
-    if problem.attention.causal:
-        raise InputError("is masked, of which a study knows no limit; compare runs by vl.distance", "attention")
     for name in settings:
         if name not in (known := Settings.__annotations__):
             raise InputError(f"is not an option of a study; {did_you_mean(name, known)}", name)
@@ -109,6 +107,8 @@ def _sampling(name: object, problem: Problem) -> str:
     chosen = choose(name, SAMPLINGS, "sampling")
     if chosen == "quantile" and problem.dimension != 1:
         raise InputError(f'"quantile" needs d = 1 but the problem has d = {problem.dimension}; use "sobol"', "sampling")
+    if chosen == "quantile" and problem.attention.causal:
+        raise InputError('"quantile" leaves no place for s in a sequence; use "sobol"', "sampling")
     return chosen
 
 

@@ -83,7 +83,7 @@ def rows(dataset: xr.Dataset) -> list[tuple[str, str, int]]:
 
 
 def notes(dataset: xr.Dataset, time: int = -1) -> str:
-    """The limit and its error, the steps, and the ratio of distances against its bound, in three lines."""
+    """The limit and its error, the steps, the ratio of distances against its bound, and what masks make of it."""
     attrs, end = dataset.attrs, dataset.isel(time=time)
     own = float(end["reference_error"].max())
     close = [
@@ -107,6 +107,8 @@ def notes(dataset: xr.Dataset, time: int = -1) -> str:
             f"Largest W_p(t) / W_p(0): {float(end['growth'].max()):.4g}; {', '.join(known) or 'no bound is known'} "
             f"(R = {attrs['support_radius']:.3g}, {attrs['support']})."
         )
+    if "measured" in attrs:
+        lines.append(f"Masked: {attrs['measured']}.")
     return "\n".join(lines)
 
 

@@ -5,6 +5,8 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 import vlasov as vl
+from vlasov.postprocess.compare.figure import draw
+from vlasov.postprocess.compare.table import table
 
 
 def clouds(n=40, d=2):
@@ -53,6 +55,12 @@ def test_sequences_of_gaussians():
     assert found.value == pytest.approx(np.sqrt(wanted), rel=1e-12)
 
 
+def bounds_told(comparison):
+    """The last two columns of the table, at the end."""
+    columns = table(comparison).columns[-2:]
+    return [str(list(column.cells)[-1]) for column in columns]
+
+
 def test_runs_from_one_sample_are_compared_place_by_place():
     attention = vl.Masked(vl.Softmax(A=[[0.5]], V=[[-0.5]]))
     text = vl.Sequence([vl.Gaussian([1.0], [[0.1]]), vl.Gaussian([-1.0], [[0.1]])])
@@ -70,6 +78,25 @@ def test_runs_from_one_sample_are_compared_place_by_place():
     assert "position" in runs[0]
     other = vl.solve(vl.Problem(attention, text, 0.5), "particles", n=40, times=[0.0, 0.5])
     assert vl.compare(runs[0], other, p=2, instants=1).attrs["method"] == "quantile"  # of the laws of x
+
+
+def test_bounds_of_masked_measures_are_of_the_conditional_distance():
+    """From p = 2 on, whatever else is asked for."""
+    attention, rng = vl.Masked(vl.Softmax(A=[[0.5]], V=[[-0.5]])), np.random.default_rng(3)
+    x, s = rng.uniform(-0.7, 0.7, 20), np.arange(20) / 20
+    runs = [
+        vl.solve(vl.Problem(attention, vl.Particles(points, s=s), 0.2), "particles", times=[0.0, 0.2])
+        for points in (x, x + 0.01 * rng.normal(size=20))
+    ]
+    two, both, other = (vl.compare(*runs, p=p, instants=2) for p in (2, (1, 2), (2, 1)))
+    assert both["bounded"].values.tolist() == [[False, True]]
+    for name in ("log_a_posteriori", "log_a_priori"):
+        assert both[name].values.tolist() == two[name].values.tolist()
+    assert both["growth"].sel(p=2, time=0.2) <= np.exp(both["log_a_posteriori"].sel(time=0.2))
+    assert "?" not in bounds_told(both)
+    assert set(bounds_told(other)) == {"?"}
+    for comparison in (both, other):
+        draw(comparison, runs).canvas.draw()  # a warning would fail it
 
 
 def test_other_places_are_refused():

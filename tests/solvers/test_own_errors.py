@@ -1,5 +1,6 @@
 """What "gaussian" and "particles" say about their own error, against exact flows and closed forms."""
 
+from contextlib import nullcontext
 from itertools import pairwise
 
 import numpy as np
@@ -159,3 +160,18 @@ def test_equal_tokens_have_no_spread_to_be_off_by(away, masked):
     assert np.allclose(run["mean"].values[-1], away * np.exp(0.1), rtol=1e-8)
     assert run.attrs["error_estimate"] < 1e-8
     assert not run.attrs.get("advice")
+
+
+def test_tokens_of_a_text_know_how_well_they_stand_for_it():
+    """Against Gauss places in s: told is what is wrong, not what another sample would be."""
+    text = vl.Sequence([vl.Box(-1.0, 0.0), vl.Box(1.0, 2.0)], [0.0, 0.4, 1.0])
+    stated = vl.Problem(vl.Masked(vl.Linear(A=[[0.7]], V=[[-0.9]])), text, 1.0)
+    for options in ({"n": 300}, {"n": 300, "sampling": "random"}, {"n": 400, "sampling": "quadrature"}):
+        with pytest.warns(vl.AccuracyWarning) if options.get("sampling") == "random" else nullcontext():
+            run = vl.solve(stated, "particles", times=[0.5, 1.0], **options)
+        for k, t in enumerate((0.5, 1.0)):
+            _, _, (mean, second) = references.linear_text(-0.63, 0.4, [(-0.5, 1 / 3), (1.5, 7 / 3)], t)
+            found = run["mean"].values[k], run["covariance"].values[k]
+            exact = np.array([mean]), np.array([[second - mean**2]])
+            told = run["mean_error"].values[k], run["covariance_error"].values[k]
+            assert told == pytest.approx(Units(text.covariance).errors(*found, *exact), rel=0.1, abs=2e-5)

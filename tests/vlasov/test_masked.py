@@ -250,9 +250,6 @@ MISTAKES = {
     "put vl.Masked around all of it": lambda: vl.solve(
         vl.Problem(vl.MultiHead([vl.Masked(INNER["l2"]), INNER["l2"]]), TEXT, 1.0), "finite-volume"
     ),
-    "of which a study knows no limit": lambda: vl.mean_field_study(
-        vl.Problem(vl.Masked(INNER["l2"]), GAUSSIAN, 1.0), n=[8, 16]
-    ),
     "leaves no place for s": lambda: vl.solve(
         vl.Problem(vl.Masked(vl.Softmax(A=[[1.0]])), vl.Gaussian([0.0], [[1.0]]), 1.0), "particles", sampling="quantile"
     ),
