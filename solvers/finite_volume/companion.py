@@ -9,7 +9,6 @@ beside the run. What two sizes disagree by tells how far the finer one is from t
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -29,10 +28,11 @@ from vlasov.solvers.finite_volume.options import is_text
 from vlasov.solvers.ode.clouds import Tokens, states
 from vlasov.solvers.ode.integrate import accuracy_for
 from vlasov.solvers.record import Record
+from vlasov.solvers.slices import SlicedFlow, slices
 
 _EXACT, _TOLERANCE = (1e-9, 1e-11), 1e-8  # local errors of the ODE of moments, twice, and of nodes
 _FIRST = {1: 48, 2: 12, 3: 6}  # nodes along each axis
-_IN_TEXT, _PIECES = {1: 24, 2: 12, 3: 6}, (4, 8, 16)  # nodes along each axis at one place, places of each law
+_IN_TEXT, _MOST_IN_TEXT = {1: 24, 2: 12, 3: 6}, 12  # nodes along each axis in one slice; slices of each law
 _MORE, _FEWEST = 1.5, 4  # factor from one size to the next; least nodes along an axis
 _SPACED = 3  # cells of a density that stand for one Gauss node
 _AGREE = 1e-10  # two sizes that differ by less are the same
@@ -133,7 +133,8 @@ def _by_nodes(problem: Problem, outputs: Array, grid: Record) -> Companion | Non
     """Gauss nodes, of as many sizes as are needed or can be paid for."""
     budget = max(_LEAST_PAIRS, _PAIRS_PER_CELL * _cell_evaluations(grid))
     size, spent, smooth = _FIRST[problem.dimension], 0.0, is_smooth(problem.initial)
-    found = _followed(problem, _nodes(problem.initial, size), outputs, Samples(np.empty(0), np.empty(0)), budget)
+    first, none = _tokens(problem, _nodes(problem.initial, size)), Samples(np.empty(0), np.empty(0))
+    found = _followed(first, outputs, none, budget)
     if found is None:
         return None
     gaps, gap, differs = (np.full(outputs.size, np.inf),) * 2, math.inf, 0.0  # one size alone knows nothing of itself
@@ -146,7 +147,7 @@ def _by_nodes(problem: Problem, outputs: Array, grid: Record) -> Companion | Non
         summed = samples(problem, outputs, found.evaluations // _EVALUATIONS) if smooth else found.samples
         if gap < math.inf and spent + found.cost * _cost(cloud) / _cost(found.cloud) > budget:
             break
-        finer = _followed(problem, cloud, outputs, summed, budget)
+        finer = _followed(_tokens(problem, cloud), outputs, summed, budget)
         if finer is None:
             break
         size, gaps = larger, differences(problem, found.moments, finer.moments)
@@ -158,32 +159,40 @@ def _by_nodes(problem: Problem, outputs: Array, grid: Record) -> Companion | Non
 
 
 def _in_sequence(problem: Problem, outputs: Array, grid: Record) -> Companion | None:
-    """Nodes at places along s, where those at one place see each other.
-
-    What errs like the spacing, and like its square, is extrapolated away.
-    """
-    budget, found = max(_LEAST_PAIRS, _PAIRS_PER_CELL * _cell_evaluations(grid)), []
+    """Nodes in slices, of other numbers than the grid has: two sizes, and more as long as they are needed and paid."""
+    budget, spent, gap, differs = max(_LEAST_PAIRS, _PAIRS_PER_CELL * _cell_evaluations(grid)), 0.0, math.inf, 0.0
     assert isinstance(problem.initial, Ordered)
-    none = Samples(np.empty(0), np.empty(0))
-    rules = [_nodes(law, _IN_TEXT[problem.dimension]) for law in problem.initial.measures]
-    for pieces in _PIECES:
-        followed = _followed(problem, problem.initial.along(rules, pieces), outputs, none, budget)
-        if followed is None:
-            return None
-        found.append(followed)
-    better, good = (
-        Moments(2 * fine.means - coarse.means, 2 * fine.covariances - coarse.covariances)
-        for coarse, fine in itertools.pairwise(one.moments for one in found)
-    )
-    best = Moments((4 * good.means - better.means) / 3, (4 * good.covariances - better.covariances) / 3)
-    remedy = f'the solver "particles" with sampling="quadrature" and n={(2 * _PIECES[-1]) ** (1 + problem.dimension)}'
-    return Companion(best, *differences(problem, good, best), remedy, {})
+    size = _IN_TEXT[problem.dimension]
+    pieces = min(int(grid.resolved["slices"]) + 1, _MOST_IN_TEXT - 2)
+    found, gaps = _in_slices(problem, pieces, size, outputs, budget), (np.full(outputs.size, np.inf),) * 2
+    while found is not None and not gap <= max(_AGREE, _BETTER * differs):
+        spent += found.cost
+        if gap < math.inf and spent + 2 * found.cost > budget:
+            break
+        pieces, size = pieces + 2, size + 2
+        finer = _in_slices(problem, pieces, size, outputs, budget)
+        if finer is None:
+            break
+        gaps = differences(problem, found.moments, finer.moments)
+        gap = float(max(part.max() for part in gaps))
+        differs = float(max(part.max() for part in differences(problem, moments(grid), finer.moments)))
+        found = finer
+    return None if found is None else Companion(found.moments, *gaps, f"take slices={pieces}, and more cells", {})
 
 
-def _followed(problem: Problem, nodes: Particles, outputs: Array, summed: Samples, budget: float) -> _Followed | None:
+def _in_slices(problem: Problem, pieces: int, size: int, outputs: Array, budget: float) -> _Followed | None:
+    """Nodes in so many slices of each law, so many along each axis."""
+    assert isinstance(problem.initial, Ordered)
+    text = slices(problem.initial, pieces)
+    rules = [_nodes(law, size) for law in problem.initial.measures]
+    flow = SlicedFlow(problem.attention.unmasked, text, [rules[c] for c in text.laws], accuracy_for(_TOLERANCE))
+    return _followed(Tokens(flow.cloud, flow), outputs, Samples(np.empty(0), np.empty(0)), budget)
+
+
+def _followed(tokens: Tokens, outputs: Array, summed: Samples, budget: float) -> _Followed | None:
     """The nodes at the output times; None where they fail, or would cost far more than is allowed."""
+    nodes = tokens.cloud
     most = max(1, int(_PATIENCE * budget / (_EVALUATIONS * _cost(nodes))))
-    tokens = Tokens(nodes, problem.flow(tolerance=accuracy_for(_TOLERANCE)))
     times = np.union1d(outputs, summed.times)
     kept = set(np.union1d(outputs[looks(outputs)], summed.times).tolist()) if summed.times.size else set()
     rows, positions = [], []
@@ -199,6 +208,10 @@ def _followed(problem: Problem, nodes: Particles, outputs: Array, summed: Sample
     told = np.searchsorted(times, outputs)
     means, covariances = (np.array(part)[told] for part in zip(*rows, strict=True))
     return _Followed(nodes, summed, np.array(positions), Moments(means, covariances), tokens.flow.evaluations)
+
+
+def _tokens(problem: Problem, nodes: Particles) -> Tokens:
+    return Tokens(nodes, problem.flow(tolerance=accuracy_for(_TOLERANCE)))
 
 
 def _nodes(measure: Measure, size: int) -> Particles:

@@ -1,0 +1,208 @@
+"""Slices of a text: the laws at a few places, from which what a token sees of all before it is known spectrally.
+
+    Z_s(xi) = sum_b w_b Z_b(xi) + int_e^s Z_tau(xi) dtau,   log Z_tau(xi) ~ sum_j l_j(u) log Z_j(xi),   tau = e + h u^2
+
+Laws are smooth along each piece [e, e + h] of a ``Sequence``, so that few Gauss nodes in u say all: with the polynomials
+l_j of Lagrange, prefixes are integrals by Gauss nodes, too. Squares put more of them where a law begins, and where
+tokens change within a layer from seeing what was before to seeing their own law. Logarithms keep prefixes positive
+however far slices are apart; and means are still grad log Z. Tokens of the first law see that law only: one slice holds
+all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from vlasov.checks import Array
+from vlasov.compiled.workspace import Workspace
+from vlasov.flow import Flow
+from vlasov.measures import Measure, Mixture, Particles, Sequence as Ordered
+from vlasov.measures.base import Tiltable
+from vlasov.measures.mixture import united
+from vlasov.tilting import Field, Request, Tilted
+
+if TYPE_CHECKING:
+    from vlasov.attention import Attention
+
+_EPS = float(np.finfo(float).eps)
+
+
+class View(NamedTuple):
+    """What is seen from a slice: a mixture with these ``shares`` (k,) of laws whose log Z are ``rows`` (k, n) times."""
+
+    shares: Array
+    rows: Array
+
+
+class Slices(NamedTuple):
+    """Of a text, in their order.
+
+    Attributes
+    ----------
+    laws
+        Of which law of the sequence, (n,).
+    weights, places
+        Masses, and where in [0, 1] the law is that of the slice, (n,).
+    views
+        What is seen from each.
+    masses
+        What is seen from each of each, (n, n), by laws that are constant across slices: positive, of second order.
+    """
+
+    laws: list[int]
+    weights: Array
+    places: Array
+    views: list[View]
+    masses: Array
+
+    def seen(self, k: int, parts: Sequence[Measure], kind: type[Seen] | None = None) -> Measure:
+        """The law of what slice k sees, given those of all slices."""
+        shares, rows = self.views[k]
+        count = rows.shape[1]
+        if count == 1:
+            return parts[0]
+        masses = self.masses[k, :count] / self.masses[k].sum()
+        signed = shares @ rows
+        given = {"components": tuple(parts[:count]), "weights": signed / signed.sum()}
+        return (kind or Seen).trusted(**given, view=self.views[k], masses=masses)
+
+
+class Seen(Mixture):
+    """A law as it is seen from a slice; sums that are linear have signed weights."""
+
+    view: View
+    masses: Array
+
+    @property
+    def _present(self) -> list[tuple[float, Measure]]:
+        return list(zip(self.weights.tolist(), self.components, strict=True))
+
+    def points_for(self, tilt: float) -> Particles:
+        """Those of all slices by positive weights."""
+        some = np.flatnonzero(self.masses > 0)
+        return Mixture.trusted(components=[self.components[j] for j in some], weights=self.masses[some]).points_for(tilt)
+
+    def tilted(self, xi: Array, request: Request = Request(), *, workspace: Workspace | None = None) -> Tilted:
+        return self.reweighted(None).tilted(xi, request, workspace=workspace)
+
+    def reweighted(self, quadratic: Array | None) -> Tiltable:
+        return _Interpolated(self.felt(quadratic), self.view)
+
+    def felt(self, quadratic: Array | None) -> Sequence[Tiltable]:
+        """e^{-<y, P y>} mu of each slice."""
+        return [part.reweighted(quadratic) for part in self.components]
+
+
+class _Interpolated(NamedTuple):
+    """The mixture of a view."""
+
+    parts: Sequence[Tiltable]
+    view: View
+
+    def tilted(self, xi: Array, request: Request = Request(), *, workspace: Workspace | None = None) -> Tilted:
+        """As ``Measure.tilted``."""
+        found = [part.tilted(xi, request, workspace=workspace) for part in self.parts]
+        return united(self.view.shares, [_between(found, row) for row in self.view.rows])
+
+
+def _between(slices: Sequence[Tilted], row: Array) -> Tilted:
+    """log Z = sum_j row_j log Z_j, and what follows of its derivatives."""
+    used = np.flatnonzero(row)
+    some, row = [slices[j] for j in used], row[used]
+    if len(some) == 1:
+        return some[0]
+    sizes, logs = np.abs(row), np.array([part.log_mass for part in some])
+    covariances = [part.covariance for part in some if part.covariance is not None]
+    rounding = len(some) * _EPS * float((sizes @ np.abs(logs)).max(initial=0.0))
+    return replace(
+        some[0],
+        log_mass=row @ logs,
+        mean=np.tensordot(row, np.array([part.mean for part in some]), axes=1),
+        covariance=np.tensordot(row, np.array(covariances), axes=1) if len(covariances) == len(some) else None,
+        error_bound=float(sizes @ [part.error_bound for part in some]),
+        mass_error=float(sizes @ [part.mass_error for part in some]) + rounding,
+    )
+
+
+def slices(sequence: Ordered, count: int) -> Slices:
+    """So many of each law but the first, at squares of Gauss nodes."""
+    nodes, gauss = _gauss(count)
+    inside, gauss = nodes**2, 2 * nodes * gauss
+    prefixes = [(square * gauss, _lagrange(nodes, node * nodes)) for node, square in zip(nodes, inside, strict=True)]
+    laws, weights, places = [0], [float(sequence.weights[0])], [float(sequence.weights[0]) / 2]
+    views, masses = [View(np.ones(1), np.ones((1, 1)))], [np.array(weights)]
+    total = 1 + count * (len(sequence.measures) - 1)
+    for c, (start, width) in enumerate(zip(sequence.edges[1:-1], sequence.weights[1:], strict=True), start=1):
+        before, own = len(laws), width * gauss
+        for i, (shares, rows) in enumerate(prefixes):
+            matrix = np.zeros((before + count, before + count))
+            matrix[:before, :before], matrix[before:, before:] = np.eye(before), rows
+            views.append(View(np.concatenate([weights, width * shares]), matrix))
+            masses.append(np.concatenate([weights, own[:i], [width * inside[i] - own[:i].sum()]]))
+        laws += [c] * count
+        weights += own.tolist()
+        places += (start + width * inside).tolist()
+    square = np.array([np.pad(mass, (0, total - mass.size)) for mass in masses])
+    return Slices(laws, np.array(weights), np.array(places), views, square)
+
+
+def _gauss(count: int) -> tuple[Array, Array]:
+    """Nodes and weights on [0, 1]."""
+    nodes, weights = np.polynomial.legendre.leggauss(count)
+    return (nodes + 1) / 2, weights / 2
+
+
+def _lagrange(nodes: Array, x: ArrayLike) -> Array:
+    """l_j(x_k), shape (k, j)."""
+    away = np.asarray(x)[:, None] - nodes
+    result = np.empty(away.shape)
+    for j, node in enumerate(nodes):
+        others = np.arange(nodes.size) != j
+        result[:, j] = np.prod(away[:, others] / (node - nodes[others]), axis=1)
+    return result
+
+
+class SlicedFlow(Flow):
+    """The velocity of points in slices, each of which sees those before it.
+
+    Parameters
+    ----------
+    rules
+        Points of each slice, with weights that sum to one.
+    """
+
+    def __init__(self, attention: Attention, text: Slices, rules: Sequence[Particles], tolerance: float) -> None:
+        super().__init__(attention, tolerance=tolerance)
+        self._text, self._rules = text, rules
+        ends = np.cumsum([len(rule) for rule in rules]).tolist()
+        self._ranges = [slice(end - len(rule), end) for end, rule in zip(ends, rules, strict=True)]
+
+    @property
+    def cloud(self) -> Particles:
+        """All points at the start."""
+        weights = [w * rule.weights for w, rule in zip(self._text.weights, self._rules, strict=True)]
+        return Particles(np.concatenate([rule.points for rule in self._rules]), np.concatenate(weights))
+
+    def velocity(
+        self,
+        measure: Measure,
+        x: Array,
+        t: float,
+        *,
+        about: Array | None = None,
+        out: Array | None = None,
+        system: int = 0,
+    ) -> Field:
+        """As ``Flow.velocity``, for all points of all slices, which are those of the measure."""
+        count, result = self.evaluations, np.empty_like(x) if out is None else out
+        parts = [rule.moved(np.ascontiguousarray(x[mine])) for rule, mine in zip(self._rules, self._ranges, strict=True)]
+        for k, (part, mine) in enumerate(zip(parts, self._ranges, strict=True)):
+            seen = self._text.seen(k, parts)
+            super().velocity(seen, part.points, t, about=about, out=result[mine], system=k)
+        self.evaluations = count + 1
+        return Field(result, "slices", self.error_bound)
