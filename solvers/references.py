@@ -6,7 +6,8 @@ with depends on the initial measure:
 
     Gaussians that stay Gaussian    the exact reduction, whatever the solver
     particles                       the same tokens; of many, a few that stand for all, by these steps and by tighter
-    other measures, d <= 3          quadrature nodes, which share no sampling error with the run
+    other measures, d <= 3          quadrature nodes, which share no sampling error with the run; those of a text in
+                                    slices, of spectral accuracy along it, too
     other measures                  as for particles; and another sample, for the error of sampling
 """
 
@@ -18,9 +19,10 @@ from contextlib import suppress
 
 import numpy as np
 
+from vlasov.attention import Masked
 from vlasov.checks import Array
 from vlasov.errors import InputError, SolverError
-from vlasov.measures import Gaussian, Measure, Mixture, Particles, in_sequence
+from vlasov.measures import Gaussian, Measure, Mixture, Particles, Sequence as Ordered, in_sequence
 from vlasov.measures.jumps import cut
 from vlasov.problem import Problem
 from vlasov.solvers import advice
@@ -29,11 +31,13 @@ from vlasov.solvers.ode.clouds import Look, Moments, Tokens, moments, moments_in
 from vlasov.solvers.ode.integrate import TIGHTEST, norm
 from vlasov.solvers.record import Record
 from vlasov.solvers.reduction import advance
+from vlasov.solvers.slices import SlicedFlow, are_spectral, slices
 
 _TIGHTER = 1 / 30  # the tolerance of a reference
 _ROUNDING = 4 * float(np.finfo(float).eps)
 _MOST_STEPS = 500, 4  # of a reference: so many, and so many times those of the run
 _FEW_NODES, _NODES, _MANY_NODES = 100, 256, 2500  # of quadrature: beside few tokens, else, where a run looks wrong
+_IN_TEXT = {_FEW_NODES: 3, _NODES: 5, _MANY_NODES: 8}  # slices of each law of a text
 _TYPICAL, _COARSE = 10.0, 1e-4  # times the error of sampling that few nodes are believed, which are right to the latter
 _SAFE = NOTABLE / 3  # from here to what is notable few nodes are not believed: nobody would be told of more
 _BESIDE, _LOOSEST = 1e-2, 1e-5  # of the error of sampling, which a reference need not be more accurate than; at most
@@ -125,14 +129,14 @@ def _judge(problem: Problem, tokens: Tokens, record: Record, tolerance: float, e
     sampling, before, found = float(record.attributes["sampling_error"]), None, np.empty((0, 2))
     rough, tiers = max(fine, min(_BESIDE * sampling, _LOOSEST)), [(_NODES, NOTABLE), (_MANY_NODES, math.inf)]
     for nodes, believed in [(_FEW_NODES, _TYPICAL * sampling)] * (sampling > _COARSE) + tiers:
-        rule = _quadrature(initial, nodes, len(tokens.cloud))
-        if rule is None or (problem.attention.causal and initial.ordered):
-            break  # sums over places in a sequence have no spectral rule
-        heads = max(1, len(tokens.flow.tilts(0.0)))
-        affordable = min(most, int(_MOST_PAIRS / (12 * heads * len(rule) ** 2)))  # steps of 12 evaluations
+        rule = _nodes(problem, tokens, nodes, rough)
+        if rule is None:
+            break
+        heads, size = max(1, len(tokens.flow.tilts(0.0))), len(rule.cloud)
+        affordable = min(most, int(_MOST_PAIRS / (12 * heads * size**2)))  # steps of 12 evaluations
         dear, by_fewer, better = before is not None and affordable < most, found, []
         if not (dear and len(before or []) < len(times)):  # else fewer nodes did not get there either
-            better = list(_until_it_ends(moments(_of(rule, problem, tokens, rough), times, rough, affordable, look)))
+            better = list(_until_it_ends(moments(rule, times, rough, affordable, look)))
         found = against(record, initial, better)
         if dear and not np.isfinite(found).all():  # what fewer nodes know has to do
             tell(record, initial, by_fewer)
@@ -140,7 +144,7 @@ def _judge(problem: Problem, tokens: Tokens, record: Record, tolerance: float, e
         close = nodes == _FEW_NODES and _SAFE < found.max(initial=0.0) <= NOTABLE
         if found.max(initial=0.0) <= believed and not close:
             tell(record, initial, found)
-            return _as_nodes(problem, len(rule), before, better) if nodes == _MANY_NODES else ""
+            return _as_nodes(problem, size, before, better) if nodes == _MANY_NODES else ""
         before = better
     parts = [_of_steps(problem, tokens, record, fine, ends)]
     if not isinstance(initial, Particles):
@@ -150,8 +154,11 @@ def _judge(problem: Problem, tokens: Tokens, record: Record, tolerance: float, e
 
 
 def _as_nodes(problem: Problem, nodes: int, fewer: list[Moments] | None, many: list[Moments]) -> str:
-    """The remedy that nodes are, where fewer of them say the same; else the solver that is left."""
-    if fewer and _largest(apart(problem.initial, many, fewer)) <= NOTABLE:
+    """The remedy that nodes are, where fewer of them say the same; else the solver that is left.
+
+    In a text those that see their whole own place would err by its length.
+    """
+    if fewer and not problem.initial.ordered and _largest(apart(problem.initial, many, fewer)) <= NOTABLE:
         return f'sampling="quadrature" with n={nodes} is right to {NOTABLE:g}'
     return _ANOTHER
 
@@ -200,6 +207,24 @@ def _of_sampling(problem: Problem, tokens: Tokens, record: Record, tolerance: fl
 def _few(dimension: int) -> int:
     """How many tokens a reference takes where quadrature is not possible."""
     return max(2, int(min(_FEW, math.sqrt(_PAIRS / (dimension + 2)))))
+
+
+def _nodes(problem: Problem, tokens: Tokens, nodes: int, tolerance: float) -> Tokens | None:
+    """About so many nodes that stand for the initial measure; in slices, if that is a text under a mask."""
+    attention, initial, text = problem.attention, problem.initial, isinstance(problem.initial, Ordered)
+    if not (attention.causal and initial.ordered):
+        rule = _quadrature(initial, nodes, len(tokens.cloud))
+        return None if rule is None else _of(rule, problem, tokens, tolerance)
+    if not (text and isinstance(attention, Masked) and are_spectral(attention.unmasked)):
+        return None  # sums over places have no spectral rule
+    assert isinstance(initial, Ordered)
+    cut_up = slices(initial, _IN_TEXT[nodes])
+    rules = [_quadrature(law, nodes // len(cut_up.laws), 0) for law in initial.measures]
+    if any(rule is None for rule in rules):
+        return None
+    each = [rule for rule in (rules[c] for c in cut_up.laws) if rule is not None]
+    flow = SlicedFlow(attention.unmasked, cut_up, each, min(1e-10, 1e-2 * tolerance))
+    return Tokens(flow.cloud, flow, tokens.rescaling)
 
 
 def _quadrature(initial: Measure, nodes: int, tokens: int) -> Particles | None:

@@ -1,9 +1,9 @@
 """Slices of a text: the laws at a few places, from which what a token sees of all before it is known spectrally.
 
-    Z_s(xi) = sum_b w_b Z_b(xi) + int_e^s Z_tau(xi) dtau,   log Z_tau(xi) ~ sum_j l_j(u) log Z_j(xi),   tau = e + h u^2
+    Z_s(xi) = sum_b w_b Z_b(xi) + int_e^s Z_tau(xi) dtau,   log Z_tau(xi) ~ sum_j l_j(u) log Z_j(xi),  tau = e + h u^2
 
-Laws are smooth along each piece [e, e + h] of a ``Sequence``, so that few Gauss nodes in u say all: with the polynomials
-l_j of Lagrange, prefixes are integrals by Gauss nodes, too. Squares put more of them where a law begins, and where
+Laws are smooth along each piece [e, e + h] of a ``Sequence``, so that few Gauss nodes in u say all: with Lagrange's
+polynomials l_j prefixes are integrals by Gauss nodes, too. Squares put more of them where a law begins, and where
 tokens change within a layer from seeing what was before to seeing their own law. Logarithms keep prefixes positive
 however far slices are apart; and means are still grad log Z. Tokens of the first law see that law only: one slice holds
 all of them.
@@ -13,11 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from vlasov.attention import Attention, Linear, MultiHead
+from vlasov.attention.unnormalised import Summed
 from vlasov.checks import Array
 from vlasov.compiled.workspace import Workspace
 from vlasov.flow import Flow
@@ -25,9 +27,6 @@ from vlasov.measures import Measure, Mixture, Particles, Sequence as Ordered
 from vlasov.measures.base import Tiltable
 from vlasov.measures.mixture import united
 from vlasov.tilting import Field, Request, Tilted
-
-if TYPE_CHECKING:
-    from vlasov.attention import Attention
 
 _EPS = float(np.finfo(float).eps)
 
@@ -84,8 +83,10 @@ class Seen(Mixture):
 
     def points_for(self, tilt: float) -> Particles:
         """Those of all slices by positive weights."""
-        some = np.flatnonzero(self.masses > 0)
-        return Mixture.trusted(components=[self.components[j] for j in some], weights=self.masses[some]).points_for(tilt)
+        some = np.flatnonzero(self.masses > 0).tolist()
+        return Mixture.trusted(components=[self.components[j] for j in some], weights=self.masses[some]).points_for(
+            tilt
+        )
 
     def tilted(self, xi: Array, request: Request = Request(), *, workspace: Workspace | None = None) -> Tilted:
         return self.reweighted(None).tilted(xi, request, workspace=workspace)
@@ -112,7 +113,7 @@ class _Interpolated(NamedTuple):
 
 def _between(slices: Sequence[Tilted], row: Array) -> Tilted:
     """log Z = sum_j row_j log Z_j, and what follows of its derivatives."""
-    used = np.flatnonzero(row)
+    used = np.flatnonzero(row).tolist()
     some, row = [slices[j] for j in used], row[used]
     if len(some) == 1:
         return some[0]
@@ -149,6 +150,13 @@ def slices(sequence: Ordered, count: int) -> Slices:
         places += (start + width * inside).tolist()
     square = np.array([np.pad(mass, (0, total - mass.size)) for mass in masses])
     return Slices(laws, np.array(weights), np.array(places), views, square)
+
+
+def are_spectral(attention: Attention) -> bool:
+    """Whether its sums are known between slices: tilted means, and sums that are linear in the measure."""
+    if isinstance(attention, MultiHead):
+        return all(are_spectral(head) for head in attention.heads)
+    return attention.heads_at(0.0) is not None or isinstance(attention, Linear | Summed)
 
 
 def _gauss(count: int) -> tuple[Array, Array]:
@@ -200,7 +208,8 @@ class SlicedFlow(Flow):
     ) -> Field:
         """As ``Flow.velocity``, for all points of all slices, which are those of the measure."""
         count, result = self.evaluations, np.empty_like(x) if out is None else out
-        parts = [rule.moved(np.ascontiguousarray(x[mine])) for rule, mine in zip(self._rules, self._ranges, strict=True)]
+        pairs = zip(self._rules, self._ranges, strict=True)
+        parts = [rule.moved(np.ascontiguousarray(x[mine])) for rule, mine in pairs]
         for k, (part, mine) in enumerate(zip(parts, self._ranges, strict=True)):
             seen = self._text.seen(k, parts)
             super().velocity(seen, part.points, t, about=about, out=result[mine], system=k)

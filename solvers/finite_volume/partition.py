@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from vlasov.checks import Array
 from vlasov.measures import Measure, Mixture
 from vlasov.problem import Problem
 from vlasov.solvers.finite_volume import initial
