@@ -45,7 +45,7 @@ class Tails(NamedTuple):
             spreads = np.asarray(np.linalg.inv(precisions + quadratic + quadratic.T), dtype=np.float64)
             pulls = np.einsum("ckl,cl->ck", precisions, self.means) + center
             means = np.einsum("ckl,cl->ck", spreads, pulls)
-        deviations = np.sqrt(np.diagonal(spreads, axis1=1, axis2=2))
+        deviations = np.sqrt(np.diagonal(self.covariances, axis1=1, axis2=2))
         room = np.minimum(means - self.lower, self.upper - means) - self.resolved * deviations
         return Window(center, np.maximum((room / np.abs(spreads).sum(axis=2)).min(axis=0), _LEAST_REACH))
 
