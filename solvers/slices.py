@@ -67,7 +67,7 @@ class Slices(NamedTuple):
             return parts[0]
         masses = self.masses[k, :count] / self.masses[k].sum()
         signed = shares @ rows
-        given = {"components": tuple(parts[:count]), "weights": signed / signed.sum()}
+        given = {"components": tuple(parts[:count]), "weights": signed}
         return (kind or Seen).trusted(**given, view=self.views[k], masses=masses)
 
 
@@ -143,7 +143,8 @@ def slices(sequence: Ordered, count: int) -> Slices:
         for i, (shares, rows) in enumerate(prefixes):
             matrix = np.zeros((before + count, before + count))
             matrix[:before, :before], matrix[before:, before:] = np.eye(before), rows
-            views.append(View(np.concatenate([weights, width * shares]), matrix))
+            seen = np.concatenate([weights, width * shares])
+            views.append(View(seen / seen.sum(), matrix))
             masses.append(np.concatenate([weights, own[:i], [width * inside[i] - own[:i].sum()]]))
         laws += [c] * count
         weights += own.tolist()

@@ -19,7 +19,7 @@ def text(attention=SOFTMAX, horizon=HORIZON):
     return vl.Problem(vl.Masked(attention), vl.Sequence(LAWS, [0.0, SHARE, 1.0]), horizon)
 
 
-def by_nodes(pieces, kernel=None, a=A, horizon=HORIZON):
+def by_nodes(pieces, kernel=None, a=A, v=V, horizon=HORIZON):
     """Mean, variance and two more moments of Gauss nodes at places of the second law, in plain NumPy.
 
     Sums are those of trapezoids in u, s = e + h u^2, of which errors have even powers only.
@@ -41,7 +41,7 @@ def by_nodes(pieces, kernel=None, a=A, horizon=HORIZON):
             share = masses(k - 1) if k else np.array([SHARE])
             weights, seen = np.outer(share / share.sum(), each).ravel(), x[: len(share)].ravel()
             pairs = weights * (np.exp if kernel is None else kernel)(a * x[k][:, None] * seen)
-            result[k] = V * (pairs @ seen) / (pairs.sum(axis=1) if kernel is None else 1.0)
+            result[k] = v * (pairs @ seen) / (pairs.sum(axis=1) if kernel is None else 1.0)
         return result.ravel()
 
     x = solve_ivp(velocity, (0, horizon), start.ravel(), rtol=1e-9, atol=1e-11, method="DOP853").y[:, -1]
@@ -97,9 +97,11 @@ def test_slices_err_spectrally_and_say_so():
         assert off / 3 <= run.attrs["error_estimate"] <= 3 * off
 
 
-def test_slices_of_attention_without_normalisation():
-    run = solved(6, text(vl.Sigmoid(A=[[A]], V=[[V]])))
-    true = truth(kernel=expit)
+@pytest.mark.parametrize(("kind", "kernel", "v"), [(vl.Sigmoid, expit, V), (vl.Exponential, np.exp, -V)])
+def test_slices_of_attention_without_normalisation(kind, kernel, v):
+    """Prefixes are probability measures, so that sums are averages over what is seen."""
+    run = solved(6, text(kind(A=[[A]], V=[[v]])))
+    true = truth(kernel=kernel, v=v)
     found = [run["mean"].values[-1, 0], run["covariance"].values[-1, 0, 0]]
     np.testing.assert_allclose(found, true[:2], rtol=1e-5)
 
@@ -139,7 +141,7 @@ def test_prefixes_of_known_laws():
         s = laws.places[k]
         found = laws.seen(k, points).tilted(xi)
         own = (np.exp(s * xi) - np.exp(SHARE * xi)) / xi
-        expected = np.log((SHARE * np.exp(points[0].points[0, 0] * xi) + own)[:, 0])
+        expected = np.log((SHARE * np.exp(points[0].points[0, 0] * xi) + own)[:, 0] / s)
         np.testing.assert_allclose(found.log_mass, expected, atol=1e-9)
         assert laws.masses[k].sum() == pytest.approx(s, rel=1e-14)
         assert (laws.masses[k] >= 0).all()
