@@ -32,10 +32,19 @@ _EPS = float(np.finfo(float).eps)
 
 
 class View(NamedTuple):
-    """What is seen from a slice: a mixture with these ``shares`` (k,) of laws whose log Z are ``rows`` (k, n) times."""
+    """What is seen from a slice: a mixture with these ``shares``.
+
+    They are those of the slices of laws before it, and of laws inside its own, whose log Z are ``rows`` times those of
+    its slices.
+    """
 
     shares: Array
     rows: Array
+
+    @property
+    def before(self) -> int:
+        """How many slices there are of laws before it."""
+        return len(self.shares) - len(self.rows)
 
 
 class Slices(NamedTuple):
@@ -61,14 +70,13 @@ class Slices(NamedTuple):
 
     def seen(self, k: int, parts: Sequence[Measure], kind: type[Seen] | None = None) -> Measure:
         """The law of what slice k sees, given those of all slices."""
-        shares, rows = self.views[k]
-        count = rows.shape[1]
+        view = self.views[k]
+        count, before = len(view.shares), view.before
         if count == 1:
             return parts[0]
         masses = self.masses[k, :count] / self.masses[k].sum()
-        signed = shares @ rows
-        given = {"components": tuple(parts[:count]), "weights": signed}
-        return (kind or Seen).trusted(**given, view=self.views[k], masses=masses)
+        signed = np.concatenate([view.shares[:before], view.shares[before:] @ view.rows])
+        return (kind or Seen).trusted(components=tuple(parts[:count]), weights=signed, view=view, masses=masses)
 
 
 class Seen(Mixture):
@@ -83,10 +91,7 @@ class Seen(Mixture):
 
     def points_for(self, tilt: float) -> Particles:
         """Those of all slices by positive weights."""
-        some = np.flatnonzero(self.masses > 0).tolist()
-        return Mixture.trusted(components=[self.components[j] for j in some], weights=self.masses[some]).points_for(
-            tilt
-        )
+        return Mixture.trusted(components=self.components, weights=self.masses).points_for(tilt)
 
     def tilted(self, xi: Array, request: Request = Request(), *, workspace: Workspace | None = None) -> Tilted:
         return self.reweighted(None).tilted(xi, request, workspace=workspace)
@@ -108,25 +113,22 @@ class _Interpolated(NamedTuple):
     def tilted(self, xi: Array, request: Request = Request(), *, workspace: Workspace | None = None) -> Tilted:
         """As ``Measure.tilted``."""
         found = [part.tilted(xi, request, workspace=workspace) for part in self.parts]
-        return united(self.view.shares, [_between(found, row) for row in self.view.rows])
+        before, own = found[: self.view.before], found[self.view.before :]
+        return united(self.view.shares, before + [_between(own, row) for row in self.view.rows])
 
 
 def _between(slices: Sequence[Tilted], row: Array) -> Tilted:
     """log Z = sum_j row_j log Z_j, and what follows of its derivatives."""
-    used = np.flatnonzero(row).tolist()
-    some, row = [slices[j] for j in used], row[used]
-    if len(some) == 1:
-        return some[0]
-    sizes, logs = np.abs(row), np.array([part.log_mass for part in some])
-    covariances = [part.covariance for part in some if part.covariance is not None]
-    rounding = len(some) * _EPS * float((sizes @ np.abs(logs)).max(initial=0.0))
+    sizes, logs = np.abs(row), np.array([part.log_mass for part in slices])
+    covariances = [part.covariance for part in slices if part.covariance is not None]
+    rounding = len(row) * _EPS * float((sizes @ np.abs(logs)).max(initial=0.0))
     return replace(
-        some[0],
+        slices[0],
         log_mass=row @ logs,
-        mean=np.tensordot(row, np.array([part.mean for part in some]), axes=1),
-        covariance=np.tensordot(row, np.array(covariances), axes=1) if len(covariances) == len(some) else None,
-        error_bound=float(sizes @ [part.error_bound for part in some]),
-        mass_error=float(sizes @ [part.mass_error for part in some]) + rounding,
+        mean=np.tensordot(row, np.array([part.mean for part in slices]), axes=1),
+        covariance=np.tensordot(row, np.array(covariances), axes=1) if len(covariances) == len(row) else None,
+        error_bound=float(sizes @ [part.error_bound for part in slices]),
+        mass_error=float(sizes @ [part.mass_error for part in slices]) + rounding,
     )
 
 
@@ -139,12 +141,10 @@ def slices(sequence: Ordered, count: int) -> Slices:
     views, masses = [View(np.ones(1), np.ones((1, 1)))], [np.array(weights)]
     total = 1 + count * (len(sequence.measures) - 1)
     for c, (start, width) in enumerate(zip(sequence.edges[1:-1], sequence.weights[1:], strict=True), start=1):
-        before, own = len(laws), width * gauss
+        own = width * gauss
         for i, (shares, rows) in enumerate(prefixes):
-            matrix = np.zeros((before + count, before + count))
-            matrix[:before, :before], matrix[before:, before:] = np.eye(before), rows
             seen = np.concatenate([weights, width * shares])
-            views.append(View(seen / seen.sum(), matrix))
+            views.append(View(seen / seen.sum(), rows))
             masses.append(np.concatenate([weights, own[:i], [width * inside[i] - own[:i].sum()]]))
         laws += [c] * count
         weights += own.tolist()

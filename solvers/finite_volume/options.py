@@ -22,7 +22,7 @@ AUTO, PARTS = "auto", "parts"
 DEFAULT_CELLS = {1: 512, 2: 128, 3: 64}  # along each axis
 CELLS_OF_PARTS = {1: 64, 2: 40, 3: 24}
 _FEWEST, _MOST = 8, 10**8
-_FEW_SLICES, _MORE_SLICES, _MOST_SLICES = 2, 4, 1000  # of each law of a sequence; and so many for all
+_FEW_SLICES, _MORE_SLICES, _MOST_SLICES = 2, 4, 200  # of each law of a sequence; and so many for all
 
 
 @dataclass(frozen=True)
