@@ -187,7 +187,7 @@ def mixture(parts: Sequence[Part], densities: Sequence[Density]) -> Measure:
     return Together.trusted(components=tuple(densities), weights=weights)
 
 
-def begin(problem: Problem, flow: Flow, options: Options, text: Slices | None) -> list[Part]:
+def begin(problem: Problem, flow: Flow, options: Options, text: Slices | None = None) -> list[Part]:
     """All parts of the measure at the start: those of the mixture with frame = "parts", slices of a text, else one."""
     if options.frame != PARTS:
         return [Part(problem, 1.0, initial.start(problem, options), flow, options)]

@@ -52,7 +52,7 @@ def cause(parts: Sequence[Part]) -> str:
     return next(filter(None, (part.velocity.cause() for part in parts)), "")
 
 
-def resolved(record: Record, options: Options, parts: Sequence[Part], text: Slices | None) -> None:
+def resolved(record: Record, options: Options, parts: Sequence[Part], text: Slices | None = None) -> None:
     """Note what was chosen, and the coordinates of the cells."""
     grid = parts[0].grid
     record.resolved |= {"frame": options.frame, "cells": list(grid.cells)}
