@@ -121,12 +121,12 @@ def _between(slices: Sequence[Tilted], row: Array) -> Tilted:
     """log Z = sum_j row_j log Z_j, and what follows of its derivatives."""
     sizes, logs = np.abs(row), np.array([part.log_mass for part in slices])
     covariances = [part.covariance for part in slices if part.covariance is not None]
-    rounding = len(row) * _EPS * float((sizes @ np.abs(logs)).max(initial=0.0))
+    rounding = len(row) * _EPS * float(np.einsum("c,cm->m", sizes, np.abs(logs)).max(initial=0.0))
     return replace(
         slices[0],
-        log_mass=row @ logs,
-        mean=np.tensordot(row, np.array([part.mean for part in slices]), axes=1),
-        covariance=np.tensordot(row, np.array(covariances), axes=1) if len(covariances) == len(row) else None,
+        log_mass=np.einsum("c,cm->m", row, logs),
+        mean=np.einsum("c,cmk->mk", row, np.array([part.mean for part in slices])),
+        covariance=np.einsum("c,cmkl->mkl", row, np.array(covariances)) if len(covariances) == len(row) else None,
         error_bound=float(sizes @ [part.error_bound for part in slices]),
         mass_error=float(sizes @ [part.mass_error for part in slices]) + rounding,
     )
