@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import time
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -21,7 +22,7 @@ from problems import Array
 from scipy.integrate import solve_ivp
 from timing import machine, table, versions, write_json
 from trust_problems import Stated, built, errors, nodes, truth
-from trust_velocities import Head, velocity
+from trust_velocities import Head
 
 HORIZON = 0.5
 A, B = np.array([[0.7, 0.5], [-0.4, 0.4]]), np.array([[0.3, -0.6], [0.5, 0.4]])
@@ -61,7 +62,7 @@ def cell(kind: str, solver: str) -> dict[str, Any]:
         problem = vl.Problem(vl.Masked(problem.attention), initial, HORIZON)
     few: dict[str, Any] = {}
     if kind == "masked":  # prefixes in NumPy take long
-        few = {"particles": {"n": 300}, "finite-volume": {"cells": 40, "slices": 8}}.get(solver, few)
+        few = {"particles": {"n": 300}, "finite-volume": {"cells": 64, "slices": 6}}.get(solver, few)
     began = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -81,24 +82,39 @@ def cell(kind: str, solver: str) -> dict[str, Any]:
 
 
 def _masked(stated: Stated, run: Any, times: Array) -> tuple[Array, Array]:
-    """In plain NumPy: the tokens of the run; or, for a grid, nodes in ever more pieces, of which a place sees half."""
-    if "s" in run:
-        tokens = (run["position"].values[0], run["weight"].values, run["s"].values)
-        return _prefixes(stated, tokens, times, own=1.0)
-    rows = []
+    """In plain NumPy: of the tokens of the run; or, for a grid, of nodes at ever more places."""
+    if "s" not in run:
+        mean, covariance = by_places(stated, times, lambda w, x: _moments(w, x)[:2])
+        return mean, covariance
+    weights = run["weight"].values
+    found = _prefixes(stated, (run["position"].values[0], weights, run["s"].values), times, own=1.0)
+    return _moments(weights, found)
+
+
+def by_places(stated: Stated, times: Array, moments: Callable[[Array, Array], Any]) -> list[Array]:
+    """Moments (weights, points at times) of a text of two laws, in plain NumPy.
+
+    The second law has places at s = e + h u^2; sums over u are those of trapezoids, whose errors have even powers only,
+    which two Richardson steps take away.
+    """
+    laws = [nodes(replace(stated, parts=[(1.0, *part[1:])]), 12) for part in stated.parts]
+    (first, of_first), (second, of_second) = [(x, w / w.sum()) for x, w in laws]
+    share, rows = stated.parts[0][0], []
     for pieces in (5, 10, 20):
-        laws = [nodes(replace(stated, parts=[(1.0, *part[1:])]), 12) for part in stated.parts]
-        each = [(x, w / w.sum() / len(laws) / pieces) for x, w in laws for _ in range(pieces)]
-        s = np.concatenate([np.full(len(x), (k + 0.5) / len(each)) for k, (x, _) in enumerate(each)])
-        tokens = (np.concatenate([x for x, _ in each]), np.concatenate([w for _, w in each]), s)
-        rows.append(_prefixes(stated, tokens, times, own=0.5))
-    fine = [[(4 * y - x) / 3 for x, y in zip(*pair, strict=True)] for pair in pairwise(rows)]
-    mean, covariance = ((16 * y - x) / 15 for x, y in zip(*fine, strict=True))
-    return mean, covariance
+        u = np.arange(pieces + 1) / pieces
+        widths = 2 * (1 - share) * u / pieces
+        s = np.concatenate([np.zeros(len(first)), np.repeat(share + (1 - share) * u**2, len(second))])
+        points = np.concatenate([first, *[second] * len(u)])
+        seen = np.concatenate([share * of_first, np.outer(widths, of_second).ravel()])
+        widths[-1] /= 2
+        counted = np.concatenate([share * of_first, np.outer(widths, of_second).ravel()])
+        rows.append(moments(counted, _prefixes(stated, (points, seen, s), times, own=0.5)))
+    rows = [[(4 * y - x) / 3 for x, y in zip(*pair, strict=True)] for pair in pairwise(rows)]
+    return [(16 * y - x) / 15 for x, y in zip(*rows, strict=True)]
 
 
-def _prefixes(stated: Stated, tokens: tuple[Array, Array, Array], times: Array, own: float) -> tuple[Array, Array]:
-    """Moments of tokens (x, w, s) that see all before them, and this share of those at their own place."""
+def _prefixes(stated: Stated, tokens: tuple[Array, Array, Array], times: Array, own: float) -> Array:
+    """Tokens (x, w, s) at times, that see all before them, and this share of those at their own place."""
     start, w, s = tokens
     shape, places = start.shape, np.unique(s)
 
@@ -107,11 +123,18 @@ def _prefixes(stated: Stated, tokens: tuple[Array, Array, Array], times: Array, 
         for place in places:
             seen, here = s <= place, s == place
             share = np.where(here, own, 1.0)[seen] * w[seen]
-            result[here] = velocity(stated.heads[0], now[seen], share / share.sum())[0][here[seen]]
+            share /= share.sum()
+            z = (now[here] @ stated.heads[0].a.T) @ now[seen].T
+            pairs = np.exp(z - z.max(axis=1, keepdims=True)) * share
+            result[here] = (pairs @ now[seen]) / pairs.sum(axis=1, keepdims=True) @ stated.heads[0].v.T
         return result.ravel()
 
-    rows = solve_ivp(slope, (0, HORIZON), start.ravel(), t_eval=times, rtol=1e-8, atol=1e-10, method="DOP853").y.T
-    found = rows.reshape(len(times), *shape)
+    rows = solve_ivp(slope, (0, HORIZON), start.ravel(), t_eval=times, rtol=1e-9, atol=1e-11, method="DOP853").y.T
+    return rows.reshape(len(times), *shape)
+
+
+def _moments(w: Array, found: Array) -> tuple[Array, Array]:
+    """Means and covariances over time."""
     means = np.einsum("n,tnk->tk", w, found)
     away = found - means[:, None]
     return means, np.einsum("n,tnk,tnl->tkl", w, away, away)

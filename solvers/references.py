@@ -183,9 +183,10 @@ def _rule(problem: Problem, tokens: Tokens, nodes: int, tolerance: float) -> Tok
     levels, places = _ALONG[nodes]
     parts = 1 + levels * places * (len(initial.measures) - 1)
     size = max(3, int((nodes / parts) ** (1 / initial.dimension)))
-    while count % sum(len(law.quadrature(size)) for law in initial.measures) == 0:  # tokens may be nodes themselves
-        size += 1
-    text = Text(problem.attention, initial, size, levels, places)
+    rules = [law.quadrature(size) for law in initial.measures]
+    if count % sum(map(len, rules)) == 0:  # tokens may be nodes themselves
+        rules = [law.quadrature(size + 1) for law in initial.measures]
+    text = Text(problem.attention, initial, rules, levels, places)
     if len(text.nodes) > 2 * _MANY_NODES:
         return None
     flow = text.flow(_sums(tolerance))

@@ -170,7 +170,8 @@ def _by_nodes(problem: Problem, choice: Choice, accuracy: float) -> tuple[list[P
     """The nodes at the output times, and their flow."""
     attention, track, text = problem.attention, list[Array](), None
     if attention.causal and isinstance(problem.initial, Ordered):
-        text = texts.Text(attention, problem.initial, choice.nodes, *_along(choice.nodes))
+        rules = [law.quadrature(choice.nodes) for law in problem.initial.measures]
+        text = texts.Text(attention, problem.initial, rules, *_along(choice.nodes))
     nodes = _sample(problem, choice) if text is None else text.nodes
     seen = None if nodes.s is None or not attention.causal else nodes.s[None]
     interacting = _of_text(text, accuracy) if text else systems(problem.flow(tolerance=accuracy), nodes.weights, seen)

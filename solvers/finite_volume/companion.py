@@ -9,7 +9,6 @@ beside the run. What two sizes disagree by tells how far the finer one is from t
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,7 +20,6 @@ from vlasov.checks import Array
 from vlasov.errors import InputError, SolverError
 from vlasov.measures import Density, Gaussian, Measure, Mixture, Particles, Sequence as Ordered
 from vlasov.measures.jumps import cut, jumps
-from vlasov.patience import SILENT, Patience
 from vlasov.problem import Problem
 from vlasov.solvers import references
 from vlasov.solvers.accuracy import units_of
@@ -29,11 +27,13 @@ from vlasov.solvers.finite_volume.density_error import Known, Samples, is_smooth
 from vlasov.solvers.finite_volume.options import is_text
 from vlasov.solvers.ode.clouds import Tokens, states
 from vlasov.solvers.ode.integrate import accuracy_for
+from vlasov.solvers.ode.texts import Text
 from vlasov.solvers.record import Record
 
 _EXACT, _TOLERANCE = (1e-9, 1e-11), 1e-8  # local errors of the ODE of moments, twice, and of nodes
 _FIRST = {1: 48, 2: 12, 3: 6}  # nodes along each axis
-_IN_TEXT, _PIECES = {1: 24, 2: 12, 3: 6}, (4, 8, 16)  # nodes along each axis at one place, places of each law
+_IN_TEXT = {1: 24, 2: 12, 3: 6}  # nodes along each axis at one place
+_ALONG = (2, 4), (3, 4), (3, 5), (4, 6)  # pieces of each law of a text but the first, and places in each
 _MORE, _FEWEST = 1.5, 4  # factor from one size to the next; least nodes along an axis
 _SPACED = 3  # cells of a density that stand for one Gauss node
 _AGREE = 1e-10  # two sizes that differ by less are the same
@@ -134,9 +134,8 @@ def _by_nodes(problem: Problem, outputs: Array, grid: Record) -> Companion | Non
     """Gauss nodes, of as many sizes as are needed or can be paid for."""
     budget = max(_LEAST_PAIRS, _PAIRS_PER_CELL * _cell_evaluations(grid))
     size, spent, smooth = _FIRST[problem.dimension], 0.0, is_smooth(problem.initial)
-    found = _followed(
-        problem, _nodes(problem.initial, size), outputs, Samples(np.empty(0), np.empty(0)), budget, grid.budget
-    )
+    first, none = _tokens(problem, _nodes(problem.initial, size), grid), Samples(np.empty(0), np.empty(0))
+    found = _followed(first, outputs, none, budget)
     if found is None:
         return None
     gaps, gap, differs = (np.full(outputs.size, np.inf),) * 2, math.inf, 0.0  # one size alone knows nothing of itself
@@ -149,7 +148,7 @@ def _by_nodes(problem: Problem, outputs: Array, grid: Record) -> Companion | Non
         summed = samples(problem, outputs, found.evaluations // _EVALUATIONS) if smooth else found.samples
         if gap < math.inf and spent + found.cost * _cost(cloud) / _cost(found.cloud) > budget:
             break
-        finer = _followed(problem, cloud, outputs, summed, budget, grid.budget)
+        finer = _followed(_tokens(problem, cloud, grid), outputs, summed, budget)
         if finer is None:
             break
         size, gaps = larger, differences(problem, found.moments, finer.moments)
@@ -161,35 +160,47 @@ def _by_nodes(problem: Problem, outputs: Array, grid: Record) -> Companion | Non
 
 
 def _in_sequence(problem: Problem, outputs: Array, grid: Record) -> Companion | None:
-    """Nodes at places along s, where those at one place see each other.
-
-    What errs like the spacing, and like its square, is extrapolated away.
-    """
-    budget, found = max(_LEAST_PAIRS, _PAIRS_PER_CELL * _cell_evaluations(grid)), []
-    assert isinstance(problem.initial, Ordered)
-    none = Samples(np.empty(0), np.empty(0))
-    rules = [_nodes(law, _IN_TEXT[problem.dimension]) for law in problem.initial.measures]
-    for pieces in _PIECES:
-        followed = _followed(problem, problem.initial.along(rules, pieces), outputs, none, budget, grid.budget)
-        if followed is None:
-            return None
-        found.append(followed)
-    better, good = (
-        Moments(2 * fine.means - coarse.means, 2 * fine.covariances - coarse.covariances)
-        for coarse, fine in itertools.pairwise(one.moments for one in found)
-    )
-    best = Moments((4 * good.means - better.means) / 3, (4 * good.covariances - better.covariances) / 3)
-    remedy = f'the solver "particles" with sampling="quadrature" and n={(2 * _PIECES[-1]) ** (1 + problem.dimension)}'
-    return Companion(best, *differences(problem, good, best), remedy, {})
+    """Nodes at places along the text, not those of slices: two sizes, and more as long as needed and paid for."""
+    budget, spent, gap, differs = max(_LEAST_PAIRS, _PAIRS_PER_CELL * _cell_evaluations(grid)), 0.0, math.inf, 0.0
+    size, found, gaps = _IN_TEXT[problem.dimension], None, (np.full(outputs.size, np.inf),) * 2
+    for levels, places in _ALONG:
+        finer = _along(problem, size, levels, places, outputs, grid, budget)
+        if finer is None:
+            break
+        if found is not None:
+            gaps = differences(problem, found.moments, finer.moments)
+            gap = float(max(part.max() for part in gaps))
+            differs = float(max(part.max() for part in differences(problem, moments(grid), finer.moments)))
+        found, spent, size = finer, spent + finer.cost, size + 2
+        if gap <= max(_AGREE, _BETTER * differs) or (gap < math.inf and spent + 2 * found.cost > budget):
+            break
+    remedy = f"take slices={int(grid.resolved['slices']) + 2}, and more cells"
+    return None if found is None else Companion(found.moments, *gaps, remedy, {})
 
 
-def _followed(
-    problem: Problem, nodes: Particles, outputs: Array, summed: Samples, budget: float, patience: Patience = SILENT
+def _along(
+    problem: Problem, size: int, levels: int, places: int, outputs: Array, grid: Record, budget: float
 ) -> _Followed | None:
+    """So many nodes along each axis, at so many places in pieces of the text."""
+    assert isinstance(problem.initial, Ordered)
+    rules = [_nodes(law, size) for law in problem.initial.measures]
+    text = Text(problem.attention, problem.initial, rules, levels, places)
+    flow = text.flow(accuracy_for(_TOLERANCE))
+    flow.patience = grid.budget
+    return _followed(Tokens(text.nodes, flow), outputs, Samples(np.empty(0), np.empty(0)), budget)
+
+
+def _tokens(problem: Problem, nodes: Particles, grid: Record) -> Tokens:
+    """Nodes that move by themselves."""
+    flow = problem.flow(tolerance=accuracy_for(_TOLERANCE))
+    flow.patience = grid.budget
+    return Tokens(nodes, flow)
+
+
+def _followed(tokens: Tokens, outputs: Array, summed: Samples, budget: float) -> _Followed | None:
     """The nodes at the output times; None where they fail, or would cost far more than is allowed."""
+    nodes = tokens.cloud
     most = max(1, int(_PATIENCE * budget / (_EVALUATIONS * _cost(nodes))))
-    tokens = Tokens(nodes, problem.flow(tolerance=accuracy_for(_TOLERANCE)))
-    tokens.flow.patience = patience
     times = np.union1d(outputs, summed.times)
     kept = set(np.union1d(outputs[looks(outputs)], summed.times).tolist()) if summed.times.size else set()
     rows, positions = [], []

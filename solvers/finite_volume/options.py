@@ -22,7 +22,7 @@ AUTO, PARTS = "auto", "parts"
 DEFAULT_CELLS = {1: 512, 2: 128, 3: 64}  # along each axis
 CELLS_OF_PARTS = {1: 64, 2: 40, 3: 24}
 _FEWEST, _MOST = 8, 10**8
-_SLICES, _MOST_SLICES = 8, 1000  # in all; of each law of a sequence
+_FEW_SLICES, _MORE_SLICES, _MOST_SLICES = 2, 4, 200  # of each law of a sequence; and so many for all
 
 
 @dataclass(frozen=True)
@@ -48,9 +48,10 @@ class Options:
         upper] for each axis. Chosen from the problem if not given. A moving frame begins with the mean at zero and unit
         covariance.
     slices
-        Of each law of a ``Sequence`` under a mask, along s, each with a density of its own; if not given, such that
-        there are eight in all, or one for each law, and twice as many where ``cells`` are doubled. A token in the
-        middle of a slice sees half of it: errors fall like 1 / slices^2.
+        Of each law of a ``Sequence`` under a mask but the first, along s, each with a density of its own; the first
+        has one, since its tokens see that law only. If not given, six for two laws, fewer each for more of them, and
+        twice as many where ``cells`` are doubled. Errors of moments fall spectrally, since laws change
+        smoothly along s. As a ``Sequence`` (``vl.measure(run)``) laws are constant across slices.
     max_steps
         A run that takes more, or that is foreseen to take many more, stops with an error and its last state.
     """
@@ -125,7 +126,7 @@ def is_text(problem: Problem) -> bool:
 def few_slices(problem: Problem) -> int:
     """Of each law of a sequence, where none are asked for."""
     assert isinstance(problem.initial, Ordered)
-    return max(1, _SLICES // len(problem.initial.measures))
+    return _FEW_SLICES + _MORE_SLICES // max(1, len(problem.initial.measures) - 1)
 
 
 def _check_sequence(problem: Problem, options: Options) -> None:

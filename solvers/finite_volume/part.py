@@ -26,10 +26,11 @@ from vlasov.solvers.finite_volume.frames import Frames
 from vlasov.solvers.finite_volume.grid import Grid
 from vlasov.solvers.finite_volume.history import NOTICED, History, Residual
 from vlasov.solvers.finite_volume.options import PARTS, Options, cells
-from vlasov.solvers.finite_volume.partition import components, slices
+from vlasov.solvers.finite_volume.partition import components
 from vlasov.solvers.finite_volume.schemes import SCHEMES
-from vlasov.solvers.finite_volume.together import Together
+from vlasov.solvers.finite_volume.together import SeenTogether, Together
 from vlasov.solvers.finite_volume.velocity import Velocity
+from vlasov.solvers.slices import Slices
 
 _CARRYING = 1e-13  # of the largest density: cells below do not limit the step
 _EDGE = 1e-10  # of the mass: more in the border doubles the domain
@@ -147,11 +148,11 @@ def residuals(
     places: Sequence[Place],
     frames: Frames,
     flow: Flow,
-    seen: Array | None = None,
+    text: Slices | None = None,
 ) -> list[Residual]:
     """S^{-1} (Gamma(c + S z) - v - W z) in the frame of each part, with Gamma of all densities together.
 
-    Or with that of the masses (n, n) that are ``seen`` by each part.
+    Or with what each sees of a ``text``, whose slices they are.
     """
     time = frames.inside(t)
     targets = [part.velocity.targets(f) for part, f in zip(parts, states, strict=True)]
@@ -159,11 +160,11 @@ def residuals(
     closures = frames.closures(t, places)
     pairs = zip(targets, places, strict=True)
     points = [place.origin + map_rows(target.z, place.matrix, threads=1) for target, place in pairs]
-    if seen is not None:
+    if text is not None:
         values, bases = [], [np.zeros(1)] * len(parts)
-        for k, (mass, x, place) in enumerate(zip(seen, points, places, strict=True)):
-            whole = _together([(m, density) for m, density in zip(mass / mass.sum(), densities, strict=True) if m > 0])
-            values.append(flow.velocity(whole, x, time, about=place.origin, system=k).values)
+        for k, (x, place) in enumerate(zip(points, places, strict=True)):
+            seen = text.seen(k, densities, SeenTogether)
+            values.append(flow.velocity(seen, x, time, about=place.origin, system=k).values)
     elif len(parts) == 1:
         values = [flow.velocity(densities[0], points[0], time, about=places[0].origin).values]
         bases = [np.zeros(1)]
@@ -180,24 +181,20 @@ def residuals(
 
 def mixture(parts: Sequence[Part], densities: Sequence[Density]) -> Measure:
     """The measure whose parts have these densities."""
-    return _together([(part.weight, density) for part, density in zip(parts, densities, strict=True)])
+    if len(parts) == 1:
+        return densities[0]
+    weights = np.array([part.weight for part in parts])
+    return Together.trusted(components=tuple(densities), weights=weights)
 
 
-def _together(shares: Sequence[tuple[float, Density]]) -> Measure:
-    if len(shares) == 1:
-        return shares[0][1]
-    weights = np.array([weight for weight, _ in shares])
-    return Together.trusted(components=tuple(density for _, density in shares), weights=weights)
-
-
-def begin(problem: Problem, flow: Flow, options: Options) -> list[Part]:
+def begin(problem: Problem, flow: Flow, options: Options, text: Slices | None = None) -> list[Part]:
     """All parts of the measure at the start: those of the mixture with frame = "parts", slices of a text, else one."""
     if options.frame != PARTS:
         return [Part(problem, 1.0, initial.start(problem, options), flow, options)]
     laws = components(problem.initial)
-    if options.slices:
+    if text is not None:
         assert isinstance(problem.initial, Ordered)
-        laws = slices(problem.initial, options.slices)
+        laws = [(w, problem.initial.measures[c]) for w, c in zip(text.weights.tolist(), text.laws, strict=True)]
     found = [(weight, replace(problem, initial=component)) for weight, component in laws]
     moving = replace(options, frame="moving", cells=cells(options, problem.dimension))
     return [Part(alone, weight, initial.start(alone, moving), flow, options) for weight, alone in found]

@@ -8,8 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from vlasov.checks import Array
-from vlasov.measures import Measure, Mixture, Sequence as Ordered
+from vlasov.measures import Measure, Mixture
 from vlasov.problem import Problem
 from vlasov.solvers.finite_volume import initial
 from vlasov.solvers.finite_volume.options import AUTO, PARTS, Options, cells, has_slopes
@@ -54,17 +53,6 @@ def _tear(problem: Problem, found: Sequence[Measure]) -> bool:
     widths = [math.sqrt(np.linalg.eigvalsh(component.covariance)[-1]) for component in found]
     strength = max((float(np.linalg.norm(a, 2)) for a in problem.attention.tilts(0.0)), default=0.0)
     return strength * max(widths) * float(np.linalg.norm(apart)) > _TEARING
-
-
-def slices(sequence: Ordered, count: int) -> list[tuple[float, Measure]]:
-    """Weights and laws of slices along s, so many of each law, in their order."""
-    pairs = zip(sequence.weights.tolist(), sequence.measures, strict=True)
-    return [(weight / count, law) for weight, law in pairs for _ in range(count)]
-
-
-def seen_by_slices(weights: Array) -> Array:
-    """Masses (n, n) of the slices that tokens in the middle of a slice see: those before it, and half of its own."""
-    return np.tril(np.broadcast_to(weights, (weights.size, weights.size)), -1) + np.diag(weights / 2)
 
 
 def components(measure: Measure, weight: float = 1.0) -> list[tuple[float, Measure]]:

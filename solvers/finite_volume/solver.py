@@ -24,12 +24,13 @@ from vlasov.solvers.finite_volume.frames import Frames, ManyFrames, OneFrame, Pl
 from vlasov.solvers.finite_volume.history import History, Residual
 from vlasov.solvers.finite_volume.options import PARTS, Options
 from vlasov.solvers.finite_volume.part import Look, Pace, begin, residuals
-from vlasov.solvers.finite_volume.partition import chosen, seen_by_slices
+from vlasov.solvers.finite_volume.partition import chosen
 from vlasov.solvers.finite_volume.schemes import SCHEMES
 from vlasov.solvers.finite_volume.state import cause, resolved, snapshot
 from vlasov.solvers.ode.integrate import BlowUpWatch, segments
 from vlasov.solvers.ode.rescaling import Rescaling
 from vlasov.solvers.record import Record, Snapshot
+from vlasov.solvers.slices import slices
 
 _COURANT = 0.9  # cells that the fastest mass crosses in a step
 _LARGEST_COURANT = 3.0  # the same later in the step; a longer step is taken back
@@ -46,7 +47,7 @@ def run(problem: Problem, options: Options, record: Record) -> None:
     flow, horizon = record.follow(problem.flow()), problem.horizon
     options = chosen(problem, options)
     solver = _Solver(problem, flow, options, record)
-    resolved(record, options, solver.parts)
+    resolved(record, options, solver.parts, solver.text)
     record.begin(solver.snapshot)
     record.budget.remedy = _REMEDY
     for segment in segments(flow.breakpoints, horizon):
@@ -83,15 +84,16 @@ class _Solver:
 
     def __init__(self, problem: Problem, flow: Flow, options: Options, record: Record) -> None:
         self._rescaling = Rescaling(flow, problem.horizon) if options.frame == "rescaled" else None
-        self.parts = begin(problem, flow, options)
+        self.text = slices(problem.initial, options.slices) if options.slices else None  # type: ignore[arg-type]
+        self.parts = begin(problem, flow, options, self.text)
         self.scheme = SCHEMES[options.reconstruction]
         self.record, self.t, self._horizon = record, 0.0, problem.horizon
         self.doublings = self._astray = 0.0
         self.pace_at_edge, self.time_of_a_cell = 0.0, math.nan  # of the fastest mass: see ``Escape``; when it began
         self.growth, self._longest = 0.0, math.inf  # step, where one before had to be shortened
         self._flow, self._options, self._hurried, self._short = flow, options, 0, 0
-        self._weights = np.array([part.weight for part in self.parts])
-        self._seen = seen_by_slices(self._weights) if options.slices else None
+        weights = np.array([part.weight for part in self.parts])
+        self._weights = weights if self.text is None else self.text.masses
         self.frames = self._begin((0.0, problem.horizon))
 
     def enter(self, segment: tuple[float, float]) -> None:
@@ -101,8 +103,7 @@ class _Solver:
 
     def _begin(self, segment: tuple[float, float]) -> Frames:
         if self._options.frame == PARTS:
-            weights = self._weights if self._seen is None else self._seen
-            return ManyFrames(self._flow, segment, weights, [part.moments for part in self.parts])
+            return ManyFrames(self._flow, segment, self._weights, [part.moments for part in self.parts])
         if self._rescaling is not None:
             return OneFrame(RescaledFrame(self._flow, segment, self._rescaling))
         if self._options.frame == "fixed":
@@ -157,7 +158,7 @@ class _Solver:
     def _residuals(self, t: float, states: Sequence[Array], places: Sequence[Place]) -> list[Residual]:
         """The residual velocities of all parts."""
         try:
-            return residuals(self.parts, t, states, places, self.frames, self._flow, self._seen)
+            return residuals(self.parts, t, states, places, self.frames, self._flow, self.text)
         except LateInputError:
             raise
         except InputError as mistake:

@@ -10,6 +10,7 @@ from vlasov.solvers.dataset import AXES
 from vlasov.solvers.finite_volume.options import PARTS, Options
 from vlasov.solvers.finite_volume.part import Part, mixture
 from vlasov.solvers.record import Record, Snapshot
+from vlasov.solvers.slices import Slices
 
 _LOST = 1e-4  # of the mass: more that flows out is told
 _TORN = 1e-5  # of the mass: as much that leaves the grids shows that they do not hold the parts any more
@@ -51,7 +52,7 @@ def cause(parts: Sequence[Part]) -> str:
     return next(filter(None, (part.velocity.cause() for part in parts)), "")
 
 
-def resolved(record: Record, options: Options, parts: Sequence[Part]) -> None:
+def resolved(record: Record, options: Options, parts: Sequence[Part], text: Slices | None = None) -> None:
     """Note what was chosen, and the coordinates of the cells."""
     grid = parts[0].grid
     record.resolved |= {"frame": options.frame, "cells": list(grid.cells)}
@@ -61,8 +62,7 @@ def resolved(record: Record, options: Options, parts: Sequence[Part]) -> None:
     for name, centers in zip(AXES, grid.centers, strict=False):
         record.constants[name] = centers
     if options.frame == PARTS:
-        weights = np.array([part.weight for part in parts])
-        record.constants["part_weight"] = weights
-        if options.slices:
+        record.constants["part_weight"] = np.array([part.weight for part in parts])
+        if text is not None:
             record.resolved["slices"] = options.slices
-            record.constants["part_s"] = np.cumsum(weights) - weights / 2
+            record.constants["part_s"] = text.places

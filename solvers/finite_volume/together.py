@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -13,6 +14,7 @@ from vlasov.measures import Density, Mixture
 from vlasov.measures.base import Tiltable
 from vlasov.measures.mixture import Mixed
 from vlasov.solvers.finite_volume.densities import GaussianTails, Smooth
+from vlasov.solvers.slices import Seen
 from vlasov.tilting import Request, Tilted
 
 
@@ -25,6 +27,13 @@ class Together(Mixture):
     def reweighted(self, quadratic: Array | None) -> Tiltable:
         pairs = zip(self.weights, self.components, strict=True)
         return Mixed([(float(w), Felt(part, quadratic)) for w, part in pairs])  # type: ignore[arg-type]
+
+
+class SeenTogether(Seen):
+    """A law as it is seen from a slice, of densities with tails or hulls."""
+
+    def felt(self, quadratic: Array | None) -> Sequence[Tiltable]:
+        return [Felt(part, quadratic) for part in self.components]  # type: ignore[arg-type]
 
 
 class Felt(NamedTuple):

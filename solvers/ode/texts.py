@@ -11,7 +11,7 @@ law.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -72,7 +72,7 @@ class _Place:
 
 
 class Text:
-    """A ``Sequence`` under attention with masks, by ``size`` nodes along each axis.
+    """A ``Sequence`` under attention with masks, each of its laws by nodes, which are ``rules``.
 
     There are ``levels`` pieces in each part but the first, with ``count`` places each.
 
@@ -82,12 +82,14 @@ class Text:
         All of them at time zero: the law of x.
     """
 
-    def __init__(self, attention: Attention, sequence: Sequence, size: int, levels: int, count: int) -> None:
+    def __init__(
+        self, attention: Attention, sequence: Sequence, rules: Iterable[Particles], levels: int, count: int
+    ) -> None:
         self.attention, self._alone = attention, isinstance(attention, Masked)  # else heads may see the whole sequence
         self._inner = attention.unmasked if self._alone else attention
         self._edges, laws = _pieces(sequence, levels)
-        self._widths, rules = np.diff(self._edges), [part.quadrature(size) for part in sequence.measures]
-        self._rules = [rules[law] for law in laws]
+        self._widths, each = np.diff(self._edges), list(rules)
+        self._rules = [each[law] for law in laws]
         unit, gauss = leggauss(count)
         self._unit, self._gauss = (unit + 1) / 2, gauss / 2
         self._counts = [1, *[count] * (len(self._rules) - 1)]

@@ -24,7 +24,7 @@ _LARGEST = 1 / math.sin(_STRIP)  # |k| there
 
 
 def mixed(parts: Sequence[tuple[float, KernelSums]]) -> KernelSums:
-    """sum_c w_c S_c for weights that sum to one."""
+    """sum_c w_c S_c for weights that sum to one, of which some may be negative."""
     weights = np.array([w for w, _ in parts])
     sums = [part for _, part in parts]
 
@@ -35,8 +35,9 @@ def mixed(parts: Sequence[tuple[float, KernelSums]]) -> KernelSums:
     first = together([s.first for s in sums])
     assert first is not None
     largest = np.max([np.abs(s.first).max(initial=0.0) for s in sums])
-    rounding = _EPS * len(sums) * math.sqrt(first.shape[1])
-    mass, errors = together([s.mass for s in sums]), weights @ np.array([[s.error_bound, s.mass_error] for s in sums])
+    sizes, mass = np.abs(weights), together([s.mass for s in sums])
+    rounding = _EPS * len(sums) * math.sqrt(first.shape[1]) * max(1.0, float(sizes.sum()))
+    errors = sizes @ np.array([[s.error_bound, s.mass_error] for s in sums])
     of_mass = 0.0 if mass is None else float(errors[1]) + _EPS * len(sums) * float(np.abs(mass).max(initial=0.0))
     return KernelSums(
         first,

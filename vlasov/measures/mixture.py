@@ -199,34 +199,40 @@ class Mixed(NamedTuple):
         weights, parts = zip(
             *((w, part.tilted(xi, request, workspace=workspace)) for w, part in self.parts), strict=True
         )
-        with np.errstate(divide="ignore"):
-            log_masses = np.array([np.log(w) + part.log_mass for w, part in zip(weights, parts, strict=True)])
-        largest = log_masses.max(axis=0)
-        shares = np.exp(log_masses - largest)
-        total = shares.sum(axis=0)
-        shares /= total
-        log_mass = largest + np.log(total)
-        means = np.array([part.mean for part in parts])
-        mean = np.einsum("cm,cmk->mk", shares, means)
-        away = means - mean
-        spread = None
-        if request.covariance:
-            within = np.array([part.covariance for part in parts])
-            spread = np.einsum("cm,cmkl->mkl", shares, within) + np.einsum("cm,cmk,cml->mkl", shares, away, away)
-        # The shares are as wrong as the exponents: errors e_c of these move the mean by sum_c s_c e_c (m_c - m).
-        counting = np.abs(log_masses[np.isfinite(log_masses)])
-        rounding = 4 * float(np.finfo(float).eps * (1 + counting).max(initial=0.0))
-        mass_error = rounding + max(part.mass_error for part in parts)
-        distances = np.sqrt(np.einsum("cmk,cmk->cm", away, away))
-        lever = float(np.einsum("cm,cm->m", shares, distances).max(initial=0.0))
-        return Tilted(
-            log_mass=log_mass,
-            mean=mean,
-            covariance=spread,
-            method=" + ".join(sorted({method for part in parts for method in part.method.split(" + ")})),
-            error_bound=max(part.error_bound for part in parts) + mass_error * lever,
-            mass_error=mass_error,
-        )
+        return united(weights, parts)
+
+
+def united(weights: Sequence[float | Array] | Array, parts: Sequence[Tilted]) -> Tilted:
+    """The mixture sum_c w_c mu_c of measures that are tilted already."""
+    with np.errstate(divide="ignore"):
+        log_masses = np.array([np.log(w) + part.log_mass for w, part in zip(weights, parts, strict=True)])
+    largest = log_masses.max(axis=0)
+    shares = np.exp(log_masses - largest)
+    total = shares.sum(axis=0)
+    shares /= total
+    log_mass = largest + np.log(total)
+    means = np.array([part.mean for part in parts])
+    mean = np.einsum("cm,cmk->mk", shares, means)
+    away = means - mean
+    spread = None
+    covariances = [part.covariance for part in parts if part.covariance is not None]
+    if len(covariances) == len(parts):
+        within = np.array(covariances)
+        spread = np.einsum("cm,cmkl->mkl", shares, within) + np.einsum("cm,cmk,cml->mkl", shares, away, away)
+    # The shares are as wrong as the exponents: errors e_c of these move the mean by sum_c s_c e_c (m_c - m).
+    counting = np.abs(log_masses[np.isfinite(log_masses)])
+    rounding = 4 * float(np.finfo(float).eps * (1 + counting).max(initial=0.0))
+    mass_error = rounding + max(part.mass_error for part in parts)
+    distances = np.sqrt(np.einsum("cmk,cmk->cm", away, away))
+    lever = float(np.einsum("cm,cm->m", shares, distances).max(initial=0.0))
+    return Tilted(
+        log_mass=log_mass,
+        mean=mean,
+        covariance=spread,
+        method=" + ".join(sorted({method for part in parts for method in part.method.split(" + ")})),
+        error_bound=max(part.error_bound for part in parts) + mass_error * lever,
+        mass_error=mass_error,
+    )
 
 
 _LOWEST = np.iinfo(np.int64).min

@@ -117,9 +117,11 @@ class Sequence(Mixture, kind="sequence"):
         return super().sample(n, sampling, seed=seed)
 
     def quadrature(self, nodes: int) -> Particles:
-        """Gauss nodes in x at ``nodes`` places in the middle of equal pieces of each part; sums over s err by 1/nodes.
+        """Gauss nodes in x at ``nodes`` places in the middle of equal pieces of each part.
 
-        Those at one place see each other, so that a prefix of the first law is that law.
+        Those at one place see each other, so that a prefix of the first law is that law. No weights and places of
+        tokens make sums over s of second order: one sees all of its own place, so that they err by 1 / nodes. (The
+        solvers' own references, and "finite-volume", have slices of spectral accuracy instead.)
         """
         return self.along([part.quadrature(nodes) for part in self.measures], 1 if len(self.measures) == 1 else nodes)
 

@@ -87,7 +87,11 @@ class Tilted:
 
 
 class Field(NamedTuple):
-    """A velocity field at given points, with how it was evaluated and a bound on the error of each velocity."""
+    """A velocity field at given points, with how it was evaluated and a bound on the error of each velocity.
+
+    The bound is that of the sums over what the measure holds: tokens, a closed form, the cells of a ``Density``. How
+    well cells stand for another measure it does not say.
+    """
 
     values: Array
     method: str

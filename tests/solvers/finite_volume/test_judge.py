@@ -10,6 +10,7 @@ from tests.solvers.finite_volume.common import CLOUDS, SOFTMAX, V, run
 from vlasov.solvers.accuracy import Units, doubt
 from vlasov.solvers.finite_volume import Options, companion, density_error, judge as judging, options, solver
 from vlasov.solvers.finite_volume.density_error import samples
+from vlasov.solvers.ode.clouds import Tokens
 from vlasov.solvers.progress import silent
 from vlasov.solvers.record import Record
 from vlasov.tilting import Head
@@ -202,10 +203,8 @@ def test_few_nodes_are_not_followed_for_ever():
     """Three of them over 100,000 relaxation times: every velocity costs next to no pairs, but a call."""
     problem = vl.Problem(vl.Softmax(A=0.0, V=-1.9), vl.Particles([[0.0], [1.0], [3.0]]), 1e5)
     flow = problem.flow(tolerance=1e-9)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(type(problem), "flow", lambda *_, **__: flow)
-        nothing = companion.Samples(np.empty(0), np.empty(0))
-        assert companion._followed(problem, problem.initial, np.array([0.0, 1e5]), nothing, 5e7) is None
+    nothing = companion.Samples(np.empty(0), np.empty(0))
+    assert companion._followed(Tokens(problem.initial, flow), np.array([0.0, 1e5]), nothing, 5e7) is None
     assert flow.evaluations < 30_000
 
 

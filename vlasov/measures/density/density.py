@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from vlasov.measures.particles import Particles
 
-_CONSISTENT = 1e-4  # of the mass may sums of averages and of point values differ
-
 
 @dataclass(frozen=True, eq=False)
 class Density(Measure, kind="density"):
@@ -46,6 +44,10 @@ class Density(Measure, kind="density"):
       It is left out, on all axes, where the covariance would not stay positive semi-definite, that is, where the grid
       does not resolve the density: cells then count as Diracs at their centres.
     - Non-uniform axis: a piecewise constant density, variance = sum rho_i (z_i^2 + h_i^2 / 12).
+
+    A velocity over a density has a bound that speaks of sums: how far they are off as sums over what the cells hold.
+    What cells do not resolve of a measure (one cell or more per deviation; jumps) no bound speaks of: an attention sees
+    the density that the averages have. The errors that a finite-volume run tells of itself hold both.
 
     ``on_grid``, ``cumulative`` and samples take rho constant in each cell on every axis; so does ``density`` where the
     averages are not those of a smooth density.
@@ -224,17 +226,13 @@ class Density(Measure, kind="density"):
         return over_cells(self, xi, kernel, request, workspace)
 
     def points_for(self, tilt: float) -> Particles:
-        """Centres of the cells that carry mass. Their weights are point values, of which sums are spectrally accurate.
-
-        Where these do not have the averages' mass, the density is rough: averages then, which have the mean.
-        """
+        """Centres of the cells that carry mass, with point values for weights: sums are spectrally accurate."""
+        from vlasov.measures.density.point_values import at_centers
         from vlasov.measures.particles import Particles
 
         check_evaluable(self)
         cells, points = self.carrying
-        values, sums = self.point_values, [float(v.sum()) for v in (self.point_values, self.values)]
-        values = values if abs(sums[0] - sums[1]) <= _CONSISTENT * sums[1] else self.values
-        return Particles(self._from_frame(points), values[cells])
+        return Particles(self._from_frame(points), at_centers(self, tails=True)[cells])
 
     @cached_property
     def point_values(self) -> Array:

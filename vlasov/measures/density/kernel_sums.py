@@ -12,9 +12,8 @@ import numpy as np
 from vlasov.checks import Array
 from vlasov.compiled.products import map_rows
 from vlasov.compiled.workspace import Workspace
-from vlasov.measures.density.point_values import undo_averaging
-from vlasov.measures.density.regrid import looks_drawable
-from vlasov.measures.density.smooth_relu import over_smooth_density
+from vlasov.measures.density.point_values import at_centers
+from vlasov.measures.density.smooth_relu import over_smooth_density, slopes
 from vlasov.measures.density.tilts import check_evaluable
 from vlasov.summing import Kernel, KernelSums, sum_up
 from vlasov.tilting import Request
@@ -31,15 +30,17 @@ def over_cells(
     """Sums over the cells that carry mass: point values of a density that looks smooth, averages of one that jumps."""
     check_evaluable(density)
     cells, places = density.carrying
-    smooth = bool(density.smoothing.any()) and looks_drawable(density.values, density.edges)
-    masses = (undo_averaging(density.values) if smooth else density.values)[cells] * density.volumes[cells]
+    values = at_centers(density, tails=False)
+    smooth, masses = values is not density.values, values[cells] * density.volumes[cells]
     masses /= np.add.reduce(masses)
     points = map_rows(places, density.matrix)
     points += density.origin
     request = request._replace(method="auto") if request.method == "lattice" else request
-    if smooth and kernel.name == "relu" and density.dimension < 3 and not (request.log_mass or request.covariance):
-        steps = density.matrix * density.grid.steps  # the sides of a cell, as columns
+    if kernel.name != "relu":
+        return sum_up(points, masses, xi, kernel, request, workspace=workspace)
+    found, steps = None, density.matrix * density.grid.steps  # the sides of a cell, as columns
+    if smooth and density.dimension < 3 and not request.log_mass:
         found = over_smooth_density(points, masses, steps, xi, max(request.tolerance, _TIGHTEST))
-        if found is not None:
-            return found
-    return sum_up(points, masses, xi, kernel, request, workspace=workspace)
+    if found is None:
+        found = sum_up(points, masses, xi, kernel, request._replace(covariance=False), workspace=workspace)
+    return found._replace(second=slopes(points, masses, steps, xi)) if request.covariance else found

@@ -1,4 +1,7 @@
-"""Point values of a smooth density at the centres of cells, from its cell averages: what L2 attention reweights.
+"""What the centres of cells stand for in sums over points: values of the smooth density behind the cell averages.
+
+In two ways, by what a sum can see: relative to the largest value, by a cosine transform; or relative to each value, for
+sums that bring tails into the middle:
 
     rho_i = (1 / h) int_{cell i} e^{phi(y)} dy     is solved for phi(y_i), axis by axis
 
@@ -11,6 +14,7 @@ the iteration does not converge because the averages are rough, the average itse
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numba import get_num_threads
@@ -19,8 +23,13 @@ from vlasov.checks import Array
 from vlasov.compiled.exponential import exp2
 from vlasov.compiled.threads import in_threads
 from vlasov.jit import SUMS, kernel
+from vlasov.measures.density.regrid import looks_drawable
 from vlasov.measures.quadrature import legendre
 
+if TYPE_CHECKING:
+    from vlasov.measures.density import Density
+
+_CONSISTENT = 1e-4  # of the mass may sums of averages and of point values differ
 _REACH = 5  # centres on either side through which log rho is interpolated
 _NODES = 8  # Gauss nodes in a cell: exact to rounding up to log slopes of four per cell
 _INWARDS = 2  # the same for the cells at an end, around a centre further inside
@@ -29,6 +38,20 @@ _CONVERGED, _ACCEPTED = 1e-12, 1e-5  # changes of log_2 rho
 _SAFETY = 10.0  # of the next change, as far as two foretell it
 _TAIL = 60.0  # cells below 2^-60 of the largest are not waited for
 _SMALL = 20_000  # cells that are not worth a second thread
+
+
+def at_centers(density: Density, *, tails: bool) -> Array:
+    """Values of a density at the centres of cells, for sums over these; averages, which have the mean, if it is rough.
+
+    ``tails``: by ratios of values, for sums of e^{<xi, y>}, else by waves. Rough: where it jumps, or where its point
+    values do not have the mass.
+    """
+    averages = density.values
+    if not density.smoothing.any() or not (tails or looks_drawable(averages, density.edges)):
+        return averages
+    values = density.point_values if tails else undo_averaging(averages)
+    sums = float(values.sum()), float(averages.sum())
+    return values if abs(sums[0] - sums[1]) <= _CONSISTENT * sums[1] else averages
 
 
 def point_values(averages: Array) -> Array:

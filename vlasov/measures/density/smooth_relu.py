@@ -6,7 +6,8 @@ polynomials up to degree 15 stay what they are, and interpolated:
     e^{s^2 D^2 / 2} sum_{j < 8} (-s^2 D^2 / 2)^j / j!  max(z, 0)
         = s (t Phi(t) + phi(t) (1 + sum_{j=1}^{7} (-1/2)^j / j! He_{2j-2}(t))),   t = z / s
 
-That is ReLU itself for |t| > 9. Waves that cells cannot see are damped by 1e-11.
+That is ReLU itself for |t| > 9. Waves that cells cannot see are damped by 1e-11. With b(t) for the last bracket its
+derivative is Phi(t) + phi(t) (t + b'(t) - t b(t)).
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ def _bump() -> Polynomial:
 
 
 _BUMP = _bump().coef[::2][::-1]  # of powers of t^2, the highest first
+_RISE = Polynomial([0.0, 1.0]) + _bump().deriv() - Polynomial([0.0, 1.0]) * _bump()
 
 
 def over_smooth_density(points: Array, masses: Array, sides: Array, xi: Array, tolerance: float) -> KernelSums | None:
@@ -84,6 +86,26 @@ def over_smooth_density(points: Array, masses: Array, sides: Array, xi: Array, t
         fine *= 2
     between = _SPLINE * bend * (2 * math.pi / fine) ** 4
     return KernelSums(_interpolated(waves, count, fine, xi), None, "cells", error + (beyond + between) * longest(xi))
+
+
+def slopes(points: Array, masses: Array, sides: Array, xi: Array) -> Array:
+    """D S = int y y^T r'(<xi, y>) dmu with the smoothed ReLU r, shape (m, d, d), in any dimension."""
+    from scipy.special import ndtr
+
+    size = np.sqrt(np.square(xi).sum(axis=1))
+    directions = xi / np.where(size > 0, size, 1.0)[:, None]  # at zero r' is Phi(0) = 1/2
+    widths = _WIDTH * np.maximum(np.abs(directions @ sides).max(axis=1), np.finfo(float).tiny)
+    d, result = points.shape[1], np.empty((len(xi), points.shape[1] ** 2))
+    seconds = np.einsum("n,nk,nl->kln", masses, points, points).reshape(d * d, -1)
+    block = max(1, _BLOCK // len(points))
+    for start in range(0, len(xi), block):
+        part = slice(start, start + block)
+        t = map_rows(directions[part] / widths[part, None], points)
+        values, near = (t > 0).astype(float), np.abs(t) < _FAR
+        few = t[near]
+        values[near] = ndtr(few) + _RISE(few) * np.exp(-few * few / 2) / math.sqrt(2 * math.pi)
+        result[part] = map_rows(values, seconds)
+    return result.reshape(-1, d, d)
 
 
 def _directions(turns: Array) -> Array:
