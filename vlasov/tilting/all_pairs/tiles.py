@@ -134,6 +134,23 @@ def filled(sources, t):  # type: ignore[no-untyped-def]
 
 
 @kernel(flags=EXACT)
+def remainder(tile, count, nothing, rest):  # type: ignore[no-untyped-def]
+    """Copy what whole vectors leave of the first ``count`` columns to ``rest``; returns how many columns that has.
+
+    It ends on points at zero with ``nothing`` in the last row, in place of sources that are not seen.
+    """
+    step = rest.shape[1]
+    begin = count // step * step
+    if begin == count:
+        return 0
+    for k in range(len(rest)):
+        for j in range(step):
+            beyond = nothing if k == len(rest) - 1 else tile.dtype.type(0.0)
+            rest[k, j] = tile[k, begin + j] if begin + j < count else beyond
+    return step
+
+
+@kernel(flags=EXACT)
 def add(totals, i, sums, change):  # type: ignore[no-untyped-def]
     """Add the sums of a tile to totals[0, i], after scaling by 2^change, and their rounding errors to totals[1, i]."""
     factor = 1.0 if change == 0.0 else exp2(change)

@@ -21,7 +21,7 @@ from vlasov.jit import EXACT, kernel
 from vlasov.tilting.all_pairs import many_dimensions
 from vlasov.tilting.all_pairs.lanes import LINE, STEP, largest, largest_exponent, weigh, weighted_sums
 from vlasov.tilting.all_pairs.many_dimensions import COLUMNS, SIDE, dot_rows
-from vlasov.tilting.all_pairs.tiles import Sources, add, aligned, finish
+from vlasov.tilting.all_pairs.tiles import Sources, add, aligned, finish, remainder
 
 _BLOCK = 64  # targets that pass over a tile while it is in the cache
 _exponents, _tilts = many_dimensions._exponents, many_dimensions._tilts
@@ -72,12 +72,7 @@ def few(sources, xi, seen, log_mass, mean, zero):  # type: ignore[no-untyped-def
             for part in range(2):  # whole vectors, then what is left, beside nothing
                 tile, size = tiles[t], count // step * step
                 if part == 1:
-                    begin, size = size, step if count > size else 0
-                    for k in range(d + 1 if size > 0 else 0):
-                        for j in range(step):
-                            nothing = real(0.0) if k < d else real(-np.inf)
-                            rest[k, j] = tile[k, begin + j] if begin + j < count else nothing
-                    tile = rest
+                    tile, size = rest, remainder(tile, count, real(-np.inf), rest)
                 if size == 0:
                     continue
                 old = shifts[i]

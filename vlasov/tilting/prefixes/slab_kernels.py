@@ -151,8 +151,11 @@ def _prepare(sources, first, last, weighted, tile, logs):  # type: ignore[no-unt
 def read_slabs(  # type: ignore[no-untyped-def]
     gather, sources, targets, slab, first, weighted, grids, exponentials, scratch, zero, thread, threads
 ):
-    """Velocities at all targets of each slab from the ``first`` on, by the kernel at the address ``gather``."""
-    floats, corners, spares, result = scratch
+    """Velocities, and masses, at all targets of each slab from the ``first`` on.
+
+    ``gather`` is the address of a kernel.
+    """
+    floats, corners, spares, result, mass = scratch
     d, chunk, stencils = len(zero) - 1, corners.shape[1], targets.stencils  # d is a constant
     offsets, tilts, rows = floats[thread, :d], floats[thread, d : 2 * d], floats[thread, 2 * d :]
     corner, logs, counts = corners[thread], numbers(slab), stencils.strides
@@ -184,7 +187,10 @@ def read_slabs(  # type: ignore[no-untyped-def]
                 for k in range(d):
                     tilt = tuple_setitem(tilt, k, tilts[k, j])
                 sums = weighted_sums(tile, (count + 15) // 16 * 16, tilt, 0.0, zero, True)
-                share = 1.0 / (rows[0, j] + sums[d])
+                rows[0, j] += sums[d]
+                share = 1.0 / rows[0, j]
                 for k in range(d):
                     rows[1 + k, j] = (rows[1 + k, j] * stencils.axes[INVERSE_STEP, k] + sums[k]) * share
+            for j in range(end - start if mass.size else 0):
+                mass[start + j] = rows[0, j]
             _products(targets.values, sources.centre, rows, end - start, result[start:end])

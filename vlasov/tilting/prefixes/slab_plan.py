@@ -38,6 +38,8 @@ class SlabPlan(NodesPlan):
         So many sources in a slab, and so many slabs at a time.
     lever
         Of the tilt: log weights are changed by no more.
+    reach
+        |xi| |y - source_centre| at most, coordinate by coordinate: A x errs by a few units of it.
     weighted
         Whether sources need a weight each.
     """
@@ -49,6 +51,7 @@ class SlabPlan(NodesPlan):
     slab: int
     batch: int
     lever: float
+    reach: float
     weighted: bool
 
 
@@ -98,6 +101,7 @@ def _candidate(order: int, problem: LaplaceRanges) -> SlabPlan | None:
             slab=slab,
             batch=batch,
             lever=problem.lever,
+            reach=sum(problem.sizes) + problem.lever,
             weighted=problem.weighted,
             error_bound=(found.mean + sums) * problem.norm + problem.rounding,
             covariance_bound=math.inf,
