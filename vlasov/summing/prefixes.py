@@ -102,8 +102,8 @@ def _sums(
     """sum_{j < c_i} w_j y_j k, and the methods."""
     from vlasov.summing import all_pairs
 
-    (n, d), lengths = points.shape, np.sqrt(np.einsum("nk,nk->n", points, points))
-    moments, _ = _running(weights * lengths, seen)
+    n, d = points.shape
+    moments, _ = _running(weights * np.hypot.reduce(np.abs(points), axis=1), seen)  # no square overflows
     each_as = request if request.method in QUADRATIC else request._replace(method="auto")
 
     def whole(sources: slice, targets: slice) -> tuple[tuple[Array, float], str]:
