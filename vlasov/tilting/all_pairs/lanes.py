@@ -18,6 +18,7 @@ from vlasov.compiled import exponential
 from vlasov.compiled.vectors import Vectors
 
 LINE = 64  # bytes of a cache line, and of the longest vectors
+ROUGH = 2  # near, and powers of two to eleven digits
 STEP = 32  # sources: two of the longest vectors in single precision, half as many in double
 
 _INDEX, _INT32 = ir.IntType(64), ir.IntType(32)
@@ -63,8 +64,8 @@ class Lanes(Vectors):
             vector = combine(vector, self.builder.shuffle_vector(vector, nothing, mask))
         return self.builder.extract_element(vector, ir.Constant(_INT32, 0))
 
-    def exp2(self, shift: Any, near: bool) -> Callable[[Any], Any]:
-        """The function x -> 2^(x - shift) for an integer shift.
+    def exp2(self, shift: Any, near: bool, rough: bool = False) -> Callable[[Any], Any]:
+        """The function x -> 2^(x - shift) for an integer shift; ``rough``: in doubles, to eleven digits.
 
         It is clamped to ``exponential.RANGE_...``, unless it is known that x is ``near``: within that range, and the
         shift small. What depends on the shift alone is computed here, once.
@@ -88,8 +89,11 @@ class Lanes(Vectors):
             exponent = builder.shl(bits, ir.Constant(self.integer, [place] * self.lanes))
             if entries == 1:
                 single, double = exponential.POLYNOMIAL_SINGLE, exponential.POLYNOMIAL_DOUBLE
+                double = exponential.POLYNOMIAL_ROUGH if rough else double
                 return self._add_bits(self._polynomial(single if self.single else double, r), exponent)
             scale = self._add_bits(self._look_up(bits, place), exponent)
+            if rough:
+                return self.multiply(scale, self._polynomial(exponential.TABLE_ROUGH, r))
             factor = self._polynomial(exponential.TABLE_SINGLE if self.single else exponential.TABLE_DOUBLE, r)
             return self.fma(self.multiply(scale, r), factor, scale)
 
@@ -138,14 +142,17 @@ class _Tile:
 
 @intrinsic(prefer_literal=True)
 def weighted_sums(typing_context, tile, count, tilt, shift, zero, near):  # type: ignore[no-untyped-def]
-    """sum_j (y_j, 1) 2^{<q, y_j> + l_j - shift} over the first ``count`` columns of a tile: a tuple like ``zero``."""
+    """sum_j (y_j, 1) 2^{<q, y_j> + l_j - shift} over the first ``count`` columns of a tile: a tuple like ``zero``.
+
+    ``near`` as in ``Lanes.exp2``, or ``ROUGH``.
+    """
     d = len(tilt)
     steps = 2 if d <= 2 or (d == 3 and near.literal_value) else 1  # as many vectors at a time as registers hold
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         lanes = Lanes(context, builder, tile.dtype)
         sources = _Tile(context, lanes, tile, arguments[0], arguments[2])
-        power = lanes.exp2(arguments[3], near.literal_value)
+        power = lanes.exp2(arguments[3], bool(near.literal_value), near.literal_value == ROUGH)
 
         def body(start: Any, totals: list[Any]) -> list[Any]:
             new = []

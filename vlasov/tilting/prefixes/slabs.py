@@ -77,7 +77,7 @@ def evaluate(
         )  # fmt: skip
         slab_kernels.sum_before(some, running)
         in_threads(
-            threads, slab_kernels.read_slabs,
+            threads, slab_kernels.read_slabs(plan.rough),
             gather, sources, targets, slab, first, plan.weighted, some, exponentials, scratch, zero,
         )  # fmt: skip
     if not log_mass:
