@@ -84,7 +84,7 @@ def peer(problem: Problem, effort: Effort, threads: int, attention: str, name: s
 
 
 def reference(problem: Problem, attention: str) -> tuple[Array, float]:
-    """Velocities at some targets by plain NumPy, in extended precision but for Sinkhorn's potentials; and the radius."""
+    """Velocities at some targets by plain NumPy, extended but for Sinkhorn's potentials; and the cloud's radius."""
     points = problem.points()
     rows, exact = chosen(problem.n), []
     queries, extended = points @ problem.A.T, points.astype(np.longdouble)
@@ -240,7 +240,7 @@ def by_keops(kind: str, q: Array, keys: Array, values: Array, bias: Array | None
         from pykeops.numpy import Genred
     except ImportError as missing:
         raise Unavailable(str(missing)) from None
-    (m, d), n, normalised = q.shape, len(keys), kind in ("softmax", "causal", "log-sum")
+    m, n, normalised = len(q), len(keys), kind in ("softmax", "causal", "log-sum")
     b = (np.zeros(n) if bias is None else bias)[:, None]
     top = np.sqrt((q * q).sum(axis=1) * (keys * keys).sum(axis=1).max())[:, None] + b.max()
     ones = np.ones((n, 1))

@@ -125,7 +125,7 @@ def variants(options: Options) -> Report:
 
 
 def _enter_variant(report: Report, attention: str, results: list[Result], products: float) -> None:
-    """Rows and the demand of one race; ``products``: seconds of a sum's multiplications alone, at the machine's peak."""
+    """Rows and the demand of one race; ``products``: seconds of a sum's products at the machine's peak."""
     us = next((r for r in results if r.name == "vlasov"), None)
     if us is None:
         return

@@ -74,8 +74,8 @@ class Summed(QueryKeyValue):
         """The velocity of what is seen from ``places`` (m,), as probability measures."""
         from vlasov.compiled.products import map_rows
 
-        xi, workspace = map_rows(x, self.product(t)), how.get("workspace")
-        sums = measure.summed_prefixes(xi, places, self.kernel, request, workspace=workspace)  # type: ignore[attr-defined]
+        given = map_rows(x, self.product(t)), places, self.kernel, request
+        sums = measure.summed_prefixes(*given, workspace=how.get("workspace"))  # type: ignore[attr-defined]
         return self._times_values(sums, t, how.get("out"))
 
     def _times_values(self, sums: KernelSums, t: float, out: Array | None) -> Field:

@@ -141,5 +141,5 @@ def _by_halves(points: Array, weights: Array, xi: Array, seen: Counts, kernel: K
         return min(all_pairs.seconds(kernel, sources, targets, d), fast)
 
     prefixes = int(np.count_nonzero(np.diff(seen))) + 1
-    found = halves.seconds(n, m, prefixes, halves.LEAF[d], of_piece, prefix)
+    found = halves.seconds((n, m), prefixes, halves.LEAF[d], of_piece, prefix)
     return request.method != "auto" or found < prefix(n, m)

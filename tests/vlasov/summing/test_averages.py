@@ -1,4 +1,4 @@
-"""Causal averages with every kernel against their definition in extended precision: bounds, what is not seen, threads."""
+"""Causal averages with every kernel against their definition in extended precision: bounds, blindness, threads."""
 
 import numpy as np
 import pytest
@@ -85,7 +85,9 @@ def test_never_off_by_more_than_they_say(n, groups, name, seed):
     assert error(found, points, weights, xi, seen, Kernel(name), range(9)) <= found.error_bound
 
 
-@pytest.mark.parametrize(("name", "d", "method"), [("sigmoid", 2, "auto"), ("relu", 7, "all-pairs"), ("relu", 2, "auto")])
+@pytest.mark.parametrize(
+    ("name", "d", "method"), [("sigmoid", 2, "auto"), ("relu", 7, "all-pairs"), ("relu", 2, "auto")]
+)
 def test_the_same_bits_for_any_number_of_threads(name, d, method):
     points, weights, xi, seen = problem(4000, 4000, d)
     found = []

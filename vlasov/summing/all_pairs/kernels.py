@@ -17,10 +17,10 @@ import numpy as np
 from numba.cpython.unsafe.tuple import tuple_setitem
 
 from vlasov.compiled.memory import numbers, zeroed
-from vlasov.jit import EXACT, SUMS, kernel
+from vlasov.jit import EXACT, kernel
 from vlasov.summing.all_pairs.lanes import CODES, SLOPE, UNIT, apply, kernel_sums
-from vlasov.tilting.all_pairs.lanes import LINE, STEP, lanes_of
-from vlasov.tilting.all_pairs.many_dimensions import COLUMNS, SIDE, _add_exponents, dot_rows
+from vlasov.tilting.all_pairs.lanes import LINE, STEP, four_exponents, lanes_of
+from vlasov.tilting.all_pairs.many_dimensions import COLUMNS, SIDE, dot_rows
 from vlasov.tilting.all_pairs.tiles import add, aligned, remainder
 
 _BLOCK = 64  # targets
@@ -128,24 +128,6 @@ def sizes(points, weights, xi):  # type: ignore[no-untyped-def]
     return total, moment, farthest, np.sqrt(longest)
 
 
-@kernel(flags=SUMS)
-def _start(exponents, bias):  # type: ignore[no-untyped-def]
-    for j in range(SIDE * COLUMNS):
-        exponents[j] = bias
-
-
-@kernel(flags=EXACT)
-def _exponents(tile, count, tilts, bias, exponents, zeros):  # type: ignore[no-untyped-def]
-    """Exponents (4, columns) of four targets, (4, rows), over a tile."""
-    _start(exponents, bias)
-    for k in range(0, tilts.shape[1], SIDE):
-        block = zeros
-        for g in range(SIDE):
-            for l in range(SIDE):
-                block = tuple_setitem(block, g * SIDE + l, tilts[g, k + l])
-        _add_exponents(exponents, tile[k * COLUMNS :], block, count)
-
-
 @kernel(flags=EXACT)
 def _hidden(exponents, weights, present, count, rest):  # type: ignore[no-untyped-def]
     """Weights of those that are present, in ``rest``, and none of others, whose exponents become zero."""
@@ -181,7 +163,7 @@ def many_dimensions(name: str) -> Callable[..., None]:
                     count = (_seen(seen, last, tiles, t, n) + _STEP - 1) // _STEP * _STEP
                     if count == 0:
                         continue
-                    _exponents(tile, count, tilts[i : i + SIDE], bias * unit, exponents, zeros)
+                    four_exponents(bias * unit, tile, COLUMNS, tilts[i : i + SIDE], count, exponents)
                     for g in range(SIDE):
                         row, weights = exponents[g * COLUMNS :], tile[rows * COLUMNS :]
                         present = _seen(seen, min(start + i + g, last), tiles, t, n)

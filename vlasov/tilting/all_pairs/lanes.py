@@ -89,8 +89,8 @@ class Lanes(Vectors):
             exponent = builder.shl(bits, ir.Constant(self.integer, [place] * self.lanes))
             if entries == 1:
                 single, double = exponential.POLYNOMIAL_SINGLE, exponential.POLYNOMIAL_DOUBLE
-                double = exponential.POLYNOMIAL_ROUGH if rough else double
-                return self._add_bits(self._polynomial(single if self.single else double, r), exponent)
+                chosen = single if self.single else exponential.POLYNOMIAL_ROUGH if rough else double
+                return self._add_bits(self._polynomial(chosen, r), exponent)
             scale = self._add_bits(self._look_up(bits, place), exponent)
             if rough:
                 return self.multiply(scale, self._polynomial(exponential.TABLE_ROUGH, r))
@@ -222,6 +222,47 @@ def weigh(typing_context, row, count, shift, near):  # type: ignore[no-untyped-d
         return lanes.fold(total, builder.fadd)
 
     return row.dtype(row, types.int64, row.dtype, near), generate
+
+
+@intrinsic(prefer_literal=True)
+def four_exponents(typing_context, start, tile, columns, tilts, count, exponents):  # type: ignore[no-untyped-def]
+    """exponents[g, j] = start[j] + sum_k tilts[g, k] tile[k, j] for four targets g and the first ``count`` sources j.
+
+    Tile and exponents are flat, with rows of so many columns; ``start`` is a row, or a number. A few more columns may
+    be written, no more than ``STEP`` of singles divide.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        lanes, length = Lanes(context, builder, tile.dtype), _index(columns.literal_value)
+        rows, factors, out = (context.make_array(signature.args[i])(context, builder, arguments[i]) for i in (1, 3, 5))
+        depth = cgutils.unpack_tuple(builder, factors.shape)[1]
+        vectors = 4 if lanes.wide and not lanes.single else 2  # and four targets: as many as registers hold
+        starts = [builder.gep(factors.data, [builder.mul(_index(g), depth)]) for g in range(4)]
+        step = vectors * lanes.lanes
+        with cgutils.for_range_slice(builder, _index(0), arguments[4], _index(step)) as (j, _):
+            places = [builder.add(j, _index(v * lanes.lanes)) for v in range(vectors)]
+            if isinstance(start, types.Array):
+                given = context.make_array(start)(context, builder, arguments[0]).data
+                first = [lanes.load(given, place) for place in places]
+            else:
+                first = [lanes.splat(arguments[0])] * vectors
+            sums = [[cgutils.alloca_once_value(builder, value) for value in first] for _ in range(4)]
+            for row in sums:
+                for total, value in zip(row, first, strict=True):
+                    builder.store(value, total)
+            with cgutils.for_range(builder, depth) as loop:
+                at = builder.mul(loop.index, length)
+                ys = [lanes.load(rows.data, builder.add(at, place)) for place in places]
+                for begin, row in zip(starts, sums, strict=True):
+                    factor = lanes.splat(builder.load(builder.gep(begin, [loop.index])))
+                    for y, total in zip(ys, row, strict=True):
+                        builder.store(lanes.fma(factor, y, builder.load(total)), total)
+            for g, row in enumerate(sums):
+                for place, total in zip(places, row, strict=True):
+                    lanes.store(builder.load(total), out.data, builder.add(_index(g * columns.literal_value), place))
+        return context.get_dummy_value()
+
+    return types.void(start, tile, columns, tilts, types.int64, exponents), generate
 
 
 @intrinsic

@@ -48,4 +48,4 @@ def _halves_seconds(task: Task, prefixes: int) -> float:
         fixed = getattr(whole, "node_seconds", 0.0) + 1e-4
         return min(slow, fixed + max(whole.seconds - fixed, 0.0) / (2 * pieces))
 
-    return halves.seconds(task.n, task.m, prefixes, LEAF[d], of_piece, lambda n, m: _CAUSAL * pairs(n, m, d))
+    return halves.seconds((task.n, task.m), prefixes, LEAF[d], of_piece, lambda n, m: _CAUSAL * pairs(n, m, d))

@@ -59,15 +59,18 @@ def merge(n: int, seen: Counts, leaf: int, total: Merged[_Some], whole: Way[_Som
     return joined(methods)
 
 
+Pairs = Callable[[int, int], float]  # seconds of so many sources and targets
+
+
 def seconds(
-    n: int, m: int, prefixes: int, leaf: int, whole: Callable[[int, int, int], float], prefix: Callable[[int, int], float]
+    size: tuple[int, int], prefixes: int, leaf: int, whole: Callable[[int, int, int], float], part: Pairs
 ) -> float:
-    """Estimated time of all: at each level half of a sum without a mask, in so many ever smaller pieces."""
-    sources, targets, pieces, total = float(n), float(m), 1, 0.0
+    """Estimated time of n sources and m targets: at each level half of a sum without a mask, in ever more pieces."""
+    (sources, targets), pieces, total = map(float, size), 1, 0.0
     while sources > leaf and pieces < 2 * prefixes:
         total += pieces * whole(int(sources / 2), int(targets / 2) + 1, pieces)
         sources, targets, pieces = sources / 2, targets / 2, 2 * pieces
-    leaves = 0.0 if prefixes < pieces else pieces * prefix(int(sources), int(targets) + 1)
+    leaves = 0.0 if prefixes < pieces else pieces * part(int(sources), int(targets) + 1)
     return _CALLS * total + leaves
 
 

@@ -19,12 +19,12 @@ from vlasov.compiled.exponential import LOG2_E, RANGE_DOUBLE, RANGE_SINGLE
 from vlasov.compiled.memory import numbers, zeroed
 from vlasov.jit import EXACT, kernel
 from vlasov.tilting.all_pairs import many_dimensions
-from vlasov.tilting.all_pairs.lanes import LINE, STEP, largest, largest_exponent, weigh, weighted_sums
+from vlasov.tilting.all_pairs.lanes import LINE, STEP, four_exponents, largest, largest_exponent, weigh, weighted_sums
 from vlasov.tilting.all_pairs.many_dimensions import COLUMNS, SIDE, dot_rows
 from vlasov.tilting.all_pairs.tiles import Sources, add, aligned, finish, remainder
 
 _BLOCK = 64  # targets that pass over a tile while it is in the cache
-_exponents, _tilts = many_dimensions._exponents, many_dimensions._tilts
+_tilts = many_dimensions._tilts
 
 
 @kernel(flags=EXACT)
@@ -108,7 +108,7 @@ def many(sources, xi, seen, log_mass, mean, zeros):  # type: ignore[no-untyped-d
             if most <= 0:
                 continue
             count = (most + step - 1) // step * step
-            _exponents(tile, count, tilts, first, exponents, zeros)
+            four_exponents(tile[rows * COLUMNS :], tile, COLUMNS, tilts[first : first + SIDE], count, exponents)
             for g in range(SIDE):
                 row = exponents[g * COLUMNS :]
                 limit = max(min(seen[first + g] - t * COLUMNS, count), 0) if g < targets else 0

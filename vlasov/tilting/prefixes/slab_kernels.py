@@ -163,8 +163,9 @@ def read_slabs(rough: bool) -> Callable[..., None]:
     ):
         floats, corners, spares, result, mass = scratch
         d, chunk, stencils = len(zero) - 1, corners.shape[1], targets.stencils  # d is a constant
+        strides, table = stencils.strides, stencils.table
         offsets, tilts, rows = floats[thread, :d], floats[thread, d : 2 * d], floats[thread, 2 * d :]
-        corner, logs, counts = corners[thread], numbers(slab), stencils.strides
+        corner, logs, counts = corners[thread], numbers(slab), strides
         tile = aligned(numbers((d + 1) * (slab + 16) + LINE), (d + 1) * (slab + 16)).reshape(d + 1, slab + 16)
         for k in range(d):
             counts = tuple_setitem(counts, k, len(exponentials[k]))
@@ -183,8 +184,8 @@ def read_slabs(rough: bool) -> Callable[..., None]:
                 for k in range(d):
                     for j in range(end - start):
                         tilts[k, j] = (offsets[k, j] - sources.tilt[k]) * LOG2_E
-                locate(offsets, end - start, stencils.axes, stencils.strides, grid.size, corner)
-                call(gather, (grid, corner, corner, False, end - start, stencils.strides, offsets, stencils.table, rows))
+                locate(offsets, end - start, stencils.axes, strides, grid.size, corner)
+                call(gather, (grid, corner, corner, False, end - start, strides, offsets, table, rows))
                 for j in range(end - start):
                     count, tilt = targets.seen[start + j] - low, zero[1:]
                     while filled < count:

@@ -89,7 +89,7 @@ def _candidate(order: int, problem: LaplaceRanges) -> SlabPlan | None:
         slab, seconds = _slab(order, cells, problem)
         found = _bounds(both, alone, kappa, cells, problem)
         # A node is a sum over a slab, then over slabs; sums over pairs are shorter, and round as all pairs do.
-        rough = ROUGHNESS if 2 * ROUGHNESS <= _SHARE_OF_PAIRS * problem.budget else 0.0
+        rough = ROUGHNESS if _SHARE_OF_PAIRS * problem.budget >= 2 * ROUGHNESS else 0.0
         terms = (slab + problem.n / slab + 2) * alone.growth[0] ** d / 2 + 2 * slab
         sums = UNIT * (terms + (d + 5) * (sum(problem.sizes) + problem.weight_range) + 20)
         sums += 2.1 * rough
