@@ -21,7 +21,7 @@ from vlasov.jit import EXACT, kernel
 from vlasov.summing.all_pairs.lanes import CODES, SLOPE, UNIT, apply, kernel_sums
 from vlasov.tilting.all_pairs.lanes import LINE, STEP, four_exponents, lanes_of
 from vlasov.tilting.all_pairs.many_dimensions import COLUMNS, SIDE, dot_rows
-from vlasov.tilting.all_pairs.tiles import add, aligned, remainder
+from vlasov.tilting.all_pairs.tiles import add, aligned, in_tiles, remainder
 
 _BLOCK = 64  # targets
 _STEP = STEP // 2  # columns are summed in multiples of it
@@ -30,20 +30,11 @@ _STEP = STEP // 2  # columns are summed in multiples of it
 @kernel(flags=EXACT)
 def fill(points, weights, buffer, rows, columns):  # type: ignore[no-untyped-def]
     """The tiles (tiles, rows + 1, columns) of points (n, d), in memory of ``buffer``; and how many lanes sums have."""
-    n, d = points.shape
-    count = -(-n // columns)
-    tiles = aligned(buffer, count * (rows + 1) * columns).reshape(count, rows + 1, columns)
-    for t in range(count):
-        tile, first = tiles[t], t * columns
-        present = min(columns, n - first)
-        for k in range(rows + 1):
-            for j in range(present if k < d or k == rows else 0, columns):
-                tile[k, j] = 0.0
-        for k in range(d):
-            for j in range(present):
-                tile[k, j] = points[first + j, k]
-        for j in range(present):
-            tile[rows, j] = weights[first + j]
+    tiles = in_tiles(points, zeroed(1, points.shape[1])[0], 0.0, buffer, rows, columns)
+    for t in range(tiles.shape[0]):
+        first, row = t * columns, tiles[t, rows]
+        for j in range(min(columns, len(points) - first)):
+            row[j] = weights[first + j]
     return tiles, lanes_of(tiles)
 
 

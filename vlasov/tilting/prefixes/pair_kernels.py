@@ -21,7 +21,7 @@ from vlasov.jit import EXACT, kernel
 from vlasov.tilting.all_pairs import many_dimensions
 from vlasov.tilting.all_pairs.lanes import LINE, STEP, four_exponents, largest, largest_exponent, weigh, weighted_sums
 from vlasov.tilting.all_pairs.many_dimensions import COLUMNS, SIDE, dot_rows
-from vlasov.tilting.all_pairs.tiles import Sources, add, aligned, finish, remainder
+from vlasov.tilting.all_pairs.tiles import Sources, add, aligned, finish, in_tiles, remainder
 
 _BLOCK = 64  # targets that pass over a tile while it is in the cache
 _tilts = many_dimensions._tilts
@@ -31,24 +31,14 @@ _tilts = many_dimensions._tilts
 def prepare(points, log_weights, base, buffer, rows, columns):  # type: ignore[no-untyped-def]
     """``Sources`` about the first point and the log weight ``base``; log weights of length 0 are all zero."""
     n, d = points.shape
-    count = -(-n // columns)
-    tiles = aligned(buffer, count * (rows + 1) * columns).reshape(count, rows + 1, columns)
     first, nothing = numbers(d), zeroed(1, d)[0]
     for k in range(d):
         first[k] = points[0, k]
-    for t in range(count):
-        tile, begin = tiles[t], t * columns
-        present = min(columns, n - begin)
-        for k in range(d):
-            for j in range(present):
-                tile[k, j] = points[begin + j, k] - first[k]
-        for j in range(present):
-            tile[rows, j] = (log_weights[begin + j] - base) * LOG2_E if log_weights.size else 0.0
-        for k in range(rows):
-            for j in range(present if k < d else 0, columns):
-                tile[k, j] = 0.0
-        for j in range(present, columns):
-            tile[rows, j] = -np.inf
+    tiles = in_tiles(points, first, -np.inf, buffer, rows, columns)
+    for t in range(tiles.shape[0]):
+        begin, row = t * columns, tiles[t, rows]
+        for j in range(min(columns, n - begin)):
+            row[j] = (log_weights[begin + j] - base) * LOG2_E if log_weights.size else 0.0
     return Sources(tiles, n, first, nothing, base, False)
 
 
