@@ -120,9 +120,18 @@ def peer(entry: Peer, dtype: str = "float64") -> Contestant:
     return Contestant(entry.name, _peer, (entry, dtype), entry.environment, entry.pinned)
 
 
-def race(problem: Problem, contestants: Iterable[Contestant], threads: int, effort: Effort) -> list[Result]:
-    """Every contestant on the same problem, in turns; those that are not available are left out, with a line."""
-    exact, size = _reference(problem)
+def race(
+    problem: Problem,
+    contestants: Iterable[Contestant],
+    threads: int,
+    effort: Effort,
+    known: tuple[Array, float] | None = None,
+) -> list[Result]:
+    """Every contestant on the same problem, in turns; those that are not available are left out, with a line.
+
+    ``known``: the values that they are held against, and the radius, if they are not softmax's.
+    """
+    exact, size = _reference(problem) if known is None else known
     outcomes: dict[str, Outcome] = {}
     entrants = list(contestants)
     for _ in range(effort.rounds):
@@ -135,10 +144,10 @@ def race(problem: Problem, contestants: Iterable[Contestant], threads: int, effo
                 print(f"  {entrant.name}: {word} ({str(reason).strip().splitlines()[-1]})")
                 entrants.remove(entrant)
                 continue
-            known = outcomes.get(entrant.name)
-            if known is not None:  # the same work: targets of the first round
-                timing = known.timing + outcome.timing * (known.targets / outcome.targets)
-                outcome = replace(known, timing=timing)
+            before = outcomes.get(entrant.name)
+            if before is not None:  # the same work: targets of the first round
+                timing = before.timing + outcome.timing * (before.targets / outcome.targets)
+                outcome = replace(before, timing=timing)
             outcomes[entrant.name] = outcome
     results = []
     for name, outcome in outcomes.items():

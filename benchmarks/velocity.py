@@ -13,6 +13,7 @@ from typing import Any
 import limits
 import numpy as np
 import probes
+import variant_peers
 from contestants import Contestant, Effort, Result, need, ours, peer, race
 from peers import BY_HAND, PEERS
 from problems import Problem
@@ -103,6 +104,47 @@ def ball(options: Options) -> Report:
         us, best, by_hand = _standing(results)
         _compare_with_peers(report, us, best, by_hand, 1500.0)
     return report
+
+
+@job
+def variants(options: Options) -> Report:
+    """Each other attention over all pairs, n = 1e4, d = 2, 16, 64, against the best of its peers."""
+    n = options.size(10_000)
+    header = ("attention", "d", "threads", "contestant", "time", "ns per pair", "cores", "error/R", "/ ours", "how")
+    report = Report(f"Attentions over all pairs, n = m = {n:,}", header)
+    for d, cloud in ((2, "ball"), (16, "normal"), (64, "normal")):
+        problem = Problem(d, n, cloud, 1.0)
+        for threads in options.threads:
+            limit = in_child(limits.measure, "float64", threads, options.effort.budget, threads=threads)
+            products = 2 * d * n * n * limit.multiply_add * 1e-9
+            for attention in variant_peers.ATTENTIONS:
+                known = in_child(variant_peers.reference, problem, attention, threads=1)
+                results = race(problem, variant_peers.contestants(attention), threads, options.effort, known)
+                _enter_variant(report, attention, results, products)
+    return report
+
+
+def _enter_variant(report: Report, attention: str, results: list[Result], products: float) -> None:
+    """Rows and the demand of one race; ``products``: seconds of a sum's products at the machine's peak."""
+    us = next((r for r in results if r.name == "vlasov"), None)
+    if us is None:
+        return
+    threads, d, n = us.threads, us.problem.d, us.problem.n
+    for result in results:
+        cost, cores = number(1e9 * result.seconds / n**2), f"{result.outcome.timing.cores:.2f}"
+        times = seconds(result.seconds), cost, cores, f"{result.error:.0e}", number(result.seconds / us.seconds)
+        report.rows.append((attention, str(d), str(threads), result.name, *times, result.outcome.how))
+    words = f"{attention}, d = {d}, {_threads(threads)}"
+    timings = {r.name: {"wall": r.outcome.timing.wall, "cpu": r.outcome.timing.cpu} for r in results}
+    report.raw[words] = timings | {"error": us.error, "bound": us.outcome.bound, "products": products}
+    peers = [result for result in results if result is not us]
+    if peers:
+        best = min(peers, key=lambda result: result.seconds)
+        report.checks.append(Check(f"best peer ({best.name}) / vlasov, {words}", best.seconds / us.seconds, 2.0))
+        sums = {"sinkhorn": variant_peers.HALF_STEPS, "masked": 0.5}.get(attention, 1.0)
+        reached = number(best.seconds / (sums * products))
+        report.notes.append(f"{words}: the best peer takes {reached} times its products at the machine's peak")
+    report.checks.append(_accuracy(us))
 
 
 # -- linear cost -----------------------------------------------------------------------------------------------------

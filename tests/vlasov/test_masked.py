@@ -41,7 +41,10 @@ INNER = {
     "l2": vl.L2(Q=A, K=V, V=V),
     "linear": vl.Linear(A=A, V=V),
     "heads": vl.MultiHead([vl.Softmax(A=A), vl.L2(Q=A, K=A)], [V, A]),
-    "mixed": vl.MultiHead([vl.Softmax(A=A), vl.Linear(A=A), Pull()], [V, A, np.eye(2)]),
+    "sigmoid": vl.Sigmoid(A=A, V=V, bias=-0.5),
+    "relu": vl.ReLU(A=A, V=V),
+    "exponential": vl.Exponential(A=A / 4, V=V),
+    "mixed": vl.MultiHead([vl.Softmax(A=A), vl.Linear(A=A), vl.ReLU(A=A), Pull()], [V, A, V, np.eye(2)]),
     "own": Pull(),
 }
 
@@ -81,11 +84,12 @@ def test_other_points_say_where_they_are():
 
 
 @pytest.mark.quick
-@pytest.mark.parametrize("kind", ["softmax", "l2", "heads"])
+@pytest.mark.parametrize("kind", ["softmax", "l2", "heads", "sigmoid", "relu", "exponential"])
 def test_a_token_is_blind_to_those_after_it(kind):
     cloud, masked = tokens(90), vl.Masked(INNER[kind])
     before, late = masked.velocity(cloud, cloud.points), cloud.s > 0.55
-    moved = np.where(late[:, None], 1e3 * cloud.points[::-1], cloud.points)
+    far = 3.0 if kind == "exponential" else 1e3
+    moved = np.where(late[:, None], far * cloud.points[::-1], cloud.points)
     after = cloud.moved(moved)
     assert np.array_equal(masked.velocity(after, moved)[~late], before[~late])
 

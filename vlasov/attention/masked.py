@@ -2,8 +2,8 @@
 
     Gamma_mu(s, x) = Gamma_{mu(. | tau <= s)}(x),   s' = 0
 
-Sums of tilted means are sums over prefixes (``vlasov.tilting.prefixes``), linear attention has running moments; any
-other attention is evaluated on one prefix after the other.
+Tilted means and sums with kernels are sums over prefixes (``tilting.prefixes``, ``summing.prefixes``), linear attention
+has running moments; any other attention is evaluated on one prefix after the other.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from vlasov.attention.base import Attention
 from vlasov.attention.multi_head import MultiHead
 from vlasov.attention.regularity import Regularity
-from vlasov.attention.unnormalised import Linear
+from vlasov.attention.unnormalised import Linear, Summed
 from vlasov.checks import Array, short
 from vlasov.compiled.workspace import Workspace
 from vlasov.errors import InputError
@@ -72,6 +72,8 @@ class Masked(Attention, kind="masked"):
         if isinstance(inner, MultiHead):  # each kind as it likes
             placed: How = {**how, "s": places}
             return self._head_by_head.evaluate(measure, x, t, request, **placed)
+        if isinstance(inner, Summed):
+            return inner.evaluate_prefixes(measure, x, places, t, request, **how)
         if isinstance(inner, Linear) and isinstance(measure, Particles):
             return _linear(inner, measure, x, places, t, how.get("out"))
 

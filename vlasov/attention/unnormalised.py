@@ -15,7 +15,7 @@ from vlasov.attention.regularity import Regularity, norm
 from vlasov.checks import Array
 from vlasov.measures import Gaussian, How, Measure
 from vlasov.schedule import ParameterLike
-from vlasov.summing import Kernel
+from vlasov.summing import Kernel, KernelSums
 from vlasov.tilting import Field, Head, Request
 from vlasov.tilting.results import size_of
 
@@ -67,8 +67,23 @@ class Summed(QueryKeyValue):
     def evaluate(self, measure: Measure, x: Array, t: float, request: Request, **how: Unpack[How]) -> Field:
         from vlasov.compiled.products import map_rows
 
-        V, out = self.values(t), how.get("out")
         sums = measure.summed(map_rows(x, self.product(t)), self.kernel, request, workspace=how.get("workspace"))
+        return self._times_values(sums, t, how.get("out"))
+
+    def evaluate_prefixes(
+        self, measure: Measure, x: Array, places: Array, t: float, request: Request, **how: Unpack[How]
+    ) -> Field:
+        """The velocity of what is seen from ``places`` (m,), as probability measures."""
+        from vlasov.compiled.products import map_rows
+
+        given = map_rows(x, self.product(t)), places, self.kernel, request
+        sums = measure.summed_prefixes(*given, workspace=how.get("workspace"))  # type: ignore[attr-defined]
+        return self._times_values(sums, t, how.get("out"))
+
+    def _times_values(self, sums: KernelSums, t: float, out: Array | None) -> Field:
+        from vlasov.compiled.products import map_rows
+
+        V = self.values(t)
         values = map_rows(sums.first, V)
         if out is not None:
             np.copyto(out, values)

@@ -58,6 +58,26 @@ TABLE_DOUBLE = (
     0.6931471805599468,
 )
 TABLE_SINGLE = (0.2402282680963039, 0.6931573437104842)
+# 2^r to eleven digits where more are not asked for, on [-1/2, 1/2] and on [-1/32, 1/32], with the least relative error.
+POLYNOMIAL_ROUGH = (
+    1.3175858176186498e-06,
+    1.530973742356987e-05,
+    0.00015403851748450507,
+    0.0013333452062245417,
+    0.009618128542862732,
+    0.05550410939341709,
+    0.24022650698880368,
+    0.6931471805465141,
+    0.9999999999997623,
+)
+TABLE_ROUGH = (
+    0.009617941078493583,
+    0.055505736251728104,
+    0.24022650728043596,
+    0.6931471801626149,
+    0.9999999999999551,
+)
+ROUGHNESS = 2.5e-12
 
 # Exponents are clamped so far inside the range of numbers that sums of 2^x, times coordinates, stay finite; what
 # reaches the upper end shows that a shift was too small.

@@ -181,7 +181,7 @@ class Measure(Described, ABC):
         """The places in a sequence from which points (m, d) look, shape (m,), for masked attention.
 
         None where they make no difference: the product with Uniform[0, 1] looks the same from each. A measure that
-        returns places has ``prefix(s)``, and ``attend_prefixes`` beside ``attend``.
+        returns places has ``prefix(s)``, and ``attend_prefixes`` and ``summed_prefixes`` beside ``attend``, ``summed``.
         """
         return None
 

@@ -17,7 +17,7 @@ from vlasov.compiled.workspace import Workspace
 from vlasov.errors import InputError
 from vlasov.measures.base import Cube, How, Measure, Tiltable
 from vlasov.measures.order import Order, checked_places, in_place
-from vlasov.summing import Kernel, KernelSums, sum_up
+from vlasov.summing import Kernel, KernelSums, average_prefixes, sum_up
 from vlasov.tilting import Field, Head, Request, Tilted, add_up
 from vlasov.tilting.results import size_of
 
@@ -244,6 +244,16 @@ class Particles(Measure, kind="particles"):
         if about is not None:
             total.values[...] -= sum(head.V for head in heads) @ about
         return total._replace(values=in_place(total.values, ranks, how.get("out")))
+
+    def summed_prefixes(
+        self, xi: Array, places: Array, kernel: Kernel, request: Request = Request(), **how: Unpack[How]
+    ) -> KernelSums:
+        """``summed`` over the particles with s_j <= s_i only, as probability measures, without masses."""
+        order = self.order
+        ranks, seen = order.own if places is self.s else order.of(places)
+        sources, targets = (order.sort(self.points), order.sort(self.weights)), xi if ranks is None else xi[ranks]
+        found = average_prefixes(*sources, targets, seen, kernel, request, workspace=how.get("workspace"))
+        return found._replace(first=in_place(found.first, ranks, None))
 
     def prefix(self, s: float) -> Particles:
         """The particles with s_j <= s, as a probability measure."""

@@ -17,7 +17,9 @@ from vlasov.measures.base import Cube, How, Measure, Seed, mapped
 from vlasov.measures.mixture import Mixed, Mixture
 from vlasov.measures.order import checked_places
 from vlasov.measures.particles import Particles
+from vlasov.summing import Kernel, KernelSums, SumOfParts
 from vlasov.tilting import Field, Head, Request, add_up
+from vlasov.tilting.results import joined
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +96,20 @@ class Sequence(Mixture, kind="sequence"):
             values = map_rows(tilted.mean if about is None else tilted.mean - about, head.V)
             fields.append(Field(values, tilted.method, float(np.linalg.norm(head.V, 2)) * tilted.error_bound))
         return add_up(fields, how.get("out"))
+
+    def summed_prefixes(
+        self, xi: Array, places: Array, kernel: Kernel, request: Request = Request(), **how: Unpack[How]
+    ) -> KernelSums:
+        """``summed`` over the law of tokens up to s_i only, shape (m,)."""
+        weights, total, methods = self._seen(places).T, SumOfParts(xi.shape), set()
+        for part, share in zip(self.measures, weights / weights.sum(axis=0), strict=True):
+            rows = np.flatnonzero(share)  # who sees it
+            if rows.size:
+                sums = part.summed(xi[rows], kernel, request, workspace=how.get("workspace"))
+                some = share[rows]
+                total.add(rows, (some[:, None] * sums.first, some * sums.error_bound))
+                methods.add(sums.method)
+        return total.over(np.ones(len(xi)), 0.0, joined(methods))
 
     def _seen(self, s: Array) -> Array:
         """Masses of the laws up to s, (m, parts), of which those at s = 0 are the first law's."""

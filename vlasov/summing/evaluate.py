@@ -50,17 +50,14 @@ def sum_up(
     workspace
         Scratch memory that repeated calls share.
     """
-    if choose(kernel.name, KERNELS, "kernel") != "sigmoid" and kernel.bias != 0.0:
-        raise InputError(f'is {kernel.bias:g}, but only "sigmoid" has one; leave it out', "bias")
-    if choose(request.method, METHODS, "method") == "lattice":
-        raise InputError('"lattice" needs a density on a uniform grid; choose "auto" or "all-pairs"', "method")
+    check(kernel, request)
     if kernel.name == "exponential":
         with np.errstate(divide="ignore"):
             logs = np.log(weights)
         return exponential(lambda asked: tilt(points, logs, xi, asked, workspace=workspace), request)
     from vlasov.summing import all_pairs
 
-    planned, size = _linear_plan(points, weights, xi, kernel, request), (len(points), len(xi), points.shape[1])
+    planned, size = linear_plan(points, weights, xi, kernel, request), (len(points), len(xi), points.shape[1])
     seconds = planned[1].seconds if planned else all_pairs.seconds(kernel, *size)
     tell_if_long(workspace, size, seconds, pairs=planned is None)
     if planned is not None:
@@ -71,6 +68,14 @@ def sum_up(
     if request.covariance:
         found = found._replace(second=all_pairs.second_moments(points, weights, xi, kernel))
     return found
+
+
+def check(kernel: Kernel, request: Request) -> None:
+    """Refuse kernels that do not exist, and methods that do not serve weighted points."""
+    if choose(kernel.name, KERNELS, "kernel") != "sigmoid" and kernel.bias != 0.0:
+        raise InputError(f'is {kernel.bias:g}, but only "sigmoid" has one; leave it out', "bias")
+    if choose(request.method, METHODS, "method") == "lattice":
+        raise InputError('"lattice" needs a density on a uniform grid; choose "auto" or "all-pairs"', "method")
 
 
 def exponential(tilted_by: Callable[[Request], Tilted], request: Request) -> KernelSums:
@@ -99,7 +104,7 @@ def exponential(tilted_by: Callable[[Request], Tilted], request: Request) -> Ker
     return KernelSums(first, mass if request.log_mass else None, tilted.method, *errors, second)
 
 
-def _linear_plan(points: Array, weights: Array, xi: Array, kernel: Kernel, request: Request) -> Planned | None:
+def linear_plan(points: Array, weights: Array, xi: Array, kernel: Kernel, request: Request) -> Planned | None:
     """The method of linear cost and its plan, or None for all pairs: times are those of one thread, on both sides."""
     (n, d), method = points.shape, request.method
     if method in QUADRATIC or (method == "auto" and (n * len(xi) < _WORTH_A_PLAN or d > 3)):

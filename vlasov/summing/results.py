@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
 
 from vlasov.checks import Array
+from vlasov.tilting.results import longest as longest  # of measures too
 
 KERNELS = ("sigmoid", "relu", "exponential")
 
@@ -63,11 +63,6 @@ class KernelSums(NamedTuple):
     error_bound: float
     mass_error: float = 0.0
     second: Array | None = None
-
-
-def longest(rows: Array) -> float:
-    """The largest |x|."""
-    return math.sqrt(float(np.einsum("nk,nk->n", rows, rows).max(initial=0.0)))
 
 
 def _sigmoid(z: Array) -> Array:

@@ -17,7 +17,7 @@ for many small systems; measures with closed forms return the same ``Tilted``. B
 
 from vlasov.compiled.workspace import Workspace
 from vlasov.tilting.evaluate import attend, attend_systems, tilt
-from vlasov.tilting.prefixes import Counts, attend_prefixes
+from vlasov.tilting.prefixes import Counts, attend_prefixes, tilt_prefixes
 from vlasov.tilting.results import METHODS, Field, Head, Request, Sums, Tilted, add_up
 
 __all__ = [
@@ -34,4 +34,5 @@ __all__ = [
     "attend_prefixes",
     "attend_systems",
     "tilt",
+    "tilt_prefixes",
 ]

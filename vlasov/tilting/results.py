@@ -112,6 +112,11 @@ def joined(methods: Iterable[str]) -> str:
     return " + ".join(sorted({name for method in methods for name in method.split(" + ") if name}))
 
 
+def longest(rows: Array) -> float:
+    """The largest |x|."""
+    return math.sqrt(float(np.einsum("nk,nk->n", rows, rows).max(initial=0.0)))
+
+
 def size_of(values: Array) -> float:
     """|V|, or for many dimensions the bound sqrt(|V|_1 |V|_inf): LAPACK's threads would be in the way of ours."""
     if values.shape == (2, 2):

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from tests.processor import FUSED
-from vlasov.compiled.exponential import exp2, exp_negative
+from vlasov.compiled.exponential import ROUGHNESS, exp2, exp_negative
 from vlasov.jit import kernel
-from vlasov.tilting.all_pairs.lanes import weigh
+from vlasov.tilting.all_pairs.lanes import ROUGH, STEP, weigh, weighted_sums
 
 pytestmark = pytest.mark.arithmetic
 
@@ -25,6 +25,17 @@ def near(x, shift):
 @kernel()
 def clamped(x, shift):
     return weigh(x, x.size, shift, False)
+
+
+@kernel()
+def rough(x):
+    """2^x, each beside nothing else in a tile."""
+    tile, result = np.full((2, STEP), -750.0), np.empty_like(x)
+    for j in range(x.size):
+        tile[1, j % STEP] = x[j]
+        result[j] = weighted_sums(tile, STEP, (0.0,), 0.0, (0.0, 0.0), ROUGH)[1]
+        tile[1, j % STEP] = -750.0
+    return result
 
 
 @kernel()
@@ -100,3 +111,10 @@ def test_scalar_exponential_of_what_is_not_positive():
     tiny = each(exp_negative, np.array([-709.0, -1e300, -np.inf]))
     assert ((tiny > 0) & (tiny < 1e-300)).all()
     assert np.isnan(each(exp_negative, np.array([np.nan]))).all()
+
+
+@pytest.mark.quick
+def test_rough_powers_of_two_keep_eleven_digits():
+    x = np.concatenate([np.linspace(-220, 220, 9001), np.linspace(-1, 1, 9001), np.arange(-9.0, 9.0)])
+    exact = np.exp2(x.astype(np.longdouble))
+    assert ROUGHNESS / 10 < float(np.abs(rough(x) / exact - 1).max()) <= ROUGHNESS + 1e-15

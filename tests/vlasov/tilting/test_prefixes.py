@@ -94,17 +94,19 @@ def test_halves_visit_all_that_is_seen_once(seen, leaf):
 @pytest.mark.parametrize(("d", "tolerance"), [(1, 1e-9), (2, 1e-6)])
 def test_halves_stay_within_their_bound(d, tolerance):
     points, logs, xi, seen = problem(np.random.default_rng(1), 12_000, 6000, d, middle=2.0)
-    found = _by_halves(points, logs, xi, seen, Head(np.eye(d), np.eye(d)), Request(tolerance), Workspace())
-    assert "laplace" in found.method
+    found, method = _by_halves(points, logs, xi, seen, Request(tolerance), Workspace())
+    assert "laplace" in method
     some = np.arange(0, len(xi), 200)
-    assert apart(found.values[some], truth(points, logs, xi[some], seen[some])[1]) <= found.error_bound <= tolerance
+    log_mass, mean = truth(points, logs, xi[some], seen[some])
+    assert apart(found.mean[some], mean) <= found.error_bound <= tolerance
+    assert np.abs(found.log_mass[some] - log_mass).max() <= found.mass_error <= tolerance
 
 
 def by_slabs(points, logs, x, seen, matrix, tolerance):
     plan = slabs.plan(_task(points, logs, x, [matrix], Request(tolerance)))
     assert isinstance(plan, SlabPlan)
     head = Head(matrix, np.eye(points.shape[1]))
-    return slabs.evaluate(plan, points, logs, x, seen, head, Workspace()), plan
+    return slabs.evaluate(plan, points, logs, x, seen, head, Workspace(), log_mass=True), plan
 
 
 @pytest.mark.arithmetic
@@ -126,8 +128,9 @@ def test_slabs_stay_within_their_bound(d, reach, spread, middle, tolerance):
     matrix, seen = reach * np.linalg.qr(rng.normal(size=(d, d)))[0], np.arange(1, len(points) + 1)
     found, plan = by_slabs(points, logs, points, seen, matrix, tolerance)
     some = np.concatenate([np.arange(0, 700, 21), [1, 2, 699]])
-    error = apart(found[some], truth(points, logs, points[some] @ matrix.T, seen[some])[1])
-    assert error <= plan.error_bound <= 1.01 * tolerance
+    log_mass, mean = truth(points, logs, points[some] @ matrix.T, seen[some])
+    assert apart(found.mean[some], mean) <= plan.error_bound <= 1.01 * tolerance
+    assert np.abs(found.log_mass[some] - log_mass).max() <= found.mass_error <= 1.01 * tolerance
 
 
 @given(
@@ -146,8 +149,10 @@ def test_slabs_never_err_by_more_than_they_say(d, reach, width, log_tolerance, s
     plan = slabs.plan(_task(points, logs, x, [matrix], Request(10.0**log_tolerance)))
     if isinstance(plan, Refusal):
         return
-    found = slabs.evaluate(plan, points, logs, x, seen, Head(matrix, np.eye(d)), Workspace())
-    assert apart(found, truth(points, logs, x @ matrix.T, seen)[1]) <= plan.error_bound
+    found = slabs.evaluate(plan, points, logs, x, seen, Head(matrix, np.eye(d)), Workspace(), log_mass=True)
+    log_mass, mean = truth(points, logs, x @ matrix.T, seen)
+    assert apart(found.mean, mean) <= found.error_bound
+    assert np.abs(found.log_mass - log_mass).max() <= found.mass_error
 
 
 def test_slabs_refuse_what_they_cannot_do():

@@ -23,11 +23,12 @@ from vlasov.compiled.views import plain
 from vlasov.compiled.workspace import Workspace
 from vlasov.summing.all_pairs import kernels
 from vlasov.summing.results import Kernel, KernelSums
+from vlasov.tilting import Counts
 from vlasov.tilting.all_pairs import few_dimensions, lanes, many_dimensions
 from vlasov.tilting.costs import THREADS_ALL_PAIRS
 
 _FEW = 5  # dimensions up to which one pass is the faster kernel
-_NONE = np.empty(0)
+_NONE, _ALL = np.empty(0), np.empty(0, np.int64)
 _UNIT = 0.5 * float(np.finfo(float).eps)
 _DEAF, _FEWEST = 0.1, 1024  # seconds that a kernel may take, and targets in a part
 _START, _TARGET = 20e3, 20.0  # nanoseconds of one thread: a call, and a target
@@ -44,12 +45,28 @@ def sums(
     points, weights, xi = plain(points), plain(weights), plain(xi)
     d, m = points.shape[1], len(xi)
     first, total = np.empty((m, d)), np.empty(m) if mass else _NONE
-    loop: Loop = kernels.few_dimensions(kernel.name), _zeros(d, d + 1)
+    terms = _evaluate(points, weights, xi, kernel, workspace, _loop(kernel, d), (first, total))
+    each, moment, masses = rounding(points, weights, xi, kernel, terms)
+    return KernelSums(first, total if mass else None, "all-pairs", each * moment, each * masses if mass else 0.0)
+
+
+def prefix_sums(
+    points: Array, weights: Array, xi: Array, seen: Counts, kernel: Kernel, workspace: Workspace | None
+) -> tuple[Array, float]:
+    """sum_{j < c_i} w_j y_j k(<xi_i, y_j>), bitwise blind to what is not seen; ``seen`` c must not decrease.
+
+    With a bound on rounding errors for each sum_{j < c_i} w_j |y_j|.
+    """
+    points, weights, xi = plain(points), plain(weights), plain(xi)
+    first = np.empty(xi.shape)
+    terms = _evaluate(points, weights, xi, kernel, workspace, _loop(kernel, points.shape[1]), (first, _NONE), seen)
+    return first, rounding(points, weights, xi, kernel, terms)[0]
+
+
+def _loop(kernel: Kernel, d: int) -> Loop:
     if d > _FEW:
-        loop = kernels.many_dimensions(kernel.name), _zeros(many_dimensions.SIDE**2)[0]
-    terms = _evaluate(points, weights, xi, kernel, workspace, loop, first, total)
-    of_first, of_mass = rounding(points, weights, xi, kernel, terms)
-    return KernelSums(first, total if mass else None, "all-pairs", of_first, of_mass if mass else 0.0)
+        return kernels.many_dimensions(kernel.name), _zeros(many_dimensions.SIDE**2)[0]
+    return kernels.few_dimensions(kernel.name), _zeros(d, d + 1)
 
 
 def _evaluate(
@@ -59,23 +76,25 @@ def _evaluate(
     kernel: Kernel,
     workspace: Workspace | None,
     loop: Loop,
-    first: Array,
-    mass: Array,
+    sums: tuple[Array, Array],
+    seen: Counts = _ALL,
 ) -> float:
-    """All pairs by a loop with its zeros; returns how many terms are added up one by one."""
-    (n, d), m, (share, zero) = points.shape, len(xi), loop
+    """All pairs by a loop with its zeros into sums (m, k) and masses; returns how many terms are added one by one."""
+    (n, d), m, (share, zero), (first, mass) = points.shape, len(xi), loop, sums
     rows, columns = _layout(n, d)
     size = -(-n // columns) * (rows + 1) * columns + lanes.LINE  # room for alignment
     buffer = np.empty(size) if workspace is None else workspace.array("summing.sources", size)
     tiles, lanes_of_sums = kernels.fill(points, weights, buffer, rows, columns)
-    threads = get_num_threads() if seconds(kernel, n, m, d) > THREADS_ALL_PAIRS * 1e-9 else 1
-    for part in _parts(kernel, n, m, d):
-        in_threads(threads, share, tiles, n, xi[part], float(kernel.bias), first[part], mass[part], zero)
+    of_each = n // 2 + 1 if len(seen) else n
+    threads = get_num_threads() if seconds(kernel, of_each, m, d) > THREADS_ALL_PAIRS * 1e-9 else 1
+    for part in _parts(kernel, of_each, m, d):
+        some = tiles, n, xi[part], seen[part], float(kernel.bias), first[part], mass[part]
+        in_threads(threads, share, *some, zero)
     return min(columns, n) / lanes_of_sums
 
 
-def rounding(points: Array, weights: Array, xi: Array, kernel: Kernel, terms: float) -> tuple[float, float]:
-    """Bounds on the rounding errors of the sums with (y, 1), made of sums of so many terms one by one.
+def rounding(points: Array, weights: Array, xi: Array, kernel: Kernel, terms: float) -> tuple[float, float, float]:
+    """A bound on the rounding errors of the sums with (y, 1) for each sum w |y| or sum w, and these of all sources.
 
         |S' - S| <= sum_j w_j |y_j| (sup k' |z' - z| + u (T + 12) sup |k|),   |z' - z| <= u (d + 4) (|xi| |y| + |b|)
 
@@ -86,7 +105,7 @@ def rounding(points: Array, weights: Array, xi: Array, kernel: Kernel, terms: fl
     total, moment, farthest, longest = kernels.sizes(points, weights, xi)
     reach = longest * farthest if farthest > 0 else 0.0
     each = kernel.steepest * (points.shape[1] + 4) * (reach + abs(kernel.bias)) + (terms + 12) * kernel.largest(reach)
-    return _UNIT * each * moment, _UNIT * each * total
+    return _UNIT * each, moment, total
 
 
 def second_moments(
@@ -100,7 +119,7 @@ def second_moments(
     upper = np.triu_indices(d)
     found, result = np.empty((m, len(upper[0]))), np.empty((m, d, d))
     loop: Loop = kernels.few_dimensions(kernel.name, slope=True), _zeros(d, len(upper[0]))
-    _evaluate(points, weights, xi, kernel, workspace, loop, found, _NONE)
+    _evaluate(points, weights, xi, kernel, workspace, loop, (found, _NONE))
     result[:, upper[0], upper[1]] = result[:, upper[1], upper[0]] = found
     return result
 

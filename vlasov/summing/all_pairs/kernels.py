@@ -3,6 +3,9 @@
 A tile holds some of the sources, a row for each coordinate and a last row for weights; what fills it up weighs nothing.
 It stays in the cache while a block of targets passes over it. Up to five dimensions one pass makes exponents, values of
 k and sums; beyond, exponents of four targets at a time are made like products of matrices, and so are the sums.
+
+Under a mask target i sees the first ``seen[i]`` sources, and beyond them what weighs nothing: not a bit of its sums
+depends on others. Without one ``seen`` has no entries.
 """
 
 from __future__ import annotations
@@ -14,11 +17,11 @@ import numpy as np
 from numba.cpython.unsafe.tuple import tuple_setitem
 
 from vlasov.compiled.memory import numbers, zeroed
-from vlasov.jit import EXACT, SUMS, kernel
+from vlasov.jit import EXACT, kernel
 from vlasov.summing.all_pairs.lanes import CODES, SLOPE, UNIT, apply, kernel_sums
-from vlasov.tilting.all_pairs.lanes import LINE, STEP, lanes_of
-from vlasov.tilting.all_pairs.many_dimensions import COLUMNS, SIDE, _add_exponents, dot_rows
-from vlasov.tilting.all_pairs.tiles import add, aligned
+from vlasov.tilting.all_pairs.lanes import LINE, STEP, four_exponents, lanes_of
+from vlasov.tilting.all_pairs.many_dimensions import COLUMNS, SIDE, dot_rows
+from vlasov.tilting.all_pairs.tiles import add, aligned, in_tiles, remainder
 
 _BLOCK = 64  # targets
 _STEP = STEP // 2  # columns are summed in multiples of it
@@ -27,20 +30,11 @@ _STEP = STEP // 2  # columns are summed in multiples of it
 @kernel(flags=EXACT)
 def fill(points, weights, buffer, rows, columns):  # type: ignore[no-untyped-def]
     """The tiles (tiles, rows + 1, columns) of points (n, d), in memory of ``buffer``; and how many lanes sums have."""
-    n, d = points.shape
-    count = -(-n // columns)
-    tiles = aligned(buffer, count * (rows + 1) * columns).reshape(count, rows + 1, columns)
-    for t in range(count):
-        tile, first = tiles[t], t * columns
-        present = min(columns, n - first)
-        for k in range(rows + 1):
-            for j in range(present if k < d or k == rows else 0, columns):
-                tile[k, j] = 0.0
-        for k in range(d):
-            for j in range(present):
-                tile[k, j] = points[first + j, k]
-        for j in range(present):
-            tile[rows, j] = weights[first + j]
+    tiles = in_tiles(points, zeroed(1, points.shape[1])[0], 0.0, buffer, rows, columns)
+    for t in range(tiles.shape[0]):
+        first, row = t * columns, tiles[t, rows]
+        for j in range(min(columns, len(points) - first)):
+            row[j] = weights[first + j]
     return tiles, lanes_of(tiles)
 
 
@@ -49,6 +43,15 @@ def _filled(tiles, t, n):  # type: ignore[no-untyped-def]
     """How many columns of tile t have to be summed."""
     columns = tiles.shape[2]
     return min(columns, (n - t * columns + _STEP - 1) // _STEP * _STEP)
+
+
+@kernel(flags=EXACT)
+def _seen(seen, i, tiles, t, n):  # type: ignore[no-untyped-def]
+    """How many columns of tile t target i sees: what is filled up, or a prefix."""
+    if seen.size == 0:
+        return _filled(tiles, t, n)
+    columns = tiles.shape[2]
+    return max(0, min(seen[i] - t * columns, columns))
 
 
 @kernel(flags=EXACT)
@@ -71,20 +74,25 @@ def few_dimensions(name: str, slope: bool = False) -> Callable[..., None]:
     code, unit = CODES[name] + (SLOPE if slope else 0), UNIT[name]
 
     @kernel(flags=EXACT)
-    def share(tiles, n, xi, bias, first, mass, zero, thread, threads):  # type: ignore[no-untyped-def]
+    def share(tiles, n, xi, seen, bias, first, mass, zero, thread, threads):  # type: ignore[no-untyped-def]
         """The share of a thread: every so many blocks of targets. Sums do not depend on blocks."""
         (m, d), count_of_sums = xi.shape, len(zero[1])
         size = max(1, min(_BLOCK, (m + threads - 1) // threads))
+        rest = aligned(numbers((d + 1) * _STEP + LINE), (d + 1) * _STEP).reshape(d + 1, _STEP)
         for start in range(thread * size, m, threads * size):
             stop = min(start + size, m)
             totals = zeroed(2 * (stop - start), count_of_sums).reshape(2, stop - start, count_of_sums)
             for t in range(tiles.shape[0]):
-                count = _filled(tiles, t, n)
                 for i in range(start, stop):
-                    q = zero[0]
+                    count, q = _seen(seen, i, tiles, t, n), zero[0]
                     for k in range(d):
                         q = tuple_setitem(q, k, xi[i, k] * unit)
-                    add(totals, i - start, kernel_sums(tiles[t], count, q, bias * unit, zero[1], code), 0.0)
+                    for part in range(2):  # whole vectors, then what is left, beside nothing
+                        tile, whole = tiles[t], count // _STEP * _STEP
+                        if part == 1:
+                            tile, whole = rest, remainder(tile, count, 0.0, rest)
+                        if whole > 0:
+                            add(totals, i - start, kernel_sums(tile, whole, q, bias * unit, zero[1], code), 0.0)
             _finish(totals, first[start:stop], mass[start:stop])
 
     return share
@@ -111,22 +119,14 @@ def sizes(points, weights, xi):  # type: ignore[no-untyped-def]
     return total, moment, farthest, np.sqrt(longest)
 
 
-@kernel(flags=SUMS)
-def _start(exponents, bias):  # type: ignore[no-untyped-def]
-    for j in range(SIDE * COLUMNS):
-        exponents[j] = bias
-
-
 @kernel(flags=EXACT)
-def _exponents(tile, count, tilts, bias, exponents, zeros):  # type: ignore[no-untyped-def]
-    """Exponents (4, columns) of four targets, (4, rows), over a tile."""
-    _start(exponents, bias)
-    for k in range(0, tilts.shape[1], SIDE):
-        block = zeros
-        for g in range(SIDE):
-            for l in range(SIDE):
-                block = tuple_setitem(block, g * SIDE + l, tilts[g, k + l])
-        _add_exponents(exponents, tile[k * COLUMNS :], block, count)
+def _hidden(exponents, weights, present, count, rest):  # type: ignore[no-untyped-def]
+    """Weights of those that are present, in ``rest``, and none of others, whose exponents become zero."""
+    for j in range(present):
+        rest[j] = weights[j]
+    for j in range(present, count):
+        rest[j] = exponents[j] = 0.0
+    return rest
 
 
 @cache
@@ -135,11 +135,11 @@ def many_dimensions(name: str) -> Callable[..., None]:
     code, unit = CODES[name], UNIT[name]
 
     @kernel(flags=EXACT)
-    def share(tiles, n, xi, bias, first, mass, zeros, thread, threads):  # type: ignore[no-untyped-def]
+    def share(tiles, n, xi, seen, bias, first, mass, zeros, thread, threads):  # type: ignore[no-untyped-def]
         """The share of a thread: every so many blocks of four targets, of which those that are missing are zero."""
         (m, d), rows = xi.shape, tiles.shape[1] - 1
         exponents = aligned(numbers(SIDE * COLUMNS + LINE), SIDE * COLUMNS)
-        sums = zeroed(SIDE, rows + 1)
+        sums, rest = zeroed(SIDE, rows + 1), aligned(numbers(COLUMNS + LINE), COLUMNS)
         size = max(SIDE, min(_BLOCK, (m + threads - 1) // threads) // SIDE * SIDE)
         for start in range(thread * size, m, threads * size):
             stop = min(start + size, m)
@@ -148,11 +148,19 @@ def many_dimensions(name: str) -> Callable[..., None]:
                 for k in range(d):
                     tilts[i - start, k] = xi[i, k] * unit
             for t in range(tiles.shape[0]):
-                tile, count = tiles[t].reshape(-1), _filled(tiles, t, n)
+                tile = tiles[t].reshape(-1)
                 for i in range(0, stop - start, SIDE):
-                    _exponents(tile, count, tilts[i : i + SIDE], bias * unit, exponents, zeros)
+                    last = min(start + i + SIDE, stop) - 1  # which sees most
+                    count = (_seen(seen, last, tiles, t, n) + _STEP - 1) // _STEP * _STEP
+                    if count == 0:
+                        continue
+                    four_exponents(bias * unit, tile, COLUMNS, tilts[i : i + SIDE], count, exponents)
                     for g in range(SIDE):
-                        sums[g, rows] = apply(exponents[g * COLUMNS :], tile[rows * COLUMNS :], count, code)
+                        row, weights = exponents[g * COLUMNS :], tile[rows * COLUMNS :]
+                        present = _seen(seen, min(start + i + g, last), tiles, t, n)
+                        if present < count:
+                            weights = _hidden(row, weights, present, count, rest)
+                        sums[g, rows] = apply(row, weights, count, code)
                     dot_rows(exponents, tile, count, zeros, sums)
                     for g in range(SIDE):
                         add(totals, i + g, sums[g], 0.0)

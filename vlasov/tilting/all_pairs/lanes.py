@@ -18,6 +18,7 @@ from vlasov.compiled import exponential
 from vlasov.compiled.vectors import Vectors
 
 LINE = 64  # bytes of a cache line, and of the longest vectors
+ROUGH = 2  # near, and powers of two to eleven digits
 STEP = 32  # sources: two of the longest vectors in single precision, half as many in double
 
 _INDEX, _INT32 = ir.IntType(64), ir.IntType(32)
@@ -63,8 +64,8 @@ class Lanes(Vectors):
             vector = combine(vector, self.builder.shuffle_vector(vector, nothing, mask))
         return self.builder.extract_element(vector, ir.Constant(_INT32, 0))
 
-    def exp2(self, shift: Any, near: bool) -> Callable[[Any], Any]:
-        """The function x -> 2^(x - shift) for an integer shift.
+    def exp2(self, shift: Any, near: bool, rough: bool = False) -> Callable[[Any], Any]:
+        """The function x -> 2^(x - shift) for an integer shift; ``rough``: in doubles, to eleven digits.
 
         It is clamped to ``exponential.RANGE_...``, unless it is known that x is ``near``: within that range, and the
         shift small. What depends on the shift alone is computed here, once.
@@ -88,8 +89,11 @@ class Lanes(Vectors):
             exponent = builder.shl(bits, ir.Constant(self.integer, [place] * self.lanes))
             if entries == 1:
                 single, double = exponential.POLYNOMIAL_SINGLE, exponential.POLYNOMIAL_DOUBLE
-                return self._add_bits(self._polynomial(single if self.single else double, r), exponent)
+                chosen = single if self.single else exponential.POLYNOMIAL_ROUGH if rough else double
+                return self._add_bits(self._polynomial(chosen, r), exponent)
             scale = self._add_bits(self._look_up(bits, place), exponent)
+            if rough:
+                return self.multiply(scale, self._polynomial(exponential.TABLE_ROUGH, r))
             factor = self._polynomial(exponential.TABLE_SINGLE if self.single else exponential.TABLE_DOUBLE, r)
             return self.fma(self.multiply(scale, r), factor, scale)
 
@@ -138,14 +142,17 @@ class _Tile:
 
 @intrinsic(prefer_literal=True)
 def weighted_sums(typing_context, tile, count, tilt, shift, zero, near):  # type: ignore[no-untyped-def]
-    """sum_j (y_j, 1) 2^{<q, y_j> + l_j - shift} over the first ``count`` columns of a tile: a tuple like ``zero``."""
+    """sum_j (y_j, 1) 2^{<q, y_j> + l_j - shift} over the first ``count`` columns of a tile: a tuple like ``zero``.
+
+    ``near`` as in ``Lanes.exp2``, or ``ROUGH``.
+    """
     d = len(tilt)
     steps = 2 if d <= 2 or (d == 3 and near.literal_value) else 1  # as many vectors at a time as registers hold
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         lanes = Lanes(context, builder, tile.dtype)
         sources = _Tile(context, lanes, tile, arguments[0], arguments[2])
-        power = lanes.exp2(arguments[3], near.literal_value)
+        power = lanes.exp2(arguments[3], bool(near.literal_value), near.literal_value == ROUGH)
 
         def body(start: Any, totals: list[Any]) -> list[Any]:
             new = []
@@ -215,6 +222,47 @@ def weigh(typing_context, row, count, shift, near):  # type: ignore[no-untyped-d
         return lanes.fold(total, builder.fadd)
 
     return row.dtype(row, types.int64, row.dtype, near), generate
+
+
+@intrinsic(prefer_literal=True)
+def four_exponents(typing_context, start, tile, columns, tilts, count, exponents):  # type: ignore[no-untyped-def]
+    """exponents[g, j] = start[j] + sum_k tilts[g, k] tile[k, j] for four targets g and the first ``count`` sources j.
+
+    Tile and exponents are flat, with rows of so many columns; ``start`` is a row, or a number. A few more columns may
+    be written, no more than ``STEP`` of singles divide.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        lanes, length = Lanes(context, builder, tile.dtype), _index(columns.literal_value)
+        rows, factors, out = (context.make_array(signature.args[i])(context, builder, arguments[i]) for i in (1, 3, 5))
+        depth = cgutils.unpack_tuple(builder, factors.shape)[1]
+        vectors = 4 if lanes.wide and not lanes.single else 2  # and four targets: as many as registers hold
+        starts = [builder.gep(factors.data, [builder.mul(_index(g), depth)]) for g in range(4)]
+        step = vectors * lanes.lanes
+        with cgutils.for_range_slice(builder, _index(0), arguments[4], _index(step)) as (j, _):
+            places = [builder.add(j, _index(v * lanes.lanes)) for v in range(vectors)]
+            if isinstance(start, types.Array):
+                given = context.make_array(start)(context, builder, arguments[0]).data
+                first = [lanes.load(given, place) for place in places]
+            else:
+                first = [lanes.splat(arguments[0])] * vectors
+            sums = [[cgutils.alloca_once_value(builder, value) for value in first] for _ in range(4)]
+            for row in sums:
+                for total, value in zip(row, first, strict=True):
+                    builder.store(value, total)
+            with cgutils.for_range(builder, depth) as loop:
+                at = builder.mul(loop.index, length)
+                ys = [lanes.load(rows.data, builder.add(at, place)) for place in places]
+                for begin, row in zip(starts, sums, strict=True):
+                    factor = lanes.splat(builder.load(builder.gep(begin, [loop.index])))
+                    for y, total in zip(ys, row, strict=True):
+                        builder.store(lanes.fma(factor, y, builder.load(total)), total)
+            for g, row in enumerate(sums):
+                for place, total in zip(places, row, strict=True):
+                    lanes.store(builder.load(total), out.data, builder.add(_index(g * columns.literal_value), place))
+        return context.get_dummy_value()
+
+    return types.void(start, tile, columns, tilts, types.int64, exponents), generate
 
 
 @intrinsic

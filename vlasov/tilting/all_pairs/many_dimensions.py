@@ -1,7 +1,8 @@
 """Jitted arithmetic of all pairs for many dimensions, in small blocks, like products of matrices; and of covariances.
 
-Four targets at a time: their exponents over a tile grow by four coordinates in each pass, so that every number that is
-loaded serves four times; then come shifts and weights; then the weighted sums of four coordinates at a time.
+Four targets at a time: their exponents over some vectors of sources stay in registers while all coordinates are added,
+and every number that is loaded serves four times; then come shifts and weights; then the weighted sums of four
+coordinates at a time.
 """
 
 from __future__ import annotations
@@ -12,32 +13,13 @@ from numba.cpython.unsafe.tuple import tuple_setitem
 from vlasov.compiled.exponential import LOG2_E
 from vlasov.compiled.memory import numbers, zeroed
 from vlasov.jit import EXACT, SUMS, kernel
-from vlasov.tilting.all_pairs.lanes import LINE, largest, weigh
+from vlasov.tilting.all_pairs.lanes import LINE, four_exponents, largest, weigh
 from vlasov.tilting.all_pairs.tiles import add, aligned, exponent_bound, filled, finish
 
 SIDE = 4
 # A constant of the compiled code, so that LLVM knows how far rows are apart; not a power of two, or else all rows fall
 # into the same few sets of the cache.
 COLUMNS = 480
-
-
-@kernel(flags=SUMS)
-def _start(exponents, log_weights, count):  # type: ignore[no-untyped-def]
-    """exponents[g] = log_weights for four targets g."""
-    for j in range(count):
-        for g in range(SIDE):
-            exponents[g * COLUMNS + j] = log_weights[j]
-
-
-@kernel(flags=SUMS, alone=True)
-def _add_exponents(exponents, rows, tilts, count):  # type: ignore[no-untyped-def]
-    """exponents[g] += sum_k tilts[g, k] rows[k] for four targets g and four coordinates k."""
-    for j in range(count):
-        for g in range(SIDE):
-            exponent = exponents[g * COLUMNS + j]
-            for k in range(SIDE):
-                exponent += tilts[g * SIDE + k] * rows[k * COLUMNS + j]
-            exponents[g * COLUMNS + j] = exponent
 
 
 @kernel(flags=SUMS, alone=True)
@@ -74,19 +56,6 @@ def _tilts(xi, rows, zeros):  # type: ignore[no-untyped-def]
 
 
 @kernel(flags=EXACT)
-def _exponents(tile, count, tilts, first, exponents, zeros):  # type: ignore[no-untyped-def]
-    """Exponents (4, columns) of four targets over a tile."""
-    rows = tilts.shape[1]
-    _start(exponents, tile[rows * COLUMNS :], count)
-    for k in range(0, rows, SIDE):
-        block = zeros
-        for g in range(SIDE):
-            for l in range(SIDE):
-                block = tuple_setitem(block, g * SIDE + l, tilts[first + g, k + l])
-        _add_exponents(exponents, tile[k * COLUMNS :], block, count)
-
-
-@kernel(flags=EXACT)
 def means(sources, xi, log_mass, mean, zeros):  # type: ignore[no-untyped-def]
     """Log masses and means of a block of targets; ``zeros`` is a tuple of 16 zeros of the tiles' precision.
 
@@ -103,7 +72,7 @@ def means(sources, xi, log_mass, mean, zeros):  # type: ignore[no-untyped-def]
     for t in range(tiles.shape[0]):
         tile, count = tiles[t].reshape(-1), filled(sources, t)
         for first in range(0, m, SIDE):
-            _exponents(tile, count, tilts, first, exponents, zeros)
+            four_exponents(tile[rows * COLUMNS :], tile, COLUMNS, tilts[first : first + SIDE], count, exponents)
             targets = min(SIDE, m - first)
             changes = (0.0, 0.0, 0.0, 0.0)
             for g in range(targets):
@@ -152,7 +121,7 @@ def covariances(sources, xi, log_mass, mean, covariance, zeros):  # type: ignore
     for t in range(tiles.shape[0]):
         tile, count = tiles[t].reshape(-1), filled(sources, t)
         for first in range(0, m, SIDE):
-            _exponents(tile, count, tilts, first, exponents, zeros)
+            four_exponents(tile[rows * COLUMNS :], tile, COLUMNS, tilts[first : first + SIDE], count, exponents)
             for i in range(first, min(m, first + SIDE)):
                 weights = exponents[(i - first) * COLUMNS :]
                 masses[i] += weigh(weights, count, shifts[i], False)

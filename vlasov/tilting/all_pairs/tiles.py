@@ -94,9 +94,32 @@ def _box(points):  # type: ignore[no-untyped-def]
 
 
 @kernel(flags=EXACT)
+def in_tiles(points, origin, nothing, buffer, rows, columns):  # type: ignore[no-untyped-def]
+    """Points less the origin in tiles (tiles, rows + 1, columns), in memory of ``buffer``.
+
+    What fills rows and columns up is zero, and ``nothing`` in the last row, which is otherwise left to the caller.
+    """
+    n, d = points.shape
+    count = -(-n // columns)
+    tiles = aligned(buffer, count * (rows + 1) * columns).reshape(count, rows + 1, columns)
+    for t in range(count):
+        tile, first = tiles[t], t * columns
+        present = min(columns, n - first)
+        for k in range(d):
+            for j in range(present):
+                tile[k, j] = points[first + j, k] - origin[k]
+        for k in range(rows):
+            for j in range(present if k < d else 0, columns):
+                tile[k, j] = 0.0
+        for j in range(present, columns):
+            tile[rows, j] = nothing
+    return tiles
+
+
+@kernel(flags=EXACT)
 def prepare(points, log_weights, xi, buffer, rows, columns):  # type: ignore[no-untyped-def]
     """What ``Sources`` hold, for targets xi, in memory of ``buffer``; log weights of length 0 are all zero."""
-    n, d = points.shape
+    n = len(points)
     middle, half = _box(points)
     limit, lightest = NEAR_DOUBLE if buffer.itemsize == 8 else NEAR_SINGLE
     near = True
@@ -107,22 +130,12 @@ def prepare(points, log_weights, xi, buffer, rows, columns):  # type: ignore[no-
     heaviest = -np.inf if log_weights.size else 0.0
     for value in log_weights:
         heaviest = value if value > heaviest else heaviest
-    count = -(-n // columns)
-    tiles = aligned(buffer, count * (rows + 1) * columns).reshape(count, rows + 1, columns)
-    for t in range(count):
-        tile, first = tiles[t], t * columns
-        present = min(columns, n - first)
-        for k in range(d):
-            for j in range(present):
-                tile[k, j] = points[first + j, k] - middle[k]
-        for j in range(present):
+    tiles = in_tiles(points, middle, lightest, buffer, rows, columns)
+    for t in range(tiles.shape[0]):
+        first, row = t * columns, tiles[t, rows]
+        for j in range(min(columns, n - first)):
             l = (log_weights[first + j] - heaviest) * LOG2_E if log_weights.size else 0.0
-            tile[rows, j] = lightest if l < lightest else l
-        for k in range(rows):
-            for j in range(present if k < d else 0, columns):
-                tile[k, j] = 0.0
-        for j in range(present, columns):
-            tile[rows, j] = lightest
+            row[j] = lightest if l < lightest else l
     return tiles, n, middle, half, heaviest, near  # whose class is Python's, which Ctrl-C must not meet in here
 
 
@@ -131,6 +144,23 @@ def filled(sources, t):  # type: ignore[no-untyped-def]
     """How many columns of tile t have to be summed."""
     columns, step = sources.tiles.shape[2], STEP * 4 // sources.tiles.itemsize
     return min(columns, (sources.n - t * columns + step - 1) // step * step)
+
+
+@kernel(flags=EXACT)
+def remainder(tile, count, nothing, rest):  # type: ignore[no-untyped-def]
+    """Copy what whole vectors leave of the first ``count`` columns to ``rest``; returns how many columns that has.
+
+    It ends on points at zero with ``nothing`` in the last row, in place of sources that are not seen.
+    """
+    step = rest.shape[1]
+    begin = count // step * step
+    if begin == count:
+        return 0
+    for k in range(len(rest)):
+        for j in range(step):
+            beyond = nothing if k == len(rest) - 1 else tile.dtype.type(0.0)
+            rest[k, j] = tile[k, begin + j] if begin + j < count else beyond
+    return step
 
 
 @kernel(flags=EXACT)

@@ -17,12 +17,12 @@ from vlasov.checks import Array
 from vlasov.compiled.workspace import Workspace
 from vlasov.tilting.choose import by_all_pairs, check_method, goes_by_all_pairs, tell_if_long
 from vlasov.tilting.evaluate import attend, tilt
-from vlasov.tilting.prefixes.choice import LEAF, fastest
-from vlasov.tilting.prefixes.halves import Counts, Part, Total, visits
+from vlasov.tilting.prefixes.choice import fastest
+from vlasov.tilting.prefixes.halves import LEAF, Counts, Part, Total, merge
 from vlasov.tilting.prefixes.slab_plan import SlabPlan
-from vlasov.tilting.results import QUADRATIC, Field, Head, Request, add_up, joined, size_of
+from vlasov.tilting.results import QUADRATIC, Field, Head, Request, Sums, Tilted, add_up, size_of
 
-__all__ = ["Counts", "attend_prefixes"]
+__all__ = ["Counts", "attend_prefixes", "tilt_prefixes"]
 
 
 def attend_prefixes(
@@ -61,10 +61,37 @@ def _carrying(points: Array, log_weights: Array, seen: Counts) -> tuple[Array, A
     return points[carrying], log_weights[carrying], np.concatenate([[0], np.cumsum(carrying)])[seen]
 
 
+def tilt_prefixes(
+    points: Array,
+    log_weights: Array,
+    xi: Array,
+    seen: Counts,
+    request: Request = Request(),
+    *,
+    workspace: Workspace | None = None,
+) -> Tilted:
+    """log Z and mean over the first ``seen[i]`` sources; parameters as in ``attend_prefixes`` and ``tilting.tilt``."""
+    check_method(request.method, points.shape[1])
+    request, carrying = request._replace(log_mass=True), np.isfinite(log_weights)
+    if not carrying.all():
+        points, log_weights, seen = _carrying(points, log_weights, seen)
+    found = _sums(points, log_weights, xi, seen, None, request, workspace or Workspace())
+    assert found.log_mass is not None
+    return Tilted(found.log_mass, found.mean, None, found.method, found.error_bound, found.mass_error)
+
+
 def _velocity(
     points: Array, logs: Array | None, x: Array, seen: Counts, head: Head, request: Request, workspace: Workspace
 ) -> Field:
     """V m(A x) of one head."""
+    found = _sums(points, logs, x, seen, head, request, workspace)
+    return Field(found.mean, found.method, size_of(head.V) * found.error_bound)
+
+
+def _sums(
+    points: Array, logs: Array | None, x: Array, seen: Counts, head: Head | None, request: Request, workspace: Workspace
+) -> Sums:
+    """What is asked for at the tilts A x, or at x itself without a head; means times V."""
     from vlasov.compiled.products import map_rows
     from vlasov.tilting.prefixes import pairs, slabs
 
@@ -72,39 +99,39 @@ def _velocity(
     if not goes_by_all_pairs(len(points) // 2 + 1, len(x), points.shape[1], request.method):
         method = fastest(points, logs, x, seen, head, request)
     if isinstance(method, SlabPlan):
-        values = slabs.evaluate(method, points, logs, x, seen, head, workspace)
-        return Field(values, "slabs", size_of(head.V) * method.error_bound)
-    xi = map_rows(x, head.A)
+        whole = Head(np.eye(points.shape[1]), np.eye(points.shape[1])) if head is None else head
+        return slabs.evaluate(method, points, logs, x, seen, whole, workspace, log_mass=request.log_mass)
+    xi = x if head is None else map_rows(x, head.A)
     if method == "halves":
-        return _by_halves(points, logs, xi, seen, head, request, workspace)
-    size = len(points), len(x), points.shape[1]
-    tell_if_long(workspace, size, by_all_pairs().seconds(*size) / 2, pairs=True)
-    part = pairs.moments(points, logs, xi, seen, precision=QUADRATIC[method], workspace=workspace)
-    return _field(part.mean, method, part.error_bound, head)
+        part, method = _by_halves(points, logs, xi, seen, request, workspace)
+    else:
+        size = len(points), len(x), points.shape[1]
+        tell_if_long(workspace, size, by_all_pairs().seconds(*size) / 2, pairs=True)
+        part = pairs.moments(points, logs, xi, seen, precision=QUADRATIC[method], workspace=workspace)
+    mean = part.mean if head is None else map_rows(part.mean, head.V)
+    return Sums(mean, part.log_mass, None, method, part.error_bound, part.mass_error)
 
 
 def _by_halves(
-    points: Array, logs: Array | None, xi: Array, seen: Counts, head: Head, request: Request, workspace: Workspace
-) -> Field:
+    points: Array, logs: Array | None, xi: Array, seen: Counts, request: Request, workspace: Workspace
+) -> tuple[Part, str]:
+    """The sums, and the methods that took part."""
     from vlasov.tilting.prefixes import pairs
 
     d, low, high = points.shape[1], points.min(axis=0), points.max(axis=0)
     fine = request._replace(method="auto", tolerance=request.tolerance / 3)  # shares of the parts err too
-    total, methods = Total(len(xi), d, float(np.linalg.norm(high - low)) / 2), set[str]()
-    for sources, targets, masked in visits(len(points), seen, LEAF.get(d, len(points))):
-        y, w = points[sources], None if logs is None else logs[sources]
-        if masked:
-            part = pairs.moments(y, w, xi[targets], seen[targets] - sources.start, workspace=workspace)
-            methods.add("all-pairs")
-        else:
-            tilted = tilt(y, w, xi[targets], fine, workspace=workspace)
-            part = Part(tilted.log_mass, tilted.mean, tilted.error_bound, tilted.mass_error)
-            methods.add(tilted.method)
-        total.add(targets, part)
-    return _field(total.mean, joined(methods), total.bounds()[0], head)
 
+    def some(sources: slice) -> tuple[Array, Array | None]:
+        return points[sources], None if logs is None else logs[sources]
 
-def _field(mean: Array, method: str, bound: float, head: Head) -> Field:
-    from vlasov.compiled.products import map_rows
+    def prefix(sources: slice, targets: slice) -> tuple[Part, str]:
+        counts = seen[targets] - sources.start
+        return pairs.moments(*some(sources), xi[targets], counts, workspace=workspace), "all-pairs"
 
-    return Field(map_rows(mean, head.V), method, size_of(head.V) * bound)
+    def whole(sources: slice, targets: slice) -> tuple[Part, str]:
+        found = tilt(*some(sources), xi[targets], fine, workspace=workspace)
+        return Part(found.log_mass, found.mean, found.error_bound, found.mass_error), found.method
+
+    total = Total(len(xi), d, float(np.linalg.norm(high - low)) / 2)
+    methods = merge(len(points), seen, LEAF.get(d, len(points)), total, whole, prefix)
+    return Part(total.log_mass, total.mean, *total.bounds()), methods

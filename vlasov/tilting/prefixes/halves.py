@@ -12,15 +12,19 @@ can be summed so.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vlasov.checks import Array
+from vlasov.tilting.results import joined
 
 Counts = NDArray[np.int64]
+_CALLS = 2.0  # times what their sums take that halves take, for all the calls
+LEAF = {1: 512, 2: 1024, 3: 2048}  # sources of which all pairs take as long as another level of halves
+_Some = TypeVar("_Some", contravariant=True)
 
 
 class Part(NamedTuple):
@@ -30,6 +34,44 @@ class Part(NamedTuple):
     mean: Array
     error_bound: float
     mass_error: float
+
+
+class Merged(Protocol[_Some]):
+    """What adds up over disjoint sets of sources."""
+
+    def add(self, targets: slice, part: _Some) -> None:
+        """Take in the sums over another set of sources, at some of the targets."""
+
+
+Way = Callable[[slice, slice], tuple[_Some, str]]  # sums over some sources at some targets, and the method
+
+
+def merge(n: int, seen: Counts, leaf: int, total: Merged[_Some], whole: Way[_Some], prefix: Way[_Some]) -> str:
+    """Hand all that targets see to ``total``: sums over ``whole`` stretches, and over each one's ``prefix`` of a few.
+
+    Returns the methods that took part.
+    """
+    methods = set()
+    for sources, targets, masked in visits(n, seen, leaf):
+        part, method = (prefix if masked else whole)(sources, targets)
+        total.add(targets, part)
+        methods.add(method)
+    return joined(methods)
+
+
+Pairs = Callable[[int, int], float]  # seconds of so many sources and targets
+
+
+def seconds(
+    size: tuple[int, int], prefixes: int, leaf: int, whole: Callable[[int, int, int], float], part: Pairs
+) -> float:
+    """Estimated time of n sources and m targets: at each level half of a sum without a mask, in ever more pieces."""
+    (sources, targets), pieces, total = map(float, size), 1, 0.0
+    while sources > leaf and pieces < 2 * prefixes:
+        total += pieces * whole(int(sources / 2), int(targets / 2) + 1, pieces)
+        sources, targets, pieces = sources / 2, targets / 2, 2 * pieces
+    leaves = 0.0 if prefixes < pieces else pieces * part(int(sources), int(targets) + 1)
+    return _CALLS * total + leaves
 
 
 class Visit(NamedTuple):

@@ -19,36 +19,26 @@ from vlasov.compiled.exponential import LOG2_E, RANGE_DOUBLE, RANGE_SINGLE
 from vlasov.compiled.memory import numbers, zeroed
 from vlasov.jit import EXACT, kernel
 from vlasov.tilting.all_pairs import many_dimensions
-from vlasov.tilting.all_pairs.lanes import LINE, STEP, largest, largest_exponent, weigh, weighted_sums
+from vlasov.tilting.all_pairs.lanes import LINE, STEP, four_exponents, largest, largest_exponent, weigh, weighted_sums
 from vlasov.tilting.all_pairs.many_dimensions import COLUMNS, SIDE, dot_rows
-from vlasov.tilting.all_pairs.tiles import add, aligned, finish
+from vlasov.tilting.all_pairs.tiles import add, aligned, finish, in_tiles, remainder
 
 _BLOCK = 64  # targets that pass over a tile while it is in the cache
-_exponents, _tilts = many_dimensions._exponents, many_dimensions._tilts
+_tilts = many_dimensions._tilts
 
 
 @kernel(flags=EXACT)
 def prepare(points, log_weights, base, buffer, rows, columns):  # type: ignore[no-untyped-def]
     """What ``Sources`` hold, about the first point and the log weight ``base``; logs of length 0 are all zero."""
     n, d = points.shape
-    count = -(-n // columns)
-    tiles = aligned(buffer, count * (rows + 1) * columns).reshape(count, rows + 1, columns)
     first, nothing = numbers(d), zeroed(1, d)[0]
     for k in range(d):
         first[k] = points[0, k]
-    for t in range(count):
-        tile, begin = tiles[t], t * columns
-        present = min(columns, n - begin)
-        for k in range(d):
-            for j in range(present):
-                tile[k, j] = points[begin + j, k] - first[k]
-        for j in range(present):
-            tile[rows, j] = (log_weights[begin + j] - base) * LOG2_E if log_weights.size else 0.0
-        for k in range(rows):
-            for j in range(present if k < d else 0, columns):
-                tile[k, j] = 0.0
-        for j in range(present, columns):
-            tile[rows, j] = -np.inf
+    tiles = in_tiles(points, first, -np.inf, buffer, rows, columns)
+    for t in range(tiles.shape[0]):
+        begin, row = t * columns, tiles[t, rows]
+        for j in range(min(columns, n - begin)):
+            row[j] = (log_weights[begin + j] - base) * LOG2_E if log_weights.size else 0.0
     return tiles, n, first, nothing, base, False
 
 
@@ -72,12 +62,7 @@ def few(sources, xi, seen, log_mass, mean, zero):  # type: ignore[no-untyped-def
             for part in range(2):  # whole vectors, then what is left, beside nothing
                 tile, size = tiles[t], count // step * step
                 if part == 1:
-                    begin, size = size, step if count > size else 0
-                    for k in range(d + 1 if size > 0 else 0):
-                        for j in range(step):
-                            nothing = real(0.0) if k < d else real(-np.inf)
-                            rest[k, j] = tile[k, begin + j] if begin + j < count else nothing
-                    tile = rest
+                    tile, size = rest, remainder(tile, count, real(-np.inf), rest)
                 if size == 0:
                     continue
                 old = shifts[i]
@@ -113,7 +98,7 @@ def many(sources, xi, seen, log_mass, mean, zeros):  # type: ignore[no-untyped-d
             if most <= 0:
                 continue
             count = (most + step - 1) // step * step
-            _exponents(tile, count, tilts, first, exponents, zeros)
+            four_exponents(tile[rows * COLUMNS :], tile, COLUMNS, tilts[first : first + SIDE], count, exponents)
             for g in range(SIDE):
                 row = exponents[g * COLUMNS :]
                 limit = max(min(seen[first + g] - t * COLUMNS, count), 0) if g < targets else 0

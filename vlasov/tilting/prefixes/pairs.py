@@ -15,6 +15,7 @@ from vlasov.tilting import all_pairs
 from vlasov.tilting.all_pairs.tiles import Sources
 from vlasov.tilting.prefixes import pair_kernels
 from vlasov.tilting.prefixes.halves import Counts, Part
+from vlasov.tilting.results import longest
 
 _NONE = np.empty(0)
 
@@ -57,8 +58,8 @@ def _error_bounds(points: Array, logs: Array, base: float, xi: Array, layout: al
     """
     n, d = points.shape
     unit = 2.0**-53 if layout.dtype.itemsize == 8 else 2.0**-24
-    away, farthest = float(np.linalg.norm(points[0])), _largest(xi)
-    radius = _largest(points - points[0])
+    away, farthest = float(np.linalg.norm(points[0])), longest(xi)
+    radius = longest(points - points[0])
     reach = farthest * radius if radius > 0 else 0.0
     high, low = (float(logs.max()), float(-logs.min())) if logs.size else (0.0, 0.0)
     exponents = (d + 5) * (reach + max(high, min(low, 2 * reach + math.log(n) + 42))) + math.log(n) + 8
@@ -66,8 +67,3 @@ def _error_bounds(points: Array, logs: Array, base: float, xi: Array, layout: al
     terms = 3 * math.sqrt(d) * reach + math.log(n) + 4 + abs(base) + high + (farthest * away if away > 0 else 0.0)
     mean = unit * radius * (exponents + 2 * sums + 3) + 4.5e-16 * away
     return mean, unit * (exponents + sums + 3) + 1.2e-16 * (d + 6) * terms
-
-
-def _largest(rows: Array) -> float:
-    """The largest |x| of rows x."""
-    return math.sqrt(float(np.einsum("nk,nk->n", rows, rows).max(initial=0.0)))

@@ -7,6 +7,8 @@ Log weights of pairs are powers of two; a source that is not seen yet has one th
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from typing import NamedTuple
 
 from numba.cpython.unsafe.tuple import tuple_setitem
@@ -17,7 +19,7 @@ from vlasov.compiled.exponential import LOG2_E, exp_negative
 from vlasov.compiled.memory import numbers, table
 from vlasov.compiled.pointers import call
 from vlasov.jit import EXACT, kernel
-from vlasov.tilting.all_pairs.lanes import LINE, weighted_sums
+from vlasov.tilting.all_pairs.lanes import LINE, ROUGH, weighted_sums
 from vlasov.tilting.all_pairs.tiles import aligned
 from vlasov.tilting.boxes import coordinates
 from vlasov.tilting.node_kernels import INVERSE_STEP, Stencils, _products, locate
@@ -147,44 +149,59 @@ def _prepare(sources, first, last, weighted, tile, logs):  # type: ignore[no-unt
         tile[d, j] = _UNSEEN
 
 
-@kernel(flags=EXACT)
-def read_slabs(  # type: ignore[no-untyped-def]
-    gather, sources, targets, slab, first, weighted, grids, exponentials, scratch, zero, thread, threads
-):
-    """Velocities at all targets of each slab from the ``first`` on, by the kernel at the address ``gather``."""
-    floats, corners, spares, result = scratch
-    d, chunk, stencils = len(zero) - 1, corners.shape[1], targets.stencils  # d is a constant
-    offsets, tilts, rows = floats[thread, :d], floats[thread, d : 2 * d], floats[thread, 2 * d :]
-    corner, logs, counts = corners[thread], numbers(slab), stencils.strides
-    tile = aligned(numbers((d + 1) * (slab + 16) + LINE), (d + 1) * (slab + 16)).reshape(d + 1, slab + 16)
-    for k in range(d):
-        counts = tuple_setitem(counts, k, len(exponentials[k]))
-    for b in range(thread, len(grids), threads):
-        begin, stop = targets.begin[first + b], targets.begin[first + b + 1]
-        if begin == stop:
-            continue
-        low = (first + b) * slab
-        grid = _transform(grids[b], counts, exponentials, spares[thread]) if low > 0 else grids[b]
-        _prepare(sources, low, min(low + slab, len(sources.points)), weighted, tile, logs)
-        filled = 0
-        for start in range(begin, stop, chunk):
-            end = min(start + chunk, stop)
-            block = targets.points[start:end]
-            coordinates(block, targets.matrix, offsets)
-            for k in range(d):
+@cache
+def read_slabs(rough: bool) -> Callable[..., None]:
+    """Velocities, and masses, at all targets of each slab from the ``first`` on; ``rough``: pairs to eleven digits.
+
+    ``gather`` is the address of a kernel.
+    """
+    near = ROUGH if rough else True
+
+    @kernel(flags=EXACT)
+    def read(  # type: ignore[no-untyped-def]
+        gather, sources, targets, slab, first, weighted, grids, exponentials, scratch, zero, thread, threads
+    ):
+        floats, corners, spares, result, mass = scratch
+        d, chunk, stencils = len(zero) - 1, corners.shape[1], targets.stencils  # d is a constant
+        strides, table = stencils.strides, stencils.table
+        offsets, tilts, rows = floats[thread, :d], floats[thread, d : 2 * d], floats[thread, 2 * d :]
+        corner, logs, counts = corners[thread], numbers(slab), strides
+        tile = aligned(numbers((d + 1) * (slab + 16) + LINE), (d + 1) * (slab + 16)).reshape(d + 1, slab + 16)
+        for k in range(d):
+            counts = tuple_setitem(counts, k, len(exponentials[k]))
+        for b in range(thread, len(grids), threads):
+            begin, stop = targets.begin[first + b], targets.begin[first + b + 1]
+            if begin == stop:
+                continue
+            low = (first + b) * slab
+            grid = _transform(grids[b], counts, exponentials, spares[thread]) if low > 0 else grids[b]
+            _prepare(sources, low, min(low + slab, len(sources.points)), weighted, tile, logs)
+            filled = 0
+            for start in range(begin, stop, chunk):
+                end = min(start + chunk, stop)
+                block = targets.points[start:end]
+                coordinates(block, targets.matrix, offsets)
+                for k in range(d):
+                    for j in range(end - start):
+                        tilts[k, j] = (offsets[k, j] - sources.tilt[k]) * LOG2_E
+                locate(offsets, end - start, stencils.axes, strides, grid.size, corner)
+                call(gather, (grid, corner, corner, False, end - start, strides, offsets, table, rows))
                 for j in range(end - start):
-                    tilts[k, j] = (offsets[k, j] - sources.tilt[k]) * LOG2_E
-            locate(offsets, end - start, stencils.axes, stencils.strides, grid.size, corner)
-            call(gather, (grid, corner, corner, False, end - start, stencils.strides, offsets, stencils.table, rows))
-            for j in range(end - start):
-                count, tilt = targets.seen[start + j] - low, zero[1:]
-                while filled < count:
-                    tile[d, filled] = logs[filled]
-                    filled += 1
+                    count, tilt = targets.seen[start + j] - low, zero[1:]
+                    while filled < count:
+                        tile[d, filled] = logs[filled]
+                        filled += 1
+                    for k in range(d):
+                        tilt = tuple_setitem(tilt, k, tilts[k, j])
+                    sums = weighted_sums(tile, (count + 15) // 16 * 16, tilt, 0.0, zero, near)
+                    rows[0, j] += sums[d]
+                    for k in range(d):
+                        rows[1 + k, j] = rows[1 + k, j] * stencils.axes[INVERSE_STEP, k] + sums[k]
+                for j in range(end - start if mass.size else 0):
+                    mass[start + j] = rows[0, j]
                 for k in range(d):
-                    tilt = tuple_setitem(tilt, k, tilts[k, j])
-                sums = weighted_sums(tile, (count + 15) // 16 * 16, tilt, 0.0, zero, True)
-                share = 1.0 / (rows[0, j] + sums[d])
-                for k in range(d):
-                    rows[1 + k, j] = (rows[1 + k, j] * stencils.axes[INVERSE_STEP, k] + sums[k]) * share
-            _products(targets.values, sources.centre, rows, end - start, result[start:end])
+                    for j in range(end - start):
+                        rows[1 + k, j] /= rows[0, j]
+                _products(targets.values, sources.centre, rows, end - start, result[start:end])
+
+    return read

@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass
 from functools import cache
 
+from vlasov.compiled.exponential import ROUGHNESS
 from vlasov.tilting import nodes
 from vlasov.tilting.costs import LAPLACE, SLABS
 from vlasov.tilting.laplace.plan import _bounds, _shorter
@@ -21,6 +22,7 @@ from vlasov.tilting.stencils import ORDERS, Errors, errors, errors_on_both_sides
 # Exponents of pairs, and twice these and the range of weights, in nats: powers of two need no clamp, and what is not
 # seen weighs 2^-100 of what counts, or less; see ``slab_kernels``.
 _MOST_EXPONENT, _MOST_RANGE = 155.0, 440.0
+_SHARE_OF_PAIRS = 0.1  # of the tolerance, at most, may go into powers of two that are faster and less accurate
 _OVERHANG = 1.5  # of interpolation on both sides over one
 _STEP, _LEAST = 16, 32  # sources of a slab: multiples of the first
 _BATCH, _MOST_BYTES = 8192, 4e6  # sources, and memory, of the slabs that are treated at a time
@@ -38,8 +40,12 @@ class SlabPlan(NodesPlan):
         So many sources in a slab, and so many slabs at a time.
     lever
         Of the tilt: log weights are changed by no more.
+    reach
+        |xi| |y - source_centre| at most, coordinate by coordinate: A x errs by a few units of it.
     weighted
         Whether sources need a weight each.
+    rough
+        Pairs may be wrong from the twelfth digit on.
     """
 
     source_centre: tuple[float, ...]
@@ -49,7 +55,9 @@ class SlabPlan(NodesPlan):
     slab: int
     batch: int
     lever: float
+    reach: float
     weighted: bool
+    rough: bool
 
 
 def plan(task: Task) -> SlabPlan | Refusal:
@@ -81,8 +89,10 @@ def _candidate(order: int, problem: LaplaceRanges) -> SlabPlan | None:
         slab, seconds = _slab(order, cells, problem)
         found = _bounds(both, alone, kappa, cells, problem)
         # A node is a sum over a slab, then over slabs; sums over pairs are shorter, and round as all pairs do.
+        rough = ROUGHNESS if _SHARE_OF_PAIRS * problem.budget >= 2 * ROUGHNESS else 0.0
         terms = (slab + problem.n / slab + 2) * alone.growth[0] ** d / 2 + 2 * slab
         sums = UNIT * (terms + (d + 5) * (sum(problem.sizes) + problem.weight_range) + 20)
+        sums += 2.1 * rough
         if found.mean + sums > problem.budget:
             continue
         size = math.prod(c + order - 1 for c in cells)
@@ -98,7 +108,9 @@ def _candidate(order: int, problem: LaplaceRanges) -> SlabPlan | None:
             slab=slab,
             batch=batch,
             lever=problem.lever,
+            reach=sum(problem.sizes) + problem.lever,
             weighted=problem.weighted,
+            rough=rough > 0.0,
             error_bound=(found.mean + sums) * problem.norm + problem.rounding,
             covariance_bound=math.inf,
             mass_error=found.mass + sums,
@@ -113,15 +125,15 @@ def _candidate(order: int, problem: LaplaceRanges) -> SlabPlan | None:
 
 @cache
 def _steps(order: int) -> list[tuple[float, Errors]]:
-    """Ever narrower steps with the errors of interpolation: twice as many as elsewhere, since nodes are dear here."""
-    return [(kappa, errors(order, kappa)) for kappa in (2.0 ** (k / 8) for k in range(4, -37, -1))]
+    """Ever narrower steps with the errors of interpolation: more than elsewhere, since nodes are dear here."""
+    return [(kappa, errors(order, kappa)) for kappa in (2.0 ** (k / 32) for k in range(16, -145, -1))]
 
 
 def _slab(order: int, cells: tuple[int, ...], problem: LaplaceRanges) -> tuple[int, float]:
     """How many sources to a slab, where products of nodes take as long as pairs, and the seconds of all."""
     d, kind, counts = len(cells), ORDERS.index(order), [c + order - 1 for c in cells]
     size = math.prod(counts)
-    product = size * (sum(counts) * SLABS.multiply * (8 if d == 1 else 1) + SLABS.node) + SLABS.slab
+    product = size * (sum(counts) * SLABS.multiply * (4 if d == 1 else 1) + SLABS.node) + SLABS.slab
     best = math.sqrt(2 * product / SLABS.pair)
     slab = max(_LEAST, min(round(best / _STEP), -(-problem.n // _STEP)) * _STEP)
     spread, gather = (SLABS.line, SLABS.line) if d == 1 else (LAPLACE.spread[d], LAPLACE.gather[d])

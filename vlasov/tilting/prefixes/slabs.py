@@ -23,22 +23,32 @@ from vlasov.compiled.workspace import Workspace
 from vlasov.tilting import node_kernels, nodes
 from vlasov.tilting.laplace import kernels as laplace_kernels
 from vlasov.tilting.node_kernels import Stencils
+from vlasov.tilting.nodes import UNIT
 from vlasov.tilting.prefixes import slab_kernels
 from vlasov.tilting.prefixes.halves import Counts
 from vlasov.tilting.prefixes.slab_kernels import SlabSources, SlabTargets
 from vlasov.tilting.prefixes.slab_plan import SlabPlan, plan
-from vlasov.tilting.results import Head
+from vlasov.tilting.results import Head, Sums
 
 __all__ = ["evaluate", "plan"]
 
 
 def evaluate(
-    plan: SlabPlan, points: Array, logs: Array | None, x: Array, seen: Counts, head: Head, workspace: Workspace
-) -> Array:
-    """V m(A x_i) over the first ``seen[i]`` sources, shape (m, k), within ``plan.error_bound`` |V|."""
+    plan: SlabPlan,
+    points: Array,
+    logs: Array | None,
+    x: Array,
+    seen: Counts,
+    head: Head,
+    workspace: Workspace,
+    *,
+    log_mass: bool = False,
+) -> Sums:
+    """V m(A x_i), shape (m, k), and log Z if asked for, over the first ``seen[i]`` sources."""
     (n, d), slab, threads = points.shape, plan.slab, plan.threads
     count = math.prod(plan.nodes)
-    relative = np.empty(0) if logs is None else logs - logs.max()
+    heaviest = 0.0 if logs is None else float(logs.max())
+    relative = np.empty(0) if logs is None else logs - heaviest
     sources = SlabSources(
         plain(points), relative, np.array(plan.tilt), np.array(plan.source_centre), plan.lever,
         _stencils(plan, plan.source_centre, plan.source_step),
@@ -54,8 +64,8 @@ def evaluate(
     grids, running = workspace.array("slabs.grids", (plan.batch, count)), np.zeros(count)
     floats = workspace.array("slabs.floats", (threads, 3 * d + 1, plan.chunk))
     corners = workspace.array("slabs.corners", (threads, plan.chunk), np.int64)
-    result = np.empty((len(x), len(head.V)))
-    scratch = floats, corners, workspace.array("slabs.spares", (threads, count)), result
+    result, mass = np.empty((len(x), len(head.V))), np.empty(len(x) if log_mass else 0)
+    scratch = floats, corners, workspace.array("slabs.spares", (threads, count)), result, mass
     spread = laplace_kernels.spread(plan.order, d)
     gather = node_kernels.gather(plan.order, 1, d)
     zero = (0.0,) * (d + 1)
@@ -67,10 +77,21 @@ def evaluate(
         )  # fmt: skip
         slab_kernels.sum_before(some, running)
         in_threads(
-            threads, slab_kernels.read_slabs,
+            threads, slab_kernels.read_slabs(plan.rough),
             gather, sources, targets, slab, first, plan.weighted, some, exponentials, scratch, zero,
         )  # fmt: skip
-    return result
+    if not log_mass:
+        return Sums(result, None, None, "slabs", plan.error_bound, 0.0)
+    log_z, rounding = _log_mass(plan, mass, x @ head.A.T, heaviest)
+    return Sums(result, log_z, None, "slabs", plan.error_bound, plan.mass_error + rounding)
+
+
+def _log_mass(plan: SlabPlan, mass: Array, xi: Array, heaviest: float) -> tuple[Array, float]:
+    """log Z = log of the mass on the grid + <xi, centre> + the logarithm of its scale, and a bound on its rounding."""
+    logs, centre, shift = np.log(mass), np.array(plan.source_centre), heaviest + (plan.lever if plan.weighted else 0.0)
+    sizes = np.abs(logs).max(initial=0.0) + abs(heaviest) + plan.lever
+    terms = float((np.abs(xi) @ np.abs(centre)).max(initial=0.0))
+    return logs + xi @ centre + shift, UNIT * float(4 * (sizes + 1) + (3 * len(centre) + 6) * (terms + plan.reach))
 
 
 def _exponentials(plan: SlabPlan, axis: int) -> Array:
