@@ -41,7 +41,7 @@ class Units:
     def of(self, covariance: Array) -> tuple[float, float]:
         """The units of a mean and of a covariance, where the covariance is this one; 1 for a point at zero."""
         if self._point:
-            return self._point, self._point**2
+            return self._point, self._point * self._point or 1.0
         spread, size = _scales(covariance)
         spread, size = max(spread, _COLLAPSED * self._spread), max(size, _COLLAPSED**2 * self._size)
         return spread or 1.0, size or 1.0

@@ -58,7 +58,7 @@ def run(problem: Problem, options: Options, record: Record) -> Record:
 def _tell_of_size(problem: Problem, options: Options) -> None:
     """Say before the run what grids of so many cells will take, if that is much; refuse what this machine has not."""
     count = cells(options, problem.dimension)
-    parts = options.slices * len(problem.initial.measures) if options.slices else 1  # type: ignore[attr-defined]
+    parts = 1 + (options.slices or 0) * (len(getattr(problem.initial, "measures", [0])) - 1)  # the first law has one
     size, grid = 1e-9 * _BYTES * parts * math.prod(count), " x ".join(map(str, count))
     if size < _LARGE:
         return

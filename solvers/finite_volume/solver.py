@@ -40,6 +40,7 @@ _HURRIED = 10  # paths of frames, less steps done, that turn too fast for a step
 _SHORT, _IN_A_ROW, _MANY = 0.1, 30, 1000  # of a stable step; so short ones, and as many left: then a run is given up
 _REMEDY = 'shorten the horizon, take fewer cells or the solver "particles"'
 _RESOLUTION = 1e-7  # fraction of t that is left when a blow-up is called
+_NEAR = 1e-2  # the same where frames that cannot be foretold end the run
 
 
 def run(problem: Problem, options: Options, record: Record) -> None:
@@ -60,6 +61,12 @@ def run(problem: Problem, options: Options, record: Record) -> None:
             except np.linalg.LinAlgError:
                 raise NonFiniteState(record.steps + 1, solver.t, 0.0) from None
             except SolverError as error:
+                near = watch.foreseen - solver.t
+                if not flow.bounded and near < _NEAR * solver.t:  # steps too short to go on are what comes before it
+                    record.end("blow-up", watch.foreseen)
+                    off = max(near, abs(watch.foreseen - foreseen), solver.time_of_a_cell if escape.quickens else 0.0)
+                    record.attributes |= solver.report() | {"blow_up_time_error": off}
+                    return
                 if escape.quickens and not flow.bounded:
                     error.add_note("(Tokens at the edge quicken as before a blow-up.)")
                 raise
@@ -134,12 +141,7 @@ class _Solver:
         self._finish(dt, places, end)
         self._longest = dt if dt < asked else 2 * self._longest
         self.growth = max(pace.growth for pace in paces)
-        edges = [(pace.speed, part.grid) for pace, part in zip(paces, self.parts, strict=True)]
-        self.pace_at_edge = max(2 * speed / float((grid.upper - grid.lower).max()) for speed, grid in edges)
-        if math.isnan(self.time_of_a_cell):
-            self.time_of_a_cell = max(
-                float(grid.widths.max()) / speed if speed > 0 else math.inf for speed, grid in edges
-            )
+        self._see_edge(paces)
 
     def _settle(self) -> None:
         """A larger domain where one is full, other closures where these are outgrown: all begin anew."""
@@ -154,6 +156,14 @@ class _Solver:
         if not self._history.times or self.frames.outgrown(strength, pull):
             self.frames = self.frames.renewed([part.moments for part in self.parts], strength, pull)
             self._forget()
+
+    def _see_edge(self, paces: Sequence[Pace]) -> None:
+        """How fast the fastest mass would cross the grid, and at the beginning a cell."""
+        edges = [(pace.speed, part.grid) for pace, part in zip(paces, self.parts, strict=True)]
+        self.pace_at_edge = max(2 * speed / float((grid.upper - grid.lower).max()) for speed, grid in edges)
+        if math.isnan(self.time_of_a_cell):
+            times = [float(grid.widths.max()) / speed if speed > 0 else math.inf for speed, grid in edges]
+            self.time_of_a_cell = max(times)
 
     def _residuals(self, t: float, states: Sequence[Array], places: Sequence[Place]) -> list[Residual]:
         """The residual velocities of all parts."""

@@ -38,9 +38,11 @@ def test_tokens_of_a_masked_run_have_the_colours_of_their_places(run, kind):
     assert wanted <= {colour[:3] for colour in drawn}
 
 
-def test_without_places_there_is_no_bar(run):
+def test_without_places_there_is_no_bar():
+    problem = vl.Problem(MASKED.attention, vl.Particles(TOKENS.initial.points), 0.2)
+    run = vl.solve(problem, "particles", times=[0.0, 0.2])
     for kind in ("snapshots", "trajectories"):
-        assert BAR not in labels(figures.plot(run.drop_vars("s"), kind))
+        assert BAR not in labels(figures.plot(run, kind))
 
 
 def test_a_film_has_one_bar(run, tmp_path, monkeypatch):

@@ -38,6 +38,7 @@ HARMLESS = {
     ("step", "asked"),  # and whether the run creeps, which these do not
     ("step", "self._refuse_to_creep"),  # and the step, of a run that does not
     ("step", "self._longest"),  # and the growth, which both are read later
+    ("step", "self.growth"),  # and the pace at the edge, which both are read later
     ("_settle", "pull"),  # where no closure goes astray
     ("_finish", "self.t"),  # and the count of paths that turn too fast
     ("_stages", "rate"),  # where no step is taken back
