@@ -40,7 +40,7 @@ _HURRIED = 10  # paths of frames, less steps done, that turn too fast for a step
 _SHORT, _IN_A_ROW, _MANY = 0.1, 30, 1000  # of a stable step; so short ones, and as many left: then a run is given up
 _REMEDY = 'shorten the horizon, take fewer cells or the solver "particles"'
 _RESOLUTION = 1e-7  # fraction of t that is left when a blow-up is called
-_NEAR = 1e-2  # the same where frames that cannot be foretold end the run
+_NEAR, _GROWN = 1e-2, 1e2  # the same where frames cannot be foretold; covariances that have, if the edge has not alone
 
 
 def run(problem: Problem, options: Options, record: Record) -> None:
@@ -64,7 +64,9 @@ def run(problem: Problem, options: Options, record: Record) -> None:
                 near = watch.foreseen - solver.t
                 if not flow.bounded and near < _NEAR * solver.t:  # steps too short to go on are what comes before it
                     record.end("blow-up", watch.foreseen)
-                    off = max(near, abs(watch.foreseen - foreseen), solver.time_of_a_cell if escape.quickens else 0.0)
+                    size = float(np.trace(solver.snapshot()["covariance"]) / np.trace(problem.initial.covariance))
+                    of_edge = solver.time_of_a_cell if escape.quickens and size < _GROWN else 0.0
+                    off = max(near, abs(watch.foreseen - foreseen), of_edge)
                     record.attributes |= solver.report() | {"blow_up_time_error": off}
                     return
                 if escape.quickens and not flow.bounded:
