@@ -71,7 +71,7 @@ class Budget(Patience):
     def _waiting(self, done: str) -> str:
         steps, seconds = len(self._times) - 1, clock() - self._since
         reached = f"t = {self._times[-1]:.4g} of {self.horizon:g} after {steps:,} steps"
-        return f"{reached}: the next has taken {seconds:.3g} s so far, {done}; {self.remedy}"
+        return f"{reached}: the next has taken {seconds:.3g} s so far, {done}; {self.smaller}{self.remedy}"
 
     def _remaining(self) -> float:
         """Steps to the horizon at the pace of the last half of those taken, or to a blow-up before it."""

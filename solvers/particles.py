@@ -154,7 +154,7 @@ def _tell_of_slow_steps(tokens: Tokens, end: float) -> None:
     sums = STAGES * max(1, len(tokens.flow.tilts(0.0)))
     patience.velocities = sums * max(1.0, count / _SEGMENTS)
     layers = f", and {count} layers as many steps or more" if count > 1 else ""
-    patience.remedy = f"lower n, {patience.remedy}"
+    patience.smaller = "lower n, "
     patience.needed = f", of which a step needs {sums}{layers}"
 
 

@@ -72,11 +72,11 @@ def test_nothing_is_summed_at_no_points():
 def test_grids_say_before_what_they_take(monkeypatch):
     problem, plenty = vl.Problem(MASKED, TEXT, 1.0), {"cells": 512, "slices": 200, "times": [0, 1]}
     monkeypatch.setattr(refine, "_memory", lambda: 10.0)
-    sentence = r"^cells: are 512 x 512 in 201 slices, which take about 16 GB, where this machine has 10;"
+    sentence = r"^cells: are 512 x 512 in 201 slices, which take about 26 GB, where this machine has 10;"
     with pytest.raises(vl.InputError, match=sentence):
         vl.solve(problem, "finite-volume", **plenty)
     monkeypatch.setattr(refine, "_memory", lambda: 1000.0)
     monkeypatch.setattr(refine.solver, "run", lambda *_: 1 / 0)
-    told = r"512 x 512 cells in 201 slices, which take about 16 GB, and each velocity 20,301 sums"
+    told = r"512 x 512 cells in 201 slices, which take about 26 GB, and each velocity 20,301 sums"
     with pytest.warns(vl.SlowRunWarning, match=told), pytest.raises(ZeroDivisionError):
         vl.solve(problem, "finite-volume", **plenty)

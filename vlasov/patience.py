@@ -33,6 +33,8 @@ class Patience:
     ----------
     remedy
         What would make it faster.
+    smaller
+        What would make each velocity faster, said before the remedy.
     velocities
         How many are waited for at once, of which the first is told of: those of a step.
     needed
@@ -42,6 +44,7 @@ class Patience:
     """
 
     remedy: str = field(default="lower n, or loosen the tolerance", kw_only=True)
+    smaller: str = field(default="", kw_only=True)
     velocities: float = field(default=1.0, kw_only=True)
     needed: str = field(default="", kw_only=True)
     told: bool = field(default=False, kw_only=True)
@@ -51,7 +54,8 @@ class Patience:
     def expect(self, seconds: float, cause: str, each: str, *, sums: float = 1.0) -> None:
         """Before a velocity of so many sums, each of so many seconds on one thread, whose ``cause`` is a clause."""
         if not self.told and seconds * sums * self.velocities > DEAR:
-            self.say(f"{cause}: {seconds:.2g} s on one thread for each {each}{self.needed}; {self.remedy}")
+            sentence = f"{cause}: {seconds:.2g} s on one thread for each {each}{self.needed}"
+            self.say(f"{sentence}; {self.smaller}{self.remedy}")
 
     def tick(self, what: str, done: int) -> None:
         """Between two of whatever takes long together: so many are done, half-steps for instance."""
@@ -67,7 +71,4 @@ class Patience:
         warnings.warn(sentence, SlowRunWarning, stacklevel=2)
 
     def _waiting(self, done: str) -> str:
-        return f"a velocity takes long: {done} in {clock() - self._since:.3g} s so far; {self.remedy}"
-
-
-SILENT = Patience(told=True)  # nobody waits
+        return f"a velocity takes long: {done} in {clock() - self._since:.3g} s so far; {self.smaller}{self.remedy}"

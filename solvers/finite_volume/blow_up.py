@@ -16,7 +16,7 @@ from vlasov.solvers.progress import silent
 from vlasov.solvers.record import Record
 
 _RESOLUTION = 1e-7  # of t: in so little of it tokens at the edge would cross the grid
-_GROWS = 1.5  # errors with time, at least so much like a power of it
+_GROWS, _SAFE = 1.5, 4.0  # errors with time, at least so much like a power of it; and what random problems ask for
 _QUICKENED = 1e4  # times their pace when they began: else it is a fast flow
 
 
@@ -78,4 +78,4 @@ def _by_moments(problem: Problem, record: Record) -> float:
     of_covariance = math.sqrt(mean.size) * float(np.linalg.norm(covariance)) * float(series["covariance_error"][-1])
     off = (of_mean + of_covariance) / size
     unseen = (record.blow_up_time / times[-1]) ** _GROWS  # what no output has seen
-    return off * unseen / rate if rate > 0 and off < math.inf else math.inf
+    return _SAFE * off * unseen / rate if rate > 0 and off < math.inf else math.inf

@@ -24,11 +24,11 @@ from vlasov.problem import Problem
 from vlasov.solvers import references
 from vlasov.solvers.accuracy import units_of
 from vlasov.solvers.finite_volume.density_error import Known, Samples, is_smooth, looks, of_gaussian, of_nodes, samples
-from vlasov.solvers.finite_volume.options import is_text
 from vlasov.solvers.ode.clouds import Tokens, states
 from vlasov.solvers.ode.integrate import accuracy_for
 from vlasov.solvers.ode.texts import Text
 from vlasov.solvers.record import Record
+from vlasov.solvers.references import is_text
 
 _EXACT, _TOLERANCE = (1e-9, 1e-11), 1e-8  # local errors of the ODE of moments, twice, and of nodes
 _FIRST = {1: 48, 2: 12, 3: 6}  # nodes along each axis

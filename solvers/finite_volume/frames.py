@@ -192,7 +192,7 @@ class ManyFrames(Frames):
             return _Model(means, *linearised(self._flow, masses, means, covariances, time))
         velocities, slopes = np.empty_like(means), np.empty_like(covariances)
         for k, mass in enumerate(masses):
-            seen = mass > 0
+            seen = mass != 0
             found = linearised(self._flow, mass[seen] / mass.sum(), means[seen], covariances[seen], time)
             own = int(seen[:k].sum())
             velocities[k], slopes[k] = found[0][own], found[1][own]

@@ -16,6 +16,7 @@ from vlasov.measures import Mixture, Sequence as Ordered
 from vlasov.problem import Problem
 from vlasov.solvers.budget import MAX_STEPS
 from vlasov.solvers.finite_volume.schemes import SCHEMES
+from vlasov.solvers.references import is_text
 
 FRAMES = ("moving", "fixed", "rescaled")  # one for all of the measure
 AUTO, PARTS = "auto", "parts"
@@ -48,10 +49,11 @@ class Options:
         upper] for each axis. Chosen from the problem if not given. A moving frame begins with the mean at zero and unit
         covariance.
     slices
-        Of each law of a ``Sequence`` under a mask but the first, along s, each with a density of its own; the first
-        has one, since its tokens see that law only. If not given, six for two laws, fewer each for more of them, and
-        twice as many where ``cells`` are doubled. Errors of moments fall spectrally, since laws change
-        smoothly along s. As a ``Sequence`` (``vl.measure(run)``) laws are constant across slices.
+        Of each law of a ``Sequence`` under a mask but the first, along s, each with a density of its own; the first has
+        one, since its tokens see that law only. If not given, six for two laws, fewer each for more of them, and twice
+        as many where ``cells`` are doubled. Errors of moments fall spectrally, since laws change smoothly along s;
+        under Sinkhorn attention in second order. As a ``Sequence`` (``vl.measure(run)``) laws are constant across
+        slices.
     max_steps
         A run that takes more, or that is foreseen to take many more, stops with an error and its last state.
     """
@@ -116,11 +118,6 @@ def check(problem: Problem, options: Options) -> None:
     if np.prod(cells(options, d), dtype=float) > _MOST:
         raise InputError(f"make {np.prod(cells(options, d), dtype=float):g} cells in all; at most {_MOST:g}", "cells")
     intervals(options, d)
-
-
-def is_text(problem: Problem) -> bool:
-    """Whether tokens see those before them, in a text whose law changes."""
-    return problem.attention.causal and problem.initial.ordered
 
 
 def few_slices(problem: Problem) -> int:

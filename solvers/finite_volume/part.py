@@ -28,9 +28,9 @@ from vlasov.solvers.finite_volume.history import NOTICED, History, Residual
 from vlasov.solvers.finite_volume.options import PARTS, Options, cells
 from vlasov.solvers.finite_volume.partition import components
 from vlasov.solvers.finite_volume.schemes import SCHEMES
+from vlasov.solvers.finite_volume.slices import Slices
 from vlasov.solvers.finite_volume.together import SeenTogether, Together
 from vlasov.solvers.finite_volume.velocity import Velocity
-from vlasov.solvers.slices import Slices
 
 _CARRYING = 1e-13  # of the largest density: cells below do not limit the step
 _EDGE = 1e-10  # of the mass: more in the border doubles the domain

@@ -15,11 +15,12 @@ from vlasov.solvers.accuracy import NOTABLE
 from vlasov.solvers.budget import Budget
 from vlasov.solvers.finite_volume import blow_up, solver
 from vlasov.solvers.finite_volume.judge import judge
-from vlasov.solvers.finite_volume.options import PARTS, Options, cells, few_slices, is_text
+from vlasov.solvers.finite_volume.options import PARTS, Options, cells, few_slices
 from vlasov.solvers.record import Record
+from vlasov.solvers.references import is_text
 
 _PAYS = 0.9  # errors that do not fall so far are not those of cells
-_BYTES, _LARGE = 300, 1.0  # of a cell, with its fluxes and velocities; GB that are told of
+_BYTES, _LARGE = 500, 1.0  # of a cell, with its fluxes and velocities; GB that are told of
 _CHEAP = 2e7  # cells times evaluations of the velocity, of all runs together: some ten seconds
 
 

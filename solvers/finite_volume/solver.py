@@ -26,11 +26,11 @@ from vlasov.solvers.finite_volume.options import PARTS, Options
 from vlasov.solvers.finite_volume.part import Look, Pace, begin, residuals
 from vlasov.solvers.finite_volume.partition import chosen
 from vlasov.solvers.finite_volume.schemes import SCHEMES
+from vlasov.solvers.finite_volume.slices import slices
 from vlasov.solvers.finite_volume.state import cause, resolved, snapshot
 from vlasov.solvers.ode.integrate import BlowUpWatch, segments
 from vlasov.solvers.ode.rescaling import Rescaling
 from vlasov.solvers.record import Record, Snapshot
-from vlasov.solvers.slices import slices
 
 _COURANT = 0.9  # cells that the fastest mass crosses in a step
 _LARGEST_COURANT = 3.0  # the same later in the step; a longer step is taken back
@@ -102,7 +102,7 @@ class _Solver:
         self.growth, self._longest = 0.0, math.inf  # step, where one before had to be shortened
         self._flow, self._options, self._hurried, self._short = flow, options, 0, 0
         weights = np.array([part.weight for part in self.parts])
-        self._weights = weights if self.text is None else self.text.masses
+        self._weights = weights if self.text is None else self.text.weights_for(flow.attention)
         self.frames = self._begin((0.0, problem.horizon))
 
     def enter(self, segment: tuple[float, float]) -> None:

@@ -9,8 +9,8 @@ import numpy as np
 from vlasov.solvers.dataset import AXES
 from vlasov.solvers.finite_volume.options import PARTS, Options
 from vlasov.solvers.finite_volume.part import Part, mixture
+from vlasov.solvers.finite_volume.slices import Slices
 from vlasov.solvers.record import Record, Snapshot
-from vlasov.solvers.slices import Slices
 
 _LOST = 1e-4  # of the mass: more that flows out is told
 _TORN = 1e-5  # of the mass: as much that leaves the grids shows that they do not hold the parts any more

@@ -14,7 +14,7 @@ from vlasov.measures import Density, Mixture
 from vlasov.measures.base import Tiltable
 from vlasov.measures.mixture import Mixed
 from vlasov.solvers.finite_volume.densities import GaussianTails, Smooth
-from vlasov.solvers.slices import Seen
+from vlasov.solvers.finite_volume.slices import Seen
 from vlasov.tilting import Request, Tilted
 
 

@@ -8,6 +8,7 @@ import pytest
 
 import vlasov as vl
 from vlasov import patience
+from vlasov.compiled.workspace import Workspace
 from vlasov.errors import SlowRunWarning
 from vlasov.solvers import budget
 from vlasov.solvers.budget import Budget
@@ -66,7 +67,7 @@ def test_a_word_is_enough_and_of_short_waits_there_is_none():
     assert once == [
         "9 tokens are many: 2 s on one thread for each sum, of which a step needs 12; lower n, or loosen the tolerance"
     ]
-    assert told(lambda: patience.SILENT.expect(1e9, "nobody", "waits")) == []
+    assert told(lambda: Workspace().patience.expect(1e9, "nobody", "waits")) == []
 
 
 @pytest.mark.parametrize("kind", ["softmax", "masked sinkhorn"])

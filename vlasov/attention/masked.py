@@ -26,7 +26,7 @@ from vlasov.errors import InputError
 from vlasov.measures import Gaussian, How, Measure, Memory, Particles
 from vlasov.measures.base import told_by
 from vlasov.measures.order import in_place
-from vlasov.patience import SILENT, Patience
+from vlasov.patience import Patience
 from vlasov.schedule import Parameter
 from vlasov.tilting import Field, Head, Request
 from vlasov.tilting.results import joined
@@ -196,7 +196,7 @@ def _prefix_by_prefix(
     places: Array,
     shape: tuple[int, ...],
     function: Callable[[Measure, Array, float], tuple[Array, str, float]],
-    patience: Patience = SILENT,
+    patience: Patience | None = None,
 ) -> tuple[Array, str, float]:
     """A function of each prefix and the points that see it, (m, *shape), with methods and the largest bound."""
     distinct, which = np.unique(places, return_inverse=True)
@@ -211,5 +211,6 @@ def _prefix_by_prefix(
         values, method, error = function(measure.prefix(place), x[rows], place)  # type: ignore[attr-defined]
         result[rows], bound = values, max(bound, error)
         methods.add(method)
-        patience.tick(f"of {len(distinct):,} prefixes", count)
+        if patience is not None:
+            patience.tick(f"of {len(distinct):,} prefixes", count)
     return result, joined(methods), bound

@@ -7,14 +7,14 @@ import math
 import numpy as np
 from numpy.typing import DTypeLike
 
-from vlasov.patience import SILENT, Patience
+from vlasov.patience import Patience
 
 
 class Workspace:
     """Named buffers, whose contents are undefined when they are handed out; and the ``patience`` of who waits."""
 
-    def __init__(self, patience: Patience = SILENT) -> None:
-        self.patience = patience
+    def __init__(self, patience: Patience | None = None) -> None:
+        self.patience = Patience(told=True) if patience is None else patience  # nobody waits
         self._buffers: dict[str, np.ndarray] = {}
 
     def array(self, name: str, shape: int | tuple[int, ...], dtype: DTypeLike = np.float64) -> np.ndarray:

@@ -48,7 +48,7 @@ def tilted(points: Array, logs: Array, xi: Array, request: Request, workspace: W
     if not serves(n, m, d, request) or linear_plan(points, logs, xi, None, request, workspace) is not None:
         return tilt(points, logs, xi, request, workspace=workspace)
     mass, mean, request = np.empty(m), np.empty((m, d)), request._replace(log_mass=True)
-    methods, bound, error, count = set[str](), 0.0, 0.0, 0
+    methods, bound, error = set[str](), 0.0, 0.0
     for targets, sources, planned, _ in parts(points, logs, xi, request, workspace):
         y, weights, asked = points[sources], logs[sources], xi[targets]
         if planned is None:
@@ -58,8 +58,8 @@ def tilted(points: Array, logs: Array, xi: Array, request: Request, workspace: W
             found = method.Prepared(y, weights, plan, request, workspace).read(asked, _WHOLE[d], request)
         mass[targets], mean[targets] = found.log_mass, found.mean
         methods.add(found.method)
-        bound, error, count = max(bound, found.error_bound), max(error, found.mass_error), count + 1
-    missed = math.exp(-_BELOW) * (1 + math.log2(count))
+        bound, error = max(bound, found.error_bound), max(error, found.mass_error)
+    missed = math.exp(-_BELOW)  # of Z: each source is left out once at most, with its n-th part of this
     radius = math.sqrt(float(np.einsum("nk,nk->n", points, points).max()))
     return Tilted(mass, mean, None, joined(methods), bound + 2 * missed * radius, error + missed)
 

@@ -59,7 +59,7 @@ def sum_up(
 
     planned, size = linear_plan(points, weights, xi, kernel, request), (len(points), len(xi), points.shape[1])
     seconds = planned[1].seconds if planned else all_pairs.seconds(kernel, *size)
-    tell_if_long(workspace, size, seconds, pairs=planned is None)
+    tell_if_long(workspace, size, seconds, pairs=planned is None, asked=request.method)
     if planned is not None:
         method, plan = planned
         fast: KernelSums = method.evaluate(plan, points, weights, xi, request, workspace)

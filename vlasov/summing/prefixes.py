@@ -19,6 +19,7 @@ from vlasov.compiled.workspace import Workspace
 from vlasov.summing.evaluate import check, exponential, linear_plan, sum_up
 from vlasov.summing.results import Kernel, KernelSums, longest
 from vlasov.tilting import Counts, Request, Tilted, tilt_prefixes
+from vlasov.tilting.choose import tell_if_long
 from vlasov.tilting.prefixes import halves
 from vlasov.tilting.results import QUADRATIC
 
@@ -116,18 +117,23 @@ def _sums(
         return (first, each * (1 + _ROUGHLY) * moments[targets]), "all-pairs"
 
     total = SumOfParts(xi.shape)
-    leaf = halves.LEAF[d] if _by_halves(points, weights, xi, seen, kernel, request) else n
+    by_halves, seconds = _by_halves(points, weights, xi, seen, kernel, request)
+    tell_if_long(workspace, (n, len(xi), d), seconds, pairs=not by_halves, asked=request.method)
+    leaf = halves.LEAF[d] if by_halves else n
     return total, halves.merge(n, seen, leaf, total, whole, prefix)
 
 
-def _by_halves(points: Array, weights: Array, xi: Array, seen: Counts, kernel: Kernel, request: Request) -> bool:
-    """Whether sums without a mask, at each level of halves, promise to take less time than all pairs."""
+def _by_halves(
+    points: Array, weights: Array, xi: Array, seen: Counts, kernel: Kernel, request: Request
+) -> tuple[bool, float]:
+    """Whether sums without a mask, at each level of halves, promise to be faster than all pairs; and the seconds."""
     from vlasov.summing import all_pairs
 
     (n, d), m = points.shape, len(xi)
     planned = linear_plan(points, weights, xi, kernel, request)
+    slow = all_pairs.seconds(kernel, n // 2 + 1, m, d)
     if planned is None or n <= halves.LEAF[d]:
-        return False
+        return False, slow
     module, plan = planned
     some = slice(0, halves.LEAF[d])
     few = module.plan(points[some], weights[some], xi[some], kernel, request)
@@ -142,4 +148,4 @@ def _by_halves(points: Array, weights: Array, xi: Array, seen: Counts, kernel: K
 
     prefixes = int(np.count_nonzero(np.diff(seen))) + 1
     found = halves.seconds((n, m), prefixes, halves.LEAF[d], of_piece, prefix)
-    return request.method != "auto" or found < prefix(n, m)
+    return (True, found) if request.method != "auto" or found < slow else (False, slow)

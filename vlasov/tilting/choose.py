@@ -44,18 +44,22 @@ def goes_by_all_pairs(n: int, m: int, d: int, method: str) -> bool:
     return method in QUADRATIC or (method == "auto" and is_small(n, m, d))
 
 
-def tell_if_long(workspace: Workspace | None, size: tuple[int, int, int], seconds: float, *, pairs: bool) -> None:
+def tell_if_long(
+    workspace: Workspace | None, size: tuple[int, int, int], seconds: float, *, pairs: bool, asked: str = "auto"
+) -> None:
     """Say before a sum over n sources at m targets in d dimensions what it will cost, if that is much."""
     if seconds > _SHORT:
-        (Patience() if workspace is None else workspace.patience).expect(seconds, described(*size, pairs=pairs), "sum")
+        cause = described(*size, pairs=pairs, asked=asked)
+        (Patience() if workspace is None else workspace.patience).expect(seconds, cause, "sum")
 
 
-def described(n: int, m: int, d: int, *, pairs: bool) -> str:
-    """A clause about a sum that is large, by all ``pairs``."""
+def described(n: int, m: int, d: int, *, pairs: bool, asked: str = "auto") -> str:
+    """A clause about a sum that is large, by all ``pairs``, which may have been ``asked`` for."""
     many = f"{n:,} tokens" + (f" and {m:,} points" if m != n else "") + f" in d = {d}"
     if not pairs:
         return f"{many} are many even for sums of linear cost"
-    why = ", since no sum of linear cost serves them" if d <= _LINEAR_DIMENSIONS else ""
+    sought = d <= _LINEAR_DIMENSIONS and asked not in QUADRATIC
+    why = ", since no sum of linear cost serves them" if sought else ""
     return f"{many} are {float(n) * m:.1g} pairs{why}"
 
 

@@ -74,7 +74,7 @@ def attend(
     if planned is None:
         return add_up([_velocity(points, log_weights, x, head, request, workspace) for head in heads], out)
     method, plan = planned
-    tell_if_long(workspace, (len(points), len(x) * len(heads), points.shape[1]), plan.seconds, pairs=False)
+    tell_if_long(workspace, (len(points), len(x), points.shape[1]), plan.seconds, pairs=False)
     prepared = method.Prepared(points, log_weights, plan, request, workspace)
     sums = [prepared.read(x, head, request) for head in heads]
     fields = [Field(s.mean, s.method, size_of(h.V) * s.error_bound) for s, h in zip(sums, heads, strict=True)]
@@ -121,7 +121,8 @@ def _velocity(
     n, d = points.shape
     if goes_by_all_pairs(n, len(x), d, request.method):
         if n * len(x) > _MANY:
-            tell_if_long(workspace, (n, len(x), d), by_all_pairs().seconds(n, len(x), d), pairs=True)
+            size = n, len(x), d
+            tell_if_long(workspace, size, by_all_pairs().seconds(*size), pairs=True, asked=request.method)
         field: Field = by_all_pairs().velocity(points, log_weights, x, head, request, workspace)
     else:
         sums = _evaluate(points, log_weights, x, head, request, workspace, out)
@@ -147,7 +148,7 @@ def _evaluate(
     planned = None if few else linear_plan(points, log_weights, x, head, request, workspace)
     size = n, len(x), d
     if planned is None:
-        tell_if_long(workspace, size, by_all_pairs().seconds(*size), pairs=True)
+        tell_if_long(workspace, size, by_all_pairs().seconds(*size), pairs=True, asked=request.method)
         sums: Sums = by_all_pairs().sums(points, log_weights, x, head, request, workspace)
         return sums
     method, plan = planned

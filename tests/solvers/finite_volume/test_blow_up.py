@@ -27,7 +27,7 @@ def edge_of_an_interval():
     ("attention", "time", "most"),
     [
         (vl.Exponential(A=ONE), edge_of_an_interval, 0.2),
-        (vl.ReLU(A=ONE), lambda: 3.0, 1e-2),
+        (vl.ReLU(A=ONE), lambda: 3.0, 3e-2),
         (vl.Linear(A=ONE), lambda: 1.5, 1e-7),
     ],
     ids=["exponential", "relu", "linear"],

@@ -8,7 +8,7 @@ from scipy.integrate import solve_ivp
 from scipy.special import expit, roots_hermitenorm
 
 import vlasov as vl
-from vlasov.solvers.slices import slices as cut
+from vlasov.solvers.finite_volume.slices import slices as cut
 
 A, V, HORIZON = 0.5, 0.6, 0.5
 LAWS, SHARE = [vl.Gaussian([-0.8], [[0.1]]), vl.Gaussian([0.9], [[0.15]])], 0.4

@@ -96,8 +96,11 @@ def _sums(
     from vlasov.tilting.prefixes import pairs, slabs
 
     method: SlabPlan | str = request.method if request.method in QUADRATIC else "all-pairs"
+    size = len(points), len(x), points.shape[1]
+    takes = by_all_pairs().seconds(*size) / 2
     if not goes_by_all_pairs(len(points) // 2 + 1, len(x), points.shape[1], request.method):
-        method = fastest(points, logs, x, seen, head, request)
+        method, takes = fastest(points, logs, x, seen, head, request)
+    tell_if_long(workspace, size, takes, pairs=method in QUADRATIC, asked=request.method)
     if isinstance(method, SlabPlan):
         whole = Head(np.eye(points.shape[1]), np.eye(points.shape[1])) if head is None else head
         return slabs.evaluate(method, points, logs, x, seen, whole, workspace, log_mass=request.log_mass)
@@ -105,8 +108,6 @@ def _sums(
     if method == "halves":
         part, method = _by_halves(points, logs, xi, seen, request, workspace)
     else:
-        size = len(points), len(x), points.shape[1]
-        tell_if_long(workspace, size, by_all_pairs().seconds(*size) / 2, pairs=True)
         part = pairs.moments(points, logs, xi, seen, precision=QUADRATIC[method], workspace=workspace)
     mean = part.mean if head is None else map_rows(part.mean, head.V)
     return Sums(mean, part.log_mass, None, method, part.error_bound, part.mass_error)

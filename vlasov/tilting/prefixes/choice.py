@@ -20,8 +20,8 @@ _CAUSAL = 0.75  # of the time of all pairs: half of them are seen, whose exponen
 
 def fastest(
     points: Array, logs: Array | None, x: Array, seen: Counts, head: Head | None, request: Request
-) -> SlabPlan | Literal["halves", "all-pairs"]:
-    """A plan of slabs, or the name of another method; ``request.method`` is "auto" or "laplace"."""
+) -> tuple[SlabPlan | Literal["halves", "all-pairs"], float]:
+    """A plan of slabs, or the name of another method, and its seconds; ``request.method`` is "auto" or "laplace"."""
     task = _task(points, logs, x, [np.eye(points.shape[1]) if head is None else head.A], request)
     if not np.isfinite(task.sources).all():
         raise InputError("hold an entry that is infinite or NaN; every entry must be a finite number", "points")
@@ -31,7 +31,7 @@ def fastest(
     if isinstance(slabs, SlabPlan) and slabs.seconds < by_halves:
         best, by_halves = slabs, slabs.seconds
     pairs = _CAUSAL * by_all_pairs().seconds(task.n, task.m, points.shape[1])
-    return "all-pairs" if request.method == "auto" and pairs < by_halves else best
+    return ("all-pairs", pairs) if request.method == "auto" and pairs < by_halves else (best, by_halves)
 
 
 def _halves_seconds(task: Task, prefixes: int) -> float:

@@ -1,5 +1,7 @@
 """Slices of a text: the laws at a few places, from which what a token sees of all before it is known spectrally.
 
+Under Sinkhorn attention, whose potentials need a measure with positive weights, in second order.
+
     Z_s(xi) = sum_b w_b Z_b(xi) + int_e^s Z_tau(xi) dtau,   log Z_tau(xi) ~ sum_j l_j(u) log Z_j(xi),  tau = e + h u^2
 
 Laws are smooth along each piece [e, e + h] of a ``Sequence``, so that few Gauss nodes in u say all: with Lagrange's
@@ -18,6 +20,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from vlasov.attention import Attention, Linear
+from vlasov.attention.unnormalised import Summed
 from vlasov.checks import Array
 from vlasov.compiled.workspace import Workspace
 from vlasov.measures import Measure, Mixture, Particles, Sequence as Ordered
@@ -37,6 +41,11 @@ class View(NamedTuple):
 
     shares: Array
     rows: Array
+
+    @property
+    def signed(self) -> Array:
+        """What is seen of each slice by sums that are linear in the law; some of these weights may be negative."""
+        return np.concatenate([self.shares[: self.before], self.shares[self.before :] @ self.rows])
 
     @property
     def before(self) -> int:
@@ -68,12 +77,19 @@ class Slices(NamedTuple):
     def seen(self, k: int, parts: Sequence[Measure], kind: type[Seen] | None = None) -> Measure:
         """The law of what slice k sees, given those of all slices."""
         view = self.views[k]
-        count, before = len(view.shares), view.before
+        count = len(view.shares)
         if count == 1:
             return parts[0]
         masses = self.masses[k, :count] / self.masses[k].sum()
-        signed = np.concatenate([view.shares[:before], view.shares[before:] @ view.rows])
-        return (kind or Seen).trusted(components=tuple(parts[:count]), weights=signed, view=view, masses=masses)
+        known = {"components": tuple(parts[:count]), "weights": view.signed, "view": view, "masses": masses}
+        return (kind or Seen).trusted(**known)
+
+    def weights_for(self, attention: Attention) -> Array:
+        """What is seen from each of each, (n, n): spectral where velocities are linear in the law, else ``masses``."""
+        if not isinstance(attention, Linear | Summed):
+            return self.masses
+        rows = [mass.sum() * view.signed for view, mass in zip(self.views, self.masses, strict=True)]
+        return np.array([np.pad(row, (0, len(rows) - row.size)) for row in rows])
 
 
 class Seen(Mixture):
