@@ -137,7 +137,9 @@ def integer(value: Any, field: str, *, least: int, most: int = _LARGEST) -> int:
     if value < least:
         raise InputError(f"is {short(int(value))} but must be at least {least}", field)
     if value > most:
-        raise InputError(f"is {short(int(value))} but must be at most {most:.0e}", field)
+        raise InputError(
+            f"is {short(int(value))} but must be at most {most if most < 10_000 else format(most, '.0e')}", field
+        )
     return int(value)
 
 

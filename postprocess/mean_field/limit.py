@@ -308,6 +308,8 @@ def _check_text(initial: Ordered, kind: str) -> None:
     """Complain about a text whose limit nobody knows well enough."""
     if kind == "finite-volume":
         raise InputError(f'"{kind}" does not know how slices of a text err; use "quadrature"', "reference")
+    if kind == "quantile":
+        raise InputError(f'"{kind}" leaves no place for s in a sequence; use "quadrature"', "reference")
     grids = [c for c, law in enumerate(initial.measures) if isinstance(law, Density)]
     if grids:
         raise InputError(

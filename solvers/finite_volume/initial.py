@@ -54,7 +54,7 @@ def start(problem: Problem, options: Options) -> Start:
     if values[0] <= FLAT * values[-1]:
         raise InputError(
             f"{some(measure.kind)} without variance in some direction: no density on a grid; use the solver "
-            '"particles" or "gaussian"',
+            '"particles", or "gaussian" for a single Gaussian',
             "initial",
         )
     place, local = _frame(measure, options, values, vectors)

@@ -98,6 +98,7 @@ def test_what_the_first_tokens_leave_of_a_rate():
     ("initial", "options", "sentence"),
     [
         (TEXT, {"reference": "finite-volume"}, 'reference: "finite-volume" does not know how slices of a text err'),
+        (TEXT, {"reference": "quantile"}, 'reference: "quantile" leaves no place for s'),
         (TEXT, {"sampling": "quantile"}, 'sampling: "quantile" leaves no place for s'),
         (TEXT, {"reference": "gaussian"}, 'reference: "gaussian" needs a Gaussian initial measure'),
         (

@@ -200,6 +200,12 @@ def test_velocities_scale_with_the_points(scale):
     assert found.error_bound / scale <= 2 * base.error_bound
 
 
+def test_points_whose_squares_overflow_are_no_traceback():
+    points = 1e155 * random_problem(9, 1.0)[0]
+    with pytest.raises((InputError, SolverError)):
+        vl.Sinkhorn(A=np.eye(2)).field(vl.Particles(points), points)
+
+
 def test_queries_and_keys_need_not_be_square():
     points, weights, _ = random_problem(9, 1.0, d=3)
     rng = np.random.default_rng(0)

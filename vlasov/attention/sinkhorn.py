@@ -243,7 +243,9 @@ class Sinkhorn(QueryKeyValue, kind="sinkhorn"):
         """Deeper where convergence is slow."""
         from vlasov.scaling.anderson import Ring
 
-        size = float(np.linalg.norm(sums.matrix, 2)) * sums.radius**2
+        size = float(np.linalg.norm(sums.matrix, 2)) * sums.radius * sums.radius  # a power would raise at 1e155
+        if not math.isfinite(size):
+            raise LateInputError("are too large for the exponents <Ax, y> to be finite; scale them down", "points")
         depth = next(depth for depth, most in _DEPTHS if not size > most)
         return Ring(min(depth, max(_LEAST, _MOST_KEPT // len(sums.weights))), sums.weights)
 
