@@ -58,6 +58,7 @@ SCHEMA = {
     "position": Variable(("time", "particle", "component"), "token positions"),
     "weight": Variable(("particle",), "token weights"),
     "s": Variable(("particle",), "place in the sequence, from 0 to 1"),
+    "layer": Variable(("time",), "layers passed"),
     "rescaling": Variable(("time", "component", "component_b"), "matrix Phi of the rescaled positions z = Phi^-1 x"),
     "density": Variable(("time", *AXES), "density in the frame, cell averages"),
     "frame_origin": Variable(("time", "component"), "origin of the frame: position = origin + matrix z"),

@@ -11,6 +11,7 @@ from . import (
 from .attention import (
     L2 as L2,
     Exponential as Exponential,
+    Hardmax as Hardmax,
     Linear as Linear,
     Masked as Masked,
     MultiHead as MultiHead,
