@@ -142,7 +142,7 @@ def run(problem: Problem, options: Options, record: Record) -> None:
     """Integrate a cloud of particles into ``record``, then see how wrong its moments are."""
     cloud = initial_cloud(problem, options.n, options.sampling, options.seed, options.moments)
     flow = record.follow(problem.flow(tolerance=accuracy_for(options.tolerance), method=options.method))
-    tokens = Tokens(cloud, flow, _coordinates(problem, options, flow))
+    tokens = Tokens(cloud, flow, coordinates(problem, options, flow))
     _tell_of_slow_steps(tokens, problem.horizon)
     record.constants["weight"] = cloud.weights
     if cloud.s is not None:
@@ -169,7 +169,8 @@ def run(problem: Problem, options: Options, record: Record) -> None:
     references.of_particles(problem, tokens, record, options.tolerance, options.sampling, ends)
 
 
-def _coordinates(problem: Problem, options: Options, flow: Flow) -> Coordinates:
+def coordinates(problem: Problem, options: Options, flow: Flow) -> Coordinates:
+    """Those in which the tokens of a problem are integrated."""
     if problem.post_norm is not None:
         return Directions(problem.post_norm)
     return Rescaled(flow, problem.horizon) if options.rescaled else Physical()
