@@ -80,13 +80,13 @@ def _layer(value: ArrayLike, field: str) -> Array:
 
 def _value(function: Callable[[float], ArrayLike], t: float, field: str, read: Reader) -> Array:
     """What a user's function returns at time t, or a mistake that names parameter and time."""
-    field = f"{field}({t:.12g})"
+    field, what = f"{field}({t:.12g})", "a matrix" if read is checks.matrix else "a vector"
     try:
         value = function(t)
     except Exception as error:
-        raise InputError(f"raises {short(error)}; it must return numbers at every time of the run", field) from error
+        raise InputError(f"raises {short(error)}; it must return {what} at every time of the run", field) from error
     if value is None:
-        raise InputError("is None where numbers are needed; return some at every time", field)
+        raise InputError(f"is None where {what} is needed; return one at every time", field)
     return read(value, field)
 
 
