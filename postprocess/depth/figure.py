@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import xarray as xr
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullLocator, ScalarFormatter
 
 from vlasov.postprocess.depth.dataset import values_of
 from vlasov.postprocess.drawing.style import entitle, new_figure, styled
@@ -12,6 +13,7 @@ from vlasov.solvers.dataset import DEPTH, require, time_index
 
 _TITLES = {"coupled": "Coupled distance", "wasserstein": "Wasserstein distance"}
 _MOMENTS = {"mean_error": "mean", "covariance_error": "covariance"}
+_TICKS = 6  # that have room
 _ACROSS = "number of layers $L$"
 
 
@@ -33,6 +35,11 @@ def draw(dataset: xr.Dataset, time: int | float = -1) -> Figure:
         ax.set_title(f"{title} at $t$ = {t}")
     draw_errors(axes[2], [_curve(dataset, name, k, 0, label) for name, label in _MOMENTS.items()], _ACROSS)
     axes[2].set_title(f"Moments at $t$ = {t}")
+    depths = dataset["depth"].values
+    for ax in axes:
+        ax.set_xticks(depths[:: -(-depths.size // _TICKS)], minor=False)
+        ax.xaxis.set_major_formatter(ScalarFormatter())
+        ax.xaxis.set_minor_locator(NullLocator())
     entitle(figure, f"{dataset.attrs['title']}: $L$ layers against the flow")
     return figure
 

@@ -16,6 +16,7 @@ from vlasov.postprocess.drawing.style import INK, PALE, PALETTE
 from vlasov.postprocess.studies.rates import band
 
 MARKERS = "osD^v"
+_NARROW = 5e-3  # half intervals that two digits would call zero
 _BELOW = 0.7  # where the theory's slope stands, relative to the errors
 _ROOM = 0.1  # of the height for each line of a legend
 
@@ -39,7 +40,8 @@ def draw_errors(ax: Axes, curves: Sequence[Curve], across: str) -> None:
             continue
         slope, low, high = (float(fitted[part]) for part in ("slope", "low", "high"))
         if math.isfinite(slope):
-            label += f": {slope:.2f}" + (f" ± {(high - low) / 2:.2f}" if math.isfinite(low) else "")
+            digits = 3 if (high - low) / 2 < _NARROW else 2
+            label += f": {slope:.{digits}f}" + (f" ± {(high - low) / 2:.{digits}f}" if math.isfinite(low) else "")
         colour = PALETTE[number % len(PALETTE)]
         look = {"color": colour, "marker": MARKERS[number % len(MARKERS)], "label": label.replace("-", "−")}
         ax.plot(sizes[keep], errors.rms[keep], **look)  # type: ignore[arg-type]
