@@ -29,6 +29,9 @@ class LayerNorm(Described):
 
     "pre", before each layer: x' = Gamma_{LN#mu}(LN x) + g(LN x). g is the MLP, if there is one.
 
+    In discrete depth (solver "layers") post-norm is x <- LN(x + h Gamma(x)), whose limit for h -> 0 is this flow where
+    all entries of beta are equal and positive. Otherwise LN moves tokens of its own ellipsoid, and there is no limit.
+
     Parameters
     ----------
     beta
@@ -55,6 +58,11 @@ class LayerNorm(Described):
     def post(self) -> bool:
         """Whether tokens themselves are kept on the ellipsoid."""
         return self.placement == "post"
+
+    def rests(self, dimension: int, t: float = 0.0) -> bool:
+        """Whether LN leaves tokens of its ellipsoid where they are: all entries of beta are equal and positive."""
+        scale = self.scale(dimension, t)
+        return bool((scale == scale[0]).all() and scale[0] > 0)
 
     @property
     def moves(self) -> bool:
