@@ -518,6 +518,21 @@ def test_stability_takes_the_measure_of_another_case(vlasov):
     assert refused(vlasov("stability", "gaussian-collapse", "--initial", "ball-3d"), "initial: has d = 3")
 
 
+def test_depth_writes_a_study_that_plot_draws(vlasov):
+    code, out, _ = vlasov(
+        "depth", "gaussian-collapse", "--depths", "2,4,8", "--n", "16", "--replicas", "2", "-o", "study"
+    )
+    assert code == 0, out
+    assert "slope" in out
+    assert out.endswith("study/study.png\n")
+    assert vlasov("plot", "study/study.nc", "-o", "again.png")[:2] == (0, "again.png\n")
+    code, out, _ = vlasov("depth", "gaussian-collapse", "--depths", "2,4,8", "--n", "16", "--replicas", "2",
+                          "-o", "study", "--json")  # fmt: skip
+    assert np.array(json.loads(out)["slope"]).shape == (4, 1, 2)
+    assert refused(vlasov("depth", QUICK, "--depths", "6,many"), 'depths: is "6,many"')
+    assert refused(vlasov("depth", QUICK, "--depths", "0"), "depths: is 0 but must be at least 1")
+
+
 def test_converge_writes_a_study_that_plot_draws(vlasov):
     code, out, _ = vlasov("converge", "gaussian-collapse", "--n", "4,8,16", "--replicas", "4", "-o", "study")
     assert code == 0, out

@@ -26,7 +26,12 @@ from vlasov.solvers.driver import prepare
 
 EYE = [[1.0, 0.0], [0.0, 1.0]]
 SHAPES = {"EYE": EYE, "TURN": [[0, -1], [1, 0]], "LINE": [[1, 2], [2, 4]], "SADDLE": [[1, 0], [0, -1]]}
-OPTIONS = {"gaussian": {}, "particles": {"n": 9, "tolerance": 1e-4}, "finite-volume": {"cells": 8}}
+OPTIONS = {
+    "gaussian": {},
+    "particles": {"n": 9, "tolerance": 1e-4},
+    "finite-volume": {"cells": 8},
+    "layers": {"n": 9, "depth": 6},
+}
 
 
 @cache
@@ -80,6 +85,21 @@ def moved(attention):
     return sound(vl.solve(vl.Problem(attention, initial, 0.1), "particles", n=8, times=[0.0, 0.1], tolerance=1e-3))
 
 
+def layered(attention):
+    """What few layers of an attention do to few tokens."""
+    rows, d = attention.shape
+    if rows != d or d > 8:
+        return "an attention"
+    initial = vl.Gaussian(np.zeros(d), np.eye(d))
+    return sound(vl.solve(vl.Problem(attention, initial, 0.1), "layers", n=8, depth=2))
+
+
+def studied(study):
+    """A study's errors are finite, and its slopes numbers or nothing."""
+    assert np.isfinite(study["coupled"]).all()
+    return "a study"
+
+
 def _late(value):
     """A function of time that is well until it is not."""
     return lambda t: EYE if t < 0.05 else value
@@ -114,6 +134,7 @@ def calls():
         "Sigmoid": (lambda a, v, b: moved(vl.Sigmoid(A=a, V=v, bias=b)), (EYE, EYE, 0.5)),
         "Exponential": (lambda *a: moved(vl.Exponential(*a)), (EYE, EYE, EYE)),
         "ReLU": (lambda a, v: moved(vl.ReLU(A=a, V=v)), (EYE, EYE)),
+        "Hardmax": (lambda a, v: layered(vl.Hardmax(A=a, V=v)), (EYE, EYE)),
         "Masked": (lambda a: moved(vl.Masked(a)), (vl.L2(EYE, EYE),)),
         "MultiHead": (lambda *a: moved(vl.MultiHead(*a)), ([vl.Softmax(A=EYE), vl.Linear(A=EYE)], [EYE, EYE])),
         "Piecewise": (lambda *a: moved(vl.Softmax(A=vl.Piecewise(*a))), ([EYE, EYE], [0.0, 0.05, 1.0])),
@@ -130,6 +151,12 @@ def calls():
         "particles": _solve("particles", n=9, sampling="random", seed=0, tolerance=1e-4, rescaled=False, method="auto"),
         "finite-volume": _solve(
             "finite-volume", times=[0.0, 0.05], cells=8, reconstruction="upwind5", frame="moving", extent=6.0
+        ),
+        "layers": _solve("layers", depth=4, n=9, sampling="random", seed=0, method="auto"),
+        "layers of a step": _solve("layers", step=0.1, times=[0.1, 0.2], n=9),
+        "depth_study": (
+            lambda d, n, r, p, s: studied(vl.depth_study(g.problem, depths=d, n=n, replicas=r, p=p, seed=s)),
+            ([2, 4], 6, 2, [1, 2], 0),
         ),
         "measure": (lambda *a: vl.measure(*a).mean, (g.runs["particles"], 0.1)),
         "wasserstein": (lambda *a: vl.wasserstein(*a[:3], method=a[3]), (g.gaussian, g.cloud, 2, "auto")),
@@ -153,7 +180,16 @@ def drawn(figure):
     return "a figure"
 
 
-FEW = {"sample", "particles", "finite-volume", "on_grid", "on_grid of a measure"}  # whose sizes stay small or absurd
+FEW = {
+    "sample",
+    "particles",
+    "layers",
+    "layers of a step",
+    "depth_study",
+    "finite-volume",
+    "on_grid",
+    "on_grid of a measure",
+}  # whose sizes stay small or absurd
 
 
 @st.composite
@@ -200,6 +236,7 @@ def solve_any(parts):
         "sigmoid": lambda: vl.Sigmoid(A=A, V=V, bias=0.5),
         "exponential": lambda: vl.Exponential(A=A, V=V),
         "relu": lambda: vl.ReLU(A=A, V=V),
+        "hardmax": lambda: vl.Hardmax(A=A, V=V),
         "masked": lambda: vl.Masked(vl.Softmax(A=A, V=V)),
         "mixed": lambda: vl.MultiHead([vl.L2(A, A, V), vl.Sigmoid(A=A), vl.Sinkhorn(A=V, V=A)]),
     }[kind]()
