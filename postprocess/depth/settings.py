@@ -67,7 +67,6 @@ def checked(problem: Problem, depths: int | Sequence[int], settings: Settings) -
     """A study's settings, complained about in one sentence."""
     shared.check_problem(problem)
     shared.check_known(settings, Settings.__annotations__, "depth study")
-    _check_limit(problem)
     layers = sorted({checks.integer(depth, "depths", least=1, most=MOST) for depth in shared.several(depths, "depths")})
     given = isinstance(problem.initial, Particles)
     n = checks.integer(settings.get("n", 256), "n", least=1, most=shared.MOST)
@@ -84,18 +83,6 @@ def checked(problem: Problem, depths: int | Sequence[int], settings: Settings) -
         checks.integer(settings.get("seed", 0), "seed", least=0, most=checks.SEEDS),
         shared.exact_up_to(settings.get("exact_up_to", 2048), [n], MOST_PAIRS, problem.dimension),
         checks.number(settings.get("tolerance", 1e-11), "tolerance", above=TIGHTEST, below=1e-2),
-    )
-
-
-def _check_limit(problem: Problem) -> None:
-    """Layers approach the flow only where LN(x) = x on the ellipsoid."""
-    norm = problem.post_norm
-    if norm is None or all(norm.rests(problem.dimension, t) for t in (0.0, *problem.block.breakpoints)):
-        return
-    raise InputError(
-        "has entries that are not equal and positive, with which LN moves tokens of its own ellipsoid: layers "
-        'LN(x + h Gamma) approach no flow; make them equal, or study the solver "layers" alone',
-        "problem.layer_norm.beta",
     )
 
 

@@ -59,11 +59,6 @@ class LayerNorm(Described):
         """Whether tokens themselves are kept on the ellipsoid."""
         return self.placement == "post"
 
-    def rests(self, dimension: int, t: float = 0.0) -> bool:
-        """Whether LN leaves tokens of its ellipsoid where they are: all entries of beta are equal and positive."""
-        scale = self.scale(dimension, t)
-        return bool((scale == scale[0]).all() and scale[0] > 0)
-
     @property
     def moves(self) -> bool:
         """Whether the ellipsoid depends on time."""
