@@ -7,6 +7,8 @@ V A + A^T V^T and with Sigma_0,
 
 Linear attention moves the second moment M = Sigma + alpha alpha^T of ANY measure by the same equation.
 
+Between Gaussians the Wasserstein distance is Bures'; here is its geodesic, and its speed along a path.
+
 Reference: Castin, Ablin, Carrillo, Peyre (2025), arXiv:2501.18322, section 4.
 """
 
@@ -20,6 +22,7 @@ from numpy.typing import ArrayLike
 from vlasov import checks
 from vlasov.checks import Array
 from vlasov.errors import InputError
+from vlasov.measures import Gaussian
 
 
 def covariance(A: ArrayLike, V: ArrayLike, initial: ArrayLike, t: float) -> Array:
@@ -54,6 +57,52 @@ def largest_limit_rank(A: ArrayLike) -> int:
     return int((np.abs(values) <= small).sum() + min((values > small).sum(), (values < -small).sum()))
 
 
+def bures_geodesic(mu: Gaussian, nu: Gaussian, s: float) -> Gaussian:
+    """N((1 - s) alpha + s alpha', G G^T), G = (1 - s) Sigma^{1/2} U + s Sigma'^{1/2} W: from mu at 0 to nu at 1.
+
+    U, W are singular vectors of Sigma^{1/2} Sigma'^{1/2} = U S W^T, and W_2^2 = |alpha - alpha'|^2 +
+    |Sigma^{1/2} U - Sigma'^{1/2} W|_F^2; either covariance may be singular.
+    """
+    s = checks.number(s, "s")
+    if not 0 <= s <= 1:
+        raise InputError(f"is {s:g} but must lie in [0, 1]", "s")
+    for value, name in ((mu, "mu"), (nu, "nu")):
+        if not isinstance(value, Gaussian):
+            raise InputError(f"is {checks.short(value)}; give a vl.Gaussian(mean, covariance)", name)
+    if mu.dimension != nu.dimension:
+        raise InputError(f"has d = {nu.dimension} but mu has d = {mu.dimension}; make them agree", "nu")
+    roots = [_root(measure.covariance) for measure in (mu, nu)]
+    u, _, wt = np.linalg.svd(roots[0] @ roots[1])
+    between = (1 - s) * roots[0] @ u + s * roots[1] @ wt.T
+    return Gaussian((1 - s) * mu.mean + s * nu.mean, between @ between.T)
+
+
+def bures_speed(mean_rate: ArrayLike, covariance: ArrayLike, covariance_rate: ArrayLike) -> float:
+    """The Wasserstein speed of N(alpha, Sigma): (|alpha'|^2 + sum_ij Sigma'_ij^2 / (2 (l_i + l_j)))^{1/2}.
+
+    Sigma'_ij are the entries between eigenvectors of Sigma, l its eigenvalues; where l_i + l_j = 0 they must be zero.
+
+    Parameters
+    ----------
+    mean_rate, covariance, covariance_rate
+        alpha', Sigma and Sigma', shapes (d,), (d, d) and (d, d).
+    """
+    moves = checks.vector(mean_rate, "mean_rate")
+    sigma = checks.covariance(covariance, "covariance", dimension=moves.size)
+    rate = checks.array(covariance_rate, "covariance_rate", shape=sigma.shape)
+    values, vectors = np.linalg.eigh(sigma)
+    entries, sums = vectors.T @ rate @ vectors, np.add.outer(values, values).clip(0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        squares = np.where(entries == 0, 0.0, np.square(entries) / (2 * sums))
+    return math.sqrt(float(np.square(moves).sum() + squares.sum()))
+
+
+def _root(sigma: Array) -> Array:
+    """The symmetric square root."""
+    values, vectors = np.linalg.eigh(sigma)
+    return np.asarray((vectors * np.sqrt(values.clip(0))) @ vectors.T)
+
+
 def _growth(A: ArrayLike, V: ArrayLike, initial: ArrayLike) -> tuple[Array, Array]:
     """Sigma_0^{1/2} and Sigma_0^{1/2} (V A + A^T V^T) Sigma_0^{1/2}."""
     a, v = checks.matrix(A, "A"), checks.matrix(V, "V")
@@ -62,6 +111,5 @@ def _growth(A: ArrayLike, V: ArrayLike, initial: ArrayLike) -> tuple[Array, Arra
     for other, name in ((rate, "V A + A^T V^T"), (sigma, "the initial covariance")):
         if not np.allclose(v @ other, other @ v, rtol=0.0, atol=1e-12 * np.linalg.norm(v) * np.linalg.norm(other)):
             raise InputError(f"does not commute with {name}: there is no closed form; use the solver 'gaussian'", "V")
-    values, vectors = np.linalg.eigh(sigma)
-    root = (vectors * np.sqrt(values.clip(0))) @ vectors.T
+    root = _root(sigma)
     return root, root @ rate @ root
