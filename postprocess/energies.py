@@ -17,7 +17,7 @@ from vlasov import checks
 from vlasov.attention import Sinkhorn
 from vlasov.balance import along
 from vlasov.checks import Array
-from vlasov.errors import InputError
+from vlasov.errors import InputError, heard
 from vlasov.gradient_flow import matrix
 from vlasov.problem import Problem
 from vlasov.solvers import measure, problem_of
@@ -69,7 +69,10 @@ def energies(run: xr.Dataset, *, tolerance: float = 1e-10) -> xr.Dataset:
         raise InputError("has no output times left; keep some, as in run.isel(time=[1])", "run")
     times = run["time"].values
     states = [measure(run, k) for k in range(times.size)]
-    found = along(problem.attention, states, times, tolerance=tolerance)
+    try:
+        found = along(problem.attention, states, times, tolerance=tolerance)
+    except SystemError as error:
+        raise heard(error) from None
     variables = {
         "speed": found.speed,
         "energy_error": found.error,

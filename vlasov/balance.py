@@ -16,7 +16,7 @@ import numpy as np
 from vlasov.attention import Attention
 from vlasov.checks import Array
 from vlasov.compiled.workspace import Workspace
-from vlasov.gradient_flow import Energy, energy
+from vlasov.gradient_flow import energy
 from vlasov.measures import Measure, Memory
 from vlasov.patience import Patience
 from vlasov.tilting.results import joined
@@ -50,14 +50,17 @@ def along(attention: Attention, states: Sequence[Measure], times: Array, *, tole
     workspace, memory = Workspace(Patience()), Memory()
     found = [energy(attention, state, tolerance=tolerance, workspace=workspace, memory=memory) for state in states]
     value, rate, log_dissipation, speed, error = (np.array([one[k] for one in found]) for k in range(5))
-    with np.errstate(invalid="ignore"):
-        integral, doubt = running_integral(times, rate)
-        off = np.abs(value - value[0] - integral)
+    off, doubt = np.full((2, times.size), np.nan)
+    known = int(np.argmin(np.isfinite(np.append(rate, np.nan))))  # up to where the energy becomes infinite
+    integral, doubt[:known] = running_integral(times[:known], rate[:known])
+    off[:known] = np.abs(value[:known] - value[:1] - integral)
     return Balance(value, rate, log_dissipation, speed, error, joined(one.method for one in found), off, doubt)
 
 
 def running_integral(times: Array, values: Array) -> tuple[Array, Array]:
     """int_{t_0}^{t_k} of the function with these values, and an estimate of its error, at every time, (k,) each."""
+    if times.size < 2:
+        return np.zeros(times.size), np.zeros(times.size)
     steps = _steps(times, values, min(_POINTS, times.size))
     fewer = _steps(times, values, min(_FEWER, max(1, times.size - 1)))
     rounding = 4 * np.finfo(float).eps * np.abs(steps)

@@ -58,10 +58,10 @@ def largest_limit_rank(A: ArrayLike) -> int:
 
 
 def bures_geodesic(mu: Gaussian, nu: Gaussian, s: float) -> Gaussian:
-    """N((1 - s) alpha + s alpha', G G^T), G = (1 - s) Sigma^{1/2} U + s Sigma'^{1/2} W: from mu at 0 to nu at 1.
+    """N((1 - s) alpha + s alpha', G G^T), G = (1 - s) F U + s F' W: from mu at 0 to nu at 1.
 
-    U, W are singular vectors of Sigma^{1/2} Sigma'^{1/2} = U S W^T, and W_2^2 = |alpha - alpha'|^2 +
-    |Sigma^{1/2} U - Sigma'^{1/2} W|_F^2; either covariance may be singular.
+    F F^T and F' F'^T are the covariances, either of which may be singular, and F^T F' = U S W^T. So W_2^2 =
+    |alpha - alpha'|^2 + |F U - F' W|^2 in Frobenius' norm.
     """
     s = checks.number(s, "s")
     if not 0 <= s <= 1:
@@ -71,9 +71,9 @@ def bures_geodesic(mu: Gaussian, nu: Gaussian, s: float) -> Gaussian:
             raise InputError(f"is {checks.short(value)}; give a vl.Gaussian(mean, covariance)", name)
     if mu.dimension != nu.dimension:
         raise InputError(f"has d = {nu.dimension} but mu has d = {mu.dimension}; make them agree", "nu")
-    roots = [_root(measure.covariance) for measure in (mu, nu)]
-    u, _, wt = np.linalg.svd(roots[0] @ roots[1])
-    between = (1 - s) * roots[0] @ u + s * roots[1] @ wt.T
+    first, last = (np.pad(f, ((0, 0), (0, len(f) - f.shape[1]))) for f in (mu.factor, nu.factor))
+    u, _, wt = np.linalg.svd(first.T @ last)
+    between = (1 - s) * first @ u + s * last @ wt.T
     return Gaussian((1 - s) * mu.mean + s * nu.mean, between @ between.T)
 
 
@@ -97,12 +97,6 @@ def bures_speed(mean_rate: ArrayLike, covariance: ArrayLike, covariance_rate: Ar
     return math.sqrt(float(np.square(moves).sum() + squares.sum()))
 
 
-def _root(sigma: Array) -> Array:
-    """The symmetric square root."""
-    values, vectors = np.linalg.eigh(sigma)
-    return np.asarray((vectors * np.sqrt(values.clip(0))) @ vectors.T)
-
-
 def _growth(A: ArrayLike, V: ArrayLike, initial: ArrayLike) -> tuple[Array, Array]:
     """Sigma_0^{1/2} and Sigma_0^{1/2} (V A + A^T V^T) Sigma_0^{1/2}."""
     a, v = checks.matrix(A, "A"), checks.matrix(V, "V")
@@ -111,5 +105,6 @@ def _growth(A: ArrayLike, V: ArrayLike, initial: ArrayLike) -> tuple[Array, Arra
     for other, name in ((rate, "V A + A^T V^T"), (sigma, "the initial covariance")):
         if not np.allclose(v @ other, other @ v, rtol=0.0, atol=1e-12 * np.linalg.norm(v) * np.linalg.norm(other)):
             raise InputError(f"does not commute with {name}: there is no closed form; use the solver 'gaussian'", "V")
-    root = _root(sigma)
+    values, vectors = np.linalg.eigh(sigma)
+    root = (vectors * np.sqrt(values.clip(0))) @ vectors.T
     return root, root @ rate @ root

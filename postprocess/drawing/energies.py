@@ -46,14 +46,14 @@ def draw(dataset: xr.Dataset) -> Figure:
 
 def _draw_value(ax: Axes, times: Array, dataset: xr.Dataset, name: str, colour: str, label: str = "") -> None:
     """A quantity, or its logarithm where it is too large or goes over too many decades."""
-    values, look = dataset[name].values, {"color": colour, "label": label or None}
+    values = dataset[name].values
     logs = dataset[f"log_{name}"].values if f"log_{name}" in dataset else None
     shown = logs[np.isfinite(logs)] if logs is not None else np.empty(0)
     if logs is not None and shown.size and (not np.isfinite(values).all() or np.ptp(shown) > _DECADES * np.log(10)):
-        ax.plot(times, logs / np.log(10), **look)
+        ax.plot(times, logs / np.log(10), color=colour, label=label or None)
         ax.set_ylabel(f"decimal logarithm of the {name}")
     else:
-        ax.plot(times, values, **look)
+        ax.plot(times, values, color=colour, label=label or None)
     if times.size < 2:
         ax.lines[-1].set_marker("o")
 
