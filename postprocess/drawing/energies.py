@@ -14,7 +14,9 @@ from vlasov.solvers.dataset import ENERGIES, require
 
 _DECADES = 3.0  # over which a quantity goes before it is drawn by its logarithm
 _LEAST = 1e-17  # below which errors are rounding
-_RATE = {"softmax": r"$\int Z_\mu\,|\Gamma|^2\,d\mu$", "sinkhorn": r"$\int |\Gamma|^2\,d\mu$"}
+_ROOM = 0.35  # of the height, for the legend
+_FEW = 30  # outputs, which are marked
+_RATE = {"softmax": r"$\int Z_\mu\,|\Gamma|^2\,d\mu$", "sinkhorn": r"$\int |\Gamma|^2\,d\mu$, speed squared"}
 
 
 @styled
@@ -27,9 +29,9 @@ def draw(dataset: xr.Dataset) -> Figure:
     letter = "E" if kind == "softmax" else "F"
     _draw_value(left, times, dataset, "energy", TOKEN)
     left.set_title(f"Energy ${letter}$")
-    _draw_value(middle, times, dataset, "dissipation", END, _RATE.get(kind, "dissipation"))
+    logarithmic = _draw_value(middle, times, dataset, "dissipation", END, _RATE.get(kind, "dissipation"))
     squares = np.square(dataset["speed"].values)
-    if kind == "softmax" and middle.get_yscale() == "linear":
+    if kind == "softmax" and not logarithmic:
         middle.plot(times, squares, color=PALETTE[2], linestyle="--", label=r"speed squared, $\int |\Gamma|^2\,d\mu$")
     middle.set_title(f"Dissipation $d{letter}/dt$")
     if middle.get_legend_handles_labels()[0]:
@@ -44,18 +46,20 @@ def draw(dataset: xr.Dataset) -> Figure:
     return figure
 
 
-def _draw_value(ax: Axes, times: Array, dataset: xr.Dataset, name: str, colour: str, label: str = "") -> None:
-    """A quantity, or its logarithm where it is too large or goes over too many decades."""
+def _draw_value(ax: Axes, times: Array, dataset: xr.Dataset, name: str, colour: str, label: str = "") -> bool:
+    """A quantity, or its logarithm where it is too large or goes over too many decades; whether the latter."""
     values = dataset[name].values
     logs = dataset[f"log_{name}"].values if f"log_{name}" in dataset else None
     shown = logs[np.isfinite(logs)] if logs is not None else np.empty(0)
-    if logs is not None and shown.size and (not np.isfinite(values).all() or np.ptp(shown) > _DECADES * np.log(10)):
+    wide = shown.size > 0 and (not np.isfinite(values).all() or float(np.ptp(shown)) > _DECADES * np.log(10))
+    if logs is not None and wide:
         ax.plot(times, logs / np.log(10), color=colour, label=label or None)
         ax.set_ylabel(f"decimal logarithm of the {name}")
     else:
         ax.plot(times, values, color=colour, label=label or None)
-    if times.size < 2:
-        ax.lines[-1].set_marker("o")
+    if times.size <= _FEW:
+        ax.lines[-1].set_marker(".")
+    return wide
 
 
 def _draw_errors(ax: Axes, dataset: xr.Dataset, left: Axes) -> None:
@@ -75,4 +79,6 @@ def _draw_errors(ax: Axes, dataset: xr.Dataset, left: Axes) -> None:
     ax.set_xlim(*left.get_xlim())
     ax.yaxis.set_minor_locator(NullLocator())
     if ax.get_legend_handles_labels()[0]:
-        ax.legend(loc="best")
+        low, high = ax.get_ylim()
+        ax.set_ylim(low, high * (high / low) ** _ROOM)  # the legend hides nothing
+        ax.legend(loc="upper left")
