@@ -104,16 +104,31 @@ def energy(
     workspace, memory
         Of the caller: scratch memory, and what is warm from measures before.
     """
-    a, workspace = matrix(attention), workspace or Workspace(Patience())
+    a, how = matrix(attention), How(workspace=workspace or Workspace(Patience()), memory=memory)
+    try:
+        with np.errstate(all="ignore"):
+            found = _energy(attention, a, measure, Request(tolerance, log_mass=True), how)
+    except np.linalg.LinAlgError:  # of entries that are infinite
+        found = _OVERFLOWN
+    infinite = found.value == math.inf and math.isnan(found.rate)  # as the energy of a wide Gaussian is indeed
+    if not math.isfinite(found.speed) or not (infinite or np.isfinite(found[:2]).all()):
+        raise InputError("is so large that its energy is no number; scale it to about one", "measure")
+    return found
+
+
+_OVERFLOWN = Energy(math.nan, math.nan, math.nan, math.nan, math.nan, "")
+
+
+def _energy(attention: Attention, a: Array, measure: Measure, request: Request, how: How) -> Energy:
+    """By what the attention and the measure are."""
     if isinstance(measure, Gaussian):
         return _of_gaussian(attention, a, measure)
-    how = How(workspace=workspace, memory=memory)
     if isinstance(attention, Sinkhorn):
-        return _entropic(attention, a, measure, tolerance, how)
-    return _exponential(a, measure, Request(tolerance, log_mass=True), workspace)
+        return _entropic(attention, a, measure, request, how)
+    return _exponential(a, measure, request, how.get("workspace"))
 
 
-def _exponential(a: Array, measure: Measure, request: Request, workspace: Workspace) -> Energy:
+def _exponential(a: Array, measure: Measure, request: Request, workspace: Workspace | None) -> Energy:
     """E of softmax, by log Z at the measure's own points."""
     from vlasov.compiled.products import map_rows
 
@@ -121,20 +136,19 @@ def _exponential(a: Array, measure: Measure, request: Request, workspace: Worksp
     nodes = measure.points_for(_REACH * float(np.linalg.norm(a, 2)) * spread)
     found = measure.tilted(map_rows(nodes.points, a), request, workspace=workspace)
     squares = np.square(map_rows(found.mean, a)).sum(axis=1)
-    with np.errstate(divide="ignore"):
-        logs = nodes.log_weights + found.log_mass
-        total, dissipated = _log_sum(logs), _log_sum(logs + np.log(squares)) if squares.any() else -math.inf
+    logs = nodes.log_weights + found.log_mass
+    total, dissipated = _log_sum(logs), _log_sum(logs + np.log(squares)) if squares.any() else -math.inf
     speed = math.sqrt(float(np.add.reduce(nodes.weights * squares)))
     return _logarithmic(total, dissipated, speed, found.mass_error, found.method)
 
 
-def _entropic(attention: Sinkhorn, a: Array, measure: Measure, tolerance: float, how: How) -> Energy:
+def _entropic(attention: Sinkhorn, a: Array, measure: Measure, request: Request, how: How) -> Energy:
     """F of Sinkhorn, by the potentials of points about their mean c: less <A c, c> / 2."""
     from vlasov.compiled.products import map_rows
     from vlasov.measures import Particles
 
     x = measure.points if isinstance(measure, Particles) else measure.mean[None]
-    scaled = attention.scaled(measure, x, 0.0, Request(tolerance), how)
+    scaled = attention.scaled(measure, x, 0.0, request, how)
     sums, found = scaled.sums, scaled.found
     about = float(np.add.reduce(sums.weights * (found.rows.log_mass + found.g)))
     squares = np.square(map_rows(found.rows.mean + sums.centre, a)).sum(axis=1)

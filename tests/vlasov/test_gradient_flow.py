@@ -230,6 +230,14 @@ def test_what_has_no_energy_says_so(sentence):
     assert "V = A = A^T" in str(caught.value) or "fixed point" in str(caught.value)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("size", [1e120, 1e160])  # <A x, x> has 360 digits and more
+def test_what_is_beyond_all_numbers_is_refused(kind, size):
+    for measure in (vl.Particles(size * np.eye(2)), vl.Gaussian([size, 0.0], 1e-300 * np.eye(2))):
+        with pytest.raises(vl.InputError, match="scale"):
+            energy(climbing(kind, size * A), measure)
+
+
 def test_a_product_of_queries_and_keys_is_symmetric_up_to_rounding():
     k = np.random.default_rng(1).normal(size=(3, 2))
     assert energy(vl.Softmax(Q=k, K=k, V=k.T @ k * (1 + 1e-15)), vl.Particles(np.eye(2))).value > 0
