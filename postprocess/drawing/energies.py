@@ -29,6 +29,10 @@ def draw(dataset: xr.Dataset) -> Figure:
     letter = "E" if kind == "softmax" else "F"
     _draw_value(left, times, dataset, "energy", TOKEN)
     left.set_title(f"Energy ${letter}$")
+    if "log_energy" in dataset and (infinite := np.isinf(dataset["log_energy"].values)).any():
+        since = float(times[infinite.argmax()])
+        left.axvline(since, color=INK, linestyle="--", linewidth=1.0, label=f"infinite at $t$ = {since:.4g}")
+        left.legend(loc="upper left")
     logarithmic = _draw_value(middle, times, dataset, "dissipation", END, _RATE.get(kind, "dissipation"))
     squares = np.square(dataset["speed"].values)
     if kind == "softmax" and not logarithmic:
@@ -54,7 +58,7 @@ def _draw_value(ax: Axes, times: Array, dataset: xr.Dataset, name: str, colour: 
     wide = shown.size > 0 and (not np.isfinite(values).all() or float(np.ptp(shown)) > _DECADES * np.log(10))
     if logs is not None and wide:
         ax.plot(times, logs / np.log(10), color=colour, label=label or None)
-        ax.set_ylabel(f"decimal logarithm of the {name}")
+        ax.set_ylabel(rf"$\log_{{10}}$ of the {name}")
     else:
         ax.plot(times, values, color=colour, label=label or None)
     if times.size <= _FEW:

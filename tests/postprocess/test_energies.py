@@ -102,7 +102,7 @@ def test_energies_beyond_all_numbers_are_kept_as_logarithms():
     assert np.isfinite(found["log_energy"]).all()
     assert float(found["log_energy"][0]) > 709
     assert float((found["identity_error"] - found["quadrature_error"]).max() / found["log_energy"].max()) < 1e-8
-    assert picture.draw(found).axes[0].get_ylabel() == "decimal logarithm of the energy"
+    assert picture.draw(found).axes[0].get_ylabel() == r"$\log_{10}$ of the energy"
 
 
 def test_a_gaussian_whose_energy_becomes_infinite():
@@ -112,7 +112,7 @@ def test_a_gaussian_whose_energy_becomes_infinite():
     assert np.isinf(found["energy"].values).tolist() == [False, False, True, True]
     assert np.isnan(found["identity_error"].values).tolist() == [False, False, True, True]
     assert (found["speed"] > 0).all()
-    assert isinstance(picture.draw(found), Figure)
+    assert picture.draw(found).axes[0].get_lines()[-1].get_label() == "infinite at $t$ = 0.6"
 
 
 @pytest.mark.quick
