@@ -181,7 +181,7 @@ def _balance(dataset: xr.Dataset) -> Balance:
     """Energies at the output times, of a run that moves up an energy."""
     times = dataset["time"].values
     states = [measure(dataset, k) for k in range(times.size)]
-    return along(problem_of(dataset).attention, states, times)
+    return along(problem_of(dataset), states, times)
 
 
 def _energy(dataset: xr.Dataset, time: Any) -> float:

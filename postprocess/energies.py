@@ -15,10 +15,9 @@ import xarray as xr
 
 from vlasov import checks
 from vlasov.attention import Sinkhorn
-from vlasov.balance import along
+from vlasov.balance import along, check
 from vlasov.checks import Array
 from vlasov.errors import InputError, heard
-from vlasov.gradient_flow import matrix
 from vlasov.problem import Problem
 from vlasov.solvers import measure, problem_of
 from vlasov.solvers.accuracy import doubt
@@ -64,13 +63,13 @@ def energies(run: xr.Dataset, *, tolerance: float = 1e-10) -> xr.Dataset:
     require(run, RUN, "run")
     tolerance = checks.number(tolerance, "tolerance", above=0.0, below=1.0)
     problem = problem_of(run)
-    _check(problem)
+    check(problem)
     if not run.sizes["time"]:
         raise InputError("has no output times left; keep some, as in run.isel(time=[1])", "run")
     times = run["time"].values
     states = [measure(run, k) for k in range(times.size)]
     try:
-        found = along(problem.attention, states, times, tolerance=tolerance)
+        found = along(problem, states, times, tolerance=tolerance)
     except SystemError as error:
         raise heard(error) from None
     variables = {
@@ -103,14 +102,3 @@ def _dataset(
     told = {"attention": problem.attention.kind, **attributes, "doubt": doubt(run)}
     attrs = provenance(problem, ENERGIES) | {"title": str(run.attrs.get("title", problem.name))} | about | told
     return xr.Dataset(named, {"time": time}, attrs)
-
-
-def _check(problem: Problem) -> None:
-    """Complain about what has no energy, before any sum."""
-    try:
-        matrix(problem.attention)
-    except InputError as mistake:
-        raise mistake.inside("problem") from None
-    for name in ("layer_norm", "mlp"):  # blocks that also move tokens
-        if getattr(problem, name, None) is not None:
-            raise InputError("moves tokens, too; energies are those of attention alone, so leave it out", name)

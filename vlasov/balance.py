@@ -13,12 +13,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vlasov.attention import Attention
 from vlasov.checks import Array
 from vlasov.compiled.workspace import Workspace
-from vlasov.gradient_flow import energy
+from vlasov.errors import InputError
+from vlasov.gradient_flow import energy, matrix
 from vlasov.measures import Measure, Memory
 from vlasov.patience import Patience
+from vlasov.problem import Problem
 from vlasov.tilting.results import joined
 
 _POINTS, _FEWER = 10, 8  # of the polynomials
@@ -45,9 +46,22 @@ class Balance(NamedTuple):
     quadrature_error: Array
 
 
-def along(attention: Attention, states: Sequence[Measure], times: Array, *, tolerance: float = 1e-10) -> Balance:
-    """The energy of each state at its time, and the identity between them."""
-    workspace, memory = Workspace(Patience()), Memory()
+def check(problem: Problem) -> None:
+    """Complain about what has no energy, before any sum."""
+    try:
+        matrix(problem.attention)
+    except InputError as mistake:
+        raise mistake.inside("problem") from None
+    for name in ("layer_norm", "mlp"):
+        if getattr(problem, name, None) is not None:
+            sentence = "moves tokens, too, and energies are those of attention alone; leave it out"
+            raise InputError(sentence, f"problem.{name}")
+
+
+def along(problem: Problem, states: Sequence[Measure], times: Array, *, tolerance: float = 1e-10) -> Balance:
+    """The energy of each state of a solution at its time, and the identity between them."""
+    check(problem)
+    attention, workspace, memory = problem.attention, Workspace(Patience()), Memory()
     found = [energy(attention, state, tolerance=tolerance, workspace=workspace, memory=memory) for state in states]
     value, rate, log_dissipation, speed, error = (np.array([one[k] for one in found]) for k in range(5))
     off, doubt = np.full((2, times.size), np.nan)

@@ -289,7 +289,7 @@ IMPOSSIBLE = [
         "time: 0.3 is not an output time",
     ),
     ("linear-ring", "particles", {"quantity": "radius_over_bound", "at_most": 1.0}, "attention: "),
-    ("gaussian-line", "gaussian", {"quantity": "energy", "at_most": 1.0}, "attention.V: is not A; "),
+    ("gaussian-line", "gaussian", {"quantity": "energy", "at_most": 1.0}, "problem.attention.V: is not A; "),
 ]
 
 

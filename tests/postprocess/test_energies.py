@@ -8,6 +8,7 @@ import pytest
 from matplotlib.figure import Figure
 
 import vlasov as vl
+from vlasov.balance import along
 from vlasov.gaussian import bures_speed
 from vlasov.postprocess import figures
 from vlasov.postprocess.drawing import energies as picture
@@ -147,3 +148,11 @@ def test_mistakes_are_named():
     other["attention"]["V"] = [[1.0, 0.0], [0.0, 1.0]]
     with pytest.raises(vl.InputError, match=r"^problem\.attention\.V: is not A; energies need .* so give V = A$"):
         vl.energies(run.assign_attrs(problem=json.dumps(other)))
+
+
+@pytest.mark.parametrize("name", ["layer_norm", "mlp"])
+def test_what_else_moves_tokens_is_refused(name):
+    problem = vl.Problem(KINDS["softmax"], vl.Particles(np.eye(2)), 1.0)
+    object.__setattr__(problem, name, "some block")
+    with pytest.raises(vl.InputError, match=rf"^problem\.{name}: moves tokens, too, .*; leave it out$"):
+        along(problem, [problem.initial], np.zeros(1))
