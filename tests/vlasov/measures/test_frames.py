@@ -83,7 +83,7 @@ def test_log_mass(d, name, quadratic):
     density, about, _ = framed(d, name)
     gaussian = Gaussian(density.origin + about.mean, about.covariance)
     quadratic = None if quadratic is None else quadratic[:d, :d]
-    xi = np.random.default_rng(d).uniform(-0.6, 0.6, (300, d))
+    xi = np.random.default_rng(d).uniform(-0.6, 0.6, (100, d))
     for method in ("auto", "lattice", "all-pairs"):
         ours = density.reweighted(quadratic).tilted(xi, Request(1e-11, method))
         exact = gaussian.reweighted(quadratic).tilted(xi)
