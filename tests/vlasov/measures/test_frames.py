@@ -54,7 +54,7 @@ def test_velocities_relative_to_the_origin_keep_their_digits(d, name, kind, meth
     rng = np.random.default_rng(d)
     density, about, scale = framed(d, name)
     key, value = (np.eye(d) + 0.3 * rng.normal(size=(d, d))) * 0.5 / scale, rng.normal(size=(d, d))
-    x = density.origin + scale * rng.normal(size=(60, d))
+    x = density.origin + scale * rng.normal(size=(30, d))
     if kind == "softmax":
         away = np.linalg.norm(density.origin) / scale
         attention = vl.Softmax(A=(key.T @ key) / max(1.0, away), V=value)
