@@ -54,7 +54,7 @@ def test_velocities_relative_to_the_origin_keep_their_digits(d, name, kind, meth
     rng = np.random.default_rng(d)
     density, about, scale = framed(d, name)
     key, value = (np.eye(d) + 0.3 * rng.normal(size=(d, d))) * 0.5 / scale, rng.normal(size=(d, d))
-    x = density.origin + scale * rng.normal(size=(30, d))
+    x = density.origin + scale * rng.normal(size=(60, d))
     if kind == "softmax":
         away = np.linalg.norm(density.origin) / scale
         attention = vl.Softmax(A=(key.T @ key) / max(1.0, away), V=value)
@@ -83,7 +83,7 @@ def test_log_mass(d, name, quadratic):
     density, about, _ = framed(d, name)
     gaussian = Gaussian(density.origin + about.mean, about.covariance)
     quadratic = None if quadratic is None else quadratic[:d, :d]
-    xi = np.random.default_rng(d).uniform(-0.6, 0.6, (100, d))
+    xi = np.random.default_rng(d).uniform(-0.6, 0.6, (300, d))
     for method in ("auto", "lattice", "all-pairs"):
         ours = density.reweighted(quadratic).tilted(xi, Request(1e-11, method))
         exact = gaussian.reweighted(quadratic).tilted(xi)
