@@ -547,6 +547,27 @@ def test_converge_writes_a_study_that_plot_draws(vlasov):
     assert refused(vlasov("compare", QUICK, "--study", "run.nc"), sentence)
 
 
+def test_energies_are_printed_drawn_and_written(vlasov):
+    """F of one token is <A x, x> / 2, which grows as x' = A x."""
+    few = ["--set", "initial={kind='particles', points=[[1.0, 0.0]]}", "--set", "times=[0.0, 0.5, 1.0]"]
+    assert vlasov("run", "gradient-flow-sinkhorn", "--solver", "particles", *few, "-o", "run.nc")[0] == 0
+    code, out, _ = vlasov("energies", "run.nc")
+    assert code == 0
+    assert f"energy: 0.25 -> {np.exp(1) / 4:.9g}" in out
+    assert out.endswith("run-energies.png\n")
+    assert Path("run-energies.png").read_bytes().startswith(b"\x89PNG")
+    told = json.loads(vlasov("energies", "run.nc", "--json", "-o", "energies.nc")[1])
+    assert told["time"] == [0.0, 0.5, 1.0]
+    np.testing.assert_allclose(told["dissipation"], 0.25 * np.exp([0, 0.5, 1.0]), rtol=1e-8)
+    assert vlasov("plot", "energies.nc")[:2] == (0, "energies.png\n")
+    before = files()
+    assert refused(vlasov("energies", "energies.nc"), "run: is a table of energies where a run is needed")
+    assert refused(vlasov("energies", "run.nc", "-o", "energies.txt"), 'path: "energies.txt" does not end in')
+    vlasov("run", QUICK, "-o", "other.nc")
+    assert refused(vlasov("energies", "other.nc"), "problem.attention.V: is not A; energies need softmax or Sinkhorn")
+    assert files() == sorted([*before, "other.nc"])
+
+
 def test_plot_makes_films(vlasov):
     vlasov("run", "polytope", "--set", "solvers.particles.n=20", "--set", "times=[0.0, 4.0, 8.0]", "-o", "run.nc")
     assert vlasov("plot", "run.nc", "-o", "film.gif")[:2] == (0, "film.gif\n")

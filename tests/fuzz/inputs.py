@@ -45,6 +45,8 @@ def given():
         "gaussian": vl.solve(problem, "gaussian", times=[0.0, 0.1, 0.2]),
         "particles": vl.solve(problem, "particles", n=9, times=[0.0, 0.1, 0.2], tolerance=1e-4),
     }
+    climbing = vl.Problem(vl.Softmax(A=[[0.4, 0.1], [0.1, -0.3]], V=[[0.4, 0.1], [0.1, -0.3]]), gaussian, 0.2)
+    runs["climbing"] = vl.solve(climbing, "particles", n=9, times=[0.0, 0.1, 0.2], tolerance=1e-4)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "run.nc"
         vl.solve(problem, "particles", n=4, times=[0.0, 0.1], tolerance=1e-3, output=path)
@@ -57,6 +59,12 @@ def sound(run):
     finite = all(np.isfinite(run[name]).all() for name in ("mean", "covariance"))
     assert finite or run.attrs["status"] != "completed" or run.attrs.get("advice"), "completed, and not finite"
     return run.attrs["status"]
+
+
+def climbed(energies):
+    """Energies are numbers, or infinite."""
+    assert not np.isnan(energies["energy"]).any()
+    return "energies"
 
 
 def used(measure):
@@ -161,6 +169,9 @@ def calls():
         "measure": (lambda *a: vl.measure(*a).mean, (g.runs["particles"], 0.1)),
         "wasserstein": (lambda *a: vl.wasserstein(*a[:3], method=a[3]), (g.gaussian, g.cloud, 2, "auto")),
         "compare": (lambda *a: vl.compare(*a[:2], p=a[2]), (g.runs["gaussian"], g.runs["particles"], 1)),
+        "energies": (lambda *a: climbed(vl.energies(a[0], tolerance=a[1])), (g.runs["climbing"], 1e-6)),
+        "bures_geodesic": (lambda *a: used(vl.gaussian.bures_geodesic(*a)), (g.gaussian, g.gaussian, 0.5)),
+        "bures_speed": (lambda *a: vl.gaussian.bures_speed(*a), ([0.1, 0.2], EYE, EYE)),
         "on_grid": (lambda *a: vl.on_grid(a[0], a[1], time=a[2]), (g.runs["particles"], 8, 0.1)),
         "on_grid of a measure": (lambda *a: vl.on_grid(a[0], a[1], bandwidth=a[2]), (g.cloud, [4, 4], 0.3)),
         "sample": (lambda *a: g.gaussian.sample(a[0], a[1], seed=a[2]).mean, (9, "sobol", 0)),

@@ -114,14 +114,14 @@ def test_variables_attributes_and_words(name):
     assert set(ATTRIBUTES) <= set(attrs)
     assert attrs["Conventions"] == "CF-1.11 vlasov-1"
     assert attrs["case"] == "the case"
-    assert attrs["solver"] == ("particles" if "position" in variables else "gaussian")
+    assert attrs["solver"] == ("layers" if "layer" in variables else "particles" if "position" in variables else "gaussian")
     assert attrs["status"] == ("blow-up" if name == "blow-up" else "completed")
     assert np.isnan(attrs["blow_up_time"]) == (name != "blow-up")
     assert attrs["vlasov_version"] == vl.__version__
     assert abs((datetime.now().astimezone() - datetime.fromisoformat(attrs["created"])).total_seconds()) < 60
     assert "arXiv:2501.18322" in attrs["citation"]
     assert attrs["title"]
-    assert json.loads(attrs["options"])["tolerance"] > 0
+    assert json.loads(attrs["options"])["depth" if name == "layers" else "tolerance"] > 0
     assert result["radius"].isnull().all() == ("position" not in variables)
     assert (abs(result["mass"] - 1) < 1e-14).all()
 
