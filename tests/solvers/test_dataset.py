@@ -114,7 +114,9 @@ def test_variables_attributes_and_words(name):
     assert set(ATTRIBUTES) <= set(attrs)
     assert attrs["Conventions"] == "CF-1.11 vlasov-1"
     assert attrs["case"] == "the case"
-    assert attrs["solver"] == ("layers" if "layer" in variables else "particles" if "position" in variables else "gaussian")
+    assert attrs["solver"] == (
+        "layers" if "layer" in variables else "particles" if "position" in variables else "gaussian"
+    )
     assert attrs["status"] == ("blow-up" if name == "blow-up" else "completed")
     assert np.isnan(attrs["blow_up_time"]) == (name != "blow-up")
     assert attrs["vlasov_version"] == vl.__version__
