@@ -102,22 +102,34 @@ def _of_rounding(problem: Problem, stack: Stack, cloud: Particles, record: Recor
 
 def _of_sampling(problem: Problem, stack: Stack, cloud: Particles, record: Record, layers: Array) -> Array:
     """Beside nodes of the measure, or another sample of it."""
-    given, found = alone(problem), np.full((len(layers), 2), np.inf)
+    given, start = alone(problem), problem.start
     mine = Tokens(cloud, given.flow())
     mine.flow.patience = record.budget
-    for nodes in (_NODES, _MANY_NODES):
-        rule = references.rule_beside(given, mine, nodes, _SUMS)
-        if rule is None:
-            break
-        found = references.against(record, problem.start, _at(layers, _of_tokens(problem, stack, rule, record)))
-        if found.max(initial=0.0) <= NOTABLE:
-            break
-    else:
+
+    def moved(tokens: Tokens) -> list[Moments]:
+        return list(references.until_it_ends(_at(layers, _of_tokens(problem, stack, tokens, record))))
+
+    few = references.rule_beside(given, mine, _NODES, _SUMS)
+    if few is None:
+        m = min(len(cloud), references.few(cloud.dimension))
+        initial = in_sequence(start) if given.attention.causal else start
+        others = references.others_of(initial.sample(m, "random", seed=references.SEED), given, mine, _SUMS)
+        return math.sqrt(m / (len(cloud) + m)) * references.against(record, start, moved(others))
+    by_few = moved(few)
+    found = references.against(record, start, by_few)
+    if found.max(initial=0.0) <= NOTABLE and _smooth(problem):
         return found
-    if rule is not None:
+    many = references.rule_beside(given, mine, _MANY_NODES, _SUMS)
+    if many is None:
         return found
-    m = min(len(cloud), references.few(cloud.dimension))
-    initial = in_sequence(given.initial) if given.attention.causal else given.initial
-    others = references.others_of(initial.sample(m, "random", seed=references.SEED), given, mine, _SUMS)
-    found = references.against(record, problem.start, _at(layers, _of_tokens(problem, stack, others, record)))
-    return math.sqrt(m / (len(cloud) + m)) * found
+    by_many = moved(many)
+    ratio = (len(many.cloud) / len(few.cloud)) ** (1 / cloud.dimension)  # of their errors, where the measure jumps
+    apart = references.apart(start, by_many, by_few)
+    unknown = np.full((len(layers) - len(apart), 2), np.inf)
+    return references.against(record, start, by_many) + np.concatenate([apart, unknown]) / max(ratio - 1, 1.0)
+
+
+def _smooth(problem: Problem) -> bool:
+    """Whether few nodes are believed: LayerNorm turns fast near the origin, and its angles may jump."""
+    kinks = problem.mlp is not None and problem.mlp.activation == "relu"
+    return problem.layer_norm is None and not kinks and problem.attention.continuous

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from vlasov.checks import Array, finite
-from vlasov.errors import InputError, LateInputError, SolverError
+from vlasov.errors import InputError, LateInputError, NonFiniteLayer, SolverError
 from vlasov.flow import Flow
 from vlasov.measures import Particles
 from vlasov.problem import Problem
@@ -98,15 +98,11 @@ def states(problem: Problem, stack: Stack, cloud: Particles, flow: Flow, jolt: J
         except LateInputError:
             raise
         except InputError as mistake:
-            raise SolverError(f"{_named(stack, number)}: {mistake}") from None
+            where = f"layer {number + 1} of {stack.count}, from t = {float(stack.time(number)):.12g}"
+            raise SolverError(f"{where}: {mistake}") from None
         if not (finite(x) and np.abs(x).max(initial=0.0) < _LARGEST):
-            remedy = "take more layers, or a shorter horizon; vl.LayerNorm keeps tokens from growing"
-            raise SolverError(f"{_named(stack, number)}: tokens are not finite after it; {remedy}")
+            raise NonFiniteLayer(number + 1, stack.count, float(stack.time(number)), stack.step)
         yield x
-
-
-def _named(stack: Stack, number: int) -> str:
-    return f"layer {number + 1} of {stack.count}, from t = {float(stack.time(number)):.6g}"
 
 
 def _layer(problem: Problem, h: float, cloud: Particles, flow: Flow, x: Array, t: float, jolt: Jolt | None) -> Array:

@@ -49,6 +49,17 @@ class NonFiniteState(SolverError):
         )
 
 
+class NonFiniteLayer(NonFiniteState):
+    """Tokens that are not finite after a layer, which is ``step``; ``dt`` is its step h."""
+
+    def __init__(self, layer: int, count: int, time: float, dt: float) -> None:
+        super().__init__(layer, time, dt)
+        self.args = (
+            f"layer {layer} of {count}, from t = {time:.12g}: tokens are not finite after it; take more layers or a "
+            "shorter horizon, look at the parameters at that time, or keep tokens from growing by vl.LayerNorm",
+        )
+
+
 class SlowRunWarning(UserWarning):
     """A run that will take long, as far as its first steps tell."""
 

@@ -30,6 +30,7 @@ SCALARS: dict[str, tuple[str, ...]] = {"blow_up_time": (), "error_estimate": (),
 LABELS = {"component": ("component",), "component_b": ("component_b",)}
 TOKENS = {"position": ("time", "particle", "component"), "weight": ("particle",)}
 PLACES = {"s": ("particle",)}
+LAYERS = {"layer": ("time",)}
 RESCALED = {"rescaling": ("time", "component", "component_b")}
 EULERIAN = {
     "density_error": ("time",),
@@ -80,6 +81,7 @@ RUNS = {
     "gaussian": (lambda **o: vl.solve(PLAIN, "gaussian", times=[0.0, 0.3, 1.0], **o), MOMENTS),
     "particles": (lambda **o: particles(**o), MOMENTS | TOKENS),
     "rescaled": (lambda **o: particles(rescaled=True, **o), MOMENTS | TOKENS | RESCALED),
+    "layers": (lambda **o: vl.solve(PLAIN, "layers", depth=5, n=9, **o), MOMENTS | TOKENS | LAYERS),
     "blow-up": (
         lambda **o: vl.solve(vl.Problem(vl.Softmax(A=[[1.0]]), vl.Gaussian([0.0], [[1.0]]), 1.0), "gaussian", **o),
         MOMENTS,
@@ -93,7 +95,7 @@ def check_variables(result):
         assert variable.attrs["long_name"]
         if name not in LABELS:
             assert variable.attrs["units"] == "1"
-            assert variable.dtype == (np.int64 if name == "steps" else np.float64)
+            assert variable.dtype == (np.int64 if name in ("steps", "layer") else np.float64)
     for name in LABELS:
         assert result[name].values.tolist() == ["x_1", "x_2", "x_3"][: result.sizes["component"]]
     for name in SCALARS:
@@ -112,14 +114,16 @@ def test_variables_attributes_and_words(name):
     assert set(ATTRIBUTES) <= set(attrs)
     assert attrs["Conventions"] == "CF-1.11 vlasov-1"
     assert attrs["case"] == "the case"
-    assert attrs["solver"] == ("particles" if "position" in variables else "gaussian")
+    assert attrs["solver"] == (
+        "layers" if "layer" in variables else "particles" if "position" in variables else "gaussian"
+    )
     assert attrs["status"] == ("blow-up" if name == "blow-up" else "completed")
     assert np.isnan(attrs["blow_up_time"]) == (name != "blow-up")
     assert attrs["vlasov_version"] == vl.__version__
     assert abs((datetime.now().astimezone() - datetime.fromisoformat(attrs["created"])).total_seconds()) < 60
     assert "arXiv:2501.18322" in attrs["citation"]
     assert attrs["title"]
-    assert json.loads(attrs["options"])["tolerance"] > 0
+    assert json.loads(attrs["options"])["depth" if name == "layers" else "tolerance"] > 0
     assert result["radius"].isnull().all() == ("position" not in variables)
     assert (abs(result["mass"] - 1) < 1e-14).all()
 
@@ -596,7 +600,7 @@ def test_an_output_in_the_current_folder(tmp_path, monkeypatch):
 def test_the_names_of_the_schema_are_held_once():
     assert {
         name: variable.dims for name, variable in schema.SCHEMA.items()
-    } == MOMENTS | SCALARS | TOKENS | PLACES | RESCALED | EULERIAN | PARTS
+    } == MOMENTS | SCALARS | TOKENS | PLACES | LAYERS | RESCALED | EULERIAN | PARTS
 
 
 def test_titles_have_an_article_where_it_belongs():

@@ -20,7 +20,9 @@ SMALL = {
     "gaussian": {},
     "particles": {"n": 9, "sampling": "quadrature", "tolerance": 1e-10},
     "finite-volume": {"cells": 32},
+    "layers": {"n": 9, "sampling": "quadrature", "depth": 20},
 }
+FLOWS = [solver for solver in SOLVERS if solver != "layers"]  # those of one equation, at any time
 
 
 def run(solver, problem=PROBLEM, **options):
@@ -35,14 +37,14 @@ def test_every_solver_is_tested_here():
 
 
 @pytest.mark.quick
-@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("solver", FLOWS)
 def test_a_hundred_and_one_times_are_the_default(solver):
     assert np.array_equal(run(solver)["time"], np.linspace(0, 2, 101))
 
 
 @pytest.mark.quick
 @pytest.mark.parametrize("times", [[2.0], [0], [0.0, 2.0], [0.7], [1e-300], [1.0, np.nextafter(1.0, 2.0)], 0.5])
-@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("solver", FLOWS)
 def test_any_increasing_times_are_answered(solver, times):
     result = run(solver, times=times)
     assert np.array_equal(result["time"], np.ravel(times))
@@ -157,7 +159,7 @@ def test_numbers_of_numpy_are_numbers(tmp_path):
     [
         ("particle", 'solver: "particle" is not known; did you mean "particles"?'),
         ("Gaussian", 'solver: "Gaussian" is not known; did you mean "gaussian"?'),
-        ("vlasov", 'solver: "vlasov" is not known; choose one of: finite-volume, gaussian, particles.'),
+        ("vlasov", 'solver: "vlasov" is not known; choose one of: finite-volume, gaussian, layers, particles.'),
         ("", 'solver: "" is not known'),
         (None, 'solver: "None" is not known'),
         (["gaussian"], "solver: \"['gaussian']\" is not known"),
@@ -182,7 +184,8 @@ def test_a_case_that_is_no_name():
 
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_preparing_resolves_and_runs_nothing(solver, tmp_path):
-    name, value = ("reconstruction", "weno5") if solver == "finite-volume" else ("tolerance", 1e-5)
+    of_others = {"finite-volume": ("reconstruction", "weno5"), "layers": ("method", "all-pairs")}
+    name, value = of_others.get(solver, ("tolerance", 1e-5))
     plan = prepare(PROBLEM, solver, output=tmp_path / "run.nc", options={name: value})
     assert plan.resolved[name] == value
     assert set(plan.resolved) == set(json.loads(run(solver).attrs["options"]))
@@ -217,7 +220,7 @@ def test_particles_start_from_every_measure(initial, sampling):
 # Early ends.
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("solver", FLOWS)
 def test_a_blow_up_before_the_first_output_time_leaves_the_last_state(solver, tmp_path):
     attention = vl.Softmax(A=[[1.0]]) if solver == "gaussian" else vl.Linear(A=[[1.0]])
     problem = vl.Problem(attention, vl.Gaussian([0.0], [[1.0]]), 1.0)
@@ -237,7 +240,7 @@ JUMPS = {
 
 
 @pytest.mark.parametrize("name", JUMPS)
-@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("solver", FLOWS)
 def test_a_state_that_overflows_leaves_the_last_good_one_on_disk(solver, name, tmp_path):
     problem = vl.Problem(vl.Softmax(A=[[0.0]], V=JUMPS[name]), vl.Gaussian([1.5], [[0.1]]), 1.0)
     path = tmp_path / "run.nc"
@@ -301,7 +304,7 @@ def test_functions_cannot_be_written_and_are_refused_before_any_work(solver, tmp
 
 
 @pytest.mark.parametrize(("horizon", "v"), [(1e-12, 1.0), (1e-12, 1e12), (1e8, 1e-8)])
-@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("solver", FLOWS)
 def test_extreme_horizons(solver, horizon, v):
     problem = vl.Problem(vl.Softmax(A=[[-0.5]], V=[[v]]), vl.Gaussian([0.0], [[0.1]]), horizon)
     result = run(solver, problem, times=[0.0, 0.5 * horizon, horizon])
