@@ -28,11 +28,12 @@ _OURS = "vlasov-1"
 CONVENTIONS = f"CF-1.11 {_OURS}"
 AXES = ("xi", "eta", "zeta")  # of the frame, the first d of them
 _ONCE = ("x", "y", "z")  # their names in files older than 0.1.0
-RUN, STUDY, COMPARISON, GRID = "run", "study", "comparison", "grid"
+RUN, STUDY, COMPARISON, GRID, CLUSTERS = "run", "study", "comparison", "grid", "clusters"
 _MADE_BY = {
     RUN: 'what vl.solve returned or "vlasov run" wrote',
     STUDY: 'what vl.mean_field_study returned or "vlasov converge" wrote',
     COMPARISON: "what vl.compare returned",
+    CLUSTERS: "what vl.clusters returned",
 }
 CITATION = (
     "Castin, Ablin, Carrillo, Peyre (2025): A Unified Perspective on the Dynamics of Deep Transformers, "
@@ -152,7 +153,7 @@ def require(dataset: Any, kind: str, field: str = "dataset") -> None:
     if isinstance(dataset, xr.Dataset) and "kind" not in dataset.attrs and _has_moments(dataset):
         found = RUN
     if found != kind:
-        what = f"a {found}" if found in _MADE_BY else "no Dataset that vlasov made"
+        what = some(str(found)) if found in _MADE_BY else "no Dataset that vlasov made"
         raise InputError(f"is {what} where a {kind} is needed; give {_MADE_BY[kind]}", field)
     if kind == RUN:
         _check_run(dataset, field)

@@ -37,6 +37,7 @@ from .measures import (
     Ring as Ring,
     Sequence as Sequence,
 )
+from .postprocess.clusters import clusters as clusters
 from .postprocess.compare import compare as compare
 from .postprocess.mean_field import mean_field_study as mean_field_study
 from .postprocess.on_grid import on_grid as on_grid

@@ -1,0 +1,113 @@
+"""Whom tokens look at: leaders, and the matrix of attention over time.
+
+    P_ij = w_j e^{<A x_i, x_j>} / sum_k w_k e^{<A x_i, x_k>}
+
+A token leads where it likes itself best: <A x_i, x_i> >= <A x_i, x_j> for all j. Rows of P are then close to those of
+the identity, and a token with V = I moves straight away from zero and takes those with it that like it best.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vlasov.checks import Array
+from vlasov.errors import InputError
+from vlasov.postprocess.clusters.tokens import Tokens
+from vlasov.problem import Problem
+
+MOST_TOKENS = 1000  # whose matrix of attention is written down
+_RANK = 1e-2  # of the largest singular value
+_ROUNDING = 1e-12
+_PIECE = 2_000_000  # pairs at a time
+_DIRECTIONS = 64  # in which the farthest tokens are asked first
+
+
+class Sight:
+    """The exponents <A x_i, x_j> - <x_j, P x_j> of an attention with one head, from the coordinates of the tokens."""
+
+    def __init__(self, problem: Problem, tokens: Tokens) -> None:
+        self._attention, self._tokens = problem.attention, tokens
+
+    @staticmethod
+    def is_known(problem: Problem) -> bool:
+        """Whether there is one head, by which all tokens see each other."""
+        heads = None if problem.attention.causal else problem.attention.heads_at(0.0)
+        return heads is not None and len(heads) == 1
+
+    def forms(self, instant: int) -> tuple[Array, Array]:
+        """A, and P (zero for softmax), in the coordinates of the tokens: Phi^T A Phi where they are rescaled."""
+        heads = self._attention.heads_at(float(self._tokens.times[instant]))
+        assert heads is not None
+        a, p = heads[0].A, heads[0].P
+        p = np.zeros_like(a) if p is None else p
+        if "rescaling" not in self._tokens.run:
+            return a, p
+        phi = np.asarray(self._tokens.run["rescaling"].values[instant], dtype=np.float64)
+        return phi.T @ a @ phi, phi.T @ p @ phi
+
+    def leading(self, instant: int, candidates: NDArray[np.intp] | None = None) -> NDArray[np.intp]:
+        """Those of the candidates, all tokens by default, that like themselves best at one output time."""
+        z = self._tokens.full(instant)
+        a, p = self.forms(instant)
+        scale = max(float(np.abs(a).max()), float(np.abs(p).max())) or 1.0  # e^{2t} of exponents is of no interest
+        a, own = a / scale, np.einsum("ni,ij,nj->n", z, p / scale, z)
+        slack = _ROUNDING * float(np.square(z).sum(axis=1).max())
+        chosen = np.arange(len(z)) if candidates is None else candidates
+        if candidates is None:  # most are ruled out by a few
+            chosen = _content(z, a, own, chosen, _farthest(z), slack)
+        return _content(z, a, own, chosen, np.arange(len(z)), slack)
+
+    def matrix(self, instant: int) -> Array:
+        """P, shape (n, n)."""
+        z, (a, p) = self._tokens.full(instant), self.forms(instant)
+        exponents = z @ a.T @ z.T - np.einsum("ni,ij,nj->n", z, p, z)
+        weighted = self._tokens.shares * np.exp(exponents - exponents.max(axis=1, keepdims=True))
+        return np.asarray(weighted / weighted.sum(axis=1, keepdims=True))
+
+
+def leader_since(sight: Sight, tokens: Tokens) -> Array:
+    """From which output time to the end each token likes itself best, shape (n,); NaN where it does not at the end."""
+    last = tokens.times.size - 1
+    since, staying = np.full(tokens.heavy.size, np.nan), sight.leading(last)
+    since[staying] = tokens.times[last]
+    for instant in range(last - 1, -1, -1):
+        if not staying.size:
+            break
+        staying = sight.leading(instant, staying)
+        since[staying] = tokens.times[instant]
+    return since
+
+
+def ranks(sight: Sight, tokens: Tokens) -> tuple[Array, Array]:
+    """Singular values of P above 1e-2 of the largest, and how far entries of P are from 0 and 1, at each time."""
+    if tokens.heavy.size > MOST_TOKENS:
+        raise InputError(
+            f"needs the matrix of all pairs, and the run has {tokens.heavy.size:,} tokens where {MOST_TOKENS:,} are "
+            "possible; solve with a smaller n",
+            "rank",
+        )
+    found = []
+    for instant in range(tokens.times.size):
+        matrix = sight.matrix(instant)
+        singular = np.linalg.svd(matrix, compute_uv=False)
+        found.append((int((singular > _RANK * singular[0]).sum()), float(np.minimum(matrix, 1 - matrix).max())))
+    return np.array([rank for rank, _ in found]), np.array([distance for _, distance in found])
+
+
+def _content(
+    z: Array, a: Array, own: Array, chosen: NDArray[np.intp], others: NDArray[np.intp], slack: float
+) -> NDArray[np.intp]:
+    """Those of the chosen tokens that like none of the others better than themselves."""
+    kept, piece = [], max(1, _PIECE // max(others.size, 1))
+    for start in range(0, chosen.size, piece):
+        some = chosen[start : start + piece]
+        towards = z[some] @ a.T
+        best = (towards @ z[others].T - own[others]).max(axis=1)
+        kept.append(some[np.einsum("ni,ni->n", towards, z[some]) - own[some] >= best - slack])
+    return np.concatenate(kept) if kept else chosen
+
+
+def _farthest(z: Array) -> NDArray[np.intp]:
+    directions = np.random.default_rng(0).normal(size=(_DIRECTIONS, z.shape[1]))
+    return np.unique((z @ directions.T).argmax(axis=0))
