@@ -28,12 +28,14 @@ _OURS = "vlasov-1"
 CONVENTIONS = f"CF-1.11 {_OURS}"
 AXES = ("xi", "eta", "zeta")  # of the frame, the first d of them
 _ONCE = ("x", "y", "z")  # their names in files older than 0.1.0
-RUN, STUDY, COMPARISON, GRID, CLUSTERS = "run", "study", "comparison", "grid", "clusters"
+RUN, STUDY, COMPARISON, GRID = "run", "study", "comparison", "grid"
+CLUSTERS, BESIDE = "clusters", "directions"  # of a run, and of a rescaled and a post-norm one
 _MADE_BY = {
     RUN: 'what vl.solve returned or "vlasov run" wrote',
     STUDY: 'what vl.mean_field_study returned or "vlasov converge" wrote',
     COMPARISON: "what vl.compare returned",
     CLUSTERS: "what vl.clusters returned",
+    BESIDE: "what vlasov.postprocess.clusters.beside returned",
 }
 CITATION = (
     "Castin, Ablin, Carrillo, Peyre (2025): A Unified Perspective on the Dynamics of Deep Transformers, "

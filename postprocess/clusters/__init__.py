@@ -26,6 +26,7 @@ from vlasov import checks
 from vlasov.checks import Array
 from vlasov.errors import InputError
 from vlasov.geometry import linked, polytope
+from vlasov.postprocess.clusters.beside import beside as beside
 from vlasov.postprocess.clusters.sight import Sight, leader_since, ranks
 from vlasov.postprocess.clusters.tokens import Tokens
 from vlasov.solvers import problem_of
@@ -150,7 +151,7 @@ def _final(tokens: Tokens, reach: float) -> _Final:
     place = np.empty_like(order)
     place[order] = np.arange(order.size)
     group = place[group]
-    mass = np.bincount(group, tokens.shares)
+    mass = np.asarray(np.bincount(group, tokens.shares), dtype=np.float64)
     limit = np.stack([np.bincount(group, tokens.shares * x) / mass for x in z.T], axis=1)
     spread = np.zeros(mass.size)
     np.maximum.at(spread, group, np.linalg.norm(z - limit[group], axis=1))

@@ -54,7 +54,9 @@ class Tokens:
         z = limiting_positions(self.run, instant)[self.heavy]
         if not checks.finite(z):
             when = f"is not finite at t = {self.times[instant]:g}"
-            raise InputError(f"has a position that {when}; keep the times before, as in run.isel(time=...)", self._field)
+            raise InputError(
+                f"has a position that {when}; keep the times before, as in run.isel(time=...)", self._field
+            )
         return z
 
     def at(self, instant: int) -> Array:
@@ -107,7 +109,7 @@ def _direction(run: xr.Dataset, along: Any) -> Array:
 def _leading(run: xr.Dataset) -> Array:
     v = problem_of(run).attention.drift(float(run["time"].values[-1]))
     if v is None:
-        raise InputError('needs a normalised attention, where a single token obeys x\' = V x; give a vector', "along")
+        raise InputError("needs a normalised attention, where a single token obeys x' = V x; give a vector", "along")
     values, vectors = np.linalg.eig(v.T)
     first, *others = np.argsort(-values.real)
     gap = values[first].real - max((values[k].real for k in others), default=-math.inf)
