@@ -3,6 +3,7 @@
 title, description, paper     what it shows and where that comes from
 horizon, times                final time, and output times if not 101 equidistant ones
 [attention] [initial]         the problem, in the form of ``Problem.to_dict``
+[layer_norm] [mlp]            what stands around the attention, if anything does
 [solvers.NAME]                options of each solver that can do it, the recommended one first
 [[facts]]                     see ``vlasov.cases.facts``
 facts_for                     digest of the problem that they are stated for, if it may have been edited
@@ -29,7 +30,8 @@ from vlasov.solvers import SOLVERS
 from vlasov.solvers.driver import resolve
 
 _TEXTS = ("title", "description", "paper")
-_PROBLEM = ("attention", "initial", "horizon")
+_NEEDED = ("attention", "initial", "horizon")
+_PROBLEM = (*_NEEDED, "layer_norm", "mlp")
 _FOR = "facts_for"
 _KEYS = (*_TEXTS, *_PROBLEM, "times", "solvers", "facts", _FOR)
 
@@ -100,7 +102,7 @@ def _case(name_or_path: str | os.PathLike[str], settings: Sequence[str]) -> Case
     for key in tables:
         if key not in _KEYS:
             raise InputError(f"is not a key of a case; {did_you_mean(key, _KEYS)}", key)
-    if missing := [key for key in (*_TEXTS, *_PROBLEM, "solvers") if key not in tables]:
+    if missing := [key for key in (*_TEXTS, *_NEEDED, "solvers") if key not in tables]:
         sentence = "is missing; a case needs it" if len(missing) == 1 else "are missing; a case needs them"
         raise InputError(sentence, ", ".join(missing))
     for key in _TEXTS:

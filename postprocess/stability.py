@@ -60,7 +60,7 @@ def exponent(rates: Array, times: Array) -> Array:
 def by_theory(estimate: Callable[..., float], problem: Problem, radius: float, times: Iterable[float]) -> Array:
     """One of the theory's estimates from this radius on, at each time; NaN for attentions that it does not know."""
     try:
-        return np.array([estimate(problem.attention, radius, float(t)) for t in times])
+        return np.array([estimate(problem.block, radius, float(t)) for t in times])
     except InputError:
         return np.array([np.nan for _ in times])
 

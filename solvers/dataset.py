@@ -138,12 +138,17 @@ def provenance(problem: Problem, kind: str) -> dict[str, Any]:
     return {
         "Conventions": CONVENTIONS,
         "kind": kind,
-        "title": problem.name or f"{problem.attention.kind} attention on {some(problem.initial.kind)}",
+        "title": problem.name or _title(problem),
         "problem": text,
         "vlasov_version": __version__,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "citation": CITATION,
     }
+
+
+def _title(problem: Problem) -> str:
+    around = problem.block.kind.removeprefix(problem.attention.kind)
+    return f"{problem.attention.kind} attention{around} on {some(problem.initial.kind)}"
 
 
 def require(dataset: Any, kind: str, field: str = "dataset") -> None:

@@ -48,10 +48,10 @@ def check(problem: Problem, options: Options) -> None:
             "initial",
         )
     with np.errstate(all="ignore"):  # what overflows is reported by the first step
-        affine = problem.attention.affine(problem.initial)
+        affine = problem.block.affine(problem.initial)
     if affine is None:
         raise InputError(
-            f'is {problem.attention.kind}, under which Gaussians do not stay Gaussian; use the solver "particles", '
+            f'is {problem.block.kind}, under which Gaussians do not stay Gaussian; use the solver "particles", '
             'or "finite-volume" for d <= 3',
             "attention",
         )

@@ -17,16 +17,16 @@ from typing import Any
 from vlasov import checks
 from vlasov.checks import Array
 from vlasov.errors import AccuracyWarning, InputError, choose
+from vlasov.flow import Flow
 from vlasov.measures import SAMPLINGS, Particles
 from vlasov.problem import Problem
 from vlasov.solvers import references
 from vlasov.solvers.budget import MAX_STEPS
 from vlasov.solvers.ode import integrate
 from vlasov.solvers.ode.clouds import Tokens, right_hand_side
+from vlasov.solvers.ode.coordinates import Coordinates, Directions, Physical, Rescaled
 from vlasov.solvers.ode.dop853 import STAGES
-from vlasov.solvers.ode.integrate import TIGHTEST, BlowUpWatch, accuracy_for, segments, size, steps
-from vlasov.solvers.ode.rescaling import Rescaling
-from vlasov.solvers.ode.runge_kutta import CloudDOP853
+from vlasov.solvers.ode.integrate import TIGHTEST, BlowUpWatch, accuracy_for, segments, steps
 from vlasov.solvers.record import Record, Snapshot
 from vlasov.solvers.sampling import MOMENTS, followed_until, initial_cloud, sampling_error
 
@@ -99,7 +99,7 @@ def check(problem: Problem, options: Options) -> None:
     if options.sampling == "quantile" and problem.attention.causal:
         raise InputError('"quantile" leaves no place for s in a sequence; use "sobol" or "quadrature"', "sampling")
     _check_nodes(problem, options)
-    if options.rescaled and problem.attention.drift() is None:
+    if options.rescaled and problem.block.drift() is None:
         raise InputError(
             "needs a normalised attention, where a single token obeys x' = V x; leave it out for linear attention",
             "rescaled",
@@ -121,12 +121,12 @@ def run(problem: Problem, options: Options, record: Record) -> None:
     """Integrate a cloud of particles into ``record``, then see how wrong its moments are."""
     cloud = initial_cloud(problem, options.n, options.sampling, options.seed, options.moments)
     flow = record.follow(problem.flow(tolerance=accuracy_for(options.tolerance), method=options.method))
-    tokens = Tokens(cloud, flow, Rescaling(flow, problem.horizon) if options.rescaled else None)
+    tokens = Tokens(cloud, flow, _coordinates(problem, options, flow))
     _tell_of_slow_steps(tokens, problem.horizon)
     record.constants["weight"] = cloud.weights
     if cloud.s is not None:
         record.constants["s"] = cloud.s
-    record.attributes["sampling_error"] = sampling_error(cloud, problem.initial)
+    record.attributes["sampling_error"] = sampling_error(cloud, problem.start)
     end = min(problem.horizon, followed_until(problem))
     if end == 0.0:
         raise InputError(
@@ -148,6 +148,12 @@ def run(problem: Problem, options: Options, record: Record) -> None:
     references.of_particles(problem, tokens, record, options.tolerance, options.sampling, ends)
 
 
+def _coordinates(problem: Problem, options: Options, flow: Flow) -> Coordinates:
+    if problem.post_norm is not None:
+        return Directions(problem.post_norm)
+    return Rescaled(flow, problem.horizon) if options.rescaled else Physical()
+
+
 def _tell_of_slow_steps(tokens: Tokens, end: float) -> None:
     """What a step needs, so that dear velocities are told of before the first of them."""
     count, patience = len(segments(tokens.flow.breakpoints, end)), tokens.flow.patience
@@ -160,14 +166,14 @@ def _tell_of_slow_steps(tokens: Tokens, end: float) -> None:
 
 def _solve(tokens: Tokens, end: float, rtol: float, record: Record) -> list[float]:
     """Fill the record, to the end or a blow-up; the times at which steps ended."""
-    y, ends = tokens.cloud.points.ravel(), []
+    y, ends, coordinates = tokens.state, [], tokens.coordinates
 
     def snapshot(t: float, y: Array) -> Snapshot:
         cloud = _diagnostics(tokens.cloud if t == 0 else tokens.placed(t, y))  # its moments are known
-        return cloud if tokens.rescaling is None else cloud | {"rescaling": tokens.rescaling.matrix(t)}
+        return cloud | {"rescaling": coordinates.matrix(t)} if isinstance(coordinates, Rescaled) else cloud
 
     record.begin(partial(snapshot, 0.0, y))
-    how: dict[str, Any] = {"rtol": rtol, "atol": rtol * size(tokens.cloud), "stepper": CloudDOP853}
+    how: dict[str, Any] = {"rtol": rtol, "atol": rtol * tokens.size, "stepper": tokens.stepper}
     for segment in segments(tokens.flow.breakpoints, end):
         watch = BlowUpWatch(segment[1])  # growth rates jump with the parameters
         for step in steps(right_hand_side(tokens, segment), segment, y, taken=record.steps, **how):

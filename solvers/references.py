@@ -106,23 +106,23 @@ def of_particles(
     error, first = record.largest_error, float(record.attributes["sampling_error"])
     if error <= NOTABLE:
         return
-    given, stepped = isinstance(problem.initial, Particles), error
+    given, stepped = isinstance(problem.start, Particles), error
     if not given:  # steps err as much as the tolerance is to the sample
         negligible = tolerance <= _BESIDE * first
         stepped = 0.0 if negligible else _largest(_of_steps(problem, tokens, record, tighter(tolerance), ends))
     if given or stepped > 0.5 * error:
         record.attributes["advice"] = advice.of_steps(record, tolerance, stepped)
     else:
-        if problem.attention.causal and not problem.attention.bounded and sampling != "quadrature":
+        if problem.attention.causal and not problem.block.bounded and sampling != "quadrature":
             better = better or advice.FIRST_TOKENS
         record.attributes["advice"] = advice.of_sampling(record, len(tokens.cloud), sampling, better)
 
 
 def _judge(problem: Problem, tokens: Tokens, record: Record, tolerance: float, ends: Sequence[float]) -> str:
     """Tell the errors; which solution was found to be better than this one."""
-    initial, fine, most = problem.initial, tighter(tolerance), most_steps(record)
+    initial, fine, most = problem.start, tighter(tolerance), most_steps(record)
     times, look = record.reached, record.budget.look
-    if isinstance(initial, Gaussian) and problem.attention.affine(initial) is not None:
+    if isinstance(initial, Gaussian) and problem.block.affine(initial) is not None:
         exact = gaussian_moments(problem, times, min(fine, 1e-10), 10 * most, look)
         tell(record, initial, against(record, initial, exact))
         return 'the solver "gaussian" is exact here'
@@ -157,7 +157,7 @@ def _as_nodes(problem: Problem, nodes: int, fewer: list[Moments] | None, many: l
     """The remedy that nodes are, where fewer of them say the same; else the solver that is left."""
     if is_text(problem):
         return ""
-    if fewer and _largest(apart(problem.initial, many, fewer)) <= NOTABLE:
+    if fewer and _largest(apart(problem.start, many, fewer)) <= NOTABLE:
         return f'sampling="quadrature" with n={nodes} is right to {NOTABLE:g}'
     return _ANOTHER
 
@@ -174,7 +174,7 @@ def _until_it_ends(reference: Iterator[Moments]) -> Iterator[Moments]:
 
 def _rule(problem: Problem, tokens: Tokens, nodes: int, tolerance: float) -> Tokens | None:
     """About so many nodes that stand for the measure, and move; None where that is not possible."""
-    initial, count = problem.initial, len(tokens.cloud)
+    initial, count = problem.start, len(tokens.cloud)
     if not is_text(problem):
         rule = _quadrature(initial, nodes, count)
         return None if rule is None else _of(rule, problem, tokens, tolerance)
@@ -186,17 +186,17 @@ def _rule(problem: Problem, tokens: Tokens, nodes: int, tolerance: float) -> Tok
     rules = [law.quadrature(size) for law in initial.measures]
     if count % sum(map(len, rules)) == 0:  # tokens may be nodes themselves
         rules = [law.quadrature(size + 1) for law in initial.measures]
-    text = Text(problem.attention, initial, rules, levels, places)
+    text = Text(problem.block, initial, rules, levels, places)
     if len(text.nodes) > 2 * _MANY_NODES:
         return None
     flow = text.flow(_sums(tolerance))
     flow.patience = tokens.flow.patience
-    return Tokens(text.nodes, flow, tokens.rescaling)
+    return Tokens(text.nodes, flow, tokens.coordinates)
 
 
 def is_text(problem: Problem) -> bool:
     """Whether tokens see those before them, in a text whose law changes."""
-    return problem.attention.causal and problem.initial.ordered
+    return problem.attention.causal and problem.start.ordered
 
 
 def _sums(tolerance: float) -> float:
@@ -210,7 +210,7 @@ def _of(cloud: Particles, problem: Problem, tokens: Tokens, tolerance: float) ->
     flow.patience = tokens.flow.patience
     if problem.attention.causal and cloud.s is None:  # nodes of a law that is the same along the sequence
         cloud = Particles(cloud.points, cloud.weights, np.full(len(cloud), 0.5))
-    return Tokens(cloud, flow, tokens.rescaling)
+    return Tokens(cloud, flow, tokens.coordinates)
 
 
 def _of_steps(problem: Problem, tokens: Tokens, record: Record, fine: float, ends: Sequence[float]) -> Array:
@@ -219,8 +219,8 @@ def _of_steps(problem: Problem, tokens: Tokens, record: Record, fine: float, end
     some = _of(selection(tokens.cloud, _few(tokens.cloud.dimension)), problem, tokens, fine)
     better = moments(some, times, fine, most, record.budget.look)
     if some.cloud is tokens.cloud:
-        return against(record, problem.initial, better)
-    found = apart(problem.initial, _until_it_ends(moments_in_steps(some, times, ends)), better)
+        return against(record, problem.start, better)
+    found = apart(problem.start, _until_it_ends(moments_in_steps(some, times, ends)), better)
     return np.concatenate([found, np.full((len(times) - len(found), 2), np.inf)])  # a selection may blow up before all
 
 
@@ -228,10 +228,10 @@ def _of_sampling(problem: Problem, tokens: Tokens, record: Record, tolerance: fl
     """The errors of sampling, as far as independent tokens know: those of n and m differ by 1/n + 1/m."""
     n = len(tokens.cloud)
     m = min(n, _few(tokens.cloud.dimension))
-    initial = in_sequence(problem.initial) if problem.attention.causal else problem.initial
+    initial = in_sequence(problem.start) if problem.attention.causal else problem.start
     others = _of(initial.sample(m, "random", seed=_SEED), problem, tokens, tolerance)
     found = against(
-        record, problem.initial, moments(others, record.reached, tolerance, most_steps(record), record.budget.look)
+        record, problem.start, moments(others, record.reached, tolerance, most_steps(record), record.budget.look)
     )
     return math.sqrt(m / (n + m)) * found
 

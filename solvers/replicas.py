@@ -155,7 +155,7 @@ def _tokens(flow: Flow, weights: Array) -> Particles:
 
 def choose_steps(problem: Problem, cloud: Particles, times: tuple[float, ...], *, tolerance: float) -> TimeGrid:
     """Steps a little shorter than those of an adaptive run of this cloud, at this local error per step."""
-    cuts = sorted({0.0, *times, *(edge for _, edge in segments(problem.attention.breakpoints, times[-1]))})
+    cuts = sorted({0.0, *times, *(edge for _, edge in segments(problem.block.breakpoints, times[-1]))})
     cuts = [cut for cut in cuts if cut <= times[-1]]
     flow, y, counts = problem.flow(tolerance=accuracy_for(tolerance)), cloud.points.ravel(), []
     scale = tolerance * size(cloud)

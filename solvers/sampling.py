@@ -33,7 +33,7 @@ _STEPS = 500  # of a look ahead: half a second
 
 def initial_cloud(problem: Problem, n: int, sampling: str, seed: int, moments: str) -> Particles:
     """The tokens at time zero: those that are given, or a sample."""
-    initial = problem.initial
+    initial = problem.start
     if isinstance(initial, Particles):
         return initial
     initial = in_sequence(initial) if problem.attention.causal else initial
@@ -84,13 +84,13 @@ def matched(cloud: Particles, measure: Measure) -> Particles | None:
 
 def growth_of_means(problem: Problem) -> tuple[Array, Array]:
     """Times from 0 to the horizon, and exp of the integral of V's largest real part (at least 0): growth of errors."""
-    attention, times, logs, last, rate = problem.attention, [0.0], [0.0], None, 0.0
-    if attention.drift() is None:
+    block, times, logs, last, rate = problem.block, [0.0], [0.0], None, 0.0
+    if block.drift() is None:
         return np.array([0.0, problem.horizon]), np.ones(2)
-    for start, end in segments(attention.breakpoints, problem.horizon):
+    for start, end in segments(block.breakpoints, problem.horizon):
         edges = np.linspace(start, end, _PANELS + 1)
         for left, right in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
-            now = attention.values(inside((left + right) / 2, start, end))
+            now = block.values(inside((left + right) / 2, start, end))
             # Most are constant, and eigenvalues are dear.
             if last is None or not (now is last or np.array_equal(now, last)):
                 last, rate = now, max(0.0, float(np.linalg.eigvals(now).real.max()))
@@ -106,7 +106,7 @@ def followed_until(problem: Problem) -> float:
         return math.inf
     times, growth = growth_of_means(problem)
     with np.errstate(all="ignore"):  # what overflows is reported by the run
-        if eps * growth[-1] < 1e-6 or problem.attention.affine(initial) is None:
+        if eps * growth[-1] < 1e-6 or problem.block.affine(initial) is None:
             return math.inf
     units, size = units_of(initial), norm(initial.mean) + math.sqrt(float(np.trace(initial.covariance)))
     looks = np.linspace(0, len(times) - 1, min(_LOOKS, len(times)) + 1).round().astype(int)

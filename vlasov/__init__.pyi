@@ -19,6 +19,7 @@ from .attention import (
     Sinkhorn as Sinkhorn,
     Softmax as Softmax,
 )
+from .blocks import MLP as MLP, LayerNorm as LayerNorm
 from .cases import Case as Case, case_names as case_names, load_case as load_case
 from .errors import (
     AccuracyWarning as AccuracyWarning,

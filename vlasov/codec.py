@@ -93,7 +93,8 @@ def decode(plain: Any, family: type[Any] | tuple[type[Any], ...], field: str = "
         raise InputError(f"is {short(plain)} where a table with its fields is needed", field)
     kinds = {name: cls for name, cls in _KINDS.items() if issubclass(cls, family)}
     kind = plain.get("kind")
-    cls: Any = (kinds.get(kind) if isinstance(kind, str) else None) if kinds else family
+    alone = family[0] if isinstance(family, tuple) else family
+    cls: Any = (kinds.get(kind) if isinstance(kind, str) else None) if kinds else alone
     if cls is None:
         word = kind if isinstance(kind, str) else short(kind)
         given = "is missing; " if kind is None else f'"{word}" is not known; '

@@ -1,17 +1,20 @@
-"""The problem: which attention moves which measure, and for how long. It turns into JSON and back without loss."""
+"""The problem: which block moves which measure, and for how long. It turns into JSON and back without loss."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 
 from vlasov import checks
 from vlasov.attention import Attention
+from vlasov.blocks import MLP, Block, LayerNorm, normalised
 from vlasov.codec import Described, decode, encode
 from vlasov.errors import InputError
 from vlasov.flow import Flow
@@ -32,22 +35,28 @@ class Problem(Described):
         The final time, positive.
     name
         What the problem is called in titles and files.
+    layer_norm, mlp
+        What stands around the attention in a block, if anything does: see ``vlasov.blocks``.
     """
 
     attention: Attention
     initial: Measure
     horizon: float
     name: str = ""
+    layer_norm: LayerNorm | None = field(default=None, kw_only=True)
+    mlp: MLP | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        for field, family, example in (
+        for part, family, example in (
             ("attention", Attention, "vl.Softmax(...)"),
             ("initial", Measure, "vl.Gaussian(...)"),
+            ("layer_norm", LayerNorm | None, "vl.LayerNorm(...)"),
+            ("mlp", MLP | None, "vl.MLP(...)"),
         ):
-            if not isinstance(value := getattr(self, field), family):
+            if not isinstance(value := getattr(self, part), family):
                 raise InputError(
-                    f"is {checks.short(value)}; give {field} as an object such as {example}, or as a table in a file",
-                    field,
+                    f"is {checks.short(value)}; give {part} as an object such as {example}, or as a table in a file",
+                    part,
                 )
         checks.text(self.name, "name")
         self._set(horizon=checks.number(self.horizon, "horizon", above=0.0))
@@ -63,20 +72,58 @@ class Problem(Described):
                 f"has d = {self.initial.dimension} but the attention acts on d = {columns}; make them agree", "initial"
             )
 
+        self._check_parts()
         _check_places(self.attention, self.initial)
+
+    def _check_parts(self) -> None:
+        """LayerNorm and MLP fit the tokens, none of which is where LayerNorm is not defined."""
+        for name, part in (("layer_norm", self.layer_norm), ("mlp", self.mlp)):
+            try:
+                if part is not None:
+                    part.check(self.dimension)
+            except InputError as mistake:
+                raise mistake.inside(name) from None
+        if self.layer_norm is not None and isinstance(self.initial, Particles):
+            self.layer_norm.of(self.initial.points, field="initial.points")
 
     @property
     def dimension(self) -> int:
         """d."""
         return self.initial.dimension
 
-    def until(self, horizon: float) -> Problem:
-        """The same up to another time, which is not checked again."""
-        return Problem.trusted(attention=self.attention, initial=self.initial, horizon=horizon, name=self.name)
+    @cached_property
+    def block(self) -> Attention:
+        """What moves the measure: the attention, with what stands around it."""
+        if self.layer_norm is None and self.mlp is None:
+            return self.attention
+        return Block(self.attention, self.layer_norm, self.mlp)
+
+    @property
+    def post_norm(self) -> LayerNorm | None:
+        """What keeps tokens on an ellipsoid, if anything does."""
+        return None if self.layer_norm is None or not self.layer_norm.post else self.layer_norm
+
+    @cached_property
+    def start(self) -> Measure:
+        """mu(0): the initial measure, under post-norm on the ellipsoid."""
+        return self.initial if self.post_norm is None else normalised(self.initial, self.post_norm)
+
+    def until(self, horizon: float) -> Self:
+        """The same up to another time."""
+        return self.changed(horizon=horizon)
+
+    @property
+    def unmasked(self) -> Self:
+        """The same where all see all."""
+        return self.changed(attention=self.attention.unmasked) if self.attention.causal else self
+
+    def changed(self, **changes: Any) -> Self:
+        """The same but for these fields, which are not checked again."""
+        return self.trusted(**{f.name: getattr(self, f.name) for f in dataclasses.fields(self)} | changes)
 
     def flow(self, *, tolerance: float = 1e-10, method: str = "auto") -> Flow:
         """The velocity of this problem: one for each run and thread; see ``vlasov.flow``."""
-        return Flow(self.attention, tolerance=tolerance, method=method)
+        return Flow(self.block, tolerance=tolerance, method=method)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain dictionaries, lists, numbers and strings: the form of a case's TOML file."""

@@ -14,6 +14,8 @@ from vlasov.checks import Array
 from vlasov.codec import Described
 from vlasov.errors import InputError, LateInputError, short
 
+Reader = Callable[[ArrayLike, str], Array]  # of what a user gives: a matrix, or a vector
+
 
 @dataclass(frozen=True, eq=False)
 class Piecewise(Described, kind="piecewise"):
@@ -22,7 +24,7 @@ class Piecewise(Described, kind="piecewise"):
     Parameters
     ----------
     values
-        k arrays of one shape: the parameter on each layer.
+        k arrays of one shape, matrices or vectors: the parameter on each layer.
     edges
         k + 1 increasing times.
     """
@@ -35,9 +37,7 @@ class Piecewise(Described, kind="piecewise"):
         def __init__(self, values: Sequence[ArrayLike], edges: ArrayLike) -> None: ...
 
     def __post_init__(self) -> None:
-        layers = tuple(
-            checks.matrix(value, f"values[{i}]") for i, value in enumerate(checks.items(self.values, "values"))
-        )
+        layers = tuple(_layer(value, f"values[{i}]") for i, value in enumerate(checks.items(self.values, "values")))
         if not layers:
             raise InputError("is empty; give the parameter on at least one layer", "values")
         for i, layer in enumerate(layers):
@@ -60,10 +60,11 @@ class Function:
     function: Callable[[float], ArrayLike]
     shape: tuple[int, ...]
     field: str
+    read: Reader = checks.matrix
 
     def __call__(self, t: float) -> Array:
         try:
-            result = _value(self.function, t, self.field)
+            result = _value(self.function, t, self.field, self.read)
         except InputError as mistake:
             raise LateInputError(mistake.sentence, mistake.field) from mistake.__cause__
         if result.shape != self.shape:
@@ -71,29 +72,39 @@ class Function:
         return result
 
 
-def _value(function: Callable[[float], ArrayLike], t: float, field: str) -> Array:
+def _layer(value: ArrayLike, field: str) -> Array:
+    """A matrix, or a vector."""
+    result = checks.array(value, field)
+    return checks.vector(result, field) if result.ndim == 1 else checks.matrix(result, field)
+
+
+def _value(function: Callable[[float], ArrayLike], t: float, field: str, read: Reader) -> Array:
     """What a user's function returns at time t, or a mistake that names parameter and time."""
-    field = f"{field}({t:.12g})"
+    field, what = f"{field}({t:.12g})", "a matrix" if read is checks.matrix else "a vector"
     try:
         value = function(t)
     except Exception as error:
-        raise InputError(f"raises {short(error)}; it must return a matrix at every time of the run", field) from error
+        raise InputError(f"raises {short(error)}; it must return {what} at every time of the run", field) from error
     if value is None:
-        raise InputError("is None where a matrix is needed; return one at every time", field)
-    return checks.matrix(value, field)
+        raise InputError(f"is None where {what} is needed; return one at every time", field)
+    return read(value, field)
 
 
 Parameter = Array | Piecewise | Function
 ParameterLike = ArrayLike | Piecewise | Callable[[float], ArrayLike]
 
 
-def parameter(value: ParameterLike, field: str) -> Parameter:
-    """A checked parameter; constants become read-only matrices."""
+def parameter(value: ParameterLike, field: str, *, read: Reader = checks.matrix) -> Parameter:
+    """A checked parameter, a matrix if it is not to be read as a vector; constants become read-only."""
     if isinstance(value, Piecewise):
+        for i, layer in enumerate(value.values):
+            read(layer, f"{field}.values[{i}]")
         return value
     if isinstance(value, Function):
         return value
-    return Function(value, _value(value, 0.0, field).shape, field) if callable(value) else checks.matrix(value, field)
+    if callable(value):
+        return Function(value, _value(value, 0.0, field, read).shape, field, read)
+    return read(value, field)
 
 
 def at(value: Parameter, t: float) -> Array:

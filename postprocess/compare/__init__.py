@@ -162,7 +162,7 @@ def _held(problem: Problem, mu: Measure, nu: Measure, t: float, orders: list[flo
     distances, causal = between(mu, nu, orders), problem.attention.causal
     # Masked measures have an estimate in the conditional distance alone, from p = 2 on.
     bounded = [not causal or (p >= 2 and one.method == CONDITIONAL) for p, one in zip(orders, distances, strict=True)]
-    rate = stability.rate(problem.attention, mu, nu, t) if any(bounded) else math.nan
+    rate = stability.rate(problem.block, mu, nu, t) if any(bounded) else math.nan
     return _Held(distances, moment_errors(mu, nu), density_error(mu, nu, bandwidth), rate, bounded)
 
 
@@ -217,7 +217,7 @@ def _amplified(problem: Problem, one: xr.Dataset, other: xr.Dataset) -> Any:
     rounding counts as a difference.
     """
     times = one["time"].values
-    drifts = [problem.attention.drift(float(t)) for t in times]
+    drifts = [problem.block.drift(float(t)) for t in times]
     if any(drift is None for drift in drifts):
         return np.zeros(times.size, dtype=bool)
     rates = np.array([np.linalg.eigvalsh(drift + drift.T)[-1] / 2 for drift in drifts if drift is not None])

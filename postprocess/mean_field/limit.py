@@ -134,7 +134,7 @@ def solve(problem: Problem, choice: Choice, *, tolerance: float) -> Limit:
     """The limit by a reference that has been chosen."""
     accuracy, times, given = accuracy_for(tolerance), choice.grid.times, problem
     problem = texts.without_mask(problem)
-    moving = Flow(problem.attention.unmasked, tolerance=accuracy)  # the last token of a sequence sees all
+    moving = Flow(problem.block.unmasked, tolerance=accuracy)  # the last token of a sequence sees all
     probes = problem.initial.sample(_PROBES, "sobol", seed=1).points
     flow: FlowMap
     if choice.kind == "gaussian":
@@ -168,7 +168,7 @@ def _moments(states: Sequence[Measure]) -> tuple[Array, Array]:
 
 def _by_nodes(problem: Problem, choice: Choice, accuracy: float) -> tuple[list[Particles], FlowMap]:
     """The nodes at the output times, and their flow."""
-    attention, track, text = problem.attention, list[Array](), None
+    attention, track, text = problem.block, list[Array](), None
     if attention.causal and isinstance(problem.initial, Ordered):
         rules = [law.quadrature(choice.nodes) for law in problem.initial.measures]
         text = texts.Text(attention, problem.initial, rules, *_along(choice.nodes))
@@ -268,7 +268,7 @@ def _kind(problem: Problem, reference: str) -> str:
         )
     if reference == "gaussian" and not _stays_gaussian(problem):
         raise InputError(
-            f'"gaussian" needs Gaussians that stay Gaussian, not {problem.attention.kind}; use "auto"', "reference"
+            f'"gaussian" needs Gaussians that stay Gaussian, not {problem.block.kind}; use "auto"', "reference"
         )
     if reference == "quantile" and problem.dimension != 1:
         raise InputError(f'"quantile" needs d = 1 but the problem has d = {problem.dimension}; use "auto"', "reference")
@@ -276,7 +276,7 @@ def _kind(problem: Problem, reference: str) -> str:
 
 
 def _stays_gaussian(problem: Problem) -> bool:
-    return isinstance(problem.initial, Gaussian) and problem.attention.affine(problem.initial) is not None
+    return isinstance(problem.initial, Gaussian) and problem.block.affine(problem.initial) is not None
 
 
 def _ladder(problem: Problem, kind: str) -> list[int]:

@@ -94,7 +94,7 @@ def run(bench: Bench, piece: Piece) -> list[Result]:
             found["wasserstein_finer"] = [_distance(clouds[number], finer, p) for p in study.p]
             if not causal:  # whose estimate is for the same places on both sides
                 found["stability_rate"] = [
-                    stability.rate(study.problem.attention, Particles(state, clouds[number].weights), around, t)
+                    stability.rate(study.problem.block, Particles(state, clouds[number].weights), around, t)
                     for t, state, around in zip(grid.times, moved[:, number], points, strict=True)
                 ]
         results.append(found)
@@ -104,7 +104,7 @@ def run(bench: Bench, piece: Piece) -> list[Result]:
 def _errors(
     study: Study, limit: Limit, cloud: Particles, moved: Array, apart: Array, points: list[Particles] | None
 ) -> Result:
-    moving = Flow(study.problem.attention.unmasked, tolerance=limit.accuracy)
+    moving = Flow(study.problem.block.unmasked, tolerance=limit.accuracy)
     rows: dict[str, list[Any]] = {
         name: [] for name in ("coupled", "wasserstein", "mean_error", "covariance_error", "velocity_error", "radius")
     }

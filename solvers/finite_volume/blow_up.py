@@ -42,7 +42,7 @@ def tell(problem: Problem, record: Record) -> None:
     if record.status != "blow-up":
         return
     initial = problem.initial
-    exact = isinstance(initial, Gaussian) and problem.attention.affine(initial) is not None
+    exact = isinstance(initial, Gaussian) and problem.block.affine(initial) is not None
     error = _by_reduction(problem, record) if exact else _by_moments(problem, record)
     error = max(error, float(record.attributes["blow_up_time_error"]))
     record.attributes["blow_up_time_error"] = error

@@ -97,7 +97,7 @@ def differences(problem: Problem, one: Moments, other: Moments) -> tuple[Array, 
 def _exact(problem: Problem, outputs: Array, grid: Record) -> Companion | None:
     """The ODE of the moments of a Gaussian, with two tolerances."""
     initial, most = problem.initial, 10 * references.most_steps(grid)
-    if not isinstance(initial, Gaussian) or problem.attention.affine(initial) is None:
+    if not isinstance(initial, Gaussian) or problem.block.affine(initial) is None:
         return None
     both = []
     for tolerance in _EXACT:
@@ -184,7 +184,7 @@ def _along(
     """So many nodes along each axis, at so many places in pieces of the text."""
     assert isinstance(problem.initial, Ordered)
     rules = [_nodes(law, size) for law in problem.initial.measures]
-    text = Text(problem.attention, problem.initial, rules, levels, places)
+    text = Text(problem.block, problem.initial, rules, levels, places)
     flow = text.flow(accuracy_for(_TOLERANCE))
     flow.patience = grid.budget
     return _followed(Tokens(text.nodes, flow), outputs, Samples(np.empty(0), np.empty(0)), budget)

@@ -71,7 +71,7 @@ def samples(problem: Problem, outputs: Array, steps: int) -> Samples:
     """Gauss nodes up to the times of the looks, for a companion that takes so many steps."""
     horizon = float(outputs[-1])
     ends = np.unique([0.0, *(outputs[k] for k in looks(outputs)), horizon])
-    cuts = [cut for cut in segments(problem.attention.breakpoints, horizon) if horizon > 0]
+    cuts = [cut for cut in segments(problem.block.breakpoints, horizon) if horizon > 0]
     edges = np.unique([*ends, *itertools.chain.from_iterable(cuts)])
     unit, weights = legendre(_PER_STEP)
     panels, allowed = [], min(steps, _MOST // _PER_STEP)

@@ -205,7 +205,7 @@ class _Way(NamedTuple):
 
 def _glances(problem: Problem) -> list[float]:
     """Times: several in every turn of V, as far as that is cheap."""
-    turns = float(np.linalg.norm(problem.attention.values(0.0), 2)) * problem.horizon
+    turns = float(np.linalg.norm(problem.block.values(0.0), 2)) * problem.horizon
     return np.linspace(0.0, problem.horizon, int(np.clip(_PER_RADIAN * turns, *_GLANCES))).tolist()
 
 
@@ -213,7 +213,7 @@ def _ways(problem: Problem, options: Options, times: list[float]) -> Iterator[_W
     """The exact moments of Gaussians, while they last; of other data a few tokens."""
     initial, nowhere = problem.initial, np.empty((0, problem.dimension))
     with np.errstate(all="ignore"), suppress(SolverError):
-        if isinstance(initial, Gaussian) and problem.attention.affine(initial) is not None:
+        if isinstance(initial, Gaussian) and problem.block.affine(initial) is not None:
             for mean, covariance in gaussian_moments(problem, times, _TOLERANCES[0], options.max_steps):
                 yield _Way(mean, covariance, nowhere)
             return

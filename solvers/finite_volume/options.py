@@ -96,7 +96,7 @@ def check(problem: Problem, options: Options) -> None:
         raise InputError(f"is {options.slices}, but what is cut into slices is a vl.Sequence under a mask", "slices")
     with np.errstate(all="ignore"):
         initial = problem.initial
-        torn = problem.attention.tears_tails(initial.covariance) and not math.isfinite(initial.support_radius)
+        torn = problem.block.tears_tails(initial.covariance) and not math.isfinite(initial.support_radius)
     if torn:
         raise InputError(
             f"reaches to infinity, from where tokens leave every ball at once under {problem.attention.kind} "
@@ -105,12 +105,12 @@ def check(problem: Problem, options: Options) -> None:
         )
     if options.frame == PARTS and not isinstance(problem.initial, Mixture):
         raise InputError(f'is "parts", but a {problem.initial.kind} has one; use "moving"', "frame")
-    if options.frame == PARTS and not has_slopes(problem.attention):
+    if options.frame == PARTS and not has_slopes(problem.block):
         raise InputError(
-            f'is "parts", whose frames follow a Jacobian that {problem.attention.kind} does not say; use "moving"',
+            f'is "parts", whose frames follow a Jacobian that {problem.block.kind} does not say; use "moving"',
             "frame",
         )
-    if options.frame == "rescaled" and problem.attention.drift() is None:
+    if options.frame == "rescaled" and problem.block.drift() is None:
         raise InputError(
             'is "rescaled", which needs a normalised attention, where a single token obeys x\' = V x; use "moving"',
             "frame",

@@ -27,7 +27,7 @@ def chosen(problem: Problem, options: Options) -> Options:
     if options.frame != AUTO:
         return options
     found, several = [component for _, component in components(problem.initial)], False
-    if 1 < len(found) <= _MOST_PARTS and options.extent is None and has_slopes(problem.attention):
+    if 1 < len(found) <= _MOST_PARTS and options.extent is None and has_slopes(problem.block):
         several = _are_narrow(problem, found, min(cells(options, problem.dimension))) and not _tear(problem, found)
     return replace(options, frame=PARTS if several else "moving")
 
@@ -51,7 +51,7 @@ def _tear(problem: Problem, found: Sequence[Measure]) -> bool:
     means = np.array([component.mean for component in found])
     apart = np.ptp(means, axis=0)
     widths = [math.sqrt(np.linalg.eigvalsh(component.covariance)[-1]) for component in found]
-    strength = max((float(np.linalg.norm(a, 2)) for a in problem.attention.tilts(0.0)), default=0.0)
+    strength = max((float(np.linalg.norm(a, 2)) for a in problem.block.tilts(0.0)), default=0.0)
     return strength * max(widths) * float(np.linalg.norm(apart)) > _TEARING
 
 

@@ -26,7 +26,7 @@ _CHEAP = 2e7  # cells times evaluations of the velocity, of all runs together: s
 
 def run(problem: Problem, options: Options, record: Record) -> Record:
     """Integrate into the record and judge; again as long as the run is wrong, but less so. The best record."""
-    alone = _unmasked(problem)
+    alone = problem.unmasked  # what slices of a text see is the solver's to say; where there is one law it is that
     free = options.slices is None
     if is_text(problem):
         options = replace(options, frame=PARTS, slices=options.slices or few_slices(problem))
@@ -78,14 +78,6 @@ def _memory() -> float:
         return 1e-9 * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, OSError, ValueError):
         return math.inf
-
-
-def _unmasked(problem: Problem) -> Problem:
-    """Without the mask: what slices of a text see is the solver's to say, and where there is one law it is that."""
-    if not problem.attention.causal:
-        return problem
-    given = {"initial": problem.initial, "horizon": problem.horizon, "name": problem.name}
-    return Problem.trusted(attention=problem.attention.unmasked, **given)
 
 
 def _may_gain(options: Options, record: Record, unsure: float) -> bool:

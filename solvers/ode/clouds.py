@@ -1,27 +1,23 @@
-"""The ODE of a cloud of tokens: its velocity as one flat vector, and its moments at given times.
-
-x_i' = Gamma_mu(x_i),   or rescaled z = Phi^{-1} x:   z' = Phi^{-1} (Gamma(Phi z) - V Phi z)
-"""
+"""The ODE of a cloud of tokens, x_i' = Gamma_mu(x_i), as one flat vector; and its moments at given times."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-import numpy as np
-
 from vlasov.checks import Array
 from vlasov.errors import SolverError
 from vlasov.flow import Flow
 from vlasov.measures import Particles
+from vlasov.solvers.ode.coordinates import Coordinates, Physical
 from vlasov.solvers.ode.integrate import Rhs, inside, segments, size, steps
-from vlasov.solvers.ode.rescaling import Rescaling
 from vlasov.solvers.ode.runge_kutta import CloudDOP853
 
 Moments = tuple[Array, Array]  # mean and covariance
 Look = Callable[[], None]
 _EACH = 24  # evaluations of velocities, at most and on average, for a step: twelve, and as many for rejected ones
 _ANY = 1e300  # an error that is allowed where steps are given
+_PHYSICAL = Physical()
 
 
 def unseen() -> None:
@@ -33,34 +29,41 @@ class Tokens(NamedTuple):
 
     cloud: Particles
     flow: Flow
-    rescaling: Rescaling | None = None
+    coordinates: Coordinates = _PHYSICAL
+
+    @property
+    def state(self) -> Array:
+        """The state of the ODE at time zero, as one flat vector."""
+        return self.coordinates.state(self.cloud.points).ravel()
 
     def placed(self, t: float, y: Array) -> Particles:
         """The cloud at time t, from the state of the ODE."""
-        z = y.reshape(self.cloud.points.shape)
-        return self.cloud.moved(z if self.rescaling is None else z @ self.rescaling.matrix(t).T)
+        return self.cloud.moved(self.coordinates.place(t, y.reshape(self.cloud.points.shape)))
+
+    @property
+    def size(self) -> float:
+        """Root mean square of the state, by which errors are measured."""
+        return size(self.cloud.moved(self.state.reshape(self.cloud.points.shape)))
+
+    def stepper(self, rhs: Rhs, t: float, y: Array, end: float, *, rtol: float, atol: float) -> CloudDOP853:
+        """The method that moves them."""
+        shape = self.cloud.points.shape
+        settle = None if isinstance(self.coordinates, Physical) else self.coordinates.settle
+        return CloudDOP853(rhs, t, y, end, rtol=rtol, atol=atol, settle=settle and (lambda y: settle(y.reshape(shape))))
 
 
 def right_hand_side(tokens: Tokens, segment: tuple[float, float]) -> Rhs:
     """The ODE on one segment of smooth parameters, for the cloud as one flat vector."""
-    cloud, flow, rescaling = tokens
+    cloud, flow, coordinates = tokens
     shape = cloud.points.shape
 
-    def velocity(t: float, x: Array, out: Array) -> Array:
-        return flow.velocity(cloud.moved(x), x, inside(t, *segment), out=out).values
-
-    def physical(t: float, y: Array, out: Array) -> Array:
-        velocity(t, y.reshape(shape), out.reshape(shape))
+    def slope(t: float, y: Array, out: Array) -> Array:
+        x, inner = coordinates.place(t, y.reshape(shape)), inside(t, *segment)
+        velocity = flow.velocity(cloud.moved(x), x, inner, out=out.reshape(shape)).values
+        coordinates.slope(t, x, velocity, inner)
         return out
 
-    def rescaled(t: float, y: Array, out: Array) -> Array:
-        phi, result = rescaling.matrix(t), out.reshape(shape)  # type: ignore[union-attr]
-        x = y.reshape(shape) @ phi.T
-        relative = velocity(t, x, result) - x @ flow.values(inside(t, *segment)).T
-        result[:] = np.linalg.solve(phi, relative.T).T
-        return out
-
-    return physical if rescaling is None else rescaled
+    return slope
 
 
 def moments(
@@ -77,12 +80,12 @@ def states(
     tokens: Tokens, times: Sequence[float], tolerance: float, most: int, look: Look = unseen
 ) -> Iterator[Particles]:
     """The cloud at increasing times, as ``moments``; each lasts until the next is asked for."""
-    y, waiting, count = tokens.cloud.points.ravel(), list(times), 0
+    y, waiting, count = tokens.state, list(times), 0
     yield from _at_rest(tokens, y, waiting)
-    atol = tolerance * size(tokens.cloud)
+    atol = tolerance * tokens.size
     for segment in segments(tokens.flow.breakpoints, times[-1]) if waiting else []:
         rhs = _at_most(tokens.flow.evaluations + _EACH * most, tokens.flow, right_hand_side(tokens, segment))
-        for step in steps(rhs, segment, y, rtol=tolerance, atol=atol, stepper=CloudDOP853, taken=count):
+        for step in steps(rhs, segment, y, rtol=tolerance, atol=atol, stepper=tokens.stepper, taken=count):
             yield from _due(tokens, step, waiting)
             y, count = step.y, count + 1
             look()
@@ -103,11 +106,11 @@ def _at_most(evaluations: int, flow: Flow, rhs: Rhs) -> Rhs:
 
 def moments_in_steps(tokens: Tokens, times: Sequence[float], ends: Sequence[float]) -> Iterator[Moments]:
     """Mean and covariance at increasing times, by steps that end at given times, the jumps of parameters among them."""
-    y, waiting = tokens.cloud.points.ravel(), list(times)
+    y, waiting = tokens.state, list(times)
     yield from _told(_at_rest(tokens, y, waiting))
     for start, end in segments(tokens.flow.breakpoints, max(ends, default=0.0)) if waiting else []:
         rhs = right_hand_side(tokens, (start, end))
-        method = CloudDOP853(rhs, start, y, end, rtol=0.0, atol=_ANY)
+        method = tokens.stepper(rhs, start, y, end, rtol=0.0, atol=_ANY)
         for reached in (t for t in ends if start < t <= end):
             method.h_abs = reached - method.t
             method.step()

@@ -49,12 +49,22 @@ class CloudDOP853:
         Start, state there, and last time.
     rtol, atol
         Local error per step, in the root mean square over components of error / (atol + rtol |y|).
+    settle
+        Puts the state at the end of each step back to where states must be, in its own memory.
     """
 
     def __init__(
-        self, rhs: Callable[[float, Array, Array], Array], t: float, y: Array, end: float, *, rtol: float, atol: float
+        self,
+        rhs: Callable[[float, Array, Array], Array],
+        t: float,
+        y: Array,
+        end: float,
+        *,
+        rtol: float,
+        atol: float,
+        settle: Callable[[Array], None] | None = None,
     ):
-        self._rhs, self._end, self._rtol, self._atol = rhs, end, rtol, atol
+        self._rhs, self._end, self._rtol, self._atol, self._settle = rhs, end, rtol, atol, settle
         self._stages, self._rows = np.empty((ROWS, y.size)), np.arange(ROWS)
         self._trial = np.empty(y.size)
         self.t, self.t_old, self._given = t, t, plain(y)
@@ -97,6 +107,8 @@ class CloudDOP853:
             rejected = True
         factor = _GROW if error == 0 else min(_GROW, _SAFETY * error ** (-1 / ORDER))
         self.h_abs = h * (min(1.0, factor) if rejected else factor)
+        if self._settle is not None:
+            self._settle(self._trial)
         self._rhs(new, self._trial, self._stage(STAGES))
         free = np.empty_like(self.y) if self._y_old is self._given else self._y_old  # what was given is never written
         self._y_old, self.y, self._trial = self.y, self._trial, free

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.polynomial.legendre import leggauss
 
-from vlasov.attention import Attention, Masked
+from vlasov.attention import Attention
 from vlasov.checks import Array
 from vlasov.flow import Flow
 from vlasov.measures import Measure, Particles, Sequence
@@ -36,8 +36,7 @@ def without_mask(problem: Problem) -> Problem:
         initial = initial.measures[0]
     if not problem.attention.causal or initial.ordered:
         return problem
-    attention = problem.attention.unmasked
-    return Problem.trusted(attention=attention, initial=initial, horizon=problem.horizon, name=problem.name)
+    return problem.unmasked.changed(initial=initial)
 
 
 def beside_tokens(attention: Attention, nodes: Particles, track: Array, tolerance: float, places: Array) -> Velocity:
@@ -85,7 +84,7 @@ class Text:
     def __init__(
         self, attention: Attention, sequence: Sequence, rules: Iterable[Particles], levels: int, count: int
     ) -> None:
-        self.attention, self._alone = attention, isinstance(attention, Masked)  # else heads may see the whole sequence
+        self.attention, self._alone = attention, attention.masked  # else heads may see the whole sequence
         self._inner = attention.unmasked if self._alone else attention
         self._edges, laws = _pieces(sequence, levels)
         self._widths, each = np.diff(self._edges), list(rules)

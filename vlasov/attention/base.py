@@ -141,6 +141,11 @@ class Attention(Described, ABC):
         return False
 
     @property
+    def masked(self) -> bool:
+        """Whether tokens see nothing but what is before them: not one head is without a mask."""
+        return False
+
+    @property
     def unmasked(self) -> Attention:
         """The same without masks: what it is on the product of a law with Uniform[0, 1], which stays one."""
         return self

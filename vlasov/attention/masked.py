@@ -124,6 +124,10 @@ class Masked(Attention, kind="masked"):
         return True
 
     @property
+    def masked(self) -> bool:
+        return True
+
+    @property
     def unmasked(self) -> Attention:
         return self.attention
 

@@ -1,0 +1,14 @@
+"""What stands around attention in a Transformer: LayerNorm and the MLP, and the block that all of it makes.
+
+``layer_norm``: tokens on an ellipsoid, or seen there. ``mlp``: what each token adds by itself. ``block``: the velocity
+law of the whole, which answers what an attention answers; composed here and nowhere else. ``normalised``: measures that
+LayerNorm has put onto the ellipsoid. ``kernels``: their loops. Called by ``vlasov.problem``; solvers go through
+``problem.block`` and ``problem.start``.
+"""
+
+from vlasov.blocks.block import Block
+from vlasov.blocks.layer_norm import LayerNorm
+from vlasov.blocks.mlp import MLP
+from vlasov.blocks.normalised import normalised
+
+__all__ = ["MLP", "Block", "LayerNorm", "normalised"]

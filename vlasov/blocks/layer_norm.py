@@ -1,0 +1,110 @@
+"""LayerNorm: tokens on an ellipsoid, or an attention that sees them there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from vlasov import checks
+from vlasov.checks import Array
+from vlasov.codec import Described
+from vlasov.errors import InputError, choose
+from vlasov.schedule import Parameter, ParameterLike, at, parameter
+
+PLACEMENTS = ("post", "pre")
+WORTH_THREADS = 100_000  # numbers
+
+
+@dataclass(frozen=True, eq=False)
+class LayerNorm(Described):
+    """LN(x) = beta sqrt(d) x / |x|, token by token, with beta in R^d acting on each coordinate.
+
+    "post", after each layer: tokens stay on the ellipsoid {D u, |u| = 1}, D = diag(beta) sqrt(d), where they begin at
+    LN(x_0), and move by
+
+        u' = (I - u u^T) D^{-1} (Gamma(x) + g(x)),   x = D u
+
+    "pre", before each layer: x' = Gamma_{LN#mu}(LN x) + g(LN x). g is the MLP, if there is one.
+
+    Parameters
+    ----------
+    beta
+        A vector without zeros, shape (d,); ones if not given. It may depend on time.
+    placement
+        "post" or "pre".
+
+    Reference: Castin, Ablin, Carrillo, Peyre (2025), arXiv:2501.18322, section 2.
+    """
+
+    beta: Parameter | None = None
+    placement: Literal["post", "pre"] = "post"
+
+    if TYPE_CHECKING:  # what may be given; what is kept stands above
+
+        def __init__(self, beta: ParameterLike | None = None, placement: Literal["post", "pre"] = "post") -> None: ...
+
+    def __post_init__(self) -> None:
+        choose(self.placement, PLACEMENTS, "placement")
+        if self.beta is not None:
+            self._set(beta=parameter(self.beta, "beta", read=_without_zeros))
+
+    @property
+    def post(self) -> bool:
+        """Whether tokens themselves are kept on the ellipsoid."""
+        return self.placement == "post"
+
+    @property
+    def moves(self) -> bool:
+        """Whether the ellipsoid depends on time."""
+        return self.beta is not None and not isinstance(self.beta, np.ndarray)
+
+    def check(self, dimension: int) -> None:
+        """Refuse another d than that of beta."""
+        if self.beta is not None and at(self.beta, 0.0).shape != (dimension,):
+            found = at(self.beta, 0.0).shape
+            raise InputError(f"has shape {found} where {(dimension,)} is needed, as the tokens have d", "beta")
+
+    def scale(self, dimension: int, t: float = 0.0) -> Array:
+        """The diagonal of D = diag(beta) sqrt(d), shape (d,)."""
+        beta = np.ones(dimension) if self.beta is None else at(self.beta, t)
+        return np.sqrt(dimension) * beta
+
+    def of(self, x: Array, t: float = 0.0, *, field: str = "x") -> Array:
+        """LN(x) at points (n, d); the origin has none, and is refused."""
+        result = directions(x, self.scale(x.shape[1], t))
+        if not checks.finite(result):
+            refuse_origin(x, field)
+        return result
+
+
+def directions(x: Array, scale: Array, out: Array | None = None) -> Array:
+    """scale x / |x| at points (n, d), NaN at the origin; into ``out``, which may be x."""
+    from numba import get_num_threads
+
+    from vlasov.blocks.kernels import normalise
+    from vlasov.compiled.threads import in_threads
+    from vlasov.compiled.views import plain
+
+    result = np.empty(x.shape) if out is None else out
+    in_threads(get_num_threads() if x.size > WORTH_THREADS else 1, normalise, plain(x), plain(scale), result)
+    return result
+
+
+def refuse_origin(x: Array, field: str) -> None:
+    """Name the token at the origin, if there is one."""
+    at_origin = np.flatnonzero(~x.any(axis=1))
+    if at_origin.size:
+        sentence = f"token {at_origin[0]} is at the origin, where LayerNorm is 0 / 0; move it, or leave it out"
+        raise InputError(sentence, field)
+    raise InputError("is not finite; LayerNorm needs numbers", field)
+
+
+def _without_zeros(value: ArrayLike, field: str) -> Array:
+    beta = checks.vector(value, field)
+    if not beta.all():
+        entry = int(np.flatnonzero(beta == 0)[0])
+        raise InputError(f"entry {entry} is zero, which flattens the ellipsoid; every entry must be another", field)
+    return beta

@@ -1,0 +1,147 @@
+"""The MLP of a block: what each token adds to its velocity, whatever the others do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from vlasov import checks
+from vlasov.blocks.layer_norm import WORTH_THREADS
+from vlasov.checks import Array
+from vlasov.codec import Described
+from vlasov.errors import InputError, choose
+from vlasov.schedule import Parameter, ParameterLike, at, parameter
+
+ACTIVATIONS = ("identity", "relu", "tanh", "gelu")  # in the order of their numbers in kernels
+_WIDE = 64  # dimensions and hidden units from which products of matrices pay
+_ROUNDING = float(np.finfo(float).eps)
+
+
+@dataclass(frozen=True, eq=False)
+class MLP(Described):
+    """g(x) = W s(U x + b), token by token, with the activation s acting on each coordinate.
+
+    Parameters
+    ----------
+    W
+        Shape (d, h).
+    U
+        Shape (h, d); the identity if not given.
+    b
+        Shape (h,); zero if not given.
+    activation
+        "gelu", x Phi(x) with the Gaussian's distribution function Phi; "relu", max(x, 0); "tanh"; or "identity", which
+        keeps Gaussians Gaussian.
+
+    Parameters may depend on time, as those of attention do.
+    """
+
+    W: Parameter
+    U: Parameter | None = None
+    b: Parameter | None = None
+    activation: Literal["gelu", "relu", "tanh", "identity"] = "gelu"
+
+    if TYPE_CHECKING:  # what may be given; what is kept stands above
+
+        def __init__(
+            self,
+            W: ParameterLike,
+            U: ParameterLike | None = None,
+            b: ParameterLike | None = None,
+            activation: Literal["gelu", "relu", "tanh", "identity"] = "gelu",
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        choose(self.activation, ACTIVATIONS, "activation")
+        self._set(W=parameter(self.W, "W"))
+        if self.U is not None:
+            self._set(U=parameter(self.U, "U"))
+        if self.b is not None:
+            self._set(b=parameter(self.b, "b", read=checks.vector))
+        rows, hidden = at(self.W, 0.0).shape
+        first = (hidden, rows) if self.U is None else at(self.U, 0.0).shape
+        if self.U is None and rows != hidden:
+            raise InputError(f"is missing, but W has shape {(rows, hidden)}; give U with {hidden} rows", "U")
+        if first != (hidden, rows):
+            raise InputError(f"has shape {first} where {(hidden, rows)} is needed, as W has {(rows, hidden)}", "U")
+        if self.b is not None and at(self.b, 0.0).shape != (hidden,):
+            raise InputError(f"has shape {at(self.b, 0.0).shape} where {(hidden,)} is needed, as W has columns", "b")
+
+    @property
+    def parameters(self) -> dict[str, Parameter]:
+        """Those that were given, by name."""
+        return {name: value for name in ("W", "U", "b") if (value := getattr(self, name)) is not None}
+
+    @property
+    def dimension(self) -> int:
+        """d."""
+        return at(self.W, 0.0).shape[0]
+
+    def check(self, dimension: int) -> None:
+        """Refuse another d than that of W."""
+        if self.dimension != dimension:
+            raise InputError(f"has {self.dimension} rows where {dimension} are needed, as the tokens have d", "W")
+
+    def matrices(self, t: float = 0.0) -> tuple[Array, Array, Array]:
+        """W, U and b at time t."""
+        w = at(self.W, t)
+        u = np.eye(len(w)) if self.U is None else at(self.U, t)
+        return w, u, np.zeros(len(u)) if self.b is None else at(self.b, t)
+
+    def at(self, x: Array, t: float = 0.0) -> Array:
+        """g(x) at points (n, d)."""
+        result = np.zeros(x.shape)
+        self.add(x, t, result)
+        return result
+
+    def add(self, x: Array, t: float, out: Array) -> None:
+        """Add g(x) at points (n, d) to ``out``."""
+        from numba import get_num_threads
+
+        from vlasov.blocks import kernels
+        from vlasov.compiled.products import map_rows
+        from vlasov.compiled.threads import in_threads
+        from vlasov.compiled.views import plain
+
+        w, u, b = self.matrices(t)
+        which, threads = ACTIVATIONS.index(self.activation), get_num_threads() if x.size > WORTH_THREADS else 1
+        if max(u.shape) < _WIDE:
+            in_threads(threads, kernels.add_mlp, plain(x), plain(u), plain(b), plain(w), which, out)
+            return
+        hidden = map_rows(x, u) + b
+        kernels.activate(hidden.reshape(-1), which)
+        out += map_rows(hidden, w)
+
+    def rounding(self, x: Array, t: float) -> float:
+        """A bound on the rounding errors of g(x): terms of sums, times what these sum up at most."""
+        w, u, b = self.matrices(t)
+        far = float(np.abs(x).max(initial=0.0))
+        inside = np.abs(u).sum(axis=1) * far + np.abs(b)
+        size = float((np.abs(w) @ (np.minimum(inside, 1.0) if self.activation == "tanh" else inside)).max())
+        slope = float((np.abs(w) @ inside).max())
+        return 4 * _ROUNDING * np.sqrt(len(w)) * ((w.shape[1] + 8) * size + (len(w) + 2) * slope)
+
+    def jacobian(self, x: Array, t: float = 0.0) -> Array:
+        """D g(x) = W diag(s'(U x + b)) U at points (n, d), shape (n, d, d)."""
+        w, u, b = self.matrices(t)
+        return np.einsum("kj,nj,jl->nkl", w, self._slopes(x @ u.T + b), u, optimize=True)
+
+    def _slopes(self, z: Array) -> Array:
+        if self.activation == "identity":
+            return np.ones_like(z)
+        if self.activation == "relu":
+            return (z > 0).astype(float)
+        if self.activation == "tanh":
+            return 1 - np.tanh(z) ** 2
+        from scipy.special import ndtr
+
+        return np.asarray(ndtr(z) + z * np.exp(-z * z / 2) / np.sqrt(2 * np.pi))
+
+    def affine(self, t: float = 0.0) -> tuple[Array, Array] | None:
+        """b (d,) and B (d, d) with g(x) = b + B x; None unless the activation is the identity."""
+        if self.activation != "identity":
+            return None
+        w, u, b = self.matrices(t)
+        return w @ b, w @ u
