@@ -27,9 +27,9 @@ from vlasov.checks import Array
 from vlasov.errors import InputError
 from vlasov.geometry import linked, polytope
 from vlasov.postprocess.clusters.beside import beside as beside
+from vlasov.postprocess.clusters.directions import problem_if_known
 from vlasov.postprocess.clusters.sight import Sight, leader_since, ranks
 from vlasov.postprocess.clusters.tokens import Tokens
-from vlasov.solvers import problem_of
 from vlasov.solvers.dataset import CLUSTERS, labels
 
 TOLERANCE, MARGIN = 0.05, 0.005
@@ -202,7 +202,7 @@ def _plateaus(times: Array, count: NDArray[np.intp]) -> dict[str, tuple[tuple[st
 
 def _of_sight(tokens: Tokens, final: _Final, *, rank: bool) -> dict[str, tuple[tuple[str, ...], Any]]:
     """Leaders, and what the matrix of attention is like, where one head says whom tokens look at."""
-    problem = problem_of(tokens.run) if tokens.run.attrs.get("problem") else None
+    problem = problem_if_known(tokens.run)
     if problem is None or not Sight.is_known(problem):
         if rank:
             why = "is masked, or no sum with one head" if problem else "has a parameter that is a Python function"
@@ -216,7 +216,7 @@ def _of_sight(tokens: Tokens, final: _Final, *, rank: bool) -> dict[str, tuple[t
         "leaders": (("cluster",), leaders),
     }
     if tokens.direction is None:
-        found["gain"] = (("cluster",), _gain(final.limit, *sight.forms(-1)))
+        found["gain"] = (("cluster",), _gain(*sight.seen(-1, final.limit)))
     if rank:
         matrix_rank, distance = ranks(sight, tokens)
         found |= {"attention_rank": (("time",), matrix_rank), "boolean_distance": (("time",), distance)}

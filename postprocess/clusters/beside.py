@@ -24,9 +24,13 @@ from vlasov.solvers.dataset import BESIDE, labels
 _NO_DIRECTION = 1e-6  # of the largest |z|: tokens so close to zero have none
 _SAME_START = 1e-6  # between directions of one token at the first time
 _SAME_TIME = 1e-9
+_SHUFFLES = 32
+
+Labels = NDArray[np.intp]
 
 _NAMES = {
     "share": "share of the mass in corresponding clusters",
+    "chance": "the share, if tokens of clusters of these sizes were shuffled",
     "angle": "angle between the directions of corresponding clusters, mean by mass",
     "token_angle": "angle between a token's two directions, mean by mass",
     "directionless": "share of the mass so close to zero in the rescaled run that it has no direction",
@@ -44,9 +48,9 @@ class _Matched(NamedTuple):
 
     pairs: tuple[Array, Array]  # directions, (k, d) each
     mass: Array
-    counts: tuple[int, int]
+    groups: tuple[Labels, Labels]  # of the tokens that have a direction
+    weights: Array
     token_angle: float
-    directionless: float
 
     @property
     def angles(self) -> Array:
@@ -69,21 +73,25 @@ def beside(rescaled: xr.Dataset, normed: xr.Dataset, *, tolerance: float = 0.1) 
     -------
     xarray.Dataset
         At each output time that both have: share, angle (of corresponding clusters, mean by mass), token_angle,
-        directionless, count_rescaled, count_normed. At the last of them, by pair: direction_rescaled, direction_normed,
+        directionless, count_rescaled, count_normed. At the last of them chance (what the share would be if tokens were
+        shuffled) and, by pair: direction_rescaled, direction_normed,
         pair_mass, pair_angle.
     """
     reach = checks.number(tolerance, "tolerance", above=0.0, below=2.0)
     one, other = Tokens(rescaled, None, "rescaled"), Tokens(normed, None, "normed")
     instants = _shared(one, other)
-    found = [_matched(one, other, pair, reach) for pair in instants]
+    first, second = zip(*instants, strict=True)
+    seen = zip(directions(rescaled, first, one.heavy), directions(normed, second, one.heavy), strict=True)
+    found = [_matched(one, at, pair, reach) for at, pair in zip(first, seen, strict=True)]
     last, in_time = found[-1], ("time",)
     held: dict[str, tuple[tuple[str, ...], Any]] = {
         "share": (in_time, np.array([at.mass.sum() for at in found])),
+        "chance": ((), _by_chance(last.groups, last.weights)),
         "angle": (in_time, np.array([_mean(at.angles, at.mass) for at in found])),
         "token_angle": (in_time, np.array([at.token_angle for at in found])),
-        "directionless": (in_time, np.array([at.directionless for at in found])),
-        "count_rescaled": (in_time, np.array([at.counts[0] for at in found])),
-        "count_normed": (in_time, np.array([at.counts[1] for at in found])),
+        "directionless": (in_time, np.array([1.0 - float(at.weights.sum()) for at in found])),
+        "count_rescaled": (in_time, np.array([at.groups[0].max(initial=-1) + 1 for at in found])),
+        "count_normed": (in_time, np.array([at.groups[1].max(initial=-1) + 1 for at in found])),
         "direction_rescaled": (("pair", "component"), last.pairs[0]),
         "direction_normed": (("pair", "component"), last.pairs[1]),
         "pair_mass": (("pair",), last.mass),
@@ -111,7 +119,7 @@ def _shared(one: Tokens, other: Tokens) -> list[tuple[int, int]]:
         one.weights, other.weights, rtol=1e-9, atol=0
     ):
         raise InputError("has other tokens than the rescaled run; solve both from one initial measure", "normed")
-    apart = between(directions(one.run, 0), directions(other.run, 0))[one.heavy]
+    apart = between(*(directions(tokens.run, [0], one.heavy)[0] for tokens in (one, other)))
     if np.nanmax(apart, initial=0.0) > _SAME_START:
         sentence = f"begins with a token {np.nanmax(apart):.2g} radian away from where the rescaled run has it"
         raise InputError(f"{sentence}; solve both from one initial measure, from t = 0 on", "normed")
@@ -120,30 +128,38 @@ def _shared(one: Tokens, other: Tokens) -> list[tuple[int, int]]:
     return [(k, int(j)) for k, j in enumerate(nearest) if abs(one.times[k] - other.times[j]) <= slack]
 
 
-def _matched(one: Tokens, other: Tokens, instants: tuple[int, int], reach: float) -> _Matched:
-    from scipy.optimize import linear_sum_assignment
-
-    z = one.full(instants[0])
-    lengths = np.linalg.norm(z, axis=1)
-    u, v = (directions(tokens.run, at)[one.heavy] for tokens, at in zip((one, other), instants, strict=True))
+def _matched(one: Tokens, instant: int, seen: tuple[Array, Array], reach: float) -> _Matched:
+    lengths, (u, v) = np.linalg.norm(one.full(instant), axis=1), seen
     known = (lengths > _NO_DIRECTION * lengths.max()) & np.isfinite(u).all(axis=1) & np.isfinite(v).all(axis=1)
     u, v, weights = u[known], v[known], one.shares[known]
     groups = linked(u, reach), linked(v, reach)
-    counts = [int(group.max(initial=-1)) + 1 for group in groups]
-    shared = np.zeros(counts)
-    np.add.at(shared, groups, weights)
-    rows, columns = linear_sum_assignment(-shared)
-    mass = shared[rows, columns]
+    rows, columns, mass = _best(groups, weights)
     order = np.argsort(-mass, kind="stable")[: int((mass > 0).sum())]
     pairs = (
         _mean_directions(u, weights, groups[0])[rows[order]],
         _mean_directions(v, weights, groups[1])[columns[order]],
     )
-    token_angle = _mean(between(u, v), weights)
-    return _Matched(pairs, mass[order], (counts[0], counts[1]), token_angle, 1.0 - float(weights.sum()))
+    return _Matched(pairs, mass[order], groups, weights, _mean(between(u, v), weights))
 
 
-def _mean_directions(u: Array, weights: Array, group: NDArray[np.intp]) -> Array:
+def _best(groups: tuple[Labels, Labels], weights: Array) -> tuple[Labels, Labels, Array]:
+    """Which clusters correspond, and the mass that is in both."""
+    from scipy.optimize import linear_sum_assignment
+
+    shared = np.zeros([int(group.max(initial=-1)) + 1 for group in groups])
+    np.add.at(shared, groups, weights)
+    rows, columns = linear_sum_assignment(-shared)
+    return rows, columns, shared[rows, columns]
+
+
+def _by_chance(groups: tuple[Labels, Labels], weights: Array) -> float:
+    """The share that clusters of these sizes have in common where they have nothing to do with each other."""
+    random = np.random.default_rng(0)
+    shuffled = [_best((groups[0], random.permutation(groups[1])), weights)[2].sum() for _ in range(_SHUFFLES)]
+    return float(np.mean(shuffled))
+
+
+def _mean_directions(u: Array, weights: Array, group: Labels) -> Array:
     sums = np.stack([np.bincount(group, weights * x) for x in u.T], axis=1)
     return sums / np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), np.finfo(float).tiny)
 

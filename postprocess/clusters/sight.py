@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from vlasov.checks import Array
 from vlasov.errors import InputError
+from vlasov.postprocess.clusters.directions import unit
 from vlasov.postprocess.clusters.tokens import Tokens
 from vlasov.problem import Problem
 
@@ -24,10 +25,12 @@ _DIRECTIONS = 64  # in which the farthest tokens are asked first
 
 
 class Sight:
-    """The exponents <A x_i, x_j> - <x_j, P x_j> of an attention with one head, from the coordinates of the tokens."""
+    """The exponents <A x_i, x_j> - <x_j, P x_j> of an attention with one head; under pre-norm those of LN x_i."""
 
     def __init__(self, problem: Problem, tokens: Tokens) -> None:
         self._attention, self._tokens = problem.attention, tokens
+        norm = problem.layer_norm
+        self._pre_norm = None if norm is None or norm.post else norm
 
     @staticmethod
     def is_known(problem: Problem) -> bool:
@@ -35,21 +38,24 @@ class Sight:
         heads = None if problem.attention.causal else problem.attention.heads_at(0.0)
         return heads is not None and len(heads) == 1
 
-    def forms(self, instant: int) -> tuple[Array, Array]:
-        """A, and P (zero for softmax), in the coordinates of the tokens: Phi^T A Phi where they are rescaled."""
-        heads = self._attention.heads_at(float(self._tokens.times[instant]))
+    def seen(self, instant: int, z: Array | None = None) -> tuple[Array, Array, Array]:
+        """All tokens, or points z, as they are seen; A, and P (zero for softmax), in the same coordinates.
+
+        Where tokens are rescaled these are Phi^T A Phi and Phi^T P Phi.
+        """
+        z, t, run = self._tokens.full(instant) if z is None else z, float(self._tokens.times[instant]), self._tokens.run
+        heads = self._attention.heads_at(t)
         assert heads is not None
         a, p = heads[0].A, heads[0].P
         p = np.zeros_like(a) if p is None else p
-        if "rescaling" not in self._tokens.run:
-            return a, p
-        phi = np.asarray(self._tokens.run["rescaling"].values[instant], dtype=np.float64)
-        return phi.T @ a @ phi, phi.T @ p @ phi
+        phi = np.asarray(run["rescaling"].values[instant], dtype=np.float64) if "rescaling" in run else None
+        if self._pre_norm is not None:
+            return self._pre_norm.scale(z.shape[1], t) * unit(z if phi is None else z @ phi.T), a, p
+        return (z, a, p) if phi is None else (z, phi.T @ a @ phi, phi.T @ p @ phi)
 
     def leading(self, instant: int, candidates: NDArray[np.intp] | None = None) -> NDArray[np.intp]:
         """Those of the candidates, all tokens by default, that like themselves best at one output time."""
-        z = self._tokens.full(instant)
-        a, p = self.forms(instant)
+        z, a, p = self.seen(instant)
         scale = max(float(np.abs(a).max()), float(np.abs(p).max())) or 1.0  # e^{2t} of exponents is of no interest
         a, own = a / scale, np.einsum("ni,ij,nj->n", z, p / scale, z)
         slack = _ROUNDING * float(np.square(z).sum(axis=1).max())
@@ -60,7 +66,7 @@ class Sight:
 
     def matrix(self, instant: int) -> Array:
         """P, shape (n, n)."""
-        z, (a, p) = self._tokens.full(instant), self.forms(instant)
+        z, a, p = self.seen(instant)
         exponents = z @ a.T @ z.T - np.einsum("ni,ij,nj->n", z, p, z)
         weighted = self._tokens.shares * np.exp(exponents - exponents.max(axis=1, keepdims=True))
         return np.asarray(weighted / weighted.sum(axis=1, keepdims=True))

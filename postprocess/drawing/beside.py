@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from vlasov.postprocess.clusters import TOLERANCE, beside as match, clusters as find
+from vlasov.postprocess.clusters.directions import unit
 from vlasov.postprocess.drawing.clusters import draw_gathering
 from vlasov.postprocess.drawing.sphere import sphere
 from vlasov.postprocess.drawing.style import END, PALE, PALETTE, TOKEN, entitle, legend_above, new_figure, styled
@@ -35,14 +36,15 @@ def beside(rescaled: xr.Dataset, normed: xr.Dataset, *, tolerance: float = 0.1) 
     grid = figure.add_gridspec(1, 3)
     first = figure.add_subplot(grid[0])
     draw_gathering(first, rescaled, found)
-    first.set_title("rescaled", loc="left", pad=24)
+    first.set_title("rescaled", loc="left", pad=38)
     if d == 2:
         limit = found["limit"].values
         first.plot(*np.stack([0 * limit, limit], axis=1).T, color=END, linewidth=0.6, linestyle=":", zorder=2)
     if d in (2, 3):
         second = figure.add_subplot(grid[1], **({"projection": "3d"} if d == 3 else {}))
         sphere(normed, ax=second)
-        rays = matched["direction_rescaled"].values
+        growth = rescaled["rescaling"].values[-1] if "rescaling" in rescaled else np.eye(d)
+        rays = unit(found["limit"].values[~found["zero"].values] @ growth.T)
         look: dict[str, Any] = {
             "color": PALETTE[2],
             "linestyle": "",
@@ -50,12 +52,12 @@ def beside(rescaled: xr.Dataset, normed: xr.Dataset, *, tolerance: float = 0.1) 
             "markersize": 6,
             "markeredgewidth": 1.4,
         }
-        second.plot(*(1.05 * rays).T, zorder=6, label="rescaled", **look)
+        second.plot(*(1.06 * rays).T, zorder=6, label="limits, rescaled", **look)
         legend_above(second)
     else:
         second = figure.add_subplot(grid[1])
         _draw_counts(second, matched)
-    second.set_title("post-norm", loc="left", pad=24)
+    second.set_title("post-norm", loc="left", pad=38)
     _draw_agreement(figure.add_subplot(grid[2]), matched)
     return figure
 
@@ -75,6 +77,6 @@ def _draw_agreement(ax: Axes, matched: xr.Dataset) -> None:
     ax.plot(times, matched["angle"].values, color=PALETTE[2], linestyle="--", label="angle of corresponding clusters")
     ax.axhline(1.0, color=PALE, linewidth=0.6)
     ax.set(xlabel="time $t$", ylabel="share; radian", ylim=(-0.03, 1.06))
-    share, angle = float(matched["share"][-1]), float(matched["angle"][-1])
-    ax.set_title(f"{100 * share:.0f} %, {angle:.2g} rad", loc="left", pad=38)
+    share, chance, angle = (float(matched[name].values.ravel()[-1]) for name in ("share", "chance", "angle"))
+    ax.set_title(f"{100 * share:.0f} % (by chance {100 * chance:.0f} %), {angle:.2g} rad", loc="left", pad=52)
     legend_above(ax)

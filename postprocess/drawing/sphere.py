@@ -42,7 +42,7 @@ def sphere(dataset: xr.Dataset, *, lines: int = 120, ax: Axes | None = None) -> 
             f'has dimension {view.dimension} where a sphere is drawn for 2 and 3; use "clusters"', "dataset"
         )
     chosen = view.representatives(checks.integer(lines, "lines", least=1))
-    paths = np.stack([directions(dataset, k)[chosen] for k in range(view.times.size)])
+    paths = directions(dataset, range(view.times.size), chosen)
     solid = view.dimension == 3
     figure, ax = own_or_new(ax, view.title, height=3.6, **({"projection": "3d"} if solid else {}))
     if solid and ax.name != "3d":
@@ -91,5 +91,5 @@ def _draw_ball(ax: Any, paths: Array) -> None:
         axis.pane.set_visible(False)
     ax.tick_params(colors=INK)
     ax.grid(visible=False)
-    ax.set_box_aspect((1, 1, 1), zoom=1.15)
+    ax.set_box_aspect((1, 1, 1), zoom=1.05)
     ax.view_init(elev=20, azim=-60)

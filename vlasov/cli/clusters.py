@@ -85,7 +85,8 @@ def _print_agreement(
         )
         return
     print(
-        f"{100 * float(last['share']):.1f} % of the mass in corresponding clusters at t = {float(last['time']):.4g} "
+        f"{100 * float(last['share']):.1f} % of the mass in corresponding clusters at t = {float(last['time']):.4g}, "
+        f"{100 * float(last['chance']):.0f} % by chance "
         f"({int(last['count_rescaled'])} rescaled, {int(last['count_normed'])} post-norm), "
         f"{float(last['angle']):.2g} radian apart; a token's two directions: {float(last['token_angle']):.2g} radian"
     )
