@@ -161,7 +161,8 @@ def require(dataset: Any, kind: str, field: str = "dataset") -> None:
         found = RUN
     if found != kind:
         what = some(str(found)) if found in _MADE_BY else "no Dataset that vlasov made"
-        raise InputError(f"is {what} where a {kind} is needed; give {_MADE_BY[kind]}", field)
+        verb = "are" if kind.endswith("s") else "is"
+        raise InputError(f"is {what} where {some(kind)} {verb} needed; give {_MADE_BY[kind]}", field)
     if kind == RUN:
         _check_run(dataset, field)
 

@@ -34,6 +34,7 @@ from vlasov.solvers.dataset import CLUSTERS, labels
 
 TOLERANCE, MARGIN = 0.05, 0.005
 _PLATEAUS = 5
+_SETTLED = 0.1  # of the run: clusters that are no older may not last
 _TOLD = ("Conventions", "title", "case", "problem", "solver", "options", "status", "blow_up_time", "vlasov_version")
 
 _NAMES = {
@@ -245,6 +246,9 @@ def _doubt(found: xr.Dataset) -> str:
         said.append(f"the run ended in blow-up at t = {found.attrs['blow_up_time']:.6g}, where nothing has a limit")
     if status == "stopped":
         said.append(f"the run stopped at t = {end:.6g}, before its horizon")
+    together, start = float(found["time_to_cluster"]), float(found["time"].values[0])
+    if together > end - _SETTLED * (end - start):
+        said.append(f"tokens are together as at the end only from t = {together:.6g} on")
     movement = float(found["movement"])
     if not movement <= found.attrs["tolerance"]:
         remedy = "go on for longer" if found.attrs["rescaled"] else "go on for longer, or solve with rescaled=True"

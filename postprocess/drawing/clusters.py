@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -35,6 +36,7 @@ from vlasov.postprocess.drawing.view import Indices, View, padded
 from vlasov.solvers.dataset import CLUSTERS, require
 
 _LARGEST, _SMALLEST = 160.0, 14.0  # areas of markers
+_LINE = 100  # letters below the picture
 _MANY = 40  # clusters, from which on their number has a logarithmic axis
 
 
@@ -187,4 +189,4 @@ def draw_count(ax: Axes, found: xr.Dataset) -> None:
 
 
 def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:] + "."
+    return textwrap.fill(text[:1].upper() + text[1:] + ".", _LINE)

@@ -22,6 +22,7 @@ from tests.fuzz import values
 from vlasov import cli
 from vlasov.cases import load
 from vlasov.postprocess import figures
+from vlasov.postprocess.clusters import beside
 from vlasov.solvers.driver import prepare
 
 EYE = [[1.0, 0.0], [0.0, 1.0]]
@@ -134,6 +135,14 @@ def calls():
         "measure": (lambda *a: vl.measure(*a).mean, (g.runs["particles"], 0.1)),
         "wasserstein": (lambda *a: vl.wasserstein(*a[:3], method=a[3]), (g.gaussian, g.cloud, 2, "auto")),
         "compare": (lambda *a: vl.compare(*a[:2], p=a[2]), (g.runs["gaussian"], g.runs["particles"], 1)),
+        "clusters": (
+            lambda *a: vl.clusters(a[0], tolerance=a[1], margin=a[2], along=a[3], rank=a[4]).attrs["doubt"],
+            (g.runs["particles"], 0.05, 0.005, [1.0, 0.0], True),
+        ),
+        "beside": (
+            lambda *a: beside(*a[:2], tolerance=a[2])["share"].values,
+            (g.runs["particles"], g.runs["particles"], 0.1),
+        ),
         "on_grid": (lambda *a: vl.on_grid(a[0], a[1], time=a[2]), (g.runs["particles"], 8, 0.1)),
         "on_grid of a measure": (lambda *a: vl.on_grid(a[0], a[1], bandwidth=a[2]), (g.cloud, [4, 4], 0.3)),
         "sample": (lambda *a: g.gaussian.sample(a[0], a[1], seed=a[2]).mean, (9, "sobol", 0)),
@@ -261,7 +270,7 @@ def open_bytes(content):
     return "read"
 
 
-WORDS = """list show copy run plot compare converge --help --json --set -o --solver --dry-run --kind
+WORDS = """list show copy run plot clusters compare converge --help --json --set -o --solver --dry-run --kind
 gaussian-line gaussian-collapse mixture-2d gaussian horizon=1 horizon=nan missing.toml run.nc mine.toml cone = -1 é"""
 words = st.sampled_from([*WORDS.split(), "\0"])
 COMMANDS = st.lists(words | st.text(max_size=4), max_size=5).filter(

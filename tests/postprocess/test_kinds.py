@@ -1,9 +1,12 @@
 """Every Dataset says what it is, and whoever is given another kind says so in one sentence."""
 
+import numpy as np
 import pytest
 
 import vlasov as vl
+from vlasov.errors import some
 from vlasov.postprocess import figures
+from vlasov.postprocess.clusters.table import table as clusters_table
 from vlasov.postprocess.compare import figure as compare_figure
 from vlasov.postprocess.compare.table import table as compare_table
 from vlasov.postprocess.mean_field import figure as study_figure
@@ -17,7 +20,8 @@ PROBLEM = vl.Problem(vl.Softmax(A=[[0.6]]), vl.Gaussian(0.1, 0.2), 0.5)
 def made():
     run = vl.solve(PROBLEM, "gaussian", times=[0.0, 0.5])
     study = vl.mean_field_study(PROBLEM, n=[4, 8], replicas=2)
-    return {"run": run, "study": study, "comparison": vl.compare(run, run)}
+    found = vl.clusters(vl.solve(PROBLEM, "particles", n=4, times=[0.0, 0.5], tolerance=1e-3, warn_above=np.inf))
+    return {"run": run, "study": study, "comparison": vl.compare(run, run), "clusters": found}
 
 
 @pytest.mark.quick
@@ -38,19 +42,22 @@ USES = {
     "compare to": ("run", lambda run, made: vl.compare(made["run"], run)),
     "picture of a comparison": ("comparison", lambda one, made: compare_figure.draw(one, [made["run"]] * 2)),
     "table of a comparison": ("comparison", lambda one, made: compare_table(one)),
+    "clusters": ("run", lambda run, made: vl.clusters(run)),
+    "table of clusters": ("clusters", lambda one, made: clusters_table(one)),
     "picture beside": ("study", lambda one, made: compare_figure.draw(made["comparison"], [made["run"]] * 2, one)),
     "picture of a study": ("study", lambda study, made: study_figure.draw(study)),
     "table of a study": ("study", lambda study, made: study_table(study)),
 }
 
 
-@pytest.mark.parametrize("given", ["run", "study", "comparison"])
+@pytest.mark.parametrize("given", ["run", "study", "comparison", "clusters"])
 @pytest.mark.parametrize("use", USES)
 def test_another_kind_is_named(use, given, made):
     wanted, call = USES[use]
     if given == wanted:
         return
-    with pytest.raises(vl.InputError, match=f"^[a-z0-9\\[\\]]+: is a {given} where a {wanted} is needed; give what"):
+    needed = "clusters are" if wanted == "clusters" else f"a {wanted} is"
+    with pytest.raises(vl.InputError, match=f"^[a-z0-9\\[\\]]+: is {some(given)} where {needed} needed; give what"):
         call(made[given], made)
 
 
