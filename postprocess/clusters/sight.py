@@ -21,7 +21,10 @@ MOST_TOKENS = 1000  # whose matrix of attention is written down
 _RANK = 1e-2  # of the largest singular value
 _ROUNDING = 1e-12
 _PIECE = 2_000_000  # pairs at a time
+_MOST_PAIRS, _NARROW = 20_000_000, 6  # more pairs, in so few dimensions, are found by a tree
 _DIRECTIONS = 64  # in which the farthest tokens are asked first
+
+Labels = NDArray[np.intp]
 
 
 class Sight:
@@ -53,7 +56,7 @@ class Sight:
             return self._pre_norm.scale(z.shape[1], t) * unit(z if phi is None else z @ phi.T), a, p
         return (z, a, p) if phi is None else (z, phi.T @ a @ phi, phi.T @ p @ phi)
 
-    def leading(self, instant: int, candidates: NDArray[np.intp] | None = None) -> NDArray[np.intp]:
+    def leading(self, instant: int, candidates: Labels | None = None) -> Labels:
         """Those of the candidates, all tokens by default, that like themselves best at one output time."""
         z, a, p = self.seen(instant)
         scale = max(float(np.abs(a).max()), float(np.abs(p).max())) or 1.0  # e^{2t} of exponents is of no interest
@@ -101,19 +104,40 @@ def ranks(sight: Sight, tokens: Tokens) -> tuple[Array, Array]:
     return np.array([rank for rank, _ in found]), np.array([distance for _, distance in found])
 
 
-def _content(
-    z: Array, a: Array, own: Array, chosen: NDArray[np.intp], others: NDArray[np.intp], slack: float
-) -> NDArray[np.intp]:
+def _content(z: Array, a: Array, own: Array, chosen: Labels, others: Labels, slack: float) -> Labels:
     """Those of the chosen tokens that like none of the others better than themselves."""
-    kept, piece = [], max(1, _PIECE // max(others.size, 1))
-    for start in range(0, chosen.size, piece):
-        some = chosen[start : start + piece]
-        towards = z[some] @ a.T
-        best = (towards @ z[others].T - own[others]).max(axis=1)
-        kept.append(some[np.einsum("ni,ni->n", towards, z[some]) - own[some] >= best - slack])
-    return np.concatenate(kept) if kept else chosen
+    if not chosen.size:
+        return chosen
+    liked = z[chosen] @ a.T
+    least = np.einsum("ni,ni->n", liked, z[chosen]) - own[chosen] + slack
+    farthest = float(np.linalg.norm(z[others], axis=1).max())
+    sure = least >= np.linalg.norm(liked, axis=1) * farthest - own[others].min()  # all of a sphere, if A = I
+    open_, many = ~sure, int((~sure).sum()) * others.size > _MOST_PAIRS and z.shape[1] <= _NARROW
+    sure[open_] = least[open_] >= (_best_by_tree if many else _best_of_all)(liked[open_], z[others], own[others])
+    return chosen[sure]
 
 
-def _farthest(z: Array) -> NDArray[np.intp]:
+def _best_of_all(liked: Array, z: Array, own: Array) -> Array:
+    """max_j <q_i, z_j> - o_j, pair by pair."""
+    piece = max(1, _PIECE // max(len(z), 1))
+    starts = range(0, len(liked), piece)
+    return np.concatenate([np.zeros(0), *((liked[k : k + piece] @ z.T - own).max(axis=1) for k in starts)])
+
+
+def _best_by_tree(liked: Array, z: Array, own: Array) -> Array:
+    """The same by nearest neighbours: of (z, -o) lifted onto a sphere the closest to (q, 1) has the largest product."""
+    from scipy.spatial import cKDTree
+
+    size = float(np.abs(own).max()) or 1.0
+    points, asked = np.column_stack([z, -own / size]), np.column_stack([liked, np.full(len(liked), size)])
+    squares = np.square(points).sum(axis=1)
+    lifted = np.column_stack([points, np.sqrt(np.maximum(squares.max() - squares, 0.0))])
+    lengths = np.linalg.norm(asked, axis=1, keepdims=True)
+    asked = np.column_stack([asked * np.sqrt(squares.max()) / lengths, np.zeros(len(asked))])
+    nearest = cKDTree(lifted).query(asked)[1]
+    return np.asarray(np.einsum("ni,ni->n", liked, z[nearest]) - own[nearest])
+
+
+def _farthest(z: Array) -> Labels:
     directions = np.random.default_rng(0).normal(size=(_DIRECTIONS, z.shape[1]))
     return np.unique((z @ directions.T).argmax(axis=0))

@@ -8,6 +8,7 @@ import xarray as xr
 
 import vlasov as vl
 from tests.postprocess.conftest import euler, following
+from vlasov.postprocess.clusters.sight import _best_by_tree
 from vlasov.postprocess.clusters.table import lines, table
 
 EYE = np.eye(2)
@@ -105,6 +106,17 @@ def test_leaders_like_themselves_best_to_the_end(kind, own):
     assert np.array_equal(found["leader_since"], since, equal_nan=True)
     assert 0 < np.isfinite(since).sum() < 40
     assert int(found["leaders"].sum()) == np.isfinite(since).sum()
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("d", [1, 2, 3, 6])
+def test_whom_tokens_like_best_is_found_by_a_tree_too(d):
+    rng = np.random.default_rng(d)
+    z, A, P = rng.normal(size=(400, d)), rng.normal(size=(d, d)), np.eye(d)
+    for points in (z, z / np.linalg.norm(z, axis=1, keepdims=True)):
+        for own in (np.einsum("ni,ij,nj->n", points, P, points), np.zeros(400)):
+            best = (points @ A.T @ points.T - own).max(axis=1)
+            assert np.allclose(_best_by_tree(points @ A.T, points, own), best, rtol=0, atol=1e-13)
 
 
 def test_under_pre_norm_tokens_see_directions():
