@@ -22,21 +22,24 @@ from vlasov.errors import InputError, SolverError, short, some
 from vlasov.measures import Density, Gaussian, Measure, Mixture, Particles, Sequence
 from vlasov.problem import Problem
 from vlasov.solvers.files import as_path, check_writable, damage, write_sealed
+from vlasov.solvers.kinds import (
+    BESIDE as BESIDE,
+    CLUSTERS as CLUSTERS,
+    COMPARISON as COMPARISON,
+    DEPTH as DEPTH,
+    ENERGIES as ENERGIES,
+    GRID as GRID,
+    MADE_BY,
+    RUN as RUN,
+    STUDY as STUDY,
+    spoken,
+)
 from vlasov.solvers.record import Record
 
 _OURS = "vlasov-1"
 CONVENTIONS = f"CF-1.11 {_OURS}"
 AXES = ("xi", "eta", "zeta")  # of the frame, the first d of them
 _ONCE = ("x", "y", "z")  # their names in files older than 0.1.0
-RUN, STUDY, COMPARISON, GRID = "run", "study", "comparison", "grid"
-CLUSTERS, BESIDE = "clusters", "directions"  # of a run, and of a rescaled and a post-norm one
-_MADE_BY = {
-    RUN: 'what vl.solve returned or "vlasov run" wrote',
-    STUDY: 'what vl.mean_field_study returned or "vlasov converge" wrote',
-    COMPARISON: "what vl.compare returned",
-    CLUSTERS: "what vl.clusters returned",
-    BESIDE: "what vlasov.postprocess.clusters.beside returned",
-}
 CITATION = (
     "Castin, Ablin, Carrillo, Peyre (2025): A Unified Perspective on the Dynamics of Deep Transformers, "
     "arXiv:2501.18322"
@@ -61,6 +64,7 @@ SCHEMA = {
     "position": Variable(("time", "particle", "component"), "token positions"),
     "weight": Variable(("particle",), "token weights"),
     "s": Variable(("particle",), "place in the sequence, from 0 to 1"),
+    "layer": Variable(("time",), "layers passed"),
     "rescaling": Variable(("time", "component", "component_b"), "matrix Phi of the rescaled positions z = Phi^-1 x"),
     "density": Variable(("time", *AXES), "density in the frame, cell averages"),
     "frame_origin": Variable(("time", "component"), "origin of the frame: position = origin + matrix z"),
@@ -160,9 +164,8 @@ def require(dataset: Any, kind: str, field: str = "dataset") -> None:
     if isinstance(dataset, xr.Dataset) and "kind" not in dataset.attrs and _has_moments(dataset):
         found = RUN
     if found != kind:
-        what = some(str(found)) if found in _MADE_BY else "no Dataset that vlasov made"
-        verb = "are" if kind.endswith("s") else "is"
-        raise InputError(f"is {what} where {some(kind)} {verb} needed; give {_MADE_BY[kind]}", field)
+        what = spoken(str(found)) if found in MADE_BY else "no Dataset that vlasov made"
+        raise InputError(f"is {what} where {spoken(kind)} is needed; give {MADE_BY[kind]}", field)
     if kind == RUN:
         _check_run(dataset, field)
 
@@ -178,13 +181,13 @@ def _check_run(dataset: xr.Dataset, field: str) -> None:
         needed.add("s")
     for name in sorted(needed | (set(SCHEMA) & set(dataset.variables))):
         if name not in dataset.variables:
-            raise InputError(f'has no "{name}"; give {_MADE_BY[RUN]}', field)
+            raise InputError(f'has no "{name}"; give {MADE_BY[RUN]}', field)
         if dataset[name].dtype.kind not in "iuf":
-            raise InputError(f'its "{name}" holds no numbers; give {_MADE_BY[RUN]}', field)
+            raise InputError(f'its "{name}" holds no numbers; give {MADE_BY[RUN]}', field)
     if not (np.diff(dataset["time"].values) > 0).all():
         raise InputError("its output times do not increase; sort them, as in run.sortby('time')", field)
     if "weight" in dataset and (dataset["weight"].values < 0).any():
-        raise InputError("its weights are negative; give " + _MADE_BY[RUN], field)
+        raise InputError("its weights are negative; give " + MADE_BY[RUN], field)
     for name in ("problem", "solver", "status"):
         if not isinstance(dataset.attrs.get(name, ""), str):
             raise InputError(f'its "{name}" is {short(dataset.attrs[name])} where a text is needed', field)

@@ -33,11 +33,10 @@ from vlasov.measures import Particles
 from vlasov.postprocess import stability
 from vlasov.postprocess.mean_field import rates
 from vlasov.postprocess.mean_field.limit import QUANTITIES, Limit
-from vlasov.postprocess.mean_field.replica import CHECKED_UP_TO, FINER, Result, Study, multiple
+from vlasov.postprocess.mean_field.replica import CHECKED_UP_TO, FINER, Study, multiple
 from vlasov.postprocess.mean_field.settings import Setup
+from vlasov.postprocess.studies.collect import Results
 from vlasov.solvers.dataset import STUDY, labels, provenance
-
-Results = dict[tuple[str, int, int], Result]  # by sampling, n and replica
 
 _WHERE = ("sampling", "n", "replica", "time")
 _ERRORS = {
@@ -134,7 +133,7 @@ def _attributes(study: Study, dimension: int) -> dict[str, Any]:
 
 def _of_masks(study: Study) -> dict[str, str]:
     """What is measured where tokens have places in a sequence."""
-    given = isinstance(study.problem.initial, Particles)
+    given = isinstance(study.problem.start, Particles)
     places = "those of the tokens that are drawn" if given else "uniform"
     return {
         "measured": f"tokens with places s in a sequence, {places}; coupled: each beside its own path, which sees the "
@@ -146,7 +145,7 @@ def _with_stability(study: Study, dataset: xr.Dataset) -> xr.Dataset:
     """Ratios W_p(t) / W_p(0) and their a-priori bound; NaN where the theory has none."""
     distance = dataset["wasserstein"]
     growth = (distance / distance.isel(time=0)).max("replica")
-    radius = study.problem.initial.support_radius
+    radius = study.problem.start.support_radius
     compact = math.isfinite(radius)
     if not compact:
         radius = float(dataset["radius"].isel(time=0).max())

@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 
 import vlasov as vl
-from vlasov.errors import some
 from vlasov.postprocess import figures
 from vlasov.postprocess.clusters.table import table as clusters_table
 from vlasov.postprocess.compare import figure as compare_figure
 from vlasov.postprocess.compare.table import table as compare_table
+from vlasov.postprocess.depth import figure as depth_figure
+from vlasov.postprocess.depth.table import table as depth_table
 from vlasov.postprocess.mean_field import figure as study_figure
 from vlasov.postprocess.mean_field.table import table as study_table
 from vlasov.postprocess.movie import movie
@@ -20,8 +21,9 @@ PROBLEM = vl.Problem(vl.Softmax(A=[[0.6]]), vl.Gaussian(0.1, 0.2), 0.5)
 def made():
     run = vl.solve(PROBLEM, "gaussian", times=[0.0, 0.5])
     study = vl.mean_field_study(PROBLEM, n=[4, 8], replicas=2)
+    layers = vl.depth_study(PROBLEM, depths=[2, 4], n=4, replicas=2)
     found = vl.clusters(vl.solve(PROBLEM, "particles", n=4, times=[0.0, 0.5], tolerance=1e-3, warn_above=np.inf))
-    return {"run": run, "study": study, "comparison": vl.compare(run, run), "clusters": found}
+    return {"run": run, "study": study, "depth study": layers, "comparison": vl.compare(run, run), "clusters": found}
 
 
 @pytest.mark.quick
@@ -47,17 +49,19 @@ USES = {
     "picture beside": ("study", lambda one, made: compare_figure.draw(made["comparison"], [made["run"]] * 2, one)),
     "picture of a study": ("study", lambda study, made: study_figure.draw(study)),
     "table of a study": ("study", lambda study, made: study_table(study)),
+    "picture of a depth study": ("depth study", lambda study, made: depth_figure.draw(study)),
+    "table of a depth study": ("depth study", lambda study, made: depth_table(study)),
 }
 
 
-@pytest.mark.parametrize("given", ["run", "study", "comparison", "clusters"])
+@pytest.mark.parametrize("given", ["run", "study", "depth study", "comparison", "clusters"])
 @pytest.mark.parametrize("use", USES)
 def test_another_kind_is_named(use, given, made):
     wanted, call = USES[use]
     if given == wanted:
         return
-    needed = "clusters are" if wanted == "clusters" else f"a {wanted} is"
-    with pytest.raises(vl.InputError, match=f"^[a-z0-9\\[\\]]+: is {some(given)} where {needed} needed; give what"):
+    said = [f"a table of {kind}" if kind == "clusters" else f"a {kind}" for kind in (given, wanted)]
+    with pytest.raises(vl.InputError, match=f"^[a-z0-9\\[\\]]+: is {said[0]} where {said[1]} is needed; give what"):
         call(made[given], made)
 
 
