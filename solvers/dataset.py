@@ -21,25 +21,17 @@ from vlasov.checks import Array
 from vlasov.errors import InputError, SolverError, short, some
 from vlasov.measures import Density, Gaussian, Measure, Mixture, Particles, Sequence
 from vlasov.problem import Problem
+from vlasov.solvers import kinds
 from vlasov.solvers.files import as_path, check_writable, damage, write_sealed
-from vlasov.solvers.kinds import (
-    BESIDE as BESIDE,
-    CLUSTERS as CLUSTERS,
-    COMPARISON as COMPARISON,
-    DEPTH as DEPTH,
-    ENERGIES as ENERGIES,
-    GRID as GRID,
-    MADE_BY,
-    RUN as RUN,
-    STUDY as STUDY,
-    spoken,
-)
+from vlasov.solvers.kinds import MADE_BY, spoken
 from vlasov.solvers.record import Record
 
 _OURS = "vlasov-1"
 CONVENTIONS = f"CF-1.11 {_OURS}"
 AXES = ("xi", "eta", "zeta")  # of the frame, the first d of them
 _ONCE = ("x", "y", "z")  # their names in files older than 0.1.0
+RUN, STUDY, DEPTH, COMPARISON = kinds.RUN, kinds.STUDY, kinds.DEPTH, kinds.COMPARISON
+GRID, ENERGIES, CLUSTERS, BESIDE = kinds.GRID, kinds.ENERGIES, kinds.CLUSTERS, kinds.BESIDE
 CITATION = (
     "Castin, Ablin, Carrillo, Peyre (2025): A Unified Perspective on the Dynamics of Deep Transformers, "
     "arXiv:2501.18322"
