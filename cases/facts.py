@@ -28,8 +28,10 @@ from vlasov.balance import Balance, along
 from vlasov.checks import Array
 from vlasov.codec import Described
 from vlasov.errors import InputError, choose
+from vlasov.geometry import linked, polytope
 from vlasov.solvers import SOLVERS, measure, problem_of
 from vlasov.solvers.dataset import time_index
+from vlasov.solvers.positions import limiting_positions
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,17 +159,40 @@ def _tensor(mean: Array, covariance: Array) -> Array:
     return covariance + np.outer(mean, mean)
 
 
+def _limits(dataset: xr.Dataset, time: Any) -> tuple[Array, float]:
+    """Where groups of tokens are, rescaled ones where the run is, and the precision of their places.
+
+    Steps of 5 % of the initial radius hold a group together.
+    """
+    z, radius = limiting_positions(dataset, time_index(dataset, time)), float(dataset["radius"].values[0])
+    if not (checks.finite(z) and np.isfinite(radius)):
+        raise np.linalg.LinAlgError("positions are no numbers")
+    group = linked(z, 0.05 * radius)
+    return np.stack([z[group == k].mean(axis=0) for k in range(int(group.max()) + 1)]), 0.005 * radius
+
+
 def _clusters(dataset: xr.Dataset, time: Any) -> int:
-    """Groups of tokens (rescaled ones where the run is) within 5 % of the cloud's initial radius of each other."""
-    z = measure(dataset, time).points  # type: ignore[attr-defined]
-    if "rescaling" in dataset:
-        z = np.linalg.solve(dataset["rescaling"].values[-1], z.T).T
-    reach = 0.05 * dataset["radius"].values[0]
-    centres: list[Array] = []
-    for point in z:
-        if all(np.linalg.norm(point - centre) > reach for centre in centres):
-            centres.append(point)
-    return len(centres)
+    return len(_limits(dataset, time)[0])
+
+
+def _vertices(dataset: xr.Dataset, time: Any) -> int:
+    """Vertices of the polytope that the limits span."""
+    return int(polytope(*_limits(dataset, time)).vertex.sum())
+
+
+def _limits_inside(dataset: xr.Dataset, time: Any) -> int:
+    """Limits that lie neither on the boundary of their polytope nor at zero."""
+    limits, margin = _limits(dataset, time)
+    inside = ~(polytope(limits, margin).depth <= margin)
+    return int((inside & (np.linalg.norm(limits, axis=1) > margin)).sum())
+
+
+def _argmax_gap(dataset: xr.Dataset, time: Any) -> float:
+    """Largest max_k <A z, z_k> - <A z, z> of a limit z, relative to |A| |z|^2: 0 where hardmax leaves all in place."""
+    limits, a = _limits(dataset, time)[0], _effective(problem_of(dataset).attention)[0]
+    products = limits @ a.T @ limits.T
+    size = np.linalg.norm(a, 2) * np.square(limits).sum(axis=1).max()
+    return float((products.max(axis=1) - products.diagonal()).max() / size)
 
 
 def _rescaled_growth(dataset: xr.Dataset, time: Any) -> float:
@@ -213,6 +238,9 @@ QUANTITIES: dict[str, Callable[[xr.Dataset, Any], Any]] = {
     "radius_over_bound": _radius_over_bound,
     "closed_form_error": _closed_form_error,
     "clusters": _clusters,
+    "vertices": _vertices,
+    "limits_inside": _limits_inside,
+    "argmax_gap": _argmax_gap,
     "rescaled_growth": _rescaled_growth,
     "energy": _energy,
     "energy_gained": _energy_gained,

@@ -21,17 +21,33 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from vlasov.errors import InputError, choose, did_you_mean
+from vlasov.postprocess.drawing.beside import beside
 from vlasov.postprocess.drawing.canvas import checked_target, written
+from vlasov.postprocess.drawing.clusters import clusters
 from vlasov.postprocess.drawing.cone import cone
 from vlasov.postprocess.drawing.covariances import Datasets, as_list, eigenvalues, ellipses
 from vlasov.postprocess.drawing.densities import draw_space_time, frame, planes_of
 from vlasov.postprocess.drawing.paths import draw_against_time, trajectories
 from vlasov.postprocess.drawing.snapshots import add_key, has_key, is_overlay, layers_of, snapshots
+from vlasov.postprocess.drawing.sphere import sphere
 from vlasov.postprocess.drawing.style import END, entitle, new_figure, styled
 from vlasov.postprocess.drawing.view import View
 from vlasov.solvers.accuracy import doubt_in_brief
 
-__all__ = ["cone", "eigenvalues", "ellipses", "frame", "overview", "plot", "save", "snapshots", "trajectories"]
+__all__ = [
+    "beside",
+    "clusters",
+    "cone",
+    "eigenvalues",
+    "ellipses",
+    "frame",
+    "overview",
+    "plot",
+    "save",
+    "snapshots",
+    "sphere",
+    "trajectories",
+]
 
 #: Suffixes that ``save`` writes.
 FORMATS = ("png", "pdf", "svg")
@@ -116,6 +132,8 @@ KINDS: dict[str, Callable[..., Figure]] = {
     "eigenvalues": eigenvalues,
     "cone": cone,
     "frame": frame,
+    "clusters": clusters,
+    "sphere": sphere,
 }
 _COMPARING = ("overview", "ellipses", "eigenvalues", "cone")
 
@@ -129,7 +147,7 @@ def plot(datasets: Datasets, kind: str = "overview", **options: Any) -> Figure:
         A solution; "overview", "ellipses", "eigenvalues" and "cone" also take several, "snapshots" also a density and
         tokens over it.
     kind
-        "overview", "trajectories", "snapshots", "ellipses", "eigenvalues", "cone" or "frame".
+        "overview", "trajectories", "snapshots", "ellipses", "eigenvalues", "cone", "frame", "clusters" or "sphere".
     options
         What that figure's function takes by keyword.
     """

@@ -21,22 +21,17 @@ from vlasov.checks import Array
 from vlasov.errors import InputError, SolverError, short, some
 from vlasov.measures import Density, Gaussian, Measure, Mixture, Particles, Sequence
 from vlasov.problem import Problem
+from vlasov.solvers import kinds
 from vlasov.solvers.files import as_path, check_writable, damage, write_sealed
+from vlasov.solvers.kinds import MADE_BY, spoken
 from vlasov.solvers.record import Record
 
 _OURS = "vlasov-1"
 CONVENTIONS = f"CF-1.11 {_OURS}"
 AXES = ("xi", "eta", "zeta")  # of the frame, the first d of them
 _ONCE = ("x", "y", "z")  # their names in files older than 0.1.0
-RUN, STUDY, DEPTH = "run", "study", "depth study"
-COMPARISON, GRID, ENERGIES = "comparison", "grid", "energies"
-_MADE_BY = {
-    RUN: 'what vl.solve returned or "vlasov run" wrote',
-    STUDY: 'what vl.mean_field_study returned or "vlasov converge" wrote',
-    DEPTH: 'what vl.depth_study returned or "vlasov depth" wrote',
-    COMPARISON: "what vl.compare returned",
-    ENERGIES: 'what vl.energies returned or "vlasov energies" wrote',
-}
+RUN, STUDY, DEPTH, COMPARISON = kinds.RUN, kinds.STUDY, kinds.DEPTH, kinds.COMPARISON
+GRID, ENERGIES, CLUSTERS, BESIDE = kinds.GRID, kinds.ENERGIES, kinds.CLUSTERS, kinds.BESIDE
 CITATION = (
     "Castin, Ablin, Carrillo, Peyre (2025): A Unified Perspective on the Dynamics of Deep Transformers, "
     "arXiv:2501.18322"
@@ -161,14 +156,10 @@ def require(dataset: Any, kind: str, field: str = "dataset") -> None:
     if isinstance(dataset, xr.Dataset) and "kind" not in dataset.attrs and _has_moments(dataset):
         found = RUN
     if found != kind:
-        what = _spoken(str(found)) if found in _MADE_BY else "no Dataset that vlasov made"
-        raise InputError(f"is {what} where {_spoken(kind)} is needed; give {_MADE_BY[kind]}", field)
+        what = spoken(str(found)) if found in MADE_BY else "no Dataset that vlasov made"
+        raise InputError(f"is {what} where {spoken(kind)} is needed; give {MADE_BY[kind]}", field)
     if kind == RUN:
         _check_run(dataset, field)
-
-
-def _spoken(kind: str) -> str:
-    return "a table of energies" if kind == ENERGIES else f"a {kind}"
 
 
 def _check_run(dataset: xr.Dataset, field: str) -> None:
@@ -182,13 +173,13 @@ def _check_run(dataset: xr.Dataset, field: str) -> None:
         needed.add("s")
     for name in sorted(needed | (set(SCHEMA) & set(dataset.variables))):
         if name not in dataset.variables:
-            raise InputError(f'has no "{name}"; give {_MADE_BY[RUN]}', field)
+            raise InputError(f'has no "{name}"; give {MADE_BY[RUN]}', field)
         if dataset[name].dtype.kind not in "iuf":
-            raise InputError(f'its "{name}" holds no numbers; give {_MADE_BY[RUN]}', field)
+            raise InputError(f'its "{name}" holds no numbers; give {MADE_BY[RUN]}', field)
     if not (np.diff(dataset["time"].values) > 0).all():
         raise InputError("its output times do not increase; sort them, as in run.sortby('time')", field)
     if "weight" in dataset and (dataset["weight"].values < 0).any():
-        raise InputError("its weights are negative; give " + _MADE_BY[RUN], field)
+        raise InputError("its weights are negative; give " + MADE_BY[RUN], field)
     for name in ("problem", "solver", "status"):
         if not isinstance(dataset.attrs.get(name, ""), str):
             raise InputError(f'its "{name}" is {short(dataset.attrs[name])} where a text is needed', field)

@@ -20,7 +20,7 @@ PUBLIC = set(
     "Gaussian Mixture Sequence Ball Box Ring Particles Density Piecewise Problem "
     "Softmax L2 Sinkhorn Sigmoid Exponential ReLU Linear MultiHead Masked LayerNorm MLP "
     "solve measure open_run load_case case_names Case AccuracyWarning InputError SlowRunWarning SolverError "
-    "Hardmax distance wasserstein compare mean_field_study depth_study on_grid energies set_threads "
+    "Hardmax distance wasserstein clusters compare mean_field_study depth_study on_grid energies set_threads "
     "cases estimates gaussian measures postprocess solvers tilting".split()
 )
 HEAVY = set("h5netcdf h5py llvmlite matplotlib numba ot pandas pyfftw scipy xarray zarr".split())
@@ -61,6 +61,7 @@ INTRUDERS = {  # a module, and what it must not import
     "vlasov/compiled/views.py": "import vlasov.tilting.results",
     "vlasov/measures/deposit.py": "def late():\n    import vlasov.attention",
     "vlasov/attention/normalised.py": "from vlasov.problem import Problem",
+    "vlasov/geometry/linkage.py": "from vlasov.measures import Particles",
     "vlasov/codec.py": "from vlasov.checks import Array",
     "vlasov/schedule.py": "from vlasov import Gaussian",
     "solvers/options.py": "import vlasov.cases",
@@ -69,6 +70,7 @@ INTRUDERS = {  # a module, and what it must not import
     "solvers/record.py": "import vlasov.solvers.ode",
     "cases/catalogue.py": "import vlasov.postprocess",
     "cases/facts.py": "import vlasov.cli",
+    "postprocess/clusters/tokens.py": "import vlasov.postprocess.drawing",
     "postprocess/moments.py": "from vlasov.cases import load_case",
     "postprocess/stability.py": "from vlasov import solve",
     "postprocess/transport/line.py": "from vlasov.postprocess.wasserstein import distance",

@@ -39,6 +39,7 @@ from .measures import (
     Ring as Ring,
     Sequence as Sequence,
 )
+from .postprocess.clusters import clusters as clusters
 from .postprocess.compare import compare as compare
 from .postprocess.depth import depth_study as depth_study
 from .postprocess.energies import energies as energies

@@ -22,6 +22,7 @@ from tests.fuzz import values
 from vlasov import cli
 from vlasov.cases import load
 from vlasov.postprocess import figures
+from vlasov.postprocess.clusters import beside
 from vlasov.solvers.driver import prepare
 
 EYE = [[1.0, 0.0], [0.0, 1.0]]
@@ -169,6 +170,14 @@ def calls():
         "measure": (lambda *a: vl.measure(*a).mean, (g.runs["particles"], 0.1)),
         "wasserstein": (lambda *a: vl.wasserstein(*a[:3], method=a[3]), (g.gaussian, g.cloud, 2, "auto")),
         "compare": (lambda *a: vl.compare(*a[:2], p=a[2]), (g.runs["gaussian"], g.runs["particles"], 1)),
+        "clusters": (
+            lambda *a: vl.clusters(a[0], tolerance=a[1], margin=a[2], along=a[3], rank=a[4]).attrs["doubt"],
+            (g.runs["particles"], 0.05, 0.005, [1.0, 0.0], True),
+        ),
+        "beside": (
+            lambda *a: beside(*a[:2], tolerance=a[2])["share"].values,
+            (g.runs["particles"], g.runs["particles"], 0.1),
+        ),
         "energies": (lambda *a: climbed(vl.energies(a[0], tolerance=a[1])), (g.runs["climbing"], 1e-6)),
         "bures_geodesic": (lambda *a: used(vl.gaussian.bures_geodesic(*a)), (g.gaussian, g.gaussian, 0.5)),
         "bures_speed": (lambda *a: vl.gaussian.bures_speed(*a), ([0.1, 0.2], EYE, EYE)),
@@ -309,7 +318,7 @@ def open_bytes(content):
     return "read"
 
 
-WORDS = """list show copy run plot compare converge --help --json --set -o --solver --dry-run --kind
+WORDS = """list show copy run plot clusters compare converge --help --json --set -o --solver --dry-run --kind
 gaussian-line gaussian-collapse mixture-2d gaussian horizon=1 horizon=nan missing.toml run.nc mine.toml cone = -1 é"""
 words = st.sampled_from([*WORDS.split(), "\0"])
 COMMANDS = st.lists(words | st.text(max_size=4), max_size=5).filter(

@@ -1,9 +1,11 @@
 """Every Dataset says what it is, and whoever is given another kind says so in one sentence."""
 
+import numpy as np
 import pytest
 
 import vlasov as vl
 from vlasov.postprocess import figures
+from vlasov.postprocess.clusters.table import table as clusters_table
 from vlasov.postprocess.compare import figure as compare_figure
 from vlasov.postprocess.compare.table import table as compare_table
 from vlasov.postprocess.depth import figure as depth_figure
@@ -20,7 +22,8 @@ def made():
     run = vl.solve(PROBLEM, "gaussian", times=[0.0, 0.5])
     study = vl.mean_field_study(PROBLEM, n=[4, 8], replicas=2)
     layers = vl.depth_study(PROBLEM, depths=[2, 4], n=4, replicas=2)
-    return {"run": run, "study": study, "depth study": layers, "comparison": vl.compare(run, run)}
+    found = vl.clusters(vl.solve(PROBLEM, "particles", n=4, times=[0.0, 0.5], tolerance=1e-3, warn_above=np.inf))
+    return {"run": run, "study": study, "depth study": layers, "comparison": vl.compare(run, run), "clusters": found}
 
 
 @pytest.mark.quick
@@ -41,6 +44,8 @@ USES = {
     "compare to": ("run", lambda run, made: vl.compare(made["run"], run)),
     "picture of a comparison": ("comparison", lambda one, made: compare_figure.draw(one, [made["run"]] * 2)),
     "table of a comparison": ("comparison", lambda one, made: compare_table(one)),
+    "clusters": ("run", lambda run, made: vl.clusters(run)),
+    "table of clusters": ("clusters", lambda one, made: clusters_table(one)),
     "picture beside": ("study", lambda one, made: compare_figure.draw(made["comparison"], [made["run"]] * 2, one)),
     "picture of a study": ("study", lambda study, made: study_figure.draw(study)),
     "table of a study": ("study", lambda study, made: study_table(study)),
@@ -49,13 +54,14 @@ USES = {
 }
 
 
-@pytest.mark.parametrize("given", ["run", "study", "depth study", "comparison"])
+@pytest.mark.parametrize("given", ["run", "study", "depth study", "comparison", "clusters"])
 @pytest.mark.parametrize("use", USES)
 def test_another_kind_is_named(use, given, made):
     wanted, call = USES[use]
     if given == wanted:
         return
-    with pytest.raises(vl.InputError, match=f"^[a-z0-9\\[\\]]+: is a {given} where a {wanted} is needed; give what"):
+    said = [f"a table of {kind}" if kind == "clusters" else f"a {kind}" for kind in (given, wanted)]
+    with pytest.raises(vl.InputError, match=f"^[a-z0-9\\[\\]]+: is {said[0]} where {said[1]} is needed; give what"):
         call(made[given], made)
 
 

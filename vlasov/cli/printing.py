@@ -1,4 +1,4 @@
-"""What commands print: tables, JSON, runs and what they doubt of themselves."""
+"""What commands print: tables, JSON, runs and what they doubt of themselves; and where pictures can go."""
 
 from __future__ import annotations
 
@@ -33,6 +33,17 @@ def print_table(table: Any) -> None:
 def print_json(value: Any) -> None:
     """Print for programs."""
     print(json.dumps(value, indent=1, allow_nan=False))
+
+
+def picture_place(target: Path) -> Path:
+    """Where a picture can be written; complain before any work."""
+    from vlasov.postprocess.drawing.canvas import checked_target
+    from vlasov.postprocess.figures import FORMATS
+    from vlasov.solvers.files import check_place
+
+    checked_target(target, FORMATS)
+    check_place(target)
+    return target
 
 
 def finite(values: Any) -> Any:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vlasov.cli.options import CaseArgument, JsonOption, Settings, command
-from vlasov.cli.printing import finite, print_doubt, print_json, print_table, width
+from vlasov.cli.printing import finite, picture_place, print_doubt, print_json, print_table, width
 from vlasov.errors import InputError
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def compare(
     files = all(name.endswith(".nc") for name in cases)
     if len(cases) > 1 and not files:
         raise InputError("takes one case, or several .nc files that vlasov run wrote", "CASE")
-    target = _picture(output or Path(f"{Path(cases[0]).stem}-compare.png"))
+    target = picture_place(output or Path(f"{Path(cases[0]).stem}-compare.png"))
     beside = None if study is None else open_run(study)
     if beside is not None:
         require(beside, STUDY, str(study))
@@ -156,7 +156,7 @@ def stability(
     perturbation.check()
     _check_comparison(times, None)
     loaded = settings.load(case)
-    target = _picture(output or Path(f"{loaded.name}-stability.png"))
+    target = picture_place(output or Path(f"{loaded.name}-stability.png"))
     check_writable(target.with_suffix(".nc"))
     first = "particles" if perturbation.resample is not None else next(iter(loaded.solvers))
     problem, name = loaded.problem, solver or first
@@ -217,17 +217,6 @@ def _solved(
         if not as_json:
             print_doubt(doubt(found[-1]), name)
     return found
-
-
-def _picture(target: Path) -> Path:
-    """Where a picture can be written; complain before any work."""
-    from vlasov.postprocess.drawing.canvas import checked_target
-    from vlasov.postprocess.figures import FORMATS
-    from vlasov.solvers.files import check_place
-
-    checked_target(target, FORMATS)
-    check_place(target)
-    return target
 
 
 def _names(text: str) -> list[str]:

@@ -1,0 +1,95 @@
+"""Tokens as directions x / |x|: their paths on the circle (against time as a radius) or on the sphere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+from matplotlib.figure import Figure
+from matplotlib.patches import Circle
+
+from vlasov import checks
+from vlasov.checks import Array
+from vlasov.errors import InputError
+from vlasov.postprocess.clusters.directions import directions
+from vlasov.postprocess.drawing.style import END, INK, PALE, TOKEN, legend_above, own_or_new, styled
+from vlasov.postprocess.drawing.view import View
+
+_INNER = 0.4  # radius of the first time, where that of the last is 1
+
+
+@styled
+def sphere(dataset: xr.Dataset, *, lines: int = 120, ax: Axes | None = None) -> Figure:
+    """Paths of tokens as directions x / |x|, d = 2 or 3: where LayerNorm would see them, or has put them.
+
+    For d = 2 time runs outwards, from the inner circle to the outer one; for d = 3 from open to filled markers.
+
+    Parameters
+    ----------
+    lines
+        How many tokens at most; they stand for the measure and are the same in every run.
+    ax
+        Three-dimensional for d = 3.
+    """
+    view = View(dataset)
+    if not view.has_positions:
+        raise InputError('holds no positions to draw directions of; use kind "ellipses" or "eigenvalues"', "dataset")
+    if view.dimension not in (2, 3):
+        raise InputError(
+            f'has dimension {view.dimension} where a sphere is drawn for 2 and 3; use "clusters"', "dataset"
+        )
+    chosen = view.representatives(checks.integer(lines, "lines", least=1))
+    paths = directions(dataset, range(view.times.size), chosen)
+    solid = view.dimension == 3
+    figure, ax = own_or_new(ax, view.title, height=3.6, **({"projection": "3d"} if solid else {}))
+    if solid and ax.name != "3d":
+        raise InputError('is flat; give axes made with projection="3d"', "ax")
+    if solid:
+        _draw_ball(ax, paths)
+    else:
+        _draw_disc(ax, paths, view.times)
+    legend_above(ax)
+    return figure
+
+
+def _draw_disc(ax: Axes, paths: Array, times: Array) -> None:
+    span = float(times[-1] - times[0]) or 1.0
+    radii = _INNER + (1 - _INNER) * (times - times[0]) / span
+    x = radii[:, None, None] * paths
+    for radius in (_INNER, 1.0):
+        ax.add_patch(Circle((0, 0), radius, fill=False, edgecolor=PALE, linewidth=0.7))
+    ax.add_collection(LineCollection(list(x.swapaxes(0, 1)), colors=TOKEN, linewidths=0.6, alpha=0.6), autolim=False)
+    start: dict[str, Any] = {"color": "white", "edgecolors": TOKEN, "linewidths": 0.8}
+    ax.scatter(x[0, :, 0], x[0, :, 1], s=10, label=f"$t$ = {times[0]:.3g}", zorder=3, **start)
+    ax.scatter(x[-1, :, 0], x[-1, :, 1], s=14, color=END, linewidths=0, label=f"$t$ = {times[-1]:.3g}", zorder=4)
+    ax.set(xlim=(-1.1, 1.1), ylim=(-1.1, 1.1), xlabel="direction, time outwards", xticks=[], yticks=[])
+    ax.set_box_aspect(1)
+    for side in ("left", "bottom"):
+        ax.spines[side].set_visible(False)
+
+
+def _draw_ball(ax: Any, paths: Array) -> None:
+    ax.computed_zorder = False  # the sphere is transparent
+    angle, height = np.meshgrid(np.linspace(0, 2 * np.pi, 61), np.linspace(0, np.pi, 31))
+    ball = np.sin(height) * np.cos(angle), np.sin(height) * np.sin(angle), np.cos(height)
+    ax.plot_surface(*ball, color=PALE, alpha=0.10, linewidth=0, rstride=1, cstride=1, shade=False, zorder=0)
+    round_about = np.linspace(0, 2 * np.pi, 121)
+    ax.plot(np.cos(round_about), np.sin(round_about), 0 * round_about, color=PALE, linewidth=0.6, zorder=1)
+    for path in paths.swapaxes(0, 1):
+        ax.plot(*path.T, color=TOKEN, linewidth=0.6, alpha=0.6, zorder=2)
+    plain: dict[str, Any] = {"depthshade": False, "linewidths": 0.6}
+    ax.scatter(*paths[0].T, s=7, facecolors="white", edgecolors=TOKEN, label="start", zorder=3, **plain)
+    ax.scatter(*paths[-1].T, s=16, facecolors=END, edgecolors=END, label="end", zorder=4, **plain)
+    for axis, name in ((ax.xaxis, "$u_1$"), (ax.yaxis, "$u_2$"), (ax.zaxis, "$u_3$")):
+        axis.set_label_text(name)
+        axis.labelpad = -8
+        axis.set_ticks([-1, 0, 1])
+        axis.set_tick_params(pad=-3)
+        axis.pane.set_visible(False)
+    ax.tick_params(colors=INK)
+    ax.grid(visible=False)
+    ax.set_box_aspect((1, 1, 1), zoom=1.05)
+    ax.view_init(elev=20, azim=-60)

@@ -1,0 +1,21 @@
+"""What kinds of Dataset there are, and who makes each."""
+
+RUN, STUDY, DEPTH = "run", "study", "depth study"
+COMPARISON, GRID, ENERGIES = "comparison", "grid", "energies"
+CLUSTERS, BESIDE = "clusters", "directions"  # of a run, and of a rescaled and a post-norm one
+MADE_BY = {
+    RUN: 'what vl.solve returned or "vlasov run" wrote',
+    STUDY: 'what vl.mean_field_study returned or "vlasov converge" wrote',
+    DEPTH: 'what vl.depth_study returned or "vlasov depth" wrote',
+    COMPARISON: "what vl.compare returned",
+    ENERGIES: 'what vl.energies returned or "vlasov energies" wrote',
+    CLUSTERS: "what vl.clusters returned",
+    BESIDE: "what vlasov.postprocess.clusters.beside returned",
+}
+
+_TABLES = {ENERGIES: "energies", CLUSTERS: "clusters", BESIDE: "directions"}
+
+
+def spoken(kind: str) -> str:
+    """A kind with its article."""
+    return f"a table of {_TABLES[kind]}" if kind in _TABLES else f"a {kind}"

@@ -1,0 +1,117 @@
+"""Pictures of clusters, of directions on the sphere, and the command that prints and draws them."""
+
+import json
+
+import numpy as np
+import pytest
+
+import vlasov as vl
+from tests.postprocess.test_clusters_beside import both
+from tests.postprocess.test_figures import assert_tidy
+from tests.test_cli import refused
+from vlasov.postprocess import figures
+
+
+@pytest.fixture(scope="module")
+def runs():
+    """A rescaled and a post-norm run by dimension."""
+    points = np.random.default_rng(0).uniform(-1, 1, (12, 4))
+    return {d: both(points[:, :d], 2 * np.eye(d), 6.0) for d in (1, 2, 3, 4)}
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("d", [1, 2, 3, 4])
+def test_clusters_are_tidy(runs, d):
+    figure = figures.plot(runs[d][0], "clusters")
+    assert_tidy(figure)
+    assert figure.axes[1].get_ylabel() == "number of clusters"
+    assert_tidy(figures.plot(runs[d][1], "clusters"))
+
+
+@pytest.mark.parametrize("d", [2, 3, 4])
+def test_a_run_beside_another_is_tidy(runs, d):
+    assert_tidy(figures.beside(*runs[d]))
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("d", [2, 3])
+def test_paths_on_the_sphere_are_tidy_and_on_it(runs, d):
+    figure = figures.plot(runs[d][1], "sphere")
+    assert_tidy(figure)
+    if d == 3:
+        drawn = [np.array(line.get_data_3d()) for line in figure.axes[0].get_lines()]
+        assert all(np.allclose(np.linalg.norm(path, axis=0), 1.0) for path in drawn)
+
+
+@pytest.mark.parametrize("d", [1, 4])
+def test_spheres_of_other_dimensions_are_refused(runs, d):
+    with pytest.raises(
+        vl.InputError, match=f'^dataset: has dimension {d} where a sphere is drawn for 2 and 3; use "cl'
+    ):
+        figures.plot(runs[d][0], "sphere")
+
+
+def test_the_picture_says_what_is_no_limit(runs):
+    figure = figures.plot(runs[2][0].isel(time=[0]), "clusters")
+    assert_tidy(figure)
+    assert any("One output time does not show" in text.get_text() for text in figure.texts)
+
+
+def test_many_clusters_one_token_and_wrong_axes(runs):
+    problem = vl.Problem(vl.Softmax(A=np.eye(2)), vl.Gaussian([0, 0], np.eye(2)), 0.1)
+    run = vl.solve(problem, "particles", n=200, times=[0.0, 0.1], tolerance=1e-3)
+    assert figures.plot(run, "clusters", tolerance=1e-3).axes[1].get_yscale() == "log"
+    assert_tidy(figures.plot(runs[2][0].isel(particle=[0]), "clusters"))
+    with pytest.raises(vl.InputError, match=r"^axes: holds 1 axes where two are needed"):
+        figures.plot(run, "clusters", axes=figures.plot(run, "clusters").axes[:1])
+    with pytest.raises(vl.InputError, match=r"^run: holds no tokens"):
+        figures.plot(vl.solve(problem, "gaussian", times=[0.0, 0.1]), "clusters")
+
+
+# The command
+
+
+@pytest.fixture
+def files(runs, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, run in zip(("free.nc", "normed.nc"), runs[2], strict=True):
+        run.to_netcdf(name)
+    return tmp_path
+
+
+@pytest.mark.quick
+def test_clusters_of_a_run_are_printed_and_drawn(files, vlasov):
+    code, out, err = vlasov("clusters", "free.nc", "--rank")
+    assert (code, err) == (0, "")
+    assert "vertex" in out
+    assert "rank of the attention: " in out
+    assert out.splitlines()[-1] == "free-clusters.png"
+    assert (files / "free-clusters.png").stat().st_size > 10_000
+
+
+def test_clusters_as_json(files, vlasov):
+    code, out, _ = vlasov("clusters", "free.nc", "--json", "-o", "picture.svg", "--tolerance", "0.1")
+    found = json.loads(out)
+    assert code == 0
+    assert found["picture"] == "picture.svg"
+    assert sum(found["mass"]) == pytest.approx(1.0)
+    assert len(found["count"]) == len(found["time"]) == 5
+    assert found["reach"] == pytest.approx(float(vl.clusters(vl.open_run("free.nc"), tolerance=0.1)["reach"]))
+
+
+def test_two_runs_beside_each_other(files, vlasov):
+    code, out, _ = vlasov("clusters", "free.nc", "normed.nc", "-o", "both.png")
+    assert code == 0
+    assert "% of the mass in corresponding clusters at t = 6, " in out
+    code, out, _ = vlasov("clusters", "free.nc", "normed.nc", "-o", "both.png", "--json")
+    assert 0 < json.loads(out)["share"][-1] <= 1
+
+
+def test_mistakes_are_one_line(files, vlasov):
+    assert refused(vlasov("clusters", "free.nc", "--tolerance", "-1"), "tolerance: is -1")
+    assert refused(vlasov("clusters", "free.nc", "-o", "picture.txt"), "does not end in a known format")
+    assert refused(vlasov("clusters", "free.nc", "normed.nc", "free.nc"), "RUN.nc: takes one run, or a rescaled")
+    assert refused(vlasov("clusters", "free.nc", "normed.nc", "--rank"), "--rank: is for one run")
+    problem = vl.Problem(vl.Softmax(A=np.eye(2)), vl.Gaussian([0, 0], np.eye(2)), 0.1)
+    vl.solve(problem, "gaussian", times=[0.0, 0.1], output="gaussian.nc")
+    assert refused(vlasov("clusters", "gaussian.nc"), "holds no tokens", "particles")
