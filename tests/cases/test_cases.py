@@ -151,6 +151,9 @@ WRONG = {
     "rank": round_,
     "tilt_energy": round_,
     "clusters": scattered,
+    "mode_growth": scattered,
+    "off_ellipsoid": enlarged,
+    "radius": lambda dataset, beyond: enlarged(dataset, beyond or -0.5),
     "blow_up_time": late,
     "blew_up": ended_otherwise,
 }
@@ -294,12 +297,12 @@ def test_a_fact_at_an_earlier_time():
 @together("polytope", "particles")
 def test_every_quantity_can_be_measured():
     assert set(WRONG) <= set(QUANTITIES)
-    run = {"gaussian": solution("gaussian-line", "gaussian"), "particles": solution("polytope", "particles")}
+    on_tokens = ("position", "clusters", "rescaled_growth", "radius_over_bound")
+    runs = dict.fromkeys(on_tokens, ("polytope", "particles"))
+    runs |= dict.fromkeys(("off_ellipsoid", "mode_growth"), ("linear-layer-norm", "particles"))
     for quantity in QUANTITIES:
-        needs_tokens = quantity in ("position", "clusters", "rescaled_growth", "radius_over_bound")
-        verdict = check(
-            Fact(says="", quantity=quantity, at_least=-1e9), run["particles" if needs_tokens else "gaussian"]
-        )
+        run = solution(*runs.get(quantity, ("gaussian-line", "gaussian")))
+        verdict = check(Fact(says="", quantity=quantity, at_least=-1e9), run)
         assert verdict.holds or quantity == "blow_up_time", "NaN where there is none"
 
 
