@@ -90,6 +90,9 @@ def check(problem: Problem, options: Options) -> None:
     d = problem.dimension
     if d > 3:
         raise InputError(f'has d = {d}, but "finite-volume" needs d <= 3; use the solver "particles"', "initial")
+    if problem.post_norm is not None:
+        sentence = 'is "post", which keeps tokens on an ellipsoid, where there are no cells; use the solver "particles"'
+        raise InputError(sentence, "layer_norm.placement")
     if is_text(problem):
         _check_sequence(problem, options)
     elif options.slices is not None:

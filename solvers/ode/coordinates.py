@@ -78,10 +78,10 @@ class Directions:
         self._norm = layer_norm
 
     def state(self, x: Array) -> Array:
-        return directions(x / self._scale(x, 0.0), np.ones(x.shape[1]))
+        return directions(x / self._scale(x, 0.0), np.ones(x.shape[1]))[0]
 
     def place(self, t: float, y: Array) -> Array:
-        return directions(y, self._scale(y, t))
+        return directions(y, self._scale(y, t))[0]
 
     def slope(self, t: float, x: Array, velocity: Array, inner: float) -> None:
         velocity /= self._scale(x, inner)

@@ -62,8 +62,8 @@ class Block(Attention):
         own = isinstance(measure, Particles) and measure.are_own(x)
         how.pop("about", None)
         if self._pre:
-            measure = self._seen(measure, t)
-            x = measure.points if own and isinstance(measure, Particles) else self._normal(x, t)
+            on_grid, measure = isinstance(measure, Density), self._seen(measure, t)
+            x = measure.points if own else self._normal(x, t, on_grid=on_grid)
         field = self.attention.evaluate(measure, x, t, request, **how)
         values, bound = field.values, field.error_bound
         if not values.flags.writeable:
@@ -81,7 +81,8 @@ class Block(Attention):
         points = measure.at(x)
         if self._pre:
             tangent = self._slope_of_normal(points, t)
-            measure, points = self._seen(measure, t), self._normal(points, t)
+            on_grid, measure = isinstance(measure, Density), self._seen(measure, t)
+            points = self._normal(points, t, on_grid=on_grid)
         slopes = np.array(self.attention.jacobian(measure, points, t, **place))
         if self.mlp is not None:
             slopes += self.mlp.jacobian(points, t)
@@ -112,7 +113,7 @@ class Block(Attention):
     def heads_at(self, t: float = 0.0) -> tuple[Head, ...] | None:
         """None: no sum of tilted means alone."""
 
-    def _seen(self, measure: Measure, t: float) -> Measure:
+    def _seen(self, measure: Measure, t: float) -> Particles:
         """LN#mu: densities and others as points."""
         assert self.layer_norm is not None
         if isinstance(measure, Particles):
@@ -120,21 +121,24 @@ class Block(Attention):
         if isinstance(measure, Density):
             values = at_centers(measure, tails=False)
             centers = np.stack(np.meshgrid(*measure.centers, indexing="ij"), axis=-1)[values > 0]
-            points = directions(
-                measure.origin + centers @ measure.matrix.T, self.layer_norm.scale(measure.dimension, t)
-            )
-            return Particles(np.nan_to_num(points, nan=0.0), values[values > 0])  # about the origin the mean is zero
+            points = self._normal(measure.origin + centers @ measure.matrix.T, t, on_grid=True)
+            return Particles(points, values[values > 0])
         cloud = measure.quadrature(_NODES)
         return cloud.moved(self._normal(cloud.points, t))
 
-    def _normal(self, x: Array, t: float) -> Array:
+    def _normal(self, x: Array, t: float, *, on_grid: bool = False) -> Array:
+        """LN(x); at the origin, for a node of a grid that stands for all around it, their mean, which is zero."""
         assert self.layer_norm is not None
-        return self.layer_norm.of(x, t)
+        if not on_grid:
+            return self.layer_norm.of(x, t)
+        points, defined = directions(x, self.layer_norm.scale(x.shape[1], t))
+        return points if defined else np.where(x.any(axis=1, keepdims=True), points, 0.0)
 
     def _slope_of_normal(self, x: Array, t: float) -> Array:
         """D LN(x) = D (I - v v^T) / |x|, v = x / |x|."""
         assert self.layer_norm is not None
         scale, length = self.layer_norm.scale(x.shape[1], t), np.sqrt(np.einsum("nk,nk->n", x, x))[:, None, None]
+        length = np.where(length > 0, length, np.inf)  # around the origin slopes cancel
         v = x[:, :, None] / length
         return scale[:, None] * (np.eye(x.shape[1]) - v * v.swapaxes(1, 2)) / length
 

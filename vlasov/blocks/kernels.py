@@ -43,6 +43,7 @@ _SCALED = (
     -0.1402405985855467,
     1.2375126308378275,
 )
+_EVEN, _ODD = _SCALED[::2], _SCALED[1::2]  # short enough to be unrolled, and side by side
 _MIDDLE = 3.75
 _FARTHEST = 38.0  # e^{-x^2 / 2} is no normal number beyond
 
@@ -54,10 +55,12 @@ def _gelu(x):  # type: ignore[no-untyped-def]
     away = _FARTHEST if away > _FARTHEST else away
     z = away * _ROOT
     s = (z - _MIDDLE) / (z + _MIDDLE)
-    p = _SCALED[0]
-    for c in _SCALED[1:]:
-        p = p * s + c
-    tail = 0.5 * exp_negative(-0.5 * away * away) * p / (1.0 + 2.0 * z)
+    even, odd, square = _EVEN[0], _ODD[0], s * s
+    for c in _EVEN[1:]:
+        even = even * square + c
+    for c in _ODD[1:]:
+        odd = odd * square + c
+    tail = 0.5 * exp_negative(-0.5 * away * away) * (even + s * odd) / (1.0 + 2.0 * z)
     return x * (1.0 - tail if x > 0.0 else tail)
 
 
@@ -97,9 +100,13 @@ def add_mlp(x, first, bias, second, which, out, thread, threads):  # type: ignor
     points, hidden, result = table(d, BLOCK), table(1, BLOCK)[0], table(rows, BLOCK)
     for start in range(begin, stop, BLOCK):
         count = min(BLOCK, stop - start)
-        for i in range(count):
-            for k in range(d):
-                points[k, i] = x[start + i, k]
+        if d == 2:
+            for i in range(count):
+                points[0, i], points[1, i] = x[start + i, 0], x[start + i, 1]
+        else:
+            for i in range(count):
+                for k in range(d):
+                    points[k, i] = x[start + i, k]
         for k in range(rows):
             for i in range(count):
                 result[k, i] = 0.0
@@ -115,53 +122,87 @@ def add_mlp(x, first, bias, second, which, out, thread, threads):  # type: ignor
                 w, total = second[k, j], result[k]
                 for i in range(count):
                     total[i] += w * hidden[i]
-        for i in range(count):
-            for k in range(rows):
-                out[start + i, k] += result[k, i]
+        if rows == 2:
+            for i in range(count):
+                out[start + i, 0] += result[0, i]
+                out[start + i, 1] += result[1, i]
+        else:
+            for i in range(count):
+                for k in range(rows):
+                    out[start + i, k] += result[k, i]
 
 
 @kernel(flags=EXACT)
-def _length(x, i):  # type: ignore[no-untyped-def]
-    """|x_i|, whatever the size of its coordinates."""
-    square = 0.0
-    for k in range(x.shape[1]):
-        square += x[i, k] * x[i, k]
-    if _SMALL < square < _LARGE:
-        return math.sqrt(square)
-    largest = 0.0
+def _with_care(x, i, scale, out):  # type: ignore[no-untyped-def]
+    """The same for one point, whose squares have no digits, or overflow; NaN at the origin."""
+    largest, square = 0.0, 0.0
     for k in range(x.shape[1]):
         largest = max(largest, abs(x[i, k]))
-    if not 0.0 < largest < np.inf:
-        return largest if largest == 0.0 else np.nan
-    square = 0.0
+    unit = 2.0 ** (-np.floor(np.log2(largest)) / 2.0) if 0.0 < largest < np.inf else np.nan
     for k in range(x.shape[1]):
-        square += (x[i, k] / largest) ** 2
-    return largest * math.sqrt(square)
+        square += (x[i, k] * unit * unit) ** 2
+    for k in range(x.shape[1]):
+        out[i, k] = scale[k] * (x[i, k] * unit * unit / math.sqrt(square))
 
 
 @kernel(flags=EXACT)
-def normalise(x, scale, out, thread, threads):  # type: ignore[no-untyped-def]
-    """out_i = scale x_i / |x_i|, of which the origin has none: NaN. ``out`` may be x."""
-    begin, stop = share(len(x), thread, threads)
-    for i in range(begin, stop):
-        inverse, length = 0.0, _length(x, i)
-        if length < 1e-290:  # its inverse may be none
-            inverse = 1e290
-            length = length * inverse
-        for k in range(x.shape[1]):
-            value = x[i, k] * inverse if inverse > 0.0 else x[i, k]
-            out[i, k] = scale[k] * (value / length)
+def normalise(x, scale, out, undefined, thread, threads):  # type: ignore[no-untyped-def]
+    """out_i = scale x_i / |x_i|, of which the origin has none: NaN. ``out`` may be x.
+
+    ``undefined`` (threads,): whether this thread has met the origin, or what is no number.
+    """
+    undefined[thread] = False
+    (n, d), squares = x.shape, table(1, BLOCK)[0]
+    begin, stop = share(n, thread, threads)
+    for start in range(begin, stop, BLOCK):
+        end, least, most = min(start + BLOCK, stop), np.inf, 0.0
+        count = end - start
+        if d == 2:
+            for i in range(count):
+                squares[i] = x[start + i, 0] * x[start + i, 0] + x[start + i, 1] * x[start + i, 1]
+        else:
+            for i in range(count):
+                squares[i] = 0.0
+                for k in range(d):
+                    squares[i] += x[start + i, k] * x[start + i, k]
+        for i in range(count):
+            least, most = min(least, squares[i]), max(most, squares[i])
+        if _SMALL < least and most < _LARGE:
+            for i in range(count):
+                squares[i] = 1.0 / math.sqrt(squares[i])
+            if d == 2:
+                for i in range(count):
+                    out[start + i, 0] = scale[0] * (x[start + i, 0] * squares[i])
+                    out[start + i, 1] = scale[1] * (x[start + i, 1] * squares[i])
+            else:
+                for i in range(count):
+                    for k in range(d):
+                        out[start + i, k] = scale[k] * (x[start + i, k] * squares[i])
+        else:
+            for i in range(start, end):
+                _with_care(x, i, scale, out)
+                undefined[thread] |= not out[i, 0] == out[i, 0]
 
 
 @kernel(flags=EXACT)
 def project(x, scale, velocity, thread, threads):  # type: ignore[no-untyped-def]
     """velocity_i -= D u_i <u_i, D^{-1} velocity_i>, D = diag(scale), u_i the unit vector along D^{-1} x_i."""
     begin, stop = share(len(x), thread, threads)
+    inverse = 1.0 / (scale * scale)
+    if len(scale) == 2:  # a loop of its own, which vectorises
+        first, second = inverse[0], inverse[1]
+        for i in range(begin, stop):
+            p, q = x[i, 0], x[i, 1]
+            u, v = p * first, q * second
+            share_along = (u * velocity[i, 0] + v * velocity[i, 1]) / (u * p + v * q)
+            velocity[i, 0] -= p * share_along
+            velocity[i, 1] -= q * share_along
+        return
     for i in range(begin, stop):
         square = along = 0.0
         for k in range(x.shape[1]):
-            u = x[i, k] / scale[k]
-            square += u * u
-            along += u * (velocity[i, k] / scale[k])
+            u = x[i, k] * inverse[k]
+            square += u * x[i, k]
+            along += u * velocity[i, k]
         for k in range(x.shape[1]):
             velocity[i, k] -= x[i, k] * (along / square)

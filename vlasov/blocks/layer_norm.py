@@ -74,23 +74,24 @@ class LayerNorm(Described):
 
     def of(self, x: Array, t: float = 0.0, *, field: str = "x") -> Array:
         """LN(x) at points (n, d); the origin has none, and is refused."""
-        result = directions(x, self.scale(x.shape[1], t))
-        if not checks.finite(result):
+        result, defined = directions(x, self.scale(x.shape[1], t))
+        if not defined:
             refuse_origin(x, field)
         return result
 
 
-def directions(x: Array, scale: Array, out: Array | None = None) -> Array:
-    """scale x / |x| at points (n, d), NaN at the origin; into ``out``, which may be x."""
+def directions(x: Array, scale: Array, out: Array | None = None) -> tuple[Array, bool]:
+    """scale x / |x| at points (n, d), into ``out``, which may be x; and whether all have one: the origin gets NaN."""
     from numba import get_num_threads
 
     from vlasov.blocks.kernels import normalise
     from vlasov.compiled.threads import in_threads
     from vlasov.compiled.views import plain
 
-    result = np.empty(x.shape) if out is None else out
-    in_threads(get_num_threads() if x.size > WORTH_THREADS else 1, normalise, plain(x), plain(scale), result)
-    return result
+    threads = get_num_threads() if x.size > WORTH_THREADS else 1
+    result, undefined = np.empty(x.shape) if out is None else out, np.empty(threads, dtype=np.bool_)
+    in_threads(threads, normalise, plain(x), plain(scale), result, undefined)
+    return result, not undefined.any()
 
 
 def refuse_origin(x: Array, field: str) -> None:
