@@ -28,10 +28,11 @@ _OURS = "vlasov-1"
 CONVENTIONS = f"CF-1.11 {_OURS}"
 AXES = ("xi", "eta", "zeta")  # of the frame, the first d of them
 _ONCE = ("x", "y", "z")  # their names in files older than 0.1.0
-RUN, STUDY, COMPARISON, GRID = "run", "study", "comparison", "grid"
+RUN, STUDY, DEPTH, COMPARISON, GRID = "run", "study", "depth study", "comparison", "grid"
 _MADE_BY = {
     RUN: 'what vl.solve returned or "vlasov run" wrote',
     STUDY: 'what vl.mean_field_study returned or "vlasov converge" wrote',
+    DEPTH: 'what vl.depth_study returned or "vlasov depth" wrote',
     COMPARISON: "what vl.compare returned",
 }
 CITATION = (
@@ -58,6 +59,7 @@ SCHEMA = {
     "position": Variable(("time", "particle", "component"), "token positions"),
     "weight": Variable(("particle",), "token weights"),
     "s": Variable(("particle",), "place in the sequence, from 0 to 1"),
+    "layer": Variable(("time",), "layers passed"),
     "rescaling": Variable(("time", "component", "component_b"), "matrix Phi of the rescaled positions z = Phi^-1 x"),
     "density": Variable(("time", *AXES), "density in the frame, cell averages"),
     "frame_origin": Variable(("time", "component"), "origin of the frame: position = origin + matrix z"),

@@ -34,7 +34,9 @@ SOLVERS = {
     "gaussian": "vlasov.solvers.gaussian",
     "particles": "vlasov.solvers.particles",
     "finite-volume": "vlasov.solvers.finite_volume",
+    "layers": "vlasov.solvers.layers",
 }
+_JUMPING = ("layers",)  # solvers that need no flow
 OUTPUTS = 101  # output times where none are asked for
 
 
@@ -57,10 +59,12 @@ def solve(
         Attention, initial measure and horizon.
     solver
         "gaussian" (``tolerance``), "particles" (``n``, ``sampling``, ``moments``, ``seed``, ``tolerance``,
-        ``rescaled``, ``method``) or "finite-volume" (``cells``, ``reconstruction``, ``frame``, ``extent``); all of them
-        take ``max_steps``.
+        ``rescaled``, ``method``), "finite-volume" (``cells``, ``reconstruction``, ``frame``, ``extent``); all of these
+        take ``max_steps``. Or "layers", the discrete Transformer (``depth`` or ``step``, ``n``, ``sampling``,
+        ``moments``, ``seed``, ``method``).
     times
-        Increasing output times in [0, horizon]; 101 equidistant ones if not given.
+        Increasing output times in [0, horizon]; 101 equidistant ones if not given. Those of "layers" are times between
+        two layers, all of them if not given, at most 101.
     progress
         Draw a progress bar on a terminal.
     output
@@ -130,7 +134,7 @@ def _out_of_memory(plan: Plan, problem: Problem) -> LateInputError:
         field, size = "cells", f"is {cells}{slices}"
     elif isinstance(initial, Particles):
         field, size = "initial.points", f"are {len(initial):,}"
-    elif plan.solver == "particles":
+    elif plan.solver in ("particles", "layers"):
         field, size = "n", f"is {options.n:,}"
     else:
         size = f"has d = {problem.dimension}"
@@ -164,12 +168,20 @@ def prepare(
     if not isinstance(problem, Problem):
         raise InputError(f"is a {type(problem).__name__} where a vlasov Problem is needed", "problem")
     module, chosen = resolve(solver, options or {})
+    if not problem.block.continuous and solver not in _JUMPING:
+        raise InputError(
+            f'is {problem.block.kind}, whose velocities jump, so that there is no flow; use the solver "layers"',
+            "attention",
+        )
     module.check(problem, chosen)
+    outputs = _output_times(times, problem.horizon)
+    if own := getattr(module, "output_times", None):  # of a solver that does not pass every time
+        outputs = own(problem, chosen, None if times is None else outputs)
     target = None if output is None else as_path(output, "output")
     if target is not None:
         check_writable(target)
         problem.to_json()  # complains about Python functions, which no file can hold
-    return Plan(solver, module.run, chosen, _output_times(times, problem.horizon), target)
+    return Plan(solver, module.run, chosen, outputs, target)
 
 
 def resolve(solver: str, options: Mapping[str, Any]) -> tuple[Any, Any]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from vlasov import checks
 from vlasov.checks import Array
@@ -90,6 +90,32 @@ class Options:
 
 def check(problem: Problem, options: Options) -> None:
     """Refuse what particles cannot do."""
+    check_sampling(problem, options)
+    if options.rescaled and problem.block.drift() is None:
+        raise InputError(
+            "needs a normalised attention, where a single token obeys x' = V x; leave it out for linear attention",
+            "rescaled",
+        )
+
+
+class Sampled(Protocol):
+    """Options of a solver that moves tokens."""
+
+    @property
+    def n(self) -> int:
+        """How many."""
+
+    @property
+    def sampling(self) -> str:
+        """How they are drawn."""
+
+    @property
+    def method(self) -> str:
+        """How sums over them are evaluated."""
+
+
+def check_sampling(problem: Problem, options: Sampled) -> None:
+    """Refuse tokens, and sums over them, that this problem does not have."""
     if options.method == "laplace" and problem.dimension > 3:
         raise InputError(
             f'"laplace" needs d <= 3 but the problem has d = {problem.dimension}; use "auto" or "all-pairs"', "method"
@@ -99,14 +125,9 @@ def check(problem: Problem, options: Options) -> None:
     if options.sampling == "quantile" and problem.attention.causal:
         raise InputError('"quantile" leaves no place for s in a sequence; use "sobol" or "quadrature"', "sampling")
     _check_nodes(problem, options)
-    if options.rescaled and problem.block.drift() is None:
-        raise InputError(
-            "needs a normalised attention, where a single token obeys x' = V x; leave it out for linear attention",
-            "rescaled",
-        )
 
 
-def _check_nodes(problem: Problem, options: Options) -> None:
+def _check_nodes(problem: Problem, options: Sampled) -> None:
     """Refuse Gauss nodes of which there is one on each axis: they stand for no more than the mean."""
     d = problem.dimension + problem.initial.ordered  # s is an axis too
     given = isinstance(problem.initial, Particles) or options.sampling != "quadrature"
@@ -121,7 +142,7 @@ def run(problem: Problem, options: Options, record: Record) -> None:
     """Integrate a cloud of particles into ``record``, then see how wrong its moments are."""
     cloud = initial_cloud(problem, options.n, options.sampling, options.seed, options.moments)
     flow = record.follow(problem.flow(tolerance=accuracy_for(options.tolerance), method=options.method))
-    tokens = Tokens(cloud, flow, _coordinates(problem, options, flow))
+    tokens = Tokens(cloud, flow, coordinates(problem, options, flow))
     _tell_of_slow_steps(tokens, problem.horizon)
     record.constants["weight"] = cloud.weights
     if cloud.s is not None:
@@ -148,7 +169,8 @@ def run(problem: Problem, options: Options, record: Record) -> None:
     references.of_particles(problem, tokens, record, options.tolerance, options.sampling, ends)
 
 
-def _coordinates(problem: Problem, options: Options, flow: Flow) -> Coordinates:
+def coordinates(problem: Problem, options: Options, flow: Flow) -> Coordinates:
+    """Those in which the tokens of a problem are integrated."""
     if problem.post_norm is not None:
         return Directions(problem.post_norm)
     return Rescaled(flow, problem.horizon) if options.rescaled else Physical()
@@ -169,7 +191,7 @@ def _solve(tokens: Tokens, end: float, rtol: float, record: Record) -> list[floa
     y, ends, coordinates = tokens.state, [], tokens.coordinates
 
     def snapshot(t: float, y: Array) -> Snapshot:
-        cloud = _diagnostics(tokens.cloud if t == 0 else tokens.placed(t, y))  # its moments are known
+        cloud = diagnostics(tokens.cloud if t == 0 else tokens.placed(t, y))  # its moments are known
         return cloud | {"rescaling": coordinates.matrix(t)} if isinstance(coordinates, Rescaled) else cloud
 
     record.begin(partial(snapshot, 0.0, y))
@@ -191,7 +213,8 @@ def _solve(tokens: Tokens, end: float, rtol: float, record: Record) -> list[floa
     return ends
 
 
-def _diagnostics(cloud: Particles) -> Snapshot:
+def diagnostics(cloud: Particles) -> Snapshot:
+    """What is kept of a cloud at an output time."""
     return {
         "mean": cloud.mean,
         "covariance": cloud.covariance,

@@ -71,7 +71,7 @@ class Record:
                 )
         for name, value in snapshot.items():
             if name not in self._series:
-                self._series[name] = self._rows(np.shape(value))
+                self._series[name] = self._rows(np.shape(value), np.int64 if isinstance(value, int) else np.float64)
             self._series[name][len(self.reached)] = value
         self.reached.append(time)
 
@@ -89,10 +89,10 @@ class Record:
             return math.inf
         return float(np.nan_to_num(np.concatenate(told), nan=np.inf, posinf=np.inf).max())
 
-    def _rows(self, shape: tuple[int, ...]) -> Array:
+    def _rows(self, shape: tuple[int, ...], kind: type = np.float64) -> Array:
         """One for each output time and one for a state that was not asked for; memory is taken as they are filled."""
         try:
-            return np.empty((self.times.size + 1, *shape))
+            return np.empty((self.times.size + 1, *shape), dtype=kind)
         except MemoryError:
             size = 8e-9 * self.times.size * math.prod(shape)
             if size < _LARGE:  # something else has taken it

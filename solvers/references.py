@@ -42,7 +42,7 @@ _BESIDE, _LOOSEST = 1e-2, 1e-5  # of the error of sampling, which a reference ne
 _PAIRS, _FEW = 4e5, 256  # tokens of a reference: their pairs times dimensions, and their number
 _MOST_PAIRS = 5e9  # of a reference by quadrature, over all its evaluations: some seconds
 _ANOTHER = 'the solver "finite-volume" may do better'
-_SEED = 20_250_118  # of the sample that the run is compared with
+SEED = 20_250_118  # of the sample that the run is compared with
 _FARTHEST = 8  # one in so many tokens of a selection is one of the farthest
 
 
@@ -62,7 +62,7 @@ def against(record: Record, initial: Measure, reference: Iterable[Moments]) -> A
 
 def apart(initial: Measure, found: Iterable[Moments], reference: Iterable[Moments]) -> Array:
     """Differences of mean and covariance in their units, (times, 2)."""
-    units, better = units_of(initial), _until_it_ends(iter(reference))
+    units, better = units_of(initial), until_it_ends(iter(reference))
     result = []
     for mean, covariance in found:
         truth = next(better, None)
@@ -129,14 +129,14 @@ def _judge(problem: Problem, tokens: Tokens, record: Record, tolerance: float, e
     sampling, before, found = float(record.attributes["sampling_error"]), None, np.empty((0, 2))
     rough, tiers = max(fine, min(_BESIDE * sampling, _LOOSEST)), [(_NODES, NOTABLE), (_MANY_NODES, math.inf)]
     for nodes, believed in [(_FEW_NODES, _TYPICAL * sampling)] * (sampling > _COARSE) + tiers:
-        rule = _rule(problem, tokens, nodes, rough)
+        rule = rule_beside(problem, tokens, nodes, rough)
         if rule is None:
             break
         heads = max(1, len(tokens.flow.tilts(0.0)))
         affordable = min(most, int(_MOST_PAIRS / (12 * heads * len(rule.cloud) ** 2)))  # steps of 12 evaluations
         dear, by_fewer, better = before is not None and affordable < most, found, []
         if not (dear and len(before or []) < len(times)):  # else fewer nodes did not get there either
-            better = list(_until_it_ends(moments(rule, times, rough, affordable, look)))
+            better = list(until_it_ends(moments(rule, times, rough, affordable, look)))
         found = against(record, initial, better)
         if dear and not np.isfinite(found).all():  # what fewer nodes know has to do
             tell(record, initial, by_fewer)
@@ -166,18 +166,18 @@ def _largest(errors: Array) -> float:
     return float(np.nan_to_num(errors, nan=np.inf, posinf=np.inf).max(initial=0.0))
 
 
-def _until_it_ends(reference: Iterator[Moments]) -> Iterator[Moments]:
+def until_it_ends(reference: Iterator[Moments]) -> Iterator[Moments]:
     """A reference until it blows up, or leaves the numbers."""
     with suppress(SolverError, InputError):
         yield from reference
 
 
-def _rule(problem: Problem, tokens: Tokens, nodes: int, tolerance: float) -> Tokens | None:
+def rule_beside(problem: Problem, tokens: Tokens, nodes: int, tolerance: float) -> Tokens | None:
     """About so many nodes that stand for the measure, and move; None where that is not possible."""
     initial, count = problem.start, len(tokens.cloud)
     if not is_text(problem):
         rule = _quadrature(initial, nodes, count)
-        return None if rule is None else _of(rule, problem, tokens, tolerance)
+        return None if rule is None else others_of(rule, problem, tokens, tolerance)
     if not isinstance(initial, Ordered) or initial.dimension > 3 or jumps(initial):
         return None
     levels, places = _ALONG[nodes]
@@ -204,7 +204,7 @@ def _sums(tolerance: float) -> float:
     return min(1e-10, 1e-2 * tolerance)
 
 
-def _of(cloud: Particles, problem: Problem, tokens: Tokens, tolerance: float) -> Tokens:
+def others_of(cloud: Particles, problem: Problem, tokens: Tokens, tolerance: float) -> Tokens:
     """Other tokens of the same problem, with a flow of their own: what they cost is not the run's."""
     flow = problem.flow(tolerance=_sums(tolerance))
     flow.patience = tokens.flow.patience
@@ -216,27 +216,27 @@ def _of(cloud: Particles, problem: Problem, tokens: Tokens, tolerance: float) ->
 def _of_steps(problem: Problem, tokens: Tokens, record: Record, fine: float, ends: Sequence[float]) -> Array:
     """The errors of steps: of the tokens themselves where they are few, else of some that stand for all."""
     times, most = record.reached, most_steps(record)
-    some = _of(selection(tokens.cloud, _few(tokens.cloud.dimension)), problem, tokens, fine)
+    some = others_of(selection(tokens.cloud, few(tokens.cloud.dimension)), problem, tokens, fine)
     better = moments(some, times, fine, most, record.budget.look)
     if some.cloud is tokens.cloud:
         return against(record, problem.start, better)
-    found = apart(problem.start, _until_it_ends(moments_in_steps(some, times, ends)), better)
+    found = apart(problem.start, until_it_ends(moments_in_steps(some, times, ends)), better)
     return np.concatenate([found, np.full((len(times) - len(found), 2), np.inf)])  # a selection may blow up before all
 
 
 def _of_sampling(problem: Problem, tokens: Tokens, record: Record, tolerance: float) -> Array:
     """The errors of sampling, as far as independent tokens know: those of n and m differ by 1/n + 1/m."""
     n = len(tokens.cloud)
-    m = min(n, _few(tokens.cloud.dimension))
+    m = min(n, few(tokens.cloud.dimension))
     initial = in_sequence(problem.start) if problem.attention.causal else problem.start
-    others = _of(initial.sample(m, "random", seed=_SEED), problem, tokens, tolerance)
+    others = others_of(initial.sample(m, "random", seed=SEED), problem, tokens, tolerance)
     found = against(
         record, problem.start, moments(others, record.reached, tolerance, most_steps(record), record.budget.look)
     )
     return math.sqrt(m / (n + m)) * found
 
 
-def _few(dimension: int) -> int:
+def few(dimension: int) -> int:
     """How many tokens a reference takes where quadrature is not possible."""
     return max(2, int(min(_FEW, math.sqrt(_PAIRS / (dimension + 2)))))
 

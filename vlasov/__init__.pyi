@@ -11,6 +11,7 @@ from . import (
 from .attention import (
     L2 as L2,
     Exponential as Exponential,
+    Hardmax as Hardmax,
     Linear as Linear,
     Masked as Masked,
     MultiHead as MultiHead,
@@ -39,6 +40,7 @@ from .measures import (
     Sequence as Sequence,
 )
 from .postprocess.compare import compare as compare
+from .postprocess.depth import depth_study as depth_study
 from .postprocess.mean_field import mean_field_study as mean_field_study
 from .postprocess.on_grid import on_grid as on_grid
 from .postprocess.wasserstein import distance as distance, wasserstein as wasserstein

@@ -20,8 +20,8 @@ from vlasov.postprocess.compare.table import bound
 from vlasov.postprocess.drawing.covariances import eigenvalues, ellipses
 from vlasov.postprocess.drawing.snapshots import is_overlay, snapshots
 from vlasov.postprocess.drawing.style import END, INK, PALE, PALETTE, TOKEN, entitle, new_figure, styled
-from vlasov.postprocess.mean_field.rates import rms
 from vlasov.postprocess.stability import LARGEST
+from vlasov.postprocess.studies.rates import rms
 from vlasov.solvers.dataset import COMPARISON, STUDY, require
 
 _DRAWABLE = 1e200

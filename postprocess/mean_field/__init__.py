@@ -3,8 +3,8 @@
     sup_t W_p(mu^n(t), mu(t)) -> 0   and   (1/n sum_i |x_i^n(t) - X_t(x_i(0))|^p)^{1/p} ~ n^{-1/2}
 
 ``settings`` checks what is asked; ``limit`` chooses and refines mu(t) and its flow X_t; ``replica`` makes the errors of
-some replicas, ``schedule`` hands these out to threads or dask, ``store`` keeps them; ``dataset`` assembles them with
-``rates``; ``table`` and ``figure`` show them. Called by ``vl.mean_field_study`` and ``vlasov converge``.
+some replicas, which ``studies`` hands out and keeps; ``dataset`` assembles them with ``rates``; ``table`` and
+``figure`` show them. Called by ``vl.mean_field_study`` and ``vlasov converge``.
 
 Reference: Castin, Ablin, Carrillo, Peyre (2025), arXiv:2501.18322, section 3; Fournier and Guillin (2015), *On the rate
 of convergence in Wasserstein distance of the empirical measure*.
@@ -15,7 +15,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Unpack
 
@@ -23,14 +22,16 @@ import numpy as np
 import xarray as xr
 
 from vlasov.checks import Array
-from vlasov.postprocess.mean_field import limit as limits, schedule
-from vlasov.postprocess.mean_field.dataset import Results, assemble
+from vlasov.postprocess.mean_field import limit as limits
+from vlasov.postprocess.mean_field.dataset import assemble
 from vlasov.postprocess.mean_field.replica import Bench, Piece, Study, pieces
 from vlasov.postprocess.mean_field.settings import Settings, Setup, checked
-from vlasov.postprocess.mean_field.store import Store
+from vlasov.postprocess.studies import collect, schedule, store
+from vlasov.postprocess.studies.collect import Results
 from vlasov.problem import Problem
 from vlasov.solvers.dataset import save
-from vlasov.solvers.progress import shares_bar, silent
+
+_FORMAT = 2  # of files in a folder
 
 
 def mean_field_study(
@@ -70,13 +71,13 @@ def mean_field_study(
     began = time.perf_counter()
     setup = checked(problem, n, settings)
     schedule.check(scheduler)
-    store = None if output is None else Store(output, _identity(setup))
-    if store is None and scheduler is not None:
+    folder = None if output is None else store.Store(output, _identity(setup))
+    if folder is None and scheduler is not None:
         problem.to_json()  # complains about Python functions, which cannot be sent
     with np.errstate(all="ignore"):
-        limit, errors = _limit(setup, store)
+        limit, errors = _limit(setup, folder)
         study = Study(problem, limit.choice, setup.p, setup.seed, setup.tolerance, setup.exact_up_to)
-        results = _collect(setup, Bench(study, limit), store, scheduler, progress)
+        results = _collect(setup, Bench(study, limit), folder, scheduler, progress)
         dataset = assemble(setup, study, limit, errors, results)
     dataset.attrs["wall_seconds"] = time.perf_counter() - began
     if output is not None:
@@ -87,45 +88,28 @@ def mean_field_study(
 def _identity(setup: Setup) -> dict[str, object]:
     """What makes results in a folder comparable."""
     shared = {name: getattr(setup, name) for name in ("seed", "p", "times", "reference", "tolerance", "exact_up_to")}
-    return {"problem": setup.problem.to_dict(), **shared}
+    return {"format": _FORMAT, "problem": setup.problem.to_dict(), **shared}
 
 
-def _limit(setup: Setup, store: Store | None) -> tuple[limits.Limit, Array]:
+def _limit(setup: Setup, folder: store.Store | None) -> tuple[limits.Limit, Array]:
     """The limit and estimates of its errors: as settled when the study began, or chosen now."""
-    if store is not None and store.settled is not None:
-        choice, errors = schedule.choice_from(store.settled["choice"]), store.settled["errors"]
+    if folder is not None and folder.settled is not None:
+        choice, errors = limits.Choice.from_plain(folder.settled["choice"]), folder.settled["errors"]
         return limits.solve(setup.problem, choice, tolerance=setup.tolerance), np.array(errors, dtype=float)
     limit, errors = limits.choose(
         setup.problem, tuple(setup.times), reference=setup.reference, tolerance=setup.tolerance
     )
-    if store is not None:
-        store.settle({"choice": schedule.plain_choice(limit.choice), "errors": errors.tolist()})
+    if folder is not None:
+        folder.settle({"choice": limit.choice.plain(), "errors": errors.tolist()})
     return limit, errors
 
 
-def _collect(setup: Setup, bench: Bench, store: Store | None, scheduler: str | None, progress: bool) -> Results:
+def _collect(setup: Setup, bench: Bench, folder: store.Store | None, scheduler: str | None, progress: bool) -> Results:
     """All results: those that are kept, and the others, computed now."""
     results: Results = {}
     missing: list[Piece] = []
     for size in setup.sizes:
         for name, count in setup.counts.items():
-            kept = {} if store is None else {replica: store.get(name, size, replica) for replica in range(count)}
-            results |= {(name, size, replica): found for replica, found in kept.items() if found is not None}
+            results |= collect.kept(folder, [(name, size, replica) for replica in range(count)])
             missing += pieces(name, size, [k for k in range(count) if (name, size, k) not in results])
-    shares = {piece: _cost(bench.study, piece) for piece in missing}
-    with shares_bar(sum(shares.values())) if progress else nullcontext(silent) as report:
-        for piece, found in schedule.compute(bench, missing, scheduler):
-            for replica, result in zip(piece.replicas, found, strict=True):
-                results[piece.sampling, piece.n, replica] = result
-                if store is not None:
-                    store.put(piece.sampling, piece.n, replica, result)
-            report(f"n = {piece.n} {piece.sampling}", shares[piece])
-    return results
-
-
-def _cost(study: Study, piece: Piece) -> float:
-    """About so many seconds: for the remaining time alone."""
-    moving = 3e-6 * study.choice.grid.steps * piece.n
-    exact = study.problem.dimension > 1 and piece.n <= study.exact_up_to
-    transport = len(study.p) * len(study.choice.grid.times) * 1.7 * (piece.n / 2048) ** 2.1 if exact else 0.0
-    return len(piece.replicas) * (1e-3 + moving + transport)
+    return results | collect.collect(bench, missing, folder, scheduler, progress)

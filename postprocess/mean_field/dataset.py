@@ -33,11 +33,10 @@ from vlasov.measures import Particles
 from vlasov.postprocess import stability
 from vlasov.postprocess.mean_field import rates
 from vlasov.postprocess.mean_field.limit import QUANTITIES, Limit
-from vlasov.postprocess.mean_field.replica import CHECKED_UP_TO, FINER, Result, Study, multiple
+from vlasov.postprocess.mean_field.replica import CHECKED_UP_TO, FINER, Study, multiple
 from vlasov.postprocess.mean_field.settings import Setup
+from vlasov.postprocess.studies.collect import Results
 from vlasov.solvers.dataset import STUDY, labels, provenance
-
-Results = dict[tuple[str, int, int], Result]  # by sampling, n and replica
 
 _WHERE = ("sampling", "n", "replica", "time")
 _ERRORS = {

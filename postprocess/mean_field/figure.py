@@ -8,19 +8,16 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullFormatter
 
-from vlasov.checks import Array
-from vlasov.postprocess.drawing.style import END, INK, PALE, PALETTE, entitle, new_figure, styled
-from vlasov.postprocess.mean_field.rates import band, values_of
+from vlasov.postprocess.drawing.style import END, INK, PALETTE, entitle, new_figure, styled
+from vlasov.postprocess.mean_field.rates import values_of
 from vlasov.postprocess.stability import LARGEST, told
+from vlasov.postprocess.studies.figure import MARKERS, Curve, add_legend, draw_errors
 from vlasov.solvers.dataset import STUDY, require, time_index
 
 _OBSERVABLES = {"mean_error": "mean", "covariance_error": "covariance", "velocity_error": "velocity"}
-_MARKERS = "osD^v"
-_BELOW = 0.7  # where the theory's slope stands, relative to the errors
+_ACROSS = "number of tokens $n$"
 _REACH = 5.0  # times the largest ratio: bounds beyond are told, not drawn
-_ROOM = 0.1  # of the height for each line of a legend
 
 
 @styled
@@ -60,39 +57,17 @@ def _samplings(dataset: xr.Dataset) -> range:
 
 
 def _draw_errors(ax: Axes, dataset: xr.Dataset, time: int, shown: list[tuple[str, int, int]], several: bool) -> None:
-    """Curves of (variable, position of p, sampling), with slopes in the legend and the theory's beside."""
-    drawn: dict[float, tuple[float, Array]] = {}
-    for number, (name, i, s) in enumerate(shown):
-        tokens = dataset["tokens"].values[s]
-        errors = band(values_of(dataset, name, s, time, i))
-        keep = np.isfinite(errors.rms) & (errors.rms > 0)
-        if not keep.any():
-            continue
-        here = dataset.isel(sampling=s, time=time, p=i).sel(quantity=name)
-        label = _label(dataset, name, i, s, several)
-        slope, low, high = (float(here[part]) for part in ("slope", "low", "high"))
-        if math.isfinite(slope):
-            label += f": {slope:.2f}" + (f" ± {(high - low) / 2:.2f}" if math.isfinite(low) else "")
-        colour = PALETTE[number % len(PALETTE)]
-        look = {"color": colour, "marker": _MARKERS[number % len(_MARKERS)], "label": label.replace("-", "−")}
-        ax.plot(tokens[keep], errors.rms[keep], **look)  # type: ignore[arg-type]
-        ax.fill_between(tokens[keep], errors.low[keep], errors.high[keep], color=colour, alpha=0.2, linewidth=0)
-        expected = float(here["expected"])
-        if math.isfinite(expected) and keep.sum() > 1:
-            scaled = float(errors.rms[keep][0] * tokens[keep][0] ** -expected)
-            drawn[expected] = min(scaled, drawn.get(expected, (math.inf, tokens))[0]), tokens[keep]
-    for expected, (scale, sizes) in drawn.items():
-        line = _BELOW * scale * sizes**expected
-        ax.plot(sizes, line, color=PALE, linewidth=0.9, linestyle="--")
-        text = f"{expected:.2g}".replace("-", "−")
-        ax.annotate(text, (sizes[-1], line[-1]), (3, 0), textcoords="offset points", color=INK, va="center", fontsize=7)
-    ax.set_xscale("log", base=2)
-    ax.set_yscale("log")
-    low, high = ax.get_ylim()
-    ax.set_ylim(low * (low / high) ** (_ROOM * len(shown)), high)  # the legend hides nothing
-    ax.yaxis.set_minor_formatter(NullFormatter())
-    ax.set_xlabel("number of tokens $n$")
-    _add_legend(ax)
+    """Curves of (variable, position of p, sampling)."""
+    curves = [
+        Curve(
+            _label(dataset, name, i, s, several),
+            dataset["tokens"].values[s],
+            values_of(dataset, name, s, time, i),
+            dataset.isel(sampling=s, time=time, p=i).sel(quantity=name),
+        )
+        for name, i, s in shown
+    ]
+    draw_errors(ax, curves, _ACROSS)
 
 
 def _draw_growth(ax: Axes, dataset: xr.Dataset, time: int, several: bool) -> None:
@@ -104,7 +79,7 @@ def _draw_growth(ax: Axes, dataset: xr.Dataset, time: int, several: bool) -> Non
         keep = np.isfinite(values)
         if keep.any():
             label = _label(dataset, "wasserstein", i, s, several)
-            look = {"color": PALETTE[number % len(PALETTE)], "marker": _MARKERS[number % len(_MARKERS)]}
+            look = {"color": PALETTE[number % len(PALETTE)], "marker": MARKERS[number % len(MARKERS)]}
             ax.plot(dataset["tokens"].values[s][keep], values[keep], label=label, **look)  # type: ignore[arg-type]
     ax.axhline(1.0, color=INK, linewidth=0.6)
     top = float(growth.max()) if np.isfinite(growth).any() else 1.0
@@ -122,15 +97,9 @@ def _draw_growth(ax: Axes, dataset: xr.Dataset, time: int, several: bool) -> Non
     ax.text(0.97, 0.04, "\n".join(beyond), transform=ax.transAxes, ha="right", va="bottom", color=END)
     ax.set_ylim(0, 1.25 * top)
     ax.set_xscale("log", base=2)
-    ax.set_xlabel("number of tokens $n$")
+    ax.set_xlabel(_ACROSS)
     ax.set_title("Largest ratio $W_p(t)\\,/\\,W_p(0)$")
-    _add_legend(ax)
-
-
-def _add_legend(ax: Axes) -> None:
-    """Where there is something to name: distances may not have been computed."""
-    if ax.get_legend_handles_labels()[0]:
-        ax.legend(loc="lower left")
+    add_legend(ax)
 
 
 def _label(dataset: xr.Dataset, name: str, i: int, s: int, several: bool) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -50,6 +50,15 @@ class Choice(NamedTuple):
     kind: str
     nodes: int
     grid: TimeGrid
+
+    def plain(self) -> dict[str, Any]:
+        """As plain values."""
+        return {"kind": self.kind, "nodes": self.nodes, **vars(self.grid)}
+
+    @classmethod
+    def from_plain(cls, plain: dict[str, Any]) -> Choice:
+        """The choice that ``plain`` described."""
+        return cls(plain["kind"], plain["nodes"], TimeGrid(*(tuple(plain[f.name]) for f in fields(TimeGrid))))
 
 
 @dataclass(frozen=True, eq=False)

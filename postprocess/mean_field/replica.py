@@ -23,7 +23,8 @@ from vlasov.checks import Array
 from vlasov.flow import Flow
 from vlasov.measures import Particles, Sequence
 from vlasov.postprocess import stability
-from vlasov.postprocess.mean_field.limit import Choice, Limit, drawn_from, stacked
+from vlasov.postprocess.mean_field.limit import Choice, Limit, drawn_from, solve, stacked
+from vlasov.postprocess.studies.store import Key, Result
 from vlasov.postprocess.transport.certain import mean_power
 from vlasov.postprocess.wasserstein import distance
 from vlasov.problem import Problem
@@ -33,8 +34,6 @@ MULTIPLE, ON_THE_LINE = 4, 16  # points that stand for the limit, for each token
 FINER = 4  # times as many, where the bias of the former is measured
 CHECKED_UP_TO, CHECKED_REPLICAS = 256, 4  # tokens and replicas where it is, and where stability is estimated
 _BATCHED_UP_TO, _MOST_TOKENS = 512, 8192  # one batch of all replicas; else batches of so many tokens
-
-Result = dict[str, Any]  # plain lists and numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +47,22 @@ class Study:
     tolerance: float
     exact_up_to: int
 
+    def plain(self) -> dict[str, Any]:
+        """As plain values."""
+        shared = {name: getattr(self, name) for name in ("p", "seed", "tolerance", "exact_up_to")}
+        return {"problem": self.problem.to_dict(), "choice": self.choice.plain(), **shared}
+
+    @classmethod
+    def from_plain(cls, plain: dict[str, Any]) -> Study:
+        """The study that ``plain`` described."""
+        known = dict(plain)
+        problem, choice = Problem.from_dict(known.pop("problem")), Choice.from_plain(known.pop("choice"))
+        return cls(problem, choice, tuple(known.pop("p")), **known)
+
+    def bench(self) -> Bench:
+        """At work on a worker."""
+        return Bench(self, solve(self.problem, self.choice, tolerance=self.tolerance))
+
 
 @dataclass(frozen=True)
 class Piece:
@@ -56,6 +71,16 @@ class Piece:
     sampling: str
     n: int
     replicas: tuple[int, ...]
+
+    @property
+    def keys(self) -> list[Key]:
+        """Of its results."""
+        return [(self.sampling, self.n, replica) for replica in self.replicas]
+
+    @property
+    def label(self) -> str:
+        """For the progress bar."""
+        return f"n = {self.n} {self.sampling}"
 
 
 def pieces(sampling: str, n: int, replicas: list[int]) -> list[Piece]:
@@ -71,10 +96,21 @@ class Bench:
         self.study, self.limit = study, limit
         self.points = lru_cache(maxsize=2)(partial(_limit_points, study, limit))
 
+    def run(self, piece: Piece) -> list[Result]:
+        """The errors of each replica of a piece, in its order."""
+        return _run(self, piece)
+
+    def cost(self, piece: Piece) -> float:
+        """About so many seconds: for the remaining time alone."""
+        study = self.study
+        moving = 3e-6 * study.choice.grid.steps * piece.n
+        exact = study.problem.dimension > 1 and piece.n <= study.exact_up_to
+        transport = len(study.p) * len(study.choice.grid.times) * 1.7 * (piece.n / 2048) ** 2.1 if exact else 0.0
+        return len(piece.replicas) * (1e-3 + moving + transport)
+
 
 @np.errstate(all="ignore")  # each thread has its own: states that overflow are reported by the integrator
-def run(bench: Bench, piece: Piece) -> list[Result]:
-    """The errors of each replica of a piece, in its order."""
+def _run(bench: Bench, piece: Piece) -> list[Result]:
     study, limit = bench.study, bench.limit
     initial, grid, causal = drawn_from(study.problem), study.choice.grid, study.problem.attention.causal
     clouds = [

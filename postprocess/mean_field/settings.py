@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypedDict
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from vlasov import checks
-from vlasov.errors import InputError, choose, did_you_mean
-from vlasov.measures import SAMPLINGS
+from vlasov.errors import InputError, choose
 from vlasov.postprocess.mean_field.limit import REFERENCES
 from vlasov.postprocess.mean_field.replica import multiple
+from vlasov.postprocess.studies.settings import (
+    DETERMINISTIC,
+    MOST,
+    check_known,
+    check_problem,
+    exact_up_to,
+    sampling,
+    several,
+)
 from vlasov.postprocess.transport.exact import MOST_PAIRS
 from vlasov.postprocess.wasserstein import checked_order
 from vlasov.problem import Problem
 from vlasov.solvers.driver import prepare
 from vlasov.solvers.ode.integrate import TIGHTEST
-
-_DETERMINISTIC = ("quantile", "quadrature")
-_MOST = 10**7  # tokens
 
 
 class Settings(TypedDict, total=False):
@@ -67,61 +70,31 @@ class Setup:
 
 def checked(problem: Problem, n: int | Sequence[int], settings: Settings) -> Setup:
     """A study's settings, complained about in one sentence."""
-    if not isinstance(problem, Problem):
-        raise InputError(f"is a {type(problem).__name__} where a vlasov Problem is needed", "problem")
-    for name in settings:
-        if name not in (known := Settings.__annotations__):
-            raise InputError(f"is not an option of a study; {did_you_mean(name, known)}", name)
-    sizes = sorted({checks.integer(size, "n", least=1) for size in _several(n, "n")})
-    if sizes[-1] > _MOST:
-        raise InputError(f"is {sizes[-1]} but at most {_MOST:g} tokens can be moved", "n")
+    check_problem(problem)
+    check_known(settings, Settings.__annotations__, "study")
+    sizes = sorted({checks.integer(size, "n", least=1) for size in several(n, "n")})
+    if sizes[-1] > MOST:
+        raise InputError(f"is {sizes[-1]} but at most {MOST:g} tokens can be moved", "n")
     replicas = checks.integer(settings.get("replicas", 16), "replicas", least=1)
-    exponents = tuple(checked_order(exponent) for exponent in _several(settings.get("p", (1, 2)), "p"))
+    exponents = tuple(checked_order(exponent) for exponent in several(settings.get("p", (1, 2)), "p"))
     samplings = [
-        _sampling(name, problem) for name in dict.fromkeys(_several(settings.get("sampling", "random"), "sampling"))
+        sampling(name, problem) for name in dict.fromkeys(several(settings.get("sampling", "random"), "sampling"))
     ]
-    exact_up_to = checks.integer(settings.get("exact_up_to", 2048), "exact_up_to", least=0)
-    _check_transport(exact_up_to, sizes, problem.dimension)
+    most = exact_up_to(
+        settings.get("exact_up_to", 2048), sizes, MOST_PAIRS / multiple(problem.dimension), problem.dimension
+    )
     return Setup(
         problem,
         sizes,
         replicas,
-        {name: 1 if name in _DETERMINISTIC else replicas for name in samplings},
+        {name: 1 if name in DETERMINISTIC else replicas for name in samplings},
         exponents,
         _times(problem, settings.get("times")),
         choose(settings.get("reference", "auto"), REFERENCES, "reference"),
         checks.integer(settings.get("seed", 0), "seed", least=0, most=checks.SEEDS),
-        exact_up_to,
+        most,
         checks.number(settings.get("tolerance", 1e-8), "tolerance", above=TIGHTEST, below=1e-2),
     )
-
-
-def _several(value: object, field: str) -> tuple[object, ...]:
-    items = (value,) if isinstance(value, str | int | float | np.generic) else checks.items(value, field)
-    if not items:
-        raise InputError("is empty; give at least one", field)
-    return items
-
-
-def _sampling(name: object, problem: Problem) -> str:
-    chosen = choose(name, SAMPLINGS, "sampling")
-    if chosen == "quantile" and problem.dimension != 1:
-        raise InputError(f'"quantile" needs d = 1 but the problem has d = {problem.dimension}; use "sobol"', "sampling")
-    if chosen == "quantile" and problem.attention.causal:
-        raise InputError('"quantile" leaves no place for s in a sequence; use "sobol"', "sampling")
-    return chosen
-
-
-def _check_transport(exact_up_to: int, sizes: list[int], dimension: int) -> None:
-    """Complain about transport that is too large."""
-    most = math.isqrt(MOST_PAIRS // multiple(dimension))
-    wanted = max((size for size in sizes if size <= exact_up_to), default=0)
-    if dimension > 1 and wanted > most:
-        raise InputError(
-            f"is {exact_up_to} but exact transport of {wanted} tokens needs too much memory; it is possible up to "
-            f"n = {most}",
-            "exact_up_to",
-        )
 
 
 def _times(problem: Problem, times: ArrayLike | None) -> list[float]:

@@ -8,47 +8,32 @@ from typing import TYPE_CHECKING
 import numpy as np
 import xarray as xr
 
-from vlasov.postprocess.drawing.listed import listed
-from vlasov.postprocess.mean_field.rates import ERRORS, LEVEL, rms, values_of
+from vlasov.postprocess.mean_field.rates import ERRORS, values_of
 from vlasov.postprocess.stability import told
+from vlasov.postprocess.studies.rates import rms
+from vlasov.postprocess.studies.table import WIDE, number, slopes, tabulated
 from vlasov.solvers.dataset import STUDY, require, time_index
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-_WIDE = 100  # letters that the wide table needs
 _FAR_BELOW = 0.1  # of the smallest error: what the limit's own may be
 _LABELS = {"mean_error": "mean", "covariance_error": "covariance (relative)", "velocity_error": "velocity at probes"}
 
 
-def table(dataset: xr.Dataset, time: int | float = -1, width: int = _WIDE) -> Table:
+def table(dataset: xr.Dataset, time: int | float = -1, width: int = WIDE) -> Table:
     """Errors for the smallest and the largest n, fitted slopes with their intervals, and those of the theory.
 
     The time is that of ``vl.measure``; on a terminal that is not so wide every number has a line.
     """
-    from rich.table import Table
-
     require(dataset, STUDY)
     k = time_index(dataset, time)
     title = f"{dataset.attrs['title']}: n tokens against the limit at t = {float(dataset['time'][k]):g}"
-    result = Table(title=title, caption=notes(dataset, k), caption_justify="left", title_style="bold")
     found = [
-        [(str(sampling), label, _numbers(dataset, s, k, quantity, i)) for label, quantity, i in rows(dataset)]
+        [((str(sampling), label), _numbers(dataset, s, k, quantity, i)) for label, quantity, i in rows(dataset)]
         for s, sampling in enumerate(dataset["sampling"].values)
     ]
-    if width < _WIDE:
-        for sampling, label, numbers in (row for own in found for row in own):
-            listed(result, f"{sampling}: {label}", [numbers])
-        return result
-    for name in ("sampling", "error"):
-        result.add_column(name)
-    for name in found[0][0][2]:
-        result.add_column(name, justify="right")
-    for own in found:
-        for sampling, label, numbers in own:
-            result.add_row(sampling, label, *numbers.values())
-        result.add_section()
-    return result
+    return tabulated(title, notes(dataset, k), ("sampling", "error"), found, width)
 
 
 def _numbers(dataset: xr.Dataset, sampling: int, time: int, quantity: str, p: int) -> dict[str, str]:
@@ -56,17 +41,12 @@ def _numbers(dataset: xr.Dataset, sampling: int, time: int, quantity: str, p: in
     sizes = dataset["n"].values
     errors = rms(values_of(dataset, quantity, sampling, time, p))
     known = np.flatnonzero(np.isfinite(errors))
-    last = _number(errors[-1])
+    last = number(errors[-1])
     if known.size and known[-1] != len(errors) - 1:
-        last = f"{_number(errors[known[-1]])} (n = {int(sizes[known[-1]])})"
+        last = f"{number(errors[known[-1]])} (n = {int(sizes[known[-1]])})"
     here = dataset.isel(sampling=sampling, time=time, p=p).sel(quantity=quantity)
-    slope, low, high, expected = (float(here[name]) for name in ("slope", "low", "high", "expected"))
-    ends = [(f"n = {int(sizes[0])}", _number(errors[0])), (f"n = {int(sizes[-1])}", last)]
-    return dict(ends[-1:] if sizes.size == 1 else ends) | {
-        "slope": _number(slope, ".3f"),
-        f"{100 * LEVEL:.0f} % interval": f"{low:.3f} .. {high:.3f}" if math.isfinite(low) else "",
-        "theory": _number(expected, ".2f"),
-    }
+    ends = [(f"n = {int(sizes[0])}", number(errors[0])), (f"n = {int(sizes[-1])}", last)]
+    return dict(ends[-1:] if sizes.size == 1 else ends) | slopes(here)
 
 
 def rows(dataset: xr.Dataset) -> list[tuple[str, str, int]]:
@@ -116,7 +96,3 @@ def _smallest(dataset: xr.Dataset, sampling: int, time: int) -> float:
     """Of the coupled distance and the velocity."""
     errors = [rms(values_of(dataset, name, sampling, time, 0)) for name in ("coupled", "velocity_error")]
     return min(float(error[error > 0].min(initial=math.inf)) for error in errors)
-
-
-def _number(x: float, form: str = ".3g") -> str:
-    return f"{x:{form}}" if math.isfinite(x) else "-"

@@ -139,6 +139,9 @@ def _check_sequence(problem: Problem, options: Options) -> None:
             f'is {problem.attention.kind}, with masks inside; put vl.Masked around all of it, or use "particles"',
             "attention",
         )
+    if problem.layer_norm is not None:
+        sentence = 'is "pre", which slices of a text do not know; use the solver "particles"'
+        raise InputError(sentence, "layer_norm.placement")
     if options.frame not in (AUTO, PARTS):
         raise InputError(f'is "{options.frame}", but slices of a text have frames of their own; use "parts"', "frame")
     if not has_slopes(problem.attention.attention):

@@ -120,6 +120,11 @@ class Attention(Described, ABC):
         """Whether Gamma follows the measure: Gamma_{mu + c}(x) = Gamma_mu(x) + V c, up to a shift of the tilts."""
         return self.heads_at() is not None
 
+    @property
+    def continuous(self) -> bool:
+        """Whether velocities depend continuously on the tokens; where they jump there is no flow."""
+        return True
+
     def drift(self, t: float = 0.0) -> Array | None:
         """V with x' = V x for a lone token, shape (d, d); None where it obeys another law."""
         return None if self.heads_at(t) is None else self.values(t)

@@ -141,6 +141,10 @@ class Masked(Attention, kind="masked"):
     def equivariant(self) -> bool:
         return self.attention.equivariant
 
+    @property
+    def continuous(self) -> bool:
+        return self.attention.continuous
+
     def tears_tails(self, covariance: Array, t: float = 0.0) -> bool:
         return self.attention.tears_tails(covariance, t)
 

@@ -102,6 +102,10 @@ class MultiHead(Attention, kind="multi-head"):
     def equivariant(self) -> bool:
         return all(head.equivariant for head in self.heads)
 
+    @property
+    def continuous(self) -> bool:
+        return all(head.continuous for head in self.heads)
+
     def tears_tails(self, covariance: Array, t: float = 0.0) -> bool:
         return any(head.tears_tails(covariance, t) for head in self.heads)
 

@@ -167,6 +167,10 @@ class Block(Attention):
     def regularity(self, radius: float, t: float = 0.0) -> Regularity:
         raise InputError(f"is {self.kind}: the theory's estimates are stated for attention alone", "attention")
 
+    @property
+    def continuous(self) -> bool:
+        return self.attention.continuous
+
     def tears_tails(self, covariance: Array, t: float = 0.0) -> bool:
         return self.layer_norm is None and self.attention.tears_tails(covariance, t)
 

@@ -167,7 +167,7 @@ def normalise(x, scale, out, undefined, thread, threads):  # type: ignore[no-unt
                     squares[i] += x[start + i, k] * x[start + i, k]
         for i in range(count):
             least, most = min(least, squares[i]), max(most, squares[i])
-        if _SMALL < least and most < _LARGE:
+        if least > _SMALL and most < _LARGE:
             for i in range(count):
                 squares[i] = 1.0 / math.sqrt(squares[i])
             if d == 2:
@@ -181,7 +181,7 @@ def normalise(x, scale, out, undefined, thread, threads):  # type: ignore[no-unt
         else:
             for i in range(start, end):
                 _with_care(x, i, scale, out)
-                undefined[thread] |= not out[i, 0] == out[i, 0]
+                undefined[thread] |= out[i, 0] != out[i, 0]
 
 
 @kernel(flags=EXACT)

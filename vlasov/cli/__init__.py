@@ -1,11 +1,11 @@
 """The command line: parse, call, print.
 
 ``app``: the program and how it ends. ``options``: how commands take theirs. ``cases``, ``runs``, ``studies``,
-``installation``: its commands. ``printing``: what they print. Everything heavy is imported inside the commands, so that
---help answers at once.
+``depths``, ``installation``: its commands. ``printing``: what they print. Everything heavy is imported inside the
+commands, so that --help answers at once.
 """
 
-from vlasov.cli import cases, runs, studies, installation  # noqa: I001  # the order of commands in the help
+from vlasov.cli import cases, runs, studies, depths, installation  # noqa: I001  # the order of commands in the help
 from vlasov.cli.app import app, main
 
-__all__ = ["app", "cases", "installation", "main", "runs", "studies"]
+__all__ = ["app", "cases", "depths", "installation", "main", "runs", "studies"]

@@ -42,7 +42,7 @@ def run(
     *,
     solver: Annotated[
         str | None,
-        typer.Option("--solver", help="gaussian, particles or finite-volume; the case's first if not given."),
+        typer.Option("--solver", help="gaussian, particles, finite-volume or layers; the case's first if not given."),
     ] = None,
     settings: Settings,
     output: Annotated[
@@ -111,13 +111,15 @@ def plot(
 ) -> None:
     """Draw solutions: one, or several over each other; by default into a .png beside the first PATH."""
     from vlasov.postprocess import figures, movie
-    from vlasov.postprocess.mean_field import figure
-    from vlasov.solvers.dataset import RUN, STUDY, open_run, require
+    from vlasov.postprocess.depth import figure as of_layers
+    from vlasov.postprocess.mean_field import figure as of_tokens
+    from vlasov.solvers.dataset import DEPTH, RUN, STUDY, open_run, require
 
     datasets = [open_run(path) for path in paths]
     target = output or paths[0].with_suffix(".png")
-    if len(datasets) == 1 and datasets[0].attrs.get("kind") == STUDY:
-        figures.save(figure.draw(datasets[0]), target)
+    studies = {STUDY: of_tokens, DEPTH: of_layers}
+    if len(datasets) == 1 and (study := studies.get(datasets[0].attrs.get("kind", ""))):
+        figures.save(study.draw(datasets[0]), target)
         print(target)
         return
     for path, dataset in zip(paths, datasets, strict=True):

@@ -80,7 +80,7 @@ class Study:
 
     def arguments(self) -> dict[str, Any]:
         """Those of ``vl.mean_field_study``."""
-        lists = {"n": _numbers(self.n, "n", int), "p": _numbers(self.p, "p", float), "sampling": _names(self.sampling)}
+        lists = {"n": numbers(self.n, "n", int), "p": numbers(self.p, "p", float), "sampling": _names(self.sampling)}
         return vars(self) | lists
 
 
@@ -235,7 +235,7 @@ def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",")]
 
 
-def _numbers(text: str, field: str, kind: type[int] | type[float]) -> list[Any]:
+def numbers(text: str, field: str, kind: type[int] | type[float]) -> list[Any]:
     """Numbers with commas between them."""
     try:
         return [kind(number) for number in text.split(",")]

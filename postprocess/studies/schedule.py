@@ -1,4 +1,4 @@
-"""Who computes the pieces of a mean-field study: threads of this process, or the workers of dask.distributed.
+"""Who computes the pieces of a study: threads of this process, or the workers of dask.distributed.
 
 The numbers do not depend on it: each piece is computed by one thread, from the study and its own seeds alone.
 """
@@ -9,21 +9,59 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import fields
 from functools import lru_cache
-from typing import Any
+from importlib import import_module
+from typing import Any, Protocol, Self, TypeVar
 
 from vlasov.errors import InputError
-from vlasov.postprocess.mean_field import limit as limits
-from vlasov.postprocess.mean_field.limit import Choice
-from vlasov.postprocess.mean_field.replica import Bench, Piece, Result, Study, run
-from vlasov.problem import Problem
-from vlasov.solvers.replicas import TimeGrid
-
-Done = Iterator[tuple[Piece, list[Result]]]
+from vlasov.postprocess.studies.store import Key, Result
 
 
-def compute(bench: Bench, pieces: Sequence[Piece], scheduler: str | None) -> Done:
+class Piece(Protocol):
+    """Results that are computed in one call, by their keys in the order of the results."""
+
+    @property
+    def keys(self) -> Sequence[Key]:
+        """Those under which a store keeps them."""
+
+    @property
+    def label(self) -> str:
+        """What a progress bar says of it."""
+
+
+P = TypeVar("P", bound=Piece)
+P_contra = TypeVar("P_contra", bound=Piece, contravariant=True)
+
+
+class Study(Protocol):
+    """What all pieces share; it becomes plain values and back without loss."""
+
+    def plain(self) -> dict[str, Any]:
+        """As plain values."""
+
+    @classmethod
+    def from_plain(cls, plain: dict[str, Any]) -> Self:
+        """The study that ``plain`` described."""
+
+    def bench(self) -> Bench[Any]:
+        """The study at work, with all that is solved once for its pieces."""
+
+
+class Bench(Protocol[P_contra]):
+    """A study at work."""
+
+    @property
+    def study(self) -> Study:
+        """Which."""
+
+    def run(self, piece: P_contra) -> list[Result]:
+        """The results of a piece, in the order of its keys."""
+
+    def cost(self, piece: P_contra) -> float:
+        """About so many seconds: for the remaining time alone."""
+
+
+def compute(bench: Bench[P], pieces: Sequence[P], scheduler: str | None) -> Iterator[tuple[P, list[Result]]]:
     """Pieces with their results, as they are finished."""
     return _in_threads(bench, pieces) if scheduler is None else _by_dask(bench.study, pieces, scheduler)
 
@@ -45,19 +83,19 @@ def check(scheduler: str | None) -> None:
         ) from None
 
 
-def _in_threads(bench: Bench, pieces: Sequence[Piece]) -> Done:
+def _in_threads(bench: Bench[P], pieces: Sequence[P]) -> Iterator[tuple[P, list[Result]]]:
     from numba import get_num_threads
 
     pool = ThreadPoolExecutor(get_num_threads(), thread_name_prefix="study", initializer=_one_thread)
     try:
-        futures = {pool.submit(run, bench, piece): piece for piece in pieces}
+        futures = {pool.submit(bench.run, piece): piece for piece in pieces}
         for future in as_completed(futures):
             yield futures[future], future.result()
     finally:
         pool.shutdown(cancel_futures=True)
 
 
-def _by_dask(study: Study, pieces: Sequence[Piece], scheduler: str) -> Done:
+def _by_dask(study: Study, pieces: Sequence[P], scheduler: str) -> Iterator[tuple[P, list[Result]]]:
     import distributed
 
     options: dict[str, Any] = {"n_workers": os.cpu_count(), "threads_per_worker": 1, "dashboard_address": None}
@@ -75,36 +113,25 @@ def _by_dask(study: Study, pieces: Sequence[Piece], scheduler: str) -> Done:
 def run_described(text: str, piece: Piece) -> list[Result]:
     """A piece of a study that comes as text, on a worker."""
     _one_thread()
-    return run(_bench(text), piece)
+    return _bench(text).run(piece)
 
 
 @lru_cache(maxsize=1)  # a worker's next piece is of the same study
-def _bench(text: str) -> Bench:
-    study = from_json(text)
-    return Bench(study, limits.solve(study.problem, study.choice, tolerance=study.tolerance))
+def _bench(text: str) -> Bench[Any]:
+    return from_json(text).bench()
 
 
 def to_json(study: Study) -> str:
     """One line that rebuilds the study bit for bit."""
-    plain = {name: getattr(study, name) for name in ("p", "seed", "tolerance", "exact_up_to")}
-    return json.dumps({"problem": study.problem.to_dict(), "choice": plain_choice(study.choice), **plain})
+    kind = type(study)
+    return json.dumps({"module": kind.__module__, "class": kind.__qualname__, **study.plain()})
 
 
 def from_json(text: str) -> Study:
     """The study that ``to_json`` wrote."""
     plain = json.loads(text)
-    problem, choice = Problem.from_dict(plain.pop("problem")), choice_from(plain.pop("choice"))
-    return Study(problem, choice, tuple(plain.pop("p")), **plain)
-
-
-def plain_choice(choice: Choice) -> dict[str, Any]:
-    """A choice as plain values."""
-    return {"kind": choice.kind, "nodes": choice.nodes, **vars(choice.grid)}
-
-
-def choice_from(plain: dict[str, Any]) -> Choice:
-    """The choice that ``plain_choice`` described."""
-    return Choice(plain["kind"], plain["nodes"], TimeGrid(*(tuple(plain[f.name]) for f in fields(TimeGrid))))
+    kind: type[Study] = getattr(import_module(plain.pop("module")), plain.pop("class"))
+    return kind.from_plain(plain)
 
 
 def _one_thread() -> None:

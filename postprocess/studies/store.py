@@ -1,8 +1,8 @@
-"""Results of a mean-field study on disk: one small file for each (sampling, n, replica), whole or not at all.
+"""Results of a study on disk: one small file for each, whole or not at all.
 
-A folder holds ``study.json``, which says what is studied and by which reference and time steps, and files such as
-``random-64-0.json``. Python writes the shortest text that reads back to the same number, so that a study that is
-resumed ends with the same bits as one that never stopped.
+A folder holds ``study.json``, which says what is studied and by which reference, and files such as
+``random-64-0.json``, named by the key of what they hold. Python writes the shortest text that reads back to the same
+number, so that a study that is resumed ends with the same bits as one that never stopped.
 """
 
 from __future__ import annotations
@@ -14,18 +14,20 @@ from typing import Any
 
 from vlasov import checks
 from vlasov.errors import InputError, SolverError
-from vlasov.postprocess.mean_field.replica import Result
+from vlasov.solvers.dataset import STUDY
 from vlasov.solvers.files import written_whole
 
-_FORMAT = 2
+Key = tuple[Any, ...]  # texts and whole numbers, such as sampling, n and replica
+Result = dict[str, Any]  # plain lists and numbers
 _HEAD = "study.json"
 
 
 class Store:
     """The folder of one study, made if it does not exist; ``identity`` has what makes results comparable."""
 
-    def __init__(self, folder: str | os.PathLike[str], identity: dict[str, Any]) -> None:
-        self._identity = json.loads(json.dumps({"format": _FORMAT, **identity}))
+    def __init__(self, folder: str | os.PathLike[str], identity: dict[str, Any], kind: str = STUDY) -> None:
+        told = {} if kind == STUDY else {"kind": kind}  # the first study did not say which it was
+        self._identity = json.loads(json.dumps(told | identity))
         try:
             self._folder = Path(folder)
             self._folder.mkdir(exist_ok=True)
@@ -37,6 +39,11 @@ class Store:
         self._head = self._read(_HEAD)
         if self._head is None and any(self._folder.glob("[!.]*")):
             raise InputError(f'"{folder}" is not empty and holds no study; choose a new folder', "output")
+        held = kind if self._head is None else self._head.get("kind", STUDY)
+        if held != kind:
+            raise InputError(
+                f'"{folder}" holds a {checks.short(held)[1:-1]}, and not a {kind}; choose another', "output"
+            )
         for name, value in self._identity.items():
             if self._head is not None and (found := self._head.get(name)) != value:
                 was, wanted = checks.short(found), checks.short(value)
@@ -47,21 +54,21 @@ class Store:
 
     @property
     def settled(self) -> Any:
-        """What was settled when the study began: reference and time steps; None if it begins now."""
+        """What was settled when the study began, such as reference and time steps; None if it begins now."""
         return None if self._head is None else self._head["settled"]
 
     def settle(self, settled: Any) -> None:
-        """Begin: keep what all replicas share."""
+        """Begin: keep what all results share."""
         self._head = {**self._identity, "settled": settled}
         self._write(_HEAD, self._head)
 
-    def get(self, sampling: str, n: int, replica: int) -> Result | None:
-        """A replica's result, None if there is none yet."""
-        return self._read(_name(sampling, n, replica))
+    def get(self, key: Key) -> Result | None:
+        """A result, None if there is none yet."""
+        return self._read(_name(key))
 
-    def put(self, sampling: str, n: int, replica: int, result: Result) -> None:
-        """Keep a replica's result."""
-        self._write(_name(sampling, n, replica), result)
+    def put(self, key: Key, result: Result) -> None:
+        """Keep a result."""
+        self._write(_name(key), result)
 
     def _read(self, name: str) -> Any:
         try:
@@ -84,5 +91,5 @@ class Store:
             raise SolverError(f'"{target}" could not be written: {error.strerror or error}') from None
 
 
-def _name(sampling: str, n: int, replica: int) -> str:
-    return f"{sampling}-{n}-{replica}.json"
+def _name(key: Key) -> str:
+    return f"{'-'.join(map(str, key))}.json"

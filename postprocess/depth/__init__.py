@@ -1,0 +1,86 @@
+"""How fast L layers approach the flow: errors of the discrete Transformer against L, and the slopes fitted to them.
+
+    x <- x + (T/L) Gamma_mu(x), L times,   against   x' = Gamma_mu(x) up to T, from the same tokens: O(1/L)
+
+``settings`` checks what is asked; ``replica`` makes the errors of one depth for some tokens, which ``studies`` hands
+out and keeps; ``dataset`` assembles them with their ``slopes``; ``table`` and ``figure`` show them. Called by
+``vl.depth_study`` and ``vlasov depth``.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Unpack
+
+import numpy as np
+import xarray as xr
+
+from vlasov.postprocess.depth.dataset import assemble
+from vlasov.postprocess.depth.replica import Bench, Piece, Study
+from vlasov.postprocess.depth.settings import Settings, checked
+from vlasov.postprocess.studies import collect, schedule
+from vlasov.postprocess.studies.store import Store
+from vlasov.problem import Problem
+from vlasov.solvers.dataset import DEPTH, save
+
+_FORMAT = 1  # of files in a folder
+
+
+def depth_study(
+    problem: Problem,
+    *,
+    depths: int | Sequence[int] = (6, 12, 24, 48, 96),
+    output: str | os.PathLike[str] | None = None,
+    progress: bool = False,
+    scheduler: str | None = None,
+    **settings: Unpack[Settings],
+) -> xr.Dataset:
+    """L layers of step T/L against the flow x' = Gamma_mu(x) of the same tokens: errors, and their slopes in L.
+
+    Parameters
+    ----------
+    problem
+        Attention, initial measure, horizon; LayerNorm and MLP.
+    depths
+        Numbers of layers L.
+    output
+        A folder that keeps each result, so that a study goes on where it was interrupted, and can be extended by more
+        depths or replicas; at the end also the Dataset, as ``study.nc``.
+    progress
+        Draw a progress bar on a terminal.
+    scheduler
+        None: the threads of this process. "local": a cluster of processes. Else the address of a running
+        dask.distributed scheduler. The numbers are the same, to the last bit.
+    settings
+        n=256, replicas=8, p=(1, 2), sampling="random", times=None (the horizon), seed=0, exact_up_to=2048 and
+        tolerance=1e-11, see ``vlasov.postprocess.depth.settings.Settings``.
+
+    Returns
+    -------
+    xarray.Dataset
+        See ``vlasov.postprocess.depth.dataset``.
+    """
+    began = time.perf_counter()
+    setup = checked(problem, depths, settings)
+    schedule.check(scheduler)
+    study = Study(problem, setup.n, setup.sampling, setup.p, setup.times, setup.seed, setup.tolerance, setup.exact)
+    store = None
+    if output is not None:
+        store = Store(output, {"format": _FORMAT, **study.plain()}, DEPTH)
+        if store.settled is None:
+            store.settle({})
+    elif scheduler is not None:
+        problem.to_json()  # complains about Python functions, which cannot be sent
+    with np.errstate(all="ignore"):
+        keys = [(depth, replica) for depth in setup.depths for replica in range(setup.replicas)]
+        results = collect.kept(store, keys)
+        missing = [Piece(*key) for key in keys if key not in results]
+        results |= collect.collect(Bench(study), missing, store, scheduler, progress)
+        dataset = assemble(setup, study, results)
+    dataset.attrs["wall_seconds"] = time.perf_counter() - began
+    if output is not None:
+        save(dataset, Path(output) / "study.nc")
+    return dataset
