@@ -105,8 +105,8 @@ def _of_sampling(problem: Problem, stack: Stack, cloud: Particles, record: Recor
     given, found = alone(problem), np.full((len(layers), 2), np.inf)
     mine = Tokens(cloud, given.flow())
     mine.flow.patience = record.budget
-    for nodes in (_NODES, _MANY_NODES):
-        rule = references.rule_beside(given, mine, nodes, _SUMS)
+    for nodes, _ in references.tiers(problem, 0.0):
+        rule = references.rule_beside(given, mine, nodes, _SUMS, smooth=problem.layer_norm is None)
         if rule is None:
             break
         found = references.against(record, problem.start, _at(layers, _of_tokens(problem, stack, rule, record)))

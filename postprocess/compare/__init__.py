@@ -205,7 +205,7 @@ def _variables(
 
 def _errors_of_moments(problem: Problem, one: xr.Dataset, other: xr.Dataset) -> Array:
     """``mean_error`` and ``covariance_error`` of the other beside the first, at each time."""
-    units = units_of(problem.initial)
+    units = units_of(problem.start)
     better, worse = ([run[name].values for name in ("mean", "covariance")] for run in (one, other))
     return np.array([units.errors(*found) for found in zip(*worse, *better, strict=True)])
 

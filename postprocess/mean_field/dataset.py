@@ -133,7 +133,7 @@ def _attributes(study: Study, dimension: int) -> dict[str, Any]:
 
 def _of_masks(study: Study) -> dict[str, str]:
     """What is measured where tokens have places in a sequence."""
-    given = isinstance(study.problem.initial, Particles)
+    given = isinstance(study.problem.start, Particles)
     places = "those of the tokens that are drawn" if given else "uniform"
     return {
         "measured": f"tokens with places s in a sequence, {places}; coupled: each beside its own path, which sees the "
@@ -145,7 +145,7 @@ def _with_stability(study: Study, dataset: xr.Dataset) -> xr.Dataset:
     """Ratios W_p(t) / W_p(0) and their a-priori bound; NaN where the theory has none."""
     distance = dataset["wasserstein"]
     growth = (distance / distance.isel(time=0)).max("replica")
-    radius = study.problem.initial.support_radius
+    radius = study.problem.start.support_radius
     compact = math.isfinite(radius)
     if not compact:
         radius = float(dataset["radius"].isel(time=0).max())

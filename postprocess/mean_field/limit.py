@@ -105,7 +105,7 @@ def choose(problem: Problem, times: tuple[float, ...], *, reference: str, tolera
     nodes, *more = _ladder(texts.without_mask(problem), kind)
     first = solve(problem, Choice(kind, nodes, grid), tolerance=tolerance)
     ladder = [first.choice._replace(nodes=nodes) for nodes in more]
-    text = problem.attention.causal and isinstance(problem.initial, Ordered)
+    text = problem.attention.causal and isinstance(problem.start, Ordered)
     _, limit, in_nodes = _refined(first, ladder, rough, tolerance, max(tolerance, _OF_TEXTS) if text else tolerance)
     halvings = range(1, 2 + int(math.log2(max(1.0, _MOST_STEPS / grid.steps))))
     ladder = [limit.choice._replace(grid=grid.refined(2**k)) for k in halvings]
@@ -144,12 +144,12 @@ def solve(problem: Problem, choice: Choice, *, tolerance: float) -> Limit:
     accuracy, times, given = accuracy_for(tolerance), choice.grid.times, problem
     problem = texts.without_mask(problem)
     moving = Flow(problem.block.unmasked, tolerance=accuracy)  # the last token of a sequence sees all
-    probes = problem.initial.sample(_PROBES, "sobol", seed=1).points
+    probes = problem.start.sample(_PROBES, "sobol", seed=1).points
     flow: FlowMap
     if choice.kind == "gaussian":
-        assert isinstance(problem.initial, Gaussian)
+        assert isinstance(problem.start, Gaussian)
         factors = _gaussian_states(problem, choice.grid.refined(_FINER))
-        flow = _affine_flow(problem.initial, factors)
+        flow = _affine_flow(problem.start, factors)
         gaussians = [_gaussian(state) for state in factors]
         affine = [moving.affine(gaussian, t) for gaussian, t in zip(gaussians, times, strict=True)]
         return Limit(
@@ -168,7 +168,7 @@ def solve(problem: Problem, choice: Choice, *, tolerance: float) -> Limit:
 
 def drawn_from(problem: Problem) -> Measure:
     """What tokens are drawn from: the initial measure, with places in a sequence where attention asks for them."""
-    return in_sequence(problem.initial) if problem.attention.causal else problem.initial
+    return in_sequence(problem.start) if problem.attention.causal else problem.start
 
 
 def _moments(states: Sequence[Measure]) -> tuple[Array, Array]:
@@ -178,9 +178,9 @@ def _moments(states: Sequence[Measure]) -> tuple[Array, Array]:
 def _by_nodes(problem: Problem, choice: Choice, accuracy: float) -> tuple[list[Particles], FlowMap]:
     """The nodes at the output times, and their flow."""
     attention, track, text = problem.block, list[Array](), None
-    if attention.causal and isinstance(problem.initial, Ordered):
-        rules = [law.quadrature(choice.nodes) for law in problem.initial.measures]
-        text = texts.Text(attention, problem.initial, rules, *_along(choice.nodes))
+    if attention.causal and isinstance(problem.start, Ordered):
+        rules = [law.quadrature(choice.nodes) for law in problem.start.measures]
+        text = texts.Text(attention, problem.start, rules, *_along(choice.nodes))
     nodes = _sample(problem, choice) if text is None else text.nodes
     seen = None if nodes.s is None or not attention.causal else nodes.s[None]
     interacting = _of_text(text, accuracy) if text else systems(problem.flow(tolerance=accuracy), nodes.weights, seen)
@@ -266,7 +266,7 @@ def _densities(problem: Problem, choice: Choice) -> tuple[list[Density], list[De
 
 
 def _kind(problem: Problem, reference: str) -> str:
-    initial = problem.initial
+    initial = problem.start
     if reference == "auto":
         if isinstance(initial, Density):  # no nodes are finer than its cells
             return "finite-volume"
@@ -285,12 +285,12 @@ def _kind(problem: Problem, reference: str) -> str:
 
 
 def _stays_gaussian(problem: Problem) -> bool:
-    return isinstance(problem.initial, Gaussian) and problem.block.affine(problem.initial) is not None
+    return isinstance(problem.start, Gaussian) and problem.block.affine(problem.start) is not None
 
 
 def _ladder(problem: Problem, kind: str) -> list[int]:
     """Numbers of nodes per axis, increasing, as many as memory and patience allow."""
-    initial = problem.initial
+    initial = problem.start
     if kind == "gaussian":
         return [0]
     if isinstance(initial, Ordered) and problem.attention.causal:
@@ -329,9 +329,9 @@ def _check_text(initial: Ordered, kind: str) -> None:
 
 
 def _sample(problem: Problem, choice: Choice) -> Particles:
-    if choice.kind == "quantile" and not isinstance(problem.initial, Particles):
-        return problem.initial.sample(choice.nodes, "quantile")
-    return problem.initial.quadrature(choice.nodes)
+    if choice.kind == "quantile" and not isinstance(problem.start, Particles):
+        return problem.start.sample(choice.nodes, "quantile")
+    return problem.start.quadrature(choice.nodes)
 
 
 def stacked(clouds: Sequence[Particles]) -> tuple[Array, Array | None]:
@@ -360,7 +360,7 @@ def _difference(a: Limit, b: Limit, witnesses: Particles) -> Array:
 
 def _gaussian_states(problem: Problem, grid: TimeGrid) -> Array:
     """Mean m and m + the columns of a factor of the covariance: all of them move with b + B x; (times, 1 + rank, d)."""
-    initial, moving = problem.initial, problem.flow()
+    initial, moving = problem.start, problem.flow()
     assert isinstance(initial, Gaussian)
 
     def velocity(_: int, t: float, x: Array, out: Array) -> None:

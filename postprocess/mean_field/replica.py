@@ -174,7 +174,7 @@ def _limit_points(study: Study, limit: Limit, n: int) -> list[Particles]:
 
 
 def _sample_limit(study: Study, count: int, n: int) -> Particles:
-    initial = study.problem.initial
+    initial = study.problem.start
     sampling = "quantile" if initial.dimension == 1 and not isinstance(initial, Sequence) else "sobol"
     return initial.sample(count, sampling, seed=np.random.SeedSequence(study.seed, spawn_key=(0, n)))
 

@@ -83,6 +83,8 @@ def checked(problem: Problem, n: int | Sequence[int], settings: Settings) -> Set
     most = exact_up_to(
         settings.get("exact_up_to", 2048), sizes, MOST_PAIRS / multiple(problem.dimension), problem.dimension
     )
+    if problem.post_norm is not None and problem.post_norm.moves:
+        raise InputError("depends on time, which studies do not follow; give a constant", "problem.layer_norm.beta")
     return Setup(
         problem,
         sizes,

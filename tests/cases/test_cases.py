@@ -131,6 +131,16 @@ def scattered(dataset, beyond):
     return result
 
 
+def backwards(dataset, beyond):
+    """The states in the other order, so that energies fall."""
+    return dataset.isel(time=slice(None, None, -1)).assign_coords(time=dataset["time"])
+
+
+def slower(dataset, beyond):
+    """The same states a little later, each in its turn: energies grow by less than they should."""
+    return dataset.assign_coords(time=dataset["time"] * (1 + 10 * beyond))
+
+
 def late(dataset, beyond):
     return dataset.assign_attrs(blow_up_time=dataset.attrs["blow_up_time"] + beyond)
 
@@ -154,6 +164,9 @@ WRONG = {
     "mode_growth": scattered,
     "off_ellipsoid": enlarged,
     "radius": lambda dataset, beyond: enlarged(dataset, beyond or -0.5),
+    "energy": backwards,
+    "energy_gained": backwards,
+    "identity_error": slower,
     "blow_up_time": late,
     "blew_up": ended_otherwise,
 }
@@ -172,7 +185,7 @@ def test_a_wrong_solution_does_not_show_the_fact(name, solver, i):
 @pytest.mark.parametrize(("name", "solver", "i"), [fact for fact in FACTS if "-blew_up-" not in fact.id])
 def test_nothing_that_is_no_number_shows_a_fact(name, solver, i):
     wrong = solution(name, solver).copy(deep=True).assign_attrs(blow_up_time=np.nan)
-    for variable in {"mean", "covariance", "position", "radius"} & set(wrong):
+    for variable in {"mean", "covariance", "position", "radius", "density"} & set(wrong):
         wrong[variable][1:] = np.nan
     fact = CASES[name].facts[i]
     try:
@@ -227,6 +240,23 @@ def test_the_limit_of_multi_head_plane_lies_on_the_plane_and_keeps_the_second_va
     assert np.abs(covariances[-1] - limit).max() < 1e-6
 
 
+def test_the_energy_of_gradient_flow_sinkhorn():
+    """With s' = 4 |a| s^2 / (1 + sqrt(1 + 4 s^2)), G(s) - |a| t is constant."""
+
+    def g(s):
+        return np.arcsinh(2 * s) / 2 - (1 + np.sqrt(1 + 4 * s * s)) / (4 * s)
+
+    case, energy = CASES["gradient-flow-sinkhorn"], 0.0
+    for a, variance in zip(np.diag(case.problem.attention.A), np.diag(case.problem.initial.covariance), strict=True):
+        start = abs(a) * variance
+        end = g(start) + abs(a) * case.problem.horizon
+        s = brentq(lambda s, end=end: g(s) - end, start, 50.0, xtol=1e-15, rtol=1e-14)
+        c = (np.sqrt(1 + 4 * s * s) - 1) / (2 * s)
+        energy += (s * c + np.log1p(-c * c) / 2) / 2
+    (fact,) = [fact for fact in case.facts if fact.quantity == "energy"]
+    assert abs(fact.equals / energy - 1) < 1e-13
+
+
 # Facts of a user's own.
 
 
@@ -262,6 +292,7 @@ IMPOSSIBLE = [
         "time: 0.3 is not an output time",
     ),
     ("linear-ring", "particles", {"quantity": "radius_over_bound", "at_most": 1.0}, "attention: "),
+    ("gaussian-line", "gaussian", {"quantity": "energy", "at_most": 1.0}, "problem.attention.V: is not A; "),
 ]
 
 
@@ -300,6 +331,7 @@ def test_every_quantity_can_be_measured():
     on_tokens = ("position", "clusters", "rescaled_growth", "radius_over_bound")
     runs = dict.fromkeys(on_tokens, ("polytope", "particles"))
     runs |= dict.fromkeys(("off_ellipsoid", "mode_growth"), ("linear-layer-norm", "particles"))
+    runs |= dict.fromkeys(("energy", "energy_gained", "identity_error"), ("gradient-flow-sinkhorn", "gaussian"))
     for quantity in QUANTITIES:
         run = solution(*runs.get(quantity, ("gaussian-line", "gaussian")))
         verdict = check(Fact(says="", quantity=quantity, at_least=-1e9), run)

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from scipy.special import erf, ndtr
+from scipy.special import ive, ndtr
 
 import vlasov as vl
 from vlasov.blocks import Block
@@ -72,7 +72,6 @@ def test_activations_keep_their_digits_near_zero_in_tails_and_for_what_is_no_num
         activate(found, number)
         assert np.isnan(found[0]), name
         assert found[1] == PLAIN[name](np.inf), name
-    assert erf(1.0) == pytest.approx(2 * ndtr(math.sqrt(2)) - 1)
 
 
 @pytest.mark.parametrize("d", [2, 5])
@@ -184,3 +183,33 @@ def test_estimates_are_for_attention_alone():
     block = Block(vl.Softmax(A=A, V=V), vl.LayerNorm(), None)
     with pytest.raises(vl.InputError, match="stated for attention alone"):
         vl.estimates.velocity_bound(block, 1.0)
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("far", [0.0, 0.7, 3.0])
+def test_directions_of_a_gaussian_have_its_angular_moments(far):
+    """E cos theta = m sqrt(pi / 8) e^{-m^2 / 4} (I_0 + I_1)(m^2 / 4) for the angle of N((m, 0), I)."""
+    start = problem(vl.Softmax(A=np.eye(2)), vl.Gaussian([far, 0.0], np.eye(2)), layer_norm=vl.LayerNorm([1, 2])).start
+    wanted = far * math.sqrt(math.pi / 8) * (ive(0, far * far / 4) + ive(1, far * far / 4))
+    np.testing.assert_allclose(start.mean, [math.sqrt(2) * wanted, 0.0], atol=1e-13)
+    np.testing.assert_allclose(start.quadrature(12).mean, [math.sqrt(2) * wanted, 0.0], atol=1e-12)
+    points = start.sample(5, "sobol").points / [1.0, 2.0]
+    np.testing.assert_allclose(np.linalg.norm(points, axis=1), math.sqrt(2), rtol=4 * EPS)
+
+
+@pytest.mark.parametrize(
+    "measure",
+    [
+        vl.Box([-1.0, -1.0], [2.0, 1.0]),
+        vl.Gaussian([0.4, 0.3, 0.2], np.diag([0.3, 0.2, 0.1])),
+        vl.Gaussian([0.4], [[0.3]]),
+        vl.Gaussian([0.5, 0.2, 0.1, 0.4], np.eye(4)),
+        vl.Mixture([vl.Gaussian([2.0, 0.3], 0.02 * np.eye(2)), vl.Gaussian([-1.0, 1.3], np.diag([0.3, 0.02]))]),
+    ],
+)
+def test_moments_on_the_ellipsoid_are_those_of_many_tokens(measure):
+    start = problem(vl.Softmax(A=np.eye(measure.dimension)), measure, layer_norm=vl.LayerNorm()).start
+    x = measure.sample(2**15, "sobol", seed=5).points
+    cloud = vl.Particles(normal(x, np.ones(measure.dimension)))
+    assert np.abs(start.mean - cloud.mean).max() < 2e-4
+    assert np.abs(start.covariance - cloud.covariance).max() < 2e-4
