@@ -23,7 +23,6 @@ from vlasov.solvers.ode.clouds import Moments, Tokens
 from vlasov.solvers.record import Record
 from vlasov.solvers.transformer import Jolt, Stack, alone, states
 
-_NODES, _MANY_NODES = 256, 2500  # of quadrature: the latter where a run looks wrong by the former
 _SUMS = 1e-8  # the tolerance of a reference, whose sums are a hundred times better
 _LARGER = 4.0  # rounding errors are made, than they are
 _SEED = 20_261_119
@@ -105,8 +104,9 @@ def _of_sampling(problem: Problem, stack: Stack, cloud: Particles, record: Recor
     given, found = alone(problem), np.full((len(layers), 2), np.inf)
     mine = Tokens(cloud, given.flow())
     mine.flow.patience = record.budget
-    for nodes, _ in references.tiers(problem, 0.0):
-        rule = references.rule_beside(given, mine, nodes, _SUMS, smooth=problem.layer_norm is None)
+    smooth = problem.layer_norm is None
+    for nodes, _ in references.tiers(smooth=smooth):
+        rule = references.rule_beside(given, mine, nodes, _SUMS, smooth=smooth)
         if rule is None:
             break
         found = references.against(record, problem.start, _at(layers, _of_tokens(problem, stack, rule, record)))

@@ -128,10 +128,10 @@ def _judge(problem: Problem, tokens: Tokens, record: Record, tolerance: float, e
         exact = gaussian_moments(problem, times, min(fine, 1e-10), 10 * most, look)
         tell(record, initial, against(record, initial, exact))
         return 'the solver "gaussian" is exact here'
-    sampling, before, found = float(record.attributes["sampling_error"]), None, np.empty((0, 2))
+    sampling, before, found, fewer = float(record.attributes["sampling_error"]), None, np.empty((0, 2)), 0
     rough = max(fine, min(_BESIDE * sampling, _LOOSEST))
-    for nodes, believed in tiers(problem, sampling):
-        rule = rule_beside(problem, tokens, nodes, rough, smooth=problem.layer_norm is None)
+    for nodes, believed in tiers(sampling, smooth=problem.smooth):
+        rule = rule_beside(problem, tokens, nodes, rough, smooth=problem.smooth)
         if rule is None:
             break
         heads = max(1, len(tokens.flow.tilts(0.0)))
@@ -142,12 +142,12 @@ def _judge(problem: Problem, tokens: Tokens, record: Record, tolerance: float, e
         found = against(record, initial, better)
         if dear and not np.isfinite(found).all():  # what fewer nodes know has to do
             tell(record, initial, by_fewer)
-            return f"only {tiers(problem, 0.0)[0][0]:,} nodes say so, since more take too long; {_ANOTHER}"
+            return f"only {fewer:,} nodes say so, since more take too long; {_ANOTHER}"
         close = nodes == _FEW_NODES and _SAFE < found.max(initial=0.0) <= NOTABLE
         if found.max(initial=0.0) <= believed and not close:
             tell(record, initial, found)
             return _as_nodes(problem, len(rule.cloud), before, better) if nodes == _MANY_NODES else ""
-        before = better
+        before, fewer = better, len(rule.cloud)
     parts = [_of_steps(problem, tokens, record, fine, ends)]
     if not isinstance(initial, Particles):
         parts.append(_of_sampling(problem, tokens, record, tolerance))
@@ -155,9 +155,9 @@ def _judge(problem: Problem, tokens: Tokens, record: Record, tolerance: float, e
     return ""
 
 
-def tiers(problem: Problem, sampling: float) -> list[tuple[int, float]]:
+def tiers(sampling: float = 0.0, *, smooth: bool) -> list[tuple[int, float]]:
     """How many nodes to ask, one after the other, and up to which error each are believed."""
-    if problem.layer_norm is not None:
+    if not smooth:
         return [(_SAMPLED[0], NOTABLE), (_SAMPLED[1], math.inf)]
     few = [(_FEW_NODES, _TYPICAL * sampling)] if sampling > _COARSE else []
     return [*few, (_NODES, NOTABLE), (_MANY_NODES, math.inf)]
@@ -165,7 +165,7 @@ def tiers(problem: Problem, sampling: float) -> list[tuple[int, float]]:
 
 def _as_nodes(problem: Problem, nodes: int, fewer: list[Moments] | None, many: list[Moments]) -> str:
     """The remedy that nodes are, where fewer of them say the same; else the solver that is left."""
-    if is_text(problem) or problem.layer_norm is not None:
+    if is_text(problem) or not problem.smooth:
         return ""
     if fewer and _largest(apart(problem.start, many, fewer)) <= NOTABLE:
         return f'sampling="quadrature" with n={nodes} is right to {NOTABLE:g}'
@@ -183,10 +183,7 @@ def until_it_ends(reference: Iterator[Moments]) -> Iterator[Moments]:
 
 
 def rule_beside(problem: Problem, tokens: Tokens, nodes: int, tolerance: float, *, smooth: bool) -> Tokens | None:
-    """About so many nodes that stand for the measure, and move; None where that is not possible.
-
-    Gauss nodes where what moves them is smooth; else, as under LayerNorm, they say nothing of each other's errors.
-    """
+    """About so many nodes that stand for the measure, and move; Gauss nodes where ``smooth``. None if not possible."""
     initial, count = problem.start, len(tokens.cloud)
     if not smooth:
         sampled = not isinstance(initial, Particles) and not is_text(problem)

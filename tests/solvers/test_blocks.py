@@ -8,6 +8,7 @@ from scipy.integrate import solve_ivp
 from scipy.special import iv, ndtr
 
 import vlasov as vl
+from vlasov.solvers.accuracy import units_of
 from vlasov.solvers.ode.clouds import Tokens, right_hand_side
 from vlasov.solvers.ode.coordinates import Directions
 
@@ -220,3 +221,50 @@ def test_affine_mlp_of_a_gaussian_three_ways():
         run = vl.solve(case.problem, solver, times=[1.0], **options)
         for name in ("mean", "covariance"):
             assert np.abs(run[name].values[-1] - exact[name].values[-1]).max() < allowed
+
+
+AROUND = {
+    "MLP": {"mlp": vl.MLP([[1.0], [-0.5]], [[0.8, 1.5]], [0.3])},
+    "pre-norm": {"layer_norm": vl.LayerNorm([0.7, 0.9], "pre")},
+    "post-norm": {"layer_norm": vl.LayerNorm([0.7, 0.9])},
+    "post-norm and MLP": {"layer_norm": vl.LayerNorm(), "mlp": vl.MLP([[1.0, 0.2], [0.0, -0.5]], activation="relu")},
+}
+
+
+def off_by(run, truth, problem):
+    """Errors of the last mean and covariance, and what the run says of them."""
+    found = [(ds["mean"].values[-1], ds["covariance"].values[-1]) for ds in (run, truth)]
+    errors = units_of(problem.start).errors(*found[0], *found[1])
+    return np.array(errors), np.array([run["mean_error"].values[-1], run["covariance_error"].values[-1]])
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("around", AROUND)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_tokens_know_the_errors_of_their_steps(around, weighted):
+    rng = np.random.default_rng(3)
+    attention = vl.Softmax(A=rng.normal(size=(2, 2)), V=rng.normal(size=(2, 2)))
+    initial = vl.Particles(rng.normal(size=(20, 2)), rng.uniform(0.1, 1, 20) if weighted else None)
+    problem = vl.Problem(attention, initial, 2.0, **AROUND[around])
+    run = vl.solve(problem, "particles", times=[2.0], tolerance=1e-4)
+    truth = vl.Particles(solved(problem), initial.weights)
+    errors = units_of(problem.start).errors(
+        run["mean"].values[-1], run["covariance"].values[-1], truth.mean, truth.covariance
+    )
+    told = np.array([run["mean_error"].values[-1], run["covariance_error"].values[-1]])
+    assert (told < 2 * np.array(errors) + 1e-12).all()
+    assert (errors < 2 * told).all()
+
+
+@pytest.mark.parametrize("around", AROUND)
+@pytest.mark.parametrize("sampling", ["sobol", "quadrature"])
+@pytest.mark.parametrize("mean", [(0.0, 0.0), (0.3, 0.2)])
+def test_samples_know_their_errors(around, sampling, mean):
+    """Gauss nodes too: under LayerNorm, which jumps at the origin, more of them would be no better witnesses."""
+    attention = vl.Softmax(A=[[0.8, 0.5], [-0.3, 0.6]], V=[[0.6, -0.3], [0.4, 0.5]])
+    problem = vl.Problem(attention, vl.Gaussian(mean, [[0.5, 0.1], [0.1, 0.3]]), 0.5, **AROUND[around])
+    run = vl.solve(problem, "particles", n=324, sampling=sampling, times=[0.5], warn_above=np.inf)
+    truth = vl.solve(problem, "particles", n=20_000, seed=7, times=[0.5], tolerance=1e-5, warn_above=np.inf)
+    errors, told = off_by(run, truth, problem)
+    assert (errors < 3 * told + 1e-3).all(), "the truth's own error"
+    assert (told < 3 * errors + 1e-2).all(), "what nobody would be told of"
