@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 os.environ.setdefault("NUMBA_NUM_THREADS", "2")  # the same number on every machine; read when numba is imported
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # each worker has a core: more of its threads wait for each other
 os.environ.setdefault("MPLBACKEND", "Agg")  # also for the subprocesses of the tests
 
 import pytest

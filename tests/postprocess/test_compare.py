@@ -29,7 +29,7 @@ def solutions():
     return [
         vl.solve(PROBLEM, "gaussian", times=TIMES, tolerance=1e-12),
         vl.solve(PROBLEM, "particles", times=TIMES, n=64, sampling="quadrature", tolerance=1e-10),
-        vl.solve(PROBLEM, "finite-volume", times=TIMES, cells=48),
+        vl.solve(PROBLEM, "finite-volume", times=TIMES, cells=32),
     ]
 
 
@@ -126,18 +126,18 @@ def test_the_estimates_bound_what_is_measured(seed, kind):
     clouds = [[vl.measure(run, i) for i in range(len(times))] for run in runs]
     rates = np.array([stability.rate(attention, mu, nu, t) for mu, nu, t in zip(*clouds, times, strict=True)])
     radius = max(float(run["radius"][0]) for run in runs)
+    a_posteriori = np.exp(stability.exponent(rates, times))
+    a_priori = np.array([estimates.stability_bound(attention, radius, t) for t in times])
+    assert (a_posteriori <= a_priori * (1 + 1e-9)).all()
     for p in (1, 2):
         growth = np.array([references.wasserstein(mu.points, nu.points, p) for mu, nu in zip(*clouds, strict=True)])
         growth /= growth[0]
-        a_posteriori = np.exp(stability.exponent(rates, times))
-        a_priori = np.array([estimates.stability_bound(attention, radius, t) for t in times])
         assert (growth <= a_posteriori * (1 + 1e-9)).all()
-        assert (a_posteriori <= a_priori * (1 + 1e-9)).all()
 
 
 def test_suprema_over_few_points_are_those_over_all(monkeypatch):
     """The extreme points decide, and are always among them: fewer make the estimate no smaller than rounding."""
-    clouds = [vl.Gaussian([shift, 0.0], 0.3 * np.eye(2)).sample(2500, "random", seed=1) for shift in (0.0, 0.1)]
+    clouds = [vl.Gaussian([shift, 0.0], 0.3 * np.eye(2)).sample(1500, "random", seed=1) for shift in (0.0, 0.1)]
     attention = vl.Softmax(A=[[0.8, 0.3], [-0.2, 0.5]])
     few = stability.rate(attention, *clouds, 0.0)
     monkeypatch.setattr(stability, "_MOST", 10**6)
