@@ -26,12 +26,24 @@ from vlasov.postprocess.drawing.cone import cone
 from vlasov.postprocess.drawing.covariances import Datasets, as_list, eigenvalues, ellipses
 from vlasov.postprocess.drawing.densities import draw_space_time, frame, planes_of
 from vlasov.postprocess.drawing.paths import draw_against_time, trajectories
+from vlasov.postprocess.drawing.radii import radius
 from vlasov.postprocess.drawing.snapshots import add_key, has_key, is_overlay, layers_of, snapshots
 from vlasov.postprocess.drawing.style import END, entitle, new_figure, styled
 from vlasov.postprocess.drawing.view import View
 from vlasov.solvers.accuracy import doubt_in_brief
 
-__all__ = ["cone", "eigenvalues", "ellipses", "frame", "overview", "plot", "save", "snapshots", "trajectories"]
+__all__ = [
+    "cone",
+    "eigenvalues",
+    "ellipses",
+    "frame",
+    "overview",
+    "plot",
+    "radius",
+    "save",
+    "snapshots",
+    "trajectories",
+]
 
 #: Suffixes that ``save`` writes.
 FORMATS = ("png", "pdf", "svg")
@@ -116,8 +128,9 @@ KINDS: dict[str, Callable[..., Figure]] = {
     "eigenvalues": eigenvalues,
     "cone": cone,
     "frame": frame,
+    "radius": radius,
 }
-_COMPARING = ("overview", "ellipses", "eigenvalues", "cone")
+_COMPARING = ("overview", "ellipses", "eigenvalues", "cone", "radius")
 
 
 def plot(datasets: Datasets, kind: str = "overview", **options: Any) -> Figure:
@@ -126,10 +139,10 @@ def plot(datasets: Datasets, kind: str = "overview", **options: Any) -> Figure:
     Parameters
     ----------
     datasets
-        A solution; "overview", "ellipses", "eigenvalues" and "cone" also take several, "snapshots" also a density and
-        tokens over it.
+        A solution; "overview", "ellipses", "eigenvalues", "cone" and "radius" also take several, "snapshots" also a
+        density and tokens over it.
     kind
-        "overview", "trajectories", "snapshots", "ellipses", "eigenvalues", "cone" or "frame".
+        "overview", "trajectories", "snapshots", "ellipses", "eigenvalues", "cone", "frame" or "radius".
     options
         What that figure's function takes by keyword.
     """

@@ -106,7 +106,8 @@ def plot(
         typer.Option("-o", "--output", help="A .png, .pdf or .svg file, or a film: .gif or .mp4."),
     ] = None,
     kind: Annotated[
-        str, typer.Option("--kind", help="overview, snapshots, trajectories, ellipses, eigenvalues, cone or frame.")
+        str,
+        typer.Option("--kind", help="overview, snapshots, trajectories, ellipses, eigenvalues, cone, frame or radius."),
     ] = "overview",
 ) -> None:
     """Draw solutions: one, or several over each other; by default into a .png beside the first PATH."""
