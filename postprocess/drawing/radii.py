@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import cycle
+from typing import Literal, TypeVar
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -18,9 +19,11 @@ from vlasov.postprocess.drawing.style import INK, PALETTE, draw_blow_up, legend_
 from vlasov.postprocess.drawing.view import View
 from vlasov.solvers import problem_of
 
+Look = TypeVar("Look")
+Dash = Literal["-", "--", "-."]
+DASHES: tuple[Dash, ...] = ("-", "--", "-.")  # blow-up times are dotted
 _WITHOUT = "no LayerNorm"
 _FEW_DECADES = 1e3  # numbers say more than powers
-_DASHES = ("-", "--", "-.")
 
 
 @styled
@@ -40,7 +43,7 @@ def radius(datasets: Datasets, *, labels: Sequence[str] | None = None, ax: Axes 
     radii = [_radius(view) for view in views]
     figure, ax = own_or_new(ax, views[0].title if len(views) == 1 else "")
     hues, dashes = _told_apart(views, labels)
-    colours, lines = _assigned(hues, PALETTE), _assigned(dashes, _DASHES)
+    colours, lines = _assigned(hues, PALETTE), _assigned(dashes, DASHES)
     for view, values, hue, dash in zip(views, radii, hues, dashes, strict=True):
         marker = "o" if view.times.size == 1 else ""
         ax.plot(view.times, values, marker=marker, color=colours[hue], linestyle=lines[dash])
@@ -60,7 +63,7 @@ def radius(datasets: Datasets, *, labels: Sequence[str] | None = None, ax: Axes 
     return figure
 
 
-def _key(colours: dict[str, str], lines: dict[str, str], *, blow_up: bool) -> list[Line2D]:
+def _key(colours: dict[str, str], lines: dict[str, Dash], *, blow_up: bool) -> list[Line2D]:
     entries = [Line2D([], [], color=colour, linewidth=3, label=hue) for hue, colour in colours.items()]
     entries += [Line2D([], [], color=INK, linestyle=line, label=dash) for dash, line in lines.items() if dash]
     return entries + [Line2D([], [], color=INK, linestyle=":", linewidth=1.0, label="blow-up")] * blow_up
@@ -83,6 +86,6 @@ def _radius(view: View) -> Array:
     return np.asarray(radius, dtype=np.float64)
 
 
-def _assigned(keys: Sequence[str], looks: Sequence[str]) -> dict[str, str]:
+def _assigned(keys: Sequence[str], looks: Sequence[Look]) -> dict[str, Look]:
     """A look for each key, in the order of their first appearance."""
     return dict(zip(dict.fromkeys(keys), cycle(looks), strict=False))
