@@ -32,7 +32,7 @@ _REACH = 4.0  # standard deviations, up to which nodes of a measure serve
 _LEAST, _MOST_KEPT = 5, 50_000_000  # differences of many tokens, and numbers in them: 0.8 GB with their steps
 _SHARE_OF_WARM = 4  # of the half-steps, after which what was warm is left for a cold start
 _MOST_COMPARED = 1_000_000  # numbers
-_FEW = 400  # half-steps for tokens that weigh next to nothing
+_FEW, _EASY, _LATER = 400, 200, 1000  # half-steps with light tokens; at the first velocity of a run, and at others
 _DEPTHS = ((15, 30.0), (30, 300.0), (50, math.inf))  # differences that are kept, up to which |A| R^2
 
 
@@ -194,14 +194,19 @@ class Sinkhorn(QueryKeyValue, kind="sinkhorn"):
 
     def _with_light(self, sums: Sums, t: float, request: Request, how: How) -> Scaled | None:
         """With those that tilts lift up, so that they feel each other; None if that takes long."""
-        memory = how.get("memory") or Memory()
-        if (id(self), "light") in memory.kept:
+        memory, key = how.get("memory") or Memory(), (id(self), "light")
+        before = memory.kept.get(key)
+        if before == "left out":
             return None
+        # A run in which they are left out from some time on has velocities that jump: only what is easy is begun.
+        most = _FEW if how.get("memory") is None else _EASY if before is None else _LATER
         try:
-            return Scaled(sums, self._converged(sums, t, request, {**how, "memory": None}, _FEW), None)
+            scaled = Scaled(sums, self._converged(sums, t, request, {**how, "memory": None}, most), None)
         except LateInputError:
-            memory.kept[id(self), "light"] = "left out"
+            memory.kept[key] = "left out"
             return None
+        memory.kept[key] = "seen"
+        return scaled
 
     def _of_sums(self, request: Request, given: bool) -> Request:
         """What is asked of a sum, so that its errors are smaller than those which are accepted of marginals."""
