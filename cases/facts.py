@@ -100,6 +100,12 @@ def _moment(name: str) -> Callable[[xr.Dataset, Any], Array]:
     return lambda dataset, time: np.asarray(dataset[name].values[time_index(dataset, time)])
 
 
+def _radius(dataset: xr.Dataset, time: Any) -> Array:
+    """Infinite for a Gaussian, of which runs hold none."""
+    radius = _moment("radius")(dataset, time)
+    return np.where(np.isnan(radius), np.inf, radius) if dataset.attrs["solver"] == "gaussian" else radius
+
+
 def _eigenvalues(dataset: xr.Dataset, time: Any) -> Array:
     return np.asarray(np.linalg.eigvalsh(_moment("covariance")(dataset, time)))
 
@@ -202,6 +208,27 @@ def _rescaled_growth(dataset: xr.Dataset, time: Any) -> float:
     return float(radii.max() / radii[0])
 
 
+def _off_ellipsoid(dataset: xr.Dataset, time: Any) -> float:
+    """Largest distance over time, ||D^{-1} x| - 1|, of a token from the ellipsoid where post-norm keeps it."""
+    problem = problem_of(dataset)
+    if problem.post_norm is None:
+        raise InputError("has no post-norm that keeps tokens on an ellipsoid; choose another quantity", "quantity")
+    scales = [problem.post_norm.scale(problem.dimension, t) for t in dataset["time"].values]
+    u = dataset["position"].values / np.array(scales)[:, None]
+    return float(np.abs(np.linalg.norm(u, axis=-1) - 1.0).max())
+
+
+def _mode_growth(dataset: xr.Dataset, time: Any) -> Array:
+    """ln(|c_k(t)| / |c_k(0)|) / t for k = 1 to 6, c_k = sum_j w_j e^{i k theta_j} of the angles in the plane."""
+    if dataset.sizes["component"] != 2:
+        raise InputError('"mode_growth" needs tokens in the plane; choose another quantity', "quantity")
+    last = time_index(dataset, time)
+    x = dataset["position"].values[[0, last]]
+    waves = np.exp(1j * np.arange(1, 7) * np.arctan2(x[..., 1], x[..., 0])[..., None])
+    start, end = np.abs(np.einsum("j,tjk->tk", dataset["weight"].values, waves))
+    return np.asarray(np.log(end / start) / (dataset["time"].values[last] - dataset["time"].values[0]))
+
+
 def _balance(dataset: xr.Dataset) -> Balance:
     """Energies at the output times, of a run that moves up an energy."""
     times = dataset["time"].values
@@ -229,7 +256,7 @@ QUANTITIES: dict[str, Callable[[xr.Dataset, Any], Any]] = {
     "blew_up": lambda dataset, time: dataset.attrs["status"] == "blow-up",
     "mean": _moment("mean"),
     "covariance": _moment("covariance"),
-    "radius": lambda dataset, time: np.nan_to_num(_moment("radius")(dataset, time), nan=np.inf),  # of a Gaussian
+    "radius": _radius,
     "eigenvalues": _eigenvalues,
     "rank": _rank,
     "anisotropy": _anisotropy,
@@ -242,6 +269,8 @@ QUANTITIES: dict[str, Callable[[xr.Dataset, Any], Any]] = {
     "limits_inside": _limits_inside,
     "argmax_gap": _argmax_gap,
     "rescaled_growth": _rescaled_growth,
+    "off_ellipsoid": _off_ellipsoid,
+    "mode_growth": _mode_growth,
     "energy": _energy,
     "energy_gained": _energy_gained,
     "identity_error": _identity_error,

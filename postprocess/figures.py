@@ -28,6 +28,7 @@ from vlasov.postprocess.drawing.cone import cone
 from vlasov.postprocess.drawing.covariances import Datasets, as_list, eigenvalues, ellipses
 from vlasov.postprocess.drawing.densities import draw_space_time, frame, planes_of
 from vlasov.postprocess.drawing.paths import draw_against_time, trajectories
+from vlasov.postprocess.drawing.radii import radius
 from vlasov.postprocess.drawing.snapshots import add_key, has_key, is_overlay, layers_of, snapshots
 from vlasov.postprocess.drawing.sphere import sphere
 from vlasov.postprocess.drawing.style import END, entitle, new_figure, styled
@@ -43,6 +44,7 @@ __all__ = [
     "frame",
     "overview",
     "plot",
+    "radius",
     "save",
     "snapshots",
     "sphere",
@@ -134,8 +136,9 @@ KINDS: dict[str, Callable[..., Figure]] = {
     "frame": frame,
     "clusters": clusters,
     "sphere": sphere,
+    "radius": radius,
 }
-_COMPARING = ("overview", "ellipses", "eigenvalues", "cone")
+_COMPARING = ("overview", "ellipses", "eigenvalues", "cone", "radius")
 
 
 def plot(datasets: Datasets, kind: str = "overview", **options: Any) -> Figure:
@@ -144,10 +147,11 @@ def plot(datasets: Datasets, kind: str = "overview", **options: Any) -> Figure:
     Parameters
     ----------
     datasets
-        A solution; "overview", "ellipses", "eigenvalues" and "cone" also take several, "snapshots" also a density and
-        tokens over it.
+        A solution; "overview", "ellipses", "eigenvalues", "cone" and "radius" also take several, "snapshots" also a
+        density and tokens over it.
     kind
-        "overview", "trajectories", "snapshots", "ellipses", "eigenvalues", "cone", "frame", "clusters" or "sphere".
+        "overview", "trajectories", "snapshots", "ellipses", "eigenvalues", "cone", "frame", "clusters", "sphere" or
+        "radius".
     options
         What that figure's function takes by keyword.
     """

@@ -50,9 +50,9 @@ def check(problem: Problem, options: Options) -> None:
     with np.errstate(all="ignore"):  # what overflows is reported by the first step
         affine = problem.block.affine(problem.initial)
     if affine is None:
+        others = "" if problem.post_norm is not None else ', or "finite-volume" for d <= 3'
         raise InputError(
-            f'is {problem.block.kind}, under which Gaussians do not stay Gaussian; use the solver "particles", '
-            'or "finite-volume" for d <= 3',
+            f'is {problem.block.kind}, under which Gaussians do not stay Gaussian; use the solver "particles"{others}',
             "attention",
         )
 

@@ -23,7 +23,6 @@ from vlasov.solvers.ode.clouds import Moments, Tokens
 from vlasov.solvers.record import Record
 from vlasov.solvers.transformer import Jolt, Stack, alone, states
 
-_NODES, _MANY_NODES = 256, 2500  # of quadrature: the latter where a run looks wrong by the former
 _SUMS = 1e-8  # the tolerance of a reference, whose sums are a hundred times better
 _LARGER = 4.0  # rounding errors are made, than they are
 _SEED = 20_261_119
@@ -109,7 +108,8 @@ def _of_sampling(problem: Problem, stack: Stack, cloud: Particles, record: Recor
     def moved(tokens: Tokens) -> list[Moments]:
         return list(references.until_it_ends(_at(layers, _of_tokens(problem, stack, tokens, record))))
 
-    few = references.rule_beside(given, mine, _NODES, _SUMS)
+    (nodes, _), (more, _) = references.tiers(smooth=problem.smooth)
+    few = references.rule_beside(given, mine, nodes, _SUMS, smooth=problem.smooth)
     if few is None:
         m = min(len(cloud), references.few(cloud.dimension))
         initial = in_sequence(start) if given.attention.causal else start
@@ -119,7 +119,7 @@ def _of_sampling(problem: Problem, stack: Stack, cloud: Particles, record: Recor
     found = references.against(record, start, by_few)
     if found.max(initial=0.0) <= NOTABLE and _smooth(problem):
         return found
-    many = references.rule_beside(given, mine, _MANY_NODES, _SUMS)
+    many = references.rule_beside(given, mine, more, _SUMS, smooth=problem.smooth)
     if many is None:
         return found
     by_many = moved(many)

@@ -93,7 +93,7 @@ def check(problem: Problem, options: Options) -> None:
     check_sampling(problem, options)
     if options.rescaled and problem.block.drift() is None:
         raise InputError(
-            "needs a normalised attention, where a single token obeys x' = V x; leave it out for linear attention",
+            f"needs a single token to obey x' = V x, which it does not under {problem.block.kind}; leave it out",
             "rescaled",
         )
 

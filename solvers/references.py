@@ -6,7 +6,8 @@ with depends on the initial measure:
 
     Gaussians that stay Gaussian    the exact reduction, whatever the solver
     particles                       the same tokens; of many, a few that stand for all, by these steps and by tighter
-    other measures, d <= 3          quadrature nodes, which share no sampling error with the run; along a text too
+    other measures, d <= 3          quadrature nodes, which share no sampling error with the run; along a text too.
+                                    Not under LayerNorm, which is not smooth at the origin: another quasi-random sample
     other measures                  as for particles; and another sample, for the error of sampling
 """
 
@@ -35,6 +36,7 @@ _TIGHTER = 1 / 30  # the tolerance of a reference
 _ROUNDING = 4 * float(np.finfo(float).eps)
 _MOST_STEPS = 500, 4  # of a reference: so many, and so many times those of the run
 _FEW_NODES, _NODES, _MANY_NODES = 100, 256, 2500  # of quadrature: beside few tokens, else, where a run looks wrong
+_SAMPLED = 1024, 4096  # quasi-random tokens in their place
 _ALONG = {_FEW_NODES: (2, 3), _NODES: (3, 3), _MANY_NODES: (5, 5)}  # pieces of a text's parts, and places in each
 _TYPICAL, _COARSE = 10.0, 1e-4  # times the error of sampling that few nodes are believed, which are right to the latter
 _SAFE = NOTABLE / 3  # from here to what is notable few nodes are not believed: nobody would be told of more
@@ -126,10 +128,10 @@ def _judge(problem: Problem, tokens: Tokens, record: Record, tolerance: float, e
         exact = gaussian_moments(problem, times, min(fine, 1e-10), 10 * most, look)
         tell(record, initial, against(record, initial, exact))
         return 'the solver "gaussian" is exact here'
-    sampling, before, found = float(record.attributes["sampling_error"]), None, np.empty((0, 2))
-    rough, tiers = max(fine, min(_BESIDE * sampling, _LOOSEST)), [(_NODES, NOTABLE), (_MANY_NODES, math.inf)]
-    for nodes, believed in [(_FEW_NODES, _TYPICAL * sampling)] * (sampling > _COARSE) + tiers:
-        rule = rule_beside(problem, tokens, nodes, rough)
+    sampling, before, found, fewer = float(record.attributes["sampling_error"]), None, np.empty((0, 2)), 0
+    rough = max(fine, min(_BESIDE * sampling, _LOOSEST))
+    for nodes, believed in tiers(sampling, smooth=problem.smooth):
+        rule = rule_beside(problem, tokens, nodes, rough, smooth=problem.smooth)
         if rule is None:
             break
         heads = max(1, len(tokens.flow.tilts(0.0)))
@@ -140,12 +142,12 @@ def _judge(problem: Problem, tokens: Tokens, record: Record, tolerance: float, e
         found = against(record, initial, better)
         if dear and not np.isfinite(found).all():  # what fewer nodes know has to do
             tell(record, initial, by_fewer)
-            return f"only {_NODES} nodes of quadrature say so, since more take too long; {_ANOTHER}"
+            return f"only {fewer:,} nodes say so, since more take too long; {_ANOTHER}"
         close = nodes == _FEW_NODES and _SAFE < found.max(initial=0.0) <= NOTABLE
         if found.max(initial=0.0) <= believed and not close:
             tell(record, initial, found)
             return _as_nodes(problem, len(rule.cloud), before, better) if nodes == _MANY_NODES else ""
-        before = better
+        before, fewer = better, len(rule.cloud)
     parts = [_of_steps(problem, tokens, record, fine, ends)]
     if not isinstance(initial, Particles):
         parts.append(_of_sampling(problem, tokens, record, tolerance))
@@ -153,9 +155,17 @@ def _judge(problem: Problem, tokens: Tokens, record: Record, tolerance: float, e
     return ""
 
 
+def tiers(sampling: float = 0.0, *, smooth: bool) -> list[tuple[int, float]]:
+    """How many nodes to ask, one after the other, and up to which error each are believed."""
+    if not smooth:
+        return [(_SAMPLED[0], NOTABLE), (_SAMPLED[1], math.inf)]
+    few = [(_FEW_NODES, _TYPICAL * sampling)] if sampling > _COARSE else []
+    return [*few, (_NODES, NOTABLE), (_MANY_NODES, math.inf)]
+
+
 def _as_nodes(problem: Problem, nodes: int, fewer: list[Moments] | None, many: list[Moments]) -> str:
     """The remedy that nodes are, where fewer of them say the same; else the solver that is left."""
-    if is_text(problem):
+    if is_text(problem) or not problem.smooth:
         return ""
     if fewer and _largest(apart(problem.start, many, fewer)) <= NOTABLE:
         return f'sampling="quadrature" with n={nodes} is right to {NOTABLE:g}'
@@ -172,9 +182,12 @@ def until_it_ends(reference: Iterator[Moments]) -> Iterator[Moments]:
         yield from reference
 
 
-def rule_beside(problem: Problem, tokens: Tokens, nodes: int, tolerance: float) -> Tokens | None:
-    """About so many nodes that stand for the measure, and move; None where that is not possible."""
+def rule_beside(problem: Problem, tokens: Tokens, nodes: int, tolerance: float, *, smooth: bool) -> Tokens | None:
+    """About so many nodes that stand for the measure, and move; Gauss nodes where ``smooth``. None if not possible."""
     initial, count = problem.start, len(tokens.cloud)
+    if not smooth:
+        sampled = not isinstance(initial, Particles) and not is_text(problem)
+        return others_of(initial.sample(nodes, "sobol", seed=SEED), problem, tokens, tolerance) if sampled else None
     if not is_text(problem):
         rule = _quadrature(initial, nodes, count)
         return None if rule is None else others_of(rule, problem, tokens, tolerance)

@@ -15,6 +15,7 @@ import math
 
 import numpy as np
 
+from vlasov.blocks import AtOrigin
 from vlasov.checks import Array, finite
 from vlasov.errors import InputError, SolverError
 from vlasov.measures import Gaussian, Measure, Particles, in_sequence
@@ -37,7 +38,7 @@ def initial_cloud(problem: Problem, n: int, sampling: str, seed: int, moments: s
     if isinstance(initial, Particles):
         return initial
     initial = in_sequence(initial) if problem.attention.causal else initial
-    cloud = initial.sample(n, sampling, seed=seed)
+    cloud = _drawn(problem, initial, n, sampling, seed)
     if not finite(cloud.covariance):
         raise InputError("lies so far out that its covariance overflows; move it, or scale it down", "initial")
     growth = growth_of_means(problem)[1]
@@ -50,6 +51,21 @@ def initial_cloud(problem: Problem, n: int, sampling: str, seed: int, moments: s
                 "moments",
             )
         cloud = cloud if exact is None else exact
+    return cloud
+
+
+def _drawn(problem: Problem, initial: Measure, n: int, sampling: str, seed: int) -> Particles:
+    """A sample, no token of which is where LayerNorm is not defined."""
+    try:
+        cloud = initial.sample(n, sampling, seed=seed)
+        if problem.layer_norm is not None:
+            problem.layer_norm.of(cloud.points)
+    except AtOrigin:
+        if sampling != "quadrature":
+            raise InputError("has tokens at the origin, where LayerNorm is 0 / 0; move it", "initial") from None
+        each = round(n ** (1 / initial.dimension))
+        others = f'choose {(each + 1) ** initial.dimension:,}, or sampling="sobol"'
+        raise InputError(f'is {n:,}, and "quadrature" then has a node at the origin; {others}', "n") from None
     return cloud
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from vlasov import checks
 from vlasov.attention import Attention
-from vlasov.blocks import MLP, Block, LayerNorm, normalised
+from vlasov.blocks import MLP, Block, LayerNorm, Normalised, normalised
 from vlasov.codec import Described, decode, encode
 from vlasov.errors import InputError
 from vlasov.flow import Flow
@@ -107,6 +107,13 @@ class Problem(Described):
     def start(self) -> Measure:
         """mu(0): the initial measure, under post-norm on the ellipsoid."""
         return self.initial if self.post_norm is None else normalised(self.initial, self.post_norm)
+
+    @property
+    def smooth(self) -> bool:
+        """Whether Gauss nodes know their limit: LayerNorm jumps at the origin, unless nodes are directions."""
+        if self.layer_norm is None:
+            return True
+        return isinstance(self.start, Normalised) and self.start.by_directions
 
     def until(self, horizon: float) -> Self:
         """The same up to another time."""

@@ -164,6 +164,9 @@ WRONG = {
     "vertices": scattered,
     "limits_inside": scattered,
     "argmax_gap": scattered,
+    "mode_growth": scattered,
+    "off_ellipsoid": enlarged,
+    "radius": lambda dataset, beyond: enlarged(dataset, beyond or -0.5),
     "energy": backwards,
     "energy_gained": backwards,
     "identity_error": slower,
@@ -328,13 +331,13 @@ def test_a_fact_at_an_earlier_time():
 @together("polytope", "particles")
 def test_every_quantity_can_be_measured():
     assert set(WRONG) <= set(QUANTITIES)
-    run = {"gaussian": solution("gaussian-line", "gaussian"), "particles": solution("polytope", "particles")}
-    run["climbing"] = solution("gradient-flow-sinkhorn", "gaussian")
+    on_tokens = ("position", "clusters", "rescaled_growth", "radius_over_bound")
+    runs = dict.fromkeys(on_tokens, ("polytope", "particles"))
+    runs |= dict.fromkeys(("off_ellipsoid", "mode_growth"), ("linear-layer-norm", "particles"))
+    runs |= dict.fromkeys(("energy", "energy_gained", "identity_error"), ("gradient-flow-sinkhorn", "gaussian"))
     for quantity in QUANTITIES:
-        needs_tokens = quantity in ("position", "clusters", "rescaled_growth", "radius_over_bound")
-        climbs = quantity in ("energy", "energy_gained", "identity_error")
-        needs = "particles" if needs_tokens else "climbing" if climbs else "gaussian"
-        verdict = check(Fact(says="", quantity=quantity, at_least=-1e9), run[needs])
+        run = solution(*runs.get(quantity, ("gaussian-line", "gaussian")))
+        verdict = check(Fact(says="", quantity=quantity, at_least=-1e9), run)
         assert verdict.holds or quantity == "blow_up_time", "NaN where there is none"
 
 

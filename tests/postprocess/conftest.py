@@ -21,7 +21,7 @@ def solution(times: Array, mean: Array, covariance: Array, cloud: Array | None =
     variables: dict[str, Any] = {
         "mean": (("time", "component"), mean),
         "covariance": (("time", "component", "component_b"), covariance),
-        "radius": ("time", np.full(times.size, np.nan)),
+        "radius": ("time", np.full(times.size, np.nan) if cloud is None else np.linalg.norm(cloud, axis=2).max(axis=1)),
         "mass": ("time", np.ones(times.size)),
     }
     if cloud is not None:

@@ -7,8 +7,8 @@ LayerNorm has put onto the ellipsoid. ``kernels``: their loops. Called by ``vlas
 """
 
 from vlasov.blocks.block import Block
-from vlasov.blocks.layer_norm import LayerNorm
+from vlasov.blocks.layer_norm import AtOrigin, LayerNorm
 from vlasov.blocks.mlp import MLP
-from vlasov.blocks.normalised import normalised
+from vlasov.blocks.normalised import Normalised, normalised
 
-__all__ = ["MLP", "Block", "LayerNorm", "normalised"]
+__all__ = ["MLP", "AtOrigin", "Block", "LayerNorm", "Normalised", "normalised"]

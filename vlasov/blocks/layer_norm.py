@@ -18,6 +18,10 @@ PLACEMENTS = ("post", "pre")
 WORTH_THREADS = 100_000  # numbers
 
 
+class AtOrigin(InputError):
+    """A token where LayerNorm is not defined."""
+
+
 @dataclass(frozen=True, eq=False)
 class LayerNorm(Described):
     """LN(x) = beta sqrt(d) x / |x|, token by token, with beta in R^d acting on each coordinate.
@@ -102,7 +106,7 @@ def refuse_origin(x: Array, field: str) -> None:
     at_origin = np.flatnonzero(~x.any(axis=1))
     if at_origin.size:
         sentence = f"token {at_origin[0]} is at the origin, where LayerNorm is 0 / 0; move it, or leave it out"
-        raise InputError(sentence, field)
+        raise AtOrigin(sentence, field)
     raise InputError("is not finite; LayerNorm needs numbers", field)
 
 

@@ -89,6 +89,11 @@ class Normalised(Measure):
         found = self._by_directions(nodes**self.dimension) if self.dimension in _MANY else None
         return found or on_ellipsoid(self.measure.quadrature(nodes), self.layer_norm)
 
+    @cached_property
+    def by_directions(self) -> bool:
+        """Whether nodes are directions."""
+        return self.dimension in _MANY and self._by_directions(_MANY[self.dimension]) is not None
+
     def _by_directions(self, count: int) -> Particles | None:
         """About so many; None where integrals along rays do not find the mass, because the density jumps or is none."""
         directions, areas = _directions(self.dimension, count)

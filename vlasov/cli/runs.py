@@ -108,7 +108,8 @@ def plot(
     kind: Annotated[
         str,
         typer.Option(
-            "--kind", help="overview, snapshots, trajectories, ellipses, eigenvalues, cone, frame, clusters or sphere."
+            "--kind",
+            help="overview, snapshots, trajectories, ellipses, eigenvalues, cone, frame, clusters, sphere or radius.",
         ),
     ] = "overview",
 ) -> None:
