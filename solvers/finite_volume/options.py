@@ -38,7 +38,8 @@ class Options:
     reconstruction
         "upwind5" (order 5), "weno5" (order 5, for rough data), "muscl" (order 2) or "upwind" (order 1).
     frame
-        "moving": the grid follows the mean and the covariance. "parts": each part of a mixture has such a grid of its
+        "moving": the grid follows the mean and the covariance; of a mixture it lies along the directions in which parts
+        are narrow and apart. "parts": each part of a mixture has such a grid of its
         own, by default of 64, 40 and 24 cells along each axis. "auto": "parts" where parts are narrower than a few
         cells of one grid for all of them, else "moving"; and "moving" where an extent is given, where there are more
         than 32 parts, where they feel each other so strongly across their own width that the flow tears them, and where
