@@ -52,9 +52,10 @@ class Options:
     slices
         Of each law of a ``Sequence`` under a mask but the first, along s, each with a density of its own; the first has
         one, since its tokens see that law only. If not given, six for two laws, fewer each for more of them, and twice
-        as many where ``cells`` are doubled. Errors of moments fall spectrally, since laws change smoothly along s;
-        under Sinkhorn attention in second order. As a ``Sequence`` (``vl.measure(run)``) laws are constant across
-        slices.
+        as many where ``cells`` are doubled. Errors of moments fall spectrally, since laws change smoothly along s,
+        but steeply where a law begins and tokens leave each other fast: there one slice more may err a little more, as
+        the run tells. Under Sinkhorn attention in second order. As a ``Sequence`` (``vl.measure(run)``) laws are
+        constant across slices.
     max_steps
         A run that takes more, or that is foreseen to take many more, stops with an error and its last state.
     """

@@ -213,5 +213,5 @@ def test_methods_that_do_not_serve_say_so():
 @pytest.mark.parametrize("d", [1, 2])
 def test_velocities_that_are_no_numbers_are_refused(kind, d):
     points = 1e160 * np.random.default_rng(d).normal(size=(5, d))
-    with pytest.raises(vl.InputError, match="^x: is so large, for this measure, that products <Ax, y> or velocities"):
+    with pytest.raises(vl.InputError, match=r"^x: is so large, for this measure, that products <Ax, y> or velocities"):
         kind(A=np.eye(d)).field(vl.Particles(points), points)

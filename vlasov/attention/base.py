@@ -81,8 +81,8 @@ class Attention(Described, ABC):
             raise InputError(sentence, "x") from None
         if not finite(field.values):
             raise InputError(
-                "is so large, for this measure, that products <Ax, y> or velocities are no numbers any more; scale both, "
-                "A or V down",
+                "is so large, for this measure, that products <Ax, y> or velocities are no numbers any more; scale "
+                "both, A or V down",
                 "x",
             )
         return field
