@@ -43,7 +43,11 @@ class How(TypedDict, total=False):
 
 
 def wasserstein(mu: Given, nu: Given, p: float = 2, **how: Unpack[How]) -> float:
-    """W_p(mu, nu): the value alone of ``vl.distance``, which see; warns where its error is above 5 %."""
+    """W_p(mu, nu): the value alone of ``vl.distance``, which see; warns where its error is above 5 %.
+
+    Of two measures with places in a sequence it is the conditional distance. Places that only one of both has say
+    nothing of how far it is from the other: then the laws of x are compared.
+    """
     found = distance(mu, nu, p, **how)
     if found.error > _DOUBTFUL * found.value:
         states = [_measure(one, name, how.get("time")) for one, name in ((mu, "mu"), (nu, "nu"))]
@@ -72,7 +76,8 @@ def distance(mu: Given, nu: Given, p: float = 2, *, time: float | None = None, m
     method
         - "conditional": of two clouds of tokens with places in a sequence, or two ``Sequence``: another distance,
           (int W_p(mu(.|s), nu(.|s))^p ds)^{1/p}, exact where the places are the same, else refused. "auto" takes it
-          where both have places; without them (``Particles(points, weights)``) the laws of x are compared.
+          where both have places; where one of both has none (``Particles(points, weights)``), places count for
+          nothing and the laws of x are compared.
         - "gaussian": Bures' closed form for two Gaussians, p = 2.
         - "dirac": one measure is a single point.
         - "translation": one measure is the other, moved as a whole.

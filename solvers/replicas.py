@@ -21,6 +21,7 @@ from vlasov.checks import Array, finite
 from vlasov.errors import SolverError
 from vlasov.flow import Flow
 from vlasov.measures import Particles
+from vlasov.patience import Patience
 from vlasov.problem import Problem
 from vlasov.solvers.ode import dop853, runge_kutta_kernels as kernels
 from vlasov.solvers.ode.clouds import Tokens, right_hand_side
@@ -153,11 +154,15 @@ def _tokens(flow: Flow, weights: Array) -> Particles:
     return Particles(np.zeros((len(weights), flow.dimension)), weights)
 
 
-def choose_steps(problem: Problem, cloud: Particles, times: tuple[float, ...], *, tolerance: float) -> TimeGrid:
+def choose_steps(
+    problem: Problem, cloud: Particles, times: tuple[float, ...], *, tolerance: float, patience: Patience | None = None
+) -> TimeGrid:
     """Steps a little shorter than those of an adaptive run of this cloud, at this local error per step."""
     cuts = sorted({0.0, *times, *(edge for _, edge in segments(problem.block.breakpoints, times[-1]))})
     cuts = [cut for cut in cuts if cut <= times[-1]]
     flow, y, counts = problem.flow(tolerance=accuracy_for(tolerance)), cloud.points.ravel(), []
+    if patience is not None:
+        flow.patience = patience
     scale = tolerance * size(cloud)
     for left, right in pairwise(cuts):
         rhs = right_hand_side(Tokens(cloud, flow), (left, right))

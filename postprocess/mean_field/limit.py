@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -16,6 +16,7 @@ from vlasov.checks import Array
 from vlasov.errors import InputError, SolverError
 from vlasov.flow import Flow
 from vlasov.measures import Density, Gaussian, Measure, Particles, Sequence as Ordered, in_sequence
+from vlasov.patience import Patience, clock
 from vlasov.problem import Problem
 from vlasov.solvers.dataset import measure
 from vlasov.solvers.driver import solve as solve_problem
@@ -35,6 +36,17 @@ _STALLED, _PATIENCE = 0.5, 2  # refinements that leave more than this of the cha
 _PROBES = 32  # points at which velocities are compared
 _WITNESSES = 256  # tokens by which two references are compared
 _FINER = 2  # a Gaussian costs next to nothing: its steps are so much shorter than the clouds'
+
+
+@dataclass
+class Waiting(Patience):
+    """Of somebody who has asked for a study."""
+
+    remedy: str = field(default="lower n, loosen the tolerance or shorten the times", kw_only=True)
+
+    def _waiting(self, done: str) -> str:
+        seconds = clock() - self._since
+        return f"the study takes long to know its limit: {done} in {seconds:.3g} s so far; {self.remedy}"
 
 
 class FlowMap(Protocol):
@@ -74,6 +86,8 @@ class Limit:
     flow
         X_t' = Gamma_{mu(t)}(X_t): where clouds that are not felt by mu are at the output times. What becomes of a
         cloud does not depend on the others.
+    patience
+        Of who waits for it.
     """
 
     problem: Problem
@@ -84,6 +98,7 @@ class Limit:
     velocities: Array
     accuracy: float
     flow: FlowMap
+    patience: Patience
 
 
 def choose(problem: Problem, times: tuple[float, ...], *, reference: str, tolerance: float) -> tuple[Limit, Array]:
@@ -93,17 +108,17 @@ def choose(problem: Problem, times: tuple[float, ...], *, reference: str, tolera
     size of the measure, or until more nodes do not help; then steps are halved likewise. The last of both changes make
     the estimate.
     """
-    kind = _kind(texts.without_mask(problem), reference)
+    kind, patience = _kind(texts.without_mask(problem), reference), Waiting()
     rough = drawn_from(problem).sample(_WITNESSES, "sobol", seed=0)
     try:
-        grid = choose_steps(problem, rough, times, tolerance=tolerance)
+        grid = choose_steps(problem, rough, times, tolerance=tolerance, patience=patience)
     except SolverError as error:
         raise SolverError(
             f"{len(rough)} tokens cannot be followed to t = {times[-1]:g}; if they blow up, choose earlier times "
             f"({error})"
         ) from None
     nodes, *more = _ladder(texts.without_mask(problem), kind)
-    first = solve(problem, Choice(kind, nodes, grid), tolerance=tolerance)
+    first = solve(problem, Choice(kind, nodes, grid), tolerance=tolerance, patience=patience)
     ladder = [first.choice._replace(nodes=nodes) for nodes in more]
     text = problem.attention.causal and isinstance(problem.start, Ordered)
     _, limit, in_nodes = _refined(first, ladder, rough, tolerance, max(tolerance, _OF_TEXTS) if text else tolerance)
@@ -120,7 +135,7 @@ def _refined(
     before, limit, change = first, first, np.zeros((len(QUANTITIES), len(first.means)))
     last, stalled = math.inf, 0
     for choice in ladder:
-        finer = solve(first.problem, choice, tolerance=tolerance)
+        finer = solve(first.problem, choice, tolerance=tolerance, patience=first.patience)
         change, size = _difference(limit, finer, witnesses), _size(finer)
         before, limit = limit, finer
         relative = float((change / np.stack([size, size, np.ones_like(size), size])).max())
@@ -139,8 +154,9 @@ def _size(limit: Limit) -> Array:
     return np.sqrt(np.trace(limit.covariances, axis1=1, axis2=2) + np.square(limit.means).sum(axis=1))
 
 
-def solve(problem: Problem, choice: Choice, *, tolerance: float) -> Limit:
-    """The limit by a reference that has been chosen."""
+def solve(problem: Problem, choice: Choice, *, tolerance: float, patience: Patience | None = None) -> Limit:
+    """The limit by a reference that has been chosen, for somebody who waits with this patience."""
+    patience = patience or Waiting()
     accuracy, times, given = accuracy_for(tolerance), choice.grid.times, problem
     problem = texts.without_mask(problem)
     moving = Flow(problem.block.unmasked, tolerance=accuracy)  # the last token of a sequence sees all
@@ -154,16 +170,19 @@ def solve(problem: Problem, choice: Choice, *, tolerance: float) -> Limit:
         affine = [moving.affine(gaussian, t) for gaussian, t in zip(gaussians, times, strict=True)]
         return Limit(
             given, choice, *_moments(gaussians), probes,
-            np.stack([b + probes @ slope.T for b, slope in affine]), accuracy, flow,  # type: ignore[misc]
+            np.stack([b + probes @ slope.T for b, slope in affine]), accuracy, flow, patience,  # type: ignore[misc]
         )  # fmt: skip
     states: Sequence[Measure]
     if choice.kind == "finite-volume":
         states, track = _densities(problem, choice)
         flow = _density_flow(problem, track, choice.grid, accuracy)
     else:
-        states, flow = _by_nodes(problem, choice, accuracy)
+        states, flow = _by_nodes(problem, choice, accuracy, patience)
+    if times[0] == 0.0 and choice.kind == "quadrature":  # the law is known where it begins
+        states = [problem.initial, *states[1:]]
+    moving.patience = patience
     velocities = [moving.velocity(state, probes, t).values for state, t in zip(states, times, strict=True)]
-    return Limit(given, choice, *_moments(states), probes, np.stack(velocities), accuracy, flow)
+    return Limit(given, choice, *_moments(states), probes, np.stack(velocities), accuracy, flow, patience)
 
 
 def drawn_from(problem: Problem) -> Measure:
@@ -175,15 +194,24 @@ def _moments(states: Sequence[Measure]) -> tuple[Array, Array]:
     return np.stack([state.mean for state in states]), np.stack([state.covariance for state in states])
 
 
-def _by_nodes(problem: Problem, choice: Choice, accuracy: float) -> tuple[list[Particles], FlowMap]:
+def _by_nodes(problem: Problem, choice: Choice, accuracy: float, patience: Patience) -> tuple[list[Particles], FlowMap]:
     """The nodes at the output times, and their flow."""
+
+    def moving(flow: Flow) -> Flow:
+        flow.patience = patience
+        return flow
+
     attention, track, text = problem.block, list[Array](), None
     if attention.causal and isinstance(problem.start, Ordered):
         rules = [law.quadrature(choice.nodes) for law in problem.start.measures]
         text = texts.Text(attention, problem.start, rules, *_along(choice.nodes))
     nodes = _sample(problem, choice) if text is None else text.nodes
     seen = None if nodes.s is None or not attention.causal else nodes.s[None]
-    interacting = _of_text(text, accuracy) if text else systems(problem.flow(tolerance=accuracy), nodes.weights, seen)
+    interacting = (
+        _of_text(text, moving(text.flow(accuracy)))
+        if text
+        else systems(moving(problem.flow(tolerance=accuracy)), nodes.weights, seen)
+    )
 
     def recorded(k: int, t: float, x: Array, out: Array) -> None:
         track.append(x[0].copy())
@@ -194,19 +222,18 @@ def _by_nodes(problem: Problem, choice: Choice, accuracy: float) -> tuple[list[P
 
     def flow(clouds: Array, places: Array | None = None) -> Array:
         if not attention.causal:
-            return march(passive(problem.flow(tolerance=accuracy), nodes.weights, paths), clouds, choice.grid)
+            return march(passive(moving(problem.flow(tolerance=accuracy)), nodes.weights, paths), clouds, choice.grid)
         assert places is not None
-        velocity = text.passive(accuracy, paths, places) if text else texts.beside_tokens(
-            attention, nodes, paths, accuracy, places
+        velocity = text.passive(accuracy, paths, places, patience) if text else texts.beside_tokens(
+            attention, nodes, paths, accuracy, places, patience
         )  # fmt: skip
         return march(velocity, clouds, choice.grid)
 
     return clouds, flow
 
 
-def _of_text(text: texts.Text, accuracy: float) -> Velocity:
+def _of_text(text: texts.Text, flow: Flow) -> Velocity:
     """The velocity of its nodes, for ``march``."""
-    flow = text.flow(accuracy)
 
     def velocity(_: int, t: float, x: Array, out: Array) -> None:
         flow.velocity(text.nodes, x[0], t, out=out[0])
@@ -352,7 +379,9 @@ def _difference(a: Limit, b: Limit, witnesses: Particles) -> Array:
     ]
     if a.choice.grid != b.choice.grid:  # interacting tokens feel the steps too, and a Gaussian's limit hardly does
         seen = places if a.problem.attention.causal else None
-        moving = systems(a.problem.flow(tolerance=a.accuracy), witnesses.weights, seen)
+        together = a.problem.flow(tolerance=a.accuracy)
+        together.patience = a.patience
+        moving = systems(together, witnesses.weights, seen)
         ends = [march(moving, start, limit.choice.grid)[:, 0] for limit in (a, b)]
         rows[0] = np.maximum(rows[0], np.linalg.norm(ends[0] - ends[1], axis=2).max(axis=1))
     return np.stack(rows)

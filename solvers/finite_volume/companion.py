@@ -31,9 +31,10 @@ from vlasov.solvers.record import Record
 from vlasov.solvers.references import is_text
 
 _EXACT, _TOLERANCE = (1e-9, 1e-11), 1e-8  # local errors of the ODE of moments, twice, and of nodes
+_OF_TOKENS = _TOLERANCE, 1e-10  # of those that are the measure itself
 _FIRST = {1: 48, 2: 12, 3: 6}  # nodes along each axis
 _IN_TEXT = {1: 24, 2: 12, 3: 6}  # nodes along each axis at one place
-_ALONG = (2, 4), (3, 4), (3, 5), (4, 6)  # pieces of each law of a text but the first, and places in each
+_ALONG = (2, 4), (4, 4), (6, 5), (8, 6)  # pieces of each law of a text but the first, and places in each
 _MORE, _FEWEST = 1.5, 4  # factor from one size to the next; least nodes along an axis
 _SPACED = 3  # cells of a density that stand for one Gauss node
 _AGREE = 1e-10  # two sizes that differ by less are the same
@@ -77,6 +78,8 @@ def follow(problem: Problem, grid: Record) -> Companion | None:
     try:
         if is_text(problem):
             return _in_sequence(problem, outputs, grid)
+        if isinstance(problem.initial, Particles):
+            return _by_tokens(problem, outputs, grid)
         return _exact(problem, outputs, grid) or _by_nodes(problem, outputs, grid)
     except InputError:  # a measure without so many nodes, or velocities that are not finite
         return None
@@ -159,6 +162,22 @@ def _by_nodes(problem: Problem, outputs: Array, grid: Record) -> Companion | Non
     return Companion(found.moments, *gaps, _remedy(problem, size, gap), known)
 
 
+def _by_tokens(problem: Problem, outputs: Array, grid: Record) -> Companion | None:
+    """The tokens that the density stands for, with two tolerances: all that errs are steps."""
+    assert isinstance(problem.initial, Particles)
+    budget, none = max(_LEAST_PAIRS, _PAIRS_PER_CELL * _cell_evaluations(grid)), Samples(np.empty(0), np.empty(0))
+    both = [
+        _followed(_tokens(problem, problem.initial, grid, tolerance), outputs, none, budget, tolerance)
+        for tolerance in _OF_TOKENS
+    ]
+    if both[0] is None:
+        return None
+    gaps, found = (np.full(outputs.size, np.inf),) * 2, both[0]
+    if both[1] is not None:
+        found, gaps = both[1], differences(problem, both[0].moments, both[1].moments)
+    return Companion(found.moments, *gaps, 'the solver "particles" moves these tokens themselves')
+
+
 def _in_sequence(problem: Problem, outputs: Array, grid: Record) -> Companion | None:
     """Nodes at places along the text, not those of slices: two sizes, and more as long as needed and paid for."""
     budget, spent, gap, differs = max(_LEAST_PAIRS, _PAIRS_PER_CELL * _cell_evaluations(grid)), 0.0, math.inf, 0.0
@@ -190,14 +209,16 @@ def _along(
     return _followed(Tokens(text.nodes, flow), outputs, Samples(np.empty(0), np.empty(0)), budget)
 
 
-def _tokens(problem: Problem, nodes: Particles, grid: Record) -> Tokens:
+def _tokens(problem: Problem, nodes: Particles, grid: Record, tolerance: float = _TOLERANCE) -> Tokens:
     """Nodes that move by themselves."""
-    flow = problem.flow(tolerance=accuracy_for(_TOLERANCE))
+    flow = problem.flow(tolerance=accuracy_for(tolerance))
     flow.patience = grid.budget
     return Tokens(nodes, flow)
 
 
-def _followed(tokens: Tokens, outputs: Array, summed: Samples, budget: float) -> _Followed | None:
+def _followed(
+    tokens: Tokens, outputs: Array, summed: Samples, budget: float, tolerance: float = _TOLERANCE
+) -> _Followed | None:
     """The nodes at the output times; None where they fail, or would cost far more than is allowed."""
     nodes = tokens.cloud
     most = max(1, int(_PATIENCE * budget / (_EVALUATIONS * _cost(nodes))))
@@ -205,7 +226,7 @@ def _followed(tokens: Tokens, outputs: Array, summed: Samples, budget: float) ->
     kept = set(np.union1d(outputs[looks(outputs)], summed.times).tolist()) if summed.times.size else set()
     rows, positions = [], []
     try:
-        for time, cloud in zip(times.tolist(), states(tokens, times.tolist(), _TOLERANCE, most), strict=False):
+        for time, cloud in zip(times.tolist(), states(tokens, times.tolist(), tolerance, most), strict=False):
             rows.append((cloud.mean, cloud.covariance))
             if time in kept:
                 positions.append(np.array(cloud.points))

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import suppress
-from itertools import product
+from itertools import permutations, product
 from typing import NamedTuple
 
 import numpy as np
 
 from vlasov.checks import Array
 from vlasov.errors import InputError, SolverError, some
-from vlasov.measures import Density, Gaussian, Measure
+from vlasov.measures import Density, Gaussian, Measure, Mixture
 from vlasov.measures.density.grid import outer
 from vlasov.problem import Problem
 from vlasov.solvers.finite_volume import options as asked
@@ -29,6 +29,7 @@ _ROOM, _FREE = 1.25, 6  # for compact data: the grid's size over that of the sup
 _LARGEST, _MOST_CELLS = 1e150, 1e9  # of an interval
 _RESOLVED, _GAUSSIAN_RESOLVED = 4.0, 7.5  # standard deviations of a tilted Gaussian that stay on the grid
 _WIDEST = 1.5  # standard deviations, of cells between which a density still varies
+_EVEN = 0.2  # of the variance of parts along one axis: within so much of each other these have no axes of their own
 _ROUNDING = 1e-12  # of moments in a frame of unit covariance
 FLAT = 1e-12  # variance, relative to the largest, of a measure without a density
 _AT_THE_EDGE = 1e-10  # mass that a grid may leave out
@@ -120,8 +121,8 @@ def _averages(measure: Measure, edges: tuple[Array, ...]) -> tuple[Density, Arra
 def _frame(measure: Measure, options: Options, values: Array, vectors: Array) -> tuple[Place, Measure]:
     """The frame's first place, and the measure as it is seen there; from the eigenvectors of the covariance.
 
-    A moving frame begins with unit covariance, or where cell averages would have no closed form then, with unit
-    variances along axes that keep it.
+    A moving frame begins with unit covariance, along the principal axes of a mixture's parts; or where cell averages
+    would have no closed form then, with unit variances along axes that keep it.
     """
     d = measure.dimension
     if not options.follows:
@@ -139,12 +140,43 @@ def _frame(measure: Measure, options: Options, values: Array, vectors: Array) ->
         place = Place(measure.mean, measure.matrix * along)
         shift = np.asarray(np.linalg.solve(place.matrix, measure.origin - measure.mean), dtype=np.float64)
         return place, measure.moved(measure.values, shift, np.diag(1 / along))
-    for matrix in ((vectors * np.sqrt(values)) @ vectors.T, np.diag(deviations), deviations.max() * np.eye(d)):
+    whole = _along_parts(measure, (vectors * np.sqrt(values)) @ vectors.T)
+    for matrix in (whole, np.diag(deviations), deviations.max() * np.eye(d)):
         inverse = np.linalg.inv(matrix)
         local = measure.image(inverse, -inverse @ measure.mean)
         if local is not None:
             return Place(measure.mean, matrix), local
     raise InputError(f'a {measure.kind} cannot be put into a moving frame; use frame="fixed"', "initial")
+
+
+def _along_parts(measure: Measure, root: Array) -> Array:
+    """Root times the rotation onto the principal axes of what parts are wide by, in units of the whole; next to none.
+
+    Between parts and within them covariances sum up to one there, so that parts lie apart along the axes along which
+    they are narrow; and a grid whose axes these are has the most cells across them.
+    """
+    if not isinstance(measure, Mixture):
+        return root
+    inverse = np.linalg.inv(root)
+    spreads, axes = np.linalg.eigh(inverse @ _within(measure) @ inverse.T)
+    groups = np.split(np.arange(spreads.size), np.flatnonzero(np.diff(spreads) > _EVEN * spreads[1:]) + 1)
+    planes = [axes[:, group] @ axes[:, group].T for group in groups]
+    owners = np.repeat(np.arange(len(groups)), [group.size for group in groups])
+    orders = [np.array(order) for order in permutations(owners.tolist())]
+    nearest = max(orders, key=lambda order: sum(float(planes[g][k, k]) for k, g in enumerate(order)))
+    rotation = np.empty_like(root)
+    for g, plane in enumerate(planes):  # the axes of each plane that are nearest to coordinates
+        left, _, right = np.linalg.svd(plane[:, nearest == g], full_matrices=False)
+        rotation[:, nearest == g] = left @ right
+    return np.asarray(root @ rotation, dtype=np.float64)
+
+
+def _within(measure: Measure) -> Array:
+    """The mean covariance of parts."""
+    if not isinstance(measure, Mixture):
+        return measure.covariance
+    pairs = zip(measure.weights.tolist(), measure.components, strict=True)
+    return np.asarray(sum(weight * _within(part) for weight, part in pairs), dtype=np.float64)
 
 
 def _cleaned(defect: Array) -> Array:

@@ -14,7 +14,8 @@ from vlasov.solvers.record import Record
 
 _CONVERGED = 1e-3  # errors of a companion that knows better than what is suspected
 _COARSE, _OPEN = "the grid is too coarse for this flow", "a second method beside it knows no better"
-_NONE = 'hold it against the solver "particles", or against more cells'  # where no remedy was found to work
+_FEW_SLICES = "slices or cells are too few for this flow"
+_NONE = 'hold it against the solver "particles", or against more {}'  # where no remedy was found to work
 _UNSURE = 0.3  # of what is told: a companion whose own error is larger is no remedy
 
 
@@ -36,13 +37,15 @@ def judge(problem: Problem, record: Record) -> float:
     record.tell(errors)
     small = NOTABLE if found.densities else _CONVERGED  # moments alone say less
     cleared = record.largest_error <= small and found.largest <= _CONVERGED
-    record.attributes["advice"] = "" if cleared else _advice(suspected, record.largest_error, found)
+    record.attributes["advice"] = "" if cleared else _advice(suspected, record, found)
     return found.largest
 
 
-def _advice(suspected: str, error: float, found: companion.Companion) -> str:
+def _advice(suspected: str, record: Record, found: companion.Companion) -> str:
     """One sentence: what the solver suspects, and the remedy that was found to work, or how to find out."""
+    error, in_slices = record.largest_error, record.resolved.get("slices") is not None
     if error <= NOTABLE and not suspected:
         return ""
     sure = found.largest <= (min(NOTABLE, _UNSURE * error) if error > NOTABLE else _CONVERGED)
-    return f"{suspected or (_COARSE if sure else _OPEN)}: {found.remedy if sure else _NONE}"
+    cause = suspected or ((_FEW_SLICES if in_slices else _COARSE) if sure else _OPEN)
+    return f"{cause}: {found.remedy if sure else _NONE.format('slices, and more cells' if in_slices else 'cells')}"

@@ -38,7 +38,8 @@ class Options:
     reconstruction
         "upwind5" (order 5), "weno5" (order 5, for rough data), "muscl" (order 2) or "upwind" (order 1).
     frame
-        "moving": the grid follows the mean and the covariance. "parts": each part of a mixture has such a grid of its
+        "moving": the grid follows the mean and the covariance; of a mixture it lies along the directions in which parts
+        are narrow and apart. "parts": each part of a mixture has such a grid of its
         own, by default of 64, 40 and 24 cells along each axis. "auto": "parts" where parts are narrower than a few
         cells of one grid for all of them, else "moving"; and "moving" where an extent is given, where there are more
         than 32 parts, where they feel each other so strongly across their own width that the flow tears them, and where
@@ -51,9 +52,10 @@ class Options:
     slices
         Of each law of a ``Sequence`` under a mask but the first, along s, each with a density of its own; the first has
         one, since its tokens see that law only. If not given, six for two laws, fewer each for more of them, and twice
-        as many where ``cells`` are doubled. Errors of moments fall spectrally, since laws change smoothly along s;
-        under Sinkhorn attention in second order. As a ``Sequence`` (``vl.measure(run)``) laws are constant across
-        slices.
+        as many where ``cells`` are doubled. Errors of moments fall spectrally, since laws change smoothly along s,
+        but steeply where a law begins and tokens leave each other fast: there one slice more may err a little more, as
+        the run tells. Under Sinkhorn attention in second order. As a ``Sequence`` (``vl.measure(run)``) laws are
+        constant across slices.
     max_steps
         A run that takes more, or that is foreseen to take many more, stops with an error and its last state.
     """

@@ -19,10 +19,12 @@ from numpy.polynomial.legendre import leggauss
 
 from vlasov.attention import Attention
 from vlasov.checks import Array
+from vlasov.compiled.workspace import Workspace
 from vlasov.flow import Flow
 from vlasov.measures import Measure, Particles, Sequence
+from vlasov.patience import Patience
 from vlasov.problem import Problem
-from vlasov.tilting import Field
+from vlasov.tilting import Field, Request
 
 Velocity = Callable[[int, float, Array, Array], None]  # of clouds, as ``solvers.replicas.march`` calls it
 _LONGER = 3.0  # a piece than the one before
@@ -39,14 +41,16 @@ def without_mask(problem: Problem) -> Problem:
     return problem.unmasked.changed(initial=initial)
 
 
-def beside_tokens(attention: Attention, nodes: Particles, track: Array, tolerance: float, places: Array) -> Velocity:
+def beside_tokens(
+    attention: Attention, nodes: Particles, track: Array, tolerance: float, places: Array, patience: Patience
+) -> Velocity:
     """The velocity of b clouds at ``places`` (b, m) that follow tokens with places of their own, for ``march``."""
-    flow = Flow(attention, tolerance=tolerance)
+    request, workspace = Request(tolerance), Workspace(patience)
 
     def velocity(k: int, t: float, x: Array, out: Array) -> None:
         measure = nodes.moved(track[k])
         for cloud, s, result in zip(x, places, out, strict=True):
-            result[...] = attention.evaluate(measure, cloud, t, flow.request, s=s).values
+            result[...] = attention.evaluate(measure, cloud, t, request, s=s, workspace=workspace).values
 
     return velocity
 
@@ -132,12 +136,13 @@ class Text:
         for number, (place, seen) in enumerate(self._seen(x)):
             self._evaluate(flow, seen, x[place.rows], t, out[place.rows], number)
 
-    def passive(self, tolerance: float, track: Array, s: Array) -> Velocity:
+    def passive(self, tolerance: float, track: Array, s: Array, patience: Patience) -> Velocity:
         """The velocity of b clouds at places s (b, m) that follow the nodes and do not act on them, for ``march``.
 
         At each node in s of a token's piece, and between them by the polynomials.
         """
         flow = Flow(self._inner, tolerance=tolerance)
+        flow.patience = patience
         pieces = np.searchsorted(self._edges[1:-1], s, side="right")
         rows = [[np.flatnonzero(own == piece) for piece in range(len(self._rules))] for own in pieces]
         factors = [
@@ -170,7 +175,8 @@ class Text:
         if seen.s is None:
             flow.velocity(seen, x, t, out=out, system=system)
         else:
-            out[...] = self._inner.evaluate(seen, x, t, flow.request, s=np.full(len(x), _BEFORE)).values
+            s, workspace = np.full(len(x), _BEFORE), Workspace(flow.patience)
+            out[...] = self._inner.evaluate(seen, x, t, flow.request, s=s, workspace=workspace).values
 
 
 class TextFlow(Flow):

@@ -5,6 +5,7 @@ import pytest
 
 import vlasov as vl
 from tests import references
+from vlasov import patience
 from vlasov.postprocess.mean_field import limit as limits, mean_field_study
 from vlasov.postprocess.mean_field.rates import masked_slope
 from vlasov.postprocess.mean_field.table import notes
@@ -41,6 +42,28 @@ def test_heads_without_masks_see_the_whole_text():
     seeing = vl.MultiHead([vl.Masked(vl.Softmax(A=[[0.8]], V=[[0.0]])), vl.Softmax(A=[[0.5]], V=[[0.6]])])
     exact = limit_of(vl.Softmax(A=[[0.5]], V=[[0.6]]), vl.Mixture(LAWS, [EDGE, 1 - EDGE]))
     assert limit_of(seeing, nodes=6).flow(x, places)[-1] == pytest.approx(exact.flow(x)[-1], abs=1e-7)
+
+
+def test_velocities_are_exact_where_the_law_is_known():
+    """At time zero, however few nodes follow it."""
+    laws = [vl.Gaussian(-1.0, 0.3), vl.Gaussian(1.0, 0.2)]
+    limit = limit_of(vl.Masked(vl.Softmax(A=[[3.0]], V=[[-1.0]])), vl.Sequence(laws, [0.0, EDGE, 1.0]), nodes=4)
+    x, masses = 3 * limit.probes[:, 0], []
+    for share, mean, variance in ((EDGE, -1.0, 0.3), (1 - EDGE, 1.0, 0.2)):  # Z and m of a tilted Gaussian
+        masses.append((share * np.exp(x * mean + variance * x * x / 2), mean + variance * x))
+    exact = -sum(mass * center for mass, center in masses) / sum(mass for mass, _ in masses)
+    assert limit.velocities[0, :, 0] == pytest.approx(exact, abs=1e-8)
+
+
+@pytest.mark.parametrize("initial", [TEXT, vl.Particles([[0.1], [0.7]], s=[0.2, 0.6])], ids=["text", "tokens"])
+def test_a_limit_that_takes_long_says_so(initial, monkeypatch):
+    monkeypatch.setattr(patience, "LONG", 0.0)
+    sinkhorn = vl.Problem(vl.Masked(vl.Sinkhorn(A=[[0.8]])), initial, HORIZON)
+    with pytest.warns(vl.SlowRunWarning, match="takes long to know its limit: .* so far; lower n, loosen the"):
+        limit = limits.solve(sinkhorn, limits.Choice("quadrature", 2, STEPS), tolerance=1e-4)
+    limit.patience.told = False
+    with pytest.warns(vl.SlowRunWarning, match="takes long"):  # those that move beside it
+        limit.flow(np.zeros((1, 2, 1)), np.array([[0.3, 0.9]]))
 
 
 def test_tokens_that_are_given_are_their_own_limit():

@@ -93,8 +93,8 @@ def test_dask_gives_the_same_numbers(straight, monkeypatch):
 def test_a_limit_is_solved_once_and_not_kept(monkeypatch):
     solved, solve = [], limits.solve
 
-    def seen(problem, choice, *, tolerance):
-        found = solve(problem, choice, tolerance=tolerance)
+    def seen(problem, choice, *, tolerance, **how):
+        found = solve(problem, choice, tolerance=tolerance, **how)
         solved.append((choice, weakref.ref(found)))
         return found
 

@@ -207,3 +207,11 @@ def test_methods_that_do_not_serve_say_so():
         vl.ReLU(Q, K).velocity(particles, x, method="lattice")
     with pytest.raises(InputError, match='method: "laplace" cannot do this: half planes serve ReLU without a bias'):
         vl.ReLU(Q, K).velocity(particles, x, method="laplace")
+
+
+@pytest.mark.parametrize("kind", [vl.Exponential, vl.ReLU, vl.Linear, vl.Softmax], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("d", [1, 2])
+def test_velocities_that_are_no_numbers_are_refused(kind, d):
+    points = 1e160 * np.random.default_rng(d).normal(size=(5, d))
+    with pytest.raises(vl.InputError, match=r"^x: is so large, for this measure, that products <Ax, y> or velocities"):
+        kind(A=np.eye(d)).field(vl.Particles(points), points)

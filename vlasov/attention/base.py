@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from vlasov.attention import heads as sums, regularity
 from vlasov.attention.regularity import Regularity
-from vlasov.checks import Array
+from vlasov.checks import Array, finite
 from vlasov.codec import Described
 from vlasov.compiled.workspace import Workspace
 from vlasov.errors import InputError, heard
@@ -72,12 +72,20 @@ class Attention(Described, ABC):
             if not self.causal:
                 warnings.warn(f"{self.kind} attention is not masked: s is not used", UserWarning, stacklevel=2)
         try:
-            return self.evaluate(measure, points, t, request, **how)
+            with np.errstate(over="ignore", invalid="ignore"):  # what is no number is refused below
+                field = self.evaluate(measure, points, t, request, **how)
         except SystemError as error:
             raise heard(error) from None
         except MemoryError:
             sentence = f"are {len(points):,}, for which memory does not suffice in one call; give fewer at a time"
             raise InputError(sentence, "x") from None
+        if not finite(field.values):
+            raise InputError(
+                "is so large, for this measure, that products <Ax, y> or velocities are no numbers any more; scale "
+                "both, A or V down",
+                "x",
+            )
+        return field
 
     @abstractmethod
     def heads_at(self, t: float = 0.0) -> tuple[Head, ...] | None:

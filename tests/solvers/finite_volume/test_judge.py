@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy.integrate import solve_ivp
 
 import vlasov as vl
 from tests.solvers.finite_volume.common import CLOUDS, SOFTMAX, V, run
@@ -214,6 +215,16 @@ def test_a_blow_up_before_the_first_output_is_judged():
     assert result.attrs["status"] == "blow-up"
     assert result.sizes["time"] == 1
     assert np.isfinite(result["covariance_error"]).all() or doubt(result)
+
+
+def test_tokens_on_a_grid_are_judged_by_the_tokens_themselves():
+    """Two tokens at +-x under exponential attention: x' = x sinh(x^2)."""
+    problem = vl.Problem(vl.Exponential(A=1.0), vl.Particles([[1.0], [-1.0]]), 0.15)
+    found = run(problem, times=[0.0, 0.15], cells=64)
+    x = solve_ivp(lambda t, x: x * np.sinh(x * x), (0, 0.15), [1.0], rtol=1e-12, atol=1e-14).y[0, -1]
+    error = abs(float(found["covariance"][-1].item()) / x**2 - 1)
+    assert error > 1e-4
+    assert abs(float(found["covariance_error"][-1]) / error - 1) < 1e-3
 
 
 def test_gaussians_are_judged_by_the_exact_reduction():
