@@ -11,9 +11,9 @@ import pytest
 
 from tests.processor import FEATURES, FUSED, X86
 from vlasov.jit import kernel
-from vlasov.tilting.all_pairs import few_dimensions, many_dimensions, tiles
+from vlasov.tilting.all_pairs import covariances, few_dimensions, tiles
+from vlasov.tilting.all_pairs.covariances import COLUMNS
 from vlasov.tilting.all_pairs.lanes import four_exponents
-from vlasov.tilting.all_pairs.many_dimensions import COLUMNS
 
 WIDE = "+avx512f" in FEATURES
 LONGEST = "%zmm" if WIDE else "%ymm" if "+avx" in FEATURES else "%xmm"
@@ -56,7 +56,7 @@ def test_vectors_that_are_written_out_are_the_longest():
 def test_loops_are_made_of_vector_instructions():
     """Of the length that LLVM prefers: on many processors with AVX-512 that is half of the longest."""
     rows, square = np.zeros(4 * COLUMNS), (0.0,) * 16
-    dots = assembly(many_dimensions._dots, rows, rows, 32, square)
+    dots = assembly(covariances._dots, rows, rows, 32, square)
     assert products(dots, "%[yz]mm" if WIDE else LONGEST) >= 16
 
 

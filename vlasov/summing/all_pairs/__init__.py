@@ -24,7 +24,7 @@ from vlasov.compiled.workspace import Workspace
 from vlasov.summing.all_pairs import kernels
 from vlasov.summing.results import Kernel, KernelSums
 from vlasov.tilting import Counts
-from vlasov.tilting.all_pairs import few_dimensions, lanes, many_dimensions
+from vlasov.tilting.all_pairs import few_dimensions, lanes, panels
 from vlasov.tilting.costs import THREADS_ALL_PAIRS
 
 _FEW = 5  # dimensions up to which one pass is the faster kernel
@@ -65,7 +65,7 @@ def prefix_sums(
 
 def _loop(kernel: Kernel, d: int) -> Loop:
     if d > _FEW:
-        return kernels.many_dimensions(kernel.name), _zeros(many_dimensions.SIDE**2)[0]
+        return kernels.many_dimensions(kernel.name), _zeros(1)[0]
     return kernels.few_dimensions(kernel.name), _zeros(d, d + 1)
 
 
@@ -84,13 +84,13 @@ def _evaluate(
     rows, columns = _layout(n, d)
     size = -(-n // columns) * (rows + 1) * columns + lanes.LINE  # room for alignment
     buffer = np.empty(size) if workspace is None else workspace.array("summing.sources", size)
-    tiles, lanes_of_sums = kernels.fill(points, weights, buffer, rows, columns)
+    tiles, terms = kernels.fill(points, weights, buffer, rows, columns)
     of_each = n // 2 + 1 if len(seen) else n
     threads = get_num_threads() if seconds(kernel, of_each, m, d) > THREADS_ALL_PAIRS * 1e-9 else 1
     for part in _parts(kernel, of_each, m, d):
         some = tiles, n, xi[part], seen[part], float(kernel.bias), first[part], mass[part]
         in_threads(threads, share, *some, zero)
-    return min(columns, n) / lanes_of_sums
+    return terms
 
 
 def rounding(points: Array, weights: Array, xi: Array, kernel: Kernel, terms: float) -> tuple[float, float, float]:
@@ -150,8 +150,7 @@ def _zeros(*counts: int) -> tuple[tuple[float, ...], ...]:
 def _layout(n: int, d: int) -> tuple[int, int]:
     """Rows of a tile, without that of weights, and its columns."""
     if d > _FEW:
-        side = many_dimensions.SIDE
-        return -(-d // side) * side, many_dimensions.COLUMNS
+        return -(-d // panels.SIDE) * panels.SIDE, 1
     return d, min(few_dimensions.BYTES // 8, -(-max(n, 1) // lanes.STEP) * lanes.STEP)
 
 
