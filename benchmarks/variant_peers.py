@@ -74,10 +74,10 @@ def peer(problem: Problem, effort: Effort, threads: int, attention: str, name: s
     def evaluate(**setting: Any) -> Array:
         return velocity(attention, problem, partial(sums, threads=threads, **setting), points)
 
-    for number, setting in enumerate(settings):
+    for number, setting in enumerate(settings if len(settings) > 1 else ()):
         evaluate(**setting)
         times[number] = repeat(partial(evaluate, **setting), budget=0.0, least=1).best(threads)
-    best = settings[min(times, key=times.__getitem__)]
+    best = settings[min(times, key=times.__getitem__, default=0)]
     values = evaluate(**best)
     timing = timed(partial(evaluate, **best), threads, effort)
     return Outcome(timing, problem.n, checked(values), ", ".join(f"{key} {value}" for key, value in best.items()))
