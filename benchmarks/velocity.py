@@ -135,7 +135,8 @@ def _enter_variant(report: Report, attention: str, results: list[Result], produc
         times = seconds(result.seconds), cost, cores, f"{result.error:.0e}", number(result.seconds / us.seconds)
         report.rows.append((attention, str(d), str(threads), result.name, *times, result.outcome.how))
     words = f"{attention}, d = {d}, {_threads(threads)}"
-    print(f"  {words}: " + ", ".join(f"{r.name} {number(1e9 * r.seconds / n**2)} ns per pair" for r in results), flush=True)
+    costs = ", ".join(f"{result.name} {number(1e9 * result.seconds / n**2)}" for result in results)
+    print(f"  {words}, ns per pair: {costs}", flush=True)
     timings = {r.name: {"wall": r.outcome.timing.wall, "cpu": r.outcome.timing.cpu} for r in results}
     report.raw[words] = timings | {"error": us.error, "bound": us.outcome.bound, "products": products}
     peers = [result for result in results if result is not us]
