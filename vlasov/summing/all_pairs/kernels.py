@@ -1,9 +1,9 @@
 """Compiled loops of all pairs, given a kernel k: blocks of targets over tiles of sources.
 
 A tile holds some of the sources, a row for each coordinate and a last row for weights; what fills it up weighs nothing.
-It stays in the cache while a block of targets passes over it. Up to five dimensions one pass makes exponents, values of
-k and sums; beyond, sources are rows, and panels of some sources and targets are made like products of matrices, and so
-are their sums.
+It stays in the cache while a block of targets passes over it. Up to three dimensions one pass makes exponents, values
+of k and sums; beyond, sources are rows, and panels of some sources and targets are made like products of matrices, and
+so are their sums.
 
 Under a mask target i sees the first ``seen[i]`` sources, and beyond them what weighs nothing: not a bit of its sums
 depends on others. Without one ``seen`` has no entries.
@@ -69,7 +69,7 @@ def _finish(totals, first, mass):  # type: ignore[no-untyped-def]
 
 @cache
 def few_dimensions(name: str, slope: bool = False) -> Callable[..., None]:
-    """The loop for a kernel of this name up to five dimensions, or for its slope and products of coordinates.
+    """The loop for a kernel of this name in few dimensions, or for its slope and products of coordinates.
 
     ``zero`` is a tuple of d zeros, and one for every sum.
     """
@@ -123,7 +123,7 @@ def sizes(points, weights, xi):  # type: ignore[no-untyped-def]
 
 @cache
 def many_dimensions(name: str) -> Callable[..., None]:
-    """The loop for a kernel of this name beyond five dimensions; under a mask without masses."""
+    """The loop for a kernel of this name in many dimensions; under a mask without masses."""
     code, unit = CODES[name], UNIT[name]
 
     @kernel(flags=EXACT)

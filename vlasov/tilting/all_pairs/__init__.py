@@ -3,7 +3,7 @@
     Z(xi_i) = sum_j w_j e^{<xi_i, y_j>},   m = grad Z / Z,   n m (d + 1) operations and as many exponentials
 
 ``evaluate`` calls it for d > 3, for few pairs, and where no method of linear cost keeps the tolerance; ``laplace`` for
-outliers. Up to five dimensions one pass makes exponents, weights and sums (``few_dimensions``); beyond, products
+outliers. Up to three dimensions one pass makes exponents, weights and sums (``few_dimensions``); beyond, products
 of small matrices are faster (``many_dimensions``). Loops are written in the processor's vectors (``lanes``).
 
 Every target's sums run over the sources in one fixed order, so that results do not depend on the number of threads.
@@ -27,7 +27,7 @@ from vlasov.tilting.all_pairs import covariances, few_dimensions, kernels, lanes
 from vlasov.tilting.costs import ALL_PAIRS, THREADS_ALL_PAIRS
 from vlasov.tilting.results import QUADRATIC, Field, Head, Request, Sums, size_of
 
-_FEW = 5  # dimensions up to which one pass is the faster kernel
+_FEW, _HEADS = 3, 5  # dimensions up to which one pass is the faster kernel, and heads may be applied inside
 _NONE, _NO_HEAD = np.empty(0), (np.empty((0, 0)), np.empty((0, 0)))
 _DEAF = 0.1  # seconds that a kernel may take
 _FEWEST = 1024  # targets in a part
@@ -178,7 +178,7 @@ def seconds(n: int, m: int, d: float) -> float:
 @lru_cache(maxsize=64)
 def _is_small(n: int, m: int, d: int) -> bool:
     """Whether products by A and V are made inside the loops: they would take as long as the sums."""
-    return d <= _FEW and m <= _FEWEST and seconds(n, m, d) <= THREADS_ALL_PAIRS * 1e-9
+    return d <= _HEADS and m <= _FEWEST and seconds(n, m, d) <= THREADS_ALL_PAIRS * 1e-9
 
 
 def _threads(n: int, m: int, d: int) -> int:

@@ -102,8 +102,7 @@ class Lanes(Vectors):
             if rough:
                 factors = self._polynomials(exponential.TABLE_ROUGH, rests)
                 return [self.multiply(scale, factor) for scale, factor in zip(scales, factors, strict=True)]
-            chosen = exponential.TABLE_SINGLE if self.single else exponential.TABLE_DOUBLE
-            factors = self._polynomials(chosen, rests)
+            factors = self._polynomials(exponential.TABLE_SINGLE if self.single else exponential.TABLE_DOUBLE, rests)
             scaled = [self.multiply(scale, r) for scale, r in zip(scales, rests, strict=True)]
             return [self.fma(s, factor, scale) for s, factor, scale in zip(scaled, factors, scales, strict=True)]
 
