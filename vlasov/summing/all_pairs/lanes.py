@@ -15,7 +15,7 @@ from numba.extending import intrinsic
 
 from vlasov.compiled.exponential import LOG2_E, RANGE_DOUBLE
 from vlasov.tilting.all_pairs.lanes import Lanes
-from vlasov.tilting.all_pairs.panels import Panel, data_of, emit_products
+from vlasov.tilting.all_pairs.panels import VECTORS, Panel, data_of, emit_products
 
 _INDEX = ir.IntType(64)
 
@@ -124,7 +124,7 @@ def kernel_panel(typing_context, sources, stride, count, depth, tilts, out, bias
         panel = Panel(context, builder, out.dtype)
         y, q, p, mass = (data_of(context, builder, signature, arguments, i) for i in (0, 4, 5, 7))
         kernel, offset = _EMIT[code.literal_value](panel), panel.splat(arguments[6])
-        places = panel.registers(panel.row(mass, _index(0)))
+        places = panel.registers([panel.constant(0.0)] * VECTORS)
 
         def made(row: list[Any], w: Any) -> list[Any]:
             weighted = [panel.multiply(kernel(builder.fadd(z, offset)), w) for z in row]
@@ -133,7 +133,7 @@ def kernel_panel(typing_context, sources, stride, count, depth, tilts, out, bias
             return weighted
 
         emit_products(panel, y, tuple(arguments[1:4]), q, p, made)
-        panel.keep([builder.load(place) for place in places], mass, _index(0))
+        panel.add_to(mass, _index(0), places)
         return context.get_dummy_value()
 
     size = types.int64

@@ -198,13 +198,13 @@ def largest_exponent(typing_context, tile, count, tilt):  # type: ignore[no-unty
     return tile.dtype(tile, types.int64, tilt), generate
 
 
-@intrinsic(prefer_literal=True)
-def weigh(typing_context, row, count, shift, near):  # type: ignore[no-untyped-def]
+@intrinsic
+def weigh(typing_context, row, count, shift):  # type: ignore[no-untyped-def]
     """Replace the first ``count`` numbers x by 2^(x - shift); returns their sum."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         lanes, data = Lanes(context, builder, row.dtype), context.make_array(row)(context, builder, arguments[0]).data
-        power = lanes.exp2(arguments[2], near.literal_value)
+        power = lanes.exp2(arguments[2], near=False)
 
         def body(j: Any, totals: list[Any]) -> list[Any]:
             weight = power(lanes.load(data, j))
@@ -214,15 +214,15 @@ def weigh(typing_context, row, count, shift, near):  # type: ignore[no-untyped-d
         [total] = lanes.reduce(arguments[1], 1, [lanes.constant(0.0)], body)
         return lanes.fold(total, builder.fadd)
 
-    return row.dtype(row, types.int64, row.dtype, near), generate
+    return row.dtype(row, types.int64, row.dtype), generate
 
 
 @intrinsic(prefer_literal=True)
 def four_exponents(typing_context, start, tile, columns, tilts, count, exponents):  # type: ignore[no-untyped-def]
     """exponents[g, j] = start[j] + sum_k tilts[g, k] tile[k, j] for four targets g and the first ``count`` sources j.
 
-    Tile and exponents are flat, with rows of so many columns; ``start`` is a row, or a number. A few more columns may
-    be written, no more than ``STEP`` of singles divide.
+    Tile and exponents are flat, with rows of so many columns. A few more columns may be written, no more than
+    ``STEP`` of singles divide.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -234,11 +234,8 @@ def four_exponents(typing_context, start, tile, columns, tilts, count, exponents
         step = vectors * lanes.lanes
         with cgutils.for_range_slice(builder, _index(0), arguments[4], _index(step)) as (j, _):
             places = [builder.add(j, _index(v * lanes.lanes)) for v in range(vectors)]
-            if isinstance(start, types.Array):
-                given = context.make_array(start)(context, builder, arguments[0]).data
-                first = [lanes.load(given, place) for place in places]
-            else:
-                first = [lanes.splat(arguments[0])] * vectors
+            given = context.make_array(start)(context, builder, arguments[0]).data
+            first = [lanes.load(given, place) for place in places]
             sums = [[cgutils.alloca_once_value(builder, value) for value in first] for _ in range(4)]
             for row in sums:
                 for total, value in zip(row, first, strict=True):

@@ -48,6 +48,15 @@ class Panel(Lanes):
         for v, vector in enumerate(vectors):
             self.store(vector, data, self.builder.add(first, _index(v * self.lanes)))
 
+    def add_to(self, data: Any, index: Any, places: list[Any]) -> None:
+        """Add what registers hold to a row: sums over one panel are shorter than those over many, and round less."""
+        old = self.row(data, index)
+        self.keep([self.builder.fadd(o, self.builder.load(p)) for o, p in zip(old, places, strict=True)], data, index)
+
+    def number(self, pointer: Any, index: Any) -> Any:
+        """A single number."""
+        return self.builder.load(self.builder.gep(pointer, [index]), align=self.bits // 8)
+
     def registers(self, values: list[Any]) -> list[Any]:
         """Places that hold these vectors, until others are stored."""
         places = [cgutils.alloca_once(self.builder, self.type) for _ in values]
@@ -109,11 +118,9 @@ def weigh_panel(typing_context, panel, shifts, count, masses, near):  # type: ig
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         lanes = Panel(context, builder, panel.dtype)
         x, s, mass = (data_of(context, builder, signature, arguments, i) for i in (0, 1, 3))
-        low, zero = (
-            lanes.constant((exponential.RANGE_SINGLE if lanes.single else exponential.RANGE_DOUBLE)[0]),
-            lanes.constant(0.0),
-        )
-        shifts_of, places = lanes.row(s, _index(0)), lanes.registers(lanes.row(mass, _index(0)))
+        lowest, _ = exponential.RANGE_SINGLE if lanes.single else exponential.RANGE_DOUBLE
+        low, zero = lanes.constant(lowest), lanes.constant(0.0)
+        shifts_of, places = lanes.row(s, _index(0)), lanes.registers([zero] * VECTORS)
         powers = lanes.powers(shifts_of if near.literal_value else [zero] * VECTORS, near=True)
         with cgutils.for_range(builder, arguments[2]) as loop:
             row = lanes.row(x, loop.index)
@@ -127,7 +134,7 @@ def weigh_panel(typing_context, panel, shifts, count, masses, near):  # type: ig
             for weight, place in zip(found, places, strict=True):
                 builder.store(builder.fadd(builder.load(place), weight), place)
             lanes.keep(found, x, loop.index)
-        lanes.keep([builder.load(place) for place in places], mass, _index(0))
+        lanes.add_to(mass, _index(0), places)
         return context.get_dummy_value()
 
     return types.void(panel, shifts, types.int64, masses, near), generate
@@ -151,9 +158,7 @@ def sum_up(typing_context, panel, sources, stride, count, rows, sums):  # type: 
                     for weight, total in zip(weights, totals, strict=True):
                         builder.store(lanes.fma(weight, factor, builder.load(total)), total)
             for c, totals in enumerate(places):
-                at = builder.add(k, _index(c))
-                old = lanes.row(s, at)
-                lanes.keep([builder.fadd(m, builder.load(t)) for m, t in zip(old, totals, strict=True)], s, at)
+                lanes.add_to(s, builder.add(k, _index(c)), totals)
         return context.get_dummy_value()
 
     return types.void(panel, sources, types.int64, types.int64, types.int64, sums), generate
