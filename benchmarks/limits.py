@@ -73,13 +73,13 @@ def _tables(x):  # type: ignore[no-untyped-def]
     return _uses_tables(x)
 
 
-@kernel(flags=SUMS, parallel=True)
+@numba.njit(parallel=True, fastmath=set(SUMS))
 def _copy(a, b):  # type: ignore[no-untyped-def]
     for i in numba.prange(a.size):
         a[i] = b[i]
 
 
-@kernel(flags=SUMS, parallel=True)
+@numba.njit(parallel=True, fastmath=set(SUMS))
 def _triad(a, b, c, s):  # type: ignore[no-untyped-def]
     for i in numba.prange(a.size):
         a[i] = b[i] + s * c[i]

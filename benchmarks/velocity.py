@@ -135,6 +135,8 @@ def _enter_variant(report: Report, attention: str, results: list[Result], produc
         times = seconds(result.seconds), cost, cores, f"{result.error:.0e}", number(result.seconds / us.seconds)
         report.rows.append((attention, str(d), str(threads), result.name, *times, result.outcome.how))
     words = f"{attention}, d = {d}, {_threads(threads)}"
+    costs = ", ".join(f"{result.name} {number(1e9 * result.seconds / n**2)}" for result in results)
+    print(f"  {words}, ns per pair: {costs}", flush=True)
     timings = {r.name: {"wall": r.outcome.timing.wall, "cpu": r.outcome.timing.cpu} for r in results}
     report.raw[words] = timings | {"error": us.error, "bound": us.outcome.bound, "products": products}
     peers = [result for result in results if result is not us]
@@ -144,6 +146,9 @@ def _enter_variant(report: Report, attention: str, results: list[Result], produc
         sums = {"sinkhorn": variant_peers.HALF_STEPS, "masked": 0.5}.get(attention, 1.0)
         reached = number(best.seconds / (sums * products))
         report.notes.append(f"{words}: the best peer takes {reached} times its products at the machine's peak")
+        if threads > 1:
+            least = min(peers, key=lambda result: result.cpu)
+            report.notes.append(f"{words}: {least.name} / vlasov by CPU time: {number(least.cpu / us.cpu)}")
     report.checks.append(_accuracy(us))
 
 

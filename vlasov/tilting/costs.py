@@ -82,7 +82,7 @@ LAPLACE = Laplace(
 )
 LINE = Line(start=70e3, source=1.3, weight=1.2, target=1.4, expansion=500.0, node=1.4)
 LATTICE = Lattice(start=100e3, fold=2.0, tilt=15.0, exponential=5.0)
-SLABS = Slabs(start=300e3, target=12.0, pair=0.25, slab=400.0, multiply=0.024, node=0.6, line=(4.0, 6.0, 9.0))
+SLABS = Slabs(start=300e3, target=12.0, pair=0.25, slab=400.0, multiply=0.02, node=0.6, line=(4.0, 6.0, 9.0))
 
 # Work from which on a second thread is worth waking, which takes 30 us or more.
 THREADS_ALL_PAIRS, THREADS_LAPLACE, THREADS_ELSEWHERE = 150e3, 400e3, 200e3

@@ -11,9 +11,10 @@ import pytest
 
 from tests.processor import FEATURES, FUSED, X86
 from vlasov.jit import kernel
-from vlasov.tilting.all_pairs import few_dimensions, many_dimensions, tiles
+from vlasov.tilting.all_pairs import covariances, few_dimensions, tiles
+from vlasov.tilting.all_pairs.covariances import COLUMNS
 from vlasov.tilting.all_pairs.lanes import four_exponents
-from vlasov.tilting.all_pairs.many_dimensions import COLUMNS
+from vlasov.tilting.all_pairs.panels import SOURCES, exponents, sum_up, width_of
 
 WIDE = "+avx512f" in FEATURES
 LONGEST = "%zmm" if WIDE else "%ymm" if "+avx" in FEATURES else "%xmm"
@@ -31,6 +32,13 @@ def assembly(kernel, *arguments):
 @kernel()
 def exponents_of_four(start, tile, columns, tilts, exponents):
     four_exponents(start, tile, COLUMNS, tilts, columns, exponents)
+
+
+@kernel()
+def sums_of_panel(sources, tilts, panel, tops, sums):
+    exponents(sources, 9, SOURCES, 8, tilts, panel, tops, True)
+    sum_up(panel, sources, 9, SOURCES, 8, sums)
+    return width_of(panel)
 
 
 def products(code, register):
@@ -52,11 +60,27 @@ def test_vectors_that_are_written_out_are_the_longest():
 
 
 @pytest.mark.arithmetic
+def test_panels_multiply_matrices():
+    """z = l + Y q for the targets of three vectors, and the sums over sources of their rows by z."""
+    rng = np.random.default_rng(0)
+    width = sums_of_panel(*(np.zeros(4000) for _ in range(5)))
+    sources, tilts = rng.normal(size=(SOURCES, 9)), rng.normal(size=(8, width))
+    panel, sums = np.zeros((SOURCES, width)), rng.normal(size=(8, width))
+    before, flat = sums.copy(), [array.reshape(-1) for array in (sources, tilts, panel, np.zeros(width), sums)]
+    sums_of_panel(*flat)
+    np.testing.assert_allclose(panel, sources[:, :8] @ tilts + sources[:, 8:], rtol=0, atol=1e-13)
+    np.testing.assert_allclose(sums, before + sources[:, :8].T @ panel, rtol=0, atol=1e-11)
+    if X86:
+        code = assembly(sums_of_panel, *flat)
+        assert products(code, LONGEST) >= 3 * ((8 if WIDE else 4) + 4)
+
+
+@pytest.mark.arithmetic
 @pytest.mark.skipif(not X86, reason="names of another family of processors")
 def test_loops_are_made_of_vector_instructions():
     """Of the length that LLVM prefers: on many processors with AVX-512 that is half of the longest."""
     rows, square = np.zeros(4 * COLUMNS), (0.0,) * 16
-    dots = assembly(many_dimensions._dots, rows, rows, 32, square)
+    dots = assembly(covariances._dots, rows, rows, 32, square)
     assert products(dots, "%[yz]mm" if WIDE else LONGEST) >= 16
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import get_num_threads
@@ -24,10 +24,10 @@ from vlasov.compiled.workspace import Workspace
 from vlasov.summing.all_pairs import kernels
 from vlasov.summing.results import Kernel, KernelSums
 from vlasov.tilting import Counts
-from vlasov.tilting.all_pairs import few_dimensions, lanes, many_dimensions
+from vlasov.tilting.all_pairs import few_dimensions, lanes, panels
 from vlasov.tilting.costs import THREADS_ALL_PAIRS
 
-_FEW = 5  # dimensions up to which one pass is the faster kernel
+_FEW, _SLOPES = 3, 5  # dimensions up to which one pass is the faster kernel, and up to which there is one for slopes
 _NONE, _ALL = np.empty(0), np.empty(0, np.int64)
 _UNIT = 0.5 * float(np.finfo(float).eps)
 _DEAF, _FEWEST = 0.1, 1024  # seconds that a kernel may take, and targets in a part
@@ -35,7 +35,14 @@ _START, _TARGET = 20e3, 20.0  # nanoseconds of one thread: a call, and a target
 _PAIR = {"sigmoid": 0.3, "relu": 0.05}
 _COORDINATE = 0.05
 _BLOCK = 2**20  # numbers in a block of second moments
-Loop = tuple[Callable[..., None], Any]  # and the tuples of zeros that it is compiled for
+
+
+class Loop(NamedTuple):
+    """A compiled loop, the tuples of zeros that it is compiled for, and rows and columns of its tiles."""
+
+    share: Callable[..., None]
+    zero: Any
+    shape: tuple[int, int]
 
 
 def sums(
@@ -43,9 +50,9 @@ def sums(
 ) -> KernelSums:
     """S(xi), shapes (n, d), (n,) and (m, d) -> (m, d)."""
     points, weights, xi = plain(points), plain(weights), plain(xi)
-    d, m = points.shape[1], len(xi)
+    (n, d), m = points.shape, len(xi)
     first, total = np.empty((m, d)), np.empty(m) if mass else _NONE
-    terms = _evaluate(points, weights, xi, kernel, workspace, _loop(kernel, d), (first, total))
+    terms = _evaluate(points, weights, xi, kernel, workspace, _loop(kernel, n, d), (first, total))
     each, moment, masses = rounding(points, weights, xi, kernel, terms)
     return KernelSums(first, total if mass else None, "all-pairs", each * moment, each * masses if mass else 0.0)
 
@@ -58,15 +65,15 @@ def prefix_sums(
     With a bound on rounding errors for each sum_{j < c_i} w_j |y_j|.
     """
     points, weights, xi = plain(points), plain(weights), plain(xi)
-    first = np.empty(xi.shape)
-    terms = _evaluate(points, weights, xi, kernel, workspace, _loop(kernel, points.shape[1]), (first, _NONE), seen)
+    first, loop = np.empty(xi.shape), _loop(kernel, *points.shape)
+    terms = _evaluate(points, weights, xi, kernel, workspace, loop, (first, _NONE), seen)
     return first, rounding(points, weights, xi, kernel, terms)[0]
 
 
-def _loop(kernel: Kernel, d: int) -> Loop:
+def _loop(kernel: Kernel, n: int, d: int) -> Loop:
     if d > _FEW:
-        return kernels.many_dimensions(kernel.name), _zeros(many_dimensions.SIDE**2)[0]
-    return kernels.few_dimensions(kernel.name), _zeros(d, d + 1)
+        return Loop(kernels.many_dimensions(kernel.name), _zeros(1)[0], (-(-d // panels.SIDE) * panels.SIDE, 1))
+    return Loop(kernels.few_dimensions(kernel.name), _zeros(d, d + 1), _tile(n, d))
 
 
 def _evaluate(
@@ -80,17 +87,16 @@ def _evaluate(
     seen: Counts = _ALL,
 ) -> float:
     """All pairs by a loop with its zeros into sums (m, k) and masses; returns how many terms are added one by one."""
-    (n, d), m, (share, zero), (first, mass) = points.shape, len(xi), loop, sums
-    rows, columns = _layout(n, d)
+    (n, d), m, (rows, columns), (first, mass) = points.shape, len(xi), loop.shape, sums
     size = -(-n // columns) * (rows + 1) * columns + lanes.LINE  # room for alignment
     buffer = np.empty(size) if workspace is None else workspace.array("summing.sources", size)
-    tiles, lanes_of_sums = kernels.fill(points, weights, buffer, rows, columns)
+    tiles, terms = kernels.fill(points, weights, buffer, rows, columns)
     of_each = n // 2 + 1 if len(seen) else n
     threads = get_num_threads() if seconds(kernel, of_each, m, d) > THREADS_ALL_PAIRS * 1e-9 else 1
     for part in _parts(kernel, of_each, m, d):
         some = tiles, n, xi[part], seen[part], float(kernel.bias), first[part], mass[part]
-        in_threads(threads, share, *some, zero)
-    return min(columns, n) / lanes_of_sums
+        in_threads(threads, loop.share, *some, loop.zero)
+    return terms
 
 
 def rounding(points: Array, weights: Array, xi: Array, kernel: Kernel, terms: float) -> tuple[float, float, float]:
@@ -113,12 +119,12 @@ def second_moments(
 ) -> Array:
     """sum_j w_j y_j y_j^T k'(<xi_i, y_j>), shape (m, d, d)."""
     points, weights, xi = plain(points), plain(weights), plain(xi)
-    d, m = points.shape[1], len(xi)
-    if d > _FEW:
+    (n, d), m = points.shape, len(xi)
+    if d > _SLOPES:
         return _by_blocks(points, weights, xi, kernel)
     upper = np.triu_indices(d)
     found, result = np.empty((m, len(upper[0]))), np.empty((m, d, d))
-    loop: Loop = kernels.few_dimensions(kernel.name, slope=True), _zeros(d, len(upper[0]))
+    loop = Loop(kernels.few_dimensions(kernel.name, slope=True), _zeros(d, len(upper[0])), _tile(n, d))
     _evaluate(points, weights, xi, kernel, workspace, loop, (found, _NONE))
     result[:, upper[0], upper[1]] = result[:, upper[1], upper[0]] = found
     return result
@@ -147,11 +153,8 @@ def _zeros(*counts: int) -> tuple[tuple[float, ...], ...]:
     return tuple((0.0,) * count for count in counts)
 
 
-def _layout(n: int, d: int) -> tuple[int, int]:
-    """Rows of a tile, without that of weights, and its columns."""
-    if d > _FEW:
-        side = many_dimensions.SIDE
-        return -(-d // side) * side, many_dimensions.COLUMNS
+def _tile(n: int, d: int) -> tuple[int, int]:
+    """Rows of a tile, without that of weights, and its columns, for few dimensions."""
     return d, min(few_dimensions.BYTES // 8, -(-max(n, 1) // lanes.STEP) * lanes.STEP)
 
 

@@ -1,8 +1,9 @@
 """Compiled loops of all pairs, given a kernel k: blocks of targets over tiles of sources.
 
 A tile holds some of the sources, a row for each coordinate and a last row for weights; what fills it up weighs nothing.
-It stays in the cache while a block of targets passes over it. Up to five dimensions one pass makes exponents, values of
-k and sums; beyond, exponents of four targets at a time are made like products of matrices, and so are the sums.
+It stays in the cache while a block of targets passes over it. Up to three dimensions one pass makes exponents, values
+of k and sums; beyond, sources are rows, and panels of some sources and targets are made like products of matrices, and
+so are their sums.
 
 Under a mask target i sees the first ``seen[i]`` sources, and beyond them what weighs nothing: not a bit of its sums
 depends on others. Without one ``seen`` has no entries.
@@ -18,24 +19,25 @@ from numba.cpython.unsafe.tuple import tuple_setitem
 
 from vlasov.compiled.memory import numbers, zeroed
 from vlasov.jit import EXACT, kernel
-from vlasov.summing.all_pairs.lanes import CODES, SLOPE, UNIT, apply, kernel_sums
-from vlasov.tilting.all_pairs.lanes import LINE, STEP, four_exponents, lanes_of
-from vlasov.tilting.all_pairs.many_dimensions import COLUMNS, SIDE, dot_rows
+from vlasov.summing.all_pairs.lanes import CODES, SLOPE, UNIT, kernel_panel, kernel_sums
+from vlasov.tilting.all_pairs.kernels import BLOCK
+from vlasov.tilting.all_pairs.lanes import LINE, STEP, lanes_of
+from vlasov.tilting.all_pairs.many_dimensions import add_up, by_targets, hide, scratch, sight, spread_out
+from vlasov.tilting.all_pairs.panels import SOURCES, STAGE, TERMS, sum_up, width_of
 from vlasov.tilting.all_pairs.tiles import add, aligned, in_tiles, remainder
 
-_BLOCK = 64  # targets
 _STEP = STEP // 2  # columns are summed in multiples of it
 
 
 @kernel(flags=EXACT)
 def fill(points, weights, buffer, rows, columns):  # type: ignore[no-untyped-def]
-    """The tiles (tiles, rows + 1, columns) of points (n, d), in memory of ``buffer``; and how many lanes sums have."""
+    """The tiles (tiles, rows + 1, columns) of points (n, d), in memory of ``buffer``; and how many terms sums have."""
     tiles = in_tiles(points, zeroed(1, points.shape[1])[0], 0.0, buffer, rows, columns)
     for t in range(tiles.shape[0]):
         first, row = t * columns, tiles[t, rows]
         for j in range(min(columns, len(points) - first)):
             row[j] = weights[first + j]
-    return tiles, lanes_of(tiles)
+    return tiles, TERMS if columns == 1 else min(columns, len(points)) / lanes_of(tiles)
 
 
 @kernel(flags=EXACT)
@@ -67,7 +69,7 @@ def _finish(totals, first, mass):  # type: ignore[no-untyped-def]
 
 @cache
 def few_dimensions(name: str, slope: bool = False) -> Callable[..., None]:
-    """The loop for a kernel of this name up to five dimensions, or for its slope and products of coordinates.
+    """The loop for a kernel of this name in few dimensions, or for its slope and products of coordinates.
 
     ``zero`` is a tuple of d zeros, and one for every sum.
     """
@@ -77,7 +79,7 @@ def few_dimensions(name: str, slope: bool = False) -> Callable[..., None]:
     def share(tiles, n, xi, seen, bias, first, mass, zero, thread, threads):  # type: ignore[no-untyped-def]
         """The share of a thread: every so many blocks of targets. Sums do not depend on blocks."""
         (m, d), count_of_sums = xi.shape, len(zero[1])
-        size = max(1, min(_BLOCK, (m + threads - 1) // threads))
+        size = max(1, min(BLOCK, (m + threads - 1) // threads))
         rest = aligned(numbers((d + 1) * _STEP + LINE), (d + 1) * _STEP).reshape(d + 1, _STEP)
         for start in range(thread * size, m, threads * size):
             stop = min(start + size, m)
@@ -119,51 +121,32 @@ def sizes(points, weights, xi):  # type: ignore[no-untyped-def]
     return total, moment, farthest, np.sqrt(longest)
 
 
-@kernel(flags=EXACT)
-def _hidden(exponents, weights, present, count, rest):  # type: ignore[no-untyped-def]
-    """Weights of those that are present, in ``rest``, and none of others, whose exponents become zero."""
-    for j in range(present):
-        rest[j] = weights[j]
-    for j in range(present, count):
-        rest[j] = exponents[j] = 0.0
-    return rest
-
-
 @cache
 def many_dimensions(name: str) -> Callable[..., None]:
-    """The loop for a kernel of this name beyond five dimensions; ``zeros`` is a tuple of 16 zeros."""
+    """The loop for a kernel of this name in many dimensions; under a mask without masses."""
     code, unit = CODES[name], UNIT[name]
 
     @kernel(flags=EXACT)
     def share(tiles, n, xi, seen, bias, first, mass, zeros, thread, threads):  # type: ignore[no-untyped-def]
-        """The share of a thread: every so many blocks of four targets, of which those that are missing are zero."""
-        (m, d), rows = xi.shape, tiles.shape[1] - 1
-        exponents = aligned(numbers(SIDE * COLUMNS + LINE), SIDE * COLUMNS)
-        sums, rest = zeroed(SIDE, rows + 1), aligned(numbers(COLUMNS + LINE), COLUMNS)
-        size = max(SIDE, min(_BLOCK, (m + threads - 1) // threads) // SIDE * SIDE)
-        for start in range(thread * size, m, threads * size):
-            stop = min(start + size, m)
-            tilts, totals = zeroed(size, rows), zeroed(2 * size, rows + 1).reshape(2, size, rows + 1)
-            for i in range(start, stop):
-                for k in range(d):
-                    tilts[i - start, k] = xi[i, k] * unit
-            for t in range(tiles.shape[0]):
-                tile = tiles[t].reshape(-1)
-                for i in range(0, stop - start, SIDE):
-                    last = min(start + i + SIDE, stop) - 1  # which sees most
-                    count = (_seen(seen, last, tiles, t, n) + _STEP - 1) // _STEP * _STEP
-                    if count == 0:
-                        continue
-                    four_exponents(bias * unit, tile, COLUMNS, tilts[i : i + SIDE], count, exponents)
-                    for g in range(SIDE):
-                        row, weights = exponents[g * COLUMNS :], tile[rows * COLUMNS :]
-                        present = _seen(seen, min(start + i + g, last), tiles, t, n)
-                        if present < count:
-                            weights = _hidden(row, weights, present, count, rest)
-                        sums[g, rows] = apply(row, weights, count, code)
-                    dot_rows(exponents, tile, count, zeros, sums)
-                    for g in range(SIDE):
-                        add(totals, i + g, sums[g], 0.0)
-            _finish(totals, first[start:stop], mass[start:stop])
+        """The share of a thread: every so many blocks of targets. Sums do not depend on blocks."""
+        flat, stride, (m, d) = tiles.reshape(-1), tiles.shape[1], xi.shape
+        width, size = width_of(flat), max(1, min(BLOCK, (m + threads - 1) // threads))
+        panel, sums, _, _ = scratch(stride, flat)
+        masses = sums[(stride - 1) * width :]
+        for block in range(thread * size, m, threads * size):
+            of_block = slice(block, min(block + size, m))
+            visible, tilts = seen[of_block], spread_out(xi[of_block], unit, flat)
+            totals = zeroed(2 * len(tilts), stride * width).reshape(2, len(tilts), stride * width)
+            for start in range(0, n, STAGE):
+                for b in range(len(tilts)):
+                    fewest, most = sight(visible, b * width, width, n)
+                    for begin in range(start, min(start + STAGE, most), SOURCES):
+                        count, rows = min(SOURCES, most - begin), flat[begin * stride :]
+                        kernel_panel(rows, stride, count, d, tilts[b], panel, bias * unit, masses, code)
+                        if begin + count > fewest:
+                            hide(panel, visible[b * width : (b + 1) * width], begin, count, width, 0.0)
+                        sum_up(panel, rows, stride, count, stride - 1, sums)
+                    add_up(sums, totals[0, b], totals[1, b])
+            _finish(by_targets(totals, len(first[of_block]), width), first[of_block], mass[of_block])
 
     return share

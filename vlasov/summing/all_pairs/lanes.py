@@ -15,6 +15,7 @@ from numba.extending import intrinsic
 
 from vlasov.compiled.exponential import LOG2_E, RANGE_DOUBLE
 from vlasov.tilting.all_pairs.lanes import Lanes
+from vlasov.tilting.all_pairs.panels import VECTORS, Panel, data_of, emit_products
 
 _INDEX = ir.IntType(64)
 
@@ -116,23 +117,27 @@ def kernel_sums(typing_context, tile, count, q, bias, zero, code):  # type: igno
 
 
 @intrinsic(prefer_literal=True)
-def apply(typing_context, row, weights, count, code):  # type: ignore[no-untyped-def]
-    """Replace the first ``count`` numbers x by w k(x); returns their sum."""
+def kernel_panel(typing_context, sources, stride, count, depth, tilts, out, bias, masses, code):  # type: ignore[no-untyped-def]
+    """out[j, i] = w_j k(<q_i, y_j> + bias) for ``count`` sources, rows (y_j, w_j), and masses[i] += sum_j out[j, i]."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        lanes = Lanes(context, builder, row.dtype)
-        data, w = (context.make_array(row)(context, builder, arguments[i]).data for i in (0, 1))
-        kernel = _EMIT[code.literal_value](lanes)
+        panel = Panel(context, builder, out.dtype)
+        y, q, p, mass = (data_of(context, builder, signature, arguments, i) for i in (0, 4, 5, 7))
+        kernel, offset = _EMIT[code.literal_value](panel), panel.splat(arguments[6])
+        places = panel.registers([panel.constant(0.0)] * VECTORS)
 
-        def body(j: Any, totals: list[Any]) -> list[Any]:
-            weighted = lanes.multiply(kernel(lanes.load(data, j)), lanes.load(w, j))
-            lanes.store(weighted, data, j)
-            return [builder.fadd(weighted, totals[0])]
+        def made(row: list[Any], w: Any) -> list[Any]:
+            weighted = [panel.multiply(kernel(builder.fadd(z, offset)), w) for z in row]
+            for value, place in zip(weighted, places, strict=True):
+                builder.store(builder.fadd(builder.load(place), value), place)
+            return weighted
 
-        [total] = lanes.reduce(arguments[2], 1, [lanes.constant(0.0)], body)
-        return lanes.fold(total, builder.fadd)
+        emit_products(panel, y, tuple(arguments[1:4]), q, p, made)
+        panel.add_to(mass, _index(0), places)
+        return context.get_dummy_value()
 
-    return row.dtype(row, row, types.int64, code), generate
+    size = types.int64
+    return types.void(sources, size, size, size, tilts, out, types.float64, masses, code), generate
 
 
 def _index(value: int) -> Any:

@@ -3,8 +3,8 @@
     Z(xi_i) = sum_j w_j e^{<xi_i, y_j>},   m = grad Z / Z,   n m (d + 1) operations and as many exponentials
 
 ``evaluate`` calls it for d > 3, for few pairs, and where no method of linear cost keeps the tolerance; ``laplace`` for
-outliers. Up to five dimensions one pass makes exponents, weights and sums (``few_dimensions``); beyond, blocks like
-those of matrix products are faster (``many_dimensions``). Loops are written in the processor's vectors (``lanes``).
+outliers. Up to three dimensions one pass makes exponents, weights and sums (``few_dimensions``); beyond, products
+of small matrices are faster (``many_dimensions``). Loops are written in the processor's vectors (``lanes``).
 
 Every target's sums run over the sources in one fixed order, so that results do not depend on the number of threads.
 """
@@ -23,11 +23,11 @@ from vlasov.compiled.products import map_rows
 from vlasov.compiled.threads import in_threads
 from vlasov.compiled.views import plain
 from vlasov.compiled.workspace import Workspace
-from vlasov.tilting.all_pairs import few_dimensions, kernels, lanes, many_dimensions, tiles
+from vlasov.tilting.all_pairs import covariances, few_dimensions, kernels, lanes, many_dimensions, panels, tiles
 from vlasov.tilting.costs import ALL_PAIRS, THREADS_ALL_PAIRS
 from vlasov.tilting.results import QUADRATIC, Field, Head, Request, Sums, size_of
 
-_FEW = 5  # dimensions up to which one pass is the faster kernel
+_FEW, _HEADS = 3, 5  # dimensions up to which one pass is the faster kernel, and heads may be applied inside
 _NONE, _NO_HEAD = np.empty(0), (np.empty((0, 0)), np.empty((0, 0)))
 _DEAF = 0.1  # seconds that a kernel may take
 _FEWEST = 1024  # targets in a part
@@ -132,7 +132,7 @@ def covariance(
     points, xi = plain(points), plain(xi)
     weights = _NONE if log_weights is None else plain(log_weights)
     (n, d), m = points.shape, len(xi)
-    layout = _many(n, d, np.dtype(np.float64))
+    layout = _in_blocks(n, d)
     result = np.empty((m, d, d))
     sources = tiles.Sources(*tiles.prepare(points, weights, xi, _buffer(layout, workspace), *layout.shape))
     threads, masses, means = _threads(n, m, d), plain(log_mass), plain(mean)
@@ -178,7 +178,7 @@ def seconds(n: int, m: int, d: float) -> float:
 @lru_cache(maxsize=64)
 def _is_small(n: int, m: int, d: int) -> bool:
     """Whether products by A and V are made inside the loops: they would take as long as the sums."""
-    return d <= _FEW and m <= _FEWEST and seconds(n, m, d) <= THREADS_ALL_PAIRS * 1e-9
+    return d <= _HEADS and m <= _FEWEST and seconds(n, m, d) <= THREADS_ALL_PAIRS * 1e-9
 
 
 def _threads(n: int, m: int, d: int) -> int:
@@ -216,9 +216,17 @@ def _layout(n: int, d: int, precision: str) -> _Layout:
 
 
 def _many(n: int, d: int, dtype: np.dtype[Any]) -> _Layout:
-    rows, columns = -(-d // many_dimensions.SIDE) * many_dimensions.SIDE, many_dimensions.COLUMNS
-    zero = (dtype.type(0),) * many_dimensions.SIDE**2
-    return _Layout((rows, columns), _size(n, rows, columns), dtype, zero, kernels.loops(many_dimensions.means))
+    rows = -(-d // panels.SIDE) * panels.SIDE
+    return _Layout((rows, 1), _size(n, rows, 1), dtype, (dtype.type(0),), kernels.loops(many_dimensions.means))
+
+
+def _in_blocks(n: int, d: int) -> _Layout:
+    """For covariances."""
+    rows, columns = -(-d // covariances.SIDE) * covariances.SIDE, covariances.COLUMNS
+    zero = (0.0,) * covariances.SIDE**2
+    return _Layout(
+        (rows, columns), _size(n, rows, columns), np.dtype(float), zero, kernels.loops(many_dimensions.means)
+    )
 
 
 def _size(n: int, rows: int, columns: int) -> int:

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 from vlasov.compiled.memory import table
 from vlasov.jit import EXACT, kernel
-from vlasov.tilting.all_pairs import many_dimensions
+from vlasov.tilting.all_pairs import covariances as by_blocks
 from vlasov.tilting.all_pairs.tiles import Sources, error_bounds, prepare
 
-_BLOCK = 64  # targets that pass over a tile while it is in the cache
-_covariances = many_dimensions.covariances
+BLOCK = 96  # targets that pass over a tile while it is in the cache: some panels of many dimensions
+_covariances = by_blocks.covariances
 
 
 class Loops(NamedTuple):
@@ -49,7 +49,7 @@ def loops(means: Any) -> Loops:
     def share(sources, xi, log_mass, mean, zero, thread, threads):  # type: ignore[no-untyped-def]
         """The share of a thread: every so many blocks of targets. Sums do not depend on blocks."""
         m = xi.shape[0]
-        size = max(1, min(_BLOCK, (m + threads - 1) // threads))
+        size = max(1, min(BLOCK, (m + threads - 1) // threads))
         for first in range(thread * size, m, threads * size):
             block = slice(first, first + size)
             means(sources, xi[block], log_mass[block], mean[block], zero)
@@ -86,7 +86,7 @@ def loops(means: Any) -> Loops:
 def covariances(sources, xi, log_mass, mean, result, zero, thread, threads):  # type: ignore[no-untyped-def]
     """The share of a thread: covariances about means that are known."""
     m = xi.shape[0]
-    size = max(1, min(_BLOCK, (m + threads - 1) // threads))
+    size = max(1, min(BLOCK, (m + threads - 1) // threads))
     for first in range(thread * size, m, threads * size):
         block = slice(first, first + size)
         _covariances(sources, xi[block], log_mass[block], mean[block], result[block], zero)

@@ -65,7 +65,12 @@ class Lanes(Vectors):
         return self.builder.extract_element(vector, ir.Constant(_INT32, 0))
 
     def exp2(self, shift: Any, near: bool, rough: bool = False) -> Callable[[Any], Any]:
-        """The function x -> 2^(x - shift) for an integer shift; ``rough``: in doubles, to eleven digits.
+        """The function x -> 2^(x - shift) for an integer shift; parameters as in ``powers``."""
+        powers = self.powers([self.splat(shift)], near, rough)
+        return lambda x: powers([x])[0]
+
+    def powers(self, shifts: list[Any], near: bool, rough: bool = False) -> Callable[[list[Any]], list[Any]]:
+        """The function of as many vectors x that takes 2^(x - shift), with integer shifts; ``rough``: to eleven digits.
 
         It is clamped to ``exponential.RANGE_...``, unless it is known that x is ``near``: within that range, and the
         shift small. What depends on the shift alone is computed here, once.
@@ -73,37 +78,41 @@ class Lanes(Vectors):
         builder = self.builder
         entries = 2 * self.lanes if self.wide else 1
         place = self.digits - (entries.bit_length() - 1)  # of the last bit of the integer part
-        lowest, highest = exponential.RANGE_SINGLE if self.single else exponential.RANGE_DOUBLE
-        rounder = ir.Constant(self.real, 1.5 * 2.0**place)
-        counter = self.splat(builder.fsub(rounder, shift) if near else rounder)
-        offset, low, high = self.splat(shift), self.constant(lowest), self.constant(highest)
+        low, high = map(self.constant, exponential.RANGE_SINGLE if self.single else exponential.RANGE_DOUBLE)
+        rounder, left = self.constant(1.5 * 2.0**place), ir.Constant(self.integer, [place] * self.lanes)
+        counters = [builder.fsub(rounder, shift) if near else rounder for shift in shifts]
 
-        def power(x: Any) -> Any:
+        def powers(xs: list[Any]) -> list[Any]:
             if not near:
-                x = builder.fsub(x, offset)
-                x = builder.select(builder.fcmp_ordered("<", x, low), low, x)  # a NaN stays
-                x = builder.select(builder.fcmp_ordered(">", x, high), high, x)
-            counted = builder.fadd(x, counter)
-            r = builder.fsub(x, builder.fsub(counted, counter))
-            bits = builder.bitcast(counted, self.integer)
-            exponent = builder.shl(bits, ir.Constant(self.integer, [place] * self.lanes))
+                xs = [builder.fsub(x, shift) for x, shift in zip(xs, shifts, strict=True)]
+                xs = [builder.select(builder.fcmp_ordered("<", x, low), low, x) for x in xs]  # a NaN stays
+                xs = [builder.select(builder.fcmp_ordered(">", x, high), high, x) for x in xs]
+            counted = [builder.fadd(x, counter) for x, counter in zip(xs, counters, strict=True)]
+            whole = [builder.fsub(count, counter) for count, counter in zip(counted, counters, strict=True)]
+            rests = [builder.fsub(x, k) for x, k in zip(xs, whole, strict=True)]
+            bits = [builder.bitcast(count, self.integer) for count in counted]
+            counts = [builder.shl(count, left) for count in bits]
             if entries == 1:
                 single, double = exponential.POLYNOMIAL_SINGLE, exponential.POLYNOMIAL_DOUBLE
                 chosen = single if self.single else exponential.POLYNOMIAL_ROUGH if rough else double
-                return self._add_bits(self._polynomial(chosen, r), exponent)
-            scale = self._add_bits(self._look_up(bits, place), exponent)
+                factors = self._polynomials(chosen, rests)
+                return [self._add_bits(factor, count) for factor, count in zip(factors, counts, strict=True)]
+            tables = [self._look_up(count, place) for count in bits]
+            scales = [self._add_bits(table, count) for table, count in zip(tables, counts, strict=True)]
             if rough:
-                return self.multiply(scale, self._polynomial(exponential.TABLE_ROUGH, r))
-            factor = self._polynomial(exponential.TABLE_SINGLE if self.single else exponential.TABLE_DOUBLE, r)
-            return self.fma(self.multiply(scale, r), factor, scale)
+                factors = self._polynomials(exponential.TABLE_ROUGH, rests)
+                return [self.multiply(scale, factor) for scale, factor in zip(scales, factors, strict=True)]
+            factors = self._polynomials(exponential.TABLE_SINGLE if self.single else exponential.TABLE_DOUBLE, rests)
+            scaled = [self.multiply(scale, r) for scale, r in zip(scales, rests, strict=True)]
+            return [self.fma(s, factor, scale) for s, factor, scale in zip(scaled, factors, scales, strict=True)]
 
-        return power
+        return powers
 
-    def _polynomial(self, coefficients: tuple[float, ...], r: Any) -> Any:
-        p = self.constant(coefficients[0])
+    def _polynomials(self, coefficients: tuple[float, ...], rests: list[Any]) -> list[Any]:
+        values = [self.constant(coefficients[0]) for _ in rests]
         for c in coefficients[1:]:
-            p = self.fma(p, r, self.constant(c))
-        return p
+            values = [self.fma(p, r, self.constant(c)) for p, r in zip(values, rests, strict=True)]
+        return values
 
     def _add_bits(self, x: Any, exponent: Any) -> Any:
         return self.builder.bitcast(self.builder.add(self.builder.bitcast(x, self.integer), exponent), self.type)
@@ -190,28 +199,12 @@ def largest_exponent(typing_context, tile, count, tilt):  # type: ignore[no-unty
 
 
 @intrinsic
-def largest(typing_context, row, count):  # type: ignore[no-untyped-def]
-    """The largest of the first ``count`` numbers."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        lanes, data = Lanes(context, builder, row.dtype), context.make_array(row)(context, builder, arguments[0]).data
-
-        def body(j: Any, totals: list[Any]) -> list[Any]:
-            return [lanes.larger(lanes.load(data, j), totals[0])]
-
-        [total] = lanes.reduce(arguments[1], 1, [lanes.constant(-np.inf)], body)
-        return lanes.fold(total, lanes.larger)
-
-    return row.dtype(row, types.int64), generate
-
-
-@intrinsic(prefer_literal=True)
-def weigh(typing_context, row, count, shift, near):  # type: ignore[no-untyped-def]
+def weigh(typing_context, row, count, shift):  # type: ignore[no-untyped-def]
     """Replace the first ``count`` numbers x by 2^(x - shift); returns their sum."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         lanes, data = Lanes(context, builder, row.dtype), context.make_array(row)(context, builder, arguments[0]).data
-        power = lanes.exp2(arguments[2], near.literal_value)
+        power = lanes.exp2(arguments[2], near=False)
 
         def body(j: Any, totals: list[Any]) -> list[Any]:
             weight = power(lanes.load(data, j))
@@ -221,15 +214,15 @@ def weigh(typing_context, row, count, shift, near):  # type: ignore[no-untyped-d
         [total] = lanes.reduce(arguments[1], 1, [lanes.constant(0.0)], body)
         return lanes.fold(total, builder.fadd)
 
-    return row.dtype(row, types.int64, row.dtype, near), generate
+    return row.dtype(row, types.int64, row.dtype), generate
 
 
 @intrinsic(prefer_literal=True)
 def four_exponents(typing_context, start, tile, columns, tilts, count, exponents):  # type: ignore[no-untyped-def]
     """exponents[g, j] = start[j] + sum_k tilts[g, k] tile[k, j] for four targets g and the first ``count`` sources j.
 
-    Tile and exponents are flat, with rows of so many columns; ``start`` is a row, or a number. A few more columns may
-    be written, no more than ``STEP`` of singles divide.
+    Tile and exponents are flat, with rows of so many columns. A few more columns may be written, no more than
+    ``STEP`` of singles divide.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -241,11 +234,8 @@ def four_exponents(typing_context, start, tile, columns, tilts, count, exponents
         step = vectors * lanes.lanes
         with cgutils.for_range_slice(builder, _index(0), arguments[4], _index(step)) as (j, _):
             places = [builder.add(j, _index(v * lanes.lanes)) for v in range(vectors)]
-            if isinstance(start, types.Array):
-                given = context.make_array(start)(context, builder, arguments[0]).data
-                first = [lanes.load(given, place) for place in places]
-            else:
-                first = [lanes.splat(arguments[0])] * vectors
+            given = context.make_array(start)(context, builder, arguments[0]).data
+            first = [lanes.load(given, place) for place in places]
             sums = [[cgutils.alloca_once_value(builder, value) for value in first] for _ in range(4)]
             for row in sums:
                 for total, value in zip(row, first, strict=True):

@@ -1,140 +1,155 @@
-"""Jitted arithmetic of all pairs for many dimensions, in small blocks, like products of matrices; and of covariances.
+"""Jitted arithmetic of all pairs for many dimensions: exponents, weights and sums of panels, like products of matrices.
 
-Four targets at a time: their exponents over some vectors of sources stay in registers while all coordinates are added,
-and every number that is loaded serves four times; then come shifts and weights; then the weighted sums of four
-coordinates at a time.
+Sources are rows (y_j, l_j), tiles of one column each. Some of them make a panel with as many targets as three vectors
+hold (``panels``), and sums over some panels are added to what has been summed. Under a mask target i sees the first
+``seen[i]`` sources, and not a bit of its sums depends on others; without one ``seen`` has no entries.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numba.cpython.unsafe.tuple import tuple_setitem
 
-from vlasov.compiled.exponential import LOG2_E
-from vlasov.compiled.memory import numbers, zeroed
-from vlasov.jit import EXACT, SUMS, kernel
-from vlasov.tilting.all_pairs.lanes import LINE, four_exponents, largest, weigh
-from vlasov.tilting.all_pairs.tiles import add, aligned, exponent_bound, filled, finish
-
-SIDE = 4
-# A constant of the compiled code, so that LLVM knows how far rows are apart; not a power of two, or else all rows fall
-# into the same few sets of the cache.
-COLUMNS = 480
-
-
-@kernel(flags=SUMS, alone=True)
-def _dots(left, right, count, zeros):  # type: ignore[no-untyped-def]
-    """sum_j left[g, j] right[k, j] for four rows g and four rows k."""
-    sums = zeros
-    for j in range(count):
-        for g in range(SIDE):
-            for k in range(SIDE):
-                product = left[g * COLUMNS + j] * right[k * COLUMNS + j]
-                sums = tuple_setitem(sums, g * SIDE + k, sums[g * SIDE + k] + product)
-    return sums
+from vlasov.compiled.exponential import LOG2_E, exp2
+from vlasov.compiled.memory import zeroed
+from vlasov.jit import EXACT, kernel
+from vlasov.tilting.all_pairs.lanes import LINE
+from vlasov.tilting.all_pairs.panels import SOURCES, STAGE, exponents, sum_up, weigh_panel, width_of
+from vlasov.tilting.all_pairs.tiles import aligned, exponent_bound, finish
 
 
 @kernel(flags=EXACT)
-def dot_rows(weights, tile, count, zeros, sums):  # type: ignore[no-untyped-def]
-    """sums[g, k] = sum_j weights[g, j] tile[k, j] for four rows of weights and all rows of a tile but the last."""
-    for k in range(0, sums.shape[1] - 1, SIDE):
-        block = _dots(weights, tile[k * COLUMNS :], count, zeros)
-        for g in range(SIDE):
-            for l in range(SIDE):
-                sums[g, k + l] = block[g * SIDE + l]
-
-
-@kernel(flags=EXACT)
-def _tilts(xi, rows, zeros):  # type: ignore[no-untyped-def]
-    """q, with zeros for what fills rows and targets up to multiples of four."""
-    m, d = xi.shape
-    tilts = np.full(((m + SIDE - 1) // SIDE * SIDE, rows), zeros[0])
+def spread_out(xi, unit, like):  # type: ignore[no-untyped-def]
+    """q = xi unit for each panel of targets, by coordinates (panels, d width); those that are missing are zero."""
+    (m, d), width = xi.shape, width_of(like)
+    panels = (m + width - 1) // width
+    size = panels * d * width
+    tilts = aligned(np.empty(size + LINE, like.dtype), size).reshape(panels, d * width)
+    tilts[:] = 0.0
     for i in range(m):
         for k in range(d):
-            tilts[i, k] = xi[i, k] * LOG2_E
+            tilts[i // width, k * width + i % width] = xi[i, k] * unit
     return tilts
 
 
 @kernel(flags=EXACT)
-def means(sources, xi, log_mass, mean, zeros):  # type: ignore[no-untyped-def]
-    """Log masses and means of a block of targets; ``zeros`` is a tuple of 16 zeros of the tiles' precision.
-
-    Unless all are near, shifts are the largest exponents so far.
-    """
-    tiles, half, near = sources.tiles, sources.half, sources.near
-    m, rows, real = xi.shape[0], tiles.shape[1] - 1, tiles.dtype.type
-    tilts = _tilts(xi, rows, zeros)
-    totals, shifts = zeroed(2 * m, rows + 1).reshape(2, m, rows + 1), numbers(m)
-    for i in range(m):
-        shifts[i] = exponent_bound(half, xi, i) if near else -exponent_bound(half, xi, i)
-    exponents = aligned(np.empty(SIDE * COLUMNS + LINE, tiles.dtype), SIDE * COLUMNS)
-    sums = np.empty((SIDE, rows + 1), tiles.dtype)
-    for t in range(tiles.shape[0]):
-        tile, count = tiles[t].reshape(-1), filled(sources, t)
-        for first in range(0, m, SIDE):
-            four_exponents(tile[rows * COLUMNS :], tile, COLUMNS, tilts[first : first + SIDE], count, exponents)
-            targets = min(SIDE, m - first)
-            changes = (0.0, 0.0, 0.0, 0.0)
-            for g in range(targets):
-                row, old = exponents[g * COLUMNS :], shifts[first + g]
-                if near:
-                    sums[g, rows] = weigh(row, count, real(old), True)
-                else:
-                    shifts[first + g] = max(old, np.ceil(float(largest(row, count))))
-                    sums[g, rows] = weigh(row, count, real(shifts[first + g]), False)
-                    changes = tuple_setitem(changes, g, old - shifts[first + g])
-            dot_rows(exponents, tile, count, zeros, sums)
-            for g in range(targets):
-                add(totals, first + g, sums[g], changes[g])
-    finish(sources, xi, totals, shifts, log_mass, mean)
-
-
-@kernel(flags=SUMS, alone=True)
-def _subtract(row, number, result, count):  # type: ignore[no-untyped-def]
-    for j in range(count):
-        result[j] = row[j] - number
-
-
-@kernel(flags=SUMS, alone=True)
-def _multiply(rows, weights, result, count):  # type: ignore[no-untyped-def]
-    """Four rows times weights."""
-    for j in range(count):
-        for h in range(SIDE):
-            result[h * COLUMNS + j] = rows[h * COLUMNS + j] * weights[j]
+def scratch(stride, like):  # type: ignore[no-untyped-def]
+    """A panel, its sums, which are zero, and two rows of numbers for targets, of the type of ``like``."""
+    width = width_of(like)
+    rows = SOURCES + stride + 2
+    numbers = aligned(np.empty(rows * width + LINE, like.dtype), rows * width)
+    panel, sums = numbers[: SOURCES * width], numbers[SOURCES * width : (SOURCES + stride) * width]
+    sums[:] = 0.0
+    return panel, sums, numbers[(rows - 2) * width : (rows - 1) * width], numbers[(rows - 1) * width :]
 
 
 @kernel(flags=EXACT)
-def covariances(sources, xi, log_mass, mean, covariance, zeros):  # type: ignore[no-untyped-def]
-    """Covariances of a block of targets, summed about their means, so that nothing cancels."""
-    tiles, middle = sources.tiles, sources.middle
-    (m, d), rows = xi.shape, tiles.shape[1] - 1
-    tilts = _tilts(xi, rows, zeros)
-    exponents = aligned(numbers(SIDE * COLUMNS + LINE), SIDE * COLUMNS)
-    centred = aligned(zeroed(1, rows * COLUMNS + LINE)[0], rows * COLUMNS)
-    weighted = aligned(numbers(SIDE * COLUMNS + LINE), SIDE * COLUMNS)
-    masses, totals, shifts = zeroed(1, m)[0], zeroed(m * rows, rows).reshape(m, rows, rows), numbers(m)
-    for i in range(m):
-        total = log_mass[i] - sources.heaviest
-        for k in range(d):
-            total -= xi[i, k] * middle[k]
-        shifts[i] = np.ceil(total * LOG2_E)
-    for t in range(tiles.shape[0]):
-        tile, count = tiles[t].reshape(-1), filled(sources, t)
-        for first in range(0, m, SIDE):
-            four_exponents(tile[rows * COLUMNS :], tile, COLUMNS, tilts[first : first + SIDE], count, exponents)
-            for i in range(first, min(m, first + SIDE)):
-                weights = exponents[(i - first) * COLUMNS :]
-                masses[i] += weigh(weights, count, shifts[i], False)
-                for k in range(d):
-                    _subtract(tile[k * COLUMNS :], mean[i, k] - middle[k], centred[k * COLUMNS :], count)
-                for k in range(0, d, SIDE):
-                    _multiply(centred[k * COLUMNS :], weights, weighted, count)
-                    for l in range(0, k + 1, SIDE):
-                        block = _dots(weighted, centred[l * COLUMNS :], count, zeros)
-                        for a in range(SIDE):
-                            for b in range(SIDE):
-                                totals[i, k + a, l + b] += block[a * SIDE + b]
-    for i in range(m):
-        for k in range(d):
-            for l in range(k + 1):
-                covariance[i, k, l] = covariance[i, l, k] = totals[i, k, l] / masses[i]
+def add_up(sums, totals, errors):  # type: ignore[no-untyped-def]
+    """Add sums to totals, and their rounding errors to ``errors``; sums become zero."""
+    for x in range(sums.size):
+        old, value = totals[x], float(sums[x])
+        new = old + value
+        added = new - old
+        totals[x] = new
+        errors[x] += (old - (new - added)) + (value - added)
+        sums[x] = 0.0
+
+
+@kernel(flags=EXACT)
+def by_targets(totals, m, width):  # type: ignore[no-untyped-def]
+    """Totals and their errors (2, panels, stride width) as (2, m, stride)."""
+    stride = totals.shape[2] // width
+    ordered = zeroed(2 * m, stride).reshape(2, m, stride)
+    for part in range(2):
+        for i in range(m):
+            for k in range(stride):
+                ordered[part, i, k] = totals[part, i // width, k * width + i % width]
+    return ordered
+
+
+@kernel(flags=EXACT)
+def sight(seen, first, width, n):  # type: ignore[no-untyped-def]
+    """The fewest and the most sources that a target of a panel sees."""
+    if seen.size == 0:
+        return n, n
+    fewest, most = n, 0
+    for count in seen[first : first + width]:
+        fewest, most = min(fewest, count), max(most, count)
+    return fewest, most
+
+
+@kernel(flags=EXACT)
+def hide(panel, seen, begin, count, width, value):  # type: ignore[no-untyped-def]
+    """A value for all pairs of a panel of ``count`` sources from ``begin`` on that are not seen."""
+    for i in range(len(seen)):
+        for j in range(max(0, seen[i] - begin), count):
+            panel[j * width + i] = value
+
+
+@kernel(flags=EXACT)
+def _hide(panel, seen, begin, count, tops):  # type: ignore[no-untyped-def]
+    """Exponents that are not seen become minus infinity; the largest are those of others."""
+    nothing, width = panel.dtype.type(-np.inf), tops.size
+    hide(panel, seen, begin, count, width, nothing)
+    for i in range(len(seen)):
+        if seen[i] < begin + count:
+            tops[i] = nothing
+            for j in range(seen[i] - begin):
+                tops[i] = max(tops[i], panel[j * width + i])
+
+
+@kernel(flags=EXACT)
+def _lift(tops, shifts, offsets, sums, totals, errors):  # type: ignore[no-untyped-def]
+    """Shifts up to the largest exponents, and sums by as many powers of two down; zero where nothing has been seen."""
+    width = tops.size
+    for i in range(width):
+        top = np.ceil(float(tops[i]))
+        if top > shifts[i]:
+            factor = exp2(shifts[i] - top)
+            for x in range(i, sums.size, width):
+                sums[x] *= factor
+                totals[x] *= factor
+                errors[x] *= factor
+            shifts[i] = top
+        offsets[i] = shifts[i] if shifts[i] > -np.inf else 0.0
+
+
+@kernel(flags=EXACT)
+def prefix_means(sources, xi, seen, log_mass, mean, zeros):  # type: ignore[no-untyped-def]
+    """Log masses and means of a block of targets.
+
+    Unless all are near, shifts are the largest exponents that have been seen so far.
+    """
+    flat, stride, n, near = sources.tiles.reshape(-1), sources.tiles.shape[1], sources.n, sources.near
+    (m, d), width = xi.shape, width_of(flat)
+    tilts = spread_out(xi, LOG2_E, flat)
+    totals = zeroed(2 * len(tilts), stride * width).reshape(2, len(tilts), stride * width)
+    shifts = zeroed(len(tilts), width)
+    for i in range(shifts.size):
+        shifts[i // width, i % width] = -np.inf if not near else exponent_bound(sources.half, xi, i) if i < m else 0.0
+    panel, sums, tops, offsets = scratch(stride, flat)
+    mass = sums[(stride - 1) * width :]
+    for start in range(0, n, STAGE):
+        for b in range(len(tilts)):
+            fewest, most = sight(seen, b * width, width, n)
+            for begin in range(start, min(start + STAGE, most), SOURCES):
+                count, rows = min(SOURCES, most - begin), flat[begin * stride :]
+                if near:
+                    for i in range(width):
+                        offsets[i] = shifts[b, i]
+                    exponents(rows, stride, count, d, tilts[b], panel, tops, True)
+                    weigh_panel(panel, offsets, count, mass, True)
+                else:
+                    exponents(rows, stride, count, d, tilts[b], panel, tops, False)
+                    if begin + count > fewest:
+                        _hide(panel, seen[b * width : (b + 1) * width], begin, count, tops)
+                    _lift(tops, shifts[b], offsets, sums, totals[0, b], totals[1, b])
+                    weigh_panel(panel, offsets, count, mass, False)
+                sum_up(panel, rows, stride, count, stride - 1, sums)
+            add_up(sums, totals[0, b], totals[1, b])
+    finish(sources, xi, by_targets(totals, m, width), shifts.reshape(-1), log_mass, mean)
+
+
+@kernel(flags=EXACT)
+def means(sources, xi, log_mass, mean, zeros):  # type: ignore[no-untyped-def]
+    """The same where all see all."""
+    prefix_means(sources, xi, np.empty(0, np.int64), log_mass, mean, zeros)

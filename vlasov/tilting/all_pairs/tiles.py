@@ -20,6 +20,7 @@ from vlasov.compiled.exponential import LOG2_E, LOG_2, exp2
 from vlasov.compiled.memory import numbers, zeroed
 from vlasov.jit import EXACT, SUMS, kernel
 from vlasov.tilting.all_pairs.lanes import LINE, STEP, lanes_of
+from vlasov.tilting.all_pairs.panels import TERMS
 
 # Sources and targets are "near" if |<q, y>| stays below the first number. Then its bound is a good shift, and log
 # weights may be cut off at the second: nothing underflows, and what is cut off is below 2^-100 (2^-64) of what counts.
@@ -210,7 +211,8 @@ def error_bounds(sources, points, log_weights, xi):  # type: ignore[no-untyped-d
         |m' - m| <= R (eta + 2 sigma + 3 u) + 2 eps |middle|,   eta >= |log(w'_j / w_j)|
         |log Z' - log Z| <= eta + sigma + 3 u + (d + 6) eps / 2 (3 sqrt(d) |xi| R + log n + 4 + |log w| + |xi| |middle|)
 
-    With u half a unit in the last place, sums over T columns have the relative error sigma <= u (T / lanes + 8).
+    With u half a unit in the last place, sums over T columns have the relative error sigma <= u (T / lanes + 8); panels
+    add ``TERMS`` in place of T / lanes.
     Exponents of d + 1 terms have eta <= u ((d + 5) (|q| R + l) + log n + 8): their own rounding, that of q, y and l,
     and of 2^(x - shift). Here l = max |l_j|, but no more than a source that counts can have: one that has 2^-60 / n of
     the largest weight after tilting. What is added up to log Z is in double precision always: the logarithm of the sum
@@ -226,7 +228,8 @@ def error_bounds(sources, points, log_weights, xi):  # type: ignore[no-untyped-d
         l = sources.heaviest - value if -np.inf < value < sources.heaviest - l else l
     l = min(l, 2 * reach + log_count + 60.0 * LOG_2)
     exponents = (d + 5) * (reach + l) + log_count + 8.0
-    sums = sources.tiles.shape[2] / lanes_of(sources.tiles) + 8.0
+    columns = sources.tiles.shape[2]
+    sums = (TERMS if columns == 1 else columns / lanes_of(sources.tiles)) + 8.0
     terms = 3 * np.sqrt(d) * reach + log_count + 4.0 + abs(sources.heaviest) + (farthest * away if away > 0.0 else 0.0)
     mean = unit * radius * (exponents + 2 * sums + 3.0) + 4.5e-16 * away
     return mean, unit * (exponents + sums + 3.0) + 1.2e-16 * (d + 6) * terms

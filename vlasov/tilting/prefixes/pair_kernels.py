@@ -2,8 +2,8 @@
 
 Points are taken from the first one and log weights from the first finite one, which all targets see; shifts come from
 exponents of sources that are seen, and what is not seen has weight and coordinates zero where vectors reach beyond it.
-So not a bit of a result depends on what its target does not see. As in ``all_pairs``, few dimensions take one pass,
-many blocks like those of matrix products.
+So not a bit of a result depends on what its target does not see. Many dimensions go by
+``all_pairs.many_dimensions.prefix_means``.
 """
 
 from __future__ import annotations
@@ -18,13 +18,9 @@ from numba.cpython.unsafe.tuple import tuple_setitem
 from vlasov.compiled.exponential import LOG2_E, RANGE_DOUBLE, RANGE_SINGLE
 from vlasov.compiled.memory import numbers, zeroed
 from vlasov.jit import EXACT, kernel
-from vlasov.tilting.all_pairs import many_dimensions
-from vlasov.tilting.all_pairs.lanes import LINE, STEP, four_exponents, largest, largest_exponent, weigh, weighted_sums
-from vlasov.tilting.all_pairs.many_dimensions import COLUMNS, SIDE, dot_rows
+from vlasov.tilting.all_pairs.kernels import BLOCK
+from vlasov.tilting.all_pairs.lanes import LINE, STEP, largest_exponent, weighted_sums
 from vlasov.tilting.all_pairs.tiles import add, aligned, finish, in_tiles, remainder
-
-_BLOCK = 64  # targets that pass over a tile while it is in the cache
-_tilts = many_dimensions._tilts
 
 
 @kernel(flags=EXACT)
@@ -78,67 +74,14 @@ def few(sources, xi, seen, log_mass, mean, zero):  # type: ignore[no-untyped-def
     finish(sources, xi, totals, shifts, log_mass, mean)
 
 
-@kernel(flags=EXACT)
-def many(sources, xi, seen, log_mass, mean, zeros):  # type: ignore[no-untyped-def]
-    """The same for many dimensions; ``zeros`` is a tuple of 16 zeros. See ``many_dimensions.means``."""
-    tiles = sources.tiles
-    m, rows, real = xi.shape[0], tiles.shape[1] - 1, tiles.dtype.type
-    tilts = _tilts(xi, rows, zeros)
-    totals, shifts = zeroed(2 * m, rows + 1).reshape(2, m, rows + 1), numbers(m)
-    for i in range(m):
-        shifts[i] = -np.inf
-    exponents = aligned(np.empty(SIDE * COLUMNS + LINE, tiles.dtype), SIDE * COLUMNS)
-    sums, step = np.empty((SIDE, rows + 1), tiles.dtype), STEP * 4 // tiles.itemsize
-    for t in range(tiles.shape[0]):
-        tile = tiles[t].reshape(-1)
-        for first in range(0, m, SIDE):
-            targets, most = min(SIDE, m - first), 0
-            for g in range(targets):
-                most = max(most, min(seen[first + g] - t * COLUMNS, COLUMNS))
-            if most <= 0:
-                continue
-            count = (most + step - 1) // step * step
-            four_exponents(tile[rows * COLUMNS :], tile, COLUMNS, tilts[first : first + SIDE], count, exponents)
-            for g in range(SIDE):
-                row = exponents[g * COLUMNS :]
-                limit = max(min(seen[first + g] - t * COLUMNS, count), 0) if g < targets else 0
-                for j in range(limit, count):
-                    row[j] = real(-np.inf)
-                sums[g, rows] = 0.0
-                top = float(largest(row, count))
-                if top > -np.inf:
-                    old = shifts[first + g]
-                    shifts[first + g] = max(old, np.ceil(top))
-                    sums[g, rows] = weigh(row, count, real(shifts[first + g]), False)
-                    if shifts[first + g] > old > -np.inf:
-                        _rescale(totals, first + g, old - shifts[first + g])
-                else:
-                    limit = 0
-                for j in range(limit, count):
-                    row[j] = real(0.0)
-            dot_rows(exponents, tile, count, zeros, sums)
-            for g in range(targets):
-                add(totals, first + g, sums[g], 0.0)
-    finish(sources, xi, totals, shifts, log_mass, mean)
-
-
-@kernel(flags=EXACT)
-def _rescale(totals, i, change):  # type: ignore[no-untyped-def]
-    """Totals of a target times 2^change."""
-    factor = 2.0**change
-    for k in range(totals.shape[2]):
-        totals[0, i, k] *= factor
-        totals[1, i, k] *= factor
-
-
 @cache
 def share(means: Any) -> Callable[..., None]:
-    """The share of a thread: every so many blocks of targets, by ``few`` or ``many``. Sums do not depend on blocks."""
+    """The share of a thread: every so many blocks, by ``few`` or ``prefix_means``. Sums do not depend on blocks."""
 
     @kernel(flags=EXACT)
     def blocks(sources, xi, seen, log_mass, mean, zero, thread, threads):  # type: ignore[no-untyped-def]
-        for first in range(thread * _BLOCK, xi.shape[0], threads * _BLOCK):
-            block = slice(first, first + _BLOCK)
+        for first in range(thread * BLOCK, xi.shape[0], threads * BLOCK):
+            block = slice(first, first + BLOCK)
             means(sources, xi[block], seen[block], log_mass[block], mean[block], zero)
 
     return blocks

@@ -12,6 +12,8 @@ from vlasov.compiled.threads import in_threads
 from vlasov.compiled.views import plain
 from vlasov.compiled.workspace import Workspace
 from vlasov.tilting import all_pairs
+from vlasov.tilting.all_pairs.many_dimensions import prefix_means
+from vlasov.tilting.all_pairs.panels import TERMS
 from vlasov.tilting.all_pairs.tiles import Sources
 from vlasov.tilting.prefixes import pair_kernels
 from vlasov.tilting.prefixes.halves import Counts, Part
@@ -41,7 +43,7 @@ def moments(
     layout = all_pairs._layout(n, d, precision)
     buffer = all_pairs._buffer(layout, workspace)
     sources = Sources(*pair_kernels.prepare(points, weights, base, buffer, *layout.shape))
-    means = pair_kernels.few if d <= all_pairs._FEW else pair_kernels.many
+    means = pair_kernels.few if d <= all_pairs._FEW else prefix_means
     mass, mean = np.empty(m), np.empty((m, d))
     for part in all_pairs._parts(n // 2 + 1, m, d):
         in_threads(
@@ -63,7 +65,7 @@ def _error_bounds(points: Array, logs: Array, base: float, xi: Array, layout: al
     reach = farthest * radius if radius > 0 else 0.0
     high, low = (float(logs.max()), float(-logs.min())) if logs.size else (0.0, 0.0)
     exponents = (d + 5) * (reach + max(high, min(low, 2 * reach + math.log(n) + 42))) + math.log(n) + 8
-    sums = layout.shape[1] / 2 + 8
+    sums = (TERMS if layout.shape[1] == 1 else layout.shape[1] / 2) + 8
     terms = 3 * math.sqrt(d) * reach + math.log(n) + 4 + abs(base) + high + (farthest * away if away > 0 else 0.0)
     mean = unit * radius * (exponents + 2 * sums + 3) + 4.5e-16 * away
     return mean, unit * (exponents + sums + 3) + 1.2e-16 * (d + 6) * terms

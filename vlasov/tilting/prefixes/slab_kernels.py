@@ -19,7 +19,7 @@ from vlasov.compiled.exponential import LOG2_E, exp_negative
 from vlasov.compiled.memory import numbers, table
 from vlasov.compiled.pointers import call
 from vlasov.jit import EXACT, kernel
-from vlasov.tilting.all_pairs.lanes import LINE, ROUGH, weighted_sums
+from vlasov.tilting.all_pairs.lanes import LINE, ROUGH, lanes_of, weighted_sums
 from vlasov.tilting.all_pairs.tiles import aligned
 from vlasov.tilting.boxes import coordinates
 from vlasov.tilting.node_kernels import INVERSE_STEP, Stencils, _products, locate
@@ -103,9 +103,13 @@ def sum_before(grids, running):  # type: ignore[no-untyped-def]
 @kernel(flags=EXACT)
 def _product(left, right, out):  # type: ignore[no-untyped-def]
     rows, columns = left.shape[0], right.shape[1]
-    for column in range(0, columns, _SIDE):  # the last blocks overlap others
+    double = columns // (2 * _SIDE) * 2 * _SIDE if lanes_of(left) == _SIDE else 0  # where registers hold twice as many
+    for column in range(0, double, 2 * _SIDE):
+        for row in range(0, rows, _SIDE):  # the last blocks overlap others
+            multiply_block(left, min(row, rows - _SIDE), right, column, out, _SIDE, 2)
+    for column in range(double, columns, _SIDE):
         for row in range(0, rows, _SIDE):
-            multiply_block(left, min(row, rows - _SIDE), right, min(column, columns - _SIDE), out, _SIDE)
+            multiply_block(left, min(row, rows - _SIDE), right, min(column, columns - _SIDE), out, _SIDE, 1)
 
 
 @kernel(flags=EXACT)
