@@ -170,9 +170,8 @@ def _limits(dataset: xr.Dataset, time: Any) -> tuple[Array, float]:
 
     Steps of 5 % of the initial radius hold a group together.
     """
-    z, radius = limiting_positions(dataset, time_index(dataset, time)), float(dataset["radius"].values[0])
-    if not (checks.finite(z) and np.isfinite(radius)):
-        raise np.linalg.LinAlgError("positions are no numbers")
+    z = checks.array(limiting_positions(dataset, time_index(dataset, time)), "position")
+    radius = float(dataset["radius"].values[0])
     group = linked(z, 0.05 * radius)
     return np.stack([z[group == k].mean(axis=0) for k in range(int(group.max()) + 1)]), 0.005 * radius
 
