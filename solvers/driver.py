@@ -129,7 +129,7 @@ def _out_of_memory(plan: Plan, problem: Problem) -> LateInputError:
     options, initial, field = plan.options, problem.initial, "initial"
     if plan.solver == "finite-volume":
         laws = len(getattr(initial, "measures", ()))
-        slices = f" in {laws * options.slices:,} slices" if options.slices else ""
+        slices = f" in {1 + (laws - 1) * options.slices:,} slices" if options.slices else ""  # the first law has one
         cells = "as many as by default" if options.cells is None else checks.short(options.cells)
         field, size = "cells", f"is {cells}{slices}"
     elif isinstance(initial, Particles):

@@ -18,7 +18,6 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from vlasov.attention import Attention, Linear
 from vlasov.attention.unnormalised import Summed
@@ -27,6 +26,7 @@ from vlasov.compiled.workspace import Workspace
 from vlasov.measures import Measure, Mixture, Particles, Sequence as Ordered
 from vlasov.measures.base import Tiltable
 from vlasov.measures.mixture import united
+from vlasov.measures.polynomials import gauss, lagrange
 from vlasov.tilting import Request, Tilted
 
 _EPS = float(np.finfo(float).eps)
@@ -147,14 +147,14 @@ def _between(slices: Sequence[Tilted], row: Array) -> Tilted:
 
 def slices(sequence: Ordered, count: int) -> Slices:
     """So many of each law but the first, at squares of Gauss nodes."""
-    nodes, gauss = _gauss(count)
-    inside, gauss = nodes**2, 2 * nodes * gauss
-    prefixes = [(square * gauss, _lagrange(nodes, node * nodes)) for node, square in zip(nodes, inside, strict=True)]
+    nodes, unit = gauss(count)
+    inside, inner = nodes**2, 2 * nodes * unit
+    prefixes = [(square * inner, lagrange(nodes, node * nodes)) for node, square in zip(nodes, inside, strict=True)]
     laws, weights, places = [0], [float(sequence.weights[0])], [float(sequence.weights[0]) / 2]
     views, masses = [View(np.ones(1), np.ones((1, 1)))], [np.array(weights)]
     total = 1 + count * (len(sequence.measures) - 1)
     for c, (start, width) in enumerate(zip(sequence.edges[1:-1], sequence.weights[1:], strict=True), start=1):
-        own = width * gauss
+        own = width * inner
         for i, (shares, rows) in enumerate(prefixes):
             seen = np.concatenate([weights, width * shares])
             views.append(View(seen / seen.sum(), rows))
@@ -164,19 +164,3 @@ def slices(sequence: Ordered, count: int) -> Slices:
         places += (start + width * inside).tolist()
     square = np.array([np.pad(mass, (0, total - mass.size)) for mass in masses])
     return Slices(laws, np.array(weights), np.array(places), views, square)
-
-
-def _gauss(count: int) -> tuple[Array, Array]:
-    """Nodes and weights on [0, 1]."""
-    nodes, weights = np.polynomial.legendre.leggauss(count)
-    return (nodes + 1) / 2, weights / 2
-
-
-def _lagrange(nodes: Array, x: ArrayLike) -> Array:
-    """l_j(x_k), shape (k, j)."""
-    away = np.asarray(x)[:, None] - nodes
-    result = np.empty(away.shape)
-    for j, node in enumerate(nodes):
-        others = np.arange(nodes.size) != j
-        result[:, j] = np.prod(away[:, others] / (node - nodes[others]), axis=1)
-    return result

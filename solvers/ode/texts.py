@@ -15,13 +15,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.polynomial.legendre import leggauss
 
 from vlasov.attention import Attention
 from vlasov.checks import Array
 from vlasov.compiled.workspace import Workspace
 from vlasov.flow import Flow
 from vlasov.measures import Measure, Particles, Sequence
+from vlasov.measures.polynomials import gauss, lagrange
 from vlasov.patience import Patience
 from vlasov.problem import Problem
 from vlasov.tilting import Field, Request
@@ -93,8 +93,7 @@ class Text:
         self._edges, laws = _pieces(sequence, levels)
         self._widths, each = np.diff(self._edges), list(rules)
         self._rules = [each[law] for law in laws]
-        unit, gauss = leggauss(count)
-        self._unit, self._gauss = (unit + 1) / 2, gauss / 2
+        self._unit, self._gauss = gauss(count)
         self._counts = [1, *[count] * (len(self._rules) - 1)]
         pairs = list(zip(self._rules, self._counts, strict=True))
         ends = np.cumsum([0, *(len(rule) * places for rule, places in pairs)])
@@ -113,7 +112,7 @@ class Text:
         end, start = self._unit[k] if several else 1.0, ends[piece]
         at = [end * self._unit] + [end + (1 - end) * self._unit] * (several and not self._alone)
         shares = [end * self._gauss] + [(1 - end) * self._gauss] * (len(at) - 1)
-        inside = np.concatenate([_polynomials(self._unit, one) for one in at]) if several else np.eye(1)
+        inside = np.concatenate([lagrange(self._unit, one) for one in at]) if several else np.eye(1)
         own = [np.outer(share if several else [1.0], rule.weights).ravel() for share in shares]
         later = [] if self._alone else self._weights[piece + 1 :]
         weights = [*self._weights[:piece], *(self._widths[piece] * w for w in own), *later]
@@ -166,7 +165,7 @@ class Text:
     def _factors(self, piece: int, s: Array) -> Array:
         if self._counts[piece] == 1:
             return np.ones((len(s), 1))
-        return _polynomials(self._unit, (s - self._edges[piece]) / self._widths[piece])
+        return lagrange(self._unit, (s - self._edges[piece]) / self._widths[piece])
 
     def _seen(self, x: Array) -> list[tuple[_Place, Particles]]:
         return [(place, place.seen(x, self._counts[place.piece])) for place in self._places]
@@ -212,12 +211,3 @@ def _pieces(sequence: Sequence, levels: int) -> tuple[Array, list[int]]:
         laws += [law] * levels
     edges[-1] = 1.0
     return np.array(edges), laws
-
-
-def _polynomials(places: Array, at: Array) -> Array:
-    """Lagrange's polynomials, one for each place, (at, places)."""
-    apart = places[:, None] - places
-    np.fill_diagonal(apart, 1.0)
-    away = np.repeat((at[:, None] - places)[:, None], places.size, axis=1)
-    away[:, np.arange(places.size), np.arange(places.size)] = 1.0
-    return away.prod(axis=2) / apart.prod(axis=1)

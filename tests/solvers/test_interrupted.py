@@ -69,7 +69,7 @@ def test_an_interrupted_call_leaves_no_thread_behind():
         ("gaussian", {}, r"^initial: has d = 1, for which memory"),
         ("finite-volume", {"cells": 16}, r"^cells: is 16, for which memory"),
         ("finite-volume", {}, r"^cells: is as many as by default, for which memory"),
-        ("finite-volume", {"cells": 16, "slices": 3}, r"^cells: is 16 in 6 slices, for which memory"),
+        ("finite-volume", {"cells": 16, "slices": 3}, r"^cells: is 16 in 4 slices, for which memory"),
     ],
 )
 def test_memory_that_does_not_suffice(solver, options, sentence, monkeypatch):

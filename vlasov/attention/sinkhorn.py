@@ -54,7 +54,8 @@ class Sinkhorn(QueryKeyValue, kind="sinkhorn"):
         Stop after so many half-steps, of rows, columns, ..., rows: 1 is softmax. None: converge.
 
     Along a run each velocity starts from those before. What it depends on them by is within its error bound; without a
-    run, as in ``velocity``, there is nothing to depend on.
+    run, as in ``velocity``, there is nothing to depend on. That bound is proved where Birkhoff's contraction reaches;
+    elsewhere it is what samples showed, with a margin, and no proof.
 
     Reference: Sander, Ablin, Blondel, Peyre (2022), arXiv:2110.11773.
     """

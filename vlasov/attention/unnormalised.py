@@ -105,7 +105,10 @@ class Summed(QueryKeyValue):
 class Sigmoid(Summed, kind="sigmoid"):
     """Gamma_mu(x) = V int y / (1 + e^{-<Qx, Ky> - b}) dmu(y).
 
-    Without normalisation, but |Gamma| <= |V| R all the same. Reference: Ramapuram et al. (2024), arXiv:2409.04431.
+    Without normalisation, but |Gamma| <= |V| R all the same. Bounds of sums by the method "fourier" rest on suprema
+    that dense samples found, with a margin of a half, and are not proved.
+
+    Reference: Ramapuram et al. (2024), arXiv:2409.04431.
 
     Parameters
     ----------
