@@ -2,7 +2,8 @@
 
     sup_t W_p(mu^n(t), mu(t)) -> 0   and   (1/n sum_i |x_i^n(t) - X_t(x_i(0))|^p)^{1/p} ~ n^{-1/2}
 
-``settings`` checks what is asked; ``limit`` chooses and refines mu(t) and its flow X_t; ``replica`` makes the errors of
+``settings`` checks what is asked; ``limit`` refines mu(t) and its flow X_t, by a reference of ``choice``, whose flow is
+in ``flows``; ``replica`` makes the errors of
 some replicas, which ``studies`` hands out and keeps; ``dataset`` assembles them with ``rates``; ``table`` and
 ``figure`` show them. Called by ``vl.mean_field_study`` and ``vlasov converge``.
 
@@ -23,6 +24,7 @@ import xarray as xr
 
 from vlasov.checks import Array
 from vlasov.postprocess.mean_field import limit as limits
+from vlasov.postprocess.mean_field.choice import Choice
 from vlasov.postprocess.mean_field.dataset import assemble
 from vlasov.postprocess.mean_field.replica import Bench, Piece, Study, pieces
 from vlasov.postprocess.mean_field.settings import Settings, Setup, checked
@@ -94,7 +96,7 @@ def _identity(setup: Setup) -> dict[str, object]:
 def _limit(setup: Setup, folder: store.Store | None) -> tuple[limits.Limit, Array]:
     """The limit and estimates of its errors: as settled when the study began, or chosen now."""
     if folder is not None and folder.settled is not None:
-        choice, errors = limits.Choice.from_plain(folder.settled["choice"]), folder.settled["errors"]
+        choice, errors = Choice.from_plain(folder.settled["choice"]), folder.settled["errors"]
         return limits.solve(setup.problem, choice, tolerance=setup.tolerance), np.array(errors, dtype=float)
     limit, errors = limits.choose(
         setup.problem, tuple(setup.times), reference=setup.reference, tolerance=setup.tolerance

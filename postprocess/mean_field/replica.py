@@ -23,7 +23,8 @@ from vlasov.checks import Array
 from vlasov.flow import Flow
 from vlasov.measures import Particles, Sequence
 from vlasov.postprocess import stability
-from vlasov.postprocess.mean_field.limit import Choice, Limit, drawn_from, solve, stacked
+from vlasov.postprocess.mean_field.choice import Choice
+from vlasov.postprocess.mean_field.limit import Limit, drawn_from, solve, stacked
 from vlasov.postprocess.studies.store import Key, Result
 from vlasov.postprocess.transport.certain import mean_power
 from vlasov.postprocess.wasserstein import distance

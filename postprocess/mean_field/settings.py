@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from vlasov import checks
 from vlasov.errors import InputError, choose
-from vlasov.postprocess.mean_field.limit import REFERENCES
+from vlasov.postprocess.mean_field.choice import REFERENCES
 from vlasov.postprocess.mean_field.replica import multiple
 from vlasov.postprocess.studies.settings import (
     DETERMINISTIC,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import vlasov as vl
-from vlasov.postprocess.mean_field import limit as limits, mean_field_study
+from vlasov.postprocess.mean_field import choice, limit as limits, mean_field_study
 from vlasov.postprocess.mean_field.rates import fit
 
 
@@ -147,7 +147,7 @@ def test_references_agree():
 @pytest.mark.parametrize("d", [1, 2])
 def test_finite_volumes_give_the_same_limit(d, monkeypatch):
     """Two clouds that no Gaussian is, by nodes and on a grid; with parameters that jump."""
-    monkeypatch.setitem(limits._CELLS, 2, (64, 128))
+    monkeypatch.setitem(choice.CELLS, 2, (64, 128))
     clouds = vl.Mixture([vl.Gaussian(s * 0.5 * np.ones(d), 0.05 * np.eye(d)) for s in (-1, 1)])
     turn = np.array([[0.5, -1.0], [1.0, 0.5]])[:d, :d]
     jumps = vl.Problem(vl.Softmax(A=vl.Piecewise([np.eye(d), 2 * np.eye(d)], [0.0, 0.1, 0.2]), V=turn), clouds, 0.2)

@@ -7,6 +7,7 @@ import vlasov as vl
 from tests import references
 from vlasov import patience
 from vlasov.postprocess.mean_field import limit as limits, mean_field_study
+from vlasov.postprocess.mean_field.choice import Choice
 from vlasov.postprocess.mean_field.rates import masked_slope
 from vlasov.postprocess.mean_field.table import notes
 from vlasov.solvers.replicas import TimeGrid
@@ -20,7 +21,7 @@ MASKED = vl.Masked(vl.Softmax(A=[[0.8]], V=[[-0.7]]))
 
 def limit_of(attention, initial=TEXT, nodes=12):
     problem = vl.Problem(attention, initial, HORIZON)
-    return limits.solve(problem, limits.Choice("quadrature", nodes, STEPS), tolerance=1e-9)
+    return limits.solve(problem, Choice("quadrature", nodes, STEPS), tolerance=1e-9)
 
 
 def test_paths_in_a_text_of_linear_attention():
@@ -60,7 +61,7 @@ def test_a_limit_that_takes_long_says_so(initial, monkeypatch):
     monkeypatch.setattr(patience, "LONG", 0.0)
     sinkhorn = vl.Problem(vl.Masked(vl.Sinkhorn(A=[[0.8]])), initial, HORIZON)
     with pytest.warns(vl.SlowRunWarning, match="takes long to know its limit: .* so far; lower n, loosen the"):
-        limit = limits.solve(sinkhorn, limits.Choice("quadrature", 2, STEPS), tolerance=1e-4)
+        limit = limits.solve(sinkhorn, Choice("quadrature", 2, STEPS), tolerance=1e-4)
     limit.patience.told = False
     with pytest.warns(vl.SlowRunWarning, match="takes long"):  # those that move beside it
         limit.flow(np.zeros((1, 2, 1)), np.array([[0.3, 0.9]]))
