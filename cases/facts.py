@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike
 
 from vlasov import checks, estimates, gaussian
 from vlasov.attention import Attention, Linear
+from vlasov.balance import Balance, along
 from vlasov.checks import Array
 from vlasov.codec import Described
 from vlasov.errors import InputError, choose
@@ -176,6 +177,28 @@ def _rescaled_growth(dataset: xr.Dataset, time: Any) -> float:
     return float(radii.max() / radii[0])
 
 
+def _balance(dataset: xr.Dataset) -> Balance:
+    """Energies at the output times, of a run that moves up an energy."""
+    times = dataset["time"].values
+    states = [measure(dataset, k) for k in range(times.size)]
+    return along(problem_of(dataset), states, times)
+
+
+def _energy(dataset: xr.Dataset, time: Any) -> float:
+    """log E of softmax, F of Sinkhorn attention, V = A = A^T."""
+    return _balance(dataset.isel(time=[time_index(dataset, time)])).value[0]
+
+
+def _energy_gained(dataset: xr.Dataset, time: Any) -> float:
+    """The least that the energy (its logarithm, for softmax) grows from one output time to the next."""
+    return float(np.diff(_balance(dataset).value).min())
+
+
+def _identity_error(dataset: xr.Dataset, time: Any) -> float:
+    """Largest distance over time of what the energy has grown by from the integral of the dissipation."""
+    return float(_balance(dataset).identity_error.max())
+
+
 QUANTITIES: dict[str, Callable[[xr.Dataset, Any], Any]] = {
     "blow_up_time": lambda dataset, time: dataset.attrs["blow_up_time"],
     "blew_up": lambda dataset, time: dataset.attrs["status"] == "blow-up",
@@ -191,4 +214,7 @@ QUANTITIES: dict[str, Callable[[xr.Dataset, Any], Any]] = {
     "closed_form_error": _closed_form_error,
     "clusters": _clusters,
     "rescaled_growth": _rescaled_growth,
+    "energy": _energy,
+    "energy_gained": _energy_gained,
+    "identity_error": _identity_error,
 }

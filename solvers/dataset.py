@@ -28,12 +28,14 @@ _OURS = "vlasov-1"
 CONVENTIONS = f"CF-1.11 {_OURS}"
 AXES = ("xi", "eta", "zeta")  # of the frame, the first d of them
 _ONCE = ("x", "y", "z")  # their names in files older than 0.1.0
-RUN, STUDY, DEPTH, COMPARISON, GRID = "run", "study", "depth study", "comparison", "grid"
+RUN, STUDY, DEPTH = "run", "study", "depth study"
+COMPARISON, GRID, ENERGIES = "comparison", "grid", "energies"
 _MADE_BY = {
     RUN: 'what vl.solve returned or "vlasov run" wrote',
     STUDY: 'what vl.mean_field_study returned or "vlasov converge" wrote',
     DEPTH: 'what vl.depth_study returned or "vlasov depth" wrote',
     COMPARISON: "what vl.compare returned",
+    ENERGIES: 'what vl.energies returned or "vlasov energies" wrote',
 }
 CITATION = (
     "Castin, Ablin, Carrillo, Peyre (2025): A Unified Perspective on the Dynamics of Deep Transformers, "
@@ -159,10 +161,14 @@ def require(dataset: Any, kind: str, field: str = "dataset") -> None:
     if isinstance(dataset, xr.Dataset) and "kind" not in dataset.attrs and _has_moments(dataset):
         found = RUN
     if found != kind:
-        what = f"a {found}" if found in _MADE_BY else "no Dataset that vlasov made"
-        raise InputError(f"is {what} where a {kind} is needed; give {_MADE_BY[kind]}", field)
+        what = _spoken(str(found)) if found in _MADE_BY else "no Dataset that vlasov made"
+        raise InputError(f"is {what} where {_spoken(kind)} is needed; give {_MADE_BY[kind]}", field)
     if kind == RUN:
         _check_run(dataset, field)
+
+
+def _spoken(kind: str) -> str:
+    return "a table of energies" if kind == ENERGIES else f"a {kind}"
 
 
 def _check_run(dataset: xr.Dataset, field: str) -> None:

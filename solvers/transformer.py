@@ -3,7 +3,9 @@
     x <- N(x + h Gamma_mu(x)),   then x <- N(x + h g(x)) where there is an MLP g;   N = LN under post-norm, else N = id
     x <- x + h Gamma_{LN#mu}(LN x),   then x <- x + h g(LN x)   under pre-norm
 
-Layer l goes from t_l = l h to t_{l+1}. Its parameters are those at t_l, its left end; of a jump at t_l those after it.
+LN is x -> beta sqrt(d) x / |x|, as it stands, also where beta is not one positive number: then it moves tokens by
+itself, and layers approach no flow. Layer l goes from t_l = l h to t_{l+1}. Its parameters are those at t_l, its left
+end; of a jump at t_l those after it.
 """
 
 from __future__ import annotations

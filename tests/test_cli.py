@@ -518,6 +518,21 @@ def test_stability_takes_the_measure_of_another_case(vlasov):
     assert refused(vlasov("stability", "gaussian-collapse", "--initial", "ball-3d"), "initial: has d = 3")
 
 
+def test_depth_writes_a_study_that_plot_draws(vlasov):
+    code, out, _ = vlasov(
+        "depth", "gaussian-collapse", "--depths", "2,4,8", "--n", "16", "--replicas", "2", "-o", "study"
+    )
+    assert code == 0, out
+    assert "slope" in out
+    assert out.endswith("study/study.png\n")
+    assert vlasov("plot", "study/study.nc", "-o", "again.png")[:2] == (0, "again.png\n")
+    code, out, _ = vlasov("depth", "gaussian-collapse", "--depths", "2,4,8", "--n", "16", "--replicas", "2",
+                          "-o", "study", "--json")  # fmt: skip
+    assert np.array(json.loads(out)["slope"]).shape == (4, 1, 2)
+    assert refused(vlasov("depth", QUICK, "--depths", "6,many"), 'depths: is "6,many"')
+    assert refused(vlasov("depth", QUICK, "--depths", "0"), "depths: is 0 but must be at least 1")
+
+
 def test_converge_writes_a_study_that_plot_draws(vlasov):
     code, out, _ = vlasov("converge", "gaussian-collapse", "--n", "4,8,16", "--replicas", "4", "-o", "study")
     assert code == 0, out
@@ -530,6 +545,27 @@ def test_converge_writes_a_study_that_plot_draws(vlasov):
     assert refused(vlasov("plot", "run.nc", "study/study.nc", "-o", "both.png"), sentence)
     sentence = "run.nc: is a run where a study is needed; give what vl.mean_field_study returned"
     assert refused(vlasov("compare", QUICK, "--study", "run.nc"), sentence)
+
+
+def test_energies_are_printed_drawn_and_written(vlasov):
+    """F of one token is <A x, x> / 2, which grows as x' = A x."""
+    few = ["--set", "initial={kind='particles', points=[[1.0, 0.0]]}", "--set", "times=[0.0, 0.5, 1.0]"]
+    assert vlasov("run", "gradient-flow-sinkhorn", "--solver", "particles", *few, "-o", "run.nc")[0] == 0
+    code, out, _ = vlasov("energies", "run.nc")
+    assert code == 0
+    assert f"energy: 0.25 -> {np.exp(1) / 4:.9g}" in out
+    assert out.endswith("run-energies.png\n")
+    assert Path("run-energies.png").read_bytes().startswith(b"\x89PNG")
+    told = json.loads(vlasov("energies", "run.nc", "--json", "-o", "energies.nc")[1])
+    assert told["time"] == [0.0, 0.5, 1.0]
+    np.testing.assert_allclose(told["dissipation"], 0.25 * np.exp([0, 0.5, 1.0]), rtol=1e-8)
+    assert vlasov("plot", "energies.nc")[:2] == (0, "energies.png\n")
+    before = files()
+    assert refused(vlasov("energies", "energies.nc"), "run: is a table of energies where a run is needed")
+    assert refused(vlasov("energies", "run.nc", "-o", "energies.txt"), 'path: "energies.txt" does not end in')
+    vlasov("run", QUICK, "-o", "other.nc")
+    assert refused(vlasov("energies", "other.nc"), "problem.attention.V: is not A; energies need softmax or Sinkhorn")
+    assert files() == sorted([*before, "other.nc"])
 
 
 def test_plot_makes_films(vlasov):

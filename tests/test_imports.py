@@ -18,9 +18,9 @@ ROOMS = ("vlasov", "solvers", "cases", "postprocess")
 
 PUBLIC = set(
     "Gaussian Mixture Sequence Ball Box Ring Particles Density Piecewise Problem "
-    "Softmax L2 Sinkhorn Sigmoid Exponential ReLU Linear MultiHead Masked "
+    "Softmax L2 Sinkhorn Sigmoid Exponential ReLU Linear MultiHead Masked LayerNorm MLP "
     "solve measure open_run load_case case_names Case AccuracyWarning InputError SlowRunWarning SolverError "
-    "distance wasserstein compare mean_field_study on_grid set_threads "
+    "Hardmax distance wasserstein compare mean_field_study depth_study on_grid energies set_threads "
     "cases estimates gaussian measures postprocess solvers tilting".split()
 )
 HEAVY = set("h5netcdf h5py llvmlite matplotlib numba ot pandas pyfftw scipy xarray zarr".split())

@@ -41,6 +41,7 @@ from .measures import (
 )
 from .postprocess.compare import compare as compare
 from .postprocess.depth import depth_study as depth_study
+from .postprocess.energies import energies as energies
 from .postprocess.mean_field import mean_field_study as mean_field_study
 from .postprocess.on_grid import on_grid as on_grid
 from .postprocess.wasserstein import distance as distance, wasserstein as wasserstein

@@ -7,6 +7,8 @@ V A + A^T V^T and with Sigma_0,
 
 Linear attention moves the second moment M = Sigma + alpha alpha^T of ANY measure by the same equation.
 
+Between Gaussians the Wasserstein distance is Bures'; here is its geodesic, and its speed along a path.
+
 Reference: Castin, Ablin, Carrillo, Peyre (2025), arXiv:2501.18322, section 4.
 """
 
@@ -20,6 +22,7 @@ from numpy.typing import ArrayLike
 from vlasov import checks
 from vlasov.checks import Array
 from vlasov.errors import InputError
+from vlasov.measures import Gaussian
 
 
 def covariance(A: ArrayLike, V: ArrayLike, initial: ArrayLike, t: float) -> Array:
@@ -52,6 +55,46 @@ def largest_limit_rank(A: ArrayLike) -> int:
     values = np.linalg.eigvalsh(symmetric)
     small = 1e-12 * np.abs(values).max(initial=0.0)
     return int((np.abs(values) <= small).sum() + min((values > small).sum(), (values < -small).sum()))
+
+
+def bures_geodesic(mu: Gaussian, nu: Gaussian, s: float) -> Gaussian:
+    """N((1 - s) alpha + s alpha', G G^T), G = (1 - s) F U + s F' W: from mu at 0 to nu at 1.
+
+    F F^T and F' F'^T are the covariances, either of which may be singular, and F^T F' = U S W^T. So W_2^2 =
+    |alpha - alpha'|^2 + |F U - F' W|^2 in Frobenius' norm.
+    """
+    s = checks.number(s, "s")
+    if not 0 <= s <= 1:
+        raise InputError(f"is {s:g} but must lie in [0, 1]", "s")
+    for value, name in ((mu, "mu"), (nu, "nu")):
+        if not isinstance(value, Gaussian):
+            raise InputError(f"is {checks.short(value)}; give a vl.Gaussian(mean, covariance)", name)
+    if mu.dimension != nu.dimension:
+        raise InputError(f"has d = {nu.dimension} but mu has d = {mu.dimension}; make them agree", "nu")
+    first, last = (np.pad(f, ((0, 0), (0, len(f) - f.shape[1]))) for f in (mu.factor, nu.factor))
+    u, _, wt = np.linalg.svd(first.T @ last)
+    between = (1 - s) * first @ u + s * last @ wt.T
+    return Gaussian((1 - s) * mu.mean + s * nu.mean, between @ between.T)
+
+
+def bures_speed(mean_rate: ArrayLike, covariance: ArrayLike, covariance_rate: ArrayLike) -> float:
+    """The Wasserstein speed of N(alpha, Sigma): (|alpha'|^2 + sum_ij Sigma'_ij^2 / (2 (l_i + l_j)))^{1/2}.
+
+    Sigma'_ij are the entries between eigenvectors of Sigma, l its eigenvalues; where l_i + l_j = 0 they must be zero.
+
+    Parameters
+    ----------
+    mean_rate, covariance, covariance_rate
+        alpha', Sigma and Sigma', shapes (d,), (d, d) and (d, d).
+    """
+    moves = checks.vector(mean_rate, "mean_rate")
+    sigma = checks.covariance(covariance, "covariance", dimension=moves.size)
+    rate = checks.array(covariance_rate, "covariance_rate", shape=sigma.shape)
+    values, vectors = np.linalg.eigh(sigma)
+    entries, sums = vectors.T @ rate @ vectors, np.add.outer(values, values).clip(0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        squares = np.where(entries == 0, 0.0, np.square(entries) / (2 * sums))
+    return math.sqrt(float(np.square(moves).sum() + squares.sum()))
 
 
 def _growth(A: ArrayLike, V: ArrayLike, initial: ArrayLike) -> tuple[Array, Array]:

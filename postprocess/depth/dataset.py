@@ -7,10 +7,14 @@
     beside      step (depth): T / L
 
 Slopes are those of many layers, with intervals: see ``slopes``. NaN stands where nothing was computed, such as
-transport beyond ``exact_up_to``, and for slopes where errors are no larger than the flow's own.
+transport beyond ``exact_up_to``, and for slopes where errors are no larger than the flow's own. Under post-norm with
+a beta that is not one positive number layers do not approach the flow: nothing is expected, as the attribute ``note``
+says.
 """
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 import xarray as xr
@@ -21,7 +25,9 @@ from vlasov.postprocess.depth.settings import Setup
 from vlasov.postprocess.depth.slopes import fit
 from vlasov.postprocess.studies.collect import Results
 from vlasov.postprocess.studies.rates import LEVEL
+from vlasov.problem import Problem
 from vlasov.solvers.dataset import DEPTH, provenance
+from vlasov.solvers.transformer import Stack
 
 #: What is measured, and what it is called.
 ERRORS = {
@@ -34,6 +40,11 @@ _WITH_P = ("coupled", "wasserstein")
 _WHERE = ("depth", "replica", "time")
 _ABOVE_FLOOR, _ROUNDING = 3.0, 1e-13  # errors closer than this to the flow's own say nothing about a slope
 _EXPECTED = -1.0
+_SAME = 1e-12  # entries of beta that are one number
+_NO_LIMIT = (
+    "LayerNorm with a beta that is not one positive number moves tokens in each layer, however short its step: layers "
+    "do not approach the flow, and no slope is expected"
+)
 
 
 def assemble(setup: Setup, study: Study, results: Results) -> xr.Dataset:
@@ -67,7 +78,19 @@ def assemble(setup: Setup, study: Study, results: Results) -> xr.Dataset:
         "tolerance": study.tolerance,
         "exact_up_to": study.exact_up_to,
     }
+    if not _has_limit(study.problem, setup.depths[-1]):
+        dataset.attrs["note"] = _NO_LIMIT
     return dataset.merge(_slopes(dataset), combine_attrs="override")
+
+
+def _has_limit(problem: Problem, depth: int) -> bool:
+    """Whether a layer of step zero leaves tokens where they are: LN(D u) = D u, for all unit vectors u."""
+    norm = problem.post_norm
+    if norm is None:
+        return True
+    sampled = Stack(depth, problem.horizon, problem.block.breakpoints).sampled if norm.moves else [0.0]
+    scales = np.stack([norm.scale(problem.dimension, t) for t in sampled])
+    return bool((scales > 0).all() and np.allclose(scales, scales[:, :1], rtol=_SAME, atol=0.0))
 
 
 def values_of(dataset: xr.Dataset, quantity: str, time: int, p: int) -> Array:
@@ -90,7 +113,8 @@ def _slopes(dataset: xr.Dataset) -> xr.Dataset:
     for (name, text), part in zip(names.items(), found, strict=True):
         result[name] = (dims, part, {"long_name": f"{text}, level {LEVEL:g}", "units": "1"})
     shape = (len(ERRORS), len(exponents))
-    result["expected"] = (dims[::2], np.full(shape, _EXPECTED), _described("slope by the theory"))
+    expected = math.nan if "note" in dataset.attrs else _EXPECTED
+    result["expected"] = (dims[::2], np.full(shape, expected), _described("slope by the theory"))
     return result
 
 

@@ -21,6 +21,8 @@ from vlasov.solvers.layers import MOST
 from vlasov.solvers.ode.integrate import TIGHTEST
 from vlasov.solvers.transformer import Stack
 
+_MOST_REPLICAS = 100_000
+
 
 class Settings(TypedDict, total=False):
     """Options of a study by keyword; the text begins with what holds if one is not given."""
@@ -70,7 +72,7 @@ def checked(problem: Problem, depths: int | Sequence[int], settings: Settings) -
     n = checks.integer(settings.get("n", 256), "n", least=1, most=shared.MOST)
     n = len(problem.initial) if isinstance(problem.initial, Particles) else n
     sampling = shared.sampling(settings.get("sampling", "random"), problem)
-    replicas = checks.integer(settings.get("replicas", 8), "replicas", least=1)
+    replicas = checks.integer(settings.get("replicas", 8), "replicas", least=1, most=_MOST_REPLICAS)
     return Setup(
         layers,
         n,

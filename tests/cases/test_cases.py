@@ -131,6 +131,16 @@ def scattered(dataset, beyond):
     return result
 
 
+def backwards(dataset, beyond):
+    """The states in the other order, so that energies fall."""
+    return dataset.isel(time=slice(None, None, -1)).assign_coords(time=dataset["time"])
+
+
+def slower(dataset, beyond):
+    """The same states a little later, each in its turn: energies grow by less than they should."""
+    return dataset.assign_coords(time=dataset["time"] * (1 + 10 * beyond))
+
+
 def late(dataset, beyond):
     return dataset.assign_attrs(blow_up_time=dataset.attrs["blow_up_time"] + beyond)
 
@@ -151,6 +161,9 @@ WRONG = {
     "rank": round_,
     "tilt_energy": round_,
     "clusters": scattered,
+    "energy": backwards,
+    "energy_gained": backwards,
+    "identity_error": slower,
     "blow_up_time": late,
     "blew_up": ended_otherwise,
 }
@@ -169,7 +182,7 @@ def test_a_wrong_solution_does_not_show_the_fact(name, solver, i):
 @pytest.mark.parametrize(("name", "solver", "i"), [fact for fact in FACTS if "-blew_up-" not in fact.id])
 def test_nothing_that_is_no_number_shows_a_fact(name, solver, i):
     wrong = solution(name, solver).copy(deep=True).assign_attrs(blow_up_time=np.nan)
-    for variable in {"mean", "covariance", "position", "radius"} & set(wrong):
+    for variable in {"mean", "covariance", "position", "radius", "density"} & set(wrong):
         wrong[variable][1:] = np.nan
     fact = CASES[name].facts[i]
     try:
@@ -224,6 +237,23 @@ def test_the_limit_of_multi_head_plane_lies_on_the_plane_and_keeps_the_second_va
     assert np.abs(covariances[-1] - limit).max() < 1e-6
 
 
+def test_the_energy_of_gradient_flow_sinkhorn():
+    """With s' = 4 |a| s^2 / (1 + sqrt(1 + 4 s^2)), G(s) - |a| t is constant."""
+
+    def g(s):
+        return np.arcsinh(2 * s) / 2 - (1 + np.sqrt(1 + 4 * s * s)) / (4 * s)
+
+    case, energy = CASES["gradient-flow-sinkhorn"], 0.0
+    for a, variance in zip(np.diag(case.problem.attention.A), np.diag(case.problem.initial.covariance), strict=True):
+        start = abs(a) * variance
+        end = g(start) + abs(a) * case.problem.horizon
+        s = brentq(lambda s, end=end: g(s) - end, start, 50.0, xtol=1e-15, rtol=1e-14)
+        c = (np.sqrt(1 + 4 * s * s) - 1) / (2 * s)
+        energy += (s * c + np.log1p(-c * c) / 2) / 2
+    (fact,) = [fact for fact in case.facts if fact.quantity == "energy"]
+    assert abs(fact.equals / energy - 1) < 1e-13
+
+
 # Facts of a user's own.
 
 
@@ -259,6 +289,7 @@ IMPOSSIBLE = [
         "time: 0.3 is not an output time",
     ),
     ("linear-ring", "particles", {"quantity": "radius_over_bound", "at_most": 1.0}, "attention: "),
+    ("gaussian-line", "gaussian", {"quantity": "energy", "at_most": 1.0}, "problem.attention.V: is not A; "),
 ]
 
 
@@ -295,11 +326,12 @@ def test_a_fact_at_an_earlier_time():
 def test_every_quantity_can_be_measured():
     assert set(WRONG) <= set(QUANTITIES)
     run = {"gaussian": solution("gaussian-line", "gaussian"), "particles": solution("polytope", "particles")}
+    run["climbing"] = solution("gradient-flow-sinkhorn", "gaussian")
     for quantity in QUANTITIES:
         needs_tokens = quantity in ("position", "clusters", "rescaled_growth", "radius_over_bound")
-        verdict = check(
-            Fact(says="", quantity=quantity, at_least=-1e9), run["particles" if needs_tokens else "gaussian"]
-        )
+        climbs = quantity in ("energy", "energy_gained", "identity_error")
+        needs = "particles" if needs_tokens else "climbing" if climbs else "gaussian"
+        verdict = check(Fact(says="", quantity=quantity, at_least=-1e9), run[needs])
         assert verdict.holds or quantity == "blow_up_time", "NaN where there is none"
 
 

@@ -26,7 +26,12 @@ from vlasov.solvers.driver import prepare
 
 EYE = [[1.0, 0.0], [0.0, 1.0]]
 SHAPES = {"EYE": EYE, "TURN": [[0, -1], [1, 0]], "LINE": [[1, 2], [2, 4]], "SADDLE": [[1, 0], [0, -1]]}
-OPTIONS = {"gaussian": {}, "particles": {"n": 9, "tolerance": 1e-4}, "finite-volume": {"cells": 8}}
+OPTIONS = {
+    "gaussian": {},
+    "particles": {"n": 9, "tolerance": 1e-4},
+    "finite-volume": {"cells": 8},
+    "layers": {"n": 9, "depth": 6},
+}
 
 
 @cache
@@ -40,6 +45,8 @@ def given():
         "gaussian": vl.solve(problem, "gaussian", times=[0.0, 0.1, 0.2]),
         "particles": vl.solve(problem, "particles", n=9, times=[0.0, 0.1, 0.2], tolerance=1e-4),
     }
+    climbing = vl.Problem(vl.Softmax(A=[[0.4, 0.1], [0.1, -0.3]], V=[[0.4, 0.1], [0.1, -0.3]]), gaussian, 0.2)
+    runs["climbing"] = vl.solve(climbing, "particles", n=9, times=[0.0, 0.1, 0.2], tolerance=1e-4)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "run.nc"
         vl.solve(problem, "particles", n=4, times=[0.0, 0.1], tolerance=1e-3, output=path)
@@ -52,6 +59,12 @@ def sound(run):
     finite = all(np.isfinite(run[name]).all() for name in ("mean", "covariance"))
     assert finite or run.attrs["status"] != "completed" or run.attrs.get("advice"), "completed, and not finite"
     return run.attrs["status"]
+
+
+def climbed(energies):
+    """Energies are numbers, or infinite."""
+    assert not np.isnan(energies["energy"]).any()
+    return "energies"
 
 
 def used(measure):
@@ -78,6 +91,21 @@ def moved(attention):
         return "an attention"
     initial = vl.Gaussian(np.zeros(d), np.eye(d))
     return sound(vl.solve(vl.Problem(attention, initial, 0.1), "particles", n=8, times=[0.0, 0.1], tolerance=1e-3))
+
+
+def layered(attention):
+    """What few layers of an attention do to few tokens."""
+    rows, d = attention.shape
+    if rows != d or d > 8:
+        return "an attention"
+    initial = vl.Gaussian(np.zeros(d), np.eye(d))
+    return sound(vl.solve(vl.Problem(attention, initial, 0.1), "layers", n=8, depth=2))
+
+
+def studied(study):
+    """A study's errors are finite, and its slopes numbers or nothing."""
+    assert np.isfinite(study["coupled"]).all()
+    return "a study"
 
 
 def _late(value):
@@ -114,6 +142,7 @@ def calls():
         "Sigmoid": (lambda a, v, b: moved(vl.Sigmoid(A=a, V=v, bias=b)), (EYE, EYE, 0.5)),
         "Exponential": (lambda *a: moved(vl.Exponential(*a)), (EYE, EYE, EYE)),
         "ReLU": (lambda a, v: moved(vl.ReLU(A=a, V=v)), (EYE, EYE)),
+        "Hardmax": (lambda a, v: layered(vl.Hardmax(A=a, V=v)), (EYE, EYE)),
         "Masked": (lambda a: moved(vl.Masked(a)), (vl.L2(EYE, EYE),)),
         "MultiHead": (lambda *a: moved(vl.MultiHead(*a)), ([vl.Softmax(A=EYE), vl.Linear(A=EYE)], [EYE, EYE])),
         "Piecewise": (lambda *a: moved(vl.Softmax(A=vl.Piecewise(*a))), ([EYE, EYE], [0.0, 0.05, 1.0])),
@@ -131,9 +160,18 @@ def calls():
         "finite-volume": _solve(
             "finite-volume", times=[0.0, 0.05], cells=8, reconstruction="upwind5", frame="moving", extent=6.0
         ),
+        "layers": _solve("layers", depth=4, n=9, sampling="random", seed=0, method="auto"),
+        "layers of a step": _solve("layers", step=0.1, times=[0.1, 0.2], n=9),
+        "depth_study": (
+            lambda d, n, r, p, s: studied(vl.depth_study(g.problem, depths=d, n=n, replicas=r, p=p, seed=s)),
+            ([2, 4], 6, 2, [1, 2], 0),
+        ),
         "measure": (lambda *a: vl.measure(*a).mean, (g.runs["particles"], 0.1)),
         "wasserstein": (lambda *a: vl.wasserstein(*a[:3], method=a[3]), (g.gaussian, g.cloud, 2, "auto")),
         "compare": (lambda *a: vl.compare(*a[:2], p=a[2]), (g.runs["gaussian"], g.runs["particles"], 1)),
+        "energies": (lambda *a: climbed(vl.energies(a[0], tolerance=a[1])), (g.runs["climbing"], 1e-6)),
+        "bures_geodesic": (lambda *a: used(vl.gaussian.bures_geodesic(*a)), (g.gaussian, g.gaussian, 0.5)),
+        "bures_speed": (lambda *a: vl.gaussian.bures_speed(*a), ([0.1, 0.2], EYE, EYE)),
         "on_grid": (lambda *a: vl.on_grid(a[0], a[1], time=a[2]), (g.runs["particles"], 8, 0.1)),
         "on_grid of a measure": (lambda *a: vl.on_grid(a[0], a[1], bandwidth=a[2]), (g.cloud, [4, 4], 0.3)),
         "sample": (lambda *a: g.gaussian.sample(a[0], a[1], seed=a[2]).mean, (9, "sobol", 0)),
@@ -153,7 +191,16 @@ def drawn(figure):
     return "a figure"
 
 
-FEW = {"sample", "particles", "finite-volume", "on_grid", "on_grid of a measure"}  # whose sizes stay small or absurd
+FEW = {
+    "sample",
+    "particles",
+    "layers",
+    "layers of a step",
+    "depth_study",
+    "finite-volume",
+    "on_grid",
+    "on_grid of a measure",
+}  # whose sizes stay small or absurd
 
 
 @st.composite
@@ -200,6 +247,7 @@ def solve_any(parts):
         "sigmoid": lambda: vl.Sigmoid(A=A, V=V, bias=0.5),
         "exponential": lambda: vl.Exponential(A=A, V=V),
         "relu": lambda: vl.ReLU(A=A, V=V),
+        "hardmax": lambda: vl.Hardmax(A=A, V=V),
         "masked": lambda: vl.Masked(vl.Softmax(A=A, V=V)),
         "mixed": lambda: vl.MultiHead([vl.L2(A, A, V), vl.Sigmoid(A=A), vl.Sinkhorn(A=V, V=A)]),
     }[kind]()

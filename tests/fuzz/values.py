@@ -49,7 +49,7 @@ SHAPES = ["EYE", "TURN", "LINE", "SADDLE"]
 factors = st.sampled_from(SIZES) | st.floats(-2, 2)
 matrices = st.tuples(factors, st.sampled_from(SHAPES))
 positive = st.sampled_from([1.0, 0.3, 1e-3, 5.0, 100.0, 1e6, 1e-12, 1e-160, 1e160, 1e300, 1e-300])
-KINDS = ["softmax", "l2", "linear", "sinkhorn", "sigmoid", "exponential", "relu", "masked", "mixed"]
+KINDS = ["softmax", "l2", "linear", "sinkhorn", "sigmoid", "exponential", "relu", "masked", "mixed", "hardmax"]
 physics = st.tuples(
     st.sampled_from(KINDS),
     matrices,
@@ -58,11 +58,11 @@ physics = st.tuples(
     factors,  # where
     positive,  # how wide
     positive,  # for how long
-    st.sampled_from(["gaussian", "particles", "finite-volume"]),
+    st.sampled_from(["gaussian", "particles", "finite-volume", "layers"]),
     st.sampled_from([{}, {"max_steps": 1000}]),  # as it comes, and as a user in a hurry sets it
 )
 
-SMALL = {"particles": {"n": 12}, "finite-volume": {"cells": 8}, "gaussian": {}}
+SMALL = {"particles": {"n": 12}, "finite-volume": {"cells": 8}, "gaussian": {}, "layers": {"n": 12, "depth": 10}}
 CASES = [name for name in catalogue.case_names() if name not in ("text-like", "ball-3d")]
 PLACES = [
     *(

@@ -6,6 +6,8 @@ import vlasov as vl
 from vlasov.postprocess import figures
 from vlasov.postprocess.compare import figure as compare_figure
 from vlasov.postprocess.compare.table import table as compare_table
+from vlasov.postprocess.depth import figure as depth_figure
+from vlasov.postprocess.depth.table import table as depth_table
 from vlasov.postprocess.mean_field import figure as study_figure
 from vlasov.postprocess.mean_field.table import table as study_table
 from vlasov.postprocess.movie import movie
@@ -17,7 +19,8 @@ PROBLEM = vl.Problem(vl.Softmax(A=[[0.6]]), vl.Gaussian(0.1, 0.2), 0.5)
 def made():
     run = vl.solve(PROBLEM, "gaussian", times=[0.0, 0.5])
     study = vl.mean_field_study(PROBLEM, n=[4, 8], replicas=2)
-    return {"run": run, "study": study, "comparison": vl.compare(run, run)}
+    layers = vl.depth_study(PROBLEM, depths=[2, 4], n=4, replicas=2)
+    return {"run": run, "study": study, "depth study": layers, "comparison": vl.compare(run, run)}
 
 
 @pytest.mark.quick
@@ -41,10 +44,12 @@ USES = {
     "picture beside": ("study", lambda one, made: compare_figure.draw(made["comparison"], [made["run"]] * 2, one)),
     "picture of a study": ("study", lambda study, made: study_figure.draw(study)),
     "table of a study": ("study", lambda study, made: study_table(study)),
+    "picture of a depth study": ("depth study", lambda study, made: depth_figure.draw(study)),
+    "table of a depth study": ("depth study", lambda study, made: depth_table(study)),
 }
 
 
-@pytest.mark.parametrize("given", ["run", "study", "comparison"])
+@pytest.mark.parametrize("given", ["run", "study", "depth study", "comparison"])
 @pytest.mark.parametrize("use", USES)
 def test_another_kind_is_named(use, given, made):
     wanted, call = USES[use]

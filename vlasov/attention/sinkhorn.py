@@ -123,7 +123,7 @@ class Sinkhorn(QueryKeyValue, kind="sinkhorn"):
         from vlasov.compiled.products import map_rows
 
         x = measure.points if isinstance(measure, Particles) and measure.are_equal(x) else x
-        scaled = self._scaled(measure, x, t, request, how)
+        scaled = self.scaled(measure, x, t, request, how)
         rows = scaled.rows(x)
         away = scaled.sums.centre if about is None else scaled.sums.centre - about
         size, rounding = float(np.linalg.norm(v, 2)), 4 * _EPS * float(np.abs(scaled.sums.centre).sum())
@@ -138,7 +138,7 @@ class Sinkhorn(QueryKeyValue, kind="sinkhorn"):
         if isinstance(measure, Gaussian):
             slope = self._about_mean(measure, t)[1]
             return np.broadcast_to(slope, (len(points), *slope.shape))
-        scaled = self._scaled(measure, points, t, Request(), {})
+        scaled = self.scaled(measure, points, t, Request(), {})
         covariance = scaled.sums.at(points - scaled.sums.centre, scaled.found.g, covariance=True).covariance
         assert covariance is not None
         return self.values(t) @ covariance @ self.product(t)
@@ -160,8 +160,8 @@ class Sinkhorn(QueryKeyValue, kind="sinkhorn"):
         bound = unit * float(np.sqrt(np.square(terms).sum(axis=1)).max(initial=0.0))
         return Field(away @ slope.T + v @ middle, "closed form", bound)
 
-    def _scaled(self, measure: Measure, x: Array, t: float, request: Request, how: How) -> _Scaled:
-        """The measure as points, with their potential."""
+    def scaled(self, measure: Measure, x: Array, t: float, request: Request, how: How) -> Scaled:
+        """The measure as points, with their potentials: what velocities at x, and energies, are made of."""
         from vlasov.scaling.solve import truncated
         from vlasov.scaling.sums import Sums
 
@@ -175,9 +175,9 @@ class Sinkhorn(QueryKeyValue, kind="sinkhorn"):
 
         if self.iterations is not None:
             seen = weights > 0
-            return _Scaled(sums := among(seen), truncated(sums, self.iterations), cloud.points if seen.all() else None)
+            return Scaled(sums := among(seen), truncated(sums, self.iterations), cloud.points if seen.all() else None)
         seen = weights > _LIGHT * weights.max()
-        scaled = _Scaled(sums := among(seen), self._converged(sums, t, request, how), cloud.points)
+        scaled = Scaled(sums := among(seen), self._converged(sums, t, request, how), cloud.points)
         if seen.all():
             return scaled
         light = ~seen & (weights > 0)
@@ -192,13 +192,13 @@ class Sinkhorn(QueryKeyValue, kind="sinkhorn"):
                 return with_light
         return scaled.without_light(whole, share, self.tolerance)
 
-    def _with_light(self, sums: Sums, t: float, request: Request, how: How) -> _Scaled | None:
+    def _with_light(self, sums: Sums, t: float, request: Request, how: How) -> Scaled | None:
         """With those that tilts lift up, so that they feel each other; None if that takes long."""
         memory = how.get("memory") or Memory()
         if (id(self), "light") in memory.kept:
             return None
         try:
-            return _Scaled(sums, self._converged(sums, t, request, {**how, "memory": None}, _FEW), None)
+            return Scaled(sums, self._converged(sums, t, request, {**how, "memory": None}, _FEW), None)
         except LateInputError:
             memory.kept[id(self), "light"] = "left out"
             return None
@@ -250,7 +250,7 @@ class Sinkhorn(QueryKeyValue, kind="sinkhorn"):
         return Ring(min(depth, max(_LEAST, _MOST_KEPT // len(sums.weights))), sums.weights)
 
 
-class _Scaled(NamedTuple):
+class Scaled(NamedTuple):
     """Points with their potential; the tokens it was solved for, if none was left out as too light; all of them."""
 
     sums: Sums
@@ -258,7 +258,7 @@ class _Scaled(NamedTuple):
     solved_at: Array | None
     whole: Sums | None = None
 
-    def without_light(self, whole: Sums, share: float, asked: float) -> _Scaled:
+    def without_light(self, whole: Sums, share: float, asked: float) -> Scaled:
         """Who has left out tokens that make up such a share at most of what is seen anywhere."""
         from vlasov.scaling.solve import contracted
 
@@ -266,7 +266,7 @@ class _Scaled(NamedTuple):
         deviation = min(2.0, found.deviation * (1 + share / asked) + 4 * share)
         elsewhere = min(2.0, contracted(found.marginal + 2 * share, whole.cross_ratio) + 2 * share)
         elsewhere = deviation if whole.symmetric else elsewhere
-        return _Scaled(self.sums, found._replace(deviation=deviation, elsewhere=elsewhere), None, whole)
+        return Scaled(self.sums, found._replace(deviation=deviation, elsewhere=elsewhere), None, whole)
 
     @property
     def radius(self) -> float:

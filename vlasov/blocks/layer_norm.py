@@ -29,6 +29,9 @@ class LayerNorm(Described):
 
     "pre", before each layer: x' = Gamma_{LN#mu}(LN x) + g(LN x). g is the MLP, if there is one.
 
+    In discrete depth (solver "layers") post-norm is x <- LN(x + h Gamma(x)), whose limit for h -> 0 is this flow where
+    all entries of beta are equal and positive. Otherwise LN moves tokens of its own ellipsoid, and there is no limit.
+
     Parameters
     ----------
     beta

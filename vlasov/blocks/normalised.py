@@ -31,9 +31,9 @@ _FOUND = 1e-6  # of the mass may integrals miss
 class Normalised(Measure):
     """LN#mu at time zero, for a measure mu that is no cloud of particles.
 
-    Samples are those of mu, put onto the ellipsoid. Nodes are directions evenly in all of the sphere for d <= 3, where mu
-    has a smooth density; else Gauss nodes of mu, which do not see how LayerNorm jumps at the origin. Mean and covariance
-    are those of such directions, or of 65,536 points.
+    Samples are those of mu, put onto the ellipsoid. Nodes are directions, evenly around for d <= 3, where mu has a
+    smooth density; else Gauss nodes of mu, which do not see how LayerNorm jumps at the origin. Mean and covariance are
+    those of such directions, or of 65,536 points.
     """
 
     measure: Measure
@@ -118,7 +118,7 @@ class Normalised(Measure):
 
 def _variances(measure: Measure) -> list[float]:
     """The least of each part."""
-    parts = [part for part in measure.components] if isinstance(measure, Mixture) else [measure]
+    parts = list(measure.components) if isinstance(measure, Mixture) else [measure]
     return [min(float(np.linalg.eigvalsh(part.covariance)[0]) for part in parts)]
 
 

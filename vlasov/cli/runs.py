@@ -1,4 +1,4 @@
-"""Commands about single runs: run and plot."""
+"""Commands about single runs: run, plot and energies."""
 
 from __future__ import annotations
 
@@ -112,14 +112,15 @@ def plot(
     """Draw solutions: one, or several over each other; by default into a .png beside the first PATH."""
     from vlasov.postprocess import figures, movie
     from vlasov.postprocess.depth import figure as of_layers
+    from vlasov.postprocess.drawing import energies
     from vlasov.postprocess.mean_field import figure as of_tokens
-    from vlasov.solvers.dataset import DEPTH, RUN, STUDY, open_run, require
+    from vlasov.solvers.dataset import DEPTH, ENERGIES, RUN, STUDY, open_run, require
 
     datasets = [open_run(path) for path in paths]
     target = output or paths[0].with_suffix(".png")
-    studies = {STUDY: of_tokens, DEPTH: of_layers}
-    if len(datasets) == 1 and (study := studies.get(datasets[0].attrs.get("kind", ""))):
-        figures.save(study.draw(datasets[0]), target)
+    drawn_alone = {STUDY: of_tokens.draw, DEPTH: of_layers.draw, ENERGIES: energies.draw}
+    if len(datasets) == 1 and (draw := drawn_alone.get(str(datasets[0].attrs.get("kind")))):
+        figures.save(draw(datasets[0]), target)
         print(target)
         return
     for path, dataset in zip(paths, datasets, strict=True):
@@ -128,4 +129,46 @@ def plot(
         movie.movie(datasets, target)
     else:
         figures.save(figures.plot(datasets, kind), target)
+    print(target)
+
+
+@command()
+def energies(
+    path: Annotated[Path, typer.Argument(metavar="RUN.nc", help="What vlasov run wrote.")],
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="A picture, or .nc for the numbers; RUN-energies.png if not given."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Energy, dissipation and the identity between them along a run with V = A = A^T, softmax or Sinkhorn."""
+    from vlasov.postprocess import figures
+    from vlasov.postprocess.drawing import energies as picture
+    from vlasov.postprocess.drawing.canvas import checked_target
+    from vlasov.postprocess.energies import energies as energies_of
+    from vlasov.solvers.dataset import open_run, save
+    from vlasov.solvers.files import check_place
+
+    target = output or path.with_name(f"{path.stem}-energies.png")
+    numbers_only = target.suffix == ".nc"
+    if not numbers_only:
+        checked_target(target, figures.FORMATS)
+    check_place(target)
+    found = energies_of(open_run(path))
+    if numbers_only:
+        save(found, target)
+    else:
+        figures.save(picture.draw(found), target)
+    if as_json:
+        print_json({name: finite(values.values) for name, values in found.variables.items()} | {"output": str(target)})
+        return
+    first, last = found.isel(time=0), found.isel(time=-1)
+    print(f"{found.attrs['title']}, solver {found.attrs['solver']}: gradient flow, metric {found.attrs['metric']}")
+    for name in ("log_energy", "energy", "dissipation", "speed"):
+        if name in found:
+            span = f"{float(first['time']):g} to {float(last['time']):g}"
+            print(f"  {name.replace('_', ' ')}: {float(first[name]):.10g} -> {float(last[name]):.10g} from t = {span}")
+    off, doubt = float(found["identity_error"].max()), float(found["quadrature_error"].max())
+    print(f"  gained = dissipated up to {off:.2g}; outputs let the integral be off by {doubt:.2g}")
+    print_doubt(found.attrs["doubt"])
     print(target)

@@ -1,0 +1,104 @@
+"""Energies of a solution over time: attentions with V = A = A^T move measures up an energy.
+
+    softmax     E(mu) = int int e^{<A x, y>} dmu dmu / 2       dE/dt = int Z_mu(A x) |Gamma|^2 dmu
+    Sinkhorn    F(mu) = (int f dmu + int g dmu) / 2            dF/dt = int |Gamma|^2 dmu
+
+``vlasov.gradient_flow`` knows them of a measure, ``vlasov.balance`` holds what is gained against what is dissipated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import xarray as xr
+
+from vlasov import checks
+from vlasov.attention import Sinkhorn
+from vlasov.balance import along, check
+from vlasov.checks import Array
+from vlasov.errors import InputError, heard
+from vlasov.problem import Problem
+from vlasov.solvers import measure, problem_of
+from vlasov.solvers.accuracy import doubt
+from vlasov.solvers.dataset import ENERGIES, RUN, provenance, require
+
+_METRIC = {"softmax": "Wasserstein, twisted by Z", "sinkhorn": "Wasserstein"}
+_NAMES = {
+    "energy": "energy",
+    "dissipation": "rate at which the energy grows",
+    "speed": "Wasserstein speed of the measure",
+    "log_energy": "logarithm of the energy",
+    "log_dissipation": "logarithm of the rate at which the energy grows",
+    "energy_error": "bound on the error of sums in the energy, of softmax in its logarithm",
+    "identity_error": "distance of what is gained from the integral of what is dissipated, of softmax in logarithms",
+    "quadrature_error": "estimated error of that integral",
+}
+
+
+def energies(run: xr.Dataset, *, tolerance: float = 1e-10) -> xr.Dataset:
+    """The energy of a solution with V = A = A^T at its output times, and how fast it grows.
+
+        softmax     E(mu) = int int e^{<A x, y>} dmu dmu / 2       dE/dt = int Z_mu(A x) |Gamma|^2 dmu
+        Sinkhorn    F(mu) = (int f dmu + int g dmu) / 2            dF/dt = int |Gamma|^2 dmu
+
+    Parameters
+    ----------
+    run
+        A solution by tokens, densities or Gaussians, with constant parameters.
+    tolerance
+        Of the sums, as in ``attention.velocity``.
+
+    Returns
+    -------
+    xarray.Dataset
+        energy, dissipation and speed, the Wasserstein speed, at each time; of softmax also log_energy and
+        log_dissipation, which hold what energies beyond 1.8e308 do not (of a Gaussian with |Sigma^{1/2} A Sigma^{1/2}|
+        >= 1 it is infinite indeed). energy_error: a bound on errors of sums, relative for softmax; of Sinkhorn with
+        those of the marginals. identity_error: how far log E(t) - log E(0) is from int D / E, of Sinkhorn F(t) - F(0)
+        from int D. The integral knows D at output times only, and quadrature_error estimates how far it may be off: the
+        identity holds up to both, and where outputs are few it is quadrature_error that is large. NaN where energies
+        are infinite. attributes: metric, of which this is a gradient flow, and doubt, why the run may not be right.
+    """
+    require(run, RUN, "run")
+    tolerance = checks.number(tolerance, "tolerance", above=0.0, below=1.0)
+    problem = problem_of(run)
+    check(problem)
+    if not run.sizes["time"]:
+        raise InputError("has no output times left; keep some, as in run.isel(time=[1])", "run")
+    times = run["time"].values
+    states = [measure(run, k) for k in range(times.size)]
+    try:
+        found = along(problem, states, times, tolerance=tolerance)
+    except SystemError as error:
+        raise heard(error) from None
+    variables = {
+        "speed": found.speed,
+        "energy_error": found.error,
+        "identity_error": found.identity_error,
+        "quadrature_error": found.quadrature_error,
+    }
+    if isinstance(problem.attention, Sinkhorn):
+        variables |= {"energy": found.value, "dissipation": found.rate}
+    else:
+        variables |= {"log_energy": found.value, "log_dissipation": found.log_dissipation}
+        with np.errstate(over="ignore"):  # what is beyond the numbers is infinite; the logarithms hold it
+            variables |= {"energy": np.exp(found.value), "dissipation": np.exp(found.log_dissipation)}
+    attributes = {"metric": _METRIC[problem.attention.kind], "method": found.method}
+    return _dataset(run, problem, variables, attributes)
+
+
+def _dataset(
+    run: xr.Dataset, problem: Problem, variables: Mapping[str, Array], attributes: Mapping[str, str]
+) -> xr.Dataset:
+    """The Dataset, with what is known of the run."""
+    named = {
+        name: ("time", variables[name], {"long_name": words, "units": "1"})
+        for name, words in _NAMES.items()
+        if name in variables
+    }
+    time = ("time", run["time"].values, {"long_name": "time", "units": "1"})
+    about = {name: str(run.attrs.get(name, "")) for name in ("case", "solver", "options", "status")}
+    told = {"attention": problem.attention.kind, **attributes, "doubt": doubt(run)}
+    attrs = provenance(problem, ENERGIES) | {"title": str(run.attrs.get("title", problem.name))} | about | told
+    return xr.Dataset(named, {"time": time}, attrs)

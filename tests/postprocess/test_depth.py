@@ -1,0 +1,273 @@
+"""The depth study: order one in the number of layers, the same bits however it is computed, mistakes, what is shown."""
+
+import io
+import json
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import vlasov as vl
+from vlasov.postprocess import depth
+from vlasov.postprocess.depth import depth_study
+from vlasov.postprocess.depth.figure import draw
+from vlasov.postprocess.depth.slopes import fit
+from vlasov.postprocess.depth.table import table
+from vlasov.postprocess.studies import schedule, store
+
+A = np.array([[0.9, 0.4], [-0.4, 0.6]])
+PLANE = vl.Problem(vl.Softmax(A=A), vl.Box([-0.5, -1.0], [1.0, 1.0]), 1.0)
+TEXT = vl.Sequence([vl.Box([-2.0, 0.0], [-1.0, 1.0]), vl.Box([1.0, 0.0], [2.0, 1.0])])
+PROBLEMS = {
+    "softmax": PLANE,
+    "relu": vl.Problem(vl.ReLU(A=A / 4), PLANE.initial, 0.5),
+    "masked": vl.Problem(vl.Masked(vl.Softmax(A=A)), TEXT, 0.5),
+    "post-norm": vl.Problem(PLANE.attention, PLANE.initial, 1.0, layer_norm=vl.LayerNorm([0.8, 0.8])),
+    "pre-norm": vl.Problem(
+        PLANE.attention, vl.Box([0.5, -1.0], [2.0, 1.0]), 1.0, layer_norm=vl.LayerNorm(placement="pre")
+    ),
+    "mlp": vl.Problem(PLANE.attention, PLANE.initial, 1.0, mlp=vl.MLP(A, activation="tanh")),
+    "post-norm and mlp": vl.Problem(
+        PLANE.attention, PLANE.initial, 1.0, layer_norm=vl.LayerNorm(), mlp=vl.MLP(A, activation="gelu")
+    ),
+    "a moving parameter": vl.Problem(vl.Softmax(A=lambda t: (1 + t) * A), PLANE.initial, 1.0),
+}
+
+
+def same(one: xr.Dataset, other: xr.Dataset) -> bool:
+    """Variables and coordinates, to the last bit."""
+    return one.drop_attrs().identical(other.drop_attrs())
+
+
+# Order one
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_the_slope_is_minus_one(name):
+    study = depth_study(PROBLEMS[name], depths=[6, 12, 24, 48, 96], n=24, replicas=3, p=2)
+    slopes = study["slope"].isel(time=-1, p=0)
+    assert np.abs(slopes.sel(quantity=["coupled", "wasserstein", "covariance_error"]) + 1).max() < 0.05
+    assert (study["low"] <= study["slope"]).all()
+    assert (study["slope"] <= study["high"]).all()
+    assert (study["wasserstein"] <= study["coupled"] * (1 + 1e-9)).all()
+    assert study["reference_error"].max() < 1e-2 * study["coupled"].min()
+
+
+@pytest.mark.parametrize("beta", [[1.0, 0.5], [-1.0, -1.0]])
+def test_layers_that_do_not_approach_the_flow_are_told(beta):
+    """LN(D u) is not D u: however many layers there are, each moves tokens."""
+    turning = vl.Problem(PLANE.attention, PLANE.initial, 1.0, layer_norm=vl.LayerNorm(beta))
+    study = depth_study(turning, depths=[5, 11, 25], n=12, replicas=2)
+    assert study["coupled"].isel(depth=-1).min() > 0.1
+    assert np.isnan(study["expected"]).all()
+    assert "not one positive number" in str(table(study).caption)
+
+
+def test_errors_of_a_lone_token_are_those_of_euler():
+    """x' = x: (1 + T/L)^L against e^T, for whatever p."""
+    alone = vl.Problem(vl.Softmax(A=[[0.3]]), vl.Particles([[2.0]]), 1.5)
+    study = depth_study(alone, depths=[3, 6, 12, 24], times=[0.5, 1.5])
+    for k, t in enumerate((0.5, 1.5)):
+        exact = [2 * (np.exp(t) - (1 + 1.5 / L) ** (t / 1.5 * L)) for L in (3, 6, 12, 24)]
+        for name in ("coupled", "wasserstein"):
+            assert np.abs(study[name].values[:, 0, k] - np.array(exact)[:, None]).max() < 1e-9
+        assert np.abs(study["mean_error"].values[:, 0, k] - exact).max() < 1e-9
+    assert study.sizes["replica"] == 1
+    assert study["step"].values.tolist() == [0.5, 0.25, 0.125, 0.0625]
+
+
+def test_covariances_of_gaussians_are_known():
+    """Of the flow in closed form, of layers by their recursion; tokens by quadrature."""
+    a = np.diag([0.3, -0.4])
+    gaussian = vl.Problem(vl.Softmax(A=a), vl.Gaussian([0, 0], np.eye(2)), 0.5)
+    study = depth_study(gaussian, depths=[4, 8], n=900, sampling="quadrature", exact_up_to=0)
+    exact = np.diag(1 / (1 - 2 * 0.5 * np.diag(a)))
+    for k, layers in enumerate((4, 8)):
+        s = np.ones(2)
+        for _ in range(layers):
+            s = s * (1 + 0.5 / layers * np.diag(a) * s) ** 2
+        error = np.linalg.norm(np.diag(s) - exact) / np.linalg.norm(exact)
+        assert study["covariance_error"].values[k, 0, 0] == pytest.approx(error, rel=1e-7)
+    assert np.isnan(study["wasserstein"]).all()
+
+
+@pytest.mark.quick
+def test_a_fit_sees_through_the_next_order():
+    depths, random = np.array([4, 8, 16, 32, 64]), np.random.default_rng(1)
+    bent = 3.0 / depths * np.exp(-2.0 / depths)
+    errors = bent[:, None] * random.uniform(0.5, 2.0, 6)  # of one size for each replica
+    slope, low, high = fit(depths, errors, 0.0)
+    assert slope == pytest.approx(-1.0, abs=1e-12)
+    assert high - low < 1e-9
+    noisy = errors * np.exp(0.01 * random.normal(size=errors.shape))
+    slope, low, high = fit(depths, noisy, 0.0)
+    assert low < -1 < high
+    assert 0.001 < high - low < 0.2
+    assert fit(depths[:3], 3.0 / depths[:3, None], 0.0)[0] == pytest.approx(-1.0, abs=1e-12)
+    assert np.isnan(fit(depths, np.full((5, 1), 1e-15), 1e-13)).all()
+    assert np.isnan(fit(depths[:2], errors[:2, :1], 0.0)[1:]).all()
+
+
+def test_intervals_hold_the_slope_as_often_as_they_say():
+    depths, random = np.array([4, 8, 16, 32, 64]), np.random.default_rng(5)
+    held = 0
+    for _ in range(200):
+        own = np.exp(0.02 * random.normal(size=(1, 4)) * np.log(depths)[:, None])  # replicas have slopes of their own
+        _, low, high = fit(depths, own / depths[:, None], 0.0)
+        held += low <= -1 <= high
+    assert held >= 180  # of 190 expected; fewer than 180 in 1e-3 of all trials
+
+
+# The same bits
+
+
+ARGUMENTS = {"depths": [3, 6, 12], "n": 20, "replicas": 3}
+
+
+@pytest.fixture(scope="module")
+def straight():
+    return depth_study(PLANE, **ARGUMENTS)
+
+
+def test_resumed_equals_straight(straight, tmp_path):
+    folder = tmp_path / "study"
+    depth_study(PLANE, **(ARGUMENTS | {"depths": 6, "replicas": 2}), output=folder)
+    (folder / "6-0.json").write_text('{"coupled": [[0.0')  # damaged
+    kept = (folder / "6-1.json").stat().st_mtime_ns
+    assert same(depth_study(PLANE, **ARGUMENTS, output=folder), straight)
+    assert (folder / "6-1.json").stat().st_mtime_ns == kept
+    assert same(vl.open_run(folder / "study.nc"), straight)
+
+
+def test_interrupted_study_goes_on(straight, tmp_path, monkeypatch):
+    put, left = store.Store.put, iter(range(4))
+
+    def interrupted(self, *result):
+        if next(left, None) is None:
+            raise KeyboardInterrupt
+        put(self, *result)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(store.Store, "put", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            depth_study(PLANE, **ARGUMENTS, output=tmp_path / "study")
+    assert len(list((tmp_path / "study").glob("*-*.json"))) == 4
+    assert same(depth_study(PLANE, **ARGUMENTS, output=tmp_path / "study"), straight)
+
+
+def test_one_thread_equals_two(straight):
+    from numba import get_num_threads
+
+    threads = get_num_threads()
+    try:
+        vl.set_threads(1)
+        assert same(depth_study(PLANE, **ARGUMENTS), straight)
+    finally:
+        vl.set_threads(threads)
+
+
+def test_a_piece_does_not_depend_on_the_others(straight):
+    alone = depth_study(PLANE, **(ARGUMENTS | {"depths": 12, "replicas": 1}))
+    assert alone["coupled"].values[0, 0].tolist() == straight["coupled"].values[2, 0].tolist()
+
+
+def test_dask_gives_the_same_numbers(straight, monkeypatch):
+    pytest.importorskip("distributed")
+    monkeypatch.setattr(schedule.os, "cpu_count", lambda: 1)
+    assert same(depth_study(PLANE, **ARGUMENTS, scheduler="local"), straight)
+
+
+def test_a_flow_is_solved_once_for_each_sample(monkeypatch):
+    solved, flowed = [], depth.replica._flowed
+    monkeypatch.setattr(depth.replica, "_flowed", lambda study, k: solved.append(k) or flowed(study, k))
+    depth_study(PLANE, **ARGUMENTS)
+    assert sorted(solved) == [0, 1, 2]
+
+
+# Mistakes
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"depths": []}, r"depths: is empty; give at least one"),
+        ({"depths": 0}, r"depths: is 0 but must be at least 1"),
+        ({"depths": [6, 1.5]}, r"depths: 1.5 is not a whole number"),
+        ({"depths": [True]}, r"depths: True is not a whole number"),
+        ({"depths": 10**6}, r"depths: is 1000000 but must be at most 1e\+05"),
+        ({"n": 0}, r"n: is 0 but must be at least 1"),
+        ({"replicas": 0}, r"replicas: is 0 but must be at least 1"),
+        ({"p": 0.5}, r"p: is 0.5 but must be at least 1"),
+        ({"sampling": "sobl"}, r'sampling: "sobl" is not known; did you mean "sobol"\?'),
+        ({"sampling": "quantile"}, r'sampling: "quantile" needs d = 1'),
+        ({"times": [0.5], "depths": [4, 6, 9]}, r"times: 0.5 is inside a layer; the nearest .*, with 9 layers"),
+        ({"times": [2.0]}, r"times: run from 2 to 2 but must lie in \[0, 1\]"),
+        ({"seed": -1}, r"seed: is -1 but must be at least 0"),
+        ({"tolerance": 1.0}, r"tolerance: is 1 but must be"),
+        ({"exact_up_to": 10**4, "n": 10**4}, r"exact_up_to: is 10000 but exact transport .* n = 6324"),
+        ({"tolerence": 1e-8}, r"tolerence: is not an option of a depth study; did you mean \"tolerance\"\?"),
+        ({"scheduler": "nowhere"}, r'scheduler: is \'nowhere\'; give "local", or the address'),
+        ({"output": "/nowhere/at/all"}, r'output: "/nowhere/at/all" cannot be made a folder \(No such file'),
+    ],
+)
+def test_mistakes_are_named(options, sentence):
+    with pytest.raises(vl.InputError, match="^" + sentence):
+        depth_study(PLANE, **({"depths": [2, 4], "n": 4, "replicas": 1} | options))
+
+
+def test_hardmax_has_no_flow():
+    hardmax = vl.Problem(vl.Hardmax(A=A), PLANE.initial, 1.0)
+    with pytest.raises(vl.InputError, match="velocities jump, so that there is no flow"):
+        depth_study(hardmax, depths=[2])
+
+
+def test_another_study_in_the_folder_is_refused(tmp_path):
+    small = {"n": 4, "replicas": 1}
+    depth_study(PLANE, depths=2, **small, output=tmp_path / "layers")
+    with pytest.raises(vl.InputError, match=r"output: .* holds another study: its seed is 0 and not 1; choose another"):
+        depth_study(PLANE, depths=2, **small, seed=1, output=tmp_path / "layers")
+    with pytest.raises(vl.InputError, match=r"output: .* holds a depth study, and not a study; choose another"):
+        vl.mean_field_study(PLANE, **small, output=tmp_path / "layers")
+    vl.mean_field_study(PLANE, **small, output=tmp_path / "tokens")
+    with pytest.raises(vl.InputError, match=r"output: .* holds a study, and not a depth study; choose another"):
+        depth_study(PLANE, depths=2, **small, output=tmp_path / "tokens")
+
+
+def test_a_flow_that_blows_up_is_told():
+    blows = vl.Problem(vl.ReLU(A=[[1.0]]), vl.Particles([[1.0]]), 0.6)  # at t = 1/2
+    with pytest.raises(vl.SolverError):
+        depth_study(blows, depths=[2, 4])
+
+
+# What is shown
+
+
+def test_table_and_figure(straight):
+    from rich.console import Console
+
+    for width in (140, 60):
+        with io.StringIO() as written:
+            Console(width=width, file=written).print(table(straight, width=width))
+            text = written.getvalue()
+        for words in ("W_2", "coupled, p = 1", "L = 12", "-1.00", "3 samples of them"):
+            assert words in text
+    assert len(draw(straight).axes) == 3
+    draw(straight).canvas.draw()
+    draw(straight.isel(depth=[0], replica=[0])).canvas.draw()
+    with pytest.raises(
+        vl.InputError, match=r"^dataset: is no Dataset .* a depth study is needed; give what vl\.depth_"
+    ):
+        draw(straight.drop_attrs())
+
+
+def test_dataset_says_what_was_done(straight):
+    assert straight.attrs["kind"] == "depth study"
+    assert json.loads(straight.attrs["problem"])["attention"]["kind"] == "softmax"
+    assert straight.attrs["tokens"] == 20
+    assert all("long_name" in variable.attrs for variable in straight.data_vars.values())
+
+
+def test_functions_of_time_stay_in_memory(tmp_path):
+    with pytest.raises(vl.InputError, match="is a Python function"):
+        depth_study(PROBLEMS["a moving parameter"], depths=2, n=4, output=tmp_path / "study")
