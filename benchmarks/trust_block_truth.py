@@ -14,17 +14,14 @@ import numpy as np
 from numpy.polynomial.legendre import leggauss
 from problems import Array
 from scipy.special import ndtr
+from trust_block_nodes import both_sizes, jumps
 from trust_blocks import InBlock
-from trust_problems import Part, Truth, _rule, errors, nodes, solved
-from trust_velocities import Head, of_gaussian, velocity as velocity_of
+from trust_problems import Truth, _mixed, errors, solved
+from trust_velocities import means_at, of_gaussian, velocity as velocity_of
 
-_SIZES = {1: (120, 180), 2: (14, 21), 3: (7, 10)}  # Gauss nodes along an axis
-_FEWER = {1: (40, 60), 2: (9, 13), 3: (5, 7)}
-_RAYS = {1: (2, 2), 2: (240, 360), 3: (12, 18)}  # directions under post-norm; in 3-D along the polar angle
-_BOTH = {1: ((2, 200), (2, 300)), 2: ((40, 10), (60, 15)), 3: ((6, 4), (9, 6))}  # directions, and points on rays
 _RTOL, _LOOSE = 1e-10, 1e-7
-_FAR = 10.0  # deviations or half widths from the origin, from which LayerNorm is smooth on the data
-_REACH = 9.0  # deviations
+_STEPS = (200, 300)  # where velocities jump
+_IN_TIME, _DIFFERENCE = 24, 1e-5  # Gauss nodes between jumps; deviations between places that tell a slope
 _ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "gelu": lambda z: z * ndtr(z), "relu": lambda z: np.maximum(z, 0.0), "tanh": np.tanh, "identity": lambda z: z,
 }  # fmt: skip
@@ -37,8 +34,12 @@ def truth(block: InBlock, times: Array, *, careful: bool = True) -> Truth:
     rtol = _RTOL if careful else _LOOSE
     if block.tokens is not None:
         return Truth(*_moments(block, *block.tokens, times, _RTOL), 1e-9)
-    found, better = (_moments(block, *each, times, rtol) for each in _both_sizes(block, careful))
-    return Truth(*better, max(1e-9 if careful else 1e-6, float(np.max(errors(found, better)))))
+    coarse, fine = both_sizes(block, careful)
+    some, more = _STEPS if jumps(block) and block.norm == "pre" else (0, 0)
+    found = _moments(block, *coarse, times, rtol, some)
+    better = _moments(block, *fine, times, rtol, more)
+    uncertainty = max(1e-9 if careful else 1e-6, float(np.max(errors(found, better))))
+    return Truth(*better, uncertainty, _known(block, *fine, float(times[-1])) if careful else None)
 
 
 # Velocities
@@ -70,11 +71,13 @@ def unit(x: Array) -> Array:
 # Flows
 
 
-def flow(block: InBlock, x: Array, w: Array, times: Array, rtol: float) -> Array:
-    """Tokens at the times, (times, n, d); under post-norm by their directions u, since D may jump."""
+def flow(block: InBlock, x: Array, w: Array, times: Array, rtol: float, fixed: int = 0) -> Array:
+    """Tokens at the times, (times, n, d); under post-norm by their directions u, since D may jump.
+
+    By so many fixed steps, if any, where velocities jump, at which steps of a tolerance would end.
+    """
     post, shape = block.norm == "post", x.shape
     y = unit(x) if post else x
-    # LN x = D x / |x| begins where x / D does not: directions are those of x
     scale = 1.0 if post else float(np.sqrt(w @ np.square(x).sum(axis=1)))
 
     def velocity(t: float, y: Array) -> Array:
@@ -85,7 +88,10 @@ def flow(block: InBlock, x: Array, w: Array, times: Array, rtol: float) -> Array
         v = law(block, u * d, w, t) / d
         return (v - u * np.sum(u * v, axis=1, keepdims=True)).ravel()
 
-    rows = across(block, velocity, y.ravel(), times, scale, rtol).reshape(len(times), *shape)
+    if fixed:
+        rows = _in_steps(block, velocity, y.ravel(), times, fixed).reshape(len(times), *shape)
+    else:
+        rows = across(block, velocity, y.ravel(), times, scale, rtol).reshape(len(times), *shape)
     if not post:
         return rows
     return np.stack([unit(u) * block.scale(t) for u, t in zip(rows, times, strict=True)])
@@ -95,16 +101,14 @@ def across(block: InBlock, velocity: Callable, y: Array, times: Array, scale: fl
     """``trust_problems.solved`` from jump to jump of the parameters."""
     result = np.full((len(times), y.size), np.nan)
     result[0] = y
-    ends = [0.0, *(t for t in block.jumps if t < times[-1]), float(times[-1])]
+    ends = [0.0, *(t for t in block.jumps if t < times[-1]), float(times[-1])] if times[-1] > 0 else []
+    middle = 1e-14 * block.horizon  # values of parameters at the very ends are those inside
     for start, end in pairwise(ends):
-        if not end > start:
-            continue
         inside = (times > start) & (times <= end)
         wanted = np.unique([start, *times[inside], end]) - start
-        middle = 1e-14 * block.horizon  # values of parameters at the very ends are those inside
 
-        def shifted(t: float, y: Array, start: float = start, end: float = end) -> Array:
-            return velocity(min(max(start + t, start + middle), end - middle), y)
+        def shifted(t: float, y: Array, low: float = start, high: float = end) -> Array:
+            return velocity(min(max(low + t, low + middle), high - middle), y)
 
         rows = solved(shifted, y, wanted, scale, rtol)
         result[inside] = rows[np.searchsorted(wanted, times[inside] - start)]
@@ -112,6 +116,53 @@ def across(block: InBlock, velocity: Callable, y: Array, times: Array, scale: fl
         if not np.isfinite(y).all():
             break
     return result
+
+
+def _in_steps(block: InBlock, velocity: Callable, y: Array, times: Array, count: int) -> Array:
+    """By about so many equal steps of Heun's method."""
+    result = [y]
+    stops = np.unique([*times, *(t for t in block.jumps if t < times[-1])])
+    for start, end in pairwise(stops.tolist()):
+        number = max(1, round(count * (end - start) / block.horizon))
+        h = (end - start) / number
+        for k in range(number):
+            t = start + k * h
+            first = velocity(t + 1e-9 * h, y)
+            y = y + h / 2 * (first + velocity(t + (1 - 1e-9) * h, y + h * first))
+        if end in times:
+            result.append(y)
+    return np.array(result)
+
+
+def _known(block: InBlock, x: Array, w: Array, end: float) -> tuple[Array, Array, Array] | None:
+    """Where nodes are at the end, and the density there, f_0 exp(-int div); None where densities are not smooth."""
+    smooth = all(kind == "gaussian" for _, kind, _ in block.parts) and not jumps(block)
+    kinks = (block.mlp is not None and block.mlp.kind == "relu") or block.family == "relu"
+    if not smooth or kinks or block.norm == "post" or block.depth or end == 0.0:
+        return None
+    z, gauss = leggauss(_IN_TIME)
+    ends = [0.0, *(t for t in block.jumps if t < end), end]
+    times = np.concatenate([(a + b) / 2 + (b - a) / 2 * z for a, b in pairwise(ends)])
+    shares = np.concatenate([(b - a) / 2 * gauss for a, b in pairwise(ends)])
+    rows = flow(block, x, w, np.array([0.0, *times, end]), _LOOSE)
+    lost = sum(
+        share * _divergence(block, y, w, float(t)) for share, t, y in zip(shares, times, rows[1:-1], strict=True)
+    )
+    return rows[-1], w, _mixed(block, x) * np.exp(-lost)
+
+
+def _divergence(block: InBlock, x: Array, w: Array, t: float) -> Array:
+    """Of the velocity at the nodes, by differences with the measure held."""
+    d, step = block.scale(t), _DIFFERENCE * float(np.sqrt(w @ np.square(x - w @ x).sum(axis=1)))
+    seen = unit(x) * d if block.norm else x
+
+    def at(points: Array) -> Array:
+        points = unit(points) * d if block.norm else points
+        gamma = sum(means_at(head, points, seen, w) for head in block.heads)
+        return block.factor("v", t) * gamma + added(block, points, t)
+
+    ways = step * np.eye(x.shape[1])
+    return sum((at(x + way) - at(x - way))[:, k] for k, way in enumerate(ways)) / (2 * step)
 
 
 # Layers
@@ -135,11 +186,11 @@ def layers(block: InBlock, x: Array, w: Array, depth: int) -> Array:
     return np.stack(result)
 
 
-def _moments(block: InBlock, x: Array, w: Array, times: Array, rtol: float) -> tuple[Array, Array]:
+def _moments(block: InBlock, x: Array, w: Array, times: Array, rtol: float, fixed: int = 0) -> tuple[Array, Array]:
     if block.depth:
         rows = layers(block, x, w, block.depth)[np.round(times / block.horizon * block.depth).astype(int)]
     else:
-        rows = flow(block, x, w, times, rtol)
+        rows = flow(block, x, w, times, rtol, fixed)
     means = np.einsum("n,tnk->tk", w, rows)
     away = rows - means[:, None]
     return means, np.einsum("n,tnk,tnl->tkl", w, away, away)
@@ -197,113 +248,3 @@ def distances_off(block: InBlock, found: Array) -> float:
     true = flow(block, x, w, np.array([0.0, block.horizon]), 1e-12)[-1]
     each = [np.sqrt(w @ np.square(layers(block, x, w, depth)[-1] - true).sum(axis=1)) for depth in block.depths]
     return float(np.max(np.abs(found[:, 0] / np.array(each) - 1)))
-
-
-# Nodes
-
-
-def jumps(block: InBlock) -> bool:
-    """Whether LayerNorm jumps among the data."""
-    return bool(block.norm) and block.tokens is None and any(_near(part) for part in block.parts)
-
-
-def _both_sizes(block: InBlock, careful: bool) -> list[tuple[Array, Array]]:
-    d = block.dimension
-    if not jumps(block):
-        return [nodes(block, size) for size in (_SIZES if careful else _FEWER)[d]]
-    return [_on_rays(block, k) for k in (0, 1)]
-
-
-def _on_rays(block: InBlock, k: int) -> tuple[Array, Array]:
-    """Part by part: those near the origin on rays, others by Gauss nodes of the smaller sizes."""
-    d, points, weights = block.dimension, [], []
-    fewer = 1 / np.sqrt(len(block.parts))
-    for share, kind, numbers in block.parts:
-        if not _near((share, kind, numbers)):
-            x, w = _rule(kind, numbers, max(4, round(fewer * _FEWER[d][k])))
-        elif block.norm == "post":
-            x, w = _rays((share, kind, numbers), _RAYS[d][k] if d < 3 else _RAYS[d][k], 60, together=True)
-        else:
-            rays, along = _BOTH[d][k]
-            x, w = _rays((share, kind, numbers), rays, max(4, round(fewer * along)), together=False)
-        points.append(x)
-        weights.append(share * w)
-    return np.concatenate(points), np.concatenate(weights)
-
-
-def _near(part: Part) -> bool:
-    """Whether the origin is inside, or not far outside."""
-    _, kind, numbers = part
-    if kind == "gaussian":
-        return float(np.sqrt(numbers[0] @ np.linalg.solve(numbers[1], numbers[0]))) < _FAR
-    if kind == "box":
-        middle, half = (numbers[0] + numbers[1]) / 2, (numbers[1] - numbers[0]) / 2
-        return bool((np.abs(middle) < 1.5 * half).all())
-    return float(np.linalg.norm(numbers[2])) < 1.5 * numbers[1]
-
-
-def _rays(part: Part, count: int, along: int, *, together: bool) -> tuple[Array, Array]:
-    """So many points on rays to so many directions; or one for each ray, with the mass of all of it."""
-    _, kind, numbers = part
-    d = len(numbers[0]) if kind != "ring" else len(numbers[2])
-    u, areas = _directions(d, count)
-    z, gauss = leggauss(along)
-    points, weights = [], []
-    for low, high, density in _inside(kind, numbers, u):
-        r = (low + high)[:, None] / 2 + (high - low)[:, None] / 2 * z
-        w = areas[:, None] * (high - low)[:, None] / 2 * gauss * r ** (d - 1) * density(r[:, :, None] * u[:, None])
-        points.append(u if together else (r[:, :, None] * u[:, None]).reshape(-1, d))
-        weights.append(w.sum(axis=1) if together else w.ravel())
-    x, w = np.concatenate(points), np.concatenate(weights)
-    return x[w > 0], w[w > 0] / w.sum()
-
-
-def _directions(d: int, count: int) -> tuple[Array, Array]:
-    """On the unit sphere, not along axes, with areas up to a factor."""
-    if d == 1:
-        return np.array([[-1.0], [1.0]]), np.ones(2)
-    angle = 2 * np.pi * (np.arange(count if d == 2 else 2 * count) + 0.3) / (count if d == 2 else 2 * count)
-    circle = np.stack([np.cos(angle), np.sin(angle)], axis=1)
-    if d == 2:
-        return circle, np.ones(count)
-    t, heights = leggauss(count)
-    flat = np.sqrt(1 - t**2)[:, None, None] * circle
-    upright = np.broadcast_to(t[:, None, None], (count, 2 * count, 1))
-    return np.concatenate([flat, upright], axis=2).reshape(-1, 3), np.repeat(heights, 2 * count)
-
-
-def _inside(kind: str, numbers: tuple, u: Array) -> list[tuple[Array, Array, Callable[[Array], Array]]]:
-    """Where rays are inside of a part: from, to, and its density up to a factor."""
-    if kind == "gaussian":
-        mean, covariance = numbers
-        precision = np.linalg.inv(covariance)
-        a, b = np.einsum("nk,kl,nl->n", u, precision, u), u @ precision @ mean
-        middle, reach = b / a, _REACH / np.sqrt(a)
-        low = np.maximum(middle - reach, 0.0)
-
-        def density(x: Array) -> Array:
-            return np.exp(-np.einsum("...k,kl,...l->...", x - mean, precision, x - mean) / 2)
-
-        return [(low, np.maximum(middle + reach, low), density)]
-
-    def even(x: Array) -> Array:
-        return np.ones(x.shape[:-1])
-
-    if kind == "box":
-        with np.errstate(divide="ignore"):
-            first, second = numbers[0] / u, numbers[1] / u
-        low = np.maximum(np.minimum(first, second).max(axis=1), 0.0)
-        return [(low, np.maximum(np.maximum(first, second).min(axis=1), low), even)]
-    inner, outer, center = numbers
-    along, square = u @ center, float(center @ center)
-
-    def crossing(radius: float) -> tuple[Array, Array]:
-        root = along**2 - square + radius**2
-        half = np.sqrt(np.maximum(root, 0.0))
-        low = np.maximum(along - half, 0.0)
-        return low, np.where(root > 0, np.maximum(along + half, low), low)
-
-    (low, high), (start, end) = crossing(outer), crossing(inner)
-    missed = end <= start
-    start, end = np.where(missed, high, np.clip(start, low, high)), np.where(missed, high, np.clip(end, low, high))
-    return [(low, start, even), (end, high, even)]
