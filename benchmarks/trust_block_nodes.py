@@ -18,6 +18,7 @@ from trust_problems import Part, _rule, nodes
 _SIZES = {1: (120, 180), 2: (14, 21), 3: (7, 10)}  # Gauss nodes along an axis
 _FEWER = {1: (40, 60), 2: (9, 13), 3: (5, 7)}
 _RAYS = {1: (2, 2), 2: (240, 360), 3: (18, 27)}  # directions under post-norm; in 3-D along the polar angle
+_OF_FEW_LAYERS, _MORE = 24, {1: ((2, 1000), (2, 1500)), 2: ((90, 22), (135, 33)), 3: ((10, 6), (14, 9))}
 _BOTH = {1: ((2, 100), (2, 150)), 2: ((40, 10), (60, 15)), 3: ((6, 4), (9, 6))}  # directions, and points on rays
 _FAR = 10.0  # deviations or half widths from the origin, from which LayerNorm is smooth on the data
 _REACH = 9.0  # deviations
@@ -46,7 +47,7 @@ def on_rays(block: InBlock, k: int) -> tuple[Array, Array]:
         elif block.norm == "post":
             x, w = _rays((share, kind, numbers), _RAYS[d][k], 60, together=True)
         else:
-            rays, along = _BOTH[d][k]
+            rays, along = (_MORE if 0 < block.depth <= _OF_FEW_LAYERS else _BOTH)[d][k]
             x, w = _rays((share, kind, numbers), rays, max(4, round(fewer * along)), together=False)
         points.append(x)
         weights.append(share * w)

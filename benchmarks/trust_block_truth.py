@@ -20,7 +20,7 @@ from trust_problems import Truth, _mixed, errors, solved
 from trust_velocities import means_at, of_gaussian, velocity as velocity_of
 
 _RTOL, _LOOSE = 1e-10, 1e-7
-_STEPS = (200, 300)  # where velocities jump
+_STEPS, _LOOKS = (200, 300), 61  # where velocities jump; before, to see whether tokens come there
 _IN_TIME, _DIFFERENCE = 24, 1e-5  # Gauss nodes between jumps; deviations between places that tell a slope
 _ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "gelu": lambda z: z * ndtr(z), "relu": lambda z: np.maximum(z, 0.0), "tanh": np.tanh, "identity": lambda z: z,
@@ -35,11 +35,21 @@ def truth(block: InBlock, times: Array, *, careful: bool = True) -> Truth:
     if block.tokens is not None:
         return Truth(*_moments(block, *block.tokens, times, _RTOL), 1e-9)
     coarse, fine = both_sizes(block, careful)
-    some, more = _STEPS if jumps(block) and block.norm == "pre" else (0, 0)
+    some, more = _STEPS if _passes_origin(block, *coarse, float(times[-1])) else (0, 0)
     found = _moments(block, *coarse, times, rtol, some)
     better = _moments(block, *fine, times, rtol, more)
     uncertainty = max(1e-9 if careful else 1e-6, float(np.max(errors(found, better))))
     return Truth(*better, uncertainty, _known(block, *fine, float(times[-1])) if careful else None)
+
+
+def _passes_origin(block: InBlock, x: Array, w: Array, end: float) -> bool:
+    """Whether tokens may meet the jump of pre-norm, by a rough run in which none may turn about between two looks."""
+    if block.norm != "pre" or block.depth or end == 0.0:
+        return False
+    if jumps(block):
+        return True
+    rows = flow(block, x, w, np.linspace(0.0, end, _LOOKS), 0.0, fixed=_LOOKS)
+    return bool((np.sum(rows[1:] * rows[:-1], axis=2) < 0).any())
 
 
 # Velocities

@@ -26,7 +26,7 @@ from trust_velocities import causal_velocity, means_at
 _SIZES = {1: ((12, 2, 3), (18, 3, 4), (27, 4, 5), (40, 5, 6)),
           2: ((5, 2, 3), (7, 3, 4), (10, 3, 5), (13, 4, 6)),
           3: ((3, 2, 2), (4, 2, 3), (5, 3, 4))}  # fmt: skip
-_AGREE, _PATIENCE = 1e-6, 4.0  # of two sizes; CPU seconds, after which no larger size is begun
+_AGREE, _PATIENCE = 1e-8, 4.0  # of two sizes; CPU seconds, after which no larger size is begun
 _LONGER = 4.0  # a piece of a part than the one before
 _NARROWEST = 0.1  # part of a text
 _RTOL, _LOOSE = 1e-9, 1e-7
