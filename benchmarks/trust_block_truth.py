@@ -43,7 +43,7 @@ def truth(block: InBlock, times: Array, *, careful: bool = True) -> Truth:
 
 
 def _at_first(block: InBlock, x: Array, w: Array) -> float:
-    """By how much moments of nodes are off at time zero: few rays may miss narrow parts, and agree; of data as given."""
+    """By how much moments of nodes are off at time zero: few rays may miss narrow parts, and agree."""
     if block.norm == "post":
         return 0.0
     each = []
