@@ -5,10 +5,12 @@
     python benchmarks/trust.py --problems 200 --solver particles
     python benchmarks/trust.py --problems 40 --seed 7 --wide
     python benchmarks/trust.py --problems 100 --masked --family softmax l2 linear sigmoid mixed
+    python benchmarks/trust.py --problems 60 --blocks --solver layers
 
 Every problem is solved in a process beside, which is ended after ``--limit`` CPU seconds: hangs are listed. The JSON
 file is written after every problem, and problems that it holds already are not solved again. ``--wide`` twists problems
-as the issue does not ask, but users will (``trust_twists.py``).
+as the issue does not ask, but users will (``trust_twists.py``). ``--blocks`` puts LayerNorm and MLP around attention
+(``trust_blocks.py``); its solver "depth" judges the slopes of depth studies, and their intervals.
 Problems whose reference does not agree with itself to a third of what is found are not judged; they are counted.
 """
 
@@ -26,13 +28,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import trust_block_truth as block_truths
+import trust_blocks as blocks
 import trust_masked as under_masks
 import trust_problems as problems
 import trust_twists as twists
 from timing import Check, Report, machine, table, versions, write_json
 from trust_density import density_error
 
-SOLVERS = ("finite-volume", "particles", "gaussian")
+SOLVERS = ("finite-volume", "particles", "gaussian", "layers", "depth")  # the last two with blocks alone
 WRONG, SMALL = 1e-2, 1e-8  # an error that must be warned of; one that nobody needs to know
 READ = 1e-3  # of the density: coarse cell averages are read no better here
 _SPAWN = mp.get_context("spawn")
@@ -79,15 +83,12 @@ def solved(stated: problems.Stated, solver: str) -> Iterator[Outcome]:
     import vlasov as vl
 
     outcome = Outcome(str(stated), "judged", stated.default)
-    masked = isinstance(stated, under_masks.Masked)
-    problem = under_masks.built_masked(stated) if masked else problems.built(stated)
-    truth = under_masks.truth if masked else problems.truth
-    times = np.linspace(0.0, stated.horizon, 4)
-    options = dict(stated.options)
-    if solver == "particles":
-        options = {"n": 500, "seed": stated.index, "tolerance": float(10.0 ** -(5 + stated.index % 5))}
-    if solver == "gaussian":
-        options = {"tolerance": float(10.0 ** -(6 + stated.index % 5))}
+    if solver == "depth":
+        yield _study(stated, outcome)
+        return
+    problem, truth = _built(stated)
+    times = None if solver == "layers" else np.linspace(0.0, stated.horizon, 4)
+    options = _options(stated, solver)
     began = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -117,11 +118,65 @@ def solved(stated: problems.Stated, solver: str) -> Iterator[Outcome]:
     if "density_error" in run:
         outcome.density, outcome.reading = density_error(run, true)
         outcome.density_estimate = float(run["density_error"][-1])
-    if np.isnan(outcome.error) and stated.data == "gaussian" and getattr(stated, "mask", "product") == "product":
+    if np.isnan(outcome.error) and _by_moments(stated):
         outcome.error = np.inf  # the truth has blown up, the run goes on
     if not true.uncertainty <= max(outcome.error / 3, SMALL):
         outcome.end = "no reference"
     yield outcome
+
+
+def _built(stated: problems.Stated) -> tuple[Any, Any]:
+    """The problem as the package takes it, and what solves it."""
+    if isinstance(stated, blocks.InBlock):
+        return blocks.built_block(stated), block_truths.truth
+    if isinstance(stated, under_masks.Masked):
+        return under_masks.built_masked(stated), under_masks.truth
+    return problems.built(stated), problems.truth
+
+
+def _options(stated: problems.Stated, solver: str) -> dict[str, Any]:
+    if solver == "particles":
+        return {"n": 500, "seed": stated.index, "tolerance": float(10.0 ** -(5 + stated.index % 5))}
+    if solver == "gaussian":
+        return {"tolerance": float(10.0 ** -(6 + stated.index % 5))}
+    if solver == "layers" and isinstance(stated, blocks.InBlock):
+        return {"n": 500, "seed": stated.index} | stated.asked
+    return dict(stated.options)
+
+
+def _by_moments(stated: problems.Stated) -> bool:
+    """Whether a truth that ends early has blown up."""
+    if isinstance(stated, blocks.InBlock):
+        return stated.by_moments
+    return stated.data == "gaussian" and getattr(stated, "mask", "product") == "product"
+
+
+def _study(stated: problems.Stated, outcome: Outcome) -> Outcome:
+    """A depth study: how far its slope is from -1, beside half its interval; and its distances beside NumPy's."""
+    import vlasov as vl
+
+    assert isinstance(stated, blocks.InBlock)
+    began = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            study = vl.depth_study(
+                blocks.built_block(stated), depths=stated.depths, n=40, replicas=3, seed=stated.index
+            )
+        except (vl.InputError, vl.SolverError) as mistake:
+            outcome.end = "refused" if isinstance(mistake, vl.InputError) else "failed"
+            outcome.said = str(mistake)
+            return outcome
+    outcome.seconds = time.perf_counter() - began
+    slope = study.sel(quantity="coupled", p=2).isel(time=-1)
+    low, high = float(slope["low"]), float(slope["high"])
+    outcome.error, outcome.estimate = abs(float(slope["slope"]) + 1), (high - low) / 2
+    if np.isnan(outcome.error) or np.isnan(float(slope["expected"])):  # layers are the flow, or approach none: said so
+        outcome.error, outcome.estimate = 0.0, 0.0
+    off = block_truths.distances_off(stated, study["coupled"].sel(p=2).isel(time=-1).values)
+    outcome.warned = outcome.estimate > WRONG  # an interval so wide says as much
+    outcome.said = f"slope {float(slope['slope']):.3f} [{low:.3f}, {high:.3f}], distances off by {off:.1e}"
+    return outcome
 
 
 def _work(pipe: Any) -> None:
@@ -233,11 +288,19 @@ def main() -> None:
     parser.add_argument("--json", metavar="PATH", help="write all outcomes")
     parser.add_argument("--masked", action="store_true", help="put problems under a causal mask")
     parser.add_argument("--wide", action="store_true", help="twist problems as users will")
+    parser.add_argument(
+        "--blocks", action="store_true", help="put problems in blocks, of families and data of their own"
+    )
     arguments = parser.parse_args()
     data = ("gaussian",) if arguments.solver == "gaussian" else tuple(arguments.data)
+    if arguments.solver in ("layers", "depth") and not arguments.blocks:
+        parser.error(f'"{arguments.solver}" needs --blocks')
     before, worker = machine(), Worker()
     print(", ".join(f"{name} {value}" for name, value in before.items()))
-    asked = {name: getattr(arguments, name) for name in ("seed", "family", "data", "solver", "limit", "wide", "masked")}
+    asked = {
+        name: getattr(arguments, name)
+        for name in ("seed", "family", "data", "solver", "limit", "wide", "masked", "blocks")
+    }
     outcomes = _known(arguments.json, asked)
     for index in range(arguments.first, arguments.first + arguments.problems):
         stated = problems.stated(index, arguments.seed, tuple(arguments.family), data)
@@ -247,6 +310,8 @@ def main() -> None:
             stated = replace(stated, options={})
         if arguments.masked:
             stated = under_masks.masked(stated, arguments.seed, tokens=arguments.solver == "particles")
+        if arguments.blocks:
+            stated = blocks.in_block(index, arguments.seed, arguments.solver)
         if str(stated) in outcomes:
             continue
         outcomes[str(stated)] = worker.solve(stated, arguments.solver, arguments.limit)

@@ -10,6 +10,7 @@ end with a Gauss rule of their own.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -21,12 +22,15 @@ from trust_problems import Part, Stated, Truth, built, errors, nodes, solved, tr
 from trust_twists import moved
 from trust_velocities import causal_velocity, means_at
 
-# Nodes along an axis; pieces of a part, and places in each
-_SIZES = {1: ((40, 4, 5), (60, 6, 7)), 2: ((8, 3, 4), (12, 4, 5)), 3: ((4, 2, 3), (5, 3, 4))}
-_FEWER = {1: ((24, 3, 3), (36, 4, 4)), 2: ((5, 2, 3), (7, 3, 4)), 3: ((3, 2, 2), (4, 2, 3))}
+# Nodes along an axis; pieces of a part, and places in each: more and more, until two sizes agree or time is up
+_SIZES = {1: ((12, 2, 3), (18, 3, 4), (27, 4, 5), (40, 5, 6)),
+          2: ((5, 2, 3), (7, 3, 4), (10, 3, 5), (13, 4, 6)),
+          3: ((3, 2, 2), (4, 2, 3), (5, 3, 4))}  # fmt: skip
+_AGREE, _PATIENCE = 1e-8, 4.0  # of two sizes; CPU seconds, after which no larger size is begun
 _LONGER = 4.0  # a piece of a part than the one before
 _NARROWEST = 0.1  # part of a text
 _RTOL, _LOOSE = 1e-9, 1e-7
+_LEAST, _ROUGH = 1e-8, 1e-5  # errors of a reference that is known no better, and that few nodes are asked for
 
 
 @dataclass(frozen=True)
@@ -116,9 +120,16 @@ def truth(problem: Masked, times: Array, *, careful: bool = True) -> Truth:
     rtol = _RTOL if careful else _LOOSE
     if problem.tokens is not None:
         return Truth(*_of_tokens(problem, times), 1e-9)
-    coarse, fine = (_Text(problem, *size) for size in (_SIZES if careful else _FEWER)[problem.dimension])
-    found, better = coarse.moments(times, rtol), fine.moments(times, rtol)
-    return Truth(*better, max(1e-8 if careful else 1e-6, float(np.max(errors(found, better)))))
+    began, better, apart = time.process_time(), None, np.inf
+    for size in _SIZES[problem.dimension]:
+        found, better = better, _Text(problem, *size).moments(times, rtol)
+        if found is not None:
+            apart = float(np.max(errors(found, better)))
+        spent = time.process_time() - began
+        if apart <= (_AGREE if careful else _ROUGH) or (found is not None and spent > _PATIENCE):
+            break
+    assert better is not None
+    return Truth(*better, max(_LEAST if careful else _ROUGH, apart))
 
 
 def _of_tokens(problem: Masked, times: Array) -> tuple[Array, Array]:

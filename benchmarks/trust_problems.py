@@ -197,6 +197,9 @@ def errors(found: tuple[Array, Array], true: tuple[Array, Array]) -> Array:
     """Of means and covariances over time: |m - m*| / s and |C - C*| / q, floors at 1e-6 of the first deviation."""
     spread = np.sqrt(np.trace(true[1], axis1=1, axis2=2))
     size = np.linalg.norm(true[1], axis=(1, 2))
+    if spread[0] < 1e-7 * np.linalg.norm(true[0][0]):  # a single point
+        spread[0] = np.linalg.norm(true[0][0]) * 1e6
+        size[0] = spread[0] ** 2
     spread, size = np.maximum(spread, 1e-6 * spread[0]), np.maximum(size, 1e-12 * size[0])
     of_mean = np.linalg.norm(found[0] - true[0], axis=1) / spread
     of_covariance = np.linalg.norm(found[1] - true[1], axis=(1, 2)) / size

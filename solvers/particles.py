@@ -33,6 +33,10 @@ from vlasov.solvers.sampling import MOMENTS, followed_until, initial_cloud, samp
 _MOST = 10**8  # particles
 _METHODS = ("auto", "laplace", "all-pairs", "all-pairs-float32")
 _SEGMENTS = 3  # of so many layers' steps one third is waited for as long as for a step
+AT_ORIGIN = (
+    "pre-norm jumps at the origin, and flows that take tokens there do not go on: take data that stay away from it, or "
+    'the solver "layers"'
+)
 _SINGLE = 1e-5  # tightest tolerance for sums in single precision: their rounding must not look like local errors
 
 
@@ -143,6 +147,8 @@ def run(problem: Problem, options: Options, record: Record) -> None:
     cloud = initial_cloud(problem, options.n, options.sampling, options.seed, options.moments)
     flow = record.follow(problem.flow(tolerance=accuracy_for(options.tolerance), method=options.method))
     tokens = Tokens(cloud, flow, coordinates(problem, options, flow))
+    if problem.jumps_at_origin:
+        record.budget.remedy = f"{AT_ORIGIN}; else {record.budget.remedy}"
     _tell_of_slow_steps(tokens, problem.horizon)
     record.constants["weight"] = cloud.weights
     if cloud.s is not None:

@@ -103,6 +103,11 @@ class Problem(Described):
         """What keeps tokens on an ellipsoid, if anything does."""
         return None if self.layer_norm is None or not self.layer_norm.post else self.layer_norm
 
+    @property
+    def jumps_at_origin(self) -> bool:
+        """Whether velocities jump there: under pre-norm, where they depend on x / |x|."""
+        return self.layer_norm is not None and not self.layer_norm.post
+
     @cached_property
     def start(self) -> Measure:
         """mu(0): the initial measure, under post-norm on the ellipsoid."""

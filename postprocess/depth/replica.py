@@ -25,11 +25,11 @@ from vlasov.postprocess.wasserstein import distance
 from vlasov.problem import Problem
 from vlasov.solvers.ode.clouds import Tokens, states
 from vlasov.solvers.ode.integrate import accuracy_for
-from vlasov.solvers.particles import Options, coordinates
+from vlasov.solvers.particles import AT_ORIGIN, Options, coordinates
 from vlasov.solvers.transformer import Stack, alone, states as layered
 
 _LOOSER = 100.0  # the tolerance of the flow by which its error is known
-_MOST_STEPS = 100_000
+_MOST_STEPS, _MOST_PAST_JUMPS = 100_000, 10_000  # the latter where tokens may stick at a jump of velocities
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,9 +132,17 @@ def _sample(study: Study, replica: int) -> Particles:
 def _moved(study: Study, cloud: Particles, tolerance: float) -> Array:
     flow = study.problem.flow(tolerance=accuracy_for(tolerance))
     tokens = Tokens(cloud, flow, coordinates(study.problem, Options(), flow))
-    found = [moved.points.copy() for moved in states(tokens, study.times, tolerance, _MOST_STEPS)]
+    jumps = study.problem.jumps_at_origin
+    most = _MOST_PAST_JUMPS if jumps else _MOST_STEPS
+    remedy = AT_ORIGIN if jumps else "choose a shorter horizon"
+    try:
+        found = [moved.points.copy() for moved in states(tokens, study.times, tolerance, most)]
+    except SolverError as error:
+        if jumps:
+            raise SolverError(f"{error}; {remedy}") from None
+        raise
     if len(found) < len(study.times):
-        raise SolverError(f"the flow takes more than {_MOST_STEPS:,} steps; choose a shorter horizon")
+        raise SolverError(f"the flow takes more than {most:,} steps; {remedy}")
     return np.stack(found)
 
 

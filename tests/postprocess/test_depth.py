@@ -271,3 +271,13 @@ def test_dataset_says_what_was_done(straight):
 def test_functions_of_time_stay_in_memory(tmp_path):
     with pytest.raises(vl.InputError, match="is a Python function"):
         depth_study(PROBLEMS["a moving parameter"], depths=2, n=4, output=tmp_path / "study")
+
+
+def test_tokens_that_stick_at_the_origin_have_no_flow(monkeypatch):
+    monkeypatch.setattr(depth.replica, "_MOST_PAST_JUMPS", 20)
+    around = {"layer_norm": vl.LayerNorm(placement="pre"), "mlp": vl.MLP([[-1.0]], activation="identity")}
+    stuck = vl.Problem(vl.Softmax(A=[[1.0]], V=[[0.1]]), vl.Particles([[-0.01], [0.02]]), 2.0, **around)
+    with pytest.raises(vl.SolverError, match=r"more than .*; pre-norm jumps at the origin, .* the solver \"layers\""):
+        depth_study(stuck, depths=[4])
+    with pytest.raises(vl.SolverError, match=r"stopped at t = 0\.0.* pre-norm jumps at the origin"):
+        vl.solve(stuck, "particles", max_steps=2000)
