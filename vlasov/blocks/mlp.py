@@ -117,7 +117,7 @@ class MLP(Described):
     def rounding(self, x: Array, t: float) -> float:
         """A bound on the rounding errors of g(x): terms of sums, times what these sum up at most."""
         w, u, b = self.matrices(t)
-        far = float(np.abs(x).max(initial=0.0))
+        far = max(float(x.max(initial=0.0)), -float(x.min(initial=0.0)))
         inside = np.abs(u).sum(axis=1) * far + np.abs(b)
         size = float((np.abs(w) @ (np.minimum(inside, 1.0) if self.activation == "tanh" else inside)).max())
         slope = float((np.abs(w) @ inside).max())
