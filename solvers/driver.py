@@ -58,10 +58,7 @@ def solve(
     problem
         Attention, initial measure and horizon.
     solver
-        "gaussian" (``tolerance``), "particles" (``n``, ``sampling``, ``moments``, ``seed``, ``tolerance``,
-        ``rescaled``, ``method``), "finite-volume" (``cells``, ``reconstruction``, ``frame``, ``extent``); all of these
-        take ``max_steps``. Or "layers", the discrete Transformer (``depth`` or ``step``, ``n``, ``sampling``,
-        ``moments``, ``seed``, ``method``).
+        "gaussian", "particles", "finite-volume", or "layers", the discrete Transformer.
     times
         Increasing output times in [0, horizon]; 101 equidistant ones if not given. Those of "layers" are times between
         two layers, all of them if not given, at most 101.
@@ -75,7 +72,7 @@ def solve(
     warn_above
         Warn (``vl.AccuracyWarning``) where ``error_estimate`` is larger, or the run has advice. Infinity: never.
     **options
-        The solver's own options.
+        The solver's own options: see ``Options`` in its module, ``vlasov.solvers.particles`` and so on.
 
     Returns
     -------

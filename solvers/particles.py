@@ -97,7 +97,8 @@ def check(problem: Problem, options: Options) -> None:
     check_sampling(problem, options)
     if options.rescaled and problem.block.drift() is None:
         raise InputError(
-            f"needs a single token to obey x' = V x, which it does not under {problem.block.kind}; leave it out",
+            f"needs a normalised attention, where a single token obeys x' = V x, not {problem.block.kind}; leave it "
+            "out",
             "rescaled",
         )
 
@@ -114,6 +115,10 @@ class Sampled(Protocol):
         """How they are drawn."""
 
     @property
+    def moments(self) -> str:
+        """Whether theirs are the measure's."""
+
+    @property
     def method(self) -> str:
         """How sums over them are evaluated."""
 
@@ -128,6 +133,9 @@ def check_sampling(problem: Problem, options: Sampled) -> None:
         raise InputError(f'"quantile" needs d = 1 but the problem has d = {problem.dimension}; use "sobol"', "sampling")
     if options.sampling == "quantile" and problem.attention.causal:
         raise InputError('"quantile" leaves no place for s in a sequence; use "sobol" or "quadrature"', "sampling")
+    if options.moments == "exact" and problem.post_norm is not None:
+        sentence = 'is "exact", but tokens with exact moments are on no ellipsoid; leave it out under post-norm'
+        raise InputError(sentence, "moments")
     _check_nodes(problem, options)
 
 

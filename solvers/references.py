@@ -7,7 +7,7 @@ with depends on the initial measure:
     Gaussians that stay Gaussian    the exact reduction, whatever the solver
     particles                       the same tokens; of many, a few that stand for all, by these steps and by tighter
     other measures, d <= 3          quadrature nodes, which share no sampling error with the run; along a text too.
-                                    Not under LayerNorm, which is not smooth at the origin: another quasi-random sample
+                                    Under LayerNorm, which jumps at the origin: directions, or another sample
     other measures                  as for particles; and another sample, for the error of sampling
 """
 

@@ -43,7 +43,7 @@ def initial_cloud(problem: Problem, n: int, sampling: str, seed: int, moments: s
         raise InputError("lies so far out that its covariance overflows; move it, or scale it down", "initial")
     growth = growth_of_means(problem)[1]
     off = units_of(initial).errors(cloud.mean, cloud.covariance, initial.mean, initial.covariance)[0]
-    if moments == "exact" or (moments == "auto" and off * growth[-1] > 1):
+    if moments == "exact" or (moments == "auto" and off * growth[-1] > 1 and problem.post_norm is None):
         exact = matched(_mirrored(initial, cloud, sampling, seed), initial)
         if exact is None and moments == "exact":
             raise InputError(

@@ -13,7 +13,7 @@ import pytest
 import xarray as xr
 
 import vlasov as vl
-from vlasov.cli.cases import seen
+from vlasov.cli.cases import around, seen
 from vlasov.errors import SlowRunWarning
 from vlasov.solvers.driver import SOLVERS, resolve
 
@@ -74,7 +74,7 @@ def test_list_says_of_every_case_what_it_is_and_what_it_shows(vlasov):
     assert len(lines) == 2 * len(vl.case_names())
     for first, second, name in zip(lines[::2], lines[1::2], vl.case_names(), strict=True):
         case = vl.load_case(name)
-        kind = f"d = {case.problem.dimension}, {seen(case.problem.attention)}"
+        kind = f"d = {case.problem.dimension}, {seen(case.problem.attention)}{around(case.problem)}"
         assert " ".join(first.split()) == f"{name} {kind}: {', '.join(case.solvers)}"
         title, shows = second.strip().removesuffix(" ...")[: len(case.title)], second.strip()[len(case.title) + 2 :]
         assert title == case.title

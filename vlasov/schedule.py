@@ -108,7 +108,7 @@ def parameter(value: ParameterLike, field: str, *, read: Reader = checks.matrix)
 
 
 def at(value: Parameter, t: float) -> Array:
-    """The parameter's matrix at time t."""
+    """The parameter's value at time t, a matrix or a vector."""
     return value if isinstance(value, np.ndarray) else value(t)
 
 

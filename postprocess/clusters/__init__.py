@@ -121,15 +121,22 @@ def clusters(
         "movement": ((), tokens.moved()),
         **_of_sight(tokens, final, rank=bool(rank)),
     }
+    about = {"kind": CLUSTERS, "tolerance": tolerance, "margin": margin, "rescaled": int("rescaling" in run)}
+    return _assembled(tokens, found, about)
+
+
+def _assembled(tokens: Tokens, found: dict[str, tuple[tuple[str, ...], Any]], about: dict[str, Any]) -> xr.Dataset:
+    """What was found, with its names; what the run says of itself; and what speaks against limits."""
+    run, limits = tokens.run, found["limit"][1]
     variables = {name: (*held, {"long_name": _NAMES[name], "units": "1"}) for name, held in found.items()}
     component = labels(run.sizes["component"])["component"]
+    looked_at = ("component", ["along"], {"long_name": "direction looked at"})
     coordinates = {
         "time": ("time", tokens.times, {"long_name": "time", "units": "1"}),
-        "cluster": ("cluster", np.arange(len(final.limit)), {"long_name": "cluster, the heaviest first"}),
-        "component": component if along is None else ("component", ["along"], {"long_name": "direction looked at"}),
+        "cluster": ("cluster", np.arange(len(limits)), {"long_name": "cluster, the heaviest first"}),
+        "component": component if tokens.direction is None else looked_at,
     }
     told = {name: run.attrs[name] for name in _TOLD if name in run.attrs}
-    about = {"kind": CLUSTERS, "tolerance": tolerance, "margin": margin, "rescaled": int("rescaling" in run)}
     result = xr.Dataset(variables, coordinates, told | about)
     result.attrs["doubt"] = _doubt(result)
     return result
@@ -251,7 +258,9 @@ def _doubt(found: xr.Dataset) -> str:
         said.append(f"tokens are together as at the end only from t = {together:.6g} on")
     movement = float(found["movement"])
     if not movement <= found.attrs["tolerance"]:
-        remedy = "go on for longer" if found.attrs["rescaled"] else "go on for longer, or solve with rescaled=True"
+        remedy = "go on for longer"
+        if not found.attrs["rescaled"] and '"layer_norm"' not in str(found.attrs.get("problem", "")):
+            remedy += ", or solve with rescaled=True"
         moved = "one output time does not show whether tokens are at rest"
         if np.isfinite(movement):
             moved = f"tokens moved by {movement:.2g} of the first cloud's size over the last tenth of the run"

@@ -107,9 +107,9 @@ def _direction(run: xr.Dataset, along: Any) -> Array:
 
 
 def _leading(run: xr.Dataset) -> Array:
-    v = problem_of(run).attention.drift(float(run["time"].values[-1]))
+    v = problem_of(run).block.drift(float(run["time"].values[-1]))
     if v is None:
-        raise InputError("needs a normalised attention, where a single token obeys x' = V x; give a vector", "along")
+        raise InputError("needs a single token to obey x' = V x, which it does not here; give a vector", "along")
     values, vectors = np.linalg.eig(v.T)
     first, *others = np.argsort(-values.real)
     gap = values[first].real - max((values[k].real for k in others), default=-math.inf)

@@ -58,9 +58,10 @@ def right_hand_side(tokens: Tokens, segment: tuple[float, float]) -> Rhs:
     shape = cloud.points.shape
 
     def slope(t: float, y: Array, out: Array) -> Array:
-        x, inner = coordinates.place(t, y.reshape(shape)), inside(t, *segment)
+        inner = inside(t, *segment)
+        x = coordinates.place(inner, y.reshape(shape))
         velocity = flow.velocity(cloud.moved(x), x, inner, out=out.reshape(shape)).values
-        coordinates.slope(t, x, velocity, inner)
+        coordinates.slope(inner, x, velocity)
         return out
 
     return slope

@@ -30,8 +30,8 @@ class Coordinates(Protocol):
     def place(self, t: float, y: Array) -> Array:
         """x."""
 
-    def slope(self, t: float, x: Array, velocity: Array, inner: float) -> None:
-        """y' in place of x'; parameters have their values at ``inner``, inside of a segment."""
+    def slope(self, t: float, x: Array, velocity: Array) -> None:
+        """y' in place of x'."""
 
     def settle(self, y: Array) -> None:
         """Put a state back to where states must be, after a step."""
@@ -46,7 +46,7 @@ class Physical:
     def place(self, t: float, y: Array) -> Array:
         return y
 
-    def slope(self, t: float, x: Array, velocity: Array, inner: float) -> None:
+    def slope(self, t: float, x: Array, velocity: Array) -> None:
         pass
 
     def settle(self, y: Array) -> None:
@@ -66,8 +66,8 @@ class Rescaled(Physical):
     def place(self, t: float, y: Array) -> Array:
         return y @ self.matrix(t).T
 
-    def slope(self, t: float, x: Array, velocity: Array, inner: float) -> None:
-        relative = velocity - x @ self._flow.values(inner).T
+    def slope(self, t: float, x: Array, velocity: Array) -> None:
+        relative = velocity - x @ self._flow.values(t).T
         velocity[:] = np.linalg.solve(self.matrix(t), relative.T).T
 
 
@@ -83,8 +83,8 @@ class Directions:
     def place(self, t: float, y: Array) -> Array:
         return directions(y, self._scale(y, t))[0]
 
-    def slope(self, t: float, x: Array, velocity: Array, inner: float) -> None:
-        velocity /= self._scale(x, inner)
+    def slope(self, t: float, x: Array, velocity: Array) -> None:
+        velocity /= self._scale(x, t)
 
     def settle(self, y: Array) -> None:
         directions(y, np.ones(y.shape[1]), out=y)

@@ -20,6 +20,8 @@ def test_coupled_errors_of_blocks_fall_like_the_root_of_n(around):
     low, high = (float(study[end].sel(quantity="coupled", p=2).isel(time=-1, sampling=0)) for end in ("low", "high"))
     assert low - 0.1 <= -0.5 <= high + 0.1, slope
     assert float(study["reference_error"].max()) < 1e-6
+    begin = study["mean_error"].isel(time=0, sampling=0)  # beside the law that tokens are drawn from: LN#mu
+    assert float((begin**2).mean("replica").isel(n=-1)) < 0.2 * float((begin**2).mean("replica").isel(n=0))
 
 
 def test_an_ellipsoid_that_moves_is_refused():

@@ -269,3 +269,25 @@ def test_samples_know_their_errors(around, sampling, mean):
     errors, told = off_by(run, truth, problem)
     assert (errors < 3 * told + 1e-3).all(), "1e-3 is the truth's own error"
     assert (told < 3 * errors + 1e-2).all(), "what nobody would be told of"
+
+
+def test_a_jump_of_beta_costs_no_more_steps_than_one_of_the_attention():
+    """Stages at the end of a segment are on that segment's ellipsoid, not on the next one."""
+    tokens, edges, ones = vl.Particles(np.random.default_rng(2).normal(size=(6, 2))), np.linspace(0, 1, 7), np.ones(2)
+    betas = vl.Piecewise([ones, 1.5 * ones] * 3, edges)
+    matrices = vl.Piecewise([np.eye(2), 1.5 * np.eye(2)] * 3, edges)
+    runs = [
+        vl.solve(vl.Problem(attention, tokens, 1.0, layer_norm=norm), "particles", times=[1.0])
+        for attention, norm in (
+            (vl.Softmax(A=np.eye(2)), vl.LayerNorm(betas)),
+            (vl.Softmax(A=matrices), vl.LayerNorm()),
+        )
+    ]
+    assert runs[0].attrs["steps"] <= 1.5 * runs[1].attrs["steps"]
+
+
+@pytest.mark.parametrize("solver", ["particles", "layers"])
+def test_exact_moments_are_refused_on_an_ellipsoid(solver):
+    problem = vl.Problem(vl.Softmax(A=np.eye(2)), vl.Gaussian([1.0, 0.0], np.eye(2)), 1.0, layer_norm=vl.LayerNorm())
+    with pytest.raises(vl.InputError, match=r"^moments: is .exact., but tokens with exact moments are on no ellipsoid"):
+        vl.solve(problem, solver, n=50, moments="exact")

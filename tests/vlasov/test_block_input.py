@@ -101,7 +101,7 @@ MISTAKES = {
     ),
     "rescaling": (
         lambda: run(layer_norm=vl.LayerNorm(), rescaled=True),
-        "rescaled: needs a single token to obey x' = V x, which it does not under softmax with post-norm",
+        "rescaled: needs a normalised attention, where a single token obeys x' = V x, not softmax with post-norm",
     ),
 }
 

@@ -213,3 +213,33 @@ def test_moments_on_the_ellipsoid_are_those_of_many_tokens(measure):
     cloud = vl.Particles(normal(x, np.ones(measure.dimension)))
     assert np.abs(start.mean - cloud.mean).max() < 2e-4
     assert np.abs(start.covariance - cloud.covariance).max() < 2e-4
+
+
+def test_a_bound_is_infinite_where_nodes_may_miss_how_layer_norm_jumps():
+    norm, here, away = vl.LayerNorm(placement="pre"), vl.Gaussian([0.3, 0.1], 0.3 * np.eye(2)), [5.0, 5.0]
+    far = vl.Gaussian(away, 0.1 * np.eye(2))
+    block, x = problem(vl.Softmax(A=np.eye(2)), here, layer_norm=norm).block, np.array([[1.0, 2.0]])
+    assert block.field(here, x).error_bound == np.inf
+    edges = np.linspace(-3, 3, 65)
+    assert block.field(here.on_grid([edges, edges]), x).error_bound == np.inf
+    grid = far.on_grid([edges + 5, edges + 5])
+    field = block.field(grid, x)
+    assert field.error_bound < 1e-9
+    tokens = far.sample(2**14, "sobol")
+    np.testing.assert_allclose(field.values, block.velocity(tokens, x), atol=2e-4)
+    with pytest.raises(vl.InputError, match="is not evenly spaced"):
+        block.velocity(vl.Density(np.ones((2, 2)), [[0.0, 1.0, 3.0], [0.0, 1.0, 2.0]]), x)
+
+
+def test_one_token_that_is_no_number_among_good_ones_is_seen():
+    x = RNG.normal(size=(300, 2))
+    x[7] = np.nan
+    with pytest.raises(vl.InputError, match="is not finite; LayerNorm needs numbers"):
+        vl.LayerNorm().of(x)
+
+
+def test_heads_that_are_all_masked_are_masked():
+    head, open_head = vl.Masked(vl.Softmax(A=A)), vl.Softmax(A=A)
+    assert vl.MultiHead([head, head]).masked
+    assert not vl.MultiHead([head, open_head]).masked
+    assert Block(head, vl.LayerNorm(), None).masked

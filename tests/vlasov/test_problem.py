@@ -97,8 +97,8 @@ def own_kinds(monkeypatch):
         (
             "attention.kind",
             "gaussian",
-            'attention.kind: "gaussian" is not known; choose one of: exponential, l2, linear, masked, multi-head, '
-            "relu, sigmoid, sinkhorn, softmax.",
+            'attention.kind: "gaussian" is not known; choose one of: exponential, hardmax, l2, linear, masked, '
+            "multi-head, relu, sigmoid, sinkhorn, softmax.",
         ),
         ("initial.kind", None, "initial.kind: is missing; choose one of"),
         ("attention.AA", [[1.0]], "attention.AA: is not a field of softmax"),

@@ -91,6 +91,10 @@ class MultiHead(Attention, kind="multi-head"):
         return any(head.causal for head in self.heads)
 
     @property
+    def masked(self) -> bool:
+        return all(head.masked for head in self.heads)
+
+    @property
     def unmasked(self) -> MultiHead:
         return MultiHead([head.unmasked for head in self.heads], self.outputs) if self.causal else self
 

@@ -1,9 +1,10 @@
 """What stands around attention in a Transformer: LayerNorm and the MLP, and the block that all of it makes.
 
 ``layer_norm``: tokens on an ellipsoid, or seen there. ``mlp``: what each token adds by itself. ``block``: the velocity
-law of the whole, which answers what an attention answers; composed here and nowhere else. ``normalised``: measures that
-LayerNorm has put onto the ellipsoid. ``kernels``: their loops. Called by ``vlasov.problem``; solvers go through
-``problem.block`` and ``problem.start``.
+law of the whole, which answers what an attention answers, composed here for every flow (one after the other, as
+sub-layers, they stand in ``solvers/transformer.py``). ``normalised``: measures that LayerNorm has put onto the
+ellipsoid. ``kernels``: their loops. Called by ``vlasov.problem``; solvers go through ``problem.block`` and
+``problem.start``.
 """
 
 from vlasov.blocks.block import Block

@@ -9,6 +9,7 @@ Solvers ask a problem for its block and need not know what is in it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Unpack
@@ -20,13 +21,16 @@ from vlasov.attention import Attention
 from vlasov.attention.regularity import Regularity
 from vlasov.blocks.layer_norm import WORTH_THREADS, LayerNorm, directions
 from vlasov.blocks.mlp import MLP
+from vlasov.blocks.normalised import Normalised
 from vlasov.checks import Array
 from vlasov.errors import InputError
 from vlasov.measures import Density, Gaussian, How, Measure, Particles
 from vlasov.measures.density.point_values import at_centers
+from vlasov.measures.density.tilts import check_evaluable
 from vlasov.schedule import Parameter
 from vlasov.tilting import Field, Head, Request
 
+_AROUND, _CARRYING = 2.5, 1e-12  # cells around the origin; of the largest density, what counts there
 _NODES = 24  # Gauss nodes along each axis, for a measure that is neither particles nor a density
 
 
@@ -59,13 +63,13 @@ class Block(Attention):
         return None if self._pre else self.layer_norm
 
     def evaluate(self, measure: Measure, x: Array, t: float, request: Request, **how: Unpack[How]) -> Field:
-        own = isinstance(measure, Particles) and measure.are_own(x)
+        own, unseen = isinstance(measure, Particles) and measure.are_own(x), self._unseen(measure)
         how.pop("about", None)
         if self._pre:
             on_grid, measure = isinstance(measure, Density), self._seen(measure, t)
             x = measure.points if own else self._normal(x, t, on_grid=on_grid)
         field = self.attention.evaluate(measure, x, t, request, **how)
-        values, bound = field.values, field.error_bound
+        values, bound = field.values, field.error_bound + unseen
         if not values.flags.writeable:
             values = values.copy()
         if self.mlp is not None:
@@ -119,12 +123,21 @@ class Block(Attention):
         if isinstance(measure, Particles):
             return measure.moved(self._normal(measure.points, t))
         if isinstance(measure, Density):
+            check_evaluable(measure)
             values = at_centers(measure, tails=False)
             centers = np.stack(np.meshgrid(*measure.centers, indexing="ij"), axis=-1)[values > 0]
             points = self._normal(measure.origin + centers @ measure.matrix.T, t, on_grid=True)
             return Particles(points, values[values > 0])
         cloud = measure.quadrature(_NODES)
         return cloud.moved(self._normal(cloud.points, t))
+
+    def _unseen(self, measure: Measure) -> float:
+        """What nodes may miss where LayerNorm jumps at the origin: infinity, where nobody knows how much that is."""
+        if self.layer_norm is None or isinstance(measure, Particles):
+            return 0.0
+        if isinstance(measure, Normalised):
+            return 0.0 if measure.by_directions else math.inf
+        return 0.0 if isinstance(measure, Density) and not _at_origin(measure) else math.inf
 
     def _normal(self, x: Array, t: float, *, on_grid: bool = False) -> Array:
         """LN(x); at the origin, for a node of a grid that stands for all around it, their mean, which is zero."""
@@ -205,6 +218,14 @@ class Block(Attention):
     def parameters(self) -> dict[str, Parameter]:
         beta = {} if self.layer_norm is None or self.layer_norm.beta is None else {"beta": self.layer_norm.beta}
         return self.attention.parameters | beta | ({} if self.mlp is None else self.mlp.parameters)
+
+
+def _at_origin(density: Density) -> bool:
+    """Whether the cells around the origin carry mass."""
+    place = np.linalg.solve(density.matrix, -density.origin)
+    reach = [_AROUND * float(np.diff(axis).max()) for axis in density.edges]
+    near = [np.abs(c - z) <= r for c, z, r in zip(density.centers, place, reach, strict=True)]
+    return float(density.values[np.ix_(*near)].max(initial=0.0)) > _CARRYING * float(density.values.max())
 
 
 def _project(x: Array, scale: Array, velocity: Array) -> None:

@@ -152,7 +152,7 @@ def normalise(x, scale, out, undefined, thread, threads):  # type: ignore[no-unt
     (n, d), squares = x.shape, table(1, BLOCK)[0]
     begin, stop = share(n, thread, threads)
     for start in range(begin, stop, BLOCK):
-        end, least, most = min(start + BLOCK, stop), np.inf, 0.0
+        end, least, most, total = min(start + BLOCK, stop), np.inf, 0.0, 0.0
         count = end - start
         if d == 2:
             for i in range(count):
@@ -164,7 +164,8 @@ def normalise(x, scale, out, undefined, thread, threads):  # type: ignore[no-unt
                     squares[i] += x[start + i, k] * x[start + i, k]
         for i in range(count):
             least, most = min(least, squares[i]), max(most, squares[i])
-        if least > _SMALL and most < _LARGE:
+            total += squares[i]
+        if least > _SMALL and most < _LARGE and total == total:  # comparisons pass over a NaN
             for i in range(count):
                 squares[i] = 1.0 / math.sqrt(squares[i])
             if d == 2:

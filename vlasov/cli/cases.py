@@ -43,7 +43,7 @@ def listed(case: Case) -> dict[str, Any]:
         "title": case.title,
         "d": case.problem.dimension,
         "attention": case.problem.attention.kind,
-        "sees": seen(case.problem.attention) + _around(case.problem),
+        "sees": seen(case.problem.attention) + around(case.problem),
         "solvers": list(case.solvers),
         "shows": textwrap.shorten(case.description, _SHOWN, placeholder=" ..."),
     }
@@ -60,7 +60,7 @@ def seen(attention: Attention) -> str:
     return attention.kind
 
 
-def _around(problem: Problem) -> str:
+def around(problem: Problem) -> str:
     """What stands around the attention, such as " with post-norm"."""
     return problem.block.kind.removeprefix(problem.attention.kind)
 
@@ -76,7 +76,7 @@ def show(case: CaseArgument, as_json: JsonOption = False) -> None:
         return
     print(f"{loaded.name}: {loaded.title}\n\n{loaded.description}\n\nsource     {loaded.paper}")
     problem = loaded.problem
-    print(f"attention  {seen(problem.attention)}{_around(problem)}, d = {problem.dimension}")
+    print(f"attention  {seen(problem.attention)}{around(problem)}, d = {problem.dimension}")
     print(f"initial    {problem.initial.kind}\nhorizon    {problem.horizon:g}")
     for solver, options in loaded.solvers.items():
         print(f"solver     {solver} " + " ".join(f"{key}={value}" for key, value in options.items()))

@@ -117,7 +117,9 @@ def kernel_sums(typing_context, tile, count, q, bias, zero, code):  # type: igno
 
 
 @intrinsic(prefer_literal=True)
-def kernel_panel(typing_context, sources, stride, count, depth, tilts, out, bias, masses, code):  # type: ignore[no-untyped-def]
+def kernel_panel(  # type: ignore[no-untyped-def]
+    typing_context, sources, stride, count, depth, tilts, out, bias, masses, code
+):
     """out[j, i] = w_j k(<q_i, y_j> + bias) for ``count`` sources, rows (y_j, w_j), and masses[i] += sum_j out[j, i]."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:

@@ -80,7 +80,7 @@ def covariances(sources, xi, log_mass, mean, covariance, zeros):  # type: ignore
             four_exponents(tile[rows * COLUMNS :], tile, COLUMNS, tilts[first : first + SIDE], count, exponents)
             for i in range(first, min(m, first + SIDE)):
                 weights = exponents[(i - first) * COLUMNS :]
-                masses[i] += weigh(weights, count, shifts[i])
+                masses[i] += weigh(weights, count, shifts[i], False)
                 for k in range(d):
                     _subtract(tile[k * COLUMNS :], mean[i, k] - middle[k], centred[k * COLUMNS :], count)
                 for k in range(0, d, SIDE):

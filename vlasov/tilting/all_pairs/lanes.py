@@ -198,13 +198,13 @@ def largest_exponent(typing_context, tile, count, tilt):  # type: ignore[no-unty
     return tile.dtype(tile, types.int64, tilt), generate
 
 
-@intrinsic
-def weigh(typing_context, row, count, shift):  # type: ignore[no-untyped-def]
-    """Replace the first ``count`` numbers x by 2^(x - shift); returns their sum."""
+@intrinsic(prefer_literal=True)
+def weigh(typing_context, row, count, shift, near):  # type: ignore[no-untyped-def]
+    """Replace the first ``count`` numbers x by 2^(x - shift), ``near`` as in ``Lanes.exp2``; returns their sum."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         lanes, data = Lanes(context, builder, row.dtype), context.make_array(row)(context, builder, arguments[0]).data
-        power = lanes.exp2(arguments[2], near=False)
+        power = lanes.exp2(arguments[2], bool(near.literal_value))
 
         def body(j: Any, totals: list[Any]) -> list[Any]:
             weight = power(lanes.load(data, j))
@@ -214,7 +214,7 @@ def weigh(typing_context, row, count, shift):  # type: ignore[no-untyped-def]
         [total] = lanes.reduce(arguments[1], 1, [lanes.constant(0.0)], body)
         return lanes.fold(total, builder.fadd)
 
-    return row.dtype(row, types.int64, row.dtype), generate
+    return row.dtype(row, types.int64, row.dtype, near), generate
 
 
 @intrinsic(prefer_literal=True)
