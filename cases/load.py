@@ -112,7 +112,7 @@ def _case(name_or_path: str | os.PathLike[str], settings: Sequence[str]) -> Case
     times = checks.vector(tables["times"], "times").tolist() if "times" in tables else None
     solvers = _solvers(tables["solvers"])
     # Changed problems have no known facts: only the options of solvers may be set without giving them up.
-    changed = any(not setting.strip().startswith("solvers.") for setting in settings)
+    changed = any(not setting.strip().startswith("solvers.") or _is_of_layers(setting) for setting in settings)
     outdated = not changed and tables.get(_FOR) not in (None, _digest(problem, times))
     return Case(
         name=name,
@@ -123,6 +123,11 @@ def _case(name_or_path: str | os.PathLike[str], settings: Sequence[str]) -> Case
         facts=[] if changed or outdated else _facts(tables.get("facts", []), file.get("solvers"), solvers),
         outdated=outdated,
     )
+
+
+def _is_of_layers(setting: str) -> bool:
+    """Whether it says how many layers there are, which is another map."""
+    return setting.strip().startswith(("solvers.layers.depth", "solvers.layers.step"))
 
 
 def _solvers(solvers: Any) -> dict[str, dict[str, Any]]:

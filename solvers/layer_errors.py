@@ -117,7 +117,7 @@ def _of_sampling(problem: Problem, stack: Stack, cloud: Particles, record: Recor
         return math.sqrt(m / (len(cloud) + m)) * references.against(record, start, moved(others))
     by_few = moved(few)
     found = references.against(record, start, by_few)
-    if found.max(initial=0.0) <= NOTABLE and _smooth(problem):
+    if found.max(initial=0.0) <= NOTABLE and problem.smooth and problem.attention.continuous:
         return found
     many = references.rule_beside(given, mine, more, _SUMS, smooth=problem.smooth)
     if many is None:
@@ -127,9 +127,3 @@ def _of_sampling(problem: Problem, stack: Stack, cloud: Particles, record: Recor
     apart = references.apart(start, by_many, by_few)
     unknown = np.full((len(layers) - len(apart), 2), np.inf)
     return references.against(record, start, by_many) + np.concatenate([apart, unknown]) / max(ratio - 1, 1.0)
-
-
-def _smooth(problem: Problem) -> bool:
-    """Whether few nodes are believed: LayerNorm turns fast near the origin, and its angles may jump."""
-    kinks = problem.mlp is not None and problem.mlp.activation == "relu"
-    return problem.layer_norm is None and not kinks and problem.attention.continuous

@@ -115,7 +115,13 @@ class Problem(Described):
 
     @property
     def smooth(self) -> bool:
-        """Whether Gauss nodes know their limit: LayerNorm jumps at the origin, unless nodes are directions."""
+        """Whether Gauss nodes know their limit.
+
+        Not where LayerNorm jumps at the origin, unless nodes are directions; nor where an MLP bends within a part of
+        the measure's width.
+        """
+        if self.mlp is not None and not self.mlp.is_mild(self.start.covariance):
+            return False
         if self.layer_norm is None:
             return True
         return isinstance(self.start, Normalised) and self.start.by_directions

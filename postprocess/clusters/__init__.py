@@ -250,7 +250,7 @@ def _doubt(found: xr.Dataset) -> str:
     said, status = [], found.attrs.get("status")
     end = float(found["time"].values[-1])
     if status == "blow-up":
-        said.append(f"the run ended in blow-up at t = {found.attrs['blow_up_time']:.6g}, where nothing has a limit")
+        return f"the run ended in blow-up at t = {found.attrs['blow_up_time']:.6g}, where nothing has a limit"
     if status == "stopped":
         said.append(f"the run stopped at t = {end:.6g}, before its horizon")
     together, start = float(found["time_to_cluster"]), float(found["time"].values[0])

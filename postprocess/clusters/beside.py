@@ -17,7 +17,7 @@ from vlasov import checks
 from vlasov.checks import Array
 from vlasov.errors import InputError
 from vlasov.geometry import linked
-from vlasov.postprocess.clusters.directions import directions
+from vlasov.postprocess.clusters.directions import directions, problem_if_known
 from vlasov.postprocess.clusters.tokens import Tokens
 from vlasov.solvers.dataset import BESIDE, labels
 
@@ -79,6 +79,7 @@ def beside(rescaled: xr.Dataset, normed: xr.Dataset, *, tolerance: float = 0.1) 
     """
     reach = checks.number(tolerance, "tolerance", above=0.0, below=2.0)
     one, other = Tokens(rescaled, None, "rescaled"), Tokens(normed, None, "normed")
+    _check_roles(rescaled, normed)
     instants = _shared(one, other)
     first, second = zip(*instants, strict=True)
     seen = zip(directions(rescaled, first, one.heavy), directions(normed, second, one.heavy), strict=True)
@@ -106,6 +107,21 @@ def beside(rescaled: xr.Dataset, normed: xr.Dataset, *, tolerance: float = 0.1) 
     }
     told = {name: normed.attrs[name] for name in ("Conventions", "title", "vlasov_version") if name in normed.attrs}
     return xr.Dataset(variables, coordinates, told | {"kind": BESIDE, "tolerance": reach})
+
+
+def _check_roles(rescaled: xr.Dataset, normed: xr.Dataset) -> None:
+    """Refuse runs that do not differ by post-norm alone, as far as their problems are known."""
+    one, other = problem_if_known(rescaled), problem_if_known(normed)
+    if one is None or other is None:
+        return
+    if one.layer_norm is not None:
+        raise InputError("has a LayerNorm; give the run without, and then the one under post-norm", "rescaled")
+    if other.post_norm is None:
+        raise InputError("has no post-norm; give a run with layer_norm=vl.LayerNorm()", "normed")
+    if one.attention != other.attention or one.mlp != other.mlp:
+        raise InputError(
+            "has another attention or MLP than the rescaled run; they are to differ by LayerNorm", "normed"
+        )
 
 
 def between(one: Array, other: Array) -> Array:

@@ -140,7 +140,8 @@ def _moved(study: Study, cloud: Particles, tolerance: float) -> Array:
     except SolverError as error:
         if jumps:
             raise SolverError(f"{error}; {remedy}") from None
-        raise
+        sentence = f"the flow cannot be followed to t = {study.times[-1]:g}; if tokens blow up before, {remedy}"
+        raise SolverError(f"{sentence} ({error})") from None
     if len(found) < len(study.times):
         raise SolverError(f"the flow takes more than {most:,} steps; {remedy}")
     return np.stack(found)

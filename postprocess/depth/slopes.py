@@ -20,7 +20,7 @@ _BENT = 4  # depths from which b is fitted
 def fit(depths: Array, errors: Array, floor: float) -> tuple[float, float, float]:
     """Slope and the ends of its interval from errors (depths, replicas), depths with errors up to the floor left out.
 
-    NaN where fewer than two depths tell, the ends also where neither replicas nor distances from the fit are known.
+    NaN where fewer than two depths tell, the ends where fewer than three do.
     """
     measured = rms(errors)
     kept = np.isfinite(measured) & (measured > floor)
@@ -32,10 +32,11 @@ def fit(depths: Array, errors: Array, floor: float) -> tuple[float, float, float
     design, logs = np.stack(terms, axis=1), np.log(measured[kept])
     inverse = np.linalg.pinv(design)
     rest = logs - design @ (inverse @ logs)
-    slope, half = float(inverse[1] @ logs), np.nan
-    if count > len(terms):
-        deviation = float(np.sqrt(rest @ rest / (count - len(terms)) * (inverse[1] @ inverse[1])))
-        half = _student(count - len(terms)) * deviation
+    slope = float(inverse[1] @ logs)
+    if count <= len(terms):  # replicas do not know how far the line is bent
+        return slope, np.nan, np.nan
+    deviation = float(np.sqrt(rest @ rest / (count - len(terms)) * (inverse[1] @ inverse[1])))
+    half = _student(count - len(terms)) * deviation
     each = errors[kept][:, (errors[kept] > floor).all(axis=0)]
     if each.shape[1] > 1:
         slopes = inverse[1] @ np.log(each)

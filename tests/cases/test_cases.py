@@ -332,6 +332,7 @@ def test_a_fact_at_an_earlier_time():
 def test_every_quantity_can_be_measured():
     assert set(WRONG) <= set(QUANTITIES)
     on_tokens = ("position", "clusters", "rescaled_growth", "radius_over_bound")
+    on_tokens += ("vertices", "limits_inside", "argmax_gap")
     runs = dict.fromkeys(on_tokens, ("polytope", "particles"))
     runs |= dict.fromkeys(("off_ellipsoid", "mode_growth"), ("linear-layer-norm", "particles"))
     runs |= dict.fromkeys(("energy", "energy_gained", "identity_error"), ("gradient-flow-sinkhorn", "gaussian"))

@@ -94,7 +94,7 @@ def test_post_norm_beside_the_flow_of_directions_in_plain_numpy():
 def test_tokens_at_zero_have_no_direction():
     problem = vl.Problem(vl.Softmax(A=np.eye(2)), vl.Particles([[1.0, 0.0], [-1.0, 0.0], [0.0, 0.0]]), 1.0)
     run = vl.solve(problem, "particles", rescaled=True, times=[0.0, 1.0], tolerance=1e-5)
-    found = beside(run, run)
+    found = beside(run.assign_attrs(problem=""), run)
     assert found["directionless"].values == pytest.approx([1 / 3] * 2)
     assert found["share"].values == pytest.approx([2 / 3] * 2)
 
@@ -109,3 +109,18 @@ def test_runs_of_different_tokens_are_refused():
         beside(run, run, tolerance=np.nan)
     with pytest.raises(vl.InputError, match=r"^rescaled: is no Dataset that vlasov made"):
         beside(xr.Dataset(), run)
+
+
+def test_runs_that_do_not_differ_by_post_norm_alone_are_refused():
+    tokens, norm = vl.Particles(np.random.default_rng(1).normal(size=(8, 2))), vl.LayerNorm()
+    plain = vl.solve(vl.Problem(vl.Softmax(A=np.eye(2)), tokens, 0.1), "particles", times=[0.0, 0.1])
+    normed = vl.solve(vl.Problem(vl.Softmax(A=np.eye(2)), tokens, 0.1, layer_norm=norm), "particles", times=[0.0, 0.1])
+    other = vl.solve(vl.Problem(vl.Softmax(A=-np.eye(2)), tokens, 0.1, layer_norm=norm), "particles", times=[0.0, 0.1])
+    for pair, sentence in (
+        ((normed, plain), "rescaled: has a LayerNorm"),
+        ((plain, plain), "normed: has no post-norm"),
+        ((plain, other), "normed: has another attention or MLP"),
+    ):
+        with pytest.raises(vl.InputError, match=sentence):
+            beside(*pair)
+    assert beside(plain, normed)["share"].size == 2

@@ -273,6 +273,12 @@ def test_functions_of_time_stay_in_memory(tmp_path):
         depth_study(PROBLEMS["a moving parameter"], depths=2, n=4, output=tmp_path / "study")
 
 
+def test_a_blow_up_of_the_flow_is_one_sentence():
+    problem = vl.Problem(vl.Linear(A=[[1.0]]), vl.Particles([[1.0], [-1.0]]), 1.0)
+    with pytest.raises(vl.SolverError, match="the flow cannot be followed to t = 1; if tokens blow up before, choose"):
+        depth_study(problem, depths=[2, 4])
+
+
 def test_tokens_that_stick_at_the_origin_have_no_flow(monkeypatch):
     monkeypatch.setattr(depth.replica, "_MOST_PAST_JUMPS", 20)
     around = {"layer_norm": vl.LayerNorm(placement="pre"), "mlp": vl.MLP([[-1.0]], activation="identity")}

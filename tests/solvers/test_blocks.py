@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
-from scipy.special import iv, ndtr
+from scipy.special import iv, ndtr, ndtri
 
 import vlasov as vl
 from vlasov.solvers.accuracy import units_of
@@ -291,3 +291,35 @@ def test_exact_moments_are_refused_on_an_ellipsoid(solver):
     problem = vl.Problem(vl.Softmax(A=np.eye(2)), vl.Gaussian([1.0, 0.0], np.eye(2)), 1.0, layer_norm=vl.LayerNorm())
     with pytest.raises(vl.InputError, match=r"^moments: is .exact., but tokens with exact moments are on no ellipsoid"):
         vl.solve(problem, solver, n=50, moments="exact")
+
+
+@pytest.mark.parametrize("solver", ["particles", "layers"])
+def test_a_run_on_an_ellipsoid_goes_on_from_its_own_output(solver):
+    """Tokens that are on it stay where they are: LN(D u) is not D u where entries of beta differ."""
+    attention, norm = vl.Softmax(A=np.eye(2)), vl.LayerNorm([2.0, 0.5])
+    tokens = vl.Particles([[1.0, 0.2], [-0.3, 0.8], [0.4, 0.4]])
+    how = {"depth": 2} if solver == "layers" else {}
+    whole = vl.solve(vl.Problem(attention, tokens, 1.0, layer_norm=norm), solver, times=[0.0, 0.5, 1.0], **how)
+    half = {"depth": 1} if solver == "layers" else {}
+    rest = vl.Problem(attention, vl.measure(whole, 1), 0.5, layer_norm=norm)
+    resumed = vl.solve(rest, solver, times=[0.0, 0.5], **half)
+    assert abs(resumed["position"][1].values - whole["position"][2].values).max() < 1e-7
+
+
+@pytest.mark.parametrize("solver", ["particles", "layers"])
+def test_an_mlp_that_bends_within_the_width_of_the_measure_is_not_judged_by_few_nodes(solver):
+    """tanh(100 x - 3) on the line: Gauss nodes of a run, and of its reference, see the bend alike."""
+    mlp = vl.MLP([[2.0]], [[100.0]], [-3.0], activation="tanh")
+    problem = vl.Problem(vl.Softmax(A=[[0.0]], V=[[0.0]]), vl.Gaussian([0.1], [[0.36]]), 0.7, mlp=mlp)
+    how = {"depth": 1} if solver == "layers" else {}
+    run = vl.solve(problem, solver, n=260, sampling="quadrature", times=[0.7], warn_above=np.inf, **how)
+    x = 0.1 + 0.6 * ndtri((np.arange(200_001) + 0.5) / 200_001)
+    if solver == "layers":
+        moved = x + 1.4 * np.tanh(100 * x - 3)
+    else:  # sinh(100 x - 3) grows like e^{200 t}, until x moves at the speed 2
+        u = 100 * x - 3
+        moved = (3 + np.sign(u) * (np.log(np.abs(np.sinh(np.clip(np.abs(u), 1e-300, 300)))) + 140 + np.log(2.0))) / 100
+        moved = np.where(np.abs(u) > 300, x + 1.4 * np.sign(u), moved)
+    error = abs(float(run["mean"][0, 0]) - moved.mean()) / moved.std()
+    assert error > 0.01
+    assert float(run["mean_error"][0]) > error / 3

@@ -87,3 +87,14 @@ def test_what_is_said_of_it():
     mean_field = pytest.raises(vl.InputError, match="velocities jump")
     with mean_field:
         vl.mean_field_study(problem, n=[4])
+
+
+@pytest.mark.parametrize("size", [1e-200, 1e-160, 1e154, 1e160])
+def test_who_is_liked_best_does_not_depend_on_sizes(size):
+    tokens = np.random.default_rng(5).normal(size=(30, 2))
+    cloud = vl.Particles(tokens)
+    wanted = vl.Hardmax(A=np.eye(2)).velocity(cloud, tokens)
+    assert np.array_equal(vl.Hardmax(A=size * np.eye(2)).velocity(cloud, tokens), wanted)
+    if size < 1:
+        small = vl.Particles(size * tokens)
+        np.testing.assert_allclose(vl.Hardmax(A=np.eye(2)).velocity(small, small.points), size * wanted, rtol=1e-15)

@@ -84,7 +84,13 @@ class Hardmax(QueryKeyValue, kind="hardmax"):
 
 
 def _maximisers(queries: Array, points: Array, weights: Array, patience: Patience) -> Array:
-    """The mean of those points whose products with a query are the largest, query by query, (m, d)."""
+    """The mean of those points whose products with a query are the largest, query by query, (m, d).
+
+    Which these are does not depend on the size of queries and points: products are those of numbers about one.
+    """
+    given, points = points, points / (float(np.abs(points).max(initial=0.0)) or 1.0)
+    sizes = np.abs(queries).max(axis=1, keepdims=True, initial=0.0)
+    queries = queries / np.where(sizes > 0, sizes, 1.0)
     result, many = np.empty((len(queries), points.shape[1])), max(1, _PRODUCTS // max(1, len(points)))
     far, d = np.sqrt(np.einsum("nk,nk->n", points, points).max(initial=0.0)), points.shape[1]
     rounding = _ROUNDING * d * far * np.sqrt(np.einsum("mk,mk->m", queries, queries))
@@ -94,10 +100,10 @@ def _maximisers(queries: Array, points: Array, weights: Array, patience: Patienc
         best = products.argmax(axis=1)
         close = products >= (products[np.arange(len(best)), best] - rounding[rows])[:, None]
         several = np.flatnonzero(np.count_nonzero(close, axis=1) > 1)
-        result[rows] = points[best]
+        result[rows] = given[best]
         for row in several.tolist():
             chosen = np.flatnonzero(close[row])
             share = weights[chosen] / weights[chosen].sum()
-            result[start + row] = share @ points[chosen]
+            result[start + row] = share @ given[chosen]
         patience.tick("queries", rows.stop)
     return result

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Unpack
@@ -13,7 +14,7 @@ from vlasov import checks
 from vlasov.attention.query_key_value import QueryKeyValue
 from vlasov.attention.regularity import Regularity, norm
 from vlasov.checks import Array
-from vlasov.measures import Gaussian, How, Measure
+from vlasov.measures import Gaussian, How, Measure, Particles
 from vlasov.schedule import ParameterLike
 from vlasov.summing import Kernel, KernelSums
 from vlasov.tilting import Field, Head, Request
@@ -34,10 +35,13 @@ class Linear(QueryKeyValue, kind="linear"):
         """None: a lone token obeys x' = V x <x, A x>."""
 
     def evaluate(self, measure: Measure, x: Array, t: float, request: Request, **how: Unpack[How]) -> Field:
-        matrix = self._matrix(measure, t)
+        matrix, terms = self._matrix(measure, t), 4 * self.dimension + 16
+        if isinstance(measure, Particles):
+            terms += 4 * math.ceil(math.sqrt(len(measure)))
         with np.errstate(over="ignore"):  # a bound that is infinite
-            size = float(np.linalg.norm(matrix) * np.abs(x).max(initial=0.0))
-        rounding = float(np.finfo(float).eps) * self.dimension * size
+            second = np.linalg.norm(measure.covariance) + np.linalg.norm(measure.mean) ** 2
+            size = np.linalg.norm(self.values(t)) * second * np.linalg.norm(self.product(t))
+            rounding = float(np.finfo(float).eps * terms * size * np.abs(x).max(initial=0.0))
         return Field(np.matmul(x, matrix.T, out=how.get("out")), "moments", rounding)
 
     def jacobian(self, measure: Measure, x: ArrayLike, t: float = 0.0) -> Array:

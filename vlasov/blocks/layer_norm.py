@@ -27,7 +27,7 @@ class LayerNorm(Described):
     """LN(x) = beta sqrt(d) x / |x|, token by token, with beta in R^d acting on each coordinate.
 
     "post", after each layer: tokens stay on the ellipsoid {D u, |u| = 1}, D = diag(beta) sqrt(d), where they begin at
-    LN(x_0), and move by
+    LN(x_0), or at x_0 if all of them are there already, and move by
 
         u' = (I - u u^T) D^{-1} (Gamma(x) + g(x)),   x = D u
 

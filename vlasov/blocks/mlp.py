@@ -15,6 +15,7 @@ from vlasov.errors import InputError, choose
 from vlasov.schedule import Parameter, ParameterLike, at, parameter
 
 ACTIVATIONS = ("identity", "relu", "tanh", "gelu")  # in the order of their numbers in kernels
+_MILD = 2.0  # deviations of U x + b
 _WIDE = 64  # dimensions and hidden units from which products of matrices pay
 _ROUNDING = float(np.finfo(float).eps)
 
@@ -138,6 +139,13 @@ class MLP(Described):
         from scipy.special import ndtr
 
         return np.asarray(ndtr(z) + z * np.exp(-z * z / 2) / np.sqrt(2 * np.pi))
+
+    def is_mild(self, covariance: Array, t: float = 0.0) -> bool:
+        """Whether activations bend no faster than over the width of a measure, as U x + b spreads there."""
+        if self.activation in ("identity", "relu"):
+            return self.activation == "identity"
+        _, u, _ = self.matrices(t)
+        return float(np.einsum("jk,kl,jl->j", u, covariance, u).max()) <= _MILD**2
 
     def affine(self, t: float = 0.0) -> tuple[Array, Array] | None:
         """b (d,) and B (d, d) with g(x) = b + B x; None unless the activation is the identity."""

@@ -24,6 +24,7 @@ _SEEN = 2**16  # quasi-random points by which moments are known, to a few 1e-5
 _MANY = {1: 2, 2: 4096, 3: 8192}  # directions, by which moments are known
 _DEVIATIONS = 9.0  # where Gaussians are cut off
 _PER_DEVIATION, _FINEST = 4, 400  # Gauss nodes along rays for each deviation of the narrowest part; most deviations
+_ON_IT = 1e-9  # relative distance to the ellipsoid
 _FOUND = 1e-6  # of the mass may integrals miss
 
 
@@ -142,9 +143,14 @@ def on_ellipsoid(cloud: Particles, layer_norm: LayerNorm) -> Particles:
 
 
 def normalised(measure: Measure, layer_norm: LayerNorm) -> Measure:
-    """LN#mu: particles as such, laws along a sequence one by one."""
+    """LN#mu: particles as such, laws along a sequence one by one.
+
+    Particles that are on the ellipsoid, as those of a run, are left there: LN would move them where entries of beta are
+    not one positive number.
+    """
     if isinstance(measure, Particles):
-        return on_ellipsoid(measure, layer_norm)
+        lengths = np.linalg.norm(measure.points / layer_norm.scale(measure.dimension), axis=1)
+        return measure if np.abs(lengths - 1).max() <= _ON_IT else on_ellipsoid(measure, layer_norm)
     if isinstance(measure, Sequence):
         laws: Several[Measure] = [normalised(law, layer_norm) for law in measure.measures]
         return Sequence(laws, measure.edges)

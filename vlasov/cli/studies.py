@@ -163,7 +163,8 @@ def stability(
     options = loaded.solvers.get(name, {})
     other, others = perturbation.of(problem, name, options)
     plans = [(problem, name, options), (other, name, others)]
-    datasets = _solved(plans, _outputs(problem.horizon, times), loaded.name, as_json)
+    at = None if name == "layers" else _outputs(problem.horizon, times)  # these have times of their own
+    datasets = _solved(plans, at, loaded.name, as_json)
     result = compare_solutions(*datasets, instants=times, initial="different", progress=not as_json)
     result.attrs["command"] = shlex.join(["vlasov", *sys.argv[1:]])  # which alone says how the other was made
     save(result, target.with_suffix(".nc"))
