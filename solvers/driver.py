@@ -60,8 +60,7 @@ def solve(
     solver
         "gaussian", "particles", "finite-volume", or "layers", the discrete Transformer.
     times
-        Increasing output times in [0, horizon]; 101 equidistant ones if not given. Those of "layers" are times between
-        two layers, all of them if not given, at most 101.
+        Increasing output times in [0, horizon]; 101 equidistant ones if not given; for "layers" those after a layer.
     progress
         Draw a progress bar on a terminal.
     output

@@ -1,6 +1,7 @@
 """What people are told in passing: what is masked, once; what grids take, before; which file lacks what."""
 
 import contextlib
+import pickle
 import warnings
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 
 import vlasov as vl
 from vlasov.cli.cases import seen
+from vlasov.errors import NonFiniteLayer, NonFiniteState
 from vlasov.solvers.finite_volume import refine
 
 EYE = np.eye(2)
@@ -80,3 +82,9 @@ def test_grids_say_before_what_they_take(monkeypatch):
     told = r"512 x 512 cells in 201 slices, which take about 26 GB, and each velocity 20,301 sums"
     with pytest.warns(vl.SlowRunWarning, match=told), pytest.raises(ZeroDivisionError):
         vl.solve(problem, "finite-volume", **plenty)
+
+
+@pytest.mark.parametrize("error", [NonFiniteState(3, 0.5, 0.1), NonFiniteLayer(2, 12, 0.5, 0.1)])
+def test_errors_of_states_travel_between_processes(error):
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), str(again), vars(again)) == (type(error), str(error), vars(error))

@@ -48,16 +48,23 @@ class NonFiniteState(SolverError):
             "infinite there; lower the tolerance or look at the attention's parameters at that time"
         )
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.step, self.time, self.dt)
+
 
 class NonFiniteLayer(NonFiniteState):
     """Tokens that are not finite after a layer, which is ``step``; ``dt`` is its step h."""
 
     def __init__(self, layer: int, count: int, time: float, dt: float) -> None:
         super().__init__(layer, time, dt)
+        self.count = count
         self.args = (
             f"layer {layer} of {count}, from t = {time:.12g}: tokens are not finite after it; take more layers or a "
             "shorter horizon, look at the parameters at that time, or keep tokens from growing by vl.LayerNorm",
         )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.step, self.count, self.time, self.dt)
 
 
 class SlowRunWarning(UserWarning):

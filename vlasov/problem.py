@@ -15,6 +15,7 @@ import numpy as np
 from vlasov import checks
 from vlasov.attention import Attention
 from vlasov.blocks import MLP, Block, LayerNorm, Normalised, normalised
+from vlasov.blocks.layer_norm import refuse_origin
 from vlasov.codec import Described, decode, encode
 from vlasov.errors import InputError
 from vlasov.flow import Flow
@@ -83,8 +84,9 @@ class Problem(Described):
                     part.check(self.dimension)
             except InputError as mistake:
                 raise mistake.inside(name) from None
-        if self.layer_norm is not None and isinstance(self.initial, Particles):
-            self.layer_norm.of(self.initial.points, field="initial.points")
+        points = self.initial.points if isinstance(self.initial, Particles) else None
+        if self.layer_norm is not None and points is not None and not points.any(axis=1).all():
+            refuse_origin(points, "initial.points")
 
     @property
     def dimension(self) -> int:

@@ -101,9 +101,8 @@ def _maximisers(queries: Array, points: Array, weights: Array, patience: Patienc
         close = products >= (products[np.arange(len(best)), best] - rounding[rows])[:, None]
         several = np.flatnonzero(np.count_nonzero(close, axis=1) > 1)
         result[rows] = given[best]
-        for row in several.tolist():
-            chosen = np.flatnonzero(close[row])
-            share = weights[chosen] / weights[chosen].sum()
-            result[start + row] = share @ given[chosen]
+        if several.size:
+            shares = np.where(close[several], weights, 0.0)
+            result[start + several] = (shares / shares.sum(axis=1, keepdims=True)) @ given
         patience.tick("queries", rows.stop)
     return result

@@ -12,7 +12,7 @@ from typer.core import TyperCommand
 
 from vlasov.cli.options import CaseArgument, JsonOption, Settings, command
 from vlasov.cli.printing import describe, finite, print_doubt, print_json, print_run, summary
-from vlasov.errors import SolverError
+from vlasov.errors import InputError, SolverError
 
 
 class _WithSolvers(TyperCommand):
@@ -124,6 +124,9 @@ def plot(
     target = output or paths[0].with_suffix(".png")
     drawn_alone = {STUDY: of_tokens.draw, DEPTH: of_layers.draw, ENERGIES: energies.draw}
     if len(datasets) == 1 and (draw := drawn_alone.get(str(datasets[0].attrs.get("kind")))):
+        if kind != "overview":
+            what = datasets[0].attrs["kind"]
+            raise InputError(f'is "{kind}", but the file holds no run but a {what}, which has one picture', "--kind")
         figures.save(draw(datasets[0]), target)
         print(target)
         return
