@@ -15,6 +15,10 @@ _RATES = {"random": 0.5, "sobol": 0.75, "quantile": 0.75}  # errors fall like n^
 _FAR = 1e30  # times what is notable: no number of tokens mends that, and its powers are numbers still
 _MOST = 10**6  # tokens that anyone is advised to take
 
+AT_ORIGIN = (
+    "pre-norm jumps at the origin, and flows that take tokens there do not go on: take data that stay away from it, or "
+    'the solver "layers"'
+)
 FIRST_TOKENS = (  # the remedy under a mask
     "under a mask the first of them see few others, and without normalisation they leave at any n as the law does not: "
     'sampling="quadrature" shows each place all of its law'

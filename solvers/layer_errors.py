@@ -15,7 +15,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from vlasov.checks import Array
-from vlasov.measures import Gaussian, Particles, in_sequence
+from vlasov.measures import Gaussian, Particles
 from vlasov.problem import Problem
 from vlasov.solvers import advice, references
 from vlasov.solvers.accuracy import NOTABLE
@@ -112,8 +112,7 @@ def _of_sampling(problem: Problem, stack: Stack, cloud: Particles, record: Recor
     few = references.rule_beside(given, mine, nodes, _SUMS, smooth=problem.smooth)
     if few is None:
         m = min(len(cloud), references.few(cloud.dimension))
-        initial = in_sequence(start) if given.attention.causal else start
-        others = references.others_of(initial.sample(m, "random", seed=references.SEED), given, mine, _SUMS)
+        others = references.others_of(problem.drawn_from.sample(m, "random", seed=references.SEED), given, mine, _SUMS)
         return math.sqrt(m / (len(cloud) + m)) * references.against(record, start, moved(others))
     by_few = moved(few)
     found = references.against(record, start, by_few)

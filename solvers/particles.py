@@ -21,6 +21,7 @@ from vlasov.flow import Flow
 from vlasov.measures import SAMPLINGS, Particles
 from vlasov.problem import Problem
 from vlasov.solvers import references
+from vlasov.solvers.advice import AT_ORIGIN
 from vlasov.solvers.budget import MAX_STEPS
 from vlasov.solvers.ode import integrate
 from vlasov.solvers.ode.clouds import Tokens, right_hand_side
@@ -33,10 +34,6 @@ from vlasov.solvers.sampling import MOMENTS, followed_until, initial_cloud, samp
 _MOST = 10**8  # particles
 _METHODS = ("auto", "laplace", "all-pairs", "all-pairs-float32")
 _SEGMENTS = 3  # of so many layers' steps one third is waited for as long as for a step
-AT_ORIGIN = (
-    "pre-norm jumps at the origin, and flows that take tokens there do not go on: take data that stay away from it, or "
-    'the solver "layers"'
-)
 _SINGLE = 1e-5  # tightest tolerance for sums in single precision: their rounding must not look like local errors
 
 

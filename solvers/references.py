@@ -21,7 +21,7 @@ import numpy as np
 
 from vlasov.checks import Array
 from vlasov.errors import InputError, SolverError
-from vlasov.measures import Gaussian, Measure, Mixture, Particles, Sequence as Ordered, in_sequence
+from vlasov.measures import Gaussian, Measure, Mixture, Particles, Sequence as Ordered
 from vlasov.measures.jumps import cut, jumps
 from vlasov.problem import Problem
 from vlasov.solvers import advice
@@ -241,8 +241,7 @@ def _of_sampling(problem: Problem, tokens: Tokens, record: Record, tolerance: fl
     """The errors of sampling, as far as independent tokens know: those of n and m differ by 1/n + 1/m."""
     n = len(tokens.cloud)
     m = min(n, few(tokens.cloud.dimension))
-    initial = in_sequence(problem.start) if problem.attention.causal else problem.start
-    others = others_of(initial.sample(m, "random", seed=SEED), problem, tokens, tolerance)
+    others = others_of(problem.drawn_from.sample(m, "random", seed=SEED), problem, tokens, tolerance)
     found = against(
         record, problem.start, moments(others, record.reached, tolerance, most_steps(record), record.budget.look)
     )

@@ -18,7 +18,7 @@ import numpy as np
 from vlasov.blocks import AtOrigin
 from vlasov.checks import Array, finite
 from vlasov.errors import InputError, SolverError
-from vlasov.measures import Gaussian, Measure, Particles, in_sequence
+from vlasov.measures import Gaussian, Measure, Particles
 from vlasov.problem import Problem
 from vlasov.solvers.accuracy import NOTABLE, units_of
 from vlasov.solvers.ode.integrate import inside, norm, segments
@@ -37,7 +37,7 @@ def initial_cloud(problem: Problem, n: int, sampling: str, seed: int, moments: s
     initial = problem.start
     if isinstance(initial, Particles):
         return initial
-    initial = in_sequence(initial) if problem.attention.causal else initial
+    initial = problem.drawn_from
     cloud = _drawn(problem, initial, n, sampling, seed)
     if not finite(cloud.covariance):
         raise InputError("lies so far out that its covariance overflows; move it, or scale it down", "initial")

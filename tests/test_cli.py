@@ -494,6 +494,13 @@ def test_stability_solves_from_two_starts(vlasov):
     assert refused(vlasov("stability", QUICK, "--scale", "-1"), "scale: ")
 
 
+def test_stability_of_layers_has_times_after_layers(vlasov):
+    few = ("--set", "solvers.layers.depth=3", "--set", "solvers.layers.n=16", "-o", "s.png", "--json")
+    code, out, _ = vlasov("stability", "deep-layers", "--shift", "0.1", "--solver", "layers", *few)
+    assert code == 0
+    assert json.loads(out)["wasserstein"][0][0][0] == pytest.approx(0.1, rel=1e-9)
+
+
 def test_stability_draws_again(vlasov):
     """Another seed is another cloud of the same measure; where none is drawn, two equal ones tell nothing."""
     few = ("--times", "2", "-o", "s.png", "--json", "--set", "horizon=0.5", "--set", "solvers.particles.n=64")

@@ -19,7 +19,7 @@ from vlasov.blocks.layer_norm import refuse_origin
 from vlasov.codec import Described, decode, encode
 from vlasov.errors import InputError
 from vlasov.flow import Flow
-from vlasov.measures import Measure, Particles
+from vlasov.measures import Measure, Particles, in_sequence
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,6 +114,11 @@ class Problem(Described):
     def start(self) -> Measure:
         """mu(0): the initial measure, under post-norm on the ellipsoid."""
         return self.initial if self.post_norm is None else normalised(self.initial, self.post_norm)
+
+    @property
+    def drawn_from(self) -> Measure:
+        """What tokens are drawn from: mu(0), with places in a sequence where attention asks for them."""
+        return in_sequence(self.start) if self.attention.causal else self.start
 
     @property
     def smooth(self) -> bool:

@@ -18,14 +18,15 @@ import numpy as np
 
 from vlasov.checks import Array
 from vlasov.errors import SolverError
-from vlasov.measures import Particles, in_sequence
+from vlasov.measures import Particles
 from vlasov.postprocess.studies.store import Key, Result
 from vlasov.postprocess.transport.certain import mean_power
 from vlasov.postprocess.wasserstein import distance
 from vlasov.problem import Problem
+from vlasov.solvers.advice import AT_ORIGIN
 from vlasov.solvers.ode.clouds import Tokens, states
 from vlasov.solvers.ode.integrate import accuracy_for
-from vlasov.solvers.particles import AT_ORIGIN, Options, coordinates
+from vlasov.solvers.particles import Options, coordinates
 from vlasov.solvers.transformer import Stack, alone, states as layered
 
 _LOOSER = 100.0  # the tolerance of the flow by which its error is known
@@ -125,8 +126,8 @@ def _sample(study: Study, replica: int) -> Particles:
     start = study.problem.start
     if isinstance(start, Particles):
         return start
-    start = in_sequence(start) if study.problem.attention.causal else start
-    return start.sample(study.n, study.sampling, seed=np.random.SeedSequence(study.seed, spawn_key=(replica,)))
+    law = study.problem.drawn_from
+    return law.sample(study.n, study.sampling, seed=np.random.SeedSequence(study.seed, spawn_key=(replica,)))
 
 
 def _moved(study: Study, cloud: Particles, tolerance: float) -> Array:

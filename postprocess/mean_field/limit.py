@@ -15,7 +15,7 @@ import numpy as np
 from vlasov.checks import Array
 from vlasov.errors import SolverError
 from vlasov.flow import Flow
-from vlasov.measures import Gaussian, Measure, Particles, Sequence as Ordered, in_sequence
+from vlasov.measures import Gaussian, Measure, Particles, Sequence as Ordered
 from vlasov.patience import Patience, clock
 from vlasov.postprocess.mean_field.choice import Choice, kind_of, ladder as numbers_of_nodes
 from vlasov.postprocess.mean_field.flows import (
@@ -88,7 +88,7 @@ def choose(problem: Problem, times: tuple[float, ...], *, reference: str, tolera
     the estimate.
     """
     kind, patience = kind_of(texts.without_mask(problem), reference), Waiting()
-    rough = drawn_from(problem).sample(_WITNESSES, "sobol", seed=0)
+    rough = problem.drawn_from.sample(_WITNESSES, "sobol", seed=0)
     try:
         grid = choose_steps(problem, rough, times, tolerance=tolerance, patience=patience)
     except SolverError as error:
@@ -162,11 +162,6 @@ def solve(problem: Problem, choice: Choice, *, tolerance: float, patience: Patie
     moving.patience = patience
     velocities = [moving.velocity(state, probes, t).values for state, t in zip(states, times, strict=True)]
     return Limit(given, choice, *_moments(states), probes, np.stack(velocities), accuracy, flow, patience)
-
-
-def drawn_from(problem: Problem) -> Measure:
-    """What tokens are drawn from: the initial measure, with places in a sequence where attention asks for them."""
-    return in_sequence(problem.start) if problem.attention.causal else problem.start
 
 
 def _moments(states: Sequence[Measure]) -> tuple[Array, Array]:

@@ -24,7 +24,7 @@ from vlasov.flow import Flow
 from vlasov.measures import Particles, Sequence
 from vlasov.postprocess import stability
 from vlasov.postprocess.mean_field.choice import Choice
-from vlasov.postprocess.mean_field.limit import Limit, drawn_from, solve, stacked
+from vlasov.postprocess.mean_field.limit import Limit, solve, stacked
 from vlasov.postprocess.studies.store import Key, Result
 from vlasov.postprocess.transport.certain import mean_power
 from vlasov.postprocess.wasserstein import distance
@@ -113,7 +113,7 @@ class Bench:
 @np.errstate(all="ignore")  # each thread has its own: states that overflow are reported by the integrator
 def _run(bench: Bench, piece: Piece) -> list[Result]:
     study, limit = bench.study, bench.limit
-    initial, grid, causal = drawn_from(study.problem), study.choice.grid, study.problem.attention.causal
+    initial, grid, causal = study.problem.drawn_from, study.choice.grid, study.problem.attention.causal
     clouds = [
         initial.sample(piece.n, piece.sampling, seed=np.random.SeedSequence(study.seed, spawn_key=(piece.n, replica)))
         for replica in piece.replicas

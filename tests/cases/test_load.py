@@ -476,3 +476,8 @@ def test_names_and_files_of_the_catalogue():
     for name in names:
         assert catalogue.case_path(name).name == f"{name}.toml"
         assert np.isfinite(catalogue.read(name)["horizon"])
+
+
+def test_facts_are_of_so_many_layers():
+    assert vl.load_case("deep-layers", settings=["solvers.layers.n=50"]).facts
+    assert not vl.load_case("deep-layers", settings=["solvers.layers.depth=24"]).facts

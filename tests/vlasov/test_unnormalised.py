@@ -215,3 +215,14 @@ def test_velocities_that_are_no_numbers_are_refused(kind, d):
     points = 1e160 * np.random.default_rng(d).normal(size=(5, d))
     with pytest.raises(vl.InputError, match=r"^x: is so large, for this measure, that products <Ax, y> or velocities"):
         kind(A=np.eye(d)).field(vl.Particles(points), points)
+
+
+def test_the_bound_of_linear_attention_holds_rounding_of_the_second_moment():
+    random = np.random.default_rng(11)
+    for d, n in ((1, 3), (1, 150), (2, 40), (3, 7), (4, 120)) * 6:
+        A, V = random.normal(size=(2, d, d))
+        points, x = random.normal(size=(n, d)) + 3 * random.normal(size=d), random.normal(size=(5, d))
+        field = vl.Linear(A=A, V=V).field(vl.Particles(points), x)
+        y = points.astype(np.longdouble)
+        exact = x @ (V @ (y.T @ y / n) @ A).T
+        assert np.sqrt(((field.values - exact) ** 2).sum(axis=1)).max() <= field.error_bound <= 1e-9

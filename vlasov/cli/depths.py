@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from vlasov.cli.options import CaseArgument, JsonOption, Settings, command
-from vlasov.cli.printing import finite, print_json, print_table, width
-from vlasov.cli.studies import numbers
+from vlasov.cli.printing import width
+from vlasov.cli.studies import numbers, resumable, show_study
 
 
 @dataclass(frozen=True)
@@ -48,21 +48,10 @@ def depth(
     as_json: JsonOption = False,
 ) -> None:
     """Study how fast L layers approach the flow: errors against L, slopes with their intervals, a picture."""
-    from vlasov.postprocess import figures
     from vlasov.postprocess.depth import depth_study, figure, table
 
     loaded = settings.load(case)
     target = output or Path(f"{loaded.name}-depth")
-    try:
+    with resumable(target):
         result = depth_study(loaded.problem, **study.arguments(), output=target, progress=not as_json)
-    except KeyboardInterrupt as stop:
-        stop.add_note(f"What is done is in {target}, and the same command goes on with it.")
-        raise
-    picture = target / "study.png"
-    figures.save(figure.draw(result), picture)
-    if as_json:
-        fitted = {name: finite(result[name].values) for name in ("slope", "low", "high", "expected")}
-        print_json({**fitted, "study": str(target / "study.nc"), "picture": str(picture)})
-        return
-    print_table(table.table(result, width=width()))
-    print(picture)
+    show_study(result, figure.draw(result), lambda: table.table(result, width=width()), target, as_json)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 import sys
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,9 +17,10 @@ from vlasov.cli.printing import finite, picture_place, print_doubt, print_json, 
 from vlasov.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import xarray as xr
+    from matplotlib.figure import Figure
 
     from vlasov.problem import Problem
 
@@ -182,23 +184,36 @@ def converge(
     as_json: JsonOption = False,
 ) -> None:
     """Study how fast n tokens approach the mean-field limit: errors, rates with confidence intervals, a picture."""
-    from vlasov.postprocess import figures
     from vlasov.postprocess.mean_field import figure, mean_field_study, table
 
     loaded = settings.load(case)
     target = output or Path(f"{loaded.name}-converge")
-    try:
+    with resumable(target):
         result = mean_field_study(loaded.problem, **study.arguments(), output=target, progress=not as_json)
+    show_study(result, figure.draw(result), lambda: table.table(result, width=width()), target, as_json)
+
+
+@contextmanager
+def resumable(folder: Path) -> Iterator[None]:
+    """Say of a study that is interrupted where its results are."""
+    try:
+        yield
     except KeyboardInterrupt as stop:
-        stop.add_note(f"What is done is in {target}, and the same command goes on with it.")
+        stop.add_note(f"What is done is in {folder}, and the same command goes on with it.")
         raise
-    picture = target / "study.png"
-    figures.save(figure.draw(result), picture)
+
+
+def show_study(result: xr.Dataset, drawn: Figure, table: Callable[[], Any], folder: Path, as_json: bool) -> None:
+    """Save the picture of a study in its folder, and print its slopes, for programs or as a table."""
+    from vlasov.postprocess import figures
+
+    picture = folder / "study.png"
+    figures.save(drawn, picture)
     if as_json:
         fitted = {name: finite(result[name].values) for name in ("slope", "low", "high", "expected")}
-        print_json({**fitted, "study": str(target / "study.nc"), "picture": str(picture)})
+        print_json({**fitted, "study": str(folder / "study.nc"), "picture": str(picture)})
         return
-    print_table(table.table(result, width=width()))
+    print_table(table())
     print(picture)
 
 
