@@ -9,7 +9,7 @@ MADE_BY = {
     STUDY: 'what vl.mean_field_study returned or "vlasov converge" wrote',
     DEPTH: 'what vl.depth_study returned or "vlasov depth" wrote',
     LIPSCHITZ: 'what vl.lipschitz_study returned or "vlasov lipschitz" wrote',
-    BEYOND: 'what vl.beyond_gaussian returned or "vlasov beyond" wrote',
+    BEYOND: 'what vl.beyond_gaussian returned or "vlasov beyond-gaussian" wrote',
     COMPARISON: "what vl.compare returned",
     ENERGIES: 'what vl.energies returned or "vlasov energies" wrote',
     CLUSTERS: "what vl.clusters returned",
