@@ -25,6 +25,7 @@ from vlasov.tilting import Request
 
 _SHARP = 1e-2  # of the tolerance: how wrong products may be
 _TIGHTEST = 1e-13
+_NOISE = 1e-10  # shares below are what products and vectors err by
 
 
 class Lipschitz(NamedTuple):
@@ -64,7 +65,6 @@ def lipschitz(
     t: float = 0.0,
     masked: bool = False,
     tolerance: float = 1e-8,
-    start: ArrayLike | None = None,
     most: int = MOST,
 ) -> Lipschitz:
     """|D_X f|_2 for f(X)_i = Gamma_X(x_i): the local Lipschitz constant of attention at these tokens.
@@ -83,8 +83,6 @@ def lipschitz(
         Let each token see itself and those before it only, as ``vl.Masked(attention)`` does.
     tolerance
         Largest relative error.
-    start
-        Where the search begins, (n, d): neighbouring tokens' singular vector saves products.
     most
         Products after which the search ends, with a larger error.
 
@@ -104,10 +102,9 @@ def lipschitz(
     request = Request(max(min(1e-10, _SHARP * tolerance), _TIGHTEST))
     linear = attention.linearised(tokens, at, request)
     shape = tokens.points.shape
-    begin = None if start is None else checks.array(start, "start", shape=shape)
     found = largest_singular(
         linear.tangent, linear.adjoint, shape,
-        weights=tokens.weights, tolerance=tolerance, start=begin, most=most,
+        weights=tokens.weights, tolerance=tolerance, most=most,
     )  # fmt: skip
     if not np.isfinite(found.value):
         raise InputError("is so large that its derivative is no number; scale X, A or V down", "X")
@@ -123,7 +120,7 @@ def participation(shares: Array, weights: Array) -> tuple[float, float]:
     if not total > 0:
         return 1.0, float(len(shares))
     shares = shares / total
-    carrying = weights > 0
+    carrying = shares > _NOISE
     return float(1 / np.sum(shares[carrying] ** 2 / weights[carrying])), float(1 / np.sum(shares**2))
 
 

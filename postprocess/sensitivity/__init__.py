@@ -27,6 +27,7 @@ from vlasov.postprocess.sensitivity.tokens import LIMIT, Start, start
 from vlasov.problem import Problem
 from vlasov.solvers.dataset import SENSITIVITY, labels, provenance
 from vlasov.solvers.ode.integrate import accuracy_for
+from vlasov.solvers.sampling import followed_until
 
 OUTPUTS = 5  # times
 FEW = 8  # tokens: what they carry alone is theirs, not the limit's
@@ -99,13 +100,15 @@ def sensitivity(
     begun = start(problem, n, sampling, seed)
     _check(begun.problem)
     at = _times(problem, times, begun)
+    at, reason = _followed(begun, at)
     whole = _found(begun, begun.cloud, at, tolerance, rates=rates)
+    if reason:
+        whole.path.cut(len(whole.path.reached), reason)
     again = None
     if check and len(whole.path.reached) > 1:
         other = begun.cloud if begun.fewer is None else begun.fewer
-        seen = [one.right for one in whole.growths] if begun.fewer is None else None
         looser = min(tolerance * _LOOSER, 1e-3)
-        again = _found(begun, other, np.array(whole.path.reached), looser, rates=rates, seen=seen)
+        again = _found(begun, other, np.array(whole.path.reached), looser, rates=rates)
     result = _dataset(begun, whole, again)
     result.attrs["wall_seconds"] = clock.perf_counter() - began
     return result
@@ -128,11 +131,11 @@ class _Found(NamedTuple):
 
 
 def _found(
-    begun: Start, cloud: Particles, times: Array, tolerance: float, *, rates: bool, seen: list[Array] | None = None
+    begun: Start, cloud: Particles, times: Array, tolerance: float, *, rates: bool
 ) -> _Found:
     flow, limit, tangency = begun.problem.flow(tolerance=accuracy_for(tolerance)), begun.of == LIMIT, Tangency(begun.problem)
     path = Path(cloud, flow, times, 0.1 * tolerance)
-    found = growth.growths(path, tangency, tolerance, seen)
+    found = growth.growths(path, tangency, tolerance)
     path.forget()
     edge = edges.of_limit(path, tangency, begun.problem.start) if limit else edges.of_tokens(path, tangency)
     rated = growth.rates(path, tangency, limit=limit) if rates else None
@@ -167,6 +170,15 @@ def _times(given: Problem | xr.Dataset, times: ArrayLike | None, begun: Start) -
             span = f"[{first:g}, {horizon:g}]"
             raise InputError(f"run from {outputs[0]:g} to {outputs[-1]:g} but must lie in {span}", "times")
     return outputs if outputs[0] == first else np.concatenate([[first], outputs])
+
+
+def _followed(begun: Start, times: Array) -> tuple[Array, str]:
+    """Those times until which rounding of the mean is no notable part of the spread, and why there are no others."""
+    end = followed_until(begun.problem)
+    kept = times[times <= end]
+    if kept.size == times.size:
+        return times, ""
+    return kept, f"from t = {end:.4g} on rounding of the mean, which V multiplies, is a notable part of the spread"
 
 
 def _dataset(begun: Start, whole: _Found, again: _Found | None) -> xr.Dataset:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from vlasov.checks import Array
+from vlasov.errors import InputError
 from vlasov.lanczos import largest_eigenvalue, largest_singular
 from vlasov.lipschitz import participation
 from vlasov.postprocess.sensitivity.path import Node, Path
@@ -41,19 +42,22 @@ class Rates(NamedTuple):
     products: int
 
 
-def growths(path: Path, tangency: Tangency, tolerance: float, starts: list[Array] | None = None) -> list[Growth]:
-    """At each output time that was reached; each search begins with what the last one found."""
+def growths(path: Path, tangency: Tangency, tolerance: float) -> list[Growth]:
+    """At each output time that was reached."""
     n, d = path.cloud.points.shape
     weights, allowed = path.cloud.weights, tangency.projector(path.outputs[0])
     still = np.zeros((n, d))
     found = [Growth(1.0, 0.0, 0, 1.0, float(n), still, still)]
-    for k, count in enumerate(path.ends[1:], start=1):
-        near = starts[k] if starts is not None else found[-1].right if k > 1 else None
-        one = largest_singular(
-            lambda h, count=count: path.forward(allowed(h), count),  # type: ignore[misc]
-            lambda p, count=count: allowed(path.backward(p, count)),  # type: ignore[misc]
-            (n, d), weights=weights, tolerance=tolerance, start=near,
-        )  # fmt: skip
+    for count in path.ends[1:]:
+        try:
+            one = largest_singular(
+                lambda h, count=count: path.forward(allowed(h), count),  # type: ignore[misc]
+                lambda p, count=count: allowed(path.backward(p, count)),  # type: ignore[misc]
+                (n, d), weights=weights, tolerance=tolerance,
+            )  # fmt: skip
+        except InputError as mistake:
+            path.cut(len(found), f"derivatives leave the numbers after t = {path.reached[len(found) - 1]:.4g} ({mistake})")
+            break
         shares = weights * np.einsum("nd,nd->n", one.right, one.right)
         part, carriers = participation(shares, weights)
         found.append(Growth(one.value, one.error, one.products, part, carriers, one.right, one.left))
@@ -63,9 +67,8 @@ def growths(path: Path, tangency: Tangency, tolerance: float, starts: list[Array
 def rates(path: Path, tangency: Tangency, *, limit: bool) -> Rates:
     """Integrals of lambda and |J| over the path, up to each output time."""
     logarithmic, norm, products = [0.0], [0.0], 0
-    seen: tuple[Array | None, Array | None] = (None, None)
     for node in (node for step in path.nodes for node in step):
-        one, other, count, seen = _at(path, node, tangency, seen, limit=limit)
+        one, other, count = _at(path, node, tangency, limit=limit)
         logarithmic.append(logarithmic[-1] + node.weight * one)
         norm.append(norm[-1] + node.weight * other)
         products += count
@@ -74,15 +77,13 @@ def rates(path: Path, tangency: Tangency, *, limit: bool) -> Rates:
     return Rates(np.array(logarithmic)[at], np.array(norm)[at], products)
 
 
-def _at(
-    path: Path, node: Node, tangency: Tangency, seen: tuple[Array | None, Array | None], *, limit: bool
-) -> tuple[float, float, int, tuple[Array, Array]]:
-    """Lambda and |J| at one time, the products they took, and their vectors."""
+def _at(path: Path, node: Node, tangency: Tangency, *, limit: bool) -> tuple[float, float, int]:
+    """Lambda and |J| at one time, and the products they took."""
     cloud, allowed = path.cloud.moved(node.points), tangency.projector(node.points)
     linear, shape, weights = path.flow.linearised(cloud, node.t), node.points.shape, cloud.weights
     size = largest_singular(
         lambda h: allowed(linear.tangent(allowed(h))), lambda p: allowed(linear.adjoint(allowed(p))),
-        shape, weights=weights, tolerance=_OF_RATES, start=seen[1],
+        shape, weights=weights, tolerance=_OF_RATES,
     )  # fmt: skip
     # Directions across the ellipsoid, which do not count, are moved out of the way.
     away = 0.0 if tangency.free else 2 * size.value
@@ -95,7 +96,7 @@ def _at(
         inner = allowed(p)
         return allowed(linear.adjoint(inner)) - (away * (p - inner) if away else 0.0)
 
-    rate = largest_eigenvalue(forward, backward, shape, weights=weights, tolerance=_OF_RATES, start=seen[0])
+    rate = largest_eigenvalue(forward, backward, shape, weights=weights, tolerance=_OF_RATES)
     one, other = rate.value, size.value
     if limit:
         blocks = tangency.blocks(node.points)
@@ -103,7 +104,7 @@ def _at(
         slopes = slopes if tangency.free else slopes - away * (np.eye(shape[1]) - blocks)
         one = max(one, float(np.linalg.eigvalsh(slopes + slopes.swapaxes(1, 2))[:, -1].max() / 2))
         other = max(other, float(spectral(blocks @ slopes @ blocks).max()))
-    return one, other, rate.products + size.products, (rate.vector, size.right)
+    return one, other, rate.products + size.products
 
 
 def spectral(matrices: Array) -> Array:

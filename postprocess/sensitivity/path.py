@@ -126,6 +126,7 @@ class Path:
             self._integrate(times, tolerance)
         except SolverError as error:
             self.status, self.reason = "stopped", str(error)
+        self.steps, self.nodes = self.steps[: self.ends[-1]], self.nodes[: self.ends[-1]]
         self._plan()
 
     def _integrate(self, times: Array, tolerance: float) -> None:
@@ -190,6 +191,12 @@ class Path:
         for step in reversed(self.steps[:count]):
             p = _backward(step, p)
         return p
+
+    def cut(self, outputs: int, reason: str) -> None:
+        """Keep so many output times only."""
+        self.status, self.reason = "stopped", self.reason or reason
+        self.reached, self.ends, self.outputs = (one[:outputs] for one in (self.reached, self.ends, self.outputs))
+        self.steps, self.nodes = self.steps[: self.ends[-1]], self.nodes[: self.ends[-1]]
 
     def forget(self) -> None:
         """Free all linearisations."""
