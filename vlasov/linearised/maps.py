@@ -38,8 +38,10 @@ class Maps:
         self._matrix = np.concatenate(parts)
         first = factors[0]
         self.rows = next(len(m) for m in (first.output, first.value, first.query.T) if m is not None)
-        self._output = None if any(w is None for w in self._outputs) else np.concatenate(
-            [w for w in self._outputs if w is not None], axis=1
+        self._output = (
+            None
+            if any(w is None for w in self._outputs)
+            else np.concatenate([w for w in self._outputs if w is not None], axis=1)
         )
 
     def of(self, h: Array) -> list[Three]:

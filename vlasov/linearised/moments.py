@@ -1,7 +1,7 @@
 """The derivative of linear attention, Gamma_mu(x) = V M A x with M = int y y^T dmu: by moments, at linear cost.
 
-    (J h)_i = V (M A h_i + N A x_i),   N = int (h y^T + y h^T) dmu
-    (J^T p)_j = A^T M q_j + w_j (B + B^T) x_j,   B = sum_i q_i (A x_i)^T,   q = V^T p
+(J h)_i = V (M A h_i + N A x_i),   N = int (h y^T + y h^T) dmu
+(J^T p)_j = A^T M q_j + w_j (B + B^T) x_j,   B = sum_i q_i (A x_i)^T,   q = V^T p
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ adds R_ij w_i (z_j - (R z)_i) to the derivative by e_ij. Iterations that stop be
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -27,7 +28,8 @@ from vlasov.linearised.maps import Maps
 from vlasov.measures import Particles
 
 _POLISHED, _STEPS = 1e-15, 4  # of exponents, by which columns may be off; Newton steps
-_SOLVED, _MOST = 1e-15, 1000  # relative residual, and steps of conjugate gradients
+_SOLVED, _MOST, _PATIENT = 1e-15, 1000, 20  # relative residual; steps of conjugate gradients, and of them without gain
+_LOST = 1e6  # what rounding errors have made of a residual
 
 
 @dataclass
@@ -93,23 +95,24 @@ class DoublyStochastic:
 
         rest = free(self._roots * r)
         z, step, size = np.zeros_like(rest), rest.copy(), float(rest @ rest)
-        first, gap, best, since = size, 1.0, (z, 1.0), 0
-        for _ in range(_MOST):
-            if size <= _SOLVED**2 * first or since > 20:
-                break
+        first, best, since = size, (z, 1.0), 0
+        steps, ratios = list[float](), list[float]()
+        while len(steps) < _MOST and size > _SOLVED**2 * first and since < _PATIENT:
             image = free(operator(step))
-            curved = float(step @ image)
-            gap = min(gap, curved / float(step @ step))
-            if curved <= 0.0:
+            if (curved := float(step @ image)) <= 0.0:
                 break
             z = z + size / curved * step
             rest = rest - size / curved * image
             size, before = float(rest @ rest), size
             step = free(rest + size / before * step)
-            relative = np.sqrt(size / first)
+            if since == 0:
+                steps.append(before / curved)
+                ratios.append(size / before)
+            relative = math.sqrt(size / first)
             best, since = ((z, relative), 0) if relative < best[1] else (best, since + 1)
-        z, relative = best
-        return _Solved(z / self._roots, relative if first > 0 else 0.0, gap)
+            if not relative < _LOST * best[1]:
+                break
+        return _Solved(best[0] / self._roots, best[1] if first > 0 else 0.0, _least(steps, ratios))
 
     @cached_property
     def error_bound(self) -> float:
@@ -202,3 +205,14 @@ class Truncated:
             here, there = (part.queries, part.keys) if index % 2 == 0 else (part.keys, part.queries)
             queries, keys, change = queries + here, keys + there, -part.logs
         return self._maps.back([(queries, keys, found.values)], self._points.shape)
+
+
+def _least(steps: list[float], ratios: list[float]) -> float:
+    """The least eigenvalue that conjugate gradients have seen, of the Lanczos matrix of their steps."""
+    if not steps:
+        return 1.0
+    a, b = np.asarray(steps), np.asarray(ratios)
+    diagonal = 1 / a
+    diagonal[1:] += b[:-1] / a[:-1]
+    beside = np.sqrt(b[:-1]) / a[:-1]
+    return float(np.linalg.eigvalsh(np.diag(diagonal) + np.diag(beside, -1))[0])
