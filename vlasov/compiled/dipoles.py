@@ -51,6 +51,7 @@ def spread_dipole(  # type: ignore[no-untyped-def]
             turned = dipole[axis] if factor is None else builder.fmul(dipole[axis], factor)
             both = vectors.fma(bent, vectors.splat(turned), vectors.multiply(along, vectors.splat(carried)))
             places = vectors.spill(both, product)
+            vectors.pin(places)
             for a in range(lanes):
                 spread(axis + 1, position, *(vectors.number(place, index_of(a)) for place in places))
                 position = builder.add(position, step[axis])
