@@ -33,6 +33,7 @@ _ONCE = ("x", "y", "z")  # their names in files older than 0.1.0
 RUN, STUDY, DEPTH, COMPARISON = kinds.RUN, kinds.STUDY, kinds.DEPTH, kinds.COMPARISON
 LIPSCHITZ, BEYOND = kinds.LIPSCHITZ, kinds.BEYOND
 GRID, ENERGIES, CLUSTERS, BESIDE = kinds.GRID, kinds.ENERGIES, kinds.CLUSTERS, kinds.BESIDE
+SENSITIVITY = kinds.SENSITIVITY
 CITATION = (
     "Castin, Ablin, Carrillo, Peyre (2025): A Unified Perspective on the Dynamics of Deep Transformers, "
     "arXiv:2501.18322"

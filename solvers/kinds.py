@@ -3,6 +3,7 @@
 RUN, STUDY, DEPTH = "run", "study", "depth study"
 COMPARISON, GRID, ENERGIES = "comparison", "grid", "energies"
 LIPSCHITZ, BEYOND = "Lipschitz study", "Gaussian match"
+SENSITIVITY = "sensitivity"
 CLUSTERS, BESIDE = "clusters", "directions"  # of a run, and of a rescaled and a post-norm one
 MADE_BY = {
     RUN: 'what vl.solve returned or "vlasov run" wrote',
@@ -12,6 +13,7 @@ MADE_BY = {
     BEYOND: 'what vl.beyond_gaussian returned or "vlasov beyond-gaussian" wrote',
     COMPARISON: "what vl.compare returned",
     ENERGIES: 'what vl.energies returned or "vlasov energies" wrote',
+    SENSITIVITY: 'what vl.sensitivity returned or "vlasov sensitivity" wrote',
     CLUSTERS: "what vl.clusters returned",
     BESIDE: "what vlasov.postprocess.clusters.beside returned",
 }

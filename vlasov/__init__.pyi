@@ -29,6 +29,7 @@ from .errors import (
     SolverError as SolverError,
 )
 from .jit import set_threads as set_threads
+from .lipschitz import lipschitz as lipschitz
 from .measures import (
     Ball as Ball,
     Box as Box,
@@ -47,6 +48,7 @@ from .postprocess.energies import energies as energies
 from .postprocess.lipschitz import lipschitz_study as lipschitz_study
 from .postprocess.mean_field import mean_field_study as mean_field_study
 from .postprocess.on_grid import on_grid as on_grid
+from .postprocess.sensitivity import sensitivity as sensitivity
 from .postprocess.wasserstein import distance as distance, wasserstein as wasserstein
 from .problem import Problem as Problem
 from .schedule import Piecewise as Piecewise

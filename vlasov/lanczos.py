@@ -6,7 +6,8 @@ Products of the small B with its own singular vectors give Ritz values sigma <= 
 sigma v| some singular value lies within r of sigma, and |A| itself is within r^2 sigma / (sigma^2 - sigma_2^2) / 2, where
 sigma_2 is the next one, known by its own residual. The smaller one is the error that is told. Vectors are at most
 ``HELD``: beyond, the best third of them begins anew, with what is left over (thick restarts). A start is the same white
-noise each time: it has a part of everything, also of a vector that lives on one token of a million.
+noise each time: it has a part of everything, also of a vector that lives on one token of a million. Starts near a known
+vector save a few products, and then miss another one that has overtaken it.
 
 Norms are those of L^2(mu): |h|^2 = sum_i w_i |h_i|^2, so that A stands for sqrt(w) A / sqrt(w).
 
@@ -70,7 +71,6 @@ def largest_singular(
     *,
     weights: Array | None = None,
     tolerance: float = 1e-8,
-    start: Array | None = None,
     most: int = MOST,
 ) -> Singular:
     """|A| = sup |A h| / |h| in the norm of the weights.
@@ -83,14 +83,12 @@ def largest_singular(
         Of h: (n, d). Rows of h and of A h have the same ``weights`` (n,).
     tolerance
         Largest error, relative to |A|.
-    start
-        Vectors (n, d), white noise if not given.
     most
         Products after which the search ends, with the error that is left.
     """
     scale = _Scale(shape, weights)
     basis, products = _Bidiagonal(), 0
-    v = scale.start(start)
+    v = scale.start()
     while True:
         basis.add_right(v)
         image = forward(scale.outward(v))
@@ -114,13 +112,12 @@ def largest_eigenvalue(
     *,
     weights: Array | None = None,
     tolerance: float = 1e-8,
-    start: Array | None = None,
     most: int = MOST,
 ) -> Eigen:
     """sup <h, A h> / |h|^2 in the norm of the weights; the tolerance is relative to the operator's own size."""
     scale = _Scale(shape, weights)
     basis, products = _Tridiagonal(), 0
-    v = scale.start(start)
+    v = scale.start()
     while True:
         basis.add(v)
         h = scale.outward(v)
@@ -149,16 +146,10 @@ class _Scale:
     def for_values(self, shape: tuple[int, ...]) -> _Scale:
         return self if shape == self._shape else _Scale(shape, self._weights)
 
-    def start(self, given: Array | None) -> Array:
-        """A unit vector: the one that is given, or noise, without what carries no weight."""
+    def start(self) -> Array:
+        """A unit vector: noise, without what carries no weight."""
         noise = np.random.default_rng(_SEED).standard_normal(self._shape)
-        if given is None:
-            found = noise if self._root is None else noise * (self._root > 0)
-        else:
-            found = self.inward(given).reshape(self._shape)
-            found = found / max(_norm(found.ravel()), 1e-300)
-            found = found + 1e-3 * noise / math.sqrt(noise.size)
-        flat = found.ravel()
+        flat = (noise if self._root is None else noise * (self._root > 0)).ravel()
         return flat / _norm(flat)
 
     def outward(self, flat: Array) -> Array:

@@ -58,7 +58,7 @@ def lipschitz_study(
         None: the threads of this process. "local": a cluster of processes. Else the address of a running
         dask.distributed scheduler. The numbers are the same, to the last bit.
     settings
-        replicas=8, radius=None, clusters=4, decay=1, growth=0.25, seed=0 and tolerance=1e-6, see
+        replicas=8, radius=None, clusters=4, decay=1, growth=0.25, times=(), seed=0 and tolerance=1e-6, see
         ``vlasov.postprocess.lipschitz.settings.Settings``.
 
     Returns

@@ -36,6 +36,7 @@ class Study:
     growth: float
     seed: int
     tolerance: float
+    times: tuple[float, ...]
 
     def plain(self) -> dict[str, Any]:
         """As plain values."""
@@ -44,7 +45,7 @@ class Study:
     @classmethod
     def from_plain(cls, plain: dict[str, Any]) -> Study:
         """The study that ``plain`` described."""
-        return cls(**plain | {"problem": Problem.from_dict(plain["problem"])})
+        return cls(**plain | {"problem": Problem.from_dict(plain["problem"]), "times": tuple(plain["times"])})
 
     def bench(self) -> Any:
         """At work on a worker."""

@@ -3,9 +3,11 @@
     measured   lipschitz, error, radius, received, carriers, limit (data, n, replica): see ``piece``
     above      tokens_bound, column_bound, mean_field_bound (data, n, replica): at the radius of the tokens; received_bound
                (data, n, replica): the column bound with the attention that is received, NaN for several heads
+    flow       growth (data, n, replica, time): |D_X phi_t| of the flow phi_t to each time, if there are any
     below      lower_bound (data, n): of adversarial tokens, NaN for others
     slopes     slope, low, high (data): of geometric means against n; expected (data): the slope of the lower bound for
-               adversarial tokens, ``gaussian_exponent`` for those of a Gaussian law, else NaN
+               adversarial tokens, ``gaussian_exponent`` for those of a Gaussian law, else NaN; growth_slope,
+               growth_low, growth_high (data, time) for the flow
 
 The bounds are ``vlasov.estimates``'; NaN stands where nothing was computed.
 """
@@ -51,10 +53,13 @@ def assemble(setup: Setup, results: Results) -> xr.Dataset:
     """Everything in one Dataset, slopes included."""
     shape = (len(setup.data), len(setup.sizes), setup.replicas)
     arrays = {name: np.full(shape, np.nan) for name in (*MEASURED, *ABOVE)}
+    of_flow = np.full((*shape, len(setup.study.times)), np.nan)
     for (data, n, replica), result in results.items():
         place = setup.data.index(data), setup.sizes.index(n), replica
-        for name, value in (result | _above(setup.study.problem.attention, n, result)).items():
-            arrays[name][place] = value
+        found = result | _above(setup.study.problem.attention, n, result)
+        for name, array in arrays.items():
+            array[place] = found[name]
+        of_flow[place] = result["growth"]
     dataset = xr.Dataset(
         {name: (_WHERE, arrays[name], _described(text)) for name, text in (MEASURED | ABOVE).items()},
         {
@@ -64,6 +69,9 @@ def assemble(setup: Setup, results: Results) -> xr.Dataset:
         },
     )
     study = setup.study
+    if study.times:
+        dataset["time"] = ("time", list(study.times), _described("time"))
+        dataset["growth"] = ((*_WHERE, "time"), of_flow, _described("|D_X phi_t|, phi_t the flow to a time"))
     dataset.attrs = {
         **provenance(study.problem, LIPSCHITZ),
         "dimension": study.problem.dimension,
@@ -101,7 +109,19 @@ def _slopes(dataset: xr.Dataset, study: Study) -> xr.Dataset:
     for (name, text), part in zip(texts.items(), found.T, strict=True):
         result[name] = (("data",), part, _described(f"{text}, level {LEVEL:g}"))
     result["expected"] = (("data",), np.array(expected), _described("exponent by the theory, up to logarithms"))
-    return result
+    return result if "growth" not in dataset else result.merge(_of_flow(dataset, sizes))
+
+
+def _of_flow(dataset: xr.Dataset, sizes: Array) -> xr.Dataset:
+    """Exponents of n at each time."""
+    fitted = [[growth.fit(sizes, at_time) for at_time in np.moveaxis(law, -1, 0)] for law in dataset["growth"].values]
+    names = ("growth_slope", "growth_low", "growth_high")
+    text = "exponent of n of the flow's Lipschitz constant, and the ends of its interval"
+    coords = {"data": dataset["data"], "time": dataset["time"]}
+    parts = np.moveaxis(np.array(fitted), -1, 0)
+    return xr.Dataset(
+        {name: (("data", "time"), part, _described(text)) for name, part in zip(names, parts, strict=True)}, coords
+    )
 
 
 def _expected(study: Study, data: str, sizes: Array, lower: Array) -> float:

@@ -25,6 +25,7 @@ _BOUNDS = {
     "lower_bound": ("from below", (0, (1, 1, 4, 1))),
 }
 _FAR = 300.0  # times the largest value: a bound beyond is told in words
+_ROOM = 0.09  # of the height, for a line of words
 _ROUND = 5e-3  # halves of intervals that two digits would call zero
 
 
@@ -36,11 +37,11 @@ def draw(dataset: xr.Dataset) -> Figure:
     """
     require(dataset, LIPSCHITZ)
     names = [str(name) for name in dataset["data"].values]
-    panels = len(names) + (len(names) > 1)
+    panels = len(names) + (len(names) > 1) + 2 * ("growth" in dataset)
     columns = min(panels, _COLUMNS)
     lines = math.ceil(panels / columns)
     figure = new_figure(_PANEL[0] * max(columns, 2), _PANEL[1] * lines + 0.4)
-    axes = figure.subplots(lines, columns, squeeze=False, sharex=True).ravel()
+    axes = figure.subplots(lines, columns, squeeze=False).ravel()
     shown: dict[str, object] = {}
     for k, (ax, name) in enumerate(zip(axes, names, strict=False)):
         _draw_law(ax, dataset.sel(data=name), name, k)
@@ -48,6 +49,9 @@ def draw(dataset: xr.Dataset) -> Figure:
             shown.setdefault(label, handle)
     if len(names) > 1:
         _draw_all(axes[len(names)], dataset, names)
+    if "growth" in dataset:
+        _draw_flow_in_time(axes[panels - 2], dataset, names)
+        _draw_flow_in_n(axes[panels - 1], dataset, names)
     for ax in axes[panels:]:
         ax.set_visible(False)
     if shown:
@@ -61,18 +65,22 @@ def _draw_law(ax: Axes, here: xr.Dataset, name: str, k: int) -> None:
     sizes = here["n"].values
     values = growth.band(here["lipschitz"].values)
     _curve(ax, sizes, values, k, None)
-    top = np.nanmax(values.high)
+    top, told = np.nanmax(values.high), list[str]()
     for key, (label, dashes) in _BOUNDS.items():
         bound = here[key].values if key == "lower_bound" else growth.band(here[key].values).rms
         if not np.isfinite(bound).any():
             continue
         if np.nanmin(bound) > _FAR * top:
-            ax.text(0.97, 0.96, f"{label}: {_power(bound)}", transform=ax.transAxes, ha="right", va="top", fontsize=7)
+            told.append(f"{label}: {_power(bound)}")
             continue
         colour = PALETTE[6] if key == "lower_bound" else PALE if key == "mean_field_bound" else INK
         ax.plot(sizes, bound, color=colour, linewidth=0.9, linestyle=dashes, label=label)
     ax.set_title(f"{name}: $n^{{{_slope(here)}}}$")
     _scaled(ax)
+    if told:
+        low, high = ax.get_ylim()
+        ax.set_ylim(low, high * (high / low) ** _ROOM)
+        ax.text(0.02, 0.98, "; ".join(told), transform=ax.transAxes, ha="left", va="top", fontsize=7)
 
 
 def _draw_all(ax: Axes, dataset: xr.Dataset, names: list[str]) -> None:
@@ -81,9 +89,33 @@ def _draw_all(ax: Axes, dataset: xr.Dataset, names: list[str]) -> None:
     _scaled(ax)
     ax.set_title("all")
     low, high = ax.get_ylim()
-    ax.set_ylim(low, high * (high / low) ** (0.09 * len(names)))
-    handles, labels = ax.get_legend_handles_labels()
-    ax.legend(handles, labels, loc="upper left", fontsize=7)
+    ax.set_ylim(low, high * (high / low) ** (_ROOM * len(names)))
+    ax.legend(loc="upper left", fontsize=7)
+
+
+def _draw_flow_in_time(ax: Axes, dataset: xr.Dataset, names: list[str]) -> None:
+    """The flow's Lipschitz constant at the most tokens against time: a straight line where it is exponential."""
+    times = dataset["time"].values
+    for k, name in enumerate(names):
+        _curve(ax, times, growth.band(dataset["growth"].isel(n=-1).sel(data=name).values.T), k, None)
+    ax.set_yscale("log")
+    ax.yaxis.set_minor_formatter(NullFormatter())
+    ax.set_xlabel("time $t$")
+    ax.set_title(f"flow, $n$ = {int(dataset['n'][-1])}: $|D_X\\phi_t|$")
+
+
+def _draw_flow_in_n(ax: Axes, dataset: xr.Dataset, names: list[str]) -> None:
+    """The same at the last time against n."""
+    last = dataset.isel(time=-1)
+    for k, name in enumerate(names):
+        slope = _slope(last.sel(data=name), "growth_")
+        curve = growth.band(last["growth"].sel(data=name).values)
+        _curve(ax, dataset["n"].values, curve, k, f"$n^{{{slope}}}$")
+    _scaled(ax)
+    ax.set_title(f"flow to $t$ = {float(last['time']):g}")
+    low, high = ax.get_ylim()
+    ax.set_ylim(low, high * (high / low) ** (_ROOM * len(names)))
+    ax.legend(loc="upper left", fontsize=7)
 
 
 def _curve(ax: Axes, sizes: Array, values: growth.Band, k: int, label: str | None) -> None:
@@ -92,8 +124,8 @@ def _curve(ax: Axes, sizes: Array, values: growth.Band, k: int, label: str | Non
     ax.fill_between(sizes, values.low, values.high, color=colour, alpha=0.2, linewidth=0)
 
 
-def _slope(here: xr.Dataset) -> str:
-    slope, low, high = (float(here[part]) for part in ("slope", "low", "high"))
+def _slope(here: xr.Dataset, of: str = "") -> str:
+    slope, low, high = (float(here[of + part]) for part in ("slope", "low", "high"))
     if not math.isfinite(slope):
         return "?"
     digits = 3 if (high - low) / 2 < _ROUND else 2

@@ -1,8 +1,7 @@
 """One piece of a Lipschitz study: |D_X f|_2 at the tokens of one law, one n and one replica, and what bounds it there.
 
 f(X)_i = Gamma_X(x_i). Beside |D_X f|: the largest |x_i|, the attention c that one token receives, how many tokens carry
-the direction that grows most, (sum_i |h_i|^2)^2 / sum_i |h_i|^4, and |V| sqrt(max_j #{i: m_i = j}), the limit of large
-radius.
+the direction that grows most, |V| sqrt(max_j #{i: m_i = j}), the limit of large radius, and |D_X phi_t| of the flow.
 """
 
 from __future__ import annotations
@@ -12,16 +11,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from vlasov.attention import Attention
 from vlasov.checks import Array
-from vlasov.errors import InputError
+from vlasov.errors import InputError, SolverError
 from vlasov.estimates import attention_received, large_radius_limit
-from vlasov.lanczos import largest_singular
+from vlasov.lipschitz import lipschitz
 from vlasov.measures import Particles
 from vlasov.postprocess.lipschitz.data import Study
+from vlasov.postprocess.sensitivity import sensitivity
 from vlasov.postprocess.studies.store import Key, Result
 
-_PRODUCTS = 20  # about
+_PRODUCTS, _STEPS = 20, 100  # about
 _PAIR = 4e-9  # seconds
 
 
@@ -54,28 +53,41 @@ class Bench:
         """The results of a piece."""
         tokens = self.study.tokens(piece.data, piece.n, piece.replica)
         with np.errstate(all="ignore"):  # each thread has its own
-            return [_measured(self.study.problem.attention, tokens, self.study.tolerance)]
+            return [_measured(self.study, tokens)]
 
     def cost(self, piece: Piece) -> float:
         """About so many seconds."""
-        return 1e-3 + _PRODUCTS * _PAIR * piece.n**2 * self.study.problem.dimension
+        product = _PAIR * piece.n**2 * self.study.problem.dimension
+        return 1e-3 + _PRODUCTS * product * (1 + (_STEPS if self.study.times else 0))
 
 
-def _measured(attention: Attention, tokens: Array, tolerance: float) -> Result:
-    n = len(tokens)
+def _measured(study: Study, tokens: Array) -> Result:
+    attention, n = study.problem.attention, len(tokens)
     cloud = Particles(tokens, s=(np.arange(n) + 0.5) / n if attention.causal else None)
-    product = attention.linearised(cloud)
-    found = largest_singular(product.tangent, product.adjoint, tokens.shape, tolerance=tolerance)
-    squares = np.square(found.right).sum(axis=1)
+    found = lipschitz(attention, cloud, tolerance=study.tolerance)
     try:
         received, limit = float(attention_received(attention, tokens).max()), large_radius_limit(attention, tokens)
     except InputError:  # of several heads
         received, limit = math.nan, math.nan
     return {
         "lipschitz": found.value,
-        "error": found.error + product.error_bound,
+        "error": found.error,
         "radius": cloud.support_radius,
         "received": received,
-        "carriers": float(squares.sum() ** 2 / np.square(squares).sum()),
+        "carriers": found.carriers,
         "limit": limit,
+        "growth": _of_flow(study, cloud),
     }
+
+
+def _of_flow(study: Study, cloud: Particles) -> list[float]:
+    """The local Lipschitz constant of the flow to each time; NaN where the flow cannot be followed."""
+    if not study.times:
+        return []
+    try:
+        alike = study.problem.changed(initial=cloud, horizon=study.times[-1])
+        found = sensitivity(alike, times=[0.0, *study.times], tolerance=study.tolerance, rates=False, check=False)
+    except (InputError, SolverError):
+        return [math.nan] * len(study.times)
+    values = found["growth"].values[1:].tolist()
+    return values + [math.nan] * (len(study.times) - len(values))

@@ -34,6 +34,8 @@ class Settings(TypedDict, total=False):
     """1. Of the spectrum of correlated tokens, k^-decay."""
     growth: float
     """0.25. Of the positions of positioned tokens, (i / 16)^growth."""
+    times: float | Sequence[float]
+    """(). Of the flow X(0) -> X(t), whose local Lipschitz constant ``vl.sensitivity`` measures too: depths T."""
     seed: int
     """0. Makes everything repeatable."""
     tolerance: float
@@ -69,7 +71,8 @@ def checked(problem: Problem, n: int | Sequence[int], data: str | Sequence[str] 
         checks.number(settings.get("decay", 1.0), "decay"),
         checks.number(settings.get("growth", 0.25), "growth"),
         checks.integer(settings.get("seed", 0), "seed", least=0, most=checks.SEEDS),
-        checks.number(settings.get("tolerance", 1e-6), "tolerance", above=1e-14, below=1e-1),
+        checks.number(settings.get("tolerance", 1e-6), "tolerance", above=1e-12, below=1e-1),
+        _times(settings.get("times", ())),
     )
     replicas = checks.integer(settings.get("replicas", 8), "replicas", least=1, most=_MOST_REPLICAS)
     return Setup(study, sizes, _laws(problem, data), replicas)
@@ -87,6 +90,11 @@ def _laws(problem: Problem, data: str | Sequence[str] | None) -> list[str]:
     except InputError:
         return [one for one in DATA if one != ADVERSARIAL]
     return list(DATA)
+
+
+def _times(given: float | Sequence[float]) -> tuple[float, ...]:
+    several = (given,) if isinstance(given, int | float | np.number) else checks.items(given, "times")
+    return tuple(sorted({checks.number(one, "times", above=0.0) for one in several}))
 
 
 def _radius(problem: Problem, radius: float | None) -> float:

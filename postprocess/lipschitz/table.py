@@ -25,7 +25,7 @@ def table(dataset: xr.Dataset, width: int = WIDE) -> Table:
         "attention that is received, from n alone, and for every n."
     )
     title = f"{dataset.attrs['title']}: |D_X f| against the number of tokens"
-    return tabulated(title, caption, ("tokens",), [rows(dataset)], width)
+    return tabulated(title, caption, ("tokens",), [rows(dataset), *([of_flow(dataset)] if "growth" in dataset else [])], width)
 
 
 def rows(dataset: xr.Dataset) -> list[Row]:
@@ -48,4 +48,18 @@ def rows(dataset: xr.Dataset) -> list[Row]:
                 },
             )
         )
+    return found
+
+
+def of_flow(dataset: xr.Dataset) -> list[Row]:
+    """What is known of the flow to the last time."""
+    last, sizes, found = dataset.isel(time=-1), dataset["n"].values, list[Row]()
+    for name in dataset["data"].values:
+        here = last.sel(data=name)
+        means = growth.band(here["growth"].values).rms
+        ends = {f"n = {int(sizes[end])}": number(means[end]) for end in (0, -1)}
+        names = {"slope": "growth_slope", "low": "growth_low", "high": "growth_high"}
+        fitted = xr.Dataset({key: here[value] for key, value in names.items()} | {"expected": float("nan")})
+        rest = dict.fromkeys(("at least", "at most, by c", "by n", "for all n"), "-")
+        found.append(((f"{name}, flow to t = {float(last['time']):g}",), ends | slopes(fitted) | rest))
     return found

@@ -33,6 +33,9 @@ class Study:
     clusters: Annotated[int, typer.Option("--clusters", help="Of clustered tokens.")] = 4
     decay: Annotated[float, typer.Option("--decay", help="Correlated tokens have the spectrum k^-decay.")] = 1.0
     growth: Annotated[float, typer.Option("--growth", help="Positions are as long as (i / 16)^growth.")] = 0.25
+    times: Annotated[
+        str | None, typer.Option("--times", metavar="T,T,...", help="Also of the flow to these times.")
+    ] = None
     seed: Annotated[int, typer.Option("--seed", help="Makes the study repeatable.")] = 0
     scheduler: Annotated[
         str | None, typer.Option("--scheduler", help='A dask address, or "local" for a cluster here.')
@@ -40,7 +43,12 @@ class Study:
 
     def arguments(self) -> dict[str, Any]:
         """Those of ``vl.lipschitz_study``."""
-        return vars(self) | {"n": numbers(self.n, "n", int), "data": None if self.data is None else names(self.data)}
+        lists = {
+            "n": numbers(self.n, "n", int),
+            "data": None if self.data is None else names(self.data),
+            "times": () if self.times is None else numbers(self.times, "times", float),
+        }
+        return vars(self) | lists
 
 
 @command()
