@@ -4,8 +4,8 @@
     predicted   N(alpha(t), Sigma(t)), the exact solution from N(m(0), C(0)): W_2 to it, when its covariance has grown
                 or shrunk so many times, and when it blows up
 
-``distances`` and ``cumulants`` have these, ``passages`` the times; ``figure`` draws. Called by ``vl.beyond_gaussian`` and ``vlasov
-beyond-gaussian``.
+``distances`` and ``cumulants`` have these, ``passages`` the times; ``figure`` draws. Called by ``vl.beyond_gaussian``
+and ``vlasov beyond-gaussian``.
 """
 
 from __future__ import annotations
@@ -67,12 +67,13 @@ def beyond_gaussian(
     Returns
     -------
     xarray.Dataset
-        At each ``time``: wasserstein with wasserstein_error; sample, what as many tokens drawn
-        from the Gaussian are from it, for tokens of equal weight alone (below that nothing is told); relative, wasserstein / sqrt(tr C); skewness and
-        kurtosis, Frobenius norms of the cumulants of the whitened measure (zero for Gaussians, sqrt(d) 6/5 for the
-        kurtosis of a cube); predicted_wasserstein. At each ``output``, all times of the run: eigenvalues and
-        predicted_eigenvalues. For each ``factor``: growth_time, predicted_growth_time, collapse_time and
-        predicted_collapse_time, NaN where not reached. Attributes blow_up_time and predicted_blow_up_time, NaN for none.
+        At each ``time``: wasserstein with wasserstein_error; sample, what as many tokens drawn from the Gaussian are
+        from it, for tokens of equal weight alone (below that nothing is told); relative, wasserstein / sqrt(tr C);
+        skewness and kurtosis, Frobenius norms of the cumulants of the whitened measure (zero for Gaussians, sqrt(d) 6/5
+        for the kurtosis of a cube); predicted_wasserstein with predicted_error. At each ``output``, all times of the
+        run: eigenvalues and predicted_eigenvalues. For each ``factor``: growth_time, predicted_growth_time,
+        collapse_time and predicted_collapse_time, NaN where not reached. Attributes blow_up_time and
+        predicted_blow_up_time, NaN for none. NaN too where Gaussians do not stay Gaussian under the attention.
     """
     require(run, RUN, "run")
     instants = checks.integer(instants, "instants", least=1)
@@ -85,7 +86,9 @@ def beyond_gaussian(
         for k in picked:
             rows.append(_at(measure(run, int(k)), None if foretold is None else _state(foretold, float(times[k]))))
             report(f"t = {times[k]:.3g}", 1.0)
-    variables = {name: (("time",), np.array([row[name] for row in rows]), _described(text)) for name, text in _NAMES.items()}
+    variables = {
+        name: (("time",), np.array([row[name] for row in rows]), _described(text)) for name, text in _NAMES.items()
+    }
     result = xr.Dataset(variables, {"time": ("time", times[picked], _described("time")), "factor": np.array(wanted)})
     result = result.merge(_spectra(run, foretold, wanted))
     blow_up = math.nan if foretold is None else float(foretold.attrs["blow_up_time"])
@@ -155,11 +158,17 @@ def _spectra(run: xr.Dataset, foretold: xr.Dataset | None, factors: list[float])
     if foretold is not None:
         known = min(foretold.sizes["time"], len(times))
         predicted[:known] = np.linalg.eigvalsh(foretold["covariance"].values[:known])
-    result = xr.Dataset(coords={"output": ("output", times, _described("time of an output")), "factor": np.array(factors)})
+    result = xr.Dataset(
+        coords={"output": ("output", times, _described("time of an output")), "factor": np.array(factors)}
+    )
     names = {"": "of the solution", "predicted_": "of the Gaussian prediction"}
     for (prefix, whose), found in zip(names.items(), (values, predicted), strict=True):
         end = math.nan if foretold is None or not prefix else float(foretold.attrs["blow_up_time"])
-        result[f"{prefix}eigenvalues"] = (("output", "rank"), found, _described(f"eigenvalues {whose}, the largest last"))
+        result[f"{prefix}eigenvalues"] = (
+            ("output", "rank"),
+            found,
+            _described(f"eigenvalues {whose}, the largest last"),
+        )
         for what, column, sign in (("growth", -1, 1.0), ("collapse", 0, -1.0)):
             reached = passages(times, found[:, column], sign, factors, end if sign > 0 else math.nan)
             result[f"{prefix}{what}_time"] = (("factor",), reached, _described(f"time of {what} {whose}"))
@@ -168,5 +177,3 @@ def _spectra(run: xr.Dataset, foretold: xr.Dataset | None, factors: list[float])
 
 def _described(long_name: str) -> dict[str, str]:
     return {"long_name": long_name, "units": "1"}
-
-

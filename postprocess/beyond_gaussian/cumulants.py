@@ -33,7 +33,8 @@ def cumulants(measure: Measure, narrow: float) -> tuple[float, float]:
     third = (cloud.weights[:, None] * z).T @ pairs
     one = np.eye(rank)
     of_gaussian = sum(
-        np.einsum(f"{one_pair},{other}->jklm", one, one) for one_pair, other in (("jk", "lm"), ("jl", "km"), ("jm", "kl"))
+        np.einsum(f"{one_pair},{other}->jklm", one, one)
+        for one_pair, other in (("jk", "lm"), ("jl", "km"), ("jm", "kl"))
     )
     fourth = ((cloud.weights[:, None] * pairs).T @ pairs).reshape(4 * (rank,)) - of_gaussian
     return float(np.linalg.norm(third)), float(np.linalg.norm(fourth))

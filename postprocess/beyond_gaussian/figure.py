@@ -69,7 +69,9 @@ def _draw_spectra(ax: Axes, dataset: xr.Dataset) -> None:
             values = dataset[name].values[:, column]
             if (values > 0).any():
                 whose = "" if name == "eigenvalues" else ", Gaussian"
-                ax.plot(times, np.where(values > 0, values, np.nan), color=colour, linestyle=dashes, label=label + whose)
+                ax.plot(
+                    times, np.where(values > 0, values, np.nan), color=colour, linestyle=dashes, label=label + whose
+                )
         if dataset.sizes["rank"] == 1:
             break
     end = float(dataset.attrs["predicted_blow_up_time"])

@@ -1,10 +1,10 @@
-"""The tokens of a Lipschitz study: laws of n tokens beside a problem's initial measure, of its size where they are free.
+"""The tokens of a Lipschitz study: laws of n tokens, of the size of a problem's initial measure.
 
-    random        drawn from the initial measure mu_0, of covariance Sigma_0 and trace tr
-    adversarial   one token at R u, all others at R c u: ``vlasov.estimates.adversarial_tokens``
-    clustered     a mixture of equally likely tight clusters, their centres N(0, tr/d I), drawn anew in each replica
-    correlated    N(0, Sigma) with the eigenvalues tr k^-decay / sum_k k^-decay of a power law, along the axes
-    positioned    mu_0, and a learnt position for each token: |p_i| = sqrt(tr) (i / 16)^growth, in a random direction
+random        drawn from the initial measure mu_0, of covariance Sigma_0 and trace tr
+adversarial   one token at R u, all others at R c u: ``vlasov.estimates.adversarial_tokens``
+clustered     a mixture of equally likely tight clusters, their centres N(0, tr/d I), drawn anew in each replica
+correlated    N(0, Sigma) with the eigenvalues tr k^-decay / sum_k k^-decay of a power law, along the axes
+positioned    mu_0, and a learnt position for each token: |p_i| = sqrt(tr) (i / 16)^growth, in a random direction
 """
 
 from __future__ import annotations

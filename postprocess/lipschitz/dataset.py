@@ -1,8 +1,8 @@
 """The Dataset of a Lipschitz study.
 
     measured   lipschitz, error, radius, received, carriers, limit (data, n, replica): see ``piece``
-    above      tokens_bound, column_bound, mean_field_bound (data, n, replica): at the radius of the tokens; received_bound
-               (data, n, replica): the column bound with the attention that is received, NaN for several heads
+    above      tokens_bound, column_bound, mean_field_bound (data, n, replica): at the radius of the tokens;
+               received_bound (data, n, replica): the column bound with the attention received, NaN for several heads
     flow       growth (data, n, replica, time): |D_X phi_t| of the flow phi_t to each time, if there are any
     below      lower_bound (data, n): of adversarial tokens, NaN for others
     slopes     slope, low, high (data): of geometric means against n; expected (data): the slope of the lower bound for

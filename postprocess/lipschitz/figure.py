@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import xarray as xr
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
@@ -14,6 +15,7 @@ from vlasov.checks import Array
 from vlasov.postprocess.drawing.style import INK, PALE, PALETTE, entitle, new_figure, styled
 from vlasov.postprocess.lipschitz import growth
 from vlasov.postprocess.studies.figure import MARKERS
+from vlasov.postprocess.studies.rates import Band
 from vlasov.solvers.dataset import LIPSCHITZ, require
 
 _COLUMNS, _PANEL = 3, (2.5, 2.3)  # inches
@@ -42,7 +44,7 @@ def draw(dataset: xr.Dataset) -> Figure:
     lines = math.ceil(panels / columns)
     figure = new_figure(_PANEL[0] * max(columns, 2), _PANEL[1] * lines + 0.4)
     axes = figure.subplots(lines, columns, squeeze=False).ravel()
-    shown: dict[str, object] = {}
+    shown: dict[str, Artist] = {}
     for k, (ax, name) in enumerate(zip(axes, names, strict=False)):
         _draw_law(ax, dataset.sel(data=name), name, k)
         for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
@@ -118,7 +120,7 @@ def _draw_flow_in_n(ax: Axes, dataset: xr.Dataset, names: list[str]) -> None:
     ax.legend(loc="upper left", fontsize=7)
 
 
-def _curve(ax: Axes, sizes: Array, values: growth.Band, k: int, label: str | None) -> None:
+def _curve(ax: Axes, sizes: Array, values: Band, k: int, label: str | None) -> None:
     colour = PALETTE[k % len(PALETTE)]
     ax.plot(sizes, values.rms, color=colour, marker=MARKERS[k % len(MARKERS)], label=label)
     ax.fill_between(sizes, values.low, values.high, color=colour, alpha=0.2, linewidth=0)

@@ -2,8 +2,9 @@
 
     slope = sum_n c_n mean_r log q_nr,    half = t sqrt(sum_n c_n^2 var_n / R),    or by how far means are from the line
 
-whichever is wider. Logarithms, and not root mean squares as for errors: among tokens of a Gaussian law |D_X f| has so
-heavy a tail over replicas that its square need not have a mean.
+whichever is wider; the latter counts from five n on, or where there is one replica. Logarithms, and not root mean
+squares as for errors: among tokens of a Gaussian law |D_X f| has so heavy a tail over replicas that its square need not
+have a mean.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ import numpy as np
 
 from vlasov.checks import Array
 from vlasov.postprocess.studies.rates import LEVEL, Band
+
+_TELLING = 3  # degrees of freedom from which a line tells more about itself than replicas do
 
 
 def fit(sizes: Array, values: Array) -> tuple[float, float, float]:
@@ -27,7 +30,8 @@ def fit(sizes: Array, values: Array) -> tuple[float, float, float]:
     coefficients = (x - x.mean()) / np.square(x - x.mean()).sum()
     means = np.nanmean(logs, axis=1)
     slope = float(coefficients @ means)
-    half = max(_by_replicas(logs, count, coefficients), _by_line(x, means, slope))
+    by_replicas = _by_replicas(logs, count, coefficients)
+    half = max(by_replicas, _by_line(x, means, slope, 1 if by_replicas < 0 else _TELLING))
     return (slope, slope - half, slope + half) if half >= 0 else (slope, math.nan, math.nan)
 
 
@@ -35,8 +39,12 @@ def band(values: Array) -> Band:
     """Geometric means of values (n, replicas) with their intervals; empty ones for one replica."""
     logs = _logs(values)
     count = np.isfinite(logs).sum(axis=1)
-    means = np.array([row[np.isfinite(row)].mean() if some else math.nan for row, some in zip(logs, count, strict=True)])
-    halves = [max(_by_replicas(row[None], np.array([some]), np.ones(1)), 0.0) for row, some in zip(logs, count, strict=True)]
+    means = np.array(
+        [row[np.isfinite(row)].mean() if some else math.nan for row, some in zip(logs, count, strict=True)]
+    )
+    halves = [
+        max(_by_replicas(row[None], np.array([some]), np.ones(1)), 0.0) for row, some in zip(logs, count, strict=True)
+    ]
     return Band(np.exp(means), np.exp(means - halves), np.exp(means + halves))
 
 
@@ -55,10 +63,10 @@ def _by_replicas(logs: Array, count: Array, coefficients: Array) -> float:
     return _student(degrees) * math.sqrt(total)
 
 
-def _by_line(x: Array, means: Array, slope: float) -> float:
-    """Half the interval from the distances to the line; -1 for two points."""
+def _by_line(x: Array, means: Array, slope: float, least: int) -> float:
+    """Half the interval from the distances to the line; -1 where its degrees of freedom are fewer than ``least``."""
     freedom = len(x) - 2
-    if freedom < 1:
+    if freedom < least:
         return -1.0
     rest = means - means.mean() - slope * (x - x.mean())
     return _student(freedom) * math.sqrt(float(rest @ rest) / freedom / float(np.square(x - x.mean()).sum()))

@@ -61,7 +61,9 @@ def checked(problem: Problem, n: int | Sequence[int], data: str | Sequence[str] 
     shared.check_problem(problem)
     shared.check_known(settings, Settings.__annotations__, "Lipschitz study")
     if problem.block is not problem.attention:
-        raise InputError(f"is {problem.block.kind}; the study is of attention alone, without LayerNorm and MLP", "problem")
+        raise InputError(
+            f"is {problem.block.kind}; the study is of attention alone, without LayerNorm and MLP", "problem"
+        )
     tokens_bound(problem.attention, 1.0, 1)  # complains about attentions without these bounds
     sizes = sorted({checks.integer(one, "n", least=2, most=shared.MOST) for one in shared.several(n, "n")})
     study = Study(

@@ -21,11 +21,13 @@ def table(dataset: xr.Dataset, width: int = WIDE) -> Table:
     """
     require(dataset, LIPSCHITZ)
     caption = (
-        "Geometric means over replicas, with their bounds at the most tokens: from below for adversarial ones, from the "
-        "attention that is received, from n alone, and for every n."
+        "Geometric means over replicas, with their bounds at the most tokens: from below for adversarial ones, from "
+        "the attention that is received, from n alone, and for every n."
     )
     title = f"{dataset.attrs['title']}: |D_X f| against the number of tokens"
-    return tabulated(title, caption, ("tokens",), [rows(dataset), *([of_flow(dataset)] if "growth" in dataset else [])], width)
+    return tabulated(
+        title, caption, ("tokens",), [rows(dataset), *([of_flow(dataset)] if "growth" in dataset else [])], width
+    )
 
 
 def rows(dataset: xr.Dataset) -> list[Row]:

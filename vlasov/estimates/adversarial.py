@@ -5,10 +5,12 @@ differ by <A x_i, x_1 - x_j> = 2 gamma R^2, with
 
     c = -1,   gamma = -gamma_min     or     c = 1/2,   gamma = gamma_max / 8,   whichever gamma is larger
 
-so that each pays x_1 the attention P = 1 / (1 + (n - 1) e^{-2 gamma R^2}): that of a token of weight p = e^{-2 gamma R^2}
-is about one half, however many there are. Moving x_1 by h moves each velocity by V (P I + P (1 - P) 2 gamma R^2 u u^T) h.
+so that each pays x_1 the attention P = 1 / (1 + (n - 1) e^{-2 gamma R^2}): that of a token of weight p = e^{-2 gamma
+R^2} is about one half, however many there are. Moving x_1 by h moves each velocity of the others by
 
-Reference: Castin, Ablin, Peyre (2024), arXiv:2312.14820, propositions 3.4 and 3.6, after Kim, Papamakarios, Mnih (2021),
+    V (P I + P (1 - P) 2 gamma R^2 u u^T) h
+
+Reference: Castin, Ablin, Peyre (2024), arXiv:2312.14820, section 3, after Kim, Papamakarios, Mnih (2021),
 arXiv:2006.04710. There V = I; what is said here for other V follows from the matrix above.
 """
 
@@ -57,7 +59,9 @@ def worst_direction(attention: Attention, t: float = 0.0) -> Worst:
     real = np.flatnonzero(np.abs(values.imag) <= _REAL * norm(head.A))
     gammas = np.maximum(-values[real].real, values[real].real / 8)
     if real.size == 0 or gammas.max() <= 0:
-        raise InputError("has an A without real eigenvalues but zero: no adversarial data are known for it", "attention")
+        raise InputError(
+            "has an A without real eigenvalues but zero: no adversarial data are known for it", "attention"
+        )
     best = int(real[gammas.argmax()])
     u = vectors[:, best].real
     return Worst(float(gammas.max()), u / np.linalg.norm(u), -1.0 if values[best].real < 0 else 0.5)
@@ -86,7 +90,7 @@ def adversarial_atoms(attention: Attention, radius: float, t: float = 0.0) -> Pa
 def tokens_lower_bound(attention: Attention, radius: float, n: int, t: float = 0.0) -> float:
     """Lip(f on B_R^n) >= |V| sqrt(n - 1) / (1 + (n - 1) e^{-2 gamma R^2}), at ``adversarial_tokens`` already.
 
-    So it grows like sqrt(n) until n ~ e^{2 gamma R^2}. Under a mask too: those who see fewer attend to x_1 all the more.
+    So it grows like sqrt(n) until n ~ e^{2 gamma R^2}. Under a mask too: who sees fewer attends to x_1 all the more.
     """
     worst, n = worst_direction(attention, t), checks.integer(n, "n", least=1)
     share = (n - 1) * math.exp(-2 * worst.gamma * checks.number(radius, "radius", above=0.0) ** 2)
@@ -94,9 +98,10 @@ def tokens_lower_bound(attention: Attention, radius: float, n: int, t: float = 0
 
 
 def mean_field_lower_bound(attention: Attention, radius: float, t: float = 0.0) -> float:
-    """Lip >= |V u| (gamma / 2) R^2 e^{gamma R^2} in L^2(mu), at ``adversarial_atoms``; so for n ~ e^{2 gamma R^2} tokens.
+    """Lip >= |V u| (gamma / 2) R^2 e^{gamma R^2} in L^2(mu), at ``adversarial_atoms``.
 
-    There |D f| >= |V u| (q + q^2 (1 - p) 2 gamma R^2) sqrt((1 - p) / p), q = 1 / (2 - p), which is never below.
+    About e^{2 gamma R^2} tokens come as far. There |D f| >= |V u| (q + q^2 (1 - p) 2 gamma R^2) sqrt((1 - p) / p) with
+    q = 1 / (2 - p), which is never below.
     """
     worst = worst_direction(attention, t)
     large = worst.gamma * checks.number(radius, "radius", above=0.0) ** 2

@@ -1,7 +1,7 @@
 """How |D_X f| grows with the number of tokens of a Gaussian law: n^alpha, with any alpha from 0 to 1/2.
 
-Whitened, x = Sigma^{1/2} g and B = Sigma^{1/2} A Sigma^{1/2}, n^{1 - |eta|^2} of n tokens have g near eta sqrt(2 log n).
-A token with g = xi sqrt(2 log n) pays each of those the attention
+Whitened, x = Sigma^{1/2} g and B = Sigma^{1/2} A Sigma^{1/2}, n^{1 - |eta|^2} of n tokens have g near eta sqrt(2 log
+n). A token with g = xi sqrt(2 log n) pays each of those the attention
 
     P = n^{-1} e^{<B g, g'> - |B g|^2 / 2},   so all of them together   n^{-|eta - B xi|^2}
 
