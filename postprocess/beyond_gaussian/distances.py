@@ -10,7 +10,6 @@ from vlasov.measures import Gaussian, Measure, Particles
 from vlasov.postprocess.transport.methods import Distance
 from vlasov.postprocess.wasserstein import distance, quickly
 
-_MANY = 100  # tokens, beyond which lattices replace them: atoms take long
 _NODES, _OF_SAMPLE = (400, 800, 1600), (200, 400, 800)  # of a lattice
 _ON_GRIDS = 3  # the largest d that has grids
 _SEEDS = (0, 1)
@@ -23,8 +22,8 @@ def to_gaussian(state: Measure, gaussian: Gaussian, nodes: tuple[int, ...] = _NO
         return distance(law, gaussian, 2) if isinstance(law, Gaussian) else Distance(math.nan, math.nan, "")
     if isinstance(law, Particles) and law.dimension > _ON_GRIDS:
         return distance(law, gaussian.sample(len(law), "random", seed=_SEEDS[0]), 2)
-    many = isinstance(law, Particles) and len(law) > _MANY
-    return quickly(law, gaussian, 2, nodes) if many and law.dimension > 1 else distance(law, gaussian, 2)
+    several = isinstance(law, Particles) and len(law) > 1
+    return quickly(law, gaussian, 2, nodes) if several and law.dimension > 1 else distance(law, gaussian, 2)
 
 
 def of_sample(state: Measure, gaussian: Gaussian) -> float:
