@@ -2,13 +2,18 @@
 
 RUN, STUDY, DEPTH = "run", "study", "depth study"
 COMPARISON, GRID, ENERGIES = "comparison", "grid", "energies"
+LIPSCHITZ, BEYOND = "Lipschitz study", "Gaussian match"
+SENSITIVITY = "sensitivity"
 CLUSTERS, BESIDE = "clusters", "directions"  # of a run, and of a rescaled and a post-norm one
 MADE_BY = {
     RUN: 'what vl.solve returned or "vlasov run" wrote',
     STUDY: 'what vl.mean_field_study returned or "vlasov converge" wrote',
     DEPTH: 'what vl.depth_study returned or "vlasov depth" wrote',
+    LIPSCHITZ: 'what vl.lipschitz_study returned or "vlasov lipschitz" wrote',
+    BEYOND: 'what vl.beyond_gaussian returned or "vlasov beyond-gaussian" wrote',
     COMPARISON: "what vl.compare returned",
     ENERGIES: 'what vl.energies returned or "vlasov energies" wrote',
+    SENSITIVITY: 'what vl.sensitivity returned or "vlasov sensitivity" wrote',
     CLUSTERS: "what vl.clusters returned",
     BESIDE: "what vlasov.postprocess.clusters.beside returned",
 }

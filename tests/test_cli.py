@@ -540,6 +540,18 @@ def test_depth_writes_a_study_that_plot_draws(vlasov):
     assert refused(vlasov("depth", QUICK, "--depths", "0"), "depths: is 0 but must be at least 1")
 
 
+def test_lipschitz_writes_a_study_that_plot_draws(vlasov):
+    few = ("--n", "4,8,16", "--replicas", "2", "--data", "random,adversarial", "-o", "study")
+    code, out, _ = vlasov("lipschitz", "gaussian-blow-up", *few)
+    assert code == 0, out
+    assert "adversarial" in out
+    assert out.endswith("study/study.png\n")
+    assert vlasov("plot", "study/study.nc", "-o", "again.png")[:2] == (0, "again.png\n")
+    code, out, _ = vlasov("lipschitz", "gaussian-blow-up", *few, "--json")
+    assert len(json.loads(out)["slope"]) == 2
+    assert refused(vlasov("lipschitz", QUICK, "--data", "adverse"), 'data: "adverse" is not known')
+
+
 def test_converge_writes_a_study_that_plot_draws(vlasov):
     code, out, _ = vlasov("converge", "gaussian-collapse", "--n", "4,8,16", "--replicas", "4", "-o", "study")
     assert code == 0, out

@@ -29,6 +29,7 @@ from .errors import (
     SolverError as SolverError,
 )
 from .jit import set_threads as set_threads
+from .lipschitz import lipschitz as lipschitz
 from .measures import (
     Ball as Ball,
     Box as Box,
@@ -39,12 +40,15 @@ from .measures import (
     Ring as Ring,
     Sequence as Sequence,
 )
+from .postprocess.beyond_gaussian import beyond_gaussian as beyond_gaussian
 from .postprocess.clusters import clusters as clusters
 from .postprocess.compare import compare as compare
 from .postprocess.depth import depth_study as depth_study
 from .postprocess.energies import energies as energies
+from .postprocess.lipschitz import lipschitz_study as lipschitz_study
 from .postprocess.mean_field import mean_field_study as mean_field_study
 from .postprocess.on_grid import on_grid as on_grid
+from .postprocess.sensitivity import sensitivity as sensitivity
 from .postprocess.wasserstein import distance as distance, wasserstein as wasserstein
 from .problem import Problem as Problem
 from .schedule import Piecewise as Piecewise

@@ -12,6 +12,7 @@ import numpy as np
 from vlasov.attention import Attention
 from vlasov.checks import Array
 from vlasov.compiled.workspace import Workspace
+from vlasov.linearised import Linearised
 from vlasov.measures import Gaussian, How, Measure, Memory, Particles
 from vlasov.measures.base import told_by
 from vlasov.patience import Patience
@@ -128,6 +129,19 @@ class Flow:
         self._slopes += 1
         self.patience.tick("Jacobians", self._slopes)
         return slopes
+
+    def linearised(self, measure: Measure, t: float = 0.0, *, system: int = 0) -> Linearised:
+        """J of X -> Gamma_X(X) at the tokens of a measure: what many products at one cloud share."""
+        how = How(workspace=self._workspace, memory=self._memories.setdefault(system, Memory()))
+        return self.attention.linearised(measure, t, self.request, **how)
+
+    def tangent(self, measure: Measure, h: Array, t: float = 0.0) -> Array:
+        """J h, shapes (n, d) -> (n, k); J of X -> Gamma_X(X)."""
+        return self.linearised(measure, t).tangent(h)
+
+    def adjoint(self, measure: Measure, p: Array, t: float = 0.0) -> Array:
+        """J^T p, shapes (n, k) -> (n, d), the plain transpose: <p, J h> = <J^T p, h>."""
+        return self.linearised(measure, t).adjoint(p)
 
     def affine(self, gaussian: Gaussian, t: float) -> tuple[Array, Array] | None:
         """b (d,) and B (d, d) with Gamma(x) = b + B x; None where Gaussians do not stay Gaussian."""

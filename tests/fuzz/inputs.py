@@ -167,6 +167,19 @@ def calls():
             lambda d, n, r, p, s: studied(vl.depth_study(g.problem, depths=d, n=n, replicas=r, p=p, seed=s)),
             ([2, 4], 6, 2, [1, 2], 0),
         ),
+        "lipschitz_study": (
+            lambda n, data, r, radius, t: studied(
+                vl.lipschitz_study(g.problem, n=n, data=data, replicas=r, radius=radius, times=t)
+            ),
+            ([2, 4], ["random", "adversarial"], 2, 1.0, [0.1]),
+        ),
+        "beyond_gaussian": (
+            lambda *a: vl.beyond_gaussian(a[0], instants=a[1], factors=a[2])["relative"].values,
+            (g.runs["gaussian"], 2, [2.0, 10.0]),
+        ),
+        "tokens_bound": (lambda *a: vl.estimates.tokens_bound(*a), (g.problem.attention, 1.0, 4)),
+        "adversarial_tokens": (lambda *a: vl.estimates.adversarial_tokens(*a), (g.problem.attention, 1.0, 4)),
+        "attention_received": (lambda *a: vl.estimates.attention_received(*a), (g.problem.attention, EYE)),
         "measure": (lambda *a: vl.measure(*a).mean, (g.runs["particles"], 0.1)),
         "wasserstein": (lambda *a: vl.wasserstein(*a[:3], method=a[3]), (g.gaussian, g.cloud, 2, "auto")),
         "compare": (lambda *a: vl.compare(*a[:2], p=a[2]), (g.runs["gaussian"], g.runs["particles"], 1)),
@@ -206,6 +219,8 @@ FEW = {
     "layers",
     "layers of a step",
     "depth_study",
+    "lipschitz_study",
+    "adversarial_tokens",
     "finite-volume",
     "on_grid",
     "on_grid of a measure",

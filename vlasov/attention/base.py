@@ -16,6 +16,8 @@ from vlasov.checks import Array, finite
 from vlasov.codec import Described
 from vlasov.compiled.workspace import Workspace
 from vlasov.errors import InputError, heard
+from vlasov.linearised import Factors, Linearised
+from vlasov.linearised.base import tokens_of
 from vlasov.measures import Gaussian, How, Measure
 from vlasov.measures.order import checked_places
 from vlasov.patience import Patience
@@ -105,6 +107,22 @@ class Attention(Described, ABC):
     def jacobian(self, measure: Measure, x: ArrayLike, t: float = 0.0) -> Array:
         """D Gamma_mu(x) at points (m, d), shape (m, d, d)."""
         return sums.jacobian(self._sum(t), measure, measure.at(x))
+
+    def linearised(
+        self, measure: Measure, t: float = 0.0, request: Request = Request(), **how: Unpack[How]
+    ) -> Linearised:
+        """J of X -> Gamma_X(X) at the tokens X of a measure: products J h and J^T p, see ``vlasov.linearised``."""
+        from vlasov.linearised.heads import tilted_means
+
+        tokens, factors = tokens_of(measure, self.dimension), self.factors_at(t)
+        if factors is None:
+            raise InputError(f"is {self.kind}, which says no derivative; its class must have linearised()", "attention")
+        return tilted_means(tokens, factors, request, how.get("workspace"))
+
+    def factors_at(self, t: float = 0.0) -> tuple[Factors, ...] | None:
+        """``heads_at`` with what is known of low ranks."""
+        heads = self.heads_at(t)
+        return None if heads is None else tuple(map(Factors.of_head, heads))
 
     def affine(self, gaussian: Gaussian, t: float = 0.0) -> tuple[Array, Array] | None:
         """b (d,) and B (d, d) with Gamma(x) = b + B x; None where Gaussians do not stay Gaussian."""

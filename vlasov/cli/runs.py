@@ -115,15 +115,12 @@ def plot(
 ) -> None:
     """Draw solutions: one, or several over each other; by default into a .png beside the first PATH."""
     from vlasov.postprocess import figures, movie
-    from vlasov.postprocess.depth import figure as of_layers
-    from vlasov.postprocess.drawing import energies
-    from vlasov.postprocess.mean_field import figure as of_tokens
-    from vlasov.solvers.dataset import DEPTH, ENERGIES, RUN, STUDY, open_run, require
+    from vlasov.postprocess.alone import drawn_alone
+    from vlasov.solvers.dataset import RUN, open_run, require
 
     datasets = [open_run(path) for path in paths]
     target = output or paths[0].with_suffix(".png")
-    drawn_alone = {STUDY: of_tokens.draw, DEPTH: of_layers.draw, ENERGIES: energies.draw}
-    if len(datasets) == 1 and (draw := drawn_alone.get(str(datasets[0].attrs.get("kind")))):
+    if len(datasets) == 1 and (draw := drawn_alone().get(str(datasets[0].attrs.get("kind")))):
         if kind != "overview":
             what = datasets[0].attrs["kind"]
             raise InputError(f'is "{kind}", but the file holds no run but a {what}, which has one picture', "--kind")

@@ -82,7 +82,7 @@ class Study:
 
     def arguments(self) -> dict[str, Any]:
         """Those of ``vl.mean_field_study``."""
-        lists = {"n": numbers(self.n, "n", int), "p": numbers(self.p, "p", float), "sampling": _names(self.sampling)}
+        lists = {"n": numbers(self.n, "n", int), "p": numbers(self.p, "p", float), "sampling": names(self.sampling)}
         return vars(self) | lists
 
 
@@ -127,11 +127,11 @@ def compare(
         datasets = [open_run(path) for path in cases]
     else:
         loaded = settings.load(cases[0])
-        names = _names(solvers) if solvers else list(loaded.solvers)
-        if len(names) < 2:
-            raise InputError(f"needs at least two to compare but got {len(names)}; see --solvers", "solvers")
-        at = _outputs(_end(loaded.problem, names), times)
-        plans = [(loaded.problem, name, loaded.solvers.get(name, {})) for name in names]
+        chosen = names(solvers) if solvers else list(loaded.solvers)
+        if len(chosen) < 2:
+            raise InputError(f"needs at least two to compare but got {len(chosen)}; see --solvers", "solvers")
+        at = _outputs(_end(loaded.problem, chosen), times)
+        plans = [(loaded.problem, name, loaded.solvers.get(name, {})) for name in chosen]
         datasets = _solved(plans, at, loaded.name, as_json)
     result = compare_solutions(*datasets, bandwidth=bandwidth, instants=max(times, 5), progress=not as_json)
     _show_comparison(result, datasets, target, as_json, beside)
@@ -235,7 +235,7 @@ def _solved(
     return found
 
 
-def _names(text: str) -> list[str]:
+def names(text: str) -> list[str]:
     """Names with commas between them."""
     return [name.strip() for name in text.split(",")]
 

@@ -1,4 +1,4 @@
-"""The theory's a-priori estimates, as functions. |.| is the spectral norm; supports lie in the ball of radius R.
+"""How far measures go and how far they part along the flow: a-priori estimates. Supports lie in the ball of radius R.
 
 References: Castin, Ablin, Carrillo, Peyre (2025), arXiv:2501.18322, section 3; Castin, Ablin, Peyre (2024),
 arXiv:2312.14820.

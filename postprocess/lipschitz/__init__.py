@@ -1,0 +1,93 @@
+"""How rough attention is on n tokens: |D_X f| against n for several laws of tokens, with the theory's bounds beside it.
+
+``data`` draws tokens; ``settings`` checks what is asked; ``piece`` measures one cloud, which ``studies`` hands out and
+keeps; ``growth`` fits exponents; ``dataset`` assembles; ``table`` and ``figure`` show. Called by ``vl.lipschitz_study``
+and ``vlasov lipschitz``.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Unpack
+
+import numpy as np
+import xarray as xr
+
+from vlasov.postprocess.lipschitz.dataset import assemble
+from vlasov.postprocess.lipschitz.piece import Bench, Piece
+from vlasov.postprocess.lipschitz.settings import Settings, checked
+from vlasov.postprocess.studies import collect, schedule
+from vlasov.postprocess.studies.store import Store
+from vlasov.problem import Problem
+from vlasov.solvers.dataset import LIPSCHITZ, save
+
+_FORMAT = 1  # of files in a folder
+
+
+def lipschitz_study(
+    problem: Problem,
+    *,
+    n: int | Sequence[int] = (16, 32, 64, 128, 256, 512),
+    data: str | Sequence[str] | None = None,
+    output: str | os.PathLike[str] | None = None,
+    progress: bool = False,
+    scheduler: str | None = None,
+    **settings: Unpack[Settings],
+) -> xr.Dataset:
+    """|D_X f|_2 against n, f(X)_i = Gamma_X(x_i), for random, adversarial, clustered, correlated, positioned tokens.
+
+    Parameters
+    ----------
+    problem
+        Softmax or L2 attention, masked or not, of one head or several, at t = 0; the initial measure is the law of
+        random tokens and the size of all others but the adversarial ones. See ``vlasov.postprocess.lipschitz.data``.
+    n
+        Numbers of tokens.
+    data
+        Which laws: "random", "adversarial", "clustered", "correlated", "positioned"; all if not given, adversarial
+        tokens where the attention has any.
+    output
+        A folder that keeps each result, so that a study goes on where it was interrupted, and can be extended by more
+        n, laws or replicas; at the end also the Dataset, as ``study.nc``.
+    progress
+        Draw a progress bar on a terminal.
+    scheduler
+        None: the threads of this process. "local": a cluster of processes. Else the address of a running
+        dask.distributed scheduler. The numbers are the same, to the last bit.
+    settings
+        replicas=8, radius=None, clusters=4, decay=1, growth=0.25, times=(), seed=0 and tolerance=1e-6, see
+        ``vlasov.postprocess.lipschitz.settings.Settings``.
+
+    Returns
+    -------
+    xarray.Dataset
+        See ``vlasov.postprocess.lipschitz.dataset``.
+    """
+    began = time.perf_counter()
+    setup = checked(problem, n, data, settings)
+    schedule.check(scheduler)
+    store = None
+    if output is not None:
+        store = Store(output, {"format": _FORMAT, **setup.study.plain()}, LIPSCHITZ)
+        if store.settled is None:
+            store.settle({})
+    elif scheduler is not None:
+        problem.to_json()  # complains about Python functions, which cannot be sent
+    with np.errstate(all="ignore"):
+        keys = [
+            (law, size, replica)
+            for law in setup.data
+            for size in setup.sizes
+            for replica in range(setup.replicas_of(law))
+        ]
+        results = collect.kept(store, keys)
+        missing = [Piece(*key) for key in keys if key not in results]
+        results |= collect.collect(Bench(setup.study), missing, store, scheduler, progress)
+        dataset = assemble(setup, results)
+    dataset.attrs["wall_seconds"] = time.perf_counter() - began
+    if output is not None:
+        save(dataset, Path(output) / "study.nc")
+    return dataset

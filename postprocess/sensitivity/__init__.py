@@ -1,0 +1,260 @@
+"""The exact sensitivity of the whole flow: how much a small change of the tokens can grow, and by which directions.
+
+    h' = J(t) h along a solution,   growth(t) = sup |h(t)| / |h(0)| = |M(t)|,   |h|^2 = sum_i w_i |h_i|^2
+    growth <= exp int lambda <= exp int |J|,   lambda = largest eigenvalue of the symmetric part of J
+
+``tokens`` says of which tokens, ``path`` has the steps with their derivatives, ``growth`` asks Lanczos, ``edge`` is
+what single tokens suffer, ``moments`` the same for Gaussians by their own equations. ``table`` and ``figure`` show it.
+"""
+
+from __future__ import annotations
+
+import time as clock
+from typing import Any, NamedTuple
+
+import numpy as np
+import xarray as xr
+from numpy.typing import ArrayLike
+
+from vlasov import checks
+from vlasov.checks import Array
+from vlasov.errors import InputError
+from vlasov.measures import Gaussian, Particles
+from vlasov.postprocess.sensitivity import edge as edges, growth, moments
+from vlasov.postprocess.sensitivity.path import Path
+from vlasov.postprocess.sensitivity.tangency import Tangency
+from vlasov.postprocess.sensitivity.tokens import LIMIT, Start, start
+from vlasov.problem import Problem
+from vlasov.solvers.dataset import SENSITIVITY, labels, provenance
+from vlasov.solvers.ode.integrate import accuracy_for
+from vlasov.solvers.sampling import followed_until
+
+OUTPUTS = 5  # times
+FEW = 8  # tokens: what they carry alone is theirs, not the limit's
+_LOOSER = 100.0  # the tolerance of the second look
+_TOLD = 1e-2  # relative error that is told as a doubt
+_NAMES = {
+    "growth": "largest growth of a small change, |h(t)| / |h(0)|",
+    "growth_error": "estimated error of the growth",
+    "growth_of_nodes": "the same of these tokens or nodes alone",
+    "edge": "largest growth for one token in the given field, |D phi_t(x)|",
+    "log_logarithmic_norm": "integral of the largest eigenvalue of the symmetric part of J",
+    "log_norm": "integral of |J|",
+    "rates_error": "estimated error of the two integrals",
+    "participation": "share of the measure that carries the growth",
+    "carriers": "number of tokens that carry the growth",
+    "sample": "whether so few tokens carry it that the number is this sample's, not the limit's",
+    "edge_place": "where the token of the edge begins",
+    "direction": "the change at the first time that grows most, of length one",
+    "response": "what becomes of it, divided by the growth",
+    "position": "token positions",
+    "weight": "token weights",
+    "moment_growth": "largest growth among Gaussians, in the metric of Bures",
+}
+
+
+def sensitivity(
+    problem: Problem | xr.Dataset,
+    *,
+    times: ArrayLike | None = None,
+    n: int | None = None,
+    sampling: str = "auto",
+    seed: int = 0,
+    tolerance: float = 1e-8,
+    rates: bool = True,
+    check: bool = True,
+) -> xr.Dataset:
+    """How much a small change of the tokens can grow along a solution: the local Lipschitz constant of its flow map.
+
+        growth(t) = sup |h(t)| / |h(0)|,   h' = J(t) h,   |h|^2 = sum_i w_i |h_i|^2
+
+    Parameters
+    ----------
+    problem
+        A problem, or a run, of which the tokens are taken if it has some. Measures are represented by Gauss nodes with
+        weights in d <= 3, which stand for the limit of many tokens, else by a sample.
+    times
+        Output times; by default five from zero to the horizon, or those of the run.
+    n, sampling, seed
+        Of tokens that stand for the measure, as in ``vl.solve(problem, "particles")``; of a mixture each component has
+        so many Gauss nodes. "auto" takes nodes where there are some.
+    tolerance
+        Relative error of the growth for these tokens, and local error of the flow's steps.
+    rates
+        Whether to integrate the logarithmic norm and |J|, which bound the growth.
+    check
+        Whether to look again, with other nodes and steps, to know the error. Without, errors are those of Lanczos.
+
+    Returns
+    -------
+    xarray.Dataset
+        By time: growth and growth_error; edge, the largest |D phi_t(x)| over tokens, in the limit over all x, and
+        edge_place; log_logarithmic_norm and log_norm, the integrals of lambda and |J|, with rates_error; participation
+        and carriers, how many tokens carry the growth, and sample, whether these are so few that the number is the
+        sample's; direction and response, what grows most and what becomes of it; position and weight. In the limit the
+        growth is at least the edge, and it is the edge where few nodes carry growth_of_nodes. For Gaussians that stay
+        Gaussian also moment_growth, by the linearised equations of mean and covariance. At a blow-up times end.
+    """
+    tolerance = checks.number(tolerance, "tolerance", above=1e-13, below=1e-2)
+    began = clock.perf_counter()
+    begun = start(problem, n, sampling, seed)
+    _check(begun.problem)
+    at = _times(problem, times, begun)
+    at, reason = _followed(begun, at)
+    whole = _found(begun, begun.cloud, at, tolerance, rates=rates)
+    if reason:
+        whole.path.cut(len(whole.path.reached), reason)
+    again = None
+    if check and len(whole.path.reached) > 1:
+        other = begun.cloud if begun.fewer is None else begun.fewer
+        looser = min(tolerance * _LOOSER, 1e-3)
+        again = _found(begun, other, np.array(whole.path.reached), looser, rates=rates)
+    result = _dataset(begun, whole, again)
+    result.attrs["wall_seconds"] = clock.perf_counter() - began
+    return result
+
+
+class _Found(NamedTuple):
+    """One look: a path, and what was found along it."""
+
+    path: Path
+    growths: list[growth.Growth]
+    edge: edges.Edge
+    rates: growth.Rates | None
+
+    def of_limit(self, k: int) -> tuple[float, float]:
+        """The limit's growth, and how far nodes are from it where few of them carry theirs."""
+        nodes, edge = self.growths[k].value, float(self.edge.value[k])
+        if k and self.growths[k].carriers < FEW:
+            return edge, abs(nodes - edge)
+        return max(nodes, edge), 0.0
+
+
+def _found(
+    begun: Start, cloud: Particles, times: Array, tolerance: float, *, rates: bool
+) -> _Found:
+    flow, limit, tangency = begun.problem.flow(tolerance=accuracy_for(tolerance)), begun.of == LIMIT, Tangency(begun.problem)
+    path = Path(cloud, flow, times, 0.1 * tolerance)
+    found = growth.growths(path, tangency, tolerance)
+    path.forget()
+    edge = edges.of_limit(path, tangency, begun.problem.start) if limit else edges.of_tokens(path, tangency)
+    rated = growth.rates(path, tangency, limit=limit) if rates else None
+    return _Found(path, found, edge, rated)
+
+
+def _check(problem: Problem) -> None:
+    """Refuse what has no derivative."""
+    if not problem.block.continuous:
+        raise InputError(
+            f"is {problem.block.kind}, whose velocities jump, so that they have no derivative; take softmax with a "
+            "large A instead",
+            "attention",
+        )
+
+
+def _times(given: Problem | xr.Dataset, times: ArrayLike | None, begun: Start) -> Array:
+    """Output times, the first of which is where the tokens are."""
+    horizon, first = begun.problem.horizon, begun.first
+    if times is None:
+        own = given["time"].values if isinstance(given, xr.Dataset) else np.linspace(0.0, horizon, OUTPUTS)
+        if isinstance(given, xr.Dataset) and own.size > OUTPUTS:
+            own = own[np.unique(np.linspace(0, own.size - 1, OUTPUTS).round().astype(int))]
+        outputs = np.asarray(own, dtype=float)
+    else:
+        outputs = checks.vector(times, "times")
+        if outputs.size == 0:
+            raise InputError("is empty; give at least one output time", "times")
+        if (np.diff(outputs) <= 0).any():
+            raise InputError("must increase; sort them and leave out repetitions", "times")
+        if outputs[0] < first or outputs[-1] > horizon:
+            span = f"[{first:g}, {horizon:g}]"
+            raise InputError(f"run from {outputs[0]:g} to {outputs[-1]:g} but must lie in {span}", "times")
+    return outputs if outputs[0] == first else np.concatenate([[first], outputs])
+
+
+def _followed(begun: Start, times: Array) -> tuple[Array, str]:
+    """Those times until which rounding of the mean is no notable part of the spread, and why there are no others."""
+    end = followed_until(begun.problem)
+    kept = times[times <= end]
+    if kept.size == times.size:
+        return times, ""
+    return kept, f"from t = {end:.4g} on rounding of the mean, which V multiplies, is a notable part of the spread"
+
+
+def _dataset(begun: Start, whole: _Found, again: _Found | None) -> xr.Dataset:
+    """Everything by time, with errors by the second look."""
+    path, limit = whole.path, begun.of == LIMIT
+    times, count = np.array(path.reached), len(path.reached)
+    nodes = np.array([one.value for one in whole.growths])
+    found = np.array([whole.of_limit(k) for k in range(count)]) if limit else np.stack([nodes, 0 * nodes], axis=1)
+    value, error = found[:, 0], np.array([one.error for one in whole.growths]) + found[:, 1]
+    carriers = np.array([one.carriers for one in whole.growths])
+    rate_error = np.full(count, np.nan)
+    if again is not None:
+        other = np.full(count, np.nan)
+        for k in range(min(count, len(again.growths))):
+            other[k] = again.of_limit(k)[0] if limit else again.growths[k].value
+        error = error + np.where(np.isfinite(other), np.abs(other - value), np.inf)
+        if whole.rates is not None and again.rates is not None and len(again.growths) == count:
+            rate_error = np.maximum(
+                np.abs(whole.rates.logarithmic - again.rates.logarithmic), np.abs(whole.rates.norm - again.rates.norm)
+            )
+    variables: dict[str, tuple[tuple[str, ...], Any]] = {
+        "growth": (("time",), value),
+        "growth_error": (("time",), error),
+        "growth_of_nodes": (("time",), nodes),
+        "edge": (("time",), whole.edge.value),
+        "edge_place": (("time", "component"), whole.edge.place),
+        "participation": (("time",), np.array([one.participation for one in whole.growths])),
+        "carriers": (("time",), carriers),
+        "sample": (("time",), (carriers < FEW) & (times > times[0]) & (not limit)),
+        "direction": (("time", "particle", "component"), np.array([one.right for one in whole.growths])),
+        "response": (("time", "particle", "component"), np.array([one.left for one in whole.growths])),
+        "position": (("time", "particle", "component"), np.array(path.outputs)),
+        "weight": (("particle",), path.cloud.weights),
+    }
+    if whole.rates is not None:
+        variables |= {
+            "log_logarithmic_norm": (("time",), whole.rates.logarithmic),
+            "log_norm": (("time",), whole.rates.norm),
+            "rates_error": (("time",), rate_error),
+        }
+    if begun.first == 0.0 and isinstance(begun.problem.start, Gaussian):
+        among = moments.growth(begun.problem, times)
+        if among is not None:
+            variables["moment_growth"] = (("time",), among)
+    named = {name: (*held, {"long_name": _NAMES[name], "units": "1"}) for name, held in variables.items()}
+    coordinates = {"time": ("time", times, {"long_name": "time", "units": "1"})} | labels(begun.problem.dimension)
+    coordinates.pop("component_b")
+    return xr.Dataset(named, coordinates, _attributes(begun, whole, value, error))
+
+
+def _attributes(begun: Start, whole: _Found, value: Array, error: Array) -> dict[str, Any]:
+    """Of what this is, how it was found, and why it may not be right."""
+    path, unsure = whole.path, error > _TOLD * value
+    doubt = path.reason
+    if unsure.any():
+        since = path.reached[int(unsure.argmax())]
+        words = "other nodes or steps give another growth" if begun.of == LIMIT else "other steps give another growth"
+        doubt = "; ".join(filter(None, [doubt, f"from t = {since:.4g} on {words}, see growth_error"]))
+    products = sum(one.products for one in whole.growths)
+    return provenance(begun.problem, SENSITIVITY) | {
+        "solver": begun.solver,
+        "of": begun.of,
+        "n": len(path.cloud),
+        "steps": len(path.steps),
+        "products": products,
+        "products_of_rates": whole.rates.products if whole.rates is not None else 0,
+        "status": path.status,
+        "blow_up_time": path.blow_up_time,
+        "doubt": doubt,
+    }
+
+
+def log_of(name: str, dataset: xr.Dataset) -> Array:
+    """Logarithms of a number that is kept as it is, or as its logarithm."""
+    return dataset[f"log_{name}"].values if f"log_{name}" in dataset else np.log(dataset[name].values)
+
+
+__all__ = ["FEW", "OUTPUTS", "log_of", "sensitivity"]
+

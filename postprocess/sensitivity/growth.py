@@ -1,0 +1,117 @@
+"""Optimal growth along a path, sup |M h| / |h| at each output time, and the rates that bound it.
+
+    growth <= exp int lambda <= exp int |J|,   lambda = largest eigenvalue of (J + J*) / 2,   J* = diag(1/w) J^T diag(w)
+
+In the limit of many tokens M is the derivative of the flow at each token, a multiplication, and a compact rest: the
+growth is then at least sup_x |D phi_t(x)|, and lambda and |J| at least those of D Gamma(x) at each x.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from vlasov.checks import Array
+from vlasov.errors import InputError
+from vlasov.lanczos import largest_eigenvalue, largest_singular
+from vlasov.lipschitz import participation
+from vlasov.postprocess.sensitivity.path import Node, Path
+from vlasov.postprocess.sensitivity.tangency import Tangency
+
+_OF_RATES = 1e-7  # tolerance of rates, whose integral is a logarithm
+
+
+class Growth(NamedTuple):
+    """At one output time: the growth with its error, products, and the directions at both ends, of length one."""
+
+    value: float
+    error: float
+    products: int
+    participation: float
+    carriers: float
+    right: Array
+    left: Array
+
+
+class Rates(NamedTuple):
+    """At all output times: int lambda, int |J|, and the products that took."""
+
+    logarithmic: Array
+    norm: Array
+    products: int
+
+
+def growths(path: Path, tangency: Tangency, tolerance: float) -> list[Growth]:
+    """At each output time that was reached."""
+    n, d = path.cloud.points.shape
+    weights, allowed = path.cloud.weights, tangency.projector(path.outputs[0])
+    still = np.zeros((n, d))
+    found = [Growth(1.0, 0.0, 0, 1.0, float(n), still, still)]
+    for count in path.ends[1:]:
+        try:
+            one = largest_singular(
+                lambda h, count=count: path.forward(allowed(h), count),  # type: ignore[misc]
+                lambda p, count=count: allowed(path.backward(p, count)),  # type: ignore[misc]
+                (n, d), weights=weights, tolerance=tolerance,
+            )  # fmt: skip
+        except InputError as mistake:
+            path.cut(len(found), f"derivatives leave the numbers after t = {path.reached[len(found) - 1]:.4g} ({mistake})")
+            break
+        shares = weights * np.einsum("nd,nd->n", one.right, one.right)
+        part, carriers = participation(shares, weights)
+        found.append(Growth(one.value, one.error, one.products, part, carriers, one.right, one.left))
+    return found
+
+
+def rates(path: Path, tangency: Tangency, *, limit: bool) -> Rates:
+    """Integrals of lambda and |J| over the path, up to each output time."""
+    logarithmic, norm, products = [0.0], [0.0], 0
+    for node in (node for step in path.nodes for node in step):
+        one, other, count = _at(path, node, tangency, limit=limit)
+        logarithmic.append(logarithmic[-1] + node.weight * one)
+        norm.append(norm[-1] + node.weight * other)
+        products += count
+    each = len(path.nodes[0]) if path.nodes else 0
+    at = [each * count for count in path.ends]
+    return Rates(np.array(logarithmic)[at], np.array(norm)[at], products)
+
+
+def _at(path: Path, node: Node, tangency: Tangency, *, limit: bool) -> tuple[float, float, int]:
+    """Lambda and |J| at one time, and the products they took."""
+    cloud, allowed = path.cloud.moved(node.points), tangency.projector(node.points)
+    linear, shape, weights = path.flow.linearised(cloud, node.t), node.points.shape, cloud.weights
+    size = largest_singular(
+        lambda h: allowed(linear.tangent(allowed(h))), lambda p: allowed(linear.adjoint(allowed(p))),
+        shape, weights=weights, tolerance=_OF_RATES,
+    )  # fmt: skip
+    # Directions across the ellipsoid, which do not count, are moved out of the way.
+    away = 0.0 if tangency.free else 2 * size.value
+
+    def forward(h: Array) -> Array:
+        inner = allowed(h)
+        return allowed(linear.tangent(inner)) - (away * (h - inner) if away else 0.0)
+
+    def backward(p: Array) -> Array:
+        inner = allowed(p)
+        return allowed(linear.adjoint(inner)) - (away * (p - inner) if away else 0.0)
+
+    rate = largest_eigenvalue(forward, backward, shape, weights=weights, tolerance=_OF_RATES)
+    one, other = rate.value, size.value
+    if limit:
+        blocks = tangency.blocks(node.points)
+        slopes = blocks @ path.flow.jacobian(cloud, node.points, node.t) @ blocks
+        slopes = slopes if tangency.free else slopes - away * (np.eye(shape[1]) - blocks)
+        one = max(one, float(np.linalg.eigvalsh(slopes + slopes.swapaxes(1, 2))[:, -1].max() / 2))
+        other = max(other, float(spectral(blocks @ slopes @ blocks).max()))
+    return one, other, rate.products + size.products
+
+
+def spectral(matrices: Array) -> Array:
+    """|B| of each (m, d, d)."""
+    if matrices.shape[1:] == (1, 1):
+        return np.abs(matrices[:, 0, 0])
+    if matrices.shape[1:] == (2, 2):  # hundred times faster than the SVD
+        a, b, c, d = matrices[:, 0, 0], matrices[:, 0, 1], matrices[:, 1, 0], matrices[:, 1, 1]
+        return np.hypot(a + d, b - c) / 2 + np.hypot(a - d, b + c) / 2
+    return np.linalg.svd(matrices, compute_uv=False)[:, 0]

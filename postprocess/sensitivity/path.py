@@ -1,0 +1,244 @@
+"""A solution by tokens with all that its derivative needs: the steps of DOP853, their stages, and J at each.
+
+    y_new = y + h sum_j b_j k_j,   k_s = f(t + c_s h, y_s),   y_s = y + h sum_j a_sj k_j
+
+Steps are those of the particle solver's own stepper; they end at output times and where parameters jump. From their
+sizes the discrete flow is made again, stage by stage, so that M, its derivative, is exact, and so is its transpose.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from vlasov.checks import Array, finite
+from vlasov.errors import SolverError
+from vlasov.flow import Flow
+from vlasov.linearised import Linearised
+from vlasov.measures import Particles
+from vlasov.solvers.ode import integrate
+from vlasov.solvers.ode.clouds import Tokens, right_hand_side
+from vlasov.solvers.ode.dop853 import STAGES, A, B, C
+from vlasov.solvers.ode.integrate import BlowUpWatch, inside, segments, size
+from vlasov.solvers.ode.runge_kutta import CloudDOP853
+
+KEPT = 1.5e9  # bytes of linearisations, beyond which they are made anew for each product
+STATES = 1.5e9  # bytes of stages, beyond which they are made anew too
+_BYTES = 120  # of a linearisation at linear cost, for each token
+_PAIRS = 2**22  # of one that is kept by pairs
+MOST_STEPS = 4000
+
+
+class Node(NamedTuple):
+    """A place of the quadrature in time: its weight, when, and the tokens there."""
+
+    weight: float
+    t: float
+    points: Array
+
+
+class Step:
+    """One step: where it begins, and its stages, each with its derivative."""
+
+    def __init__(self, path: Path, t: float, h: float, y: Array, segment: tuple[float, float]) -> None:
+        self.t, self.h, self.start, self._path, self._segment = t, h, y, path, segment
+        self._stages: list[Array] | None = None
+        self._linear: list[Linearised | None] = [None] * STAGES
+
+    def time(self, stage: int) -> float:
+        """T + c_s h, where parameters have this segment's values."""
+        return inside(self.t + C[stage] * self.h, *self._segment)
+
+    def stages(self) -> list[Array]:
+        """y_s, s = 0, ..., 11."""
+        if self._stages is None:
+            found = self._made()
+            if not self._path.holds_states:
+                return found
+            self._stages = found
+        return self._stages
+
+    def _made(self) -> list[Array]:
+        found, slopes, flow, cloud = [self.start], np.empty((STAGES, *self.start.shape)), self._path.flow, self._path.cloud
+        for s in range(STAGES):
+            if s:
+                found.append(self.start + self.h * mixed(A[s, :s], slopes))
+            if s < STAGES - 1:
+                flow.velocity(cloud.moved(found[s]), found[s], self.time(s), out=slopes[s])
+        return found
+
+    def linearised(self) -> Iterator[Linearised]:
+        """J at each stage, the first one first."""
+        return (self.at(s) for s in range(STAGES))
+
+    def at(self, stage: int) -> Linearised:
+        """J at a stage."""
+        if (kept := self._linear[stage]) is not None:
+            return kept
+        points = self.stages()[stage]
+        found = self._path.flow.linearised(self._path.cloud.moved(points), self.time(stage))
+        if self._path.holds_linear:
+            self._linear[stage] = found
+        return found
+
+    def forget(self) -> None:
+        """Free what products do not need any more."""
+        self._linear = [None] * STAGES
+
+
+class Path:
+    """Tokens from time zero on, through the output times, as far as there is a solution.
+
+    Parameters
+    ----------
+    cloud, flow
+        The tokens at the first time, and what moves them.
+    times
+        Increasing; the first is where the tokens are.
+    tolerance
+        Local error of a step, relative to the size of the cloud.
+    nodes
+        Gauss nodes in time in each step, for integrals.
+
+    Attributes
+    ----------
+    steps, ends
+        All steps; for each output time that was reached, how many of them end before it.
+    reached
+        Those times, and the tokens there as ``outputs``.
+    nodes
+        Places of the quadrature in time, step by step.
+    status, blow_up_time
+        "completed", "blow-up", or "stopped" with the ``reason``.
+    """
+
+    def __init__(self, cloud: Particles, flow: Flow, times: Array, tolerance: float, nodes: int = 3) -> None:
+        self.cloud, self.flow, self.steps = cloud, flow, list[Step]()
+        self.reached, self.ends, self.outputs = [float(times[0])], [0], [cloud.points]
+        self.nodes: list[list[Node]] = []
+        self.status, self.blow_up_time, self.reason = "completed", math.nan, ""
+        self.holds_linear = self.holds_states = True
+        self._rule = np.polynomial.legendre.leggauss(nodes)
+        try:
+            self._integrate(times, tolerance)
+        except SolverError as error:
+            self.status, self.reason = "stopped", str(error)
+        self.steps, self.nodes = self.steps[: self.ends[-1]], self.nodes[: self.ends[-1]]
+        self._plan()
+
+    def _integrate(self, times: Array, tolerance: float) -> None:
+        """Steps of the particle solver's stepper, cut at output times."""
+        tokens, y = Tokens(self.cloud, self.flow), self.cloud.points.ravel()
+        atol, waiting, end = tolerance * size(self.cloud), times[1:].tolist(), float(times[-1])
+        first = float(times[0])
+        for start, stop in segments(self.flow.breakpoints, end):
+            if stop <= first:
+                continue
+            watch, start = BlowUpWatch(math.inf), max(start, first)
+            stops = sorted({stop, *(t for t in waiting if start < t <= stop)})
+            rhs, next_step, began = right_hand_side(tokens, (start, stop)), 0.0, start
+            while stops:
+                for method in integrate.steps(
+                    rhs, (began, stops[0]), y, rtol=tolerance, atol=atol,
+                    stepper=_longer(tokens, next_step), taken=len(self.steps),
+                ):  # fmt: skip
+                    self._take(method, y, (start, stop))
+                    cut = method.t - method.t_old < 0.9 * next_step
+                    next_step = max(method.h_abs, next_step) if cut else method.h_abs
+                    y, began = method.y.copy(), method.t
+                    if watch.sees(method.t, integrate.growth_rate(y, method.f)) or not finite(y):
+                        self.status, self.blow_up_time = "blow-up", watch.time
+                        return
+                    if len(self.steps) > MOST_STEPS:
+                        raise SolverError(f"more than {MOST_STEPS:,} steps at t = {method.t:.6g}; shorten the horizon")
+                began = stops.pop(0)
+                if waiting and waiting[0] == began:
+                    self._reach(waiting.pop(0), y)
+
+    def _take(self, method: CloudDOP853, before: Array, segment: tuple[float, float]) -> None:
+        """Keep a step, and the tokens at its Gauss nodes in time."""
+        t, h, shape = method.t_old, method.t - method.t_old, self.cloud.points.shape
+        self.steps.append(Step(self, t, h, before.reshape(shape), segment))
+        dense, found = method.dense_output(), []
+        for x, weight in zip(*self._rule, strict=True):
+            at = t + h * (1 + x) / 2
+            found.append(Node(h * weight / 2, inside(at, *segment), dense(at).reshape(shape).copy()))
+        self.nodes.append(found)
+
+    def _reach(self, t: float, y: Array) -> None:
+        self.reached.append(t)
+        self.ends.append(len(self.steps))
+        self.outputs.append(y.reshape(self.cloud.points.shape).copy())
+
+    def _plan(self) -> None:
+        """What fits into memory."""
+        n, stages = len(self.cloud), STAGES * len(self.steps)
+        each = n * n * 8 if n * n <= _PAIRS else _BYTES * n * max(1, len(self.flow.tilts(0.0)))
+        self.holds_linear = each * stages <= KEPT
+        self.holds_states = self.cloud.points.nbytes * stages <= STATES
+
+    def forward(self, h: Array, count: int) -> Array:
+        """M h over the first so many steps."""
+        for step in self.steps[:count]:
+            h = _forward(step, h)
+        return h
+
+    def backward(self, p: Array, count: int) -> Array:
+        """M^T p, the same stages in reverse."""
+        for step in reversed(self.steps[:count]):
+            p = _backward(step, p)
+        return p
+
+    def cut(self, outputs: int, reason: str) -> None:
+        """Keep so many output times only."""
+        self.status, self.reason = "stopped", self.reason or reason
+        self.reached, self.ends, self.outputs = (one[:outputs] for one in (self.reached, self.ends, self.outputs))
+        self.steps, self.nodes = self.steps[: self.ends[-1]], self.nodes[: self.ends[-1]]
+
+    def forget(self) -> None:
+        """Free all linearisations."""
+        for step in self.steps:
+            step.forget()
+
+
+def mixed(coefficients: Array, slopes: Array) -> Array:
+    """sum_j c_j k_j; not by BLAS, whose last bits depend on the number of threads."""
+    used = np.flatnonzero(coefficients)
+    total = coefficients[used[0]] * slopes[used[0]]
+    for j in used[1:]:
+        total += coefficients[j] * slopes[j]
+    return total
+
+
+def _forward(step: Step, h: Array) -> Array:
+    slopes = np.empty((STAGES, *h.shape))
+    for s in range(STAGES):
+        slopes[s] = step.at(s).tangent(h + step.h * mixed(A[s, :s], slopes) if s else h)
+    return h + step.h * mixed(B, slopes)
+
+
+def _backward(step: Step, p: Array) -> Array:
+    duals, total = np.empty((STAGES, *p.shape)), p.copy()
+    for s in reversed(range(STAGES)):
+        q = B[s] * p
+        for r in range(s + 1, STAGES):
+            if A[r, s]:
+                q += A[r, s] * duals[r]
+        duals[s] = step.at(s).adjoint(step.h * q)
+        total += duals[s]
+    return total
+
+
+def _longer(tokens: Tokens, next_step: float) -> Callable[..., CloudDOP853]:
+    """The tokens' stepper, which begins with the step that the last one would have gone on with."""
+
+    def stepper(*given: Any, **how: Any) -> CloudDOP853:
+        method = tokens.stepper(*given, **how)
+        if next_step:
+            method.h_abs = next_step
+        return method
+
+    return stepper

@@ -1,0 +1,109 @@
+"""Of which tokens the growth is asked: those of a run, those that are given, or Gauss nodes that stand for the limit."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import xarray as xr
+
+from vlasov import checks
+from vlasov.errors import InputError, choose
+from vlasov.measures import SAMPLINGS, Particles
+from vlasov.problem import Problem
+from vlasov.solvers import measure, problem_of
+from vlasov.solvers.dataset import RUN, require
+from vlasov.solvers.sampling import initial_cloud
+
+LIMIT, TOKENS = "limit", "tokens"
+_LEAST = 1e-16  # weight: rounding of what the others carry
+_NODES = {1: 256, 2: 1369, 3: 4096}  # at linear cost; of a mixture each component has so many
+_FEW_NODES = {1: 128, 2: 256, 3: 512}  # where all pairs are summed
+_SAMPLE = 1024  # tokens where there is no Gauss rule
+_FEWER = 0.64  # nodes of the second look
+_MOST = 10_000_000
+
+
+class Start(NamedTuple):
+    """A problem, its tokens at the first time, and of what they are: the limit, or themselves.
+
+    ``fewer``: other tokens that stand for the same limit, to see how far both are from it.
+    """
+
+    problem: Problem
+    cloud: Particles
+    of: str
+    first: float
+    fewer: Particles | None
+    solver: str
+
+
+def start(given: Any, n: int | None, sampling: str, seed: int) -> Start:
+    """What the growth is asked of."""
+    choose(sampling, ("auto", *SAMPLINGS), "sampling")
+    checks.integer(seed, "seed", least=0, most=checks.SEEDS)
+    if n is not None and checks.integer(n, "n", least=1) > _MOST:
+        raise InputError(f"is {n:g} but derivatives of at most {_MOST:g} tokens fit into memory", "n")
+    if isinstance(given, Problem):
+        return _of_problem(given, n, sampling, seed, "")
+    if not isinstance(given, xr.Dataset):
+        raise InputError(f"is {checks.short(given)}; give a vl.Problem, or what vl.solve returned", "problem")
+    require(given, RUN, "run")
+    problem, solver = problem_of(given), str(given.attrs.get("solver", ""))
+    if solver == "layers":
+        sentence = 'is a run by layers, whose derivative is not that of a flow; give a run of "particles", or its problem'
+        raise InputError(sentence, "run")
+    if "position" not in given or sampling != "auto" or n is not None:
+        return _of_problem(problem, n, sampling, seed, solver)
+    cloud = measure(given, 0)
+    assert isinstance(cloud, Particles)
+    first = float(given["time"].values[0])
+    if _are_nodes(given, cloud, problem):
+        alone = first == 0.0
+        return Start(problem, _carrying(cloud), LIMIT, first, _gauss(problem, _fewer(cloud, problem)) if alone else None, solver)
+    return Start(problem, cloud, TOKENS, first, None, solver)
+
+
+def _of_problem(problem: Problem, n: int | None, sampling: str, seed: int, solver: str) -> Start:
+    if isinstance(problem.start, Particles):
+        return Start(problem, problem.start, TOKENS, 0.0, None, solver)
+    auto, causal = sampling == "auto", problem.attention.causal
+    if (auto and _has_rule(problem)) or (sampling == "quadrature" and not causal):
+        each = n if n is not None else _default(problem)
+        cloud = _gauss(problem, each)
+        return Start(problem, cloud, LIMIT, 0.0, _gauss(problem, max(1, round(_FEWER * each))), solver)
+    chosen = "sobol" if auto else sampling
+    cloud = initial_cloud(problem, n if n is not None else _SAMPLE, chosen, seed, "auto")
+    return Start(problem, cloud, TOKENS, 0.0, None, solver)
+
+
+def _has_rule(problem: Problem) -> bool:
+    """Whether Gauss nodes stand for the limit."""
+    return not problem.attention.causal and problem.smooth and problem.dimension in _NODES
+
+
+def _default(problem: Problem) -> int:
+    linear = problem.layer_norm is None and problem.block.heads_at() is not None
+    return (_NODES if linear else _FEW_NODES).get(problem.dimension, _SAMPLE)
+
+
+def _gauss(problem: Problem, n: int) -> Particles:
+    return _carrying(problem.start.sample(n, "quadrature"))
+
+
+def _carrying(cloud: Particles) -> Particles:
+    """Without nodes that carry no more than rounding."""
+    kept = cloud.weights > _LEAST
+    if kept.all():
+        return cloud
+    return Particles(cloud.points[kept], cloud.weights[kept], None if cloud.s is None else cloud.s[kept])
+
+
+def _are_nodes(run: xr.Dataset, cloud: Particles, problem: Problem) -> bool:
+    """Whether a run's tokens have weights of Gauss nodes, which stand for the limit."""
+    return not isinstance(problem.start, Particles) and _has_rule(problem) and not np.ptp(cloud.weights) == 0
+
+
+def _fewer(cloud: Particles, problem: Problem) -> int:
+    parts = len(getattr(problem.start, "components", ())) or 1
+    return max(1, round(_FEWER * len(cloud) / parts))

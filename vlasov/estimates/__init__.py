@@ -1,0 +1,35 @@
+"""The theory's estimates, as functions. |.| is the spectral norm; supports and tokens lie in the ball of radius R.
+
+``a_priori``: velocities, their slopes, and how far two solutions part. ``of_tokens``: how much n tokens can move each
+other, from above. ``adversarial``: the data that come close to it, and the bounds from below. ``gaussian_tokens``: what
+data of a Gaussian law do.
+
+References: Castin, Ablin, Carrillo, Peyre (2025), arXiv:2501.18322, section 3; Castin, Ablin, Peyre (2024),
+arXiv:2312.14820; Kim, Papamakarios, Mnih (2021), arXiv:2006.04710.
+"""
+
+from vlasov.estimates.a_priori import (
+    jacobian_bound as jacobian_bound,
+    stability_bound as stability_bound,
+    stability_exponent as stability_exponent,
+    stability_rate as stability_rate,
+    support_radius as support_radius,
+    velocity_bound as velocity_bound,
+)
+from vlasov.estimates.adversarial import (
+    Worst as Worst,
+    adversarial_atoms as adversarial_atoms,
+    adversarial_tokens as adversarial_tokens,
+    mean_field_lower_bound as mean_field_lower_bound,
+    tokens_lower_bound as tokens_lower_bound,
+    worst_direction as worst_direction,
+)
+from vlasov.estimates.gaussian_tokens import gaussian_exponent as gaussian_exponent, steepness as steepness
+from vlasov.estimates.of_tokens import (
+    attention_received as attention_received,
+    column_bound as column_bound,
+    large_radius_limit as large_radius_limit,
+    mean_field_bound as mean_field_bound,
+    tokens_bound as tokens_bound,
+    uniform_rate as uniform_rate,
+)
