@@ -119,6 +119,12 @@ def decode(plain: Any, family: type[Any] | tuple[type[Any], ...], field: str = "
         raise InputError("is nested too deeply", field or cls.kind) from None
 
 
+def fields_of(kind: Any) -> list[str] | None:
+    """What a table of this kind may hold; None for a kind that is not known."""
+    cls = _KINDS.get(kind) if isinstance(kind, str) else None
+    return None if cls is None else [f.name for f in _arguments(cls)] + ["kind"]
+
+
 def _decode_value(value: Any, family: tuple[type[Described], ...], field: str) -> Any:
     if isinstance(value, Mapping) and family:
         return decode(value, family, field)
