@@ -1,12 +1,13 @@
 """What kinds of Dataset there are, and who makes each."""
 
-RUN, STUDY, DEPTH = "run", "study", "depth study"
+RUN, STUDY, DEPTH, SWEEP = "run", "study", "depth study", "sweep"
 COMPARISON, GRID, ENERGIES = "comparison", "grid", "energies"
 CLUSTERS, BESIDE = "clusters", "directions"  # of a run, and of a rescaled and a post-norm one
 MADE_BY = {
     RUN: 'what vl.solve returned or "vlasov run" wrote',
     STUDY: 'what vl.mean_field_study returned or "vlasov converge" wrote',
     DEPTH: 'what vl.depth_study returned or "vlasov depth" wrote',
+    SWEEP: 'what vl.sweep returned or "vlasov sweep" wrote',
     COMPARISON: "what vl.compare returned",
     ENERGIES: 'what vl.energies returned or "vlasov energies" wrote',
     CLUSTERS: "what vl.clusters returned",

@@ -45,6 +45,7 @@ from .postprocess.depth import depth_study as depth_study
 from .postprocess.energies import energies as energies
 from .postprocess.mean_field import mean_field_study as mean_field_study
 from .postprocess.on_grid import on_grid as on_grid
+from .postprocess.sweep import sweep as sweep
 from .postprocess.wasserstein import distance as distance, wasserstein as wasserstein
 from .problem import Problem as Problem
 from .schedule import Piecewise as Piecewise

@@ -125,6 +125,11 @@ def fields_of(kind: Any) -> list[str] | None:
     return None if cls is None else [f.name for f in _arguments(cls)] + ["kind"]
 
 
+def kind_is_ours(kind: str) -> bool:
+    """Whether every process that imports this package knows it, or none does."""
+    return kind not in _KINDS or _KINDS[kind].__module__.partition(".")[0] == __name__.partition(".")[0]
+
+
 def _decode_value(value: Any, family: tuple[type[Described], ...], field: str) -> Any:
     if isinstance(value, Mapping) and family:
         return decode(value, family, field)
