@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from functools import lru_cache
 from importlib import import_module
@@ -72,7 +72,7 @@ class Outcome(Protocol):
         """Its results, or the exception that ended it."""
 
 
-Outcomes = Iterator[tuple[P, Outcome]]
+Outcomes = Generator[tuple[P, Outcome]]
 
 
 def compute(bench: Bench[P], pieces: Sequence[P], scheduler: str | None, *, processes: bool = False) -> Outcomes[P]:
@@ -104,28 +104,35 @@ def check(scheduler: str | None) -> None:
 
 
 def _here(bench: Bench[P], pieces: Sequence[P]) -> Outcomes[P]:
-    """The first piece, which tells how long they take; the others in processes where these are worth their start."""
+    """The first piece or two, which tell how long they take; the others in processes where these are worth it."""
     from numba import get_num_threads
 
-    watch, first = Stopwatch(), Future[list[Result]]()
-    for piece in pieces[:1]:
+    done, seconds = 0, 0.0
+    for piece in pieces[:2]:
+        watch, first = Stopwatch(), Future[list[Result]]()
         try:
             first.set_result(bench.run(piece))
         except Exception as error:
             first.set_exception(error)
+        done, seconds = done + 1, watch.read()[0]
         yield piece, first
-    count, rest = min(get_num_threads(), len(pieces) - 1), pieces[1:]
-    if count < 2 or watch.read()[0] * len(rest) < _WORTH_PROCESSES:
+        if not _WORTH_PROCESSES / len(pieces) < seconds < _WORTH_PROCESSES:
+            break  # else the first one may have been slow because it loaded modules
+    count, rest = min(get_num_threads(), len(pieces) - done), pieces[done:]
+    if count < 2 or seconds * len(rest) < _WORTH_PROCESSES:
         yield from _in_threads(bench.run, rest)
         return
     workers = Workers(to_json(bench.study), count)
-    yield from _in_threads(workers.run, rest, workers.end)
+    try:
+        yield from _in_threads(workers.run, rest, workers.kill)
+    finally:
+        workers.close()
 
 
 def _in_threads(
-    run: Callable[[P], list[Result]], pieces: Sequence[P], end: Callable[[], None] | None = None
+    run: Callable[[P], list[Result]], pieces: Sequence[P], stop: Callable[[], None] | None = None
 ) -> Outcomes[P]:
-    """Pieces side by side; ``end`` is called before those that still run are waited for."""
+    """Pieces side by side; ``stop`` ends those that still run before they are waited for."""
     from numba import get_num_threads
 
     pool = ThreadPoolExecutor(get_num_threads(), thread_name_prefix="study", initializer=one_thread)
@@ -134,9 +141,10 @@ def _in_threads(
         for future in as_completed(futures):
             yield futures.pop(future), future
     finally:
-        if end is not None:
-            end()
-        pool.shutdown(cancel_futures=True)
+        pool.shutdown(wait=False, cancel_futures=True)
+        if stop is not None:
+            stop()
+        pool.shutdown()
 
 
 def _by_dask(study: Study, pieces: Sequence[P], scheduler: str) -> Outcomes[P]:

@@ -10,6 +10,7 @@ import os
 import pickle
 import subprocess
 import sys
+from contextlib import suppress
 from queue import SimpleQueue
 from typing import Any
 
@@ -28,10 +29,15 @@ class Workers:
         for worker in self._all:
             self._idle.put(worker)
 
-    def end(self) -> None:
+    def kill(self) -> None:
         """End all of them, whatever they do."""
         for worker in self._all:
-            worker.end()
+            worker.kill()
+
+    def close(self) -> None:
+        """Nobody asks any more."""
+        for worker in self._all:
+            worker.close()
 
     def run(self, piece: Any) -> list[Result]:
         """The results of a piece, by whoever is idle."""
@@ -59,19 +65,31 @@ class _Worker:
             process.stdin.flush()
             answer: list[Result] | Exception = pickle.load(process.stdout)
         except (EOFError, OSError, pickle.UnpicklingError):
-            code = process.wait()
-            self._process = None
+            code = self._gone(process)
             how = f"signal {-code}" if code < 0 else f"exit code {code}"
             raise SolverError(f"the process that computed it ended with {how}") from None
         if isinstance(answer, Exception):
             raise answer
         return answer
 
-    def end(self) -> None:
+    def kill(self) -> None:
         self._ended = True
+        if (process := self._process) is not None:
+            process.kill()
+
+    def close(self) -> None:
+        self.kill()
         if self._process is not None:
-            self._process.kill()
-            self._process.wait()
+            self._gone(self._process)
+
+    def _gone(self, process: subprocess.Popen[bytes]) -> int:
+        """How a process ended; another one begins when there is something to do."""
+        self._process = None
+        code = process.wait()
+        for pipe in (process.stdin, process.stdout):
+            with suppress(OSError):  # what it did not read any more
+                pipe.close()  # type: ignore[union-attr]  # both are ours
+        return code
 
     def _begin(self) -> subprocess.Popen[bytes]:
         if self._ended:

@@ -191,8 +191,7 @@ def _lost(error: Exception) -> Result | None:
 def _said_once() -> Iterator[None]:
     """What many runs say, once each; not what one says of how long it takes."""
     with warnings.catch_warnings(record=True) as heard:
-        warnings.simplefilter("always")
+        warnings.simplefilter("ignore", SlowRunWarning)
         yield
-    known = {(one.category, str(one.message)): one for one in heard if not issubclass(one.category, SlowRunWarning)}
-    for one in known.values():
+    for one in {(one.category, str(one.message)): one for one in heard}.values():
         warnings.warn(one.message, one.category, stacklevel=4)

@@ -116,11 +116,12 @@ def _values(one: Parameter, dims: tuple[str, ...]) -> dict[str, Any]:
 def _joined(name: str, grid: Grid, found: dict[Place, Any], uneven: set[str]) -> Any:
     """What is saved under one name, of all runs, NaN where there is nothing."""
     there = {place: result["values"][name] for place, result in found.items() if result["values"]}
-    dims = next((value["dims"] for value in there.values()), [])
+    dims: list[str] = next((value["dims"] for value in there.values()), [])
     sizes = tuple(max(value["shape"][k] for value in there.values()) for k in range(len(dims)))
     whole = np.full((*grid.shape, *sizes), np.nan)
     for place, value in there.items():
-        whole[(*place, *map(slice, value["shape"]))] = np.array(value["data"], dtype=float).reshape(value["shape"])
+        corner = tuple(slice(size) for size in value["shape"])
+        whole[place + corner] = np.array(value["data"], dtype=float).reshape(value["shape"])
     long_name = SCHEMA[name].long_name if name in SCHEMA else name
     places = [_place(dim) if dim in uneven else dim for dim in dims]
     return (*grid.dims, *places), whole, {"long_name": long_name, "units": "1"}
@@ -143,7 +144,7 @@ def _coordinates(grid: Grid, found: dict[Place, Any]) -> tuple[dict[str, Any], s
         if not any(isinstance(value, str) for row in rows.values() for value in row):
             whole = np.full((*grid.shape, len(longest)), np.nan)
             for place, row in rows.items():
-                whole[(*place, slice(len(row)))] = row
+                whole[place][: len(row)] = row
             result[dim] = ((*grid.dims, _place(dim)), whole, _described(dim))
     return result, uneven
 

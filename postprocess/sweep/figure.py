@@ -111,9 +111,9 @@ def _quantity(values: xr.DataArray, dims: list[str]) -> Quantity | None:
 
 def _eigenvalues(matrices: Array) -> Array:
     """The largest first; NaN where there is no matrix."""
-    finite = np.isfinite(matrices).all(axis=(-2, -1))
-    found = np.linalg.eigvalsh(np.where(finite[..., None, None], matrices, 0.0))[..., ::-1]
-    return np.where(finite[..., None], found, np.nan)
+    finite = np.asarray(np.isfinite(matrices).all(axis=(-2, -1), keepdims=True))
+    found = np.linalg.eigvalsh(np.where(finite, matrices, 0.0))[..., ::-1]
+    return np.where(finite[..., 0], found, np.nan)
 
 
 def _label(letter: str, name: str, place: tuple[int, ...]) -> str:

@@ -53,7 +53,7 @@ class Saved:
     @classmethod
     def from_plain(cls, plain: Sequence[str]) -> Saved:
         """What ``plain`` described."""
-        return cls(*plain) if len(plain) == 1 else cls(plain[0], _found(plain[1]), plain[2])
+        return cls(plain[0]) if len(plain) == 1 else cls(plain[0], _found(plain[1]), plain[2])
 
     def of(self, run: xr.Dataset) -> xr.DataArray:
         """As an array with named dimensions."""
@@ -103,7 +103,7 @@ def _one(item: object) -> Saved:
             f"{checks.short(item)} is a function without a name, which the result needs; define it with def", "save"
         )
     try:
-        text = inspect.getsource(item)  # type: ignore[arg-type]  # what has no source raises
+        text = inspect.getsource(item)
     except (TypeError, OSError):
         code = getattr(item, "__code__", None)
         text = "" if code is None else f"{code.co_code!r}{code.co_names}"
