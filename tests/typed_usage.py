@@ -15,5 +15,7 @@ problem = vl.Problem(attention, initial, 1, name="typed")
 run: xr.Dataset = vl.solve(problem, "particles", n=100, times=[0.0, 1.0])
 transformer: xr.Dataset = vl.solve(vl.Problem(vl.Hardmax(A=[[1.0]]), initial, 1), "layers", depth=12)
 slopes: xr.Dataset = vl.depth_study(problem, depths=[6, 12], n=64, p=(1, 2))
+swept: xr.Dataset = vl.sweep(problem, {"attention.beta": [1.0, 2.0], "initial.mean": np.eye(2)}, solver="gaussian")
+several: xr.Dataset = vl.sweep("box-2d", {"horizon": range(1, 3)}, save=["mean", lambda run: run["radius"]], n=9)
 mean: np.ndarray = vl.measure(run).mean
 velocity: np.ndarray = vl.Softmax(A=layers).velocity(vl.measure(run), [[0.0]], 0.5)
