@@ -24,7 +24,7 @@ from vlasov.postprocess import figures
 from vlasov.postprocess.drawing.style import PALE, PALETTE, new_figure, styled
 
 A = np.array([[1.0, 0.0], [0.0, 0.4]])
-BETAS = 2.0 ** np.arange(3, 13)
+BETAS = np.logspace(3, 12, 10, base=2.0)
 ORDERS = {"W_1": 1.0, "W_2": 2.0, "W_inf": np.inf}
 
 
