@@ -68,8 +68,8 @@ def study(density: str, n: int = 8192) -> xr.Dataset:
 
 def slope(x: Array, y: Array) -> float:
     """In logarithms, of the last half."""
-    half = x.size // 2
-    return float(np.polyfit(np.log(x[half:]), np.log(y[half:]), 1)[0])
+    last = max(2, x.size // 2)
+    return float(np.polyfit(np.log(x[-last:]), np.log(y[-last:]), 1)[0])
 
 
 @styled

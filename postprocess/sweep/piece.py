@@ -51,7 +51,9 @@ class Study:
 
     def made(self, changes: Mapping[str, Any]) -> tuple[Problem, dict[str, Any]]:
         """Problem and options of the solver with these changes."""
-        tables, options = copy.deepcopy(self.tables), dict(self.options)
+        tables, options = dict(self.tables), dict(self.options)
+        for head in {path.partition(".")[0] for path in changes} & set(tables):
+            tables[head] = copy.deepcopy(tables[head])
         for path, value in changes.items():
             head, _, rest = path.partition(".")
             if head == _SOLVERS:

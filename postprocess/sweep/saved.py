@@ -21,6 +21,7 @@ from vlasov.postprocess.sweep.grid import RUNS
 from vlasov.solvers.dataset import SCHEMA
 
 Function = Callable[[xr.Dataset], Any]
+_TAKEN = ("status", "reason", "error_estimate", "blow_up_time", "time", "component", "component_b", RUNS)
 
 
 class Unsavable(InputError):
@@ -98,6 +99,8 @@ def _one(item: object) -> Saved:
     if not callable(item):
         return Saved(choose(item, SCHEMA, "save"))
     name = getattr(item, "__name__", "")
+    if name in _TAKEN:
+        raise InputError(f'has a function "{name}", which the result has itself; rename it', "save")
     if not str(name).isidentifier():
         raise InputError(
             f"{checks.short(item)} is a function without a name, which the result needs; define it with def", "save"

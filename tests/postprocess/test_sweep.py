@@ -47,6 +47,10 @@ def dies_beyond_one(run: xr.Dataset) -> float:
     return 1.0
 
 
+def status(run: xr.Dataset) -> float:
+    return 1.0
+
+
 # Each run
 
 
@@ -360,6 +364,7 @@ def test_dask_gives_the_same_numbers(straight, monkeypatch):
         ({"horizon": [1]}, {"save": "meen"}, 'save: "meen" is not known; did you mean "mean"'),
         ({"horizon": [1]}, {"save": []}, "save: is empty"),
         ({"horizon": [1]}, {"save": ["mean", "mean"]}, 'save: has "mean" twice'),
+        ({"horizon": [1]}, {"save": status}, 'save: has a function "status", which the result has itself'),
         ({"horizon": [1]}, {"save": "density"}, 'save: "density" is not in runs of the solver gaussian'),
         ({"horizon": [1]}, {"save": lambda run: 1}, "save: .* is a function without a name"),
         ({"horizon": [1]}, {"save": lambda_free(lambda run: "text")}, 'save: "changing" holds no numbers'),
