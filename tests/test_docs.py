@@ -20,7 +20,7 @@ def program(name):
 def test_smooth_densities_approach_hardmax_faster_than_jumps(monkeypatch):
     limit = program("hardmax_limit")
     monkeypatch.setattr(limit, "BETAS", np.array([256.0, 1024.0]))
-    found = {density: limit.study(density, n=1024) for density in ("smooth", "jumping")}
+    found = {density: limit.study(density, n=512) for density in ("smooth", "jumping")}
     fall = {
         density: np.log(one["apart"].sel(time=1.0).values[0] / one["apart"].sel(time=1.0).values[1]) / np.log(4)
         for density, one in found.items()

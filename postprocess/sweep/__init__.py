@@ -12,6 +12,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +72,7 @@ def sweep(
     product
         All combinations; False: the first values of all, the second of all, and so on, along the dimension run.
     times
-        Output times; those of the case, or 101 equidistant ones.
+        Output times; those of the case, or 101 equidistant ones, which they also are where the horizon is swept.
     output
         A folder that keeps each run as soon as it is done, so that a sweep goes on where it was interrupted, with the
         same bits, and can be extended by more values; at the end also the Dataset, as ``study.nc``. Or a .nc file.
@@ -96,6 +97,8 @@ def sweep(
         grid = checked(parameters, product)  # type: ignore[arg-type]  # says itself what is no list
         kept, sent = target is not None and target.suffix != ".nc", scheduler is not None
         study = _study(case, solver, times, settings, options, saved.checked(save, kept=kept, sent=sent))
+        if times is None and "horizon" in parameters:  # the case's own times are for its horizon
+            study = replace(study, times=None)
         schedule.check(scheduler)
         _check(study, grid)
         problem = study.made({})[0]

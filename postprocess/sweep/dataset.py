@@ -46,7 +46,7 @@ def assemble(grid: Grid, study: Study, problem: Problem, results: Results) -> xr
         "case": study.case,
         "solver": study.solver,
         "options": json.dumps(study.options),
-        "parameters": json.dumps({one.path: one.values for one in grid.parameters}),
+        "parameters": json.dumps([one.path for one in grid.parameters]),
         "product": int(grid.product),
     }
     return dataset

@@ -6,6 +6,7 @@ eigenvalues, entries of what is small. Times of blow-ups where there are any; ru
 
 from __future__ import annotations
 
+import json
 import math
 from typing import NamedTuple
 
@@ -21,7 +22,6 @@ from vlasov.postprocess.sweep.grid import RUNS
 from vlasov.postprocess.sweep.piece import FAILED
 from vlasov.solvers.dataset import SWEEP, require
 
-_TIMES = ("time", "time_index")
 _MOST_LINES, _MOST_PANELS, _ACROSS = 6, 6, 3
 _CONSTANT = 1e-12  # what changes less is rounding, and left out where something else changes
 _DECADES, _WIDE = 2.0, 1.5  # of values, of a parameter, from which an axis is logarithmic
@@ -74,9 +74,9 @@ def quantities(dataset: xr.Dataset, dims: list[str]) -> list[Quantity]:
     """What can be drawn of what was saved, in its order, then times of blow-ups."""
     told = (*_TOLD, "error_estimate", "blow_up_time")
     saved = [str(name) for name in dataset.data_vars if str(name) not in told and set(dims) <= set(dataset[name].dims)]
-    several = [_quantity(dataset[name], dims) for name in saved if not _is_parameter(dataset, name)]
+    several = [_quantity(dataset, name, dims) for name in saved if not _is_parameter(dataset, name)]
     if np.isfinite(dataset["blow_up_time"]).any():
-        several.append(_quantity(dataset["blow_up_time"], dims))
+        several.append(_quantity(dataset, "blow_up_time", dims))
     there = [one for one in several if one is not None and any(np.isfinite(line).any() for line in one.lines.values())]
     return [one for one in there if any(_varies(line) for line in one.lines.values())] or there
 
@@ -87,16 +87,15 @@ def _varies(line: Array) -> bool:
 
 
 def _is_parameter(dataset: xr.Dataset, name: str) -> bool:
-    return name.endswith("_value") and name.removesuffix("_value") in str(dataset.attrs["parameters"])
+    return name.removesuffix("_value") in json.loads(str(dataset.attrs["parameters"]))
 
 
-def _quantity(values: xr.DataArray, dims: list[str]) -> Quantity | None:
-    name, at = str(values.name), ""
-    for dim in _TIMES:
-        if dim in values.dims:
-            values, at = values.isel({dim: -1}), " at the end"
-            if "time" in values.coords and values["time"].ndim == 0:
-                at = f" at $t$ = {float(values['time']):.4g}"
+def _quantity(dataset: xr.Dataset, name: str, dims: list[str]) -> Quantity | None:
+    values, at = dataset[name], ""
+    if "time" in values.dims:
+        values, at = values.isel(time=-1), f" at $t$ = {float(dataset['time'][-1]):.4g}"
+    elif "time_index" in values.dims:  # each run to its own end
+        values, at = values.isel(time_index=dataset["time"].notnull().sum("time_index") - 1), " at the end"
     array = values.transpose(*dims, ...).values.astype(float)
     inner = array.shape[len(dims) :]
     if name == "covariance" and len(inner) == 2:

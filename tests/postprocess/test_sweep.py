@@ -124,6 +124,8 @@ def test_times_and_tokens_that_differ_from_run_to_run():
     found = vl.sweep(BLOW_UP, {"horizon": [0.25, 0.5]}, solver="gaussian", save="mean")
     assert found["time"].dims == ("horizon", "time_index")
     assert found["time"].isel(time_index=-1).values.tolist() == [0.25, 0.5]
+    found = vl.sweep("gaussian-line", {"horizon": [0.25, 0.5]})  # which has times of its own, up to 200
+    assert found["time"].isel(time_index=-1).values.tolist() == [0.25, 0.5]
     found = vl.sweep(
         BALL, {"solvers.particles.n": [4, 9]}, solver="particles", times=[0.5], save=["position", "weight"]
     )
@@ -403,6 +405,9 @@ def test_pictures():
     exact = 1 / (1 - 2 * 0.5 * 0.5 * np.array([0.25, 0.5]))
     assert lines[0].get_ydata()[:2] == pytest.approx(exact, abs=1e-8)
     assert lines[0].get_xdata().tolist() == [0.25, 0.5, 2.0]
+    deep = vl.sweep(BALL, {"solvers.layers.depth": [2, 4]}, solver="layers", n=16, save="mean")
+    lines = figure.draw(deep).axes[0].get_lines()
+    assert lines[0].get_ydata().tolist() == [deep["mean"].values[0, 2, 0], deep["mean"].values[1, 4, 0]]
     with pytest.raises(vl.InputError, match="has 3 parameters where one or two can be drawn"):
         figure.draw(found.expand_dims(third=2))
     with pytest.raises(vl.InputError, match="holds no single numbers"):
