@@ -2,7 +2,7 @@
 
 title, description, paper     what it shows and where that comes from
 horizon, times                final time, and output times if not 101 equidistant ones
-[attention] [initial]         the problem, in the form of ``Problem.to_dict``
+[attention] [initial]         the problem, in the form of ``Problem.to_dict``; beta in [attention] multiplies A
 [layer_norm] [mlp]            what stands around the attention, if anything does
 [solvers.NAME]                options of each solver that can do it, the recommended one first
 [[facts]]                     see ``vlasov.cases.facts``
@@ -11,11 +11,9 @@ facts_for                     digest of the problem that they are stated for, if
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import json
 import os
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -23,6 +21,7 @@ from typing import Any
 from vlasov import checks
 from vlasov.cases.catalogue import case_path, read
 from vlasov.cases.facts import Fact
+from vlasov.cases.settings import PROBLEM, apply_settings, problem_from
 from vlasov.codec import decode
 from vlasov.errors import InputError, choose, did_you_mean
 from vlasov.problem import Problem
@@ -31,9 +30,8 @@ from vlasov.solvers.driver import resolve
 
 _TEXTS = ("title", "description", "paper")
 _NEEDED = ("attention", "initial", "horizon")
-_PROBLEM = (*_NEEDED, "layer_norm", "mlp")
 _FOR = "facts_for"
-_KEYS = (*_TEXTS, *_PROBLEM, "times", "solvers", "facts", _FOR)
+_KEYS = (*_TEXTS, *PROBLEM, "times", "solvers", "facts", _FOR)
 
 
 @dataclass(frozen=True)
@@ -92,7 +90,7 @@ def copied(name_or_path: str | os.PathLike[str]) -> str:
 
 def _digest(problem: Problem, times: list[float] | None) -> str:
     """Of all that facts depend on."""
-    stated = {key: value for key, value in problem.to_dict().items() if key in _PROBLEM} | {"times": times}
+    stated = {key: value for key, value in problem.to_dict().items() if key in PROBLEM} | {"times": times}
     return hashlib.sha256(json.dumps(stated, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -108,7 +106,7 @@ def _case(name_or_path: str | os.PathLike[str], settings: Sequence[str]) -> Case
     for key in _TEXTS:
         checks.text(tables[key], key)
     name = case_path(name_or_path).stem
-    problem = Problem.from_dict({key: tables[key] for key in _PROBLEM if key in tables} | {"name": tables["title"]})
+    problem = problem_from(tables | {"name": tables["title"]})
     times = checks.vector(tables["times"], "times").tolist() if "times" in tables else None
     solvers = _solvers(tables["solvers"])
     # Changed problems have no known facts: only the options of solvers may be set without giving them up.
@@ -152,48 +150,3 @@ def _facts(listed: Any, own: Any, solvers: Mapping[str, Any]) -> list[Fact]:
     facts = [decode(fact, Fact, f"facts[{i}]") for i, fact in enumerate(listed)]
     known = [solver for solver in solvers if isinstance(own, Mapping) and solver in own]
     return [fact if fact.solvers is not None else replace(fact, solvers=known) for fact in facts]
-
-
-def apply_settings(tables: dict[str, Any], settings: Sequence[str]) -> dict[str, Any]:
-    """The tables with "section.key=value" changes; values are TOML, anything else is taken for a string."""
-    tables = copy.deepcopy(tables)
-    for setting in checks.items(settings, "settings"):
-        if not isinstance(setting, str):
-            raise InputError(f"{checks.short(setting)} is not of the form section.key=value", "--set")
-        path, equals, text = setting.partition("=")
-        keys = path.strip().split(".")
-        if not equals or not all(keys):
-            raise InputError(f'"{setting[:200]}" is not of the form section.key=value', "--set")
-        place: Any = tables
-        for key in keys[:-1]:
-            place = _enter(place, key, path)
-        if isinstance(place, list):
-            place[_index(place, keys[-1], path)] = _value(text, path)
-        else:
-            place[keys[-1]] = _value(text, path)
-    return tables
-
-
-def _enter(place: Any, key: str, path: str) -> Any:
-    inner = place[_index(place, key, path)] if isinstance(place, list) else place.setdefault(key, {})
-    if not isinstance(inner, dict | list):
-        raise InputError(f'"{key}" holds {checks.short(inner)}, not a table', path)
-    return inner
-
-
-def _index(place: list[Any], key: str, path: str) -> int:
-    if not key.isdecimal() or len(key) > 9 or int(key) >= len(place):
-        raise InputError(f'"{key}" is not a place in a list of {len(place)}; count from 0', path)
-    return int(key)
-
-
-def _value(text: str, path: str) -> Any:
-    try:
-        tables = tomllib.loads(f"value = {text}")
-    except ValueError:
-        return text.strip()
-    except RecursionError:
-        raise InputError("is nested too deeply", path) from None
-    if len(tables) > 1:
-        raise InputError("has more lines than its value; set one thing at a time", path)
-    return tables["value"]

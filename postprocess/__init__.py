@@ -1,7 +1,7 @@
 """What is made of solutions: figures, distances, comparisons, reports.
 
-``compare``, ``mean_field``, ``depth``, ``energies``, ``on_grid``, ``wasserstein``, ``figures`` and ``movie`` are the
-fronts, which users and the command line call; ``studies``, ``transport``, ``drawing``, ``moments`` and ``stability``
-serve them. Each is imported by itself (``from vlasov.postprocess import figures``), so that this room costs nothing
-until it is used.
+``compare``, ``mean_field``, ``depth``, ``sweep``, ``energies``, ``on_grid``, ``wasserstein``, ``figures`` and
+``movie`` are the fronts, which users and the command line call; ``studies``, ``transport``, ``drawing``, ``moments``
+and ``stability`` serve them. Each is imported by itself (``from vlasov.postprocess import figures``), so that this room
+costs nothing until it is used.
 """

@@ -1,6 +1,6 @@
 """What kinds of Dataset there are, and who makes each."""
 
-RUN, STUDY, DEPTH = "run", "study", "depth study"
+RUN, STUDY, DEPTH, SWEEP = "run", "study", "depth study", "sweep"
 COMPARISON, GRID, ENERGIES = "comparison", "grid", "energies"
 LIPSCHITZ, BEYOND = "Lipschitz study", "Gaussian match"
 SENSITIVITY = "sensitivity"
@@ -11,6 +11,7 @@ MADE_BY = {
     DEPTH: 'what vl.depth_study returned or "vlasov depth" wrote',
     LIPSCHITZ: 'what vl.lipschitz_study returned or "vlasov lipschitz" wrote',
     BEYOND: 'what vl.beyond_gaussian returned or "vlasov beyond-gaussian" wrote',
+    SWEEP: 'what vl.sweep returned or "vlasov sweep" wrote',
     COMPARISON: "what vl.compare returned",
     ENERGIES: 'what vl.energies returned or "vlasov energies" wrote',
     SENSITIVITY: 'what vl.sensitivity returned or "vlasov sensitivity" wrote',

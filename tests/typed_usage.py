@@ -18,5 +18,7 @@ slopes: xr.Dataset = vl.depth_study(problem, depths=[6, 12], n=64, p=(1, 2))
 rough: xr.Dataset = vl.lipschitz_study(problem, n=[16, 32], data="adversarial", radius=2.0, times=[0.5])
 match: xr.Dataset = vl.beyond_gaussian(transformer, instants=3, factors=(2, 10))
 bound: float = vl.estimates.tokens_bound(vl.Softmax(A=[[1.0]]), 1.0, 10)
+swept: xr.Dataset = vl.sweep(problem, {"attention.beta": [1.0, 2.0], "initial.mean": np.eye(2)}, solver="gaussian")
+several: xr.Dataset = vl.sweep("box-2d", {"horizon": range(1, 3)}, save=["mean", lambda run: run["radius"]], n=9)
 mean: np.ndarray = vl.measure(run).mean
 velocity: np.ndarray = vl.Softmax(A=layers).velocity(vl.measure(run), [[0.0]], 0.5)

@@ -119,6 +119,17 @@ def decode(plain: Any, family: type[Any] | tuple[type[Any], ...], field: str = "
         raise InputError("is nested too deeply", field or cls.kind) from None
 
 
+def fields_of(kind: Any) -> list[str] | None:
+    """What a table of this kind may hold; None for a kind that is not known."""
+    cls = _KINDS.get(kind) if isinstance(kind, str) else None
+    return None if cls is None else [f.name for f in _arguments(cls)] + ["kind"]
+
+
+def kind_is_ours(kind: str) -> bool:
+    """Whether every process that imports this package knows it, or none does."""
+    return kind not in _KINDS or _KINDS[kind].__module__.partition(".")[0] == __name__.partition(".")[0]
+
+
 def _decode_value(value: Any, family: tuple[type[Described], ...], field: str) -> Any:
     if isinstance(value, Mapping) and family:
         return decode(value, family, field)

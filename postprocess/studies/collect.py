@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing, nullcontext
 
 from vlasov.postprocess.studies import schedule
 from vlasov.postprocess.studies.schedule import Bench, P
@@ -20,16 +20,38 @@ def kept(store: Store | None, keys: Iterable[Key]) -> Results:
 
 
 def collect(
-    bench: Bench[P], pieces: Sequence[P], store: Store | None, scheduler: str | None, progress: bool
+    bench: Bench[P],
+    pieces: Sequence[P],
+    store: Store | None,
+    scheduler: str | None,
+    progress: bool,
+    *,
+    processes: bool = False,
+    lost: Callable[[Exception], Result | None] | None = None,
+    results: Results | None = None,
 ) -> Results:
-    """The results of these pieces, each of which is kept as soon as it is there."""
-    results: Results = {}
+    """The results of these pieces, each of which is kept as soon as it is there.
+
+    ``lost`` says what stands for the results of a piece that raised an exception, which are not kept: the study goes
+    on. Without it, or where it returns None, the exception ends the study. ``results`` takes in what is there already,
+    also where the study ends early.
+    """
+    results = {} if results is None else results
     shares = {piece: bench.cost(piece) for piece in pieces}
-    with shares_bar(sum(shares.values())) if progress else nullcontext(silent) as report:
-        for piece, found in schedule.compute(bench, pieces, scheduler):
+    outcomes = schedule.compute(bench, pieces, scheduler, processes=processes)
+    with shares_bar(sum(shares.values())) if progress else nullcontext(silent) as report, closing(outcomes):
+        for piece, outcome in outcomes:
+            keep = store
+            try:
+                found = outcome.result()
+            except Exception as error:
+                stand_in = None if lost is None else lost(error)
+                if stand_in is None:
+                    raise
+                found, keep = [stand_in] * len(piece.keys), None
             for key, result in zip(piece.keys, found, strict=True):
                 results[key] = result
-                if store is not None:
-                    store.put(key, result)
+                if keep is not None:
+                    keep.put(key, result)
             report(piece.label, shares[piece])
     return results

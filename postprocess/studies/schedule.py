@@ -1,4 +1,4 @@
-"""Who computes the pieces of a study: threads of this process, or the workers of dask.distributed.
+"""Who computes the pieces of a study: threads, processes (``workers``), or the workers of dask.distributed.
 
 The numbers do not depend on it: each piece is computed by one thread, from the study and its own seeds alone.
 """
@@ -7,14 +7,18 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from functools import lru_cache
 from importlib import import_module
 from typing import Any, Protocol, Self, TypeVar
 
+from vlasov.compiling import Stopwatch
 from vlasov.errors import InputError
 from vlasov.postprocess.studies.store import Key, Result
+from vlasov.postprocess.studies.workers import Workers
+
+_WORTH_PROCESSES = 4.0  # seconds of work: a process takes one or two before it begins
 
 
 class Piece(Protocol):
@@ -61,9 +65,25 @@ class Bench(Protocol[P_contra]):
         """About so many seconds: for the remaining time alone."""
 
 
-def compute(bench: Bench[P], pieces: Sequence[P], scheduler: str | None) -> Iterator[tuple[P, list[Result]]]:
-    """Pieces with their results, as they are finished."""
-    return _in_threads(bench, pieces) if scheduler is None else _by_dask(bench.study, pieces, scheduler)
+class Outcome(Protocol):
+    """What has come of a piece."""
+
+    def result(self) -> list[Result]:
+        """Its results, or the exception that ended it."""
+
+
+Outcomes = Generator[tuple[P, Outcome]]
+
+
+def compute(bench: Bench[P], pieces: Sequence[P], scheduler: str | None, *, processes: bool = False) -> Outcomes[P]:
+    """Pieces with what has come of them, as they are finished.
+
+    ``processes``: also in processes of this machine, for pieces that hold Python's lock most of the time, and that
+    share nothing which is dear to solve.
+    """
+    if scheduler is not None:
+        return _by_dask(bench.study, pieces, scheduler)
+    return _here(bench, pieces) if processes else _in_threads(bench.run, pieces)
 
 
 def check(scheduler: str | None) -> None:
@@ -83,19 +103,51 @@ def check(scheduler: str | None) -> None:
         ) from None
 
 
-def _in_threads(bench: Bench[P], pieces: Sequence[P]) -> Iterator[tuple[P, list[Result]]]:
+def _here(bench: Bench[P], pieces: Sequence[P]) -> Outcomes[P]:
+    """The first piece or two, which tell how long they take; the others in processes where these are worth it."""
     from numba import get_num_threads
 
-    pool = ThreadPoolExecutor(get_num_threads(), thread_name_prefix="study", initializer=_one_thread)
+    done, seconds = 0, 0.0
+    for piece in pieces[:2]:
+        watch, first = Stopwatch(), Future[list[Result]]()
+        try:
+            first.set_result(bench.run(piece))
+        except Exception as error:
+            first.set_exception(error)
+        done, seconds = done + 1, watch.read()[0]
+        yield piece, first
+        if not _WORTH_PROCESSES / len(pieces) < seconds < _WORTH_PROCESSES:
+            break  # else the first one may have been slow because it loaded modules
+    count, rest = min(get_num_threads(), len(pieces) - done), pieces[done:]
+    if count < 2 or seconds * len(rest) < _WORTH_PROCESSES:
+        yield from _in_threads(bench.run, rest)
+        return
+    workers = Workers(to_json(bench.study), count)
     try:
-        futures = {pool.submit(bench.run, piece): piece for piece in pieces}
-        for future in as_completed(futures):
-            yield futures[future], future.result()
+        yield from _in_threads(workers.run, rest, workers.kill)
     finally:
-        pool.shutdown(cancel_futures=True)
+        workers.close()
 
 
-def _by_dask(study: Study, pieces: Sequence[P], scheduler: str) -> Iterator[tuple[P, list[Result]]]:
+def _in_threads(
+    run: Callable[[P], list[Result]], pieces: Sequence[P], stop: Callable[[], None] | None = None
+) -> Outcomes[P]:
+    """Pieces side by side; ``stop`` ends those that still run before they are waited for."""
+    from numba import get_num_threads
+
+    pool = ThreadPoolExecutor(get_num_threads(), thread_name_prefix="study", initializer=one_thread)
+    try:
+        futures = {pool.submit(run, piece): piece for piece in pieces}
+        for future in as_completed(futures):
+            yield futures.pop(future), future
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+        if stop is not None:
+            stop()
+        pool.shutdown()
+
+
+def _by_dask(study: Study, pieces: Sequence[P], scheduler: str) -> Outcomes[P]:
     import distributed
 
     options: dict[str, Any] = {"n_workers": os.cpu_count(), "threads_per_worker": 1, "dashboard_address": None}
@@ -107,12 +159,12 @@ def _by_dask(study: Study, pieces: Sequence[P], scheduler: str) -> Iterator[tupl
         text = to_json(study)
         futures = {client.submit(run_described, text, piece, pure=False): piece for piece in pieces}
         for future in distributed.as_completed(futures):
-            yield futures[future], future.result()
+            yield futures[future], future
 
 
 def run_described(text: str, piece: Piece) -> list[Result]:
     """A piece of a study that comes as text, on a worker."""
-    _one_thread()
+    one_thread()
     return _bench(text).run(piece)
 
 
@@ -134,7 +186,8 @@ def from_json(text: str) -> Study:
     return kind.from_plain(plain)
 
 
-def _one_thread() -> None:
+def one_thread() -> None:
+    """The compiled loops of this thread."""
     from vlasov.jit import set_threads
 
     set_threads(1)  # of compiled loops: pieces are what runs side by side

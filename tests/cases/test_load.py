@@ -481,3 +481,32 @@ def test_names_and_files_of_the_catalogue():
 def test_facts_are_of_so_many_layers():
     assert vl.load_case("deep-layers", settings=["solvers.layers.n=50"]).facts
     assert not vl.load_case("deep-layers", settings=["solvers.layers.depth=24"]).facts
+
+
+# beta
+
+
+def test_beta_in_a_file_and_in_settings():
+    case = vl.load_case("gaussian-blow-up", settings=["attention.beta=2"])
+    assert np.array_equal(case.problem.attention.A, 2 * vl.load_case("gaussian-blow-up").problem.attention.A)
+    assert case.facts == []
+    both = ["attention.beta=3", "attention.A=[[1, 0], [0, 2]]"]
+    for settings in (both, both[::-1]):
+        case = vl.load_case("gaussian-blow-up", settings=settings)
+        assert case.problem.attention.A.tolist() == [[3.0, 0.0], [0.0, 6.0]]
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        (["attention.beta=x"], "attention.beta: 'x' is not a number"),
+        (["attention.beta=nan"], "attention.beta: is nan but must be a finite number"),
+        (["attention.bata=1"], 'attention.bata: is not a field of softmax; did you mean "beta"'),
+        (["attention={kind='l2', Q=[[1]], K=[[1]], beta=-1}", "initial={kind='box', lower=[0], upper=[1]}"],
+         "attention.beta: is -1 but l2 attention needs at least 0"),
+        (["attention.beta=1e308", "attention.A=[[10, 0], [0, 1]]"], "A: entry .* is inf"),
+    ],
+)  # fmt: skip
+def test_beta_that_is_none(settings, sentence):
+    with pytest.raises(vl.InputError, match=sentence):
+        vl.load_case("gaussian-blow-up", settings=settings)

@@ -109,6 +109,13 @@ def studied(study):
     return "a study"
 
 
+def swept(sweep):
+    """Runs are finite, or say that they did not end well."""
+    ended = sweep["status"] == "completed"
+    assert np.isfinite(sweep["error_estimate"].where(ended, 0.0)).all() or (sweep["reason"] != "").any()
+    return "a sweep"
+
+
 def _late(value):
     """A function of time that is well until it is not."""
     return lambda t: EYE if t < 0.05 else value
@@ -180,6 +187,14 @@ def calls():
         "tokens_bound": (lambda *a: vl.estimates.tokens_bound(*a), (g.problem.attention, 1.0, 4)),
         "adversarial_tokens": (lambda *a: vl.estimates.adversarial_tokens(*a), (g.problem.attention, 1.0, 4)),
         "attention_received": (lambda *a: vl.estimates.attention_received(*a), (g.problem.attention, EYE)),
+        "sweep": (
+            lambda p, s, t: swept(vl.sweep(g.problem, p, solver="gaussian", save=s, times=t)),
+            ({"horizon": [0.1, 0.2]}, ["mean", "steps"], [0.1]),
+        ),
+        "sweep of a parameter": (
+            lambda a, b: swept(vl.sweep(g.problem, {"attention.beta": a, "initial.mean": b}, solver="gaussian")),
+            ([0.5, 1.0], [[0.0, 0.0], [0.1, 0.2]]),
+        ),
         "measure": (lambda *a: vl.measure(*a).mean, (g.runs["particles"], 0.1)),
         "wasserstein": (lambda *a: vl.wasserstein(*a[:3], method=a[3]), (g.gaussian, g.cloud, 2, "auto")),
         "compare": (lambda *a: vl.compare(*a[:2], p=a[2]), (g.runs["gaussian"], g.runs["particles"], 1)),

@@ -13,6 +13,7 @@ from vlasov.postprocess.depth.table import table as depth_table
 from vlasov.postprocess.mean_field import figure as study_figure
 from vlasov.postprocess.mean_field.table import table as study_table
 from vlasov.postprocess.movie import movie
+from vlasov.postprocess.sweep import figure as sweep_figure
 
 PROBLEM = vl.Problem(vl.Softmax(A=[[0.6]]), vl.Gaussian(0.1, 0.2), 0.5)
 
@@ -23,7 +24,9 @@ def made():
     study = vl.mean_field_study(PROBLEM, n=[4, 8], replicas=2)
     layers = vl.depth_study(PROBLEM, depths=[2, 4], n=4, replicas=2)
     found = vl.clusters(vl.solve(PROBLEM, "particles", n=4, times=[0.0, 0.5], tolerance=1e-3, warn_above=np.inf))
-    return {"run": run, "study": study, "depth study": layers, "comparison": vl.compare(run, run), "clusters": found}
+    many = vl.sweep(PROBLEM, {"horizon": [0.2, 0.3]}, solver="gaussian", times=[0.1])
+    studies = {"study": study, "depth study": layers, "sweep": many}
+    return {"run": run, **studies, "comparison": vl.compare(run, run), "clusters": found}
 
 
 @pytest.mark.quick
@@ -50,11 +53,12 @@ USES = {
     "picture of a study": ("study", lambda study, made: study_figure.draw(study)),
     "table of a study": ("study", lambda study, made: study_table(study)),
     "picture of a depth study": ("depth study", lambda study, made: depth_figure.draw(study)),
+    "picture of a sweep": ("sweep", lambda sweep, made: sweep_figure.draw(sweep)),
     "table of a depth study": ("depth study", lambda study, made: depth_table(study)),
 }
 
 
-@pytest.mark.parametrize("given", ["run", "study", "depth study", "comparison", "clusters"])
+@pytest.mark.parametrize("given", ["run", "study", "depth study", "sweep", "comparison", "clusters"])
 @pytest.mark.parametrize("use", USES)
 def test_another_kind_is_named(use, given, made):
     wanted, call = USES[use]

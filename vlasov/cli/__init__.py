@@ -1,12 +1,12 @@
 """The command line: parse, call, print.
 
 ``app``: the program and how it ends. ``options``: how commands take theirs. ``cases``, ``runs``, ``clusters``,
-``studies``, ``depths``, ``lipschitz``, ``beyond_gaussian``, ``sensitivity``, ``installation``: its commands.
+``studies``, ``depths``, ``lipschitz``, ``beyond_gaussian``, ``sensitivity``, ``sweep``, ``installation``: its commands.
 ``printing``: what they print. Everything heavy is imported inside the commands, so that --help answers at once.
 """
 
 # The order in the help.
-from vlasov.cli import cases, runs, clusters, studies, depths, lipschitz, beyond_gaussian, installation  # noqa: I001
+from vlasov.cli import cases, runs, clusters, studies, depths, lipschitz, beyond_gaussian, sweep, installation  # noqa: I001
 from vlasov.cli.app import app, main
 
 __all__ = [
@@ -20,4 +20,5 @@ __all__ = [
     "main",
     "runs",
     "studies",
+    "sweep",
 ]

@@ -1,0 +1,200 @@
+"""Many runs of one case, with some of its parameters changed: one Dataset with the parameters as coordinates.
+
+``grid`` says which runs there are; ``saved`` what is kept of each; ``piece`` makes a run, which ``studies`` hands out
+and keeps; ``dataset`` joins them, ``told`` says in one sentence what went wrong; ``figure`` draws. Called by
+``vl.sweep`` and ``vlasov sweep``.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import ArrayLike
+
+from vlasov import checks
+from vlasov.cases import Case, load_case
+from vlasov.cases.catalogue import read
+from vlasov.cases.settings import PROBLEM, apply_settings
+from vlasov.codec import encode
+from vlasov.errors import AccuracyWarning, InputError, SlowRunWarning
+from vlasov.postprocess.studies import collect, schedule
+from vlasov.postprocess.studies.collect import Results
+from vlasov.postprocess.studies.store import Result, Store
+from vlasov.postprocess.sweep import saved
+from vlasov.postprocess.sweep.dataset import assemble
+from vlasov.postprocess.sweep.grid import Grid, checked
+from vlasov.postprocess.sweep.piece import Bench, Study, failure
+from vlasov.postprocess.sweep.told import troubles
+from vlasov.problem import Problem
+from vlasov.solvers.dataset import SWEEP, save as save_dataset
+from vlasov.solvers.files import as_path, check_writable
+
+_FORMAT = 1  # of files in a folder
+
+
+def sweep(
+    case: str | os.PathLike[str] | Case | Problem,
+    parameters: Mapping[str, Sequence[Any] | ArrayLike],
+    *,
+    solver: str | None = None,
+    save: str | Callable[[xr.Dataset], Any] | Sequence[str | Callable[[xr.Dataset], Any]] = ("mean", "covariance"),
+    product: bool = True,
+    times: ArrayLike | None = None,
+    output: str | os.PathLike[str] | None = None,
+    progress: bool = False,
+    scheduler: str | None = None,
+    settings: Sequence[str] = (),
+    **options: Any,
+) -> xr.Dataset:
+    """Solve d_t mu + div(mu Gamma_mu) = 0 for all values of parameters: ``{"attention.beta": [1, 2, 4]}``.
+
+    Parameters
+    ----------
+    case
+        Name of a case, a .toml file, a Case or a Problem.
+    parameters
+        Lists of values by "section.key", as ``--set`` takes them: parts of the problem ("attention.A",
+        "initial.radius", "horizon"), options of the solver ("solvers.particles.n"), or "attention.beta", which
+        multiplies A in all heads.
+    solver
+        As in ``vl.solve``; the case's first if not given.
+    save
+        Variables of a run by name, and functions of its Dataset, which return a number, an array or a DataArray.
+    product
+        All combinations; False: the first values of all, the second of all, and so on, along the dimension run.
+    times
+        Output times; those of the case, or 101 equidistant ones, which they also are where the horizon is swept.
+    output
+        A folder that keeps each run as soon as it is done, so that a sweep goes on where it was interrupted, with the
+        same bits, and can be extended by more values; at the end also the Dataset, as ``study.nc``. Or a .nc file.
+    progress
+        Draw a progress bar on a terminal.
+    scheduler
+        None: all cores, by processes where that is worth their start, else by threads. "local": a cluster of dask's.
+        Else the address of a running dask.distributed scheduler. The numbers are the same, to the last bit.
+    settings
+        Changes such as "horizon=2" of a case that is given by name or file: as in ``vl.load_case``.
+    **options
+        The solver's own, beside those of the case.
+
+    Returns
+    -------
+    xarray.Dataset
+        See ``vlasov.postprocess.sweep.dataset``. A run that fails is NaN, with its reason, and does not end the others.
+    """
+    began = time.perf_counter()
+    target = None if output is None else as_path(output, "output")
+    with _said_once():
+        grid = checked(parameters, product)  # type: ignore[arg-type]  # says itself what is no list
+        kept, sent = target is not None and target.suffix != ".nc", scheduler is not None
+        study = _study(case, solver, times, settings, options, saved.checked(save, kept=kept, sent=sent))
+        if times is None and "horizon" in parameters:  # the case's own times are for its horizon
+            study = replace(study, times=None)
+        schedule.check(scheduler)
+        _check(study, grid)
+        problem = study.made({})[0]
+        results: Results = {}
+        try:
+            _collect(study, grid, target, progress, scheduler, results)
+        except KeyboardInterrupt as stop:
+            if target is not None and not kept and results:
+                save_dataset(assemble(grid, study, problem, results), target)
+                stop.add_note(f"What is done, {len(results):,} of {len(grid.pieces):,} runs, is in {target}.")
+            raise
+        dataset = assemble(grid, study, problem, results)
+    dataset.attrs["trouble"] = troubles(dataset, grid)
+    dataset.attrs["wall_seconds"] = time.perf_counter() - began
+    if target is not None:
+        save_dataset(dataset, target / "study.nc" if kept else target)
+    if dataset.attrs["trouble"]:
+        warnings.warn(dataset.attrs["trouble"], AccuracyWarning, stacklevel=2)
+    return dataset
+
+
+def _study(
+    case: object,
+    solver: str | None,
+    times: ArrayLike | None,
+    settings: Sequence[str],
+    options: Mapping[str, Any],
+    kept: tuple[saved.Saved, ...],
+) -> Study:
+    """What all runs share, of whatever the case was given as."""
+    if isinstance(case, str | os.PathLike):
+        loaded = load_case(case, settings=settings)
+        changed = apply_settings(read(case), settings)
+        tables = {key: changed[key] for key in PROBLEM if key in changed} | {"name": loaded.problem.name}
+    elif settings:
+        raise InputError("are for cases by name or file; change the problem, or its parameters", "settings")
+    elif isinstance(case, Case):
+        loaded, tables = case, case.problem.to_dict()
+    elif isinstance(case, Problem):
+        loaded, tables = Case("", "", "", "", case, {}), case.to_dict()
+    else:
+        raise InputError(
+            f"is {checks.short(case)} where the name of a case, a file, a Case or a Problem is needed", "case"
+        )
+    if solver is None and not loaded.solvers:
+        raise InputError('is missing: a problem names none; give one, such as solver="gaussian"', "solver")
+    name = next(iter(loaded.solvers)) if solver is None else solver
+    own = loaded.solvers.get(name, {}) if isinstance(name, str) else {}
+    outputs = loaded.times if times is None else checks.vector(times, "times").tolist()
+    return Study(loaded.name, encode(tables), name, encode(dict(own) | dict(options)), outputs, kept)
+
+
+def _check(study: Study, grid: Grid) -> None:
+    """Complain about any of the runs before the first is made."""
+    study.planned({})
+    for piece in grid.pieces:
+        try:
+            study.planned(piece.values)
+        except InputError as mistake:
+            if mistake.sentence.endswith(("?", ".")):  # not known, whatever its value
+                raise
+            only = mistake.field in piece.values and len(piece.values) == 1
+            where = checks.short(piece.values[mistake.field]) if only else f"in the run with {piece.label}"
+            raise InputError(f"{mistake.sentence} ({where})", mistake.field) from None
+
+
+def _collect(
+    study: Study, grid: Grid, target: Path | None, progress: bool, scheduler: str | None, results: Results
+) -> None:
+    """All results: those that are kept, and the others, computed now; into ``results``."""
+    store = None
+    if target is not None and target.suffix == ".nc":
+        check_writable(target)
+    elif target is not None:
+        names = {"tables": "problem", "saved": "save"}
+        identity = {names.get(name, name): value for name, value in study.plain().items() if name != "case"}
+        store = Store(target, {"format": _FORMAT} | identity, SWEEP)
+        if store.settled is None:
+            store.settle({})
+    results |= collect.kept(store, [piece.keys[0] for piece in grid.pieces])
+    missing = [piece for piece in grid.pieces if piece.keys[0] not in results]
+    alone = study.alone([piece.values for piece in missing])
+    with np.errstate(all="ignore"):
+        collect.collect(Bench(study), missing, store, scheduler, progress, processes=alone, lost=_lost, results=results)
+
+
+def _lost(error: Exception) -> Result | None:
+    """What stands for a run that memory or a signal ended; a mistake of the user's ends the sweep."""
+    return None if isinstance(error, saved.Unsavable) else failure(error)
+
+
+@contextmanager
+def _said_once() -> Iterator[None]:
+    """What many runs say, once each; not what one says of how long it takes."""
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("ignore", SlowRunWarning)
+        yield
+    for one in {(one.category, str(one.message)): one for one in heard}.values():
+        warnings.warn(one.message, one.category, stacklevel=4)
