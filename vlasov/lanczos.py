@@ -3,7 +3,7 @@
     A V = U B,   A^T U = V B^T + beta v e^T      (Golub-Kahan; every new vector is orthogonalised against all, twice)
 
 Products of the small B with its own singular vectors give Ritz values sigma <= |A|. With the residual r = |A^T u -
-sigma v| some singular value lies within r of sigma, and |A| itself is within r^2 sigma / (sigma^2 - sigma_2^2) / 2, where
+sigma v| some singular value lies within r of sigma, and |A| itself within r^2 sigma / (sigma^2 - sigma_2^2) / 2, where
 sigma_2 is the next one, known by its own residual. The smaller one is the error that is told. Vectors are at most
 ``HELD``: beyond, the best third of them begins anew, with what is left over (thick restarts). A start is the same white
 noise each time: it has a part of everything, also of a vector that lives on one token of a million. Starts near a known

@@ -56,7 +56,9 @@ def growths(path: Path, tangency: Tangency, tolerance: float) -> list[Growth]:
                 (n, d), weights=weights, tolerance=tolerance,
             )  # fmt: skip
         except InputError as mistake:
-            path.cut(len(found), f"derivatives leave the numbers after t = {path.reached[len(found) - 1]:.4g} ({mistake})")
+            path.cut(
+                len(found), f"derivatives leave the numbers after t = {path.reached[len(found) - 1]:.4g} ({mistake})"
+            )
             break
         shares = weights * np.einsum("nd,nd->n", one.right, one.right)
         part, carriers = participation(shares, weights)

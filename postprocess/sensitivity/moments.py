@@ -23,18 +23,22 @@ _STEP, _SIX = 1e-2, ((1, 45 / 60), (2, -9 / 60), (3, 1 / 60))  # central differe
 _NULL = 1e-12  # of the largest length: a change that is none
 
 
-def growth(problem: Problem, times: Array) -> Array | None:
-    """sup |(a, S)|(t) / |(a, S)|(0) at increasing times from zero on; None where Gaussians do not stay Gaussian."""
+def growth(problem: Problem, times: Array) -> tuple[Array, Array] | None:
+    """sup |(a, S)|(t) / |(a, S)|(0), and |D phi_t| of the map, which is affine, at increasing times from zero on.
+
+    None where Gaussians do not stay Gaussian; NaN from a blow-up on.
+    """
     initial = problem.start
     if not isinstance(initial, Gaussian) or problem.block.affine(initial) is None or problem.attention.causal:
         return None
     root = _root(initial.covariance)
-    found = []
-    for _, state, changes in tangents(problem, times, _directions(root)):
-        found.append(_gram(state, changes))
-    first = found[0]
-    result = [_ratio(first, gram) for gram in found]
-    return np.array(result + [np.nan] * (len(times) - len(result)))
+    inverse, found = np.linalg.pinv(root, hermitian=True), np.full((2, len(times)), np.nan)
+    first = None
+    for k, (_, state, changes) in enumerate(tangents(problem, times, _directions(root))):
+        gram = _gram(state, changes)
+        first = gram if first is None else first
+        found[:, k] = _ratio(first, gram), np.linalg.norm(state[1:].T @ inverse, 2)
+    return found[0], found[1]
 
 
 def tangents(problem: Problem, times: Array, changes: Array) -> Iterator[tuple[float, Array, Array]]:

@@ -62,7 +62,12 @@ class Step:
         return self._stages
 
     def _made(self) -> list[Array]:
-        found, slopes, flow, cloud = [self.start], np.empty((STAGES, *self.start.shape)), self._path.flow, self._path.cloud
+        found, slopes, flow, cloud = (
+            [self.start],
+            np.empty((STAGES, *self.start.shape)),
+            self._path.flow,
+            self._path.cloud,
+        )
         for s in range(STAGES):
             if s:
                 found.append(self.start + self.h * mixed(A[s, :s], slopes))
