@@ -115,5 +115,6 @@ def spectral(matrices: Array) -> Array:
         return np.abs(matrices[:, 0, 0])
     if matrices.shape[1:] == (2, 2):  # hundred times faster than the SVD
         a, b, c, d = matrices[:, 0, 0], matrices[:, 0, 1], matrices[:, 1, 0], matrices[:, 1, 1]
-        return np.hypot(a + d, b - c) / 2 + np.hypot(a - d, b + c) / 2
-    return np.linalg.svd(matrices, compute_uv=False)[:, 0]
+        norms: Array = np.hypot(a + d, b - c) / 2 + np.hypot(a - d, b + c) / 2
+        return norms
+    return np.asarray(np.linalg.svd(matrices, compute_uv=False)[:, 0], dtype=np.float64)

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.integrate import solve_ivp
 
+from vlasov.attention import Attention
 from vlasov.checks import Array
 from vlasov.measures import Gaussian
 from vlasov.problem import Problem
@@ -69,20 +70,22 @@ def tangents(problem: Problem, times: Array, changes: Array) -> Iterator[tuple[f
                 yield stop, y[0], y[1:]
 
 
-def _slope(block, state: Array, t: float) -> Array:  # type: ignore[no-untyped-def]
+def _slope(block: Attention, state: Array, t: float) -> Array:
     """(alpha', L')."""
     alpha, lower = state[0], state[1:].T
     covariance = lower @ lower.T
-    b, slope = block.affine(Gaussian.trusted(mean=alpha, covariance=(covariance + covariance.T) / 2), t)
+    found = block.affine(Gaussian.trusted(mean=alpha, covariance=(covariance + covariance.T) / 2), t)
+    assert found is not None  # ``growth`` has asked
+    b, slope = found
     return np.concatenate([(b + slope @ alpha)[None], (slope @ lower).T])
 
 
-def _turn(block, state: Array, change: Array, t: float) -> Array:  # type: ignore[no-untyped-def]
+def _turn(block: Attention, state: Array, change: Array, t: float) -> Array:
     """The derivative of the slope along a change."""
-    length = np.linalg.norm(change)
+    length = float(np.linalg.norm(change))
     if length == 0.0:
         return np.zeros_like(change)
-    e = _STEP * max(np.linalg.norm(state), 1e-300) / length
+    e = _STEP * max(float(np.linalg.norm(state)), 1e-300) / length
     total = np.zeros_like(change)
     for k, c in _SIX:
         total += c * (_slope(block, state + k * e * change, t) - _slope(block, state - k * e * change, t))

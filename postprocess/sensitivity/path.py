@@ -200,7 +200,7 @@ class Path:
     def cut(self, outputs: int, reason: str) -> None:
         """Keep so many output times only."""
         self.status, self.reason = "stopped", self.reason or reason
-        self.reached, self.ends, self.outputs = (one[:outputs] for one in (self.reached, self.ends, self.outputs))
+        del self.reached[outputs:], self.ends[outputs:], self.outputs[outputs:]
         self.steps, self.nodes = self.steps[: self.ends[-1]], self.nodes[: self.ends[-1]]
 
     def forget(self) -> None:
