@@ -112,12 +112,12 @@ class Attention(Described, ABC):
         self, measure: Measure, t: float = 0.0, request: Request = Request(), **how: Unpack[How]
     ) -> Linearised:
         """J of X -> Gamma_X(X) at the tokens X of a measure: products J h and J^T p, see ``vlasov.linearised``."""
-        from vlasov.linearised.heads import TiltedMeans
+        from vlasov.linearised.heads import tilted_means
 
         tokens, factors = tokens_of(measure, self.dimension), self.factors_at(t)
         if factors is None:
             raise InputError(f"is {self.kind}, which says no derivative; its class must have linearised()", "attention")
-        return TiltedMeans(tokens, factors)
+        return tilted_means(tokens, factors, request, how.get("workspace"))
 
     def factors_at(self, t: float = 0.0) -> tuple[Factors, ...] | None:
         """``heads_at`` with what is known of low ranks."""

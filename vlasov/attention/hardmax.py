@@ -11,6 +11,7 @@ from vlasov.attention.query_key_value import QueryKeyValue
 from vlasov.attention.regularity import Regularity, norm
 from vlasov.checks import Array
 from vlasov.errors import InputError
+from vlasov.linearised import Linearised
 from vlasov.measures import Gaussian, How, Measure, Particles
 from vlasov.patience import Patience
 from vlasov.tilting import Field, Head, Request
@@ -56,6 +57,12 @@ class Hardmax(QueryKeyValue, kind="hardmax"):
     def jacobian(self, measure: Measure, x: ArrayLike, t: float = 0.0) -> Array:
         """Zero, wherever there is one maximiser."""
         return np.zeros((len(measure.at(x)), *self.shape))
+
+    def linearised(
+        self, measure: Measure, t: float = 0.0, request: Request = Request(), **how: Unpack[How]
+    ) -> Linearised:
+        """None: velocities jump."""
+        raise InputError("is hardmax, whose velocities jump and have no derivative; take Softmax, A large", "attention")
 
     def affine(self, gaussian: Gaussian, t: float = 0.0) -> tuple[Array, Array] | None:
         """None: a Gaussian has no farthest token."""

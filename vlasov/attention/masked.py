@@ -23,6 +23,8 @@ from vlasov.attention.unnormalised import Linear, Summed
 from vlasov.checks import Array, short
 from vlasov.compiled.workspace import Workspace
 from vlasov.errors import InputError
+from vlasov.linearised import Linearised
+from vlasov.linearised.base import tokens_of
 from vlasov.measures import Gaussian, How, Measure, Memory, Particles
 from vlasov.measures.base import told_by
 from vlasov.measures.order import in_place
@@ -96,6 +98,26 @@ class Masked(Attention, kind="masked"):
         if about is not None and inner.equivariant:
             values -= inner.values(t) @ about
         return Field(in_place(values, None, how.get("out")), methods, bound)
+
+    def linearised(
+        self, measure: Measure, t: float = 0.0, request: Request = Request(), **how: Unpack[How]
+    ) -> Linearised:
+        """At tokens in their order: each row of J sees the tokens with s_j <= s_i."""
+        tokens, inner = tokens_of(measure, self.dimension), self.attention
+        tokens.seen_by(tokens.points, None)  # refuses tokens without places
+        factors = inner.factors_at(t)
+        if factors is not None:
+            from vlasov.linearised.heads import tilted_means
+
+            return tilted_means(tokens, factors, request, how.get("workspace"), causal=True)
+        if isinstance(inner, MultiHead):
+            return self._head_by_head.linearised(tokens, t, request, **how)
+        if isinstance(inner, Linear | Summed):
+            return inner.linearised_prefixes(tokens, t, **how)
+        from vlasov.linearised.causal import PrefixByPrefix
+
+        check_work(len(np.unique(tokens.order.sort(tokens.s))), len(tokens))  # type: ignore[arg-type]
+        return PrefixByPrefix(tokens, lambda prefix: inner.linearised(prefix, t, request), inner.shape[0])
 
     @cached_property
     def _head_by_head(self) -> MultiHead:
@@ -198,6 +220,13 @@ def _norm(matrix: Array) -> float:
     return largest * float(np.linalg.norm(matrix / largest)) if largest > 0 else 0.0
 
 
+def check_work(prefixes: int, n: int) -> None:
+    """Refuse what would take too long, prefix by prefix."""
+    if prefixes * n / 2 > _MOST_WORK:
+        reason = f"is evaluated on {prefixes:,} prefixes of up to {n:,} tokens one by one, which takes too long"
+        raise InputError(f"{reason}; lower n, or give tokens in groups of equal s", "attention")
+
+
 def _prefix_by_prefix(
     measure: Measure,
     x: Array,
@@ -209,9 +238,7 @@ def _prefix_by_prefix(
     """A function of each prefix and the points that see it, (m, *shape), with methods and the largest bound."""
     distinct, which = np.unique(places, return_inverse=True)
     n = len(measure) if isinstance(measure, Particles) else 1
-    if len(distinct) * n / 2 > _MOST_WORK:
-        reason = f"is evaluated on {len(distinct):,} prefixes of up to {n:,} tokens one by one, which takes too long"
-        raise InputError(f"{reason}; lower n, or give tokens in groups of equal s", "attention")
+    check_work(len(distinct), n)
     result, methods, bound = np.empty((len(x), *shape)), set[str](), 0.0
     for count, group in enumerate(reversed(range(len(distinct))), start=1):  # the longest first: the rest is faster
         rows = np.flatnonzero(which == group)

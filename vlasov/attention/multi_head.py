@@ -18,6 +18,8 @@ from vlasov.attention.heads import behind
 from vlasov.attention.regularity import Regularity
 from vlasov.checks import Array
 from vlasov.errors import InputError
+from vlasov.linearised import Factors, Linearised
+from vlasov.linearised.base import Total, tokens_of
 from vlasov.measures import Gaussian, How, Measure
 from vlasov.schedule import Parameter, ParameterLike, at, parameter
 from vlasov.tilting import Field, Head, Request, add_up
@@ -142,6 +144,28 @@ class MultiHead(Attention, kind="multi-head"):
             return head.jacobian(measure, x, t, **({"s": s} if head.causal else {}))
 
         return reduce(np.add, (w @ slope(head) for w, head in self._parts(t)))
+
+    def linearised(
+        self, measure: Measure, t: float = 0.0, request: Request = Request(), **how: Unpack[How]
+    ) -> Linearised:
+        tokens, means = tokens_of(measure, self.dimension), self._factors(t)
+        others = [(w, head) for w, head in self._parts(t) if head.factors_at(t) is None]
+        parts: list[tuple[Array | None, Linearised]] = []
+        if means:
+            from vlasov.linearised.heads import tilted_means
+
+            parts.append((None, tilted_means(tokens, means, request, how.get("workspace"))))
+        parts += [(w, head.linearised(tokens, t, request, **how)) for w, head in others]
+        return parts[0][1] if len(parts) == len(means[:1]) else Total(parts)
+
+    def factors_at(self, t: float = 0.0) -> tuple[Factors, ...] | None:
+        return None if any(head.factors_at(t) is None for head in self.heads) else self._factors(t)
+
+    def _factors(self, t: float) -> tuple[Factors, ...]:
+        """Of those heads that are sums of tilted means."""
+        parts = self._parts(t) if self.outputs is not None else [(None, head) for head in self.heads]
+        each = ((w, head.factors_at(t) or ()) for w, head in parts)
+        return tuple(f if w is None else f.behind(w) for w, factors in each for f in factors)
 
     def affine(self, gaussian: Gaussian, t: float = 0.0) -> tuple[Array, Array] | None:
         found = [(w, head.affine(gaussian, t)) for w, head in self._parts(t)]

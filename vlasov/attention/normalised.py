@@ -5,8 +5,11 @@ Softmax has P = 0 and A = K^T Q, L2 has P = K^T K and A = 2 K^T Q. Each only say
 
 from __future__ import annotations
 
+import numpy as np
+
 from vlasov.attention.query_key_value import QueryKeyValue
 from vlasov.errors import InputError
+from vlasov.linearised import Factors
 from vlasov.schedule import at
 from vlasov.tilting import Head
 
@@ -28,6 +31,11 @@ class Softmax(QueryKeyValue, kind="softmax"):
 
     def heads_at(self, t: float = 0.0) -> tuple[Head, ...]:
         return (Head(self.product(t), self.values(t)),)
+
+    def factors_at(self, t: float = 0.0) -> tuple[Factors, ...] | None:
+        if type(self).heads_at is not Softmax.heads_at:  # a subclass of somebody's own
+            return super().factors_at(t)
+        return (self._factors(t),)
 
 
 class L2(QueryKeyValue, kind="l2"):
@@ -55,3 +63,11 @@ class L2(QueryKeyValue, kind="l2"):
         assert self.K is not None  # checked in __post_init__
         k = at(self.K, t)
         return (Head(2 * self.product(t), self.values(t), k.T @ k),)
+
+    def factors_at(self, t: float = 0.0) -> tuple[Factors, ...] | None:
+        if type(self).heads_at is not L2.heads_at:
+            return super().factors_at(t)
+        assert self.Q is not None
+        assert self.K is not None
+        k = at(self.K, t)
+        return (Factors.narrow(2 * at(self.Q, t), k, self.values(t), np.eye(len(k))),)

@@ -11,6 +11,7 @@ import numpy as np
 from vlasov.attention.base import Attention
 from vlasov.checks import Array
 from vlasov.errors import InputError
+from vlasov.linearised import Factors
 from vlasov.schedule import Parameter, ParameterLike, at, parameter
 
 
@@ -72,6 +73,12 @@ class QueryKeyValue(Attention):
         assert self.Q is not None  # checked in __post_init__
         assert self.K is not None
         return at(self.K, t).T @ at(self.Q, t)
+
+    def _factors(self, t: float) -> Factors:
+        """Of e^{<Qx, Ky>} y: queries and keys where these are shorter than tokens, else A and the tokens."""
+        if self.Q is not None and self.K is not None and len(at(self.Q, t)) < at(self.Q, t).shape[1]:
+            return Factors.narrow(at(self.Q, t), at(self.K, t), self.values(t), None)
+        return Factors.narrow(self.product(t), None, self.values(t), None)
 
     def values(self, t: float = 0.0) -> Array:
         """V at time t, the identity if it was not given."""

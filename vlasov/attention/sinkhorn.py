@@ -15,6 +15,8 @@ from vlasov.attention.query_key_value import QueryKeyValue
 from vlasov.attention.regularity import Regularity, doubly_stochastic
 from vlasov.checks import Array
 from vlasov.errors import InputError, LateInputError
+from vlasov.linearised import Linearised
+from vlasov.linearised.base import tokens_of
 from vlasov.measures import Gaussian, How, Measure, Memory, Particles
 from vlasov.schedule import ParameterLike
 from vlasov.tilting import Field, Head, Request, Tilted
@@ -143,6 +145,23 @@ class Sinkhorn(QueryKeyValue, kind="sinkhorn"):
         covariance = scaled.sums.at(points - scaled.sums.centre, scaled.found.g, covariance=True).covariance
         assert covariance is not None
         return self.values(t) @ covariance @ self.product(t)
+
+    def linearised(
+        self, measure: Measure, t: float = 0.0, request: Request = Request(), **how: Unpack[How]
+    ) -> Linearised:
+        """By implicit differentiation of the potentials; half-steps one by one where they stop before."""
+        if self.iterations == 1:
+            return super().linearised(measure, t, request, **how)
+        from vlasov.linearised.scaling import DoublyStochastic, Truncated
+
+        tokens, factors = tokens_of(measure, self.dimension), self._factors(t)
+        if self.iterations is not None:
+            return Truncated(tokens, factors, self.iterations)
+        scaled = self.scaled(tokens, tokens.points, t, request, how)
+        seen = tokens.weights > 0
+        if len(scaled.sums.weights) < np.count_nonzero(seen):  # those that are too light to be felt are left out
+            seen = tokens.weights > _LIGHT * tokens.weights.max()
+        return DoublyStochastic(tokens, factors, seen, scaled.found.g)
 
     def _about_mean(self, gaussian: Gaussian, t: float) -> tuple[Array, Array]:
         """Shapes (d,) and (d, d): m and B with Gamma(x) = V (alpha + m) + B (x - alpha)."""

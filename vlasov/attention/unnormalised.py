@@ -14,6 +14,8 @@ from vlasov import checks
 from vlasov.attention.query_key_value import QueryKeyValue
 from vlasov.attention.regularity import Regularity, norm
 from vlasov.checks import Array
+from vlasov.linearised import Linearised
+from vlasov.linearised.base import tokens_of
 from vlasov.measures import Gaussian, How, Measure, Particles
 from vlasov.schedule import ParameterLike
 from vlasov.summing import Kernel, KernelSums
@@ -47,6 +49,19 @@ class Linear(QueryKeyValue, kind="linear"):
     def jacobian(self, measure: Measure, x: ArrayLike, t: float = 0.0) -> Array:
         matrix = self._matrix(measure, t)
         return np.broadcast_to(matrix, (len(measure.at(x)), *matrix.shape))
+
+    def linearised(
+        self, measure: Measure, t: float = 0.0, request: Request = Request(), **how: Unpack[How]
+    ) -> Linearised:
+        from vlasov.linearised.moments import SecondMoment
+
+        return SecondMoment(tokens_of(measure, self.dimension), self.values(t), self.product(t))
+
+    def linearised_prefixes(self, tokens: Particles, t: float, **how: Unpack[How]) -> Linearised:
+        """The same under a mask."""
+        from vlasov.linearised.heads import kernel_sums
+
+        return kernel_sums(tokens, self._factors(t), None, how.get("workspace"), causal=True)
 
     def affine(self, gaussian: Gaussian, t: float = 0.0) -> tuple[Array, Array]:
         matrix = self._matrix(gaussian, t)
@@ -100,6 +115,21 @@ class Summed(QueryKeyValue):
         sums = measure.summed(measure.at(x) @ A.T, self.kernel, _WITH_SLOPE)
         assert sums.second is not None
         return self.values(t) @ sums.second @ A
+
+    def linearised(
+        self, measure: Measure, t: float = 0.0, request: Request = Request(), **how: Unpack[How]
+    ) -> Linearised:
+        """With k' where k has a derivative, and half of its jump at the kink of ReLU."""
+        return self._linearised(tokens_of(measure, self.dimension), t, how, causal=False)
+
+    def linearised_prefixes(self, tokens: Particles, t: float, **how: Unpack[How]) -> Linearised:
+        """The same under a mask."""
+        return self._linearised(tokens, t, how, causal=True)
+
+    def _linearised(self, tokens: Particles, t: float, how: How, *, causal: bool) -> Linearised:
+        from vlasov.linearised.heads import kernel_sums
+
+        return kernel_sums(tokens, self._factors(t), self.kernel, how.get("workspace"), causal=causal)
 
     def affine(self, gaussian: Gaussian, t: float = 0.0) -> tuple[Array, Array] | None:
         """None: Gaussians do not stay Gaussian."""

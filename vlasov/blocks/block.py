@@ -24,6 +24,8 @@ from vlasov.blocks.mlp import MLP
 from vlasov.blocks.normalised import Normalised
 from vlasov.checks import Array
 from vlasov.errors import InputError
+from vlasov.linearised import Linearised
+from vlasov.linearised.base import tokens_of
 from vlasov.measures import Density, Gaussian, How, Measure, Particles
 from vlasov.measures.density.point_values import at_centers
 from vlasov.measures.density.tilts import check_evaluable
@@ -106,6 +108,24 @@ class Block(Attention):
         along = np.einsum("nk,nk->n", u, v)[:, None, None]
         turns = (along * across + u[:, :, None] * (v[:, None, :] @ across)) / length[:, None]
         return scale[:, None] * (across @ (slopes / scale[:, None]) - turns / scale)
+
+    def linearised(
+        self, measure: Measure, t: float = 0.0, request: Request = Request(), **how: Unpack[How]
+    ) -> Linearised:
+        """J of attention with what its neighbours do to each token: see ``vlasov.blocks.linearised``."""
+        from vlasov.blocks.linearised import Hidden, OfBlock, Slope, Turn
+
+        tokens = seen = tokens_of(measure, self.dimension)
+        before = after = None
+        if self._pre:
+            assert self.layer_norm is not None
+            seen, before = self._seen(tokens, t), Slope(self.layer_norm, tokens.points, t)
+        if self.post_norm is not None:
+            free = Block(self.attention, None, self.mlp) if self.mlp is not None else self.attention
+            after = Turn(self.post_norm, tokens.points, free.evaluate(tokens, tokens.points, t, request, **how), t)
+        inner = self.attention.linearised(seen, t, request, **how)
+        hidden = None if self.mlp is None else Hidden(self.mlp, seen.points, t)
+        return OfBlock(inner, tokens.points.shape, self.shape[0], hidden, before, after)
 
     def affine(self, gaussian: Gaussian, t: float = 0.0) -> tuple[Array, Array] | None:
         added = None if self.mlp is None else self.mlp.affine(t)

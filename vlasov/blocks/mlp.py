@@ -127,9 +127,10 @@ class MLP(Described):
     def jacobian(self, x: Array, t: float = 0.0) -> Array:
         """D g(x) = W diag(s'(U x + b)) U at points (n, d), shape (n, d, d)."""
         w, u, b = self.matrices(t)
-        return np.einsum("kj,nj,jl->nkl", w, self._slopes(x @ u.T + b), u, optimize=True)
+        return np.einsum("kj,nj,jl->nkl", w, self.slopes(x @ u.T + b), u, optimize=True)
 
-    def _slopes(self, z: Array) -> Array:
+    def slopes(self, z: Array) -> Array:
+        """s'(z)."""
         if self.activation == "identity":
             return np.ones_like(z)
         if self.activation == "relu":

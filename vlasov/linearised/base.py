@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import reduce
 from typing import Protocol
 
 import numpy as np
@@ -10,7 +12,9 @@ from numpy.typing import ArrayLike
 from vlasov import checks
 from vlasov.checks import Array
 from vlasov.errors import InputError, some
+from vlasov.linearised.factors import times, transposed
 from vlasov.measures import Measure, Particles
+from vlasov.tilting.results import size_of
 
 
 class Linearised(Protocol):
@@ -55,3 +59,23 @@ def direction(value: ArrayLike, field: str, shape: tuple[int, int]) -> Array:
         sentence = f"has shape {given.shape} where {shape} is needed, a row for each token"
         raise InputError(f"{sentence}; give such an array", field)
     return given
+
+
+class Total:
+    """sum_h W_h J_h, W_h the identity if not given."""
+
+    def __init__(self, parts: Sequence[tuple[Array | None, Linearised]]) -> None:
+        self._parts = tuple(parts)
+
+    @property
+    def error_bound(self) -> float:
+        """Of all parts behind their outputs."""
+        return sum((1.0 if w is None else size_of(w)) * part.error_bound for w, part in self._parts)
+
+    def tangent(self, h: Array) -> Array:
+        """J h."""
+        return reduce(np.add, (times(part.tangent(h), w) for w, part in self._parts))
+
+    def adjoint(self, p: Array) -> Array:
+        """J^T p."""
+        return reduce(np.add, (part.adjoint(transposed(p, w)) for w, part in self._parts))

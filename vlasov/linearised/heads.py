@@ -1,81 +1,140 @@
-"""Derivatives of sums of tilted means: Gamma_mu(x) = sum_h V_h m_{nu_h}(A_h x), nu_h ~ e^{-<y, P_h y>} mu.
+"""Derivatives of attentions whose velocities are sums over the tokens: tilted means, and sums with other kernels.
 
     (J h)_i = V [ sum_j P_ij h_j + sum_j P_ij (<A h_i, y_j> + <A x_i - (P + P^T) y_j, h_j>) (y_j - m_i) ]
 
-Coordinates are those about the mean c: a tilt is then A (x - c) + (A - P - P^T) c, and exponents far from the origin
-keep their digits.
+for Gamma_mu(x) = V m_nu(A x), nu ~ e^{-<y, P y>} mu. Coordinates of tilted means are those about the mean c of the
+tokens: a tilt is then A (x - c) + (A - P - P^T) c, and exponents far from the origin keep their digits. Under a mask
+all of it is in the order of the sequence.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 
 from vlasov.checks import Array
-from vlasov.linearised.all_pairs import KEPT, Normalised, Sources
-from vlasov.linearised.base import direction
-from vlasov.linearised.factors import Factors, times, transposed
+from vlasov.compiled.workspace import Workspace
+from vlasov.errors import InputError
+from vlasov.linearised import rounding
+from vlasov.linearised.all_pairs import KEPT, Normalised, Pairs, Sources, Summed
+from vlasov.linearised.base import Linearised, Total, direction
+from vlasov.linearised.factors import Factors, times
+from vlasov.linearised.maps import Maps
 from vlasov.measures import Particles
-from vlasov.tilting.results import size_of
+from vlasov.summing import Kernel
+from vlasov.tilting import Request
 
-_UNIT = 0.5 * float(np.finfo(float).eps)
 
+class OfHeads:
+    """J of a sum of heads at the tokens, by all pairs.
 
-class TiltedMeans:
-    """J of a sum of heads at the tokens, by all pairs."""
+    Parameters
+    ----------
+    centre
+        c, about which sums are made; they are of the points themselves where it is zero.
+    causal
+        Whether tokens see those before them only.
+    """
 
-    def __init__(self, tokens: Particles, factors: Sequence[Factors]) -> None:
-        self._shape, self.factors = tokens.points.shape, tuple(factors)
-        keep = len(self.factors) * self._shape[0] ** 2 <= KEPT
-        self.heads = [Normalised(sources_of(tokens, each), keep=keep) for each in self.factors]
-        self._rows = len(self.factors[0].head().V)
+    def __init__(self, tokens: Particles, factors: Sequence[Factors], pairs: Sequence[Pairs], centre: Array,
+                 *, causal: bool) -> None:  # fmt: skip
+        self._factors, self._pairs, self._maps, self._centre = factors, pairs, Maps(factors), centre
+        self._points, self._ranks = tokens.points, tokens.order.ranks if causal else None
 
-    @property
+    @cached_property
     def error_bound(self) -> float:
         """On |J~ - J|_2: see ``rounding``."""
-        return sum(rounding(head, each) for head, each in zip(self.heads, self.factors, strict=True))
+        of_each = zip(self._pairs, self._factors, strict=True)
+        return sum(rounding.bound(pairs, factors, self._points, self._centre) for pairs, factors in of_each)
 
     def tangent(self, h: Array) -> Array:
         """J h."""
-        h = direction(h, "h", self._shape)
-        result = np.zeros((len(h), self._rows))
-        for head, f in zip(self.heads, self.factors, strict=True):
-            result += times(head.tangent(times(h, f.query), times(h, f.key), times(h, f.value)), f.output)
-        return result
+        h = self._sorted(direction(h, "h", self._points.shape))
+        sums = [pairs.tangent(*three) for pairs, three in zip(self._pairs, self._maps.of(h), strict=True)]
+        return self._back(self._maps.out(sums))
 
     def adjoint(self, p: Array) -> Array:
         """J^T p."""
-        p = direction(p, "p", (self._shape[0], self._rows))
-        result = np.zeros(self._shape)
-        for head, f in zip(self.heads, self.factors, strict=True):
-            queries, keys, values = head.adjoint(transposed(p, f.output))
-            result += transposed(queries, f.query) + transposed(keys, f.key) + transposed(values, f.value)
+        p = self._sorted(direction(p, "p", (len(self._points), self._maps.rows)))
+        parts = [pairs.adjoint(q)[:3] for pairs, q in zip(self._pairs, self._maps.before_out(p), strict=True)]
+        return self._back(self._maps.back(parts, self._points.shape))
+
+    def _sorted(self, rows: Array) -> Array:
+        return rows if self._ranks is None else rows[self._ranks]
+
+    def _back(self, rows: Array) -> Array:
+        if self._ranks is None:
+            return rows
+        result = np.empty_like(rows)
+        result[self._ranks] = rows
         return result
 
 
-def sources_of(tokens: Particles, factors: Factors) -> Sources:
-    """Queries, keys and values about the mean."""
-    centre = tokens.mean
-    y = tokens.points - centre
-    keys, logs, slope = times(y, factors.key), tokens.log_weights, None
-    at_centre = factors.query @ centre
+def tilted_means(
+    tokens: Particles,
+    factors: Sequence[Factors],
+    request: Request,
+    workspace: Workspace | None = None,
+    *,
+    causal: bool = False,
+) -> Linearised:
+    """J of sum_h W_h m_{nu_h}: at linear cost where that is offered, else by all pairs."""
+    if not causal and (found := _at_linear_cost(tokens, factors, request, workspace)) is not None:
+        return found
+    keep, centre = len(factors) * len(tokens) ** 2 <= KEPT, tokens.mean
+    patience = None if workspace is None else workspace.patience
+    pairs = [Normalised(about(tokens, f, centre, causal=causal), keep=keep, patience=patience) for f in factors]
+    return OfHeads(tokens, factors, pairs, centre, causal=causal)
+
+
+def kernel_sums(
+    tokens: Particles, factors: Factors, kernel: Kernel | None, workspace: Workspace | None = None, *, causal: bool
+) -> Linearised:
+    """J of W sum_j w_j v_j k(<q, k_j>), over the masses of prefixes under a mask; None: k(z) = z."""
+    in_order = tokens.order.sort if causal else np.asarray
+    y, seen = in_order(tokens.points), tokens.order.own[1] if causal else None
+    queries, keys, values = (times(y, matrix) for matrix in factors[:3])
+    sources = Sources(queries, keys, values, np.zeros(len(y)), seen=seen)
+    patience = None if workspace is None else workspace.patience
+    keep = 2 * len(y) ** 2 <= KEPT
+    pairs = Summed(sources, in_order(tokens.weights), kernel, keep=keep, patience=patience)
+    if not np.isfinite(pairs.sizes).all():
+        raise InputError(
+            "are so large that e^<Ax, y> is no number any more at some pair; scale A or the tokens down",
+            "points",
+        )
+    return OfHeads(tokens, [factors], [pairs], np.zeros(y.shape[1]), causal=causal)
+
+
+def about(tokens: Particles, factors: Factors, centre: Array, *, causal: bool = False) -> Sources:
+    """Queries, keys and values about c, in the order of the sequence under a mask."""
+    points, logs, seen = tokens.points, tokens.log_weights, None
+    if causal:
+        points, logs, seen = tokens.order.sort(points), tokens.order.sort(logs), tokens.order.own[1]
+    y, slope = points - centre, None
+    keys, at_centre = times(y, factors.key), factors.query @ centre
     if factors.quadratic is not None:
         bend = factors.quadratic + factors.quadratic.T
         at_centre = at_centre - bend @ times(centre, factors.key)
         slope = -(keys @ bend.T)
-        logs = logs - np.einsum("nk,kl,nl->n", keys, factors.quadratic, keys)
-    return Sources(y @ factors.query.T + at_centre, keys, times(y, factors.value), logs, slope)
+        logs = logs + 0.5 * np.einsum("nk,nk->n", keys, slope)
+    return Sources(y @ factors.query.T + at_centre, keys, times(y, factors.value), logs, slope, seen)
 
 
-def rounding(head: Normalised, factors: Factors) -> float:
-    """A bound on |J~ - J|_2 by rounding errors."""
-    s = head.sources
-    far = [float(np.sqrt(np.einsum("nk,nk->n", rows, rows).max(initial=0.0))) for rows in (s.queries, s.keys, s.values)]
-    reach, spread, slope = far[0] * far[1], np.sqrt(head.heaviest_column), far[0]
-    if s.slope is not None:
-        slope += float(np.sqrt(np.einsum("nk,nk->n", s.slope, s.slope).max(initial=0.0)))
-    query, key, value, output = (1.0 if x is None else size_of(x) for x in factors[:4])
-    terms = sum(factors.query.shape) + 2 * reach * (s.keys.shape[1] + 4) + np.sqrt(len(s.keys)) + 16
-    size = spread * (value + 2 * slope * key * far[2]) + 2 * query * far[1] * far[2]
-    return 8 * _UNIT * float(terms * output * size)
+def _at_linear_cost(
+    tokens: Particles, factors: Sequence[Factors], request: Request, workspace: Workspace | None
+) -> Linearised | None:
+    """All heads by ``linear_cost``, or None where one of them is not served."""
+    try:
+        from vlasov.linearised.linear_cost import linear_cost  # type: ignore[import-not-found, unused-ignore]
+    except ImportError:
+        return None
+    found: list[tuple[Array | None, Linearised]] = []
+    for f in factors:
+        each = linear_cost(tokens.points, tokens.unequal_log_weights, f.head(), request, workspace)
+        if each is None:
+            return None
+        found.append((None, each))
+    return Total(found)
