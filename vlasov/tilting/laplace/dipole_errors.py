@@ -12,6 +12,7 @@ import math
 from typing import NamedTuple
 
 from vlasov.tilting.laplace.plan import Plan
+from vlasov.tilting.nodes import UNIT
 from vlasov.tilting.stencils import errors, errors_on_both_sides, mixed_error
 
 
@@ -57,7 +58,8 @@ def entry_errors(plan: Plan, lengths: Lengths) -> EntryErrors:
 def _relative(plan: Plan) -> tuple[float, float, float]:
     """e_0, e_1 and e_2 in d dimensions.
 
-    A rounding error grows with each derivative, on either side, by what the stencil's slope does to it.
+    A rounding error grows with each derivative by what the stencil's slope does to it. Those of sums over sources are
+    spared on the targets' side: they are sums of exponentials e^{<xi, y_l>} at nodes, whose slopes are about R.
     """
     d = len(plan.cells)
     size = min(plan.kappa**2 / (s * t) for s, t in zip(plan.source_step, plan.target_step, strict=True))
@@ -67,6 +69,8 @@ def _relative(plan: Plan) -> tuple[float, float, float]:
     low, steep, _ = errors(plan.order, plan.kappa).growth
     interpolation = 1.02 * d * both.value
     rounding, grows = max(plan.mass_error - interpolation, 0.0), max(1.0, steep / (plan.kappa * low))
+    at_nodes = low**d * UNIT * (low**d * (0.5 * math.sqrt(sum(plan.cells)) + 4) + 8)
+    overhang = 1 + plan.order / 2 * plan.kappa / size
     first = 1.02 * (both.slope + (d - 1) * both.value) + grows * rounding
     across = max(mixed + 1.25 * (d - 1) * both.value, 2 * both.slope + (d - 1) * both.value)
-    return interpolation + rounding, first, 1.02 * across + grows * grows * rounding
+    return interpolation + rounding, first, 1.02 * across + grows * (overhang * rounding + grows * at_nodes)

@@ -72,12 +72,14 @@ class Products:
         slopes = np.empty((self.d, _NO_COLUMNS)) if bend is None else tilt[:, None] - _rows(points, bend)
         far = self._far(prepared) if plan.peeled else None
         scales = _NOTHING if logs is None else np.exp(logs)
-        kept = self._kept(prepared) if far is None else self._kept_with_outliers(prepared)
-        if far is not None:
-            near_logs = np.zeros(len(points)) if logs is None else logs
+        if far is None:
+            kept = self._kept(prepared)
+        else:
+            kept, target_logs = self._kept_with_outliers(prepared)
+            source_logs = np.zeros(len(points)) if logs is None else logs
             self.ends = (
-                Ends(_rows(points - plan.source_centre, identity), slopes_of(slopes, tilt, len(points)), near_logs),
-                Ends(_rows(points, self.matrix) - tilt[:, None], kept[1 : 1 + self.d].copy(), np.log(kept[0])),
+                Ends(_rows(points - plan.source_centre, identity), slopes_of(slopes, tilt, len(points)), source_logs),
+                Ends(_rows(points, self.matrix) - tilt[:, None], kept[1 : 1 + self.d].copy(), target_logs),
             )
             kept[0, far[1]] = 0.0
             if scales.size:
@@ -152,6 +154,7 @@ class Products:
             assert found is not None
             return found
 
+        sums[far_sources] = -np.inf  # beyond the reach they hold anything
         if len(far_targets):
             sums = np.logaddexp(sums, log_masses(far_targets, y))
         if len(far_sources):
@@ -195,18 +198,19 @@ class Products:
         )  # fmt: skip
         return kept
 
-    def _kept_with_outliers(self, prepared: Prepared) -> Array:
-        """The same over all sources, at all targets."""
+    def _kept_with_outliers(self, prepared: Prepared) -> tuple[Array, Array]:
+        """The same over all sources, at all targets; and log 1 / Z."""
         d, plan, x = self.d, self.plan, prepared.points
         sums = prepared.read(x, Head(self.matrix, np.eye(d)), self._request)
         assert sums.log_mass is not None
         assert sums.covariance is not None
         at_centre = _rows(x, self.matrix).T @ np.array(plan.source_centre)
         above, below = np.triu_indices(d)
+        logs = prepared.nodes.shift + at_centre - sums.log_mass
         with np.errstate(over="ignore"):  # targets beyond the reach
-            scales = np.exp(prepared.nodes.shift + at_centre - sums.log_mass)
+            scales = np.exp(logs)
         means = np.array(plan.source_centre)[:, None] - sums.mean.T
-        return np.concatenate([scales[None], means, sums.covariance[:, above, below].T])
+        return np.concatenate([scales[None], means, sums.covariance[:, above, below].T]), logs
 
     def _far(self, prepared: Prepared) -> tuple[Array, Array]:
         """Sources and targets beyond the reach."""
