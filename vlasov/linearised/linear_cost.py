@@ -14,7 +14,7 @@ import numpy as np
 
 from vlasov.checks import Array
 from vlasov.compiled.workspace import Workspace
-from vlasov.tilting.promise import Refusal, Task
+from vlasov.tilting.promise import Box, Refusal, Task
 from vlasov.tilting.results import Head, Request, longest, size_of
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class LinearCost:
 
 
 def linear_cost(
-    points: Array, log_weights: Array | None, head: Head, request: Request, workspace: Workspace
+    points: Array, log_weights: Array | None, head: Head, request: Request, workspace: Workspace | None = None
 ) -> LinearCost | None:
     """Products for one head, or None where all pairs are faster or no plan keeps the tolerance.
 
@@ -69,10 +69,13 @@ def linear_cost(
     request
         Its tolerance is that of a = |J~_ij - J_ij| / (|V| P_ij), relative to the largest that J_ij / (|V| P_ij) might
         be, 1 + 2 R (|xi| + |s|); and that of C relative to R^2. Methods other than "auto" and "laplace" get None.
+    workspace
+        Scratch memory, which those who share it must not use at the same time.
     """
     n, d = points.shape
     if d > _DIMENSIONS or n == 0 or request.method not in _REPLIES:
         return None
+    workspace = workspace or Workspace()
     weighed = _weighed(points, log_weights, head.P, workspace)
     task = _task(points, weighed.logs, head, request)
     if not np.isfinite(task.sources).all():
@@ -143,8 +146,10 @@ def _lengths(points: Array, weighed: _Weighed, task: Task, plan: Plan) -> Length
     """About the centres of the plan."""
     from vlasov.tilting.laplace.dipole_errors import Lengths
 
-    tilt, away = np.array(plan.tilt), []
-    for (low, high), centre in ((task.sources, np.array(plan.source_centre)), (task.targets, tilt)):
-        away.append(float(np.linalg.norm(np.maximum(np.abs(low - centre), np.abs(high - centre)))))
+    def farthest(box: Box, centre: Array) -> float:
+        return float(np.linalg.norm(np.maximum(np.abs(box[0] - centre), np.abs(box[1] - centre))))
+
+    tilt = np.array(plan.tilt)
+    points_away, tilts_away = farthest(task.sources, np.array(plan.source_centre)), farthest(task.targets, tilt)
     slopes = float(np.linalg.norm(tilt)) if weighed.bend is None else longest(tilt - points @ weighed.bend.T)
-    return Lengths(*away, slopes, weighed.rounding)
+    return Lengths(points_away, tilts_away, slopes, weighed.rounding)

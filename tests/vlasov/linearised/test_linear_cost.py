@@ -1,4 +1,4 @@
-"""J h and J^T p at linear cost: against the definition in extended precision, by laws, and with the bounds it promises."""
+"""J h and J^T p at linear cost: against the definition in extended precision, by laws, and with their bounds."""
 
 import numpy as np
 import pytest
@@ -72,7 +72,7 @@ def test_pairs_with_outliers_are_summed_one_by_one(seed, monkeypatch):
     monkeypatch.setattr(laplace, "plan_data", always)
     rng, d = np.random.default_rng([seed, 1]), 1 + seed % 3
     x = rng.normal(size=(60, d))
-    head = random_head(rng, x, 2.0, d, seed > 3)
+    head = random_head(rng, x, 10.0 if d == 3 else 2.0, d, seed > 3)
     x[[3, 50]] *= 25
     x += 30 if seed == 3 else 0
     log_weights = rng.normal(size=60) if seed % 2 else None
@@ -240,4 +240,5 @@ def test_tolerance_is_relative_to_the_largest_entry_of_J(P):
         found = products(x, head, None, tolerance)
         assert found.entries.pairs <= tolerance * (1 + 2.1 * radius * (1.5 * tilts + slopes))
         assert found.entries.own <= tolerance * radius**2
-        assert found.error_bound <= found.entries.pairs * np.sqrt(found.products.heaviest_column()) * 1.01 + radius**2 * tolerance
+        pairs, own = found.entries
+        assert found.error_bound == pytest.approx(pairs * np.sqrt(found.products.heaviest_column()) + own, rel=0.01)

@@ -26,7 +26,7 @@ from vlasov.compiled.workspace import Workspace
 from vlasov.tilting import all_pairs, node_kernels, nodes
 from vlasov.tilting.laplace import Prepared, dipole_kernels, kernels
 from vlasov.tilting.laplace.dipole_kernels import Own, Side
-from vlasov.tilting.laplace.dipole_pairs import Ends, add_pairs
+from vlasov.tilting.laplace.dipole_pairs import Ends, Indices, add_pairs
 from vlasov.tilting.laplace.outliers import outside, tilts
 from vlasov.tilting.laplace.plan import LARGEST_EXPONENT, Plan
 from vlasov.tilting.laplace.transform import transform
@@ -97,7 +97,7 @@ class Products:
             for cells, s, t in zip(plan.cells, plan.source_step, plan.target_step, strict=True)
         )
         largest, least = float(scales.max()), float(scales.min())
-        if not (0 <= least and largest < math.inf and math.isfinite(float(self.covariance.sum()))):
+        if not (least >= 0 and math.isfinite(largest) and math.isfinite(float(self.covariance.sum()))):
             return False
         return reach + math.log(max(largest, 1.0)) + _SPARE < LARGEST_EXPONENT
 
@@ -107,7 +107,9 @@ class Products:
         h, field = plain(h), self._field(self.sources, plain(h), np.eye(self.d))
         result = self._read(self.targets, field, h, Own(values, values, self.matrix, self.covariance))
         if self.far is not None:
-            add_pairs(*self.ends[::-1], self.far[::-1], h, values, self.plan.threads, result)
+            (sources, targets), (far_sources, far_targets) = self.ends, self.far
+            far = far_targets, far_sources
+            add_pairs(targets, sources, far, h, values, self.plan.threads, result)
         return result if values is self.values else map_rows(result, self.values)
 
     def adjoint(self, p: Array) -> Array:
@@ -149,7 +151,7 @@ class Products:
         (far_sources, far_targets), (sources, targets) = self.far, self.ends
         xi, y = targets.places.T, sources.places.T
 
-        def log_masses(some: Array, at: Array) -> Array:
+        def log_masses(some: Indices, at: Array) -> Array:
             found = all_pairs.moments(xi[some], targets.logs[some], at, workspace=self.workspace).log_mass
             assert found is not None
             return found
@@ -212,7 +214,7 @@ class Products:
         means = np.array(plan.source_centre)[:, None] - sums.mean.T
         return np.concatenate([scales[None], means, sums.covariance[:, above, below].T]), logs
 
-    def _far(self, prepared: Prepared) -> tuple[Array, Array]:
+    def _far(self, prepared: Prepared) -> tuple[Indices, Indices]:
         """Sources and targets beyond the reach."""
         points, workspace = prepared.points, self.workspace
         sources = outside(points, np.eye(self.d), prepared.sources.axes, workspace)
