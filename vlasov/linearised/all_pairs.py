@@ -78,6 +78,7 @@ class Pairs(ABC):
         self.sources, self.patience = sources, patience or Patience(told=True)
         self._kept: list[tuple[Array, Array]] | None = [] if keep else None
         m, n = len(sources.queries), len(sources.keys)
+        self._size = max(1, _TILE // n)
         self.means = np.zeros((m, sources.values.shape[1]))
         of_rows, columns = np.zeros(4), (np.zeros(n), np.zeros(n))
         for rows, seen in self._tiles():
@@ -104,9 +105,8 @@ class Pairs(ABC):
     def _tiles(self) -> Iterator[tuple[slice, slice]]:
         """Some targets, and what the last of them sees."""
         m, n, counts = len(self.sources.queries), len(self.sources.keys), self.sources.seen
-        size = max(1, _TILE // n)
-        for start in range(0, m, size):
-            rows = slice(start, min(start + size, m))
+        for start in range(0, m, self._size):
+            rows = slice(start, min(start + self._size, m))
             yield rows, slice(0, n if counts is None else int(counts[rows.stop - 1]))
             self.patience.tick("targets", rows.stop)
 

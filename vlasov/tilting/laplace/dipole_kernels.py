@@ -8,7 +8,6 @@ from __future__ import annotations
 from functools import cache
 from typing import NamedTuple
 
-import numpy as np
 from numba import types
 
 from vlasov.checks import Array

@@ -26,7 +26,7 @@ from vlasov.compiled.workspace import Workspace
 from vlasov.tilting import all_pairs, node_kernels, nodes
 from vlasov.tilting.laplace import Prepared, dipole_kernels, kernels
 from vlasov.tilting.laplace.dipole_kernels import Own, Side
-from vlasov.tilting.laplace.dipole_pairs import Ends, add_pairs
+from vlasov.tilting.laplace.dipole_pairs import Ends, Indices, add_pairs
 from vlasov.tilting.laplace.outliers import outside, tilts
 from vlasov.tilting.laplace.plan import LARGEST_EXPONENT, Plan
 from vlasov.tilting.laplace.transform import transform
@@ -72,12 +72,14 @@ class Products:
         slopes = np.empty((self.d, _NO_COLUMNS)) if bend is None else tilt[:, None] - _rows(points, bend)
         far = self._far(prepared) if plan.peeled else None
         scales = _NOTHING if logs is None else np.exp(logs)
-        kept = self._kept(prepared) if far is None else self._kept_with_outliers(prepared)
-        if far is not None:
-            near_logs = np.zeros(len(points)) if logs is None else logs
+        if far is None:
+            kept = self._kept(prepared)
+        else:
+            kept, target_logs = self._kept_with_outliers(prepared)
+            source_logs = np.zeros(len(points)) if logs is None else logs
             self.ends = (
-                Ends(_rows(points - plan.source_centre, identity), slopes_of(slopes, tilt, len(points)), near_logs),
-                Ends(_rows(points, self.matrix) - tilt[:, None], kept[1 : 1 + self.d].copy(), np.log(kept[0])),
+                Ends(_rows(points - plan.source_centre, identity), slopes_of(slopes, tilt, len(points)), source_logs),
+                Ends(_rows(points, self.matrix) - tilt[:, None], kept[1 : 1 + self.d].copy(), target_logs),
             )
             kept[0, far[1]] = 0.0
             if scales.size:
@@ -95,7 +97,7 @@ class Products:
             for cells, s, t in zip(plan.cells, plan.source_step, plan.target_step, strict=True)
         )
         largest, least = float(scales.max()), float(scales.min())
-        if not (0 <= least and largest < math.inf and math.isfinite(float(self.covariance.sum()))):
+        if not (least >= 0 and math.isfinite(largest) and math.isfinite(float(self.covariance.sum()))):
             return False
         return reach + math.log(max(largest, 1.0)) + _SPARE < LARGEST_EXPONENT
 
@@ -105,7 +107,9 @@ class Products:
         h, field = plain(h), self._field(self.sources, plain(h), np.eye(self.d))
         result = self._read(self.targets, field, h, Own(values, values, self.matrix, self.covariance))
         if self.far is not None:
-            add_pairs(*self.ends[::-1], self.far[::-1], h, values, self.plan.threads, result)
+            (sources, targets), (far_sources, far_targets) = self.ends, self.far
+            far = far_targets, far_sources
+            add_pairs(targets, sources, far, h, values, self.plan.threads, result)
         return result if values is self.values else map_rows(result, self.values)
 
     def adjoint(self, p: Array) -> Array:
@@ -147,11 +151,12 @@ class Products:
         (far_sources, far_targets), (sources, targets) = self.far, self.ends
         xi, y = targets.places.T, sources.places.T
 
-        def log_masses(some: Array, at: Array) -> Array:
+        def log_masses(some: Indices, at: Array) -> Array:
             found = all_pairs.moments(xi[some], targets.logs[some], at, workspace=self.workspace).log_mass
             assert found is not None
             return found
 
+        sums[far_sources] = -np.inf  # beyond the reach they hold anything
         if len(far_targets):
             sums = np.logaddexp(sums, log_masses(far_targets, y))
         if len(far_sources):
@@ -195,20 +200,21 @@ class Products:
         )  # fmt: skip
         return kept
 
-    def _kept_with_outliers(self, prepared: Prepared) -> Array:
-        """The same over all sources, at all targets."""
+    def _kept_with_outliers(self, prepared: Prepared) -> tuple[Array, Array]:
+        """The same over all sources, at all targets; and log 1 / Z."""
         d, plan, x = self.d, self.plan, prepared.points
         sums = prepared.read(x, Head(self.matrix, np.eye(d)), self._request)
         assert sums.log_mass is not None
         assert sums.covariance is not None
         at_centre = _rows(x, self.matrix).T @ np.array(plan.source_centre)
         above, below = np.triu_indices(d)
+        logs = prepared.nodes.shift + at_centre - sums.log_mass
         with np.errstate(over="ignore"):  # targets beyond the reach
-            scales = np.exp(prepared.nodes.shift + at_centre - sums.log_mass)
+            scales = np.exp(logs)
         means = np.array(plan.source_centre)[:, None] - sums.mean.T
-        return np.concatenate([scales[None], means, sums.covariance[:, above, below].T])
+        return np.concatenate([scales[None], means, sums.covariance[:, above, below].T]), logs
 
-    def _far(self, prepared: Prepared) -> tuple[Array, Array]:
+    def _far(self, prepared: Prepared) -> tuple[Indices, Indices]:
         """Sources and targets beyond the reach."""
         points, workspace = prepared.points, self.workspace
         sources = outside(points, np.eye(self.d), prepared.sources.axes, workspace)
