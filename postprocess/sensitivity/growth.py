@@ -19,7 +19,7 @@ from vlasov.lipschitz import participation
 from vlasov.postprocess.sensitivity.path import Node, Path
 from vlasov.postprocess.sensitivity.tangency import Tangency
 
-_OF_RATES = 1e-7  # tolerance of rates, whose integral is a logarithm
+_OF_RATES = 1e-6  # tolerance of rates, whose integral is a logarithm
 
 
 class Growth(NamedTuple):
