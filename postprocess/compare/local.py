@@ -1,0 +1,63 @@
+"""The chain of stability numbers: what was measured, what is possible nearby, and what the theory allows.
+
+    W_2(t) / W_2(0) <= optimal growth <= exp int lambda <= exp int L (a posteriori) <= exp int L(R) (a priori)
+
+The second and the third are local: they are the derivative of the flow along one of the solutions, and hold for others
+that stay close to it. Where two are farther apart than that, they are told as local, and may be exceeded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import xarray as xr
+
+from vlasov.checks import Array
+from vlasov.errors import InputError, SolverError
+from vlasov.postprocess.sensitivity import sensitivity
+
+_NEAR = 0.02  # of the deviation: solutions so close that the derivative tells how they part
+_NAMES = ("growth", "growth_error", "log_logarithmic_norm", "log_norm")
+
+
+class Local(NamedTuple):
+    """Of one solution at each time: the optimal growth with its error, int lambda and int |J|."""
+
+    optimal: Array
+    error: Array
+    logarithmic: Array
+    norm: Array
+
+
+def local(run: xr.Dataset) -> Local:
+    """The derivative of the flow along a run, at its times; NaN where there is none."""
+    times, nothing = run["time"].values, np.full(run.sizes["time"], np.nan)
+    try:
+        found = sensitivity(run, times=times)
+    except (InputError, SolverError, np.linalg.LinAlgError, MemoryError):
+        return Local(nothing, nothing, nothing, nothing)
+    if found["time"].values[0] != times[0]:
+        return Local(nothing, nothing, nothing, nothing)
+    held = {name: np.full(times.size, np.nan) for name in _NAMES}
+    for name in _NAMES:
+        held[name][: found.sizes["time"]] = found[name].values
+    if str(run.attrs.get("solver")) == "gaussian" and "moment_growth" in found:  # both are Gaussians
+        among = found["moment_growth"].values
+        held["growth"][: among.size], held["growth_error"][: among.size] = among, 1e-9 * among
+    return Local(*(held[name] for name in _NAMES))
+
+
+def of_pair(each: Sequence[Local], a: int, b: int) -> Local:
+    """The larger ones of two solutions, since the way between them lies along both."""
+    return Local(*(np.fmax(one, other) for one, other in zip(each[a], each[b], strict=True)))
+
+
+def far(one: xr.Dataset, distances: Array, growths: Array, optimal: Array) -> Array:
+    """At which times two solutions are too far apart for the derivative: by their distance, or by what was measured."""
+    size = np.sqrt(np.maximum(np.trace(one["covariance"].values, axis1=1, axis2=2), 1e-300))
+    with np.errstate(invalid="ignore"):
+        apart = ~(np.maximum.accumulate(distances / size) <= _NEAR)
+        found: Array = apart | (growths > optimal)
+    return found
