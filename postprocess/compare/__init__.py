@@ -227,7 +227,7 @@ def _local(
     both = [chain.of_pair(each, a, b) for a, b in pairs]
     k = orders.index(2.0) if 2.0 in orders else len(orders) - 1
     apart = [
-        chain.far(runs[a], found["wasserstein"][1][i, :, k], found["growth"][1][i, :, k], both[i].optimal)
+        chain.far(runs[a], found["wasserstein"][1][i, :, k], found["wasserstein_error"][1][i, :, k], both[i].optimal)
         for i, (a, _) in enumerate(pairs)
     ]
     names = ("optimal_growth", "optimal_error", "log_logarithmic_norm", "log_norm")

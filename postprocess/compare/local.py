@@ -19,6 +19,8 @@ from vlasov.errors import InputError, SolverError
 from vlasov.postprocess.sensitivity import sensitivity
 
 _NEAR = 0.02  # of the deviation: solutions so close that the derivative tells how they part
+_SURE = 0.1  # error of an integral of rates, of which more tells nothing
+_ROUNDING = 1e-6
 _NAMES = ("growth", "growth_error", "log_logarithmic_norm", "log_norm")
 
 
@@ -43,9 +45,13 @@ def local(run: xr.Dataset) -> Local:
     held = {name: np.full(times.size, np.nan) for name in _NAMES}
     for name in _NAMES:
         held[name][: found.sizes["time"]] = found[name].values
+    unknown = np.full(times.size, True)
+    unknown[: found.sizes["time"]] = ~(found["rates_error"].values <= _SURE)
+    held["log_norm"][unknown] = held["log_logarithmic_norm"][unknown] = np.nan
     if str(run.attrs.get("solver")) == "gaussian" and "moment_growth" in found:  # both are Gaussians
         among = found["moment_growth"].values
         held["growth"][: among.size], held["growth_error"][: among.size] = among, 1e-9 * among
+        held["log_logarithmic_norm"][: among.size] = found["log_moment_norm"].values
     return Local(*(held[name] for name in _NAMES))
 
 
@@ -54,10 +60,14 @@ def of_pair(each: Sequence[Local], a: int, b: int) -> Local:
     return Local(*(np.fmax(one, other) for one, other in zip(each[a], each[b], strict=True)))
 
 
-def far(one: xr.Dataset, distances: Array, growths: Array, optimal: Array) -> Array:
-    """At which times two solutions are too far apart for the derivative: by their distance, or by what was measured."""
+def far(one: xr.Dataset, distances: Array, errors: Array, optimal: Array) -> Array:
+    """At which times two solutions are too far apart for the derivative: by their distance, or by what was measured.
+
+    Distances are known up to errors.
+    """
     size = np.sqrt(np.maximum(np.trace(one["covariance"].values, axis1=1, axis2=2), 1e-300))
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", divide="ignore"):
         apart = ~(np.maximum.accumulate(distances / size) <= _NEAR)
-        found: Array = apart | (growths > optimal)
+        least = (distances - errors) / (distances[0] + errors[0])
+        found: Array = apart | (least > optimal * (1 + _ROUNDING))
     return found

@@ -61,8 +61,8 @@ def notes(comparison: xr.Dataset) -> str:
     if "far" in comparison and comparison["far"].values.any():
         since = float(comparison["time"].values[comparison["far"].values.any(axis=0)].min())
         said.append(
-            f"local: from t = {since:.4g} on solutions are too far apart for the derivative of the flow, which says how "
-            "small differences grow; then what was measured may be more."
+            f"local: from t = {since:.4g} on solutions are too far apart for the derivative of the flow, which says "
+            "how small differences grow; then what was measured may be more."
         )
     if doubt := comparison.attrs.get("doubt", ""):
         said.append(f"doubtful: {doubt}.")
@@ -96,7 +96,7 @@ def _numbers(at: xr.Dataset, start: xr.Dataset, *, different: bool) -> dict[str,
         found["optimal"] = f"{optimal:.4g}{where}" if math.isfinite(optimal) else ""
         for name, variable in (("log. norm", "log_logarithmic_norm"), ("exp int |J|", "log_norm")):
             value = float(at[variable])
-            found[name] = f"{bound(value)}{where}" if not math.isnan(value) else ""
+            found[name] = bound(value) if not math.isnan(value) else ""
     known = "bounded" not in at or bool(at["bounded"].values[-1])
     for name, variable in (("at most, a posteriori", "log_a_posteriori"), ("a priori", "log_a_priori")):
         found[name] = bound(float(at[variable]) if known else math.nan)

@@ -50,6 +50,7 @@ _NAMES = {
     "response": "what becomes of it, divided by the growth",
     "position": "token positions",
     "weight": "token weights",
+    "log_moment_norm": "integral of the largest rate of growth among Gaussians",
     "moment_growth": "largest growth among Gaussians, in the metric of Bures",
 }
 
@@ -94,7 +95,8 @@ def sensitivity(
         and carriers, how many tokens carry the growth, and sample, whether these are so few that the number is the
         sample's; direction and response, what grows most and what becomes of it; position and weight. In the limit the
         growth is at least the edge, and it is the edge where few nodes carry growth_of_nodes. For Gaussians that stay
-        Gaussian also moment_growth, by the linearised equations of mean and covariance. At a blow-up times end.
+        Gaussian also moment_growth, by the linearised equations of mean and covariance, and
+        log_moment_norm, the logarithm of its bound by rates. At a blow-up times end.
     """
     tolerance = checks.number(tolerance, "tolerance", above=1e-13, below=1e-2)
     began = clock.perf_counter()
@@ -238,6 +240,7 @@ def _dataset(begun: Start, whole: _Found, again: _Found | None) -> xr.Dataset:
         }
     if whole.among is not None:
         variables["moment_growth"] = (("time",), whole.among)
+        variables["log_moment_norm"] = (("time",), moments.exponent(begun.problem, times))
     named = {name: (*held, {"long_name": _NAMES[name], "units": "1"}) for name, held in variables.items()}
     coordinates = {"time": ("time", times, {"long_name": "time", "units": "1"})} | labels(begun.problem.dimension)
     coordinates.pop("component_b")

@@ -9,6 +9,7 @@ derivatives of b and B by differences of order 6 are right to a dozen digits.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 import numpy as np
@@ -21,6 +22,7 @@ from vlasov.problem import Problem
 from vlasov.solvers.ode.integrate import inside, segments
 
 _STEP, _SIX = 1e-2, ((1, 45 / 60), (2, -9 / 60), (3, 1 / 60))  # central differences
+_IN_TIME = 12  # Gauss nodes between two output times
 _NULL = 1e-12  # of the largest length: a change that is none
 
 
@@ -40,6 +42,38 @@ def growth(problem: Problem, times: Array) -> tuple[Array, Array] | None:
         first = gram if first is None else first
         found[:, k] = _ratio(first, gram), np.linalg.norm(state[1:].T @ inverse, 2)
     return found[0], found[1]
+
+
+def exponent(problem: Problem, times: Array) -> Array:
+    """int lambda, the largest rate at which a change grows among Gaussians, up to each time: its exp bounds ``growth``.
+
+    Rates are d/dt of the lengths of all changes, by central differences; Gauss nodes between output times.
+    """
+    unit, weights = np.polynomial.legendre.leggauss(_IN_TIME)
+    starts, lengths = times[:-1, None], np.diff(times)[:, None]
+    at = starts + lengths * (1 + unit) / 2
+    root, rates = _root(problem.start.covariance), []
+    wanted = np.concatenate([[0.0], at.ravel()])
+    for t, state, _ in itertools.islice(tangents(problem, wanted, _directions(root)[:1]), 1, None):
+        rates.append(_rate(problem.block, state, t))
+    rates += [np.nan] * (at.size - len(rates))
+    parts = (np.reshape(rates, at.shape) * weights).sum(axis=1) * lengths[:, 0] / 2
+    return np.concatenate([[0.0], np.cumsum(parts)])
+
+
+def _rate(block: Attention, state: Array, t: float) -> float:
+    """The largest eigenvalue of half the derivative of the lengths of changes, in their own metric."""
+    changes = _directions(state[1:].T)
+    slope, turns = _slope(block, state, t), np.array([_turn(block, state, one, t) for one in changes])
+    e = _STEP / max(1.0, float(np.linalg.norm(slope)) / max(float(np.linalg.norm(state)), 1e-300))
+    gram, change = _gram(state, changes), np.zeros((len(changes), len(changes)))
+    for k, c in _SIX:
+        ahead, behind = (_gram(state + one * e * slope, changes + one * e * turns) for one in (k, -k))
+        change += c / e * (ahead - behind)
+    values, vectors = np.linalg.eigh(gram)
+    kept = values > _NULL * values.max()
+    basis = vectors[:, kept] / np.sqrt(values[kept])
+    return float(np.linalg.eigvalsh(basis.T @ change @ basis)[-1] / 2)
 
 
 def tangents(problem: Problem, times: Array, changes: Array) -> Iterator[tuple[float, Array, Array]]:
