@@ -15,5 +15,7 @@ problem = vl.Problem(attention, initial, 1, name="typed")
 run: xr.Dataset = vl.solve(problem, "particles", n=100, times=[0.0, 1.0])
 transformer: xr.Dataset = vl.solve(vl.Problem(vl.Hardmax(A=[[1.0]]), initial, 1), "layers", depth=12)
 slopes: xr.Dataset = vl.depth_study(problem, depths=[6, 12], n=64, p=(1, 2))
+norm: float = vl.lipschitz(vl.Softmax(A=2.0), [[0.0], [1.0]], masked=True).value
+changes: xr.Dataset = vl.sensitivity(problem, times=[0.5, 1.0], n=64)
 mean: np.ndarray = vl.measure(run).mean
 velocity: np.ndarray = vl.Softmax(A=layers).velocity(vl.measure(run), [[0.0]], 0.5)

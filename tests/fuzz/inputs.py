@@ -179,6 +179,16 @@ def calls():
             (g.runs["particles"], g.runs["particles"], 0.1),
         ),
         "energies": (lambda *a: climbed(vl.energies(a[0], tolerance=a[1])), (g.runs["climbing"], 1e-6)),
+        "lipschitz": (
+            lambda *a: vl.lipschitz(*a[:2], t=a[2], masked=a[3], tolerance=a[4], most=a[5]).error,
+            (vl.Softmax(A=EYE), [[0.1, 0.2], [0.3, -0.4]], 0.0, True, 1e-6, 20),
+        ),
+        "sensitivity": (
+            lambda r, t, n, s, e, tol: vl.sensitivity(
+                r, times=t, n=n, sampling=s, seed=e, tolerance=tol, rates=False
+            ).attrs["doubt"],
+            (g.runs["particles"], [0.0, 0.1], 4, "auto", 0, 1e-4),
+        ),
         "bures_geodesic": (lambda *a: used(vl.gaussian.bures_geodesic(*a)), (g.gaussian, g.gaussian, 0.5)),
         "bures_speed": (lambda *a: vl.gaussian.bures_speed(*a), ([0.1, 0.2], EYE, EYE)),
         "on_grid": (lambda *a: vl.on_grid(a[0], a[1], time=a[2]), (g.runs["particles"], 8, 0.1)),
@@ -206,6 +216,7 @@ FEW = {
     "layers",
     "layers of a step",
     "depth_study",
+    "sensitivity",
     "finite-volume",
     "on_grid",
     "on_grid of a measure",

@@ -118,11 +118,12 @@ def plot(
     from vlasov.postprocess.depth import figure as of_layers
     from vlasov.postprocess.drawing import energies
     from vlasov.postprocess.mean_field import figure as of_tokens
-    from vlasov.solvers.dataset import DEPTH, ENERGIES, RUN, STUDY, open_run, require
+    from vlasov.postprocess.sensitivity import figure as of_changes
+    from vlasov.solvers.dataset import DEPTH, ENERGIES, RUN, SENSITIVITY, STUDY, open_run, require
 
     datasets = [open_run(path) for path in paths]
     target = output or paths[0].with_suffix(".png")
-    drawn_alone = {STUDY: of_tokens.draw, DEPTH: of_layers.draw, ENERGIES: energies.draw}
+    drawn_alone = {STUDY: of_tokens.draw, DEPTH: of_layers.draw, ENERGIES: energies.draw, SENSITIVITY: of_changes.draw}
     if len(datasets) == 1 and (draw := drawn_alone.get(str(datasets[0].attrs.get("kind")))):
         if kind != "overview":
             what = datasets[0].attrs["kind"]
