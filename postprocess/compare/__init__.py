@@ -231,8 +231,8 @@ def _local(
         for i, (a, _) in enumerate(pairs)
     ]
     names = ("optimal_growth", "optimal_error", "log_logarithmic_norm", "log_norm")
-    variables = {name: (("pair", "time"), np.array([one[j] for one in both])) for j, name in enumerate(names)}
-    return variables | {"far": (("pair", "time"), np.array(apart))}
+    values = [np.array([one[j] for one in both]) for j in range(len(names))]
+    return {name: (("pair", "time"), one) for name, one in zip((*names, "far"), (*values, np.array(apart)), strict=True)}
 
 
 def _errors_of_moments(problem: Problem, one: xr.Dataset, other: xr.Dataset) -> Array:
