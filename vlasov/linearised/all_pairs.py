@@ -24,7 +24,7 @@ from vlasov.tilting import Counts
 Tile = tuple[slice, slice, Array, Array]  # rows, the sources that they see, and two matrices
 
 KEPT = 2**22  # numbers in all matrices of a cloud: 32 MB
-_TILE = 2**18  # numbers in a tile: what is made of it stays in the cache
+_TILE = 2**17  # numbers in a tile: what is made of it stays in the cache
 
 
 class Sources(NamedTuple):
@@ -191,6 +191,11 @@ class Pairs(ABC):
         for rows, seen, g, _ in self.tiles():
             result[seen] += g.T @ sums[rows]
         return result
+
+    @property
+    def terms(self) -> float:
+        """As many as are added one by one, at most."""
+        return len(self.sources.keys)
 
     @property
     def normalised(self) -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,6 +27,11 @@ from vlasov.measures import Particles
 from vlasov.summing import Kernel
 from vlasov.tilting import Request
 
+if TYPE_CHECKING:  # which compiles
+    from vlasov.linearised.few_dimensions import FewDimensions
+
+FEW, WORTH_COMPILING = 5, 200  # dimensions of one pass over the pairs, and tokens from which it is faster
+
 
 class OfHeads:
     """J of a sum of heads at the tokens, by all pairs.
@@ -38,8 +44,15 @@ class OfHeads:
         Whether tokens see those before them only.
     """
 
-    def __init__(self, tokens: Particles, factors: Sequence[Factors], pairs: Sequence[Pairs], centre: Array,
-                 *, causal: bool) -> None:  # fmt: skip
+    def __init__(
+        self,
+        tokens: Particles,
+        factors: Sequence[Factors],
+        pairs: Sequence[Pairs | FewDimensions],
+        centre: Array,
+        *,
+        causal: bool,
+    ) -> None:
         self._factors, self._pairs, self._maps, self._centre = factors, pairs, Maps(factors), centre
         self._points, self._ranks = tokens.points, tokens.order.ranks if causal else None
 
@@ -84,9 +97,18 @@ def tilted_means(
     if not causal and (found := _at_linear_cost(tokens, factors, request, workspace)) is not None:
         return found
     keep, centre = len(factors) * len(tokens) ** 2 <= KEPT, tokens.mean
-    patience = None if workspace is None else workspace.patience
-    pairs = [Normalised(about(tokens, f, centre, causal=causal), keep=keep, patience=patience) for f in factors]
+    pairs = [_of_head(about(tokens, f, centre, causal=causal), keep, workspace) for f in factors]
     return OfHeads(tokens, factors, pairs, centre, causal=causal)
+
+
+def _of_head(sources: Sources, keep: bool, workspace: Workspace | None) -> Pairs | FewDimensions:
+    """By one pass over the pairs in few dimensions, where keys are values; else by products of matrices."""
+    n, k = sources.keys.shape
+    if sources.seen is None and sources.values is sources.keys and k <= FEW and n >= WORTH_COMPILING:
+        from vlasov.linearised.few_dimensions import FewDimensions
+
+        return FewDimensions(sources, workspace)
+    return Normalised(sources, keep=keep, patience=None if workspace is None else workspace.patience)
 
 
 def kernel_sums(
