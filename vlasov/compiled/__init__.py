@@ -2,6 +2,7 @@
 
     exponential    2^x and e^x without calls and branches, so that loops over them vectorise
     vectors        a little language over LLVM: spread a point to p^d nodes, gather p^d nodes at a point
+    dipoles        a word more of it, for points that carry a charge and a dipole
     blocks         products of blocks of matrices, in its words
     products       products of matrices, and A x for many x, whose bits do not depend on the number of threads
     pointers       kernels that kernels call by address, compiled apart from them

@@ -174,9 +174,9 @@ def spread_point(  # type: ignore[no-untyped-def]
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         vectors = Vectors(builder, lanes)
-        nodes, coefficients = (_data(context, builder, signature.args[i], arguments[i]) for i in (0, 6))
+        nodes, coefficients = (data_of(context, builder, signature.args[i], arguments[i]) for i in (0, 6))
         step = cgutils.unpack_tuple(builder, arguments[2])
-        t = _column(context, builder, signature.args[3], arguments[3], arguments[4], dimension)
+        t = column_of(context, builder, signature.args[3], arguments[3], arguments[4], dimension)
         weights = [vectors.weights(coefficients, t[k], 0)[0] for k in range(dimension)]
 
         def spread(axis: int, position: Any, factor: Any) -> None:
@@ -214,9 +214,9 @@ def gather_point(  # type: ignore[no-untyped-def]
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         vectors = Vectors(builder, lanes)
-        nodes, coefficients = (_data(context, builder, signature.args[i], arguments[i]) for i in (0, 5))
+        nodes, coefficients = (data_of(context, builder, signature.args[i], arguments[i]) for i in (0, 5))
         step = cgutils.unpack_tuple(builder, arguments[2])
-        t = _column(context, builder, signature.args[3], arguments[3], arguments[4], dimension)
+        t = column_of(context, builder, signature.args[3], arguments[3], arguments[4], dimension)
         weights = [vectors.weights(coefficients, t[k], highest) for k in range(dimension)]
 
         def gather(axis: int, position: Any) -> dict[tuple[int, ...], Any]:
@@ -262,7 +262,8 @@ def index_of(value: int) -> Any:
     return ir.Constant(_INDEX, value)
 
 
-def _data(context: Any, builder: Any, array_type: Any, array: Any) -> Any:
+def data_of(context: Any, builder: Any, array_type: Any, array: Any) -> Any:
+    """Where an array's numbers begin."""
     return context.make_array(array_type)(context, builder, array).data
 
 
@@ -276,5 +277,6 @@ def _addresses(context: Any, builder: Any, array_type: Any, array: Any, column: 
     return places
 
 
-def _column(context: Any, builder: Any, array_type: Any, array: Any, column: Any, count: int) -> list[Any]:
+def column_of(context: Any, builder: Any, array_type: Any, array: Any, column: Any, count: int) -> list[Any]:
+    """The first ``count`` entries of a column of a C-contiguous matrix."""
     return [builder.load(place, align=8) for place in _addresses(context, builder, array_type, array, column, count)]

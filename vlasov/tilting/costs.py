@@ -71,8 +71,8 @@ class Slabs(NamedTuple):
 ALL_PAIRS = AllPairs(start=20e3, target=20.0, pair=0.13, coordinate=0.05)
 LAPLACE = Laplace(
     start=130e3,
-    spread={2: (7.0, 15.5, 25.0), 3: (43.0, 115.0, 260.0)},
-    gather={2: (12.5, 27.0, 38.0), 3: (40.0, 160.0, 345.0)},
+    spread={1: (2.0, 3.0, 4.0), 2: (7.0, 15.5, 25.0), 3: (43.0, 115.0, 260.0)},
+    gather={1: (3.0, 5.0, 6.0), 2: (12.5, 27.0, 38.0), 3: (40.0, 160.0, 345.0)},
     sort=4.0,
     weight=5.0,
     multiply=0.025,

@@ -164,10 +164,10 @@ def stencils(
     return Stencils(axes, strides, table(plan.order, plan.kappa), plan.coarsening)
 
 
-def scratch(plan: NodesPlan, request: Request, workspace: Workspace) -> Scratch:
-    """Memory for one chunk in each thread: offsets, Z and its derivatives."""
+def scratch(plan: NodesPlan, request: Request, workspace: Workspace, *, least: int = 0) -> Scratch:
+    """Memory for one chunk in each thread: offsets, Z and its derivatives; at ``least`` so many rows."""
     d, threads, chunk = len(plan.cells), plan.threads, plan.chunk
-    rows = d + 1 + d + (d * (d + 1) // 2 if request.covariance else 0)
+    rows = max(d + 1 + d + (d * (d + 1) // 2 if request.covariance else 0), least)
     bins = (math.prod(plan.nodes) >> plan.coarsening) + 2 if plan.coarsening >= 0 else 0
     return Scratch(
         workspace.array("nodes.floats", (threads, rows, chunk)),

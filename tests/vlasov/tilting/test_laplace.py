@@ -214,7 +214,6 @@ def test_the_boundary_of_what_is_refused(weighted, limits, monkeypatch):
 @pytest.mark.parametrize(
     ("d", "scale", "tolerance", "reason"),
     [
-        (1, 1.0, 1e-9, "1 dimension"),
         (4, 1.0, 1e-9, "4 dimensions"),
         (2, 1.0, 1e-15, "tolerance of 1e-15"),
         (2, np.inf, 1e-9, "not finite"),

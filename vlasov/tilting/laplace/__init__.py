@@ -1,4 +1,4 @@
-"""The tilted mean at linear cost in two and three dimensions: a discrete Laplace transform of sources anywhere.
+"""The tilted mean at linear cost in few dimensions: a discrete Laplace transform of sources anywhere.
 
     Z(xi_i) = sum_j w_j e^{<xi_i, y_j>},   m = grad Z / Z,   at all targets xi_i = A x_i
 
@@ -13,7 +13,7 @@ nodes on either side. The boxes are moved to zero first, which multiplies the we
 
 ``choose`` calls it, and ``evaluate`` for several heads at once. It wins from a thousand points on, unless exponents are
 large: grids grow like the product of the S_k. Few points far away are left to all pairs (``outliers``). On the line,
-``line`` does the same without limits.
+``line`` does the same without limits. ``dipoles`` differentiates the sums by the points.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ import math
 import numpy as np
 
 from vlasov.checks import Array
-from vlasov.compiled.products import multiply, node_matrix
 from vlasov.compiled.threads import in_threads
 from vlasov.compiled.views import plain
 from vlasov.compiled.workspace import Workspace
@@ -32,13 +31,13 @@ from vlasov.tilting.laplace import kernels
 from vlasov.tilting.laplace.kernels import Weights
 from vlasov.tilting.laplace.outliers import add_outliers, plan_data, tilts
 from vlasov.tilting.laplace.plan import Plan, plan
+from vlasov.tilting.laplace.transform import transform
 from vlasov.tilting.nodes import Nodes
 from vlasov.tilting.results import Head, Request, Sums
 
 __all__ = ["Plan", "Prepared", "plan", "plan_data"]
 
 _NOTHING = np.empty(0)
-_WORTH_PRODUCT_THREADS = 10_000_000  # multiplications
 _ZERO = -1e307  # logarithm of the mass of sources without mass
 
 
@@ -66,7 +65,7 @@ class Prepared:
         self.scratch = nodes.scratch(plan, request, workspace)
         grids, shift = self._spread()
         place = np.array(plan.source_centre), np.array(plan.radius)
-        self.nodes = Nodes(plan, self.targets, self.scratch, self._transform(grids), shift, *place)
+        self.nodes = Nodes(plan, self.targets, self.scratch, transform(plan, grids, workspace), shift, *place)
 
     def _spread(self) -> tuple[Array, float]:
         """Sums over sources at the nodes, (parts, nodes), and the logarithm of their scale."""
@@ -89,25 +88,6 @@ class Prepared:
             self.points, weights, shift, identity, self.sources, plan.flush, grids, blocks, scratch,
         )  # fmt: skip
         return grids, base + shift
-
-    def _transform(self, grids: Array) -> Array:
-        """Z at the targets' nodes, flat: the sum of the grids times E along each axis."""
-        plan, counts, size = self.plan, self.plan.nodes, math.prod(self.plan.nodes)
-        first, second = (self.workspace.array(f"laplace.{name}", size) for name in ("first", "second"))
-        threads = plan.threads if size * max(counts) > _WORTH_PRODUCT_THREADS else 1
-        for axis, count in enumerate(counts):
-            exponentials = self.workspace.array("laplace.exponentials", (count, count))
-            node_matrix(plan.target_step[axis], plan.source_step[axis], exponentials)
-            if axis == 0:
-                multiply(exponentials, grids.reshape(plan.parts, 1, count, -1), first.reshape(1, count, -1), threads)
-                continue
-            if axis == len(counts) - 1:  # E is symmetric
-                multiply(first.reshape(-1, count), exponentials[None, None], second.reshape(1, -1, count), threads)
-            else:
-                shape = (counts[0], count, counts[2])
-                multiply(exponentials, first.reshape(1, *shape), second.reshape(shape), threads)
-            first, second = second, first
-        return first
 
     def read(self, x: Array, head: Head, request: Request, out: Array | None = None) -> Sums:
         """V m (into ``out``, unless there are outliers), log Z and the covariance at the tilts A x."""

@@ -152,8 +152,8 @@ def add_outliers(bulk: Sums, prepared: Prepared, x: Array, matrix: Array) -> Sum
     """Make of the bulk's log Z, mean and covariance those of all sources, in place, at all targets A x."""
     assert bulk.log_mass is not None
     points, logs, workspace, wanted = prepared.points, prepared.log_weights, prepared.workspace, bulk.covariance
-    far_sources = _outside(points, np.eye(points.shape[1]), prepared.sources.axes, workspace)
-    far_targets = _outside(x, matrix, prepared.targets.axes, workspace)
+    far_sources = outside(points, np.eye(points.shape[1]), prepared.sources.axes, workspace)
+    far_targets = outside(x, matrix, prepared.targets.axes, workspace)
     whole, errors = _Part(bulk.log_mass, bulk.mean, wanted, bulk.mass_error), [bulk.mass_error]
 
     def by_pairs(sources: NDArray[np.int64] | slice, targets: NDArray[np.int64] | slice) -> _Part:
@@ -175,7 +175,8 @@ def add_outliers(bulk: Sums, prepared: Prepared, x: Array, matrix: Array) -> Sum
     return bulk._replace(mass_error=max(errors) + rounding)
 
 
-def _outside(points: Array, matrix: Array, axes: Array, workspace: Workspace) -> NDArray[np.int64]:
+def outside(points: Array, matrix: Array, axes: Array, workspace: Workspace) -> NDArray[np.int64]:
+    """The points whose A x is beyond the reach of a grid, in their order."""
     floats = workspace.array("laplace.outside", (len(matrix), 1024))
     indices = np.empty(1024, np.int64)
     found = kernels.list_outside(points, matrix, axes, floats, indices)

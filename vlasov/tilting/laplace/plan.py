@@ -13,7 +13,7 @@ from vlasov.tilting.nodes import UNIT, Bounds
 from vlasov.tilting.promise import Refusal, Task
 from vlasov.tilting.stencils import ORDERS, Errors, errors_on_both_sides
 
-_LARGEST_EXPONENT = 690.0  # e^709 overflows
+LARGEST_EXPONENT = 690.0  # e^709 overflows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,14 +56,14 @@ class Plan(nodes.NodesPlan):
 def plan(task: Task, *, peeled: bool = False) -> Plan | Refusal:
     """Choose stencils and grids; ``peeled``: there are sources and targets outside the boxes, which are left out."""
     d = len(task.sources[0])
-    if d not in (2, 3):
-        return Refusal(f"grids are for two and three dimensions, not for {d} dimensions")
+    if d > 3:
+        return Refusal(f"grids are for up to three dimensions, not for {d} dimensions")
     problem = pose(task, peeled)
     exponents = sum(problem.sizes)
     if not math.isfinite(exponents + problem.lever):
         return Refusal("the exponents <A x, y> are not finite")
     best = None
-    if exponents + max(problem.weight_range, math.log(problem.n)) < _LARGEST_EXPONENT:
+    if exponents + max(problem.weight_range, math.log(problem.n)) < LARGEST_EXPONENT:
         best = _fastest(problem)
     if best is None:
         span = f" and weights that span e^{problem.weight_range:.0f}" if problem.weighted else ""
@@ -109,7 +109,7 @@ def _candidate(order: int, problem: LaplaceRanges) -> _Candidate | None:
         unit = alone.growth[0] ** len(cells) * UNIT / 2
         overhang = sum((c / 2 + order / 2 - 1) ** 2 / s for c, s in zip(cells, sizes, strict=True)) * kappa**2
         cut = layout(order, cells, slack / unit, problem)
-        if cut is None or overhang + weights > _LARGEST_EXPONENT:
+        if cut is None or overhang + weights > LARGEST_EXPONENT:
             continue
         sums = cut.terms * unit
         bounds = Bounds(found.mean + sums, found.covariance + 3 * sums, found.mass + sums)
