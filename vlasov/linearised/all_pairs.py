@@ -17,7 +17,6 @@ from typing import NamedTuple
 import numpy as np
 
 from vlasov.checks import Array
-from vlasov.patience import Patience
 from vlasov.summing import Kernel
 from vlasov.tilting import Counts
 
@@ -74,8 +73,8 @@ class Pairs(ABC):
     means: Array
     sizes: Sizes
 
-    def __init__(self, sources: Sources, *, keep: bool, patience: Patience | None = None) -> None:
-        self.sources, self.patience = sources, patience or Patience(told=True)
+    def __init__(self, sources: Sources, *, keep: bool) -> None:
+        self.sources = sources
         self._kept: list[tuple[Array, Array]] | None = [] if keep else None
         m, n = len(sources.queries), len(sources.keys)
         self._size = max(1, _TILE // n)
@@ -108,7 +107,6 @@ class Pairs(ABC):
         for start in range(0, m, self._size):
             rows = slice(start, min(start + self._size, m))
             yield rows, slice(0, n if counts is None else int(counts[rows.stop - 1]))
-            self.patience.tick("targets", rows.stop)
 
     def tiles(self) -> Iterator[Tile]:
         """G and H in tiles of rows, over the sources that these see."""
@@ -245,13 +243,11 @@ class Summed(Pairs):
         k; None: k(z) = z.
     """
 
-    def __init__(
-        self, sources: Sources, weights: Array, kernel: Kernel | None, *, keep: bool, patience: Patience | None = None
-    ) -> None:
+    def __init__(self, sources: Sources, weights: Array, kernel: Kernel | None, *, keep: bool) -> None:
         self._weights, self._kernel, self._masses = weights, kernel, None
         if sources.seen is not None:
             self._masses = np.cumsum(weights)[sources.seen - 1][:, None]
-        super().__init__(sources, keep=keep, patience=patience)
+        super().__init__(sources, keep=keep)
 
     def _first(self, rows: slice, seen: slice) -> tuple[Array, Array]:
         return self._again(rows, seen)

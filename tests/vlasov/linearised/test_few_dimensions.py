@@ -8,6 +8,9 @@ import vlasov as vl
 from tests.processor import arithmetic
 from tests.vlasov.linearised.test_attentions import case, check
 from vlasov.linearised import heads
+from vlasov.tilting import Request
+
+PAIRS = Request(method="all-pairs")
 
 
 @pytest.fixture
@@ -37,9 +40,9 @@ def test_many_tokens(n, monkeypatch):
     x, h, p = rng.normal(size=(3, n, 2))
     w = np.where(rng.random(n) < 0.1, 0.0, rng.random(n))
     attention, tokens = vl.Softmax(A=rng.normal(size=(2, 2)), V=rng.normal(size=(2, 2))), vl.Particles(x, w)
-    ours = attention.linearised(tokens)
+    ours = attention.linearised(tokens, 0.0, PAIRS)
     monkeypatch.setattr(heads, "FEW", 0)
-    others = attention.linearised(tokens)
+    others = attention.linearised(tokens, 0.0, PAIRS)
     assert ours.tangent(h) == pytest.approx(others.tangent(h), rel=1e-10, abs=1e-11)
     assert ours.adjoint(p) == pytest.approx(others.adjoint(p), rel=1e-10, abs=1e-11)
     assert norm(ours.tangent(h) - others.tangent(h)) <= (ours.error_bound + others.error_bound) * norm(h)
@@ -51,7 +54,7 @@ def test_no_bit_depends_on_threads():
     try:
         for count in (1, 2):
             vl.set_threads(count)
-            products = attention.linearised(vl.Particles(x))
+            products = attention.linearised(vl.Particles(x), 0.0, PAIRS)
             found.append((products.tangent(h), products.adjoint(h)))
     finally:
         vl.set_threads(None)
