@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from problems import Array
 from program import Job, Options, run
+from tangents_linear import linear_cost
 from timing import Check, Report, Timing, Unavailable, in_child, number, repeat, seconds, wait_for_quiet
 
 PACKAGES = ("vlasov", "numpy", "scipy", "numba", "torch")
@@ -131,6 +132,7 @@ def _torch(product: str, name: str, threads: int) -> Callable[[], Any]:
     return calls[name]
 
 
+job(linear_cost)
 TANGENTS, ADJOINTS = ("jvp", "linearize, kept"), ("vjp", "vjp of its fused attention", "vjp, kept")
 _KEPT = "what all products share is kept, as ours keep it; no demand"
 NOTES = {"linearize, kept": _KEPT, "vjp, kept": _KEPT}
