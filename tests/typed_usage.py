@@ -16,4 +16,7 @@ run: xr.Dataset = vl.solve(problem, "particles", n=100, times=[0.0, 1.0])
 transformer: xr.Dataset = vl.solve(vl.Problem(vl.Hardmax(A=[[1.0]]), initial, 1), "layers", depth=12)
 slopes: xr.Dataset = vl.depth_study(problem, depths=[6, 12], n=64, p=(1, 2))
 mean: np.ndarray = vl.measure(run).mean
+tokens = vl.Particles([[0.0], [1.0]])
+moved: np.ndarray = problem.flow().tangent(tokens, np.ones((2, 1)), t=0.5)
+back: np.ndarray = attention.linearised(tokens).adjoint(moved)
 velocity: np.ndarray = vl.Softmax(A=layers).velocity(vl.measure(run), [[0.0]], 0.5)

@@ -94,6 +94,14 @@ def moved(attention):
     return sound(vl.solve(vl.Problem(attention, initial, 0.1), "particles", n=8, times=[0.0, 0.1], tolerance=1e-3))
 
 
+def linearised(attention, points, h):
+    """Products with the derivative are numbers."""
+    products = attention.linearised(vl.Particles(points))
+    assert np.isfinite(products.tangent(h)).all()
+    assert np.isfinite(products.adjoint(h)).all()
+    return "products"
+
+
 def layered(attention):
     """What few layers of an attention do to few tokens."""
     rows, d = attention.shape
@@ -144,6 +152,18 @@ def calls():
         "Exponential": (lambda *a: moved(vl.Exponential(*a)), (EYE, EYE, EYE)),
         "ReLU": (lambda a, v: moved(vl.ReLU(A=a, V=v)), (EYE, EYE)),
         "Hardmax": (lambda a, v: layered(vl.Hardmax(A=a, V=v)), (EYE, EYE)),
+        "linearised": (
+            lambda a, x, h: linearised(vl.Softmax(A=a), x, h),
+            (EYE, [[0.0, 0.0], [1.0, 1.0]], [[1.0, 0.0], [0.0, 2.0]]),
+        ),
+        "linearised Sinkhorn": (
+            lambda a, x, h, j: linearised(vl.Sinkhorn(A=a, iterations=j), x, h),
+            (EYE, [[0.0, 0.0], [1.0, 1.0]], [[1.0, 0.0], [0.0, 2.0]], 3),
+        ),
+        "linearised ReLU": (
+            lambda a, v, x, h: linearised(vl.ReLU(A=a, V=v), x, h),
+            (EYE, EYE, [[0.0, 0.0], [1.0, 1.0]], [[1.0, 0.0], [0.0, 2.0]]),
+        ),
         "Masked": (lambda a: moved(vl.Masked(a)), (vl.L2(EYE, EYE),)),
         "MultiHead": (lambda *a: moved(vl.MultiHead(*a)), ([vl.Softmax(A=EYE), vl.Linear(A=EYE)], [EYE, EYE])),
         "Piecewise": (lambda *a: moved(vl.Softmax(A=vl.Piecewise(*a))), ([EYE, EYE], [0.0, 0.05, 1.0])),

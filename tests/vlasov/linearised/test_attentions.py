@@ -38,7 +38,7 @@ def case(kind, seed, *, causal=False, n=7, d=3, size=1.0, offset=0.0):
     w /= w.sum()
     s = rng.integers(0, 4, n) / 4 if causal else None
     A, V = size * rng.normal(size=(d, d)) / d, rng.normal(size=(d, d))
-    Q, K = rng.normal(size=(2, max(1, d - 1), d)) * np.sqrt(size / d)
+    Q, K = rng.normal(size=(2, max(1, d - 1), d)) * np.sqrt(size) / d
     U, W = rng.normal(size=(2, d)), rng.normal(size=(d, 2))
     if kind == "softmax":
         attention, plain = vl.Softmax(A=A, V=V), dense.softmax(A, V, None, w, s)
@@ -89,6 +89,14 @@ def check(made, share=1e-12):
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 8), d=st.integers(1, 4))
 def test_products_are_those_of_the_dense_derivative(kind, causal, seed, n, d):
     check(case(kind, seed, causal=causal, n=n, d=d))
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("kind", ["queries", "l2", "sigmoid", "multi-head"])
+def test_many_dimensions_with_few_queries(kind, causal):
+    """Queries, keys and values are kept apart, A is not formed."""
+    check(case(kind, 6, causal=causal, n=5, d=7))
 
 
 @pytest.mark.parametrize("causal", [False, True])

@@ -70,7 +70,10 @@ def test_an_attention_with_heads_of_its_own_needs_to_say_no_more():
         (lambda: vl.Softmax(A=A).linearised(X).tangent(np.ones((2, 2))), r"h: has shape \(2, 2\) where \(3, 2\)"),
         (lambda: vl.Softmax(A=A).linearised(X).adjoint([[1.0, 2.0, 3.0]]), r"p: has shape \(1, 3\) where \(3, 2\)"),
         (lambda: vl.Linear(A=A).linearised(X).tangent(np.full((3, 2), np.nan)), r"h: entry \[0, 0\] is nan"),
-        (lambda: vl.Exponential(A=1e4 * A).linearised(X), r"points: are so large that e\^<Ax, y> is no number"),
+        (lambda: vl.Exponential(A=1e4 * A).linearised(X), r"points: are so large that products"),
+        (lambda: vl.Softmax(A=A).linearised(vl.Particles(1e200 * X.points)), r"points: are so large that products"),
+        (lambda: vl.Linear(A=A).linearised(vl.Particles(1e200 * X.points)), r"points: are so large that products"),
+        (lambda: vl.Linear(A=9 * A).linearised(X).tangent(np.full((3, 2), 1e308)), r"h: is so large that its product"),
         (
             lambda: vl.MultiHead([vl.Softmax(A=A), vl.Hardmax(A=A)]).linearised(X),
             r"attention: is hardmax, whose velocities jump",

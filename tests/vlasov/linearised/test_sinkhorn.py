@@ -7,6 +7,7 @@ from numpy.linalg import norm
 
 import vlasov as vl
 from tests.vlasov.linearised import dense
+from vlasov.linearised import scaling
 
 
 def problem(seed, n=7, d=2, size=1.0):
@@ -97,3 +98,12 @@ def test_under_a_mask(iterations):
         whole = np.zeros((len(seen), 2, 7, 2))
         whole[:, :, seen] = few.reshape(len(seen), 2, len(seen), 2)
         assert ours.reshape(7, 2, 7, 2)[seen[rows]] == pytest.approx(whole[rows], rel=1e-11, abs=1e-12)
+
+
+def test_potentials_that_are_not_found_are_refused(monkeypatch):
+    x, w, A, V = problem(9, size=30.0)
+    products, h = vl.Sinkhorn(A=A, V=V).linearised(vl.Particles(x, w)), np.random.default_rng(0).normal(size=x.shape)
+    monkeypatch.setattr(scaling, "_MOST", 1)
+    for product in (products.tangent, products.adjoint):
+        with pytest.raises(vl.InputError, match=r"attention: is sinkhorn.*their derivative is known to.*lower A"):
+            product(h)
