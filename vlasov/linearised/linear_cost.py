@@ -145,11 +145,15 @@ def _planned(
 def _lengths(points: Array, weighed: _Weighed, task: Task, plan: Plan) -> Lengths:
     """About the centres of the plan."""
     from vlasov.tilting.laplace.dipole_errors import Lengths
+    from vlasov.tilting.nodes import UNIT
 
     def farthest(box: Box, centre: Array) -> float:
         return float(np.linalg.norm(np.maximum(np.abs(box[0] - centre), np.abs(box[1] - centre))))
 
     tilt = np.array(plan.tilt)
     points_away, tilts_away = farthest(task.sources, np.array(plan.source_centre)), farthest(task.targets, tilt)
-    slopes = float(np.linalg.norm(tilt)) if weighed.bend is None else longest(tilt - points @ weighed.bend.T)
-    return Lengths(points_away, tilts_away, slopes, weighed.rounding)
+    slopes = size = float(np.linalg.norm(tilt))
+    if weighed.bend is not None:
+        bends = points @ weighed.bend.T
+        slopes, size = longest(tilt - bends), size + longest(bends)
+    return Lengths(points_away, tilts_away, slopes, weighed.rounding, 8 * UNIT * size)
