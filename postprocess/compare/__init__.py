@@ -232,7 +232,9 @@ def _local(
     ]
     names = ("optimal_growth", "optimal_error", "log_logarithmic_norm", "log_norm")
     values = [np.array([one[j] for one in both]) for j in range(len(names))]
-    return {name: (("pair", "time"), one) for name, one in zip((*names, "far"), (*values, np.array(apart)), strict=True)}
+    return {
+        name: (("pair", "time"), one) for name, one in zip((*names, "far"), (*values, np.array(apart)), strict=True)
+    }
 
 
 def _errors_of_moments(problem: Problem, one: xr.Dataset, other: xr.Dataset) -> Array:

@@ -187,6 +187,7 @@ def converge(
     case: CaseArgument,
     study: Study,
     settings: Settings,
+    local: LocalOption = True,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="A folder, where a study goes on if it was interrupted.")
     ] = None,
@@ -194,11 +195,16 @@ def converge(
 ) -> None:
     """Study how fast n tokens approach the mean-field limit: errors, rates with confidence intervals, a picture."""
     from vlasov.postprocess.mean_field import figure, mean_field_study, table
+    from vlasov.postprocess.mean_field.local import with_local
+    from vlasov.solvers.dataset import save
 
     loaded = settings.load(case)
     target = output or Path(f"{loaded.name}-converge")
     with resumable(target):
         result = mean_field_study(loaded.problem, **study.arguments(), output=target, progress=not as_json)
+    if local:
+        result = with_local(result, loaded.problem)
+        save(result, target / "study.nc")
     show_study(result, figure.draw(result), lambda: table.table(result, width=width()), target, as_json)
 
 
