@@ -16,7 +16,9 @@ import xarray as xr
 
 from vlasov.checks import Array
 from vlasov.errors import InputError, SolverError
-from vlasov.postprocess.sensitivity import sensitivity
+from vlasov.postprocess.sensitivity import moments, sensitivity
+from vlasov.problem import Problem
+from vlasov.solvers import problem_of
 
 _NEAR = 0.02  # of the deviation: solutions so close that the derivative tells how they part
 _SURE = 0.1  # error of an integral of rates, of which more tells nothing
@@ -37,6 +39,8 @@ def local(run: xr.Dataset) -> Local:
     """The derivative of the flow along a run, at its times; NaN where there is none."""
     times, nothing = run["time"].values, np.full(run.sizes["time"], np.nan)
     try:
+        if str(run.attrs.get("solver")) == "gaussian" and times[0] == 0.0:  # all neighbours are Gaussians too
+            return _among_gaussians(problem_of(run), times)
         found = sensitivity(run, times=times)
     except (InputError, SolverError, np.linalg.LinAlgError, MemoryError):
         return Local(nothing, nothing, nothing, nothing)
@@ -48,11 +52,15 @@ def local(run: xr.Dataset) -> Local:
     unknown = np.full(times.size, True)
     unknown[: found.sizes["time"]] = ~(found["rates_error"].values <= _SURE)
     held["log_norm"][unknown] = held["log_logarithmic_norm"][unknown] = np.nan
-    if str(run.attrs.get("solver")) == "gaussian" and "moment_growth" in found:  # both are Gaussians
-        among = found["moment_growth"].values
-        held["growth"][: among.size], held["growth_error"][: among.size] = among, 1e-9 * among
-        held["log_logarithmic_norm"][: among.size] = found["log_moment_norm"].values
     return Local(*(held[name] for name in _NAMES))
+
+
+def _among_gaussians(problem: Problem, times: Array) -> Local:
+    """By the linearised equations of moments, as far as there is a solution."""
+    nothing, found = np.full(times.size, np.nan), moments.growth(problem, times)
+    if found is None:
+        return Local(nothing, nothing, nothing, nothing)
+    return Local(found[0], 1e-9 * found[0], moments.exponent(problem, times), nothing)
 
 
 def of_pair(each: Sequence[Local], a: int, b: int) -> Local:
