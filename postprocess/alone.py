@@ -12,8 +12,9 @@ from vlasov.postprocess.depth import figure as of_layers
 from vlasov.postprocess.drawing import energies
 from vlasov.postprocess.lipschitz import figure as of_roughness
 from vlasov.postprocess.mean_field import figure as of_tokens
+from vlasov.postprocess.sensitivity import figure as of_changes
 from vlasov.postprocess.sweep import figure as of_sweeps
-from vlasov.solvers.dataset import BEYOND, DEPTH, ENERGIES, LIPSCHITZ, STUDY, SWEEP
+from vlasov.solvers.dataset import BEYOND, DEPTH, ENERGIES, LIPSCHITZ, SENSITIVITY, STUDY, SWEEP
 
 
 def drawn_alone() -> dict[str, Callable[[xr.Dataset], Figure]]:
@@ -25,4 +26,5 @@ def drawn_alone() -> dict[str, Callable[[xr.Dataset], Figure]]:
         BEYOND: beyond.draw,
         ENERGIES: energies.draw,
         SWEEP: of_sweeps.draw,
+        SENSITIVITY: of_changes.draw,
     }

@@ -146,7 +146,7 @@ class Block(Attention):
             after = Turn(self.post_norm, tokens.points, free.evaluate(tokens, tokens.points, t, request, **how), t)
         inner = self.attention.linearised(seen, t, request, **how)
         hidden = None if self.mlp is None else Hidden(self.mlp, seen.points, t)
-        return OfBlock(inner, tokens.points.shape, self.shape[0], hidden, before, after)
+        return OfBlock(inner, tokens.points.shape, self.shape[0], hidden=hidden, before=before, after=after)
 
     def affine(self, gaussian: Gaussian, t: float = 0.0) -> tuple[Array, Array] | None:
         added = None if self.mlp is None else self.mlp.affine(t)

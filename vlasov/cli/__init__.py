@@ -6,7 +6,7 @@
 """
 
 # The order in the help.
-from vlasov.cli import cases, runs, clusters, studies, depths, lipschitz, beyond_gaussian, sweep, installation  # noqa: I001
+from vlasov.cli import cases, runs, clusters, studies, depths, sensitivity, lipschitz, beyond_gaussian, sweep, installation  # noqa: I001
 from vlasov.cli.app import app, main
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "lipschitz",
     "main",
     "runs",
+    "sensitivity",
     "studies",
     "sweep",
 ]
