@@ -5,8 +5,18 @@
 ``printing``: what they print. Everything heavy is imported inside the commands, so that --help answers at once.
 """
 
-# The order in the help.
-from vlasov.cli import cases, runs, clusters, studies, depths, sensitivity, lipschitz, beyond_gaussian, sweep, installation  # noqa: I001
+from vlasov.cli import (  # noqa: I001  # in the order of the help
+    cases,
+    runs,
+    clusters,
+    studies,
+    sensitivity,
+    lipschitz,
+    beyond_gaussian,
+    depths,
+    sweep,
+    installation,
+)
 from vlasov.cli.app import app, main
 
 __all__ = [
