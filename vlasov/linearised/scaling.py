@@ -30,6 +30,7 @@ from vlasov.measures import Particles
 
 _POLISHED, _STEPS = 1e-15, 4  # of exponents, by which columns may be off; Newton steps
 _SOLVED, _MOST, _PATIENT = 1e-15, 1000, 20  # relative residual; steps of conjugate gradients, and of them without gain
+_AGAIN = 4  # as much memory as others keep, since a product takes tens of passes over it
 _ACCEPTED, _NOTHING = 1e-6, 1e3  # residual; of what exponents are rounded by
 _LOST = 1e6  # what rounding errors have made of a residual
 
@@ -70,7 +71,7 @@ class DoublyStochastic(Products):
 
     def _polished(self, g: Array) -> tuple[Normalised, float]:
         """R with columns as good as sums are, and by how much they are off: Newton's steps (1 - R* R) dg = r."""
-        keep, best = len(self._seen) * len(g) <= KEPT, None
+        keep, best = len(self._seen) * len(g) <= _AGAIN * KEPT, None
         for _ in range(_STEPS):
             self._pairs = Normalised(self._sources._replace(logs=self._sources.logs - g), keep=keep)
             columns = self._pairs.apply_transpose(self._row_weights[:, None])[:, 0] / self._weights
