@@ -24,7 +24,7 @@ from vlasov.errors import LateInputError
 from vlasov.linearised import rounding
 from vlasov.linearised.all_pairs import KEPT, Normalised, Sources
 from vlasov.linearised.base import Products, refuse_if_infinite
-from vlasov.linearised.factors import Factors, times
+from vlasov.linearised.factors import Factors, mapped, times
 from vlasov.linearised.maps import Maps
 from vlasov.measures import Particles
 
@@ -61,12 +61,12 @@ class DoublyStochastic(Products):
         super().__init__(tokens.points.shape, self._maps.rows)
         self._centre = np.einsum("n,nk->k", weights, tokens.points[seen])
         y = tokens.points - self._centre
-        keys, values = times(y[seen], factors.key), times(y[seen], factors.value)
+        keys, values = mapped(y[seen], factors.key), times(y[seen], factors.value)
         self._weights, self._roots = weights, np.sqrt(weights)
         self._row_weights = np.zeros(len(y))
         self._row_weights[seen] = weights
         self._row_roots = np.sqrt(self._row_weights)
-        self._sources = Sources(times(y, factors.query), keys, values, np.log(weights))
+        self._sources = Sources(mapped(y, factors.query), keys, values, np.log(weights))
         self._pairs, self._marginal = self._polished(g)
 
     def _polished(self, g: Array) -> tuple[Normalised, float]:
@@ -174,7 +174,7 @@ class Truncated(Products):
         super().__init__(tokens.points.shape, self._maps.rows)
         self._centre = tokens.mean
         y = tokens.points - self._centre
-        queries, keys = times(y, factors.query) + factors.query @ self._centre, times(y, factors.key)
+        queries, keys = mapped(y, factors.query) + factors.query @ self._centre, mapped(y, factors.key)
         logs, nothing = tokens.log_weights, np.empty((len(y), 0))
         keep = half_steps * len(y) ** 2 <= KEPT
         rows = Sources(queries, keys, nothing, logs)
