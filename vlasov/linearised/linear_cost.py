@@ -14,6 +14,7 @@ import numpy as np
 
 from vlasov.checks import Array
 from vlasov.compiled.workspace import Workspace
+from vlasov.tilting.costs import LAPLACE
 from vlasov.tilting.promise import Box, Refusal, Task
 from vlasov.tilting.results import Head, Request, longest, size_of
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from vlasov.tilting.laplace.plan import Plan
 
 _DIMENSIONS = 3
-_PAIR = 4e-9  # seconds that a pair takes at least in a product by all pairs
+_PAIR = 1e-9  # seconds of a pair, in a product by all pairs and its part of what is made once
 _TIGHTER = (1.0, 0.25, 2.0**-4, 2.0**-6)  # shares of the tolerance that plans are asked for
 _REPLIES = ("auto", "laplace")
 
@@ -73,7 +74,8 @@ def linear_cost(
         Scratch memory, which those who share it must not use at the same time.
     """
     n, d = points.shape
-    if d > _DIMENSIONS or n == 0 or request.method not in _REPLIES:
+    by_pairs = _PAIR * n * n if request.method == "auto" else math.inf
+    if d > _DIMENSIONS or n == 0 or request.method not in _REPLIES or by_pairs < LAPLACE.start * 1e-9:
         return None
     workspace = workspace or Workspace()
     weighed = _weighed(points, log_weights, head.P, workspace)
@@ -84,7 +86,7 @@ def linear_cost(
     if found is None:
         return None
     plan, entries = found
-    if request.method == "auto" and plan.seconds > _PAIR * n * n:
+    if plan.seconds > by_pairs:
         return None
     from vlasov.tilting.laplace.dipoles import Products
 
@@ -145,11 +147,15 @@ def _planned(
 def _lengths(points: Array, weighed: _Weighed, task: Task, plan: Plan) -> Lengths:
     """About the centres of the plan."""
     from vlasov.tilting.laplace.dipole_errors import Lengths
+    from vlasov.tilting.nodes import UNIT
 
     def farthest(box: Box, centre: Array) -> float:
         return float(np.linalg.norm(np.maximum(np.abs(box[0] - centre), np.abs(box[1] - centre))))
 
     tilt = np.array(plan.tilt)
     points_away, tilts_away = farthest(task.sources, np.array(plan.source_centre)), farthest(task.targets, tilt)
-    slopes = float(np.linalg.norm(tilt)) if weighed.bend is None else longest(tilt - points @ weighed.bend.T)
-    return Lengths(points_away, tilts_away, slopes, weighed.rounding)
+    slopes = size = float(np.linalg.norm(tilt))
+    if weighed.bend is not None:
+        bends = points @ weighed.bend.T
+        slopes, size = longest(tilt - bends), size + longest(bends)
+    return Lengths(points_away, tilts_away, slopes, weighed.rounding, 8 * UNIT * size)

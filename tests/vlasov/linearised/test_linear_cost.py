@@ -1,5 +1,7 @@
 """J h and J^T p at linear cost: against the definition in extended precision, by laws, and with their bounds."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
@@ -242,3 +244,17 @@ def test_tolerance_is_relative_to_the_largest_entry_of_J(P):
         assert found.entries.own <= tolerance * radius**2
         pairs, own = found.entries
         assert found.error_bound == pytest.approx(pairs * np.sqrt(found.products.heaviest_column()) + own, rel=0.01)
+
+
+def test_threads_that_share_products_take_turns():
+    rng = np.random.default_rng(8)
+    found = products(rng.normal(size=(20_000, 2)), Head(np.eye(2) / 2, np.eye(2)))
+    directions = rng.normal(size=(8, 20_000, 2))
+    alone = [(found.tangent(h), found.adjoint(h)) for h in directions]
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(lambda h: (found.tangent(h), found.adjoint(h)), directions))
+    assert all(
+        np.array_equal(a, b)
+        for one, other in zip(alone, together, strict=True)
+        for a, b in zip(one, other, strict=True)
+    )

@@ -2,8 +2,8 @@ r"""Bounds on the errors of ``dipoles``, entry by entry of J, from those of inte
 
     J_ij = V P_ij (1 + (y_j - m_i) (xi_i + s_j)^T) + delta_ij V C_i A,     |J~_ij - J_ij| <= |V| (a P_ij + delta_ij b)
 
-With the relative errors e_0 of e^{<xi, y>} interpolated, e_1 of its derivatives by xi or y over R or Q, and e_2 of the
-mixed one over Q R, and with those of Z, m and C.
+Here xi_i is that about the tilt, which s_j = tilt - (P + P^T) y_j holds. With the relative errors e_0 of e^{<xi, y>}
+interpolated, e_1 of its derivatives by xi or y over R or Q, and e_2 of the mixed one over Q R, and those of Z, m and C.
 """
 
 from __future__ import annotations
@@ -17,19 +17,20 @@ from vlasov.tilting.stencils import errors, errors_on_both_sides, mixed_error
 
 
 class Lengths(NamedTuple):
-    """Of all pairs: bounds on |y - centre|, on |xi - tilt|, and on the slopes s_j + tilt.
+    """Of all pairs: bounds on |y - centre|, on |xi - tilt|, and on |s_j|.
 
-    ``rounding`` bounds errors of the log weights.
+    ``rounding`` bounds errors of the log weights, ``of_slopes`` those of s_j.
     """
 
     points: float
     tilts: float
     slopes: float
     rounding: float = 0.0
+    of_slopes: float = 0.0
 
     @property
     def largest(self) -> float:
-        """A bound on |1 + (y_j - m_i) (xi_i + s_j)^T|."""
+        """A bound on |1 + (y_j - m_i) (xi_i + s_j)^T|, the largest that J_ij / (|V| P_ij) might be."""
         return 1 + 2 * self.points * (self.tilts + self.slopes)
 
 
@@ -50,7 +51,7 @@ def entry_errors(plan: Plan, lengths: Lengths) -> EntryErrors:
     across, along = 2 * lengths.points, lengths.tilts + lengths.slopes
     mean = plan.error_bound + across * 2 * lengths.rounding
     pairs = mixed * box * tilts + first * box * lengths.slopes + lengths.points * (first * tilts + value * along)
-    pairs += mean * along * (1 + first + value) + mass * lengths.largest
+    pairs += mean * along * (1 + first + value) + mass * lengths.largest + across * lengths.of_slopes
     own = plan.covariance_bound + 2 * across * across * lengths.rounding
     return EntryErrors(pairs / (1 - mass), own)
 

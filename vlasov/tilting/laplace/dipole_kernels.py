@@ -225,17 +225,21 @@ def keep_moments(gather, side, grid, kept, scratch, thread, threads):  # type: i
     for start in range(begin, stop, chunk):
         block = side.points[start : min(start + chunk, stop)]
         _interpolate(gather, block, side, grid, scratch, thread)
-        for j in range(len(block)):
-            kept[0, start + j] = 1.0 / rows[0, j]
+        count = len(block)
+        part, value = kept[:, start : start + count], rows[0]
+        scales = part[0]
+        for j in range(count):
+            scales[j] = 1.0 / value[j]
         for k in range(d):
-            row, inverse_step = rows[1 + k], axes[INVERSE_STEP, k]
-            for j in range(len(block)):
-                row[j] *= inverse_step * kept[0, start + j]
-                kept[1 + k, start + j] = -row[j]
+            row, mean, inverse_step = rows[1 + k], part[1 + k], axes[INVERSE_STEP, k]
+            for j in range(count):
+                row[j] *= inverse_step * scales[j]
+                mean[j] = -row[j]
         second = 1 + d
         for k in range(d):
             for l in range(k, d):
-                row, scale = rows[second], axes[INVERSE_STEP, k] * axes[INVERSE_STEP, l]
-                for j in range(len(block)):
-                    kept[second, start + j] = row[j] * scale * kept[0, start + j] - rows[1 + k, j] * rows[1 + l, j]
+                row, entry, scale = rows[second], part[second], axes[INVERSE_STEP, k] * axes[INVERSE_STEP, l]
+                one, other = rows[1 + k], rows[1 + l]
+                for j in range(count):
+                    entry[j] = row[j] * scale * scales[j] - one[j] * other[j]
                 second += 1

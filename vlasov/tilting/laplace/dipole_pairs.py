@@ -59,17 +59,18 @@ def add_pairs(
 
 
 @kernel(flags=SUMS)
-def _tile(reader, i, carriers, vectors, start, weights, along):  # type: ignore[no-untyped-def]
+def _tile(reader, i, carriers, vectors, begin, end, weights, along):  # type: ignore[no-untyped-def]
     """Weights of the pairs of reader i with some carriers, and these times <u_j, c_i + l_j>."""
-    count, level = weights.size, reader.logs[i]
+    count, level, logs = end - begin, reader.logs[i], carriers.logs[begin:end]
     for j in range(count):
-        weights[j] = carriers.logs[start + j] + level
+        weights[j] = logs[j] + level
         along[j] = 0.0
     for k in range(len(vectors)):
-        place, places, slopes, row = reader.places[k, i], carriers.places[k], carriers.slopes[k], vectors[k]
+        place, row = reader.places[k, i], vectors[k, begin:end]
+        places, slopes = carriers.places[k, begin:end], carriers.slopes[k, begin:end]
         for j in range(count):
-            weights[j] += place * places[start + j]
-            along[j] += row[start + j] * (place + slopes[start + j])
+            weights[j] += place * places[j]
+            along[j] += row[j] * (place + slopes[j])
     for j in range(count):
         weights[j] = exp_negative(weights[j])
     for j in range(count):
@@ -84,11 +85,12 @@ def _sum_pairs(readers, carriers, vectors, result, thread, threads):  # type: ig
     for i in range(first, last):
         for k in range(d):
             result[i, k] = 0.0
-        for start in range(0, n, _TILE):
-            count = min(_TILE, n - start)
-            _tile(readers, i, carriers, vectors, start, weights[:count], along[:count])
+        for begin in range(0, n, _TILE):
+            end = min(begin + _TILE, n)
+            _tile(readers, i, carriers, vectors, begin, end, weights, along)
             for k in range(d):
-                row, places, slope, total = vectors[k], carriers.places[k], readers.slopes[k, i], 0.0
-                for j in range(count):
-                    total += weights[j] * row[start + j] + along[j] * (places[start + j] + slope)
+                row, places = vectors[k, begin:end], carriers.places[k, begin:end]
+                slope, total = readers.slopes[k, i], 0.0
+                for j in range(end - begin):
+                    total += weights[j] * row[j] + along[j] * (places[j] + slope)
                 result[i, k] += total

@@ -15,6 +15,7 @@ the plan's reach are summed one by one (``dipole_pairs``).
 from __future__ import annotations
 
 import math
+from threading import Lock
 
 import numpy as np
 
@@ -63,6 +64,7 @@ class Products:
         workspace: Workspace,
     ) -> None:
         self.plan, self.workspace, points = plan, workspace, plain(points)
+        self._turn = Lock()  # products of several threads take turns in the workspace
         self.matrix, self.values = plain(head.A), plain(head.V)
         self.d = points.shape[1]
         self._request = Request(log_mass=plan.peeled, covariance=True)
@@ -104,8 +106,9 @@ class Products:
     def tangent(self, h: Array) -> Array:
         """J h, shapes (n, d) -> (n, k)."""
         values = self.values if len(self.values) <= _MOST else np.eye(self.d)
-        h, field = plain(h), self._field(self.sources, plain(h), np.eye(self.d))
-        result = self._read(self.targets, field, h, Own(values, values, self.matrix, self.covariance))
+        h, own = plain(h), Own(values, values, self.matrix, self.covariance)
+        with self._turn:
+            result = self._read(self.targets, self._field(self.sources, h, np.eye(self.d)), h, own)
         if self.far is not None:
             (sources, targets), (far_sources, far_targets) = self.ends, self.far
             far = far_targets, far_sources
@@ -118,15 +121,21 @@ class Products:
         if len(self.values) > _MOST:
             p, values = map_rows(p, values), np.eye(self.d)
         p, identity = plain(p), np.eye(self.d)
-        field = self._field(self.targets, p, values)
         own = Own(identity, np.ascontiguousarray(self.matrix.T), values, self.covariance)
-        result = self._read(self.sources, field, p, own)
+        with self._turn:
+            result = self._read(self.sources, self._field(self.targets, p, values), p, own)
         if self.far is not None:
             add_pairs(*self.ends, self.far, map_rows(p, values), identity, self.plan.threads, result)
         return result
 
     def heaviest_column(self) -> float:
         """max_j sum_i P_ij of the softmax matrix P, whose rows sum to one: |P|_2 is at most its root."""
+        with self._turn:
+            sums = self._columns()
+        return math.exp(float(sums.max()))
+
+    def _columns(self) -> Array:
+        """The logarithms of the columns' sums."""
         grids, blocks, scratch = self._memory()
         masses = kernels.Weights(_NOTHING, 0.0, np.zeros(self.d), self.targets.scales)
         in_threads(
@@ -140,11 +149,11 @@ class Products:
         sums = at_nodes.read(self.sources.points, nothing, Request(log_mass=True)).log_mass
         assert sums is not None
         if self.far is not None:
-            sums = self._columns_with_outliers(sums)
-        elif self.sources.scales.size:
+            return self._columns_with_outliers(sums)
+        if self.sources.scales.size:
             with np.errstate(divide="ignore"):
                 sums += np.log(self.sources.scales)
-        return math.exp(float(sums.max()))
+        return sums
 
     def _columns_with_outliers(self, sums: Array) -> Array:
         assert self.far is not None
