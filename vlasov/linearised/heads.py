@@ -155,7 +155,8 @@ def _at_linear_cost(
     tokens: Particles, factors: Sequence[Factors], request: Request, workspace: Workspace | None
 ) -> Linearised | None:
     """All heads by ``linear_cost``, or None where one of them is not served."""
-    if tokens.dimension > _LINEAR:
+    few = len(tokens) < WORTH_COMPILING and request.method == "auto"
+    if few or tokens.dimension > _LINEAR:
         return None
     try:
         from vlasov.linearised.linear_cost import linear_cost  # type: ignore[import-not-found, unused-ignore]

@@ -32,6 +32,7 @@ _POLISHED, _STEPS = 1e-15, 4  # of exponents, by which columns may be off; Newto
 _SOLVED, _MOST, _PATIENT = 1e-15, 1000, 20  # relative residual; steps of conjugate gradients, and of them without gain
 _AGAIN = 4  # as much memory as others keep, since a product takes tens of passes over it
 _ACCEPTED, _NOTHING = 1e-6, 1e3  # residual; of what exponents are rounded by
+_TELLING = 1e-10  # residual: below it is mostly noise, which has eigenvalues of its own
 _LOST = 1e6  # what rounding errors have made of a residual
 
 
@@ -109,7 +110,7 @@ class DoublyStochastic(Products):
             rest = rest - size / curved * image
             size, before = float(rest @ rest), size
             step = free(rest + size / before * step)
-            if since == 0:
+            if best[1] > _TELLING:
                 steps.append(before / curved)
                 ratios.append(size / before)
             relative = math.sqrt(size / first)
