@@ -99,6 +99,10 @@ def test_many_dimensions_with_few_queries(kind, causal):
     check(case(kind, 6, causal=causal, n=5, d=7))
 
 
+def test_sums_over_so_many_dimensions_that_they_go_in_blocks():
+    check(case("queries", 6, n=2, d=130))
+
+
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
 def test_products_are_differences_of_the_velocity(kind, causal):
@@ -181,6 +185,39 @@ def test_products_follow_rotations(seed):
     plain = vl.Softmax(A=A, V=V).linearised(vl.Particles(x))
     assert turned.tangent(h @ O.T) == pytest.approx(plain.tangent(h) @ O.T, rel=1e-11, abs=1e-11)
     assert turned.adjoint(h @ O.T) == pytest.approx(plain.adjoint(h) @ O.T, rel=1e-11, abs=1e-11)
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("kind", ["l2", "sinkhorn"])
+def test_who_follows_the_measure_moves_along_with_it(kind):
+    """Gamma_{mu + c}(x + c) = Gamma_mu(x) + V c, so J (c, .., c) = (V c, .., V c): L2 with Q = K, and Sinkhorn."""
+    rng = np.random.default_rng(3)
+    A, V, x, c = *rng.normal(size=(2, 3, 3)), rng.normal(size=(9, 3)), rng.normal(size=3)
+    attention = vl.L2(A, A, V) if kind == "l2" else vl.Sinkhorn(A=A / 2, V=V)
+    for tokens in (vl.Particles(x, rng.random(9)), vl.Particles(x + 40.0)):
+        found = attention.linearised(tokens).tangent(np.tile(c, (9, 1)))
+        assert found == pytest.approx(np.tile(V @ c, (9, 1)), rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("kind", ["softmax", "l2", "linear"])
+def test_gaussians_that_are_stretched(kind):
+    """At Gauss nodes of N(0, S), Gamma(x) = V T(S) x: J B x = V (T'(S) (B S + S B^T) x + T(S) B x)."""
+    rng = np.random.default_rng(4)
+    V, B, Q, K = 0.4 * rng.normal(size=(4, 2, 2))
+    S = np.array([[0.5, 0.1], [0.1, 0.3]])
+    nodes, dS = vl.Gaussian([0.0, 0.0], S).quadrature(24), B @ S + S @ B.T
+    if kind == "l2":  # T = 2 (I + 2 S K^T K)^{-1} S K^T Q
+        inverse = np.linalg.inv(np.eye(2) + 2 * S @ K.T @ K)
+        T = 2 * inverse @ S @ K.T @ Q
+        dT = 2 * inverse @ (dS - 2 * dS @ K.T @ K @ inverse @ S) @ K.T @ Q
+        attention = vl.L2(Q, K, V)
+    else:  # T = S A, also of linear attention
+        T, dT = S @ K.T @ Q, dS @ K.T @ Q
+        attention = (vl.Softmax if kind == "softmax" else vl.Linear)(Q, K, V)
+    x, heavy = nodes.points, nodes.weights > 1e-12
+    found = attention.linearised(nodes).tangent(x @ B.T)
+    assert found[heavy] == pytest.approx((x @ (dT + T @ B).T @ V.T)[heavy], rel=0, abs=1e-8)
 
 
 @pytest.mark.quick

@@ -5,6 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 from numpy.linalg import norm
+from scipy.special import iv
 
 import vlasov as vl
 from tests.vlasov.linearised import dense
@@ -51,6 +52,20 @@ def test_post_norm_moves_along_the_ellipsoid():
     h -= x * d * ((h * x * d).sum(axis=1) / (x * d * x * d).sum(axis=1))[:, None]
     turned = (h * d * law.velocity(tokens, x)).sum(axis=1) + (x * d * law.linearised(tokens).tangent(h)).sum(axis=1)
     assert turned == pytest.approx(np.zeros(6), abs=1e-9)
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("k", [1, 2, 3, 5])
+def test_modes_on_the_circle_grow_as_they_should(k):
+    """Even tokens on the unit circle, A = beta I: mode k grows at the rate k^2 I_k(beta) / (beta I_0(beta))."""
+    beta, angles = 5.0, 2 * np.pi * np.arange(64) / 64
+    tokens = vl.Particles(np.stack([np.cos(angles), np.sin(angles)], axis=1))
+    law = vl.Problem(vl.Softmax(A=beta * np.eye(2)), tokens, 1.0, layer_norm=vl.LayerNorm([0.5**0.5] * 2)).block
+    products = law.linearised(tokens)
+    along = np.stack([-np.sin(angles), np.cos(angles)], axis=1) * np.cos(k * angles)[:, None]
+    rate = k * k * iv(k, beta) / (beta * iv(0, beta))
+    assert products.tangent(along) == pytest.approx(rate * along, abs=1e-12)
+    assert (along * products.adjoint(along)).sum() == pytest.approx(32 * rate, rel=1e-12)
 
 
 @pytest.mark.quick

@@ -8,10 +8,12 @@ import pytest
 import vlasov as vl
 from tests.vlasov.test_extension import Shifted
 from vlasov.attention import Attention
+from vlasov.linearised import heads
 from vlasov.tilting import Head
 
 A = np.array([[0.6, 0.3], [-0.2, 0.5]])
 OWN, GAUSSIAN = Shifted(vl.Softmax(A=A), np.ones(2)), vl.Gaussian([0, 0], np.eye(2))
+MANY = vl.Particles(np.ones((4000, 2)), s=np.linspace(0, 1, 4000))
 X = vl.Particles([[1.0, 2.0], [-0.5, 0.25], [0.3, -1.0]])
 
 
@@ -23,6 +25,12 @@ def test_flow_has_the_products():
     assert np.array_equal(flow.tangent(X, h, t=0.5), products.tangent(h))
     assert np.array_equal(flow.adjoint(X, h, t=0.5), products.adjoint(h))
     assert 0 < products.error_bound < 1e-12
+
+
+def test_who_waits_is_told(monkeypatch):
+    monkeypatch.setattr(heads, "_PAIR", 1.0)
+    with pytest.warns(vl.SlowRunWarning, match=r"3 tokens in d = 2 are 9 pairs"):
+        vl.Softmax(A=A).linearised(X)
 
 
 def test_parameters_are_those_of_the_time():
@@ -74,6 +82,10 @@ def test_an_attention_with_heads_of_its_own_needs_to_say_no_more():
         (lambda: vl.Softmax(A=A).linearised(vl.Particles(1e200 * X.points)), r"points: are so large that products"),
         (lambda: vl.Linear(A=A).linearised(vl.Particles(1e200 * X.points)), r"points: are so large that products"),
         (lambda: vl.Linear(A=9 * A).linearised(X).tangent(np.full((3, 2), 1e308)), r"h: is so large that its product"),
+        (
+            lambda: vl.Masked(vl.Sinkhorn(A=A)).linearised(MANY),
+            r"attention: is differentiated on 4,000 prefixes of up to 4,000 tokens.*groups of equal s",
+        ),
         (
             lambda: vl.MultiHead([vl.Softmax(A=A), vl.Hardmax(A=A)]).linearised(X),
             r"attention: is hardmax, whose velocities jump",

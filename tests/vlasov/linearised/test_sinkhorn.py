@@ -7,7 +7,7 @@ from numpy.linalg import norm
 
 import vlasov as vl
 from tests.vlasov.linearised import dense
-from vlasov.linearised import scaling
+from vlasov.linearised import causal, scaling
 
 
 def problem(seed, n=7, d=2, size=1.0):
@@ -82,9 +82,10 @@ def test_tokens_without_weight_are_moved_and_move_nobody():
     assert (ours @ h.ravel()).reshape(8, 2) == pytest.approx(found, rel=0, abs=1e-7 * norm(found))
 
 
-@pytest.mark.parametrize("iterations", [None, 3])
-def test_under_a_mask(iterations):
+@pytest.mark.parametrize(("iterations", "kept"), [(None, 1000), (3, 1000), (None, 0)])
+def test_under_a_mask(iterations, kept, monkeypatch):
     """Row i is that of the prefix which it sees."""
+    monkeypatch.setattr(causal, "KEPT", kept)
     x, w, A, V = problem(8, size=3.0)
     s = np.array([0.5, 0.0, 0.5, 1.0, 0.0, 0.75, 1.0])
     inner = vl.Sinkhorn(A=A, V=V, iterations=iterations)
@@ -107,3 +108,10 @@ def test_potentials_that_are_not_found_are_refused(monkeypatch):
     for product in (products.tangent, products.adjoint):
         with pytest.raises(vl.InputError, match=r"attention: is sinkhorn.*their derivative is known to.*lower A"):
             product(h)
+
+
+@pytest.mark.quick
+def test_weights_of_all_sizes():
+    x, w, A, V = problem(10, size=1.5)
+    w = 10.0 ** np.random.default_rng(10).uniform(-9, 0, len(w))
+    check(vl.Sinkhorn(A=A, V=V), x, w / w.sum(), A, V, 1001, 1e-11)
