@@ -10,6 +10,7 @@ from numpy.linalg import norm
 import vlasov as vl
 from tests.processor import arithmetic
 from tests.vlasov.linearised import dense
+from vlasov.tilting import Request
 
 SHARE = 1e-12  # of |p| |J h|
 
@@ -97,6 +98,10 @@ def test_products_are_those_of_the_dense_derivative(kind, causal, seed, n, d):
 def test_many_dimensions_with_few_queries(kind, causal):
     """Queries, keys and values are kept apart, A is not formed."""
     check(case(kind, 6, causal=causal, n=5, d=7))
+
+
+def test_sums_over_so_many_dimensions_that_they_go_in_blocks():
+    check(case("queries", 6, n=2, d=70))
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -212,7 +217,7 @@ def test_gaussians_that_are_stretched(kind):
         T, dT = S @ K.T @ Q, dS @ K.T @ Q
         attention = (vl.Softmax if kind == "softmax" else vl.Linear)(Q, K, V)
     x, heavy = nodes.points, nodes.weights > 1e-12
-    found = attention.linearised(nodes).tangent(x @ B.T)
+    found = attention.linearised(nodes, 0.0, Request(method="all-pairs")).tangent(x @ B.T)
     assert found[heavy] == pytest.approx((x @ (dT + T @ B).T @ V.T)[heavy], rel=0, abs=1e-8)
 
 
