@@ -186,7 +186,8 @@ def judge(memory: Memory, at: Layout) -> Any:
     factor = where(error < 1 / _LEAST, _between(_SHRINK, _SAFETY * power, _GROW), _SHRINK)
     length = where(direct, step * memory[GROWTH], step) * factor
     kept = where(direct, where(length > natural, length, natural), where(late, natural, length))
-    natural = where(good, kept, length)
+    half = 0.5 * natural  # or a step in s that is too long, and one in t that is too rough, would alternate for ever
+    natural = where(good, kept, where(direct & (length > half), half, length))
     memory[NATURAL] = natural
     memory[FORCED] = where(good & late, 1.0, 0.0)
     fate = where((t >= target) & accepted, REACHED, RUNNING)

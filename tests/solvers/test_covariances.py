@@ -139,16 +139,33 @@ def test_turned_data_give_turned_solutions():
 
 @pytest.mark.parametrize("order", [5, 8])
 def test_order_of_the_method(order):
-    """Of errors against steps, as the tolerance falls: the closed form with no negative eigenvalue."""
-    A, sigma = np.diag([-0.7, -0.2]), batch(1, 2)
-    exact = vl.gaussian.covariance(A, np.eye(2), sigma[0], 20.0)
+    """Of errors against steps, as the tolerance falls, where Sigma' = J Sigma^2 - Sigma^2 J turns for ever."""
+    turn, [sigma] = np.array([[0.0, -1.0], [1.0, 0.0]]), np.array([[[1.0, 0.3], [0.3, 0.5]]])
+
+    def rates(_, y):
+        square = y.reshape(2, 2) @ y.reshape(2, 2)
+        return (turn @ square - square @ turn).ravel()
+
+    exact = solve_ivp(rates, (0, 20), sigma.ravel(), method="DOP853", rtol=1e-13, atol=1e-15).y[:, -1].reshape(2, 2)
     steps, errors = [], []
-    for tolerance in (1e-5, 1e-7, 1e-9) if order == 5 else (1e-7, 1e-9, 1e-11):
-        found = vl.covariances(vl.Softmax(A=A), sigma, 20.0, times=[20.0], order=order, tolerance=tolerance)
+    for tolerance in (1e-9, 1e-10):
+        found = vl.covariances(
+            vl.Softmax(A=np.eye(2), V=turn), sigma[None], 20.0, times=[20.0], order=order, tolerance=tolerance
+        )
         steps.append(float(found.steps[0]))
         errors.append(np.abs(found["covariance"].values[0, 0] - exact).max())
-    slope = -np.polyfit(np.log(steps), np.log(errors), 1)[0]
-    assert order - 1.5 < slope < order + 2.5
+    slope = np.log(errors[0] / errors[1]) / np.log(steps[1] / steps[0])
+    assert slope > order - 0.15  # that of order 8 is nearly 9 here
+    assert slope < order + (0.15 if order == 5 else 1.0)
+
+
+def test_loose_tolerances_end_too():
+    """Steps in s that would pass an output, and steps in t to it that are too rough, once took turns for ever."""
+    sigmas = batch(30, 2)
+    for tolerance in (1e-3, 1e-4, 1e-5):
+        found = vl.covariances(vl.Softmax(A=np.diag([-0.7, -0.2])), sigmas, 3.0, times=[3.0], tolerance=tolerance)
+        exact = [vl.gaussian.covariance(np.diag([-0.7, -0.2]), np.eye(2), sigma, 3.0) for sigma in sigmas]
+        np.testing.assert_allclose(found["covariance"][:, 0], exact, atol=20 * tolerance)
 
 
 def test_singular_covariances_keep_their_rank_and_are_semi_definite():
