@@ -21,14 +21,10 @@ from vlasov.solvers.covariances.layout import (
     ATTEMPTS,
     BEFORE,
     BLOWN_UP,
-    DIRECT,
     DIVERGING,
     END,
     EXPECTED,
     FATE,
-    FLOOR,
-    FORCED,
-    GROWTH,
     INVERSE,
     LARGEST,
     MOST,
@@ -36,10 +32,12 @@ from vlasov.solvers.covariances.layout import (
     RATE,
     REACHED,
     RUNNING,
+    STEEPEST,
     STEP,
     STEPS,
     STOPPED,
     TARGET,
+    TIME,
     UNIT,
     Layout,
     layout,
@@ -48,7 +46,8 @@ from vlasov.solvers.covariances.layout import (
 RESOLUTION, AGREEMENT = 1e-9, 0.1  # as in ``solvers.ode.integrate.BlowUpWatch``
 _SAFETY, _SHRINK, _GROW, _MINOR = 0.9, 0.2, 8.0, 0.01
 _LEAST = 1e-30  # squares of errors below which steps grow no faster
-_SHORTEST = 1e-12  # step in s
+_SHORTEST = 1e-14  # step, as a share of t
+_STEEP, _TOWARDS = 4.0, 0.6  # step times |B| at most; share of the way to a blow-up
 _TINY = 1e-200
 _FILES = tuple(str(module.__file__) for module in (lanes, formulas, places))
 
@@ -66,16 +65,10 @@ def _made(body: Callable[..., Any], result: Any) -> Any:
 
 
 def begin(memory: Memory, at: Layout) -> None:
-    """How far this step goes, and its first velocity: in s, or in t where it would pass the next output."""
-    growth, natural = memory[GROWTH], memory[NATURAL]
-    left = memory[TARGET] - memory[at.state + at.n - 1]
-    direct = (natural >= left * growth) | (memory[FORCED] > 0)
-    memory[DIRECT] = where(direct, 1.0, 0.0)
-    memory[STEP] = where(direct, left, natural)
-    pace = where(direct, 1.0, 1 / growth)
-    for c in range(at.n - 1):
-        memory[at.stages + c] = memory[at.slope + c] * pace
-    memory[at.stages + at.n - 1] = pace
+    """How far this step goes: to the next output at most."""
+    left, natural = memory[TARGET] - memory[TIME], memory[NATURAL]
+    memory[STEP] = where(natural < left, natural, left)
+    memory[STEEPEST] = 0.0
 
 
 def combine(memory: Memory, at: Layout, stage: Any) -> None:
@@ -105,6 +98,15 @@ def _weighted(memory: Memory, at: Layout, weights: Any, c: Any) -> Lane:
     return total
 
 
+def head(memory: Memory, at: Layout, number: Any, *, kind: int) -> None:
+    """Add V C A to B, and V (m_0 + C A alpha) to b + B alpha."""
+    d = at.d
+    B, moved = _head(memory, at, memory.shifted(at.heads, memory.times(number, at.head)), kind)
+    memory.put(at.matrix, (memory.matrix(at.matrix, d, d) + B).flat)
+    if at.means:
+        memory.put(at.moved, memory.matrix(at.moved, d, 1)[:, 0] + moved)
+
+
 def clear(memory: Memory, at: Layout) -> None:
     """No heads yet."""
     for c in range(at.d * at.d):
@@ -113,21 +115,16 @@ def clear(memory: Memory, at: Layout) -> None:
         memory[at.moved + c] = 0.0
 
 
-def head(memory: Memory, at: Layout, number: Any, *, kind: int) -> None:
-    """Add V C A to B, and V (m_0 + C A alpha) to b + B alpha."""
+def _head(memory: Memory, at: Layout, first: Any, kind: int) -> tuple[Any, Any]:
     d = at.d
-    first = memory.shifted(at.heads, memory.times(number, at.head))
     V, A, P = (memory.matrix(memory.shifted(i * d * d, first), d, d) for i in range(3))
-    factor = memory.matrix(at.trial, d, d)
     if kind == formulas.SINKHORN:
         shrunk = formulas.sinkhorn(memory.matrix(at.turned, d, d), memory.matrix(at.rows, d, d))
     else:
+        factor = memory.matrix(at.trial, d, d)
         shrunk = formulas.l2(factor, P) if kind == formulas.L2 else formulas.softmax(factor)
-    memory.put(at.matrix, (memory.matrix(at.matrix, d, d) + V @ (shrunk @ A)).flat)
-    if at.means:
-        mean = memory.matrix(at.trial + d * d, d, 1)[:, 0]
-        moved = memory.matrix(at.moved, d, 1)[:, 0] + V @ formulas.drift(kind, mean, shrunk, A, P)
-        memory.put(at.moved, moved)
+    mean = memory.matrix(at.trial + d * d, d, 1)[:, 0] if at.means else None
+    return V @ (shrunk @ A), V @ formulas.drift(kind, mean, shrunk, A, P) if at.means else None
 
 
 def turn(memory: Memory, at: Layout, number: Any) -> None:
@@ -154,62 +151,63 @@ def rotate(memory: Memory, at: Layout) -> Any:
 def finish(memory: Memory, at: Layout, stage: Any) -> None:
     """The velocity of a stage, from B."""
     d = at.d
-    B = memory.matrix(at.matrix, d, d)
-    factor = memory.matrix(at.trial, d, d)
+    moved = [memory[at.moved + i] for i in range(d)] if at.means else []
+    _finish(memory, at, stage, memory.matrix(at.matrix, d, d), moved)
+
+
+def alone(memory: Memory, at: Layout, stage: Any) -> None:
+    """The velocity of a stage, where there is one head, of softmax."""
+    B, moved = _head(memory, at, at.heads, formulas.SOFTMAX)
+    _finish(memory, at, stage, B, moved if at.means else [])
+
+
+def _finish(memory: Memory, at: Layout, stage: Any, B: Any, moved: Any) -> None:
     squares = formulas.dot(list(B.flat), list(B.flat))
-    slope = [*(B @ factor).flat]
-    if at.means:
-        slope += [memory[at.moved + i] for i in range(d)]
-    pace = where(memory[DIRECT] > 0, 1.0, 1 / sqrt(squares + memory[FLOOR]))
     memory[RATE] = squares
-    memory.put(at.found, slope)
-    memory.put(memory.shifted(at.stages, memory.times(stage, at.n)), [one * pace for one in slope] + [pace])
+    memory[STEEPEST] = where(squares <= memory[STEEPEST], memory[STEEPEST], squares)  # NaN stays
+    slope = [*(B @ memory.matrix(at.trial, at.d, at.d)).flat, *moved]
+    memory.put(memory.shifted(at.stages, memory.times(stage, at.n)), slope)
 
 
 def regauge(memory: Memory, at: Layout) -> None:
     """F U in place of F, which is the same covariance: the next rotations will be small."""
     turned = memory.matrix(at.turned, at.d, at.d)
     memory.put(at.trial, turned.flat)
-    memory.put(at.found, (memory.matrix(at.matrix, at.d, at.d) @ turned).flat)
+    memory.put(at.last, (memory.matrix(at.matrix, at.d, at.d) @ turned).flat)
 
 
 def judge(memory: Memory, at: Layout) -> Any:
     """Accept the step or not, choose the next one; which problems ask for attention."""
-    last = at.n - 1
-    direct = memory[DIRECT] > 0
-    target, step, natural = memory[TARGET], memory[STEP], memory[NATURAL]
-    t = where(direct, target, memory[at.trial + last])
-    size, error = _measured(memory, at, t)
-    good, late = error <= 1.0, t > target
-    accepted = good & ~late
+    target, step, natural, steepest = memory[TARGET], memory[STEP], memory[NATURAL], memory[STEEPEST]
+    t = where(natural < target - memory[TIME], memory[TIME] + step, target)
+    size, error = _measured(memory, at)
+    # A blow-up behind something larger but harmless shows in B; nothing steps over it.
+    accepted = (error <= 1.0) & (step * step * steepest <= _STEEP * _STEEP)
     power = rough_power(where(error > _LEAST, error, _LEAST), -0.5 / at.tableau.order)
     factor = where(error < 1 / _LEAST, _between(_SHRINK, _SAFETY * power, _GROW), _SHRINK)
-    length = where(direct, step * memory[GROWTH], step) * factor
-    kept = where(direct, where(length > natural, length, natural), where(late, natural, length))
-    half = 0.5 * natural  # or a step in s that is too long, and one in t that is too rough, would alternate for ever
-    natural = where(good, kept, where(direct & (length > half), half, length))
-    memory[NATURAL] = natural
-    memory[FORCED] = where(good & late, 1.0, 0.0)
-    fate = where((t >= target) & accepted, REACHED, RUNNING)
+    following = step * factor
+    following = where(accepted, where(following > natural, following, where(step < natural, natural, following)),
+                      where(following < 0.5 * step, following, 0.5 * step))  # fmt: skip
+    ahead, near, foreseen = _foresee(memory, t, accepted)
+    following = where(following < foreseen, following, foreseen)
+    memory[NATURAL] = following
     attempts = memory[ATTEMPTS] + 1.0
     memory[ATTEMPTS] = attempts
     memory[STEPS] = memory[STEPS] + where(accepted, 1.0, 0.0)
-    fate = where((attempts >= memory[MOST]) | ~(natural > _SHORTEST), STOPPED, fate)
-    ahead, blown = _foresee(memory, at, t, accepted)
+    fate = where((t >= target) & accepted, REACHED, RUNNING)
+    fate = where((attempts >= memory[MOST]) | ~(following > _SHORTEST * t), STOPPED, fate)
     fate = where(accepted & (size > memory[LARGEST]) & ~ahead, DIVERGING, fate)
-    fate = where(blown, BLOWN_UP, fate)
+    fate = where(accepted & ahead & near, BLOWN_UP, fate)
     memory[FATE] = fate
-    for c in range(last):
+    for c in range(at.n):
         memory[at.state + c] = where(accepted, memory[at.trial + c], memory[at.state + c])
-        memory[at.slope + c] = where(accepted, memory[at.found + c], memory[at.slope + c])
-    memory[at.state + last] = where(accepted, t, memory[at.state + last])
-    growth = sqrt(memory[RATE] + memory[FLOOR])
-    memory[GROWTH] = where(accepted, growth, memory[GROWTH])
+        memory[at.stages + c] = where(accepted, memory[at.last + c], memory[at.stages + c])
+    memory[TIME] = where(accepted, t, memory[TIME])
     return (fate > RUNNING).bits()
 
 
-def _measured(memory: Memory, at: Layout, t: Any) -> tuple[Any, Any]:
-    """|F|^2 at the end of the step, and the square of the local error of F, alpha and t in units of the tolerance."""
+def _measured(memory: Memory, at: Layout) -> tuple[Any, Any]:
+    """|F|^2 at the end of the step, and the square of the local error of F and alpha in units of the tolerance."""
     square, unit = at.d * at.d, memory[UNIT]
 
     def size(first: int, last: int) -> tuple[Any, Any]:
@@ -218,9 +216,9 @@ def _measured(memory: Memory, at: Layout, t: Any) -> tuple[Any, Any]:
         return new, where(new > old, new, old)
 
     new, scale = size(0, square)
-    parts = [(0, square, unit / (scale + _TINY)), (at.n - 1, at.n, unit / (t * t + _TINY))]
+    parts = [(0, square, unit / (scale + _TINY))]
     if at.means:
-        parts.append((square, at.n - 1, unit / (scale + size(square, at.n - 1)[1] + _TINY)))
+        parts.append((square, at.n, unit / (scale + size(square, at.n)[1] + _TINY)))
     squares = []
     for weights in at.tableau.errors:
         off = [_weighted(memory, at, weights, c) for c in range(at.n)]
@@ -229,21 +227,24 @@ def _measured(memory: Memory, at: Layout, t: Any) -> tuple[Any, Any]:
     if len(squares) == 1:
         return new, squares[0]
     five, three = squares
-    return new, where(five > 0, five * five / (five + _MINOR * three), 0.0 * five)
+    return new, where(five > 0, five * (five / (five + _MINOR * three)), 0.0 * five)
 
 
-def _foresee(memory: Memory, at: Layout, t: Any, accepted: Any) -> tuple[Any, Any]:
-    """Whether a blow-up lies ahead, and whether it is so near that its time is known: see ``BlowUpWatch``."""
+def _foresee(memory: Memory, t: Any, accepted: Any) -> tuple[Any, Any, Any]:
+    """Whether a blow-up lies ahead, and whether it is so near that its time is known; how far steps may go towards it.
+
+    As ``solvers.ode.integrate.BlowUpWatch``.
+    """
     before, inverse, expected = memory[BEFORE], memory[INVERSE], memory[EXPECTED]
     now = 1 / sqrt(memory[RATE])
     falls = (now < inverse) & (inverse < math.inf)
     foreseen = where(falls, t + now * (t - before) / (inverse - now), math.inf)
     agree = magnitude(foreseen - expected) <= AGREEMENT * (expected - before)
     ahead = agree & (foreseen <= memory[END])
-    blown = accepted & ahead & (foreseen - t < RESOLUTION * t) & (t < memory[END])
+    near = (foreseen - t < RESOLUTION * t) & (t < memory[END])
     for place, value, old in ((BEFORE, t, before), (INVERSE, now, inverse), (EXPECTED, foreseen, expected)):
         memory[place] = where(accepted, value, old)
-    return ahead, blown
+    return ahead, near, where(accepted, _TOWARDS * (foreseen - t), math.inf)
 
 
 def _between(least: float, number: Any, most: float) -> Any:
@@ -278,6 +279,7 @@ softmax_head = _numbered(partial(head, kind=formulas.SOFTMAX))
 l2_head = _numbered(partial(head, kind=formulas.L2))
 sinkhorn_head = _numbered(partial(head, kind=formulas.SINKHORN))
 turn_factor = _numbered(turn)
+softmax_alone = _numbered(alone)
 rotate_rows = _intrinsic(rotate, types.int64)
 finish_stage = _numbered(finish)
 turn_state = _intrinsic(regauge)

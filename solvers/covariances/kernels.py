@@ -1,4 +1,4 @@
-"""Loops over covariances, eight at a time: whoever is done makes room for the next.
+"""Loops over covariances, sixteen at a time: whoever is done makes room for the next.
 
 What is computed for one does not depend on its neighbours: neither on their order nor on the number of threads.
 """
@@ -19,13 +19,9 @@ from vlasov.solvers.covariances.formulas import L2, SINKHORN, SOFTMAX
 from vlasov.solvers.covariances.layout import (
     ATTEMPTS,
     BEFORE,
-    DIRECT,
     END,
     EXPECTED,
     FATE,
-    FLOOR,
-    FORCED,
-    GROWTH,
     INVERSE,
     LARGEST,
     MOST,
@@ -36,23 +32,27 @@ from vlasov.solvers.covariances.layout import (
     STATE,
     STEPS,
     TARGET,
+    TIME,
     UNIT,
     layout,
 )
 
-_FIRST = 0.01  # step, in s
+_FIRST = 0.01  # step, in units of 1 / |B|
 _SWEEPS = 20  # of rotations at most; five or six suffice
 _TABLE, _LIST = types.Array(types.float64, 2, "C"), types.Array(types.int64, 1, "C")
 
 
 @cache
-def addresses(d: int, means: bool, order: int) -> tuple[int, int]:
-    """Where the code is of a velocity and of a step, made on first use; arguments: memory (slots, 8) and kinds."""
+def addresses(d: int, means: bool, order: int) -> tuple[int, int, int]:
+    """Where the code is of a first velocity and of a step, made on first use; and the slot of last velocities."""
     D, MEANS, ORDER, STAGES = d, int(means), order, layout(d, means, order).tableau.stages
 
     @kernel()
     def velocity(memory, kinds, stage):  # type: ignore[no-untyped-def]
         """Of the trial states."""
+        if kinds.size == 1 and kinds[0] == SOFTMAX:
+            code.softmax_alone(memory, D, MEANS, ORDER, stage)
+            return
         code.clear_heads(memory, D, MEANS, ORDER)
         for h in range(kinds.size):
             if kinds[h] == SOFTMAX:
@@ -86,7 +86,8 @@ def addresses(d: int, means: bool, order: int) -> tuple[int, int]:
             happened = code.judge_step(memory, D, MEANS, ORDER)
         events[0] = happened
 
-    return address(begin, _TABLE, _LIST), address(step, _TABLE, _LIST, _LIST)
+    last = layout(d, means, order).last
+    return address(begin, _TABLE, _LIST), address(step, _TABLE, _LIST, _LIST), last
 
 
 @kernel()
@@ -97,13 +98,11 @@ def load(memory, lane, initial, parameters, times, horizon, settings):  # type: 
         memory[STATE + c, lane] = initial[c]
         if c < settings[3]:
             size += initial[c] * initial[c]
-    memory[STATE + initial.size, lane] = 0.0
     heads = int(settings[4])
     for c in range(parameters.size):
         memory[heads + c, lane] = parameters[c]
-    memory[NATURAL, lane], memory[FORCED, lane] = _FIRST, 0.0
+    memory[TIME, lane], memory[END, lane] = 0.0, horizon
     memory[TARGET, lane] = times[0] if times.size > 0 else horizon
-    memory[END, lane], memory[FLOOR, lane] = horizon, 1.0 / horizon / horizon
     memory[BEFORE, lane], memory[INVERSE, lane], memory[EXPECTED, lane] = 0.0, 0.0, 0.0
     memory[UNIT, lane], memory[LARGEST, lane] = 1.0 / settings[0] / settings[0], settings[1] * size
     memory[MOST, lane], memory[STEPS, lane], memory[ATTEMPTS, lane] = settings[2], 0.0, 0.0
@@ -111,19 +110,19 @@ def load(memory, lane, initial, parameters, times, horizon, settings):  # type: 
 
 
 @kernel()
-def start(memory, kinds, n, fresh, begin):  # type: ignore[no-untyped-def]
-    """The first velocities of problems that are fresh."""
-    trial, slope, found = STATE + n, STATE + 2 * n, STATE + 3 * n - 1
+def start(memory, kinds, n, fresh, codes):  # type: ignore[no-untyped-def]
+    """The first velocities of problems that are fresh, and their first steps."""
+    trial, first, last = STATE + n, STATE + 2 * n, codes[2]
     for lane in range(WIDTH):
-        memory[DIRECT, lane] = 1.0
         for c in range(n):
             memory[trial + c, lane] = memory[STATE + c, lane]
-    call(begin, (memory, kinds))
+    call(codes[0], (memory, kinds))
     for lane in range(WIDTH):
         if fresh[lane]:
-            for c in range(n - 1):
-                memory[slope + c, lane] = memory[found + c, lane]
-            memory[GROWTH, lane] = (memory[RATE, lane] + memory[FLOOR, lane]) ** 0.5
+            for c in range(n):
+                memory[first + c, lane] = memory[last + c, lane]
+            rate = memory[RATE, lane] ** 0.5
+            memory[NATURAL, lane] = min(memory[END, lane], _FIRST / rate if rate > 0.0 else np.inf)
             fresh[lane] = False
 
 
@@ -143,9 +142,9 @@ def record(memory, lane, covariance, mean):  # type: ignore[no-untyped-def]
 
 
 @kernel()
-def settle(memory, lane, n, times, passed, covariance, mean, last, last_mean, summary):  # type: ignore[no-untyped-def]
+def settle(memory, lane, times, passed, covariance, mean, last, last_mean, summary):  # type: ignore[no-untyped-def]
     """See to a problem that asks for attention; how many outputs it has passed, -1 when it is over."""
-    t, fate = memory[STATE + n - 1, lane], memory[FATE, lane]
+    t, fate = memory[TIME, lane], memory[FATE, lane]
     while passed < times.size and times[passed] == t:
         record(memory, lane, covariance[passed], mean[passed])
         passed += 1
@@ -165,9 +164,9 @@ def run(problem, kinds, memory, settings, codes, results, thread, threads):  # t
     Parameters
     ----------
     problem
-        Initial states without t (b, n - 1); parameters, output times (., m) and horizons (., 1), with one row or b.
+        Initial states (b, n); parameters, output times (., m) and horizons (., 1), with one row or b.
     memory
-        For each thread (slots, 8).
+        For each thread (slots, lanes).
     settings
         See ``load``.
     codes
@@ -178,11 +177,9 @@ def run(problem, kinds, memory, settings, codes, results, thread, threads):  # t
     """
     initial, parameters, times, horizons = problem
     covariance, mean, last, last_mean, summary = results
-    mine, n, following = memory[thread], initial.shape[1] + 1, thread
+    mine, n, following = memory[thread], initial.shape[1], thread
     mine[:] = 0.0
-    mine[TARGET:FLOOR] = np.inf
-    mine[MOST] = np.inf
-    mine[FLOOR] = 1.0
+    mine[TARGET], mine[END], mine[MOST] = np.inf, np.inf, np.inf
     holds, passed = np.full(WIDTH, -1), np.zeros(WIDTH, np.int64)
     fresh, events, alive = np.zeros(WIDTH, np.bool_), np.full(1, 2**WIDTH - 1), 0
     while True:
@@ -193,7 +190,7 @@ def run(problem, kinds, memory, settings, codes, results, thread, threads):  # t
             if i >= 0:
                 own = times[i % len(times)]
                 passed[lane] = settle(
-                    mine, lane, n, own, passed[lane], covariance[i], mean[i], last[i], last_mean[i], summary[i]
+                    mine, lane, own, passed[lane], covariance[i], mean[i], last[i], last_mean[i], summary[i]
                 )
                 if passed[lane] >= 0:
                     continue
@@ -219,5 +216,5 @@ def run(problem, kinds, memory, settings, codes, results, thread, threads):  # t
         if alive == 0:
             return
         if fresh.any():
-            start(mine, kinds, n, fresh, codes[0])
+            start(mine, kinds, n, fresh, codes)
         call(codes[1], (mine, kinds, events))

@@ -11,15 +11,14 @@ ORDERS = (5, 8)
 RUNNING, REACHED, BLOWN_UP, DIVERGING, STOPPED = range(5)  # what has become of a problem
 
 # What steers the steps of a problem stands first.
-NATURAL, FORCED = 0, 1  # step that the accuracy asks for, in s; 1 where the next one is to end at the target
-STEP, DIRECT = 2, 3  # of this attempt, in s, or in t where DIRECT is 1
-GROWTH, RATE = 4, 5  # ds / dt at the beginning of the step; |B|^2 at its last stage
-TARGET, END, FLOOR = 6, 7, 8  # time of the next output, the horizon T, 1 / T^2
-BEFORE, INVERSE, EXPECTED = 9, 10, 11  # time of the step before, 1 / |B| there, the blow-up that it foresaw
-LARGEST, UNIT = 12, 13  # |F|^2 from which a problem diverges; 1 / tolerance^2
-STEPS, ATTEMPTS, MOST = 14, 15, 16  # so far; attempts after which it is stopped
-FATE, ACTIVE = 17, 18  # what has become of the problem; 1 while Sinkhorn's rotations go on
-STATE = 19  # of n numbers: F row by row, alpha if there are means, and t; then that of a trial, and the rest
+TIME, NATURAL, STEP = 0, 1, 2  # t; step that the accuracy asks for; that of this attempt
+RATE, STEEPEST = 3, 4  # |B|^2 at the last stage; the largest of this attempt
+TARGET, END = 5, 6  # time of the next output; the horizon
+BEFORE, INVERSE, EXPECTED = 7, 8, 9  # time of the step before, 1 / |B| there, the blow-up that it foresaw
+LARGEST, UNIT = 10, 11  # |F|^2 from which a problem diverges; 1 / tolerance^2
+STEPS, ATTEMPTS, MOST = 12, 13, 14  # so far; attempts after which it is stopped
+FATE, ACTIVE = 15, 16  # what has become of the problem; 1 while Sinkhorn's rotations go on
+STATE = 17  # of n numbers: F row by row, and alpha if there are means; then that of a trial, and the rest
 
 
 class Tableau(NamedTuple):
@@ -56,8 +55,8 @@ class Layout:
     ----------
     n
         Numbers of a state.
-    trial, slope, found, stages
-        A state in question; velocities in t at the beginning of the step and just now; those of all stages, in s.
+    trial, stages, last
+        A state in question; velocities of all stages, from that at the beginning; and that at the end of the step.
     matrix, moved, turned, rows, heads
         B; b + B alpha; F U and U^T M of Sinkhorn; V, A and P of each head, which come last.
     """
@@ -65,9 +64,9 @@ class Layout:
     def __init__(self, d: int, means: bool, order: int) -> None:
         self.d, self.means, self.tableau = d, means, tableau(order)
         self.n = n = state_size(d, means)
-        self.state, self.trial, self.slope, self.found = STATE, STATE + n, STATE + 2 * n, STATE + 3 * n - 1
-        self.stages = STATE + 4 * n - 2
-        self.matrix = self.stages + (self.tableau.stages + 1) * n
+        self.state, self.trial, self.stages = STATE, STATE + n, STATE + 2 * n
+        self.last = self.stages + self.tableau.stages * n
+        self.matrix = self.last + n
         self.moved = self.matrix + d * d
         self.turned = self.moved + d
         self.rows = self.turned + d * d
@@ -82,4 +81,4 @@ def layout(d: int, means: bool, order: int) -> Layout:
 
 def state_size(d: int, means: bool) -> int:
     """n."""
-    return d * d + d * means + 1
+    return d * d + d * means
