@@ -1,0 +1,86 @@
+"""What becomes of covariances: converged, blown up, diverging; and the rank of a limit, by how eigenvalues decay.
+
+An eigenvalue that vanishes falls like a power of t, or faster: log-log slopes between late times tell it from one that
+stays, whatever their sizes. Where slopes are not clear yet, the trajectory goes on to a later time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from vlasov.attention import Attention
+from vlasov.checks import Array
+from vlasov.solvers.covariances import covariances
+
+FATES = ("converged", "blown up", "diverging", "undecided")
+CONVERGED, BLOWN_UP, DIVERGING, UNDECIDED = range(4)
+_STAYS, _FALLS, _GROWS = -0.05, -0.4, 0.05  # slopes d log(lambda) / d log(t)
+_DECADE, _LATER, _EXTENSIONS = 10.0, 10.0, 2
+_ROUNDING = 1e-13  # of the largest eigenvalue
+
+
+class Outcomes(NamedTuple):
+    """Of each trajectory: its fate, the rank of its limit (-1 if it has none), its last state and when that was."""
+
+    fate: Array
+    rank: Array
+    last: Array
+    time: Array
+    slope: Array  # of each eigenvalue, over the last decade of time
+
+
+def outcomes(attention: Attention | Sequence[Attention], initial: Array, horizon: float) -> Outcomes:
+    """Integrate, later and later where it is not clear yet."""
+    several = not isinstance(attention, Attention)
+    found = _until(attention, initial, horizon)
+    for k in range(1, _EXTENSIONS + 1):
+        open_ones = np.flatnonzero(found.fate == UNDECIDED)
+        if not open_ones.size:
+            break
+        chosen = [attention[i] for i in open_ones] if several else attention  # type: ignore[index]
+        later = _until(chosen, initial[open_ones], horizon * _LATER**k)  # type: ignore[arg-type]
+        for old, new in zip(found, later, strict=True):
+            old[open_ones] = new
+    return found
+
+
+def _until(attention: Attention | Sequence[Attention], initial: Array, horizon: float) -> Outcomes:
+    times = [horizon / _DECADE, horizon]
+    run = covariances(attention, initial, horizon, times=times)
+    b, d = initial.shape[:2]
+    fate = np.full(b, UNDECIDED)
+    status, slope = run["status"].values, np.full((b, d), np.nan)
+    fate[status == "blow-up"] = BLOWN_UP
+    fate[status == "diverging"] = DIVERGING
+    rank, done = np.full(b, -1), status == "completed"
+    spectra = np.linalg.eigvalsh(run["covariance"].values[done])[..., ::-1]
+    slope[done], stays, falls = _decay(spectra)
+    grows = (slope[done] > _GROWS).any(axis=1)
+    clear = (stays | falls).all(axis=1)
+    fate[done] = np.where(clear, CONVERGED, UNDECIDED)  # one that still grows may blow up yet
+    rank[done] = np.where(clear & ~grows, stays.sum(axis=1), -1)
+    return Outcomes(fate, rank, run["last_covariance"].values, run["end_time"].values, slope)
+
+
+def _decay(spectra: Array) -> tuple[Array, Array, Array]:
+    """Slopes of eigenvalues (b, 2, d) over a decade; which of them stay, and which vanish."""
+    rounding = _ROUNDING * spectra[..., :1]
+    seen = (spectra > rounding).all(axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        slope = np.log(spectra[:, 1] / spectra[:, 0]) / np.log(_DECADE)
+    slope = np.where(seen, slope, -np.inf)
+    return slope, (slope > _STAYS) & (slope < _GROWS), slope < _FALLS
+
+
+def shares(found: Outcomes) -> dict[str, float]:
+    """Of trajectories, by fate."""
+    return {name: float((found.fate == k).mean()) for k, name in enumerate(FATES)}
+
+
+def rank_counts(found: Outcomes) -> dict[str, int]:
+    """How many limits have each rank."""
+    converged = found.rank[found.fate == CONVERGED]
+    return {str(rank): int((converged == rank).sum()) for rank in range(found.last.shape[1] + 1)}
