@@ -117,6 +117,7 @@ def main() -> None:
             for d in DEMANDS:
                 one = in_child(measured, kind, d, given.b, threads, threads=threads)
                 add(report, kind, d, threads, one)
+                print(*(" ".join(row) for row in report.rows[-2:]), sep="\n", flush=True)
     report.notes.append(f"{time.strftime('%Y-%m-%d')}, {machine()['processor']}, load {machine()['load_average'][0]:.1f}")
     print(report)
     if given.json:

@@ -24,7 +24,7 @@ def paper_figure(name: str, **changes: Any) -> tuple[Figure, dict[str, Any]]:
     name
         One of ``figure_names()``.
     changes
-        Of the parameters in its file, such as ``limits=100`` for "ranks".
+        Of the parameters in its file, such as ``dimensions=[3]`` for "ranks".
     """
     given = parameters(name)
     return _KINDS[given["kind"]]({**given, **changes})

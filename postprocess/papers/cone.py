@@ -122,7 +122,8 @@ def _facts(panel: Panel, given: dict[str, Any]) -> dict[str, Any]:
     found, facts = panel.found, {"covariances": len(panel.paths)} | shares(panel.found)
     last = np.linalg.eigh(found.last)
     if (found.fate == CONVERGED).any():
-        facts |= {"ranks of limits": rank_counts(found)}
+        traces = np.trace(found.last[found.fate == CONVERGED], axis1=1, axis2=2)
+        facts |= {"ranks of limits": rank_counts(found), "largest trace at the end": float(traces.max())}
     single, lines = (found.fate == CONVERGED) & (found.rank == 1), isotropic(given)
     if single.any() and len(lines):
         turned = np.array([[-u[1], u[0]] for u in lines])

@@ -1,7 +1,9 @@
 """What becomes of covariances: converged, blown up, diverging; and the rank of a limit, by how eigenvalues decay.
 
 An eigenvalue that vanishes falls like a power of t, or faster: log-log slopes between late times tell it from one that
-stays, whatever their sizes. Where slopes are not clear yet, the trajectory goes on to a later time.
+stays, whatever their sizes. They must agree over all parts of the last decade of time, since eigenvalues in order change
+places where a falling one passes a staying one; and the slope of one that stays must not grow, as it does where a fall
+is only about to begin. Where slopes are not clear yet, the trajectory goes on to a later time.
 """
 
 from __future__ import annotations
@@ -18,8 +20,9 @@ from vlasov.solvers.covariances import covariances
 FATES = ("converged", "blown up", "diverging", "undecided")
 CONVERGED, BLOWN_UP, DIVERGING, UNDECIDED = range(4)
 _STAYS, _FALLS, _GROWS = -0.05, -0.4, 0.05  # slopes d log(lambda) / d log(t)
-_DECADE, _LATER, _EXTENSIONS = 10.0, 10.0, 2
-_ROUNDING = 1e-13  # of the largest eigenvalue
+_DECADE, _PARTS, _LATER, _EXTENSIONS = 10.0, 4, 10.0, 2
+_ROUNDING, _NOISE = 1e-13, 1e-7  # of the largest eigenvalue; of slopes
+_MOST_STEPS = 100_000
 
 
 class Outcomes(NamedTuple):
@@ -32,11 +35,13 @@ class Outcomes(NamedTuple):
     slope: Array  # of each eigenvalue, over the last decade of time
 
 
-def outcomes(attention: Attention | Sequence[Attention], initial: Array, horizon: float) -> Outcomes:
-    """Integrate, later and later where it is not clear yet."""
+def outcomes(
+    attention: Attention | Sequence[Attention], initial: Array, horizon: float, extensions: int = _EXTENSIONS
+) -> Outcomes:
+    """Integrate; where it is not clear yet, to ten times the horizon, so many times."""
     several = not isinstance(attention, Attention)
     found = _until(attention, initial, horizon)
-    for k in range(1, _EXTENSIONS + 1):
+    for k in range(1, extensions + 1):
         open_ones = np.flatnonzero(found.fate == UNDECIDED)
         if not open_ones.size:
             break
@@ -48,8 +53,9 @@ def outcomes(attention: Attention | Sequence[Attention], initial: Array, horizon
 
 
 def _until(attention: Attention | Sequence[Attention], initial: Array, horizon: float) -> Outcomes:
-    times = [horizon / _DECADE, horizon]
-    run = covariances(attention, initial, horizon, times=times)
+    times = horizon * _DECADE ** np.linspace(-1.0, 0.0, _PARTS + 1)
+    times[-1] = horizon
+    run = covariances(attention, initial, horizon, times=times, max_steps=_MOST_STEPS)
     b, d = initial.shape[:2]
     fate = np.full(b, UNDECIDED)
     status, slope = run["status"].values, np.full((b, d), np.nan)
@@ -66,13 +72,15 @@ def _until(attention: Attention | Sequence[Attention], initial: Array, horizon: 
 
 
 def _decay(spectra: Array) -> tuple[Array, Array, Array]:
-    """Slopes of eigenvalues (b, 2, d) over a decade; which of them stay, and which vanish."""
-    rounding = _ROUNDING * spectra[..., :1]
-    seen = (spectra > rounding).all(axis=1)
+    """Slopes of eigenvalues (b, times, d) at the end; which of them stay, and which vanish, over the last decade."""
+    seen = spectra > _ROUNDING * spectra[..., :1]
     with np.errstate(divide="ignore", invalid="ignore"):
-        slope = np.log(spectra[:, 1] / spectra[:, 0]) / np.log(_DECADE)
-    slope = np.where(seen, slope, -np.inf)
-    return slope, (slope > _STAYS) & (slope < _GROWS), slope < _FALLS
+        slopes = np.log(spectra[:, 1:] / spectra[:, :-1]) * (_PARTS / np.log(_DECADE))
+    slopes = np.where(seen[:, 1:] & seen[:, :-1], slopes, -np.inf)
+    sizes = np.abs(slopes)
+    settles = (sizes[:, -1] <= sizes[:, 0]) | (sizes[:, -1] < _NOISE)
+    stays = ((slopes > _STAYS) & (slopes < _GROWS)).all(axis=1) & settles
+    return slopes[:, -1], stays, (slopes < _FALLS).all(axis=1)
 
 
 def shares(found: Outcomes) -> dict[str, float]:
