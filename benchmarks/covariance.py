@@ -2,13 +2,13 @@
 
     python benchmarks/covariance.py [--threads 1,2] [--b 1000] [--attention softmax,l2,sinkhorn] [--json PATH]
 
-Steps per second of the same equations in the same run. A step of NumPy's is one of Euler, with one velocity, after which
-negative eigenvalues are cut off. A step of ours is an adaptive Runge-Kutta step that was accepted: 6 velocities at order
-5, 12 at order 8, so that it does the work of as many of Euler's, and errs 1e8 times less. Both ratios are shown: of
-steps, and of velocities. V turns covariances without end and A = I keeps their
-traces, so that there are many steps. On one thread seconds are CPU seconds; on several they are wall seconds. Errors are those of our covariances at the
-horizon against SciPy's DOP853 with a tolerance of 1e-12, relative to the largest entry; for Euler, which
-would not survive so long, at t = 1 after 1,000 steps.
+Steps per second of the same equations in the same run. A step of NumPy's is one of Euler, with one velocity, after
+which negative eigenvalues are cut off. A step of ours is an adaptive Runge-Kutta step that was accepted: 6 velocities
+at order 5, 12 at order 8, so that it does the work of as many of Euler's. Both ratios are shown, of steps and of
+velocities; demands are held against the latter. V turns covariances without end and A = I keeps their traces, so that
+there are many steps. On one thread seconds are CPU seconds; on several ours are wall seconds, NumPy's remain those of
+one. Errors are those of our covariances at the horizon against SciPy's DOP853 with a tolerance of 1e-12, relative to
+the largest entry; for Euler, which would not survive so long, at t = 1 after 1,000 steps.
 """
 
 from __future__ import annotations
@@ -26,7 +26,19 @@ Array = np.ndarray
 HORIZON, EARLY, LOOKED_AT, EULER_STEPS, BUDGET = 20.0, 1.0, 4, 1000, 0.5
 VELOCITIES, TOLERANCE = {5: 6, 8: 12}, 2e-12  # thousands of turns add errors up
 DEMANDS = {2: 1000.0, 3: 1000.0, 4: 300.0, 5: 300.0}
-HEADER = ("attention", "d", "order", "threads", "steps/s", "Euler steps/s", "ratio", "of velocities", "per trajectory", "error", "Euler's")
+HEADER = (
+    "attention",
+    "d",
+    "order",
+    "threads",
+    "steps/s",
+    "Euler steps/s",
+    "ratio",
+    "of velocities",
+    "per trajectory",
+    "error",
+    "Euler's",
+)
 
 
 def problem(d: int, b: int) -> tuple[Array, Array, Array, Array]:
@@ -118,7 +130,9 @@ def main() -> None:
                 one = in_child(measured, kind, d, given.b, threads, threads=threads)
                 add(report, kind, d, threads, one)
                 print(*(" ".join(row) for row in report.rows[-2:]), sep="\n", flush=True)
-    report.notes.append(f"{time.strftime('%Y-%m-%d')}, {machine()['processor']}, load {machine()['load_average'][0]:.1f}")
+    report.notes.append(
+        f"{time.strftime('%Y-%m-%d')}, {machine()['processor']}, load {machine()['load_average'][0]:.1f}"
+    )
     print(report)
     if given.json:
         write_json(given.json, report.as_json() | {"machine": machine(), "versions": versions(("numpy", "numba"))})

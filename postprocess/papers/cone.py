@@ -100,7 +100,9 @@ def isotropic(given: dict[str, Any]) -> Array:
     if values[0] * values[1] > 1e-12 * np.square(values).max():
         return np.empty((0, 2))
     slopes = np.sqrt(np.abs(values))[::-1]
-    found = [vectors @ (sign * slopes[0], slopes[1]) for sign in ((1, -1) if min(slopes) > 1e-6 * max(slopes) else (1,))]
+    found = [
+        vectors @ (sign * slopes[0], slopes[1]) for sign in ((1, -1) if min(slopes) > 1e-6 * max(slopes) else (1,))
+    ]
     return np.array([u / np.linalg.norm(u) for u in found])
 
 
@@ -119,7 +121,8 @@ def _draw_disc(ax: Any, panel: Panel, given: dict[str, Any]) -> None:
 
 def _facts(panel: Panel, given: dict[str, Any]) -> dict[str, Any]:
     """Numbers of a caption."""
-    found, facts = panel.found, {"covariances": len(panel.paths)} | shares(panel.found)
+    found = panel.found
+    facts: dict[str, Any] = {"covariances": len(panel.paths)} | shares(found)
     last = np.linalg.eigh(found.last)
     if (found.fate == CONVERGED).any():
         traces = np.trace(found.last[found.fate == CONVERGED], axis1=1, axis2=2)

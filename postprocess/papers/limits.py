@@ -1,9 +1,11 @@
-"""What becomes of covariances: converged, blown up, diverging; and the rank of a limit, by how eigenvalues decay.
+"""What becomes of covariances: converged, blown up, diverging; and a limit's rank, by how eigenvalues decay.
 
 An eigenvalue that vanishes falls like a power of t, or faster: log-log slopes between late times tell it from one that
-stays, whatever their sizes. They must agree over all parts of the last decade of time, since eigenvalues in order change
-places where a falling one passes a staying one; and the slope of one that stays must not grow, as it does where a fall
-is only about to begin. Where slopes are not clear yet, the trajectory goes on to a later time.
+stays, whatever their sizes. Slopes must agree over all parts of the last decade of time, since eigenvalues in order
+change places where a falling one passes a staying one; that of one that stays must not grow, as where a fall is about
+to begin; and that of one that falls must not flatten, as where a small limit is about to show. Where slopes are not
+clear yet, the trajectory goes on to a later time. No finite time can tell all: an eigenvalue that begins to fall
+later than that counts as staying.
 """
 
 from __future__ import annotations
@@ -12,17 +14,19 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from vlasov.attention import Attention
 from vlasov.checks import Array
 from vlasov.solvers.covariances import covariances
 
+Truth = NDArray[np.bool_]
 FATES = ("converged", "blown up", "diverging", "undecided")
 CONVERGED, BLOWN_UP, DIVERGING, UNDECIDED = range(4)
-_STAYS, _FALLS, _GROWS = -0.05, -0.4, 0.05  # slopes d log(lambda) / d log(t)
-_DECADE, _PARTS, _LATER, _EXTENSIONS = 10.0, 4, 10.0, 2
+_STILL, _FALLS, _FLATTER = 0.02, -0.4, 1e-3  # slopes d log(lambda) / d log(t), and their changes over a decade
+_DECADE, _PARTS, _LATER, _EXTENSIONS = 10.0, 4, 10.0, 3
 _ROUNDING, _NOISE = 1e-13, 1e-7  # of the largest eigenvalue; of slopes
-_MOST_STEPS = 100_000
+_STEPS, _FEWEST, _MOST = 10, 100_000, 1_000_000  # for each unit of time, and at least and at most
 
 
 class Outcomes(NamedTuple):
@@ -39,14 +43,13 @@ def outcomes(
     attention: Attention | Sequence[Attention], initial: Array, horizon: float, extensions: int = _EXTENSIONS
 ) -> Outcomes:
     """Integrate; where it is not clear yet, to ten times the horizon, so many times."""
-    several = not isinstance(attention, Attention)
     found = _until(attention, initial, horizon)
     for k in range(1, extensions + 1):
         open_ones = np.flatnonzero(found.fate == UNDECIDED)
         if not open_ones.size:
             break
-        chosen = [attention[i] for i in open_ones] if several else attention  # type: ignore[index]
-        later = _until(chosen, initial[open_ones], horizon * _LATER**k)  # type: ignore[arg-type]
+        chosen = attention if isinstance(attention, Attention) else [attention[i] for i in open_ones.tolist()]
+        later = _until(chosen, initial[open_ones], horizon * _LATER**k)
         for old, new in zip(found, later, strict=True):
             old[open_ones] = new
     return found
@@ -55,7 +58,8 @@ def outcomes(
 def _until(attention: Attention | Sequence[Attention], initial: Array, horizon: float) -> Outcomes:
     times = horizon * _DECADE ** np.linspace(-1.0, 0.0, _PARTS + 1)
     times[-1] = horizon
-    run = covariances(attention, initial, horizon, times=times, max_steps=_MOST_STEPS)
+    most = int(min(max(_STEPS * horizon, _FEWEST), _MOST))
+    run = covariances(attention, initial, horizon, times=times, max_steps=most)
     b, d = initial.shape[:2]
     fate = np.full(b, UNDECIDED)
     status, slope = run["status"].values, np.full((b, d), np.nan)
@@ -64,14 +68,14 @@ def _until(attention: Attention | Sequence[Attention], initial: Array, horizon: 
     rank, done = np.full(b, -1), status == "completed"
     spectra = np.linalg.eigvalsh(run["covariance"].values[done])[..., ::-1]
     slope[done], stays, falls = _decay(spectra)
-    grows = (slope[done] > _GROWS).any(axis=1)
+    grows = (slope[done] > _STILL).any(axis=1)
     clear = (stays | falls).all(axis=1)
     fate[done] = np.where(clear, CONVERGED, UNDECIDED)  # one that still grows may blow up yet
     rank[done] = np.where(clear & ~grows, stays.sum(axis=1), -1)
     return Outcomes(fate, rank, run["last_covariance"].values, run["end_time"].values, slope)
 
 
-def _decay(spectra: Array) -> tuple[Array, Array, Array]:
+def _decay(spectra: Array) -> tuple[Array, Truth, Truth]:
     """Slopes of eigenvalues (b, times, d) at the end; which of them stay, and which vanish, over the last decade."""
     seen = spectra > _ROUNDING * spectra[..., :1]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -79,8 +83,9 @@ def _decay(spectra: Array) -> tuple[Array, Array, Array]:
     slopes = np.where(seen[:, 1:] & seen[:, :-1], slopes, -np.inf)
     sizes = np.abs(slopes)
     settles = (sizes[:, -1] <= sizes[:, 0]) | (sizes[:, -1] < _NOISE)
-    stays = ((slopes > _STAYS) & (slopes < _GROWS)).all(axis=1) & settles
-    return slopes[:, -1], stays, (slopes < _FALLS).all(axis=1)
+    stays: Truth = (sizes < _STILL).all(axis=1) & settles
+    falls: Truth = (slopes < _FALLS).all(axis=1) & (slopes[:, -1] <= slopes[:, 0] + _FLATTER)
+    return slopes[:, -1], stays, falls
 
 
 def shares(found: Outcomes) -> dict[str, float]:

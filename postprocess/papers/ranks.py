@@ -12,8 +12,8 @@ from vlasov.attention import Softmax
 from vlasov.checks import Array
 from vlasov.errors import InputError
 from vlasov.gaussian import largest_limit_rank
-from vlasov.postprocess.drawing.style import END, PALE, TOKEN, entitle, new_figure, styled
-from vlasov.postprocess.papers.limits import BLOWN_UP, CONVERGED, DIVERGING, FATES, outcomes
+from vlasov.postprocess.drawing.style import END, TOKEN, entitle, new_figure, styled
+from vlasov.postprocess.papers.limits import CONVERGED, FATES, outcomes
 
 ROWS = {
     "identity": "$A = -Q^T Q/\\sqrt{d}$, $V = I$",
@@ -24,7 +24,7 @@ _MOST_DRAWS = 30  # batches, until there are as many limits as are asked for
 
 
 def drawn(row: str, d: int, count: int, rng: np.random.Generator) -> tuple[list[Softmax], Array, Array]:
-    """Attentions, initial covariances, and the bound of each: the theorem's for V = I, else what was observed of all V."""
+    """Attentions, initial covariances, and the bound of each: the theorem's for V = I, else what was observed."""
     attentions, bounds = [], []
     for _ in range(count):
         if row == "indefinite":
@@ -50,7 +50,7 @@ def limits(row: str, d: int, count: int, horizon: float, seed: int) -> dict[str,
     fates = np.zeros(len(FATES), dtype=int)
     for _ in range(_MOST_DRAWS):
         attentions, initial, bound = drawn(row, d, count, rng)
-        found = outcomes(attentions, initial, horizon, extensions=0 if row == "indefinite" else 2)  # others cost more
+        found = outcomes(attentions, initial, horizon, extensions=0 if row == "indefinite" else 3)  # others cost more
         clear = (found.fate == CONVERGED) & (found.rank >= 0)
         fates += np.bincount(found.fate, minlength=len(FATES))
         ranks.append(found.rank[clear])

@@ -70,7 +70,9 @@ def covariances(
     b, d = len(matrices), matrices.shape[1]
     attentions = [attention] if isinstance(attention, Attention) else list(checks.items(attention, "attention"))
     if len(attentions) not in (1, b):
-        raise InputError(f"holds {len(attentions)} attentions for {b} covariances; give one, or one for each", "attention")
+        raise InputError(
+            f"holds {len(attentions)} attentions for {b} covariances; give one, or one for each", "attention"
+        )
     kinds, numbers = parameters(attentions)
     if attentions[0].dimension != d:
         raise InputError(f"are {d} x {d} but the attention has d = {attentions[0].dimension}", "initial")
@@ -95,14 +97,18 @@ def _initial(initial: ArrayLike, means: ArrayLike | None) -> tuple[Array, Array]
     matrices = checks.array(initial, "initial", shape=(None, None, None))
     b, d = matrices.shape[:2]
     if matrices.shape[2] != d or not b or not 1 <= d <= LARGEST_DIMENSION:
-        raise InputError(f"has shape {matrices.shape} where (b, d, d) with d <= {LARGEST_DIMENSION} is needed", "initial")
+        raise InputError(
+            f"has shape {matrices.shape} where (b, d, d) with d <= {LARGEST_DIMENSION} is needed", "initial"
+        )
     scale = np.abs(matrices).max(axis=(1, 2), initial=0.0)
     skew = np.abs(matrices - matrices.transpose(0, 2, 1)).max(axis=(1, 2))
     least = np.linalg.eigvalsh(matrices)[:, 0]
     for wrong, what in ((skew, "is not symmetric"), (-least, "has a negative eigenvalue")):
         if (wrong > _ROUNDING * scale).any():
             i = int(np.argmax(wrong > _ROUNDING * scale))
-            raise InputError(f"{what}, by {wrong[i]:.2g}; a covariance is symmetric positive semi-definite", f"initial[{i}]")
+            raise InputError(
+                f"{what}, by {wrong[i]:.2g}; a covariance is symmetric positive semi-definite", f"initial[{i}]"
+            )
     centres = np.zeros((b, d)) if means is None else checks.array(means, "means", shape=(b, d))
     return (matrices + matrices.transpose(0, 2, 1)) / 2, centres
 
@@ -142,6 +148,7 @@ def _run(
     """Covariances and means at output times, the last ones, and the kernels' summary."""
     from numba import get_num_threads
 
+    from vlasov.compiled.lanes import WIDTH
     from vlasov.compiled.threads import in_threads
     from vlasov.solvers.covariances import kernels
     from vlasov.solvers.covariances.layout import layout
@@ -150,16 +157,14 @@ def _run(
     b, m, k = len(problem[0]), problem[2].shape[1], d * means
     results = tuple(np.full((b, *rest), np.nan) for rest in ((m, d, d), (m, k), (d, d), (k,), (5,)))
     threads = max(1, min(get_num_threads(), b // _FEW))
-    memory = np.zeros((threads, at.heads + len(kinds) * at.head, kernels.WIDTH))
+    memory = np.zeros((threads, at.heads + len(kinds) * at.head, WIDTH))
     places = np.array([*settings, d * d, at.heads])
     codes = np.array(kernels.addresses(*shape))
     in_threads(threads, kernels.run, problem, kinds, memory, places, codes, results)
     return results  # type: ignore[return-value]
 
 
-def _dataset(
-    outputs: Array, centres: Array, results: tuple[Array, ...], tolerance: float, order: int
-) -> xr.Dataset:
+def _dataset(outputs: Array, centres: Array, results: tuple[Array, ...], tolerance: float, order: int) -> xr.Dataset:
     covariance, mean, last, last_mean, summary = results
     fate = summary[:, 0].astype(int)
     b, d = centres.shape
@@ -182,5 +187,7 @@ def _dataset(
         coords={"time" if len(outputs) == 1 else "own_time": times},
         attrs={"tolerance": tolerance, "order": order, "title": "covariances in bulk"},
     )
-    found.attrs["counts"] = ", ".join(f"{(fate == k).sum()} {name}" for k, name in enumerate(STATUS) if (fate == k).any())
+    found.attrs["counts"] = ", ".join(
+        f"{(fate == k).sum()} {name}" for k, name in enumerate(STATUS) if (fate == k).any()
+    )
     return found

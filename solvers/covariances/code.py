@@ -1,4 +1,4 @@
-"""The code of a step, made for eight covariances of a dimension: what kernels call; see ``layout`` for where things are.
+"""The code of a step, made for many covariances at a time: what kernels call; see ``layout`` for where things are.
 
 Each function takes the memory, and three literal numbers: d, whether there are means, and the order of the method.
 """
@@ -13,8 +13,8 @@ from typing import Any
 from numba.core import types
 from numba.extending import intrinsic
 
-from vlasov.compiled.lanes import Lane, Memory, magnitude, rough_power, sqrt, where
 from vlasov.compiled import lanes
+from vlasov.compiled.lanes import Lane, Memory, magnitude, rough_power, sqrt, where
 from vlasov.solvers.covariances import formulas, layout as places
 from vlasov.solvers.covariances.layout import (
     ACTIVE,

@@ -6,7 +6,6 @@ What is computed for one does not depend on its neighbours: neither on their ord
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 
 import numpy as np
 from numba import types

@@ -1,4 +1,4 @@
-"""What kernels of covariances remember of eight problems, and where: slots of ``vlasov.compiled.lanes.Memory``."""
+"""What kernels of covariances remember of many problems, and where: slots of ``vlasov.compiled.lanes.Memory``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The papers' figures: where limits lie by the theory, ranks below their bounds, shares by closed forms; the command."""
+"""The papers' figures: where limits lie by the theory, ranks below their bounds, shares by closed forms."""
 
 import json
 

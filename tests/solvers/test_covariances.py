@@ -96,9 +96,7 @@ def test_as_single_runs(kind):
     sigmas = batch(4, 2, seed=3) * 2
     found = vl.covariances(heads(2)[kind], sigmas, 4.0, times=[1.0, 4.0])
     for i, sigma in enumerate(sigmas):
-        single = vl.solve(
-            vl.Problem(heads(2)[kind], vl.Gaussian([0.0, 0.0], sigma), 4.0), "gaussian", times=[1.0, 4.0]
-        )
+        single = vl.solve(vl.Problem(heads(2)[kind], vl.Gaussian([0.0, 0.0], sigma), 4.0), "gaussian", times=[1.0, 4.0])
         assert found.status[i] == single.attrs["status"]
         if single.attrs["status"] == "blow-up":
             np.testing.assert_allclose(found.blow_up_time[i], single.attrs["blow_up_time"], rtol=1e-9)

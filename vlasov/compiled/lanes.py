@@ -1,10 +1,10 @@
-"""Eight problems side by side: numbers that stand for vectors of LLVM, written down like numbers of Python.
+"""Many problems side by side: numbers that stand for vectors of LLVM, written down like numbers of Python.
 
-A formula for one problem, over objects that add and multiply, is the code for eight of them: with ``Lane`` entries it
-emits instructions on vectors of eight doubles, with NumPy's it computes, which is how it is tested. Matrices are NumPy
+A formula for one problem, over objects that add and multiply, is the code for ``WIDTH`` of them: with ``Lane`` entries
+it emits instructions on vectors of so many doubles, with NumPy's it computes. Matrices are NumPy
 arrays of objects; their loops run while code is made, and leave straight code behind.
 
-Memory is a flat array of slots, each of which holds one number of eight problems.
+Memory is a flat array of slots, each of which holds one number of each problem.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from llvmlite import ir
 from numba.core import cgutils
 
-WIDTH = 16  # doubles: a register of AVX-512, two of AVX2, four of NEON
+WIDTH = 16  # doubles: two registers of AVX-512, so that what waits for one result goes on with the other
 _DOUBLE, _INDEX, _BITS = ir.DoubleType(), ir.IntType(64), ir.IntType(WIDTH)
 _VECTOR, _WHOLE = ir.VectorType(_DOUBLE, WIDTH), ir.VectorType(_INDEX, WIDTH)
 _FLAGS = ("contract",)  # multiply and add may be one operation; nothing is reordered
@@ -24,7 +24,7 @@ _STEEP, _BIAS = 2.0**52, 1023 - 0.0450466  # of the bits of a double, which are 
 
 
 class Lane:
-    """A number of each of eight problems, while code is made for it."""
+    """A number of each problem, while code is made for it."""
 
     def __init__(self, builder: Any, value: Any) -> None:
         self.builder, self.value = builder, value
@@ -79,7 +79,7 @@ class Lane:
 
 
 class Mask:
-    """A truth for each of eight problems; comparisons with NaN are false."""
+    """A truth for each problem; comparisons with NaN are false."""
 
     def __init__(self, builder: Any, value: Any) -> None:
         self.builder, self.value = builder, value
@@ -99,7 +99,7 @@ class Mask:
 
 
 def constant(number: Any) -> Any:
-    """The vector of a Lane, or of a number that all eight share."""
+    """The vector of a Lane, or of a number that all share."""
     if isinstance(number, Lane):
         return number.value
     return ir.Constant(_VECTOR, [float(number)] * WIDTH)
