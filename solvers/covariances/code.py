@@ -170,10 +170,13 @@ def _finish(memory: Memory, at: Layout, stage: Any, B: Any, moved: Any) -> None:
 
 
 def regauge(memory: Memory, at: Layout) -> None:
-    """F U in place of F, which is the same covariance: the next rotations will be small."""
-    turned = memory.matrix(at.turned, at.d, at.d)
-    memory.put(at.trial, turned.flat)
-    memory.put(at.last, (memory.matrix(at.matrix, at.d, at.d) @ turned).flat)
+    """F U in place of F where a step was accepted, which is the same covariance: the next rotations will be small."""
+    d, accepted = at.d, memory[ACTIVE] > 0
+    turned = memory.matrix(at.turned, d, d)
+    slope = memory.matrix(at.matrix, d, d) @ turned
+    for c, (entry, speed) in enumerate(zip(turned.flat, slope.flat, strict=True)):
+        memory[at.state + c] = where(accepted, entry, memory[at.state + c])
+        memory[at.stages + c] = where(accepted, speed, memory[at.stages + c])
 
 
 def judge(memory: Memory, at: Layout) -> Any:
@@ -203,6 +206,7 @@ def judge(memory: Memory, at: Layout) -> Any:
         memory[at.state + c] = where(accepted, memory[at.trial + c], memory[at.state + c])
         memory[at.stages + c] = where(accepted, memory[at.last + c], memory[at.stages + c])
     memory[TIME] = where(accepted, t, memory[TIME])
+    memory[ACTIVE] = where(accepted, 1.0, 0.0)
     return (fate > RUNNING).bits()
 
 

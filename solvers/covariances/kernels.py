@@ -60,7 +60,7 @@ def addresses(d: int, means: bool, order: int) -> tuple[int, int, int]:
                 code.l2_head(memory, D, MEANS, ORDER, h)
             else:
                 code.turn_factor(memory, D, MEANS, ORDER, h)
-                for _ in range(_SWEEPS):
+                for _ in range(_SWEEPS if D > 1 else 0):
                     if code.rotate_rows(memory, D, MEANS, ORDER) == 0:
                         break
                 code.sinkhorn_head(memory, D, MEANS, ORDER, h)
@@ -80,9 +80,9 @@ def addresses(d: int, means: bool, order: int) -> tuple[int, int, int]:
             for stage in range(1, STAGES + 1):
                 code.combine_stages(memory, D, MEANS, ORDER, stage)
                 velocity(memory, kinds, stage)
+            happened = code.judge_step(memory, D, MEANS, ORDER)
             if kinds[kinds.size - 1] == SINKHORN:
                 code.turn_state(memory, D, MEANS, ORDER)
-            happened = code.judge_step(memory, D, MEANS, ORDER)
         events[0] = happened
 
     last = layout(d, means, order).last

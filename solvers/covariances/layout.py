@@ -17,7 +17,7 @@ TARGET, END = 5, 6  # time of the next output; the horizon
 BEFORE, INVERSE, EXPECTED = 7, 8, 9  # time of the step before, 1 / |B| there, the blow-up that it foresaw
 LARGEST, UNIT = 10, 11  # |F|^2 from which a problem diverges; 1 / tolerance^2
 STEPS, ATTEMPTS, MOST = 12, 13, 14  # so far; attempts after which it is stopped
-FATE, ACTIVE = 15, 16  # what has become of the problem; 1 while Sinkhorn's rotations go on
+FATE, ACTIVE = 15, 16  # what has become of the problem; 1 while rotations go on, and where a step was accepted
 STATE = 17  # of n numbers: F row by row, and alpha if there are means; then that of a trial, and the rest
 
 

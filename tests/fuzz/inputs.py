@@ -167,6 +167,10 @@ def calls():
             lambda d, n, r, p, s: studied(vl.depth_study(g.problem, depths=d, n=n, replicas=r, p=p, seed=s)),
             ([2, 4], 6, 2, [1, 2], 0),
         ),
+        "covariances": (
+            lambda *a: vl.covariances(*a[:3], means=a[3], times=a[4], tolerance=a[5], max_steps=1000).attrs["counts"],
+            (vl.Softmax(A=EYE), [EYE, EYE], 0.3, [[0.1, 0.2], [0.0, 0.1]], [0.1, 0.2], 1e-8),
+        ),
         "measure": (lambda *a: vl.measure(*a).mean, (g.runs["particles"], 0.1)),
         "wasserstein": (lambda *a: vl.wasserstein(*a[:3], method=a[3]), (g.gaussian, g.cloud, 2, "auto")),
         "compare": (lambda *a: vl.compare(*a[:2], p=a[2]), (g.runs["gaussian"], g.runs["particles"], 1)),

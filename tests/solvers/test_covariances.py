@@ -53,7 +53,7 @@ def by_scipy(laws, mean, sigma, t):
 
 
 @pytest.mark.quick
-@pytest.mark.parametrize("d", [2, 3])
+@pytest.mark.parametrize("d", [2, 1, 3])
 @pytest.mark.parametrize("kind", ["softmax", "l2", "sinkhorn"])
 def test_each_attention_against_scipy(kind, d):
     sigmas, means = batch(3, d) / 4, np.random.default_rng(2).normal(size=(3, d))
@@ -213,3 +213,32 @@ def test_mistakes_get_a_sentence(change, sentence):
     given = {"attention": vl.Softmax(A=np.eye(2)), "initial": [np.eye(2)] * 2, "horizon": 1.0} | change
     with pytest.raises(InputError, match=sentence):
         vl.covariances(**given)
+
+
+def test_formulas_over_numpy_are_those_of_singular_values():
+    """C of Sinkhorn by Jacobi rotations, from small covariances to large ones."""
+    from vlasov.solvers.covariances import formulas
+
+    rng = np.random.default_rng(4)
+    for d in (2, 3, 4, 5):
+        for scale in (1e-4, 1.0, 1e4):
+            factor, A = scale * rng.normal(size=(d, d)), rng.normal(size=(d, d))
+            turned, rows, active = factor.copy(), factor.T @ A @ factor, True
+            for _ in range(12):
+                active = formulas.sweep(turned, rows, active)
+                if not active:
+                    break
+            assert not active
+            np.testing.assert_allclose(turned @ turned.T, factor @ factor.T, atol=1e-13 * np.abs(factor).max() ** 2)
+            u, s, _ = np.linalg.svd(factor.T @ A @ factor)
+            axes = factor @ u
+            expected = (axes * (2 / (1 + np.sqrt(1 + 4 * s * s)))) @ axes.T
+            found = formulas.sinkhorn(turned, rows)
+            np.testing.assert_allclose(found, expected, atol=1e-12 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("kind", ["softmax", "l2", "sinkhorn"])
+def test_both_orders_agree_and_lower_order_takes_more_steps(kind):
+    runs = [vl.covariances(heads(2)[kind], batch(4, 2) / 2, 1.0, times=[1.0], order=order) for order in (5, 8)]
+    np.testing.assert_allclose(runs[0]["covariance"], runs[1]["covariance"], rtol=0, atol=1e-8)
+    assert (runs[0].steps < 15 * runs[1].steps).all()

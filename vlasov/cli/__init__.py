@@ -5,7 +5,7 @@
 imported inside the commands, so that --help answers at once.
 """
 
-from vlasov.cli import cases, runs, clusters, studies, depths, figure, installation  # noqa: I001  # the order in the help
+from vlasov.cli import cases, runs, clusters, studies, depths, figure, installation  # noqa: I001  # as in the help
 from vlasov.cli.app import app, main
 
 __all__ = ["app", "cases", "clusters", "depths", "figure", "installation", "main", "runs", "studies"]
