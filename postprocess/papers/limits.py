@@ -24,7 +24,7 @@ Truth = NDArray[np.bool_]
 FATES = ("converged", "blown up", "diverging", "undecided")
 CONVERGED, BLOWN_UP, DIVERGING, UNDECIDED = range(4)
 _STILL, _FALLS, _FLATTER = 0.02, -0.4, 1e-3  # slopes d log(lambda) / d log(t), and their changes over a decade
-_DECADE, _PARTS, _LATER, _EXTENSIONS = 10.0, 4, 10.0, 3
+_DECADE, _PARTS, _LATER, _EXTENSIONS = 10.0, 4, 10.0, 2
 _ROUNDING, _NOISE = 1e-13, 1e-7  # of the largest eigenvalue; of slopes
 _STEPS, _FEWEST, _MOST = 10, 100_000, 1_000_000  # for each unit of time, and at least and at most
 

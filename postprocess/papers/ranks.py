@@ -21,6 +21,7 @@ ROWS = {
     "indefinite": "$A$ indefinite, invertible, $V$ random",
 }
 _MOST_DRAWS = 30  # batches, until there are as many limits as are asked for
+_MARGIN, _LEAST, _RAREST = 1.2, 48, 0.1  # more than are missing, by the share of limits among the last ones
 
 
 def drawn(row: str, d: int, count: int, rng: np.random.Generator) -> tuple[list[Softmax], Array, Array]:
@@ -48,14 +49,16 @@ def limits(row: str, d: int, count: int, horizon: float, seed: int) -> dict[str,
     ranks: list[Array] = []
     bounds: list[Array] = []
     fates = np.zeros(len(FATES), dtype=int)
+    missing, share = count, 1.0
     for _ in range(_MOST_DRAWS):
-        attentions, initial, bound = drawn(row, d, count, rng)
-        found = outcomes(attentions, initial, horizon, extensions=0 if row == "indefinite" else 3)  # others cost more
+        attentions, initial, bound = drawn(row, d, max(int(_MARGIN * missing / share), _LEAST), rng)
+        found = outcomes(attentions, initial, horizon, extensions=0 if row == "indefinite" else 2)  # others cost more
         clear = (found.fate == CONVERGED) & (found.rank >= 0)
         fates += np.bincount(found.fate, minlength=len(FATES))
         ranks.append(found.rank[clear])
         bounds.append(bound[clear])
-        if sum(map(len, ranks)) >= count:
+        missing, share = count - sum(map(len, ranks)), max(clear.mean(), _RAREST)
+        if missing <= 0:
             break
     else:
         raise InputError(f"finds fewer than {count} limits in d = {d}; ask for fewer", f"rows.{row}")

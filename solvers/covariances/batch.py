@@ -19,6 +19,7 @@ LARGEST_DIMENSION = 8
 STATUS = ("", "completed", "blow-up", "diverging", "stopped")  # by the kernels' numbers
 _OUTPUTS = 101
 _ROUNDING = 1e-12
+_HUGE = 1e130  # of products whose squares are taken, and which may grow
 _FEW = 64  # covariances that one thread integrates before others are there
 
 
@@ -76,6 +77,7 @@ def covariances(
     kinds, numbers = parameters(attentions)
     if attentions[0].dimension != d:
         raise InputError(f"are {d} x {d} but the attention has d = {attentions[0].dimension}", "initial")
+    _check_sizes(matrices, numbers)
     ends = _ends(horizon, b)
     outputs = _outputs(times, ends, b)
     checks.number(tolerance, "tolerance", above=TIGHTEST, below=1e-2)
@@ -101,6 +103,10 @@ def _initial(initial: ArrayLike, means: ArrayLike | None) -> tuple[Array, Array]
             f"has shape {matrices.shape} where (b, d, d) with d <= {LARGEST_DIMENSION} is needed", "initial"
         )
     scale = np.abs(matrices).max(axis=(1, 2), initial=0.0)
+    if not scale.max() < _HUGE:
+        raise InputError(
+            f"holds entries above {_HUGE:g}, whose squares are no numbers; choose other units of x", "initial"
+        )
     skew = np.abs(matrices - matrices.transpose(0, 2, 1)).max(axis=(1, 2))
     least = np.linalg.eigvalsh(matrices)[:, 0]
     for wrong, what in ((skew, "is not symmetric"), (-least, "has a negative eigenvalue")):
@@ -111,6 +117,14 @@ def _initial(initial: ArrayLike, means: ArrayLike | None) -> tuple[Array, Array]
             )
     centres = np.zeros((b, d)) if means is None else checks.array(means, "means", shape=(b, d))
     return (matrices + matrices.transpose(0, 2, 1)) / 2, centres
+
+
+def _check_sizes(matrices: Array, numbers: Array) -> None:
+    """Complain about products Sigma A whose squares, after some growth, would be no numbers."""
+    with np.errstate(over="ignore"):
+        size = np.abs(numbers).max() * max(np.abs(matrices).max(), 1.0)
+    if not size < _HUGE:
+        raise InputError(f"and the attention are so large that products exceed {_HUGE:g}; scale them down", "initial")
 
 
 def _factors(matrices: Array) -> Array:

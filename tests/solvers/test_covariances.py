@@ -204,6 +204,8 @@ def test_attentions_and_times_of_their_own():
         ({"initial": np.eye(2)}, r"where \(n, m, k\) is needed"),
         ({"initial": [[[1.0, 0.5], [0.0, 1.0]], np.eye(2)]}, "is not symmetric"),
         ({"initial": [np.eye(2), [[1.0, 2.0], [2.0, 1.0]]]}, "negative eigenvalue"),
+        ({"initial": [np.eye(2) * 1e200]}, "choose other units"),
+        ({"attention": vl.Sinkhorn(A=np.eye(2) * 1e160)}, "so large that products"),
         ({"horizon": -1.0}, "must be positive"),
         ({"times": [0.0, 2.0]}, "to the horizon"),
         ({"order": 4}, "must be 5 or 8"),
