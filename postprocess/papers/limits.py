@@ -23,8 +23,10 @@ from vlasov.solvers.covariances import covariances
 Truth = NDArray[np.bool_]
 FATES = ("converged", "blown up", "diverging", "undecided")
 CONVERGED, BLOWN_UP, DIVERGING, UNDECIDED = range(4)
-_STILL, _FALLS, _FLATTER = 0.02, -0.4, 1e-3  # slopes d log(lambda) / d log(t), and their changes over a decade
-_DECADE, _PARTS, _LATER, _EXTENSIONS = 10.0, 4, 10.0, 2
+_STILL, _FALLS = 0.02, -0.4  # slopes d log(lambda) / d log(t)
+_FLATTER = (1e-3, 0.05, 0.25)  # how much those of falling ones may rise in a decade: more, the later it is
+_SLOWLY, _FADES = 0.4, 0.5  # slopes of one that stays, while it settles; how much over a decade
+_DECADE, _PARTS, _LATER_ONES = 10.0, 4, len(_FLATTER) - 1
 _ROUNDING, _NOISE = 1e-13, 1e-7  # of the largest eigenvalue; of slopes
 _STEPS, _FEWEST, _MOST = 10, 100_000, 1_000_000  # for each unit of time, and at least and at most
 
@@ -40,22 +42,40 @@ class Outcomes(NamedTuple):
 
 
 def outcomes(
-    attention: Attention | Sequence[Attention], initial: Array, horizon: float, extensions: int = _EXTENSIONS
+    attention: Attention | Sequence[Attention],
+    initial: Array,
+    horizon: float,
+    *,
+    later: int = _LATER_ONES,
+    confirmed: bool = False,
 ) -> Outcomes:
-    """Integrate; where it is not clear yet, to ten times the horizon, so many times."""
-    found = _until(attention, initial, horizon)
-    for k in range(1, extensions + 1):
-        open_ones = np.flatnonzero(found.fate == UNDECIDED)
-        if not open_ones.size:
+    """Integrate; where it is not clear yet, to ten times the horizon, so many times.
+
+    Parameters
+    ----------
+    later
+        How many times.
+    confirmed
+        Ask for the same rank at the first two horizons.
+    """
+    found = _until(attention, initial, horizon, _FLATTER[0])
+    for k in range(1, later + 1):
+        chosen = found.fate == UNDECIDED
+        if confirmed and k == 1:
+            chosen |= found.fate == CONVERGED
+        places = np.flatnonzero(chosen)
+        if not places.size:
             break
-        chosen = attention if isinstance(attention, Attention) else [attention[i] for i in open_ones.tolist()]
-        later = _until(chosen, initial[open_ones], horizon * _LATER**k)
-        for old, new in zip(found, later, strict=True):
-            old[open_ones] = new
+        some = attention if isinstance(attention, Attention) else [attention[i] for i in places.tolist()]
+        again = _until(some, initial[places], horizon * _DECADE**k, _FLATTER[k])
+        changed = (found.fate[places] == CONVERGED) & (again.rank != found.rank[places])
+        again.fate[changed & (again.fate == CONVERGED)] = UNDECIDED
+        for old, new in zip(found, again, strict=True):
+            old[places] = new
     return found
 
 
-def _until(attention: Attention | Sequence[Attention], initial: Array, horizon: float) -> Outcomes:
+def _until(attention: Attention | Sequence[Attention], initial: Array, horizon: float, flatter: float) -> Outcomes:
     times = horizon * _DECADE ** np.linspace(-1.0, 0.0, _PARTS + 1)
     times[-1] = horizon
     most = int(min(max(_STEPS * horizon, _FEWEST), _MOST))
@@ -67,7 +87,7 @@ def _until(attention: Attention | Sequence[Attention], initial: Array, horizon: 
     fate[status == "diverging"] = DIVERGING
     rank, done = np.full(b, -1), status == "completed"
     spectra = np.linalg.eigvalsh(run["covariance"].values[done])[..., ::-1]
-    slope[done], stays, falls = _decay(spectra)
+    slope[done], stays, falls = _decay(spectra, flatter)
     grows = (slope[done] > _STILL).any(axis=1)
     clear = (stays | falls).all(axis=1)
     fate[done] = np.where(clear, CONVERGED, UNDECIDED)  # one that still grows may blow up yet
@@ -75,7 +95,7 @@ def _until(attention: Attention | Sequence[Attention], initial: Array, horizon: 
     return Outcomes(fate, rank, run["last_covariance"].values, run["end_time"].values, slope)
 
 
-def _decay(spectra: Array) -> tuple[Array, Truth, Truth]:
+def _decay(spectra: Array, flatter: float) -> tuple[Array, Truth, Truth]:
     """Slopes of eigenvalues (b, times, d) at the end; which of them stay, and which vanish, over the last decade."""
     seen = spectra > _ROUNDING * spectra[..., :1]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -83,8 +103,12 @@ def _decay(spectra: Array) -> tuple[Array, Truth, Truth]:
     slopes = np.where(seen[:, 1:] & seen[:, :-1], slopes, -np.inf)
     sizes = np.abs(slopes)
     settles = (sizes[:, -1] <= sizes[:, 0]) | (sizes[:, -1] < _NOISE)
-    stays: Truth = (sizes < _STILL).all(axis=1) & settles
-    falls: Truth = (slopes < _FALLS).all(axis=1) & (slopes[:, -1] <= slopes[:, 0] + _FLATTER)
+    slows = (sizes < _SLOWLY).all(axis=1) & (sizes[:, -1] < _FADES * sizes[:, 0])  # as 1 / t, by 0.18
+    stays: Truth = ((sizes < _STILL).all(axis=1) & settles) | slows
+    with np.errstate(invalid="ignore"):  # slopes of exponentials are -inf
+        changes = np.abs(np.diff(slopes, axis=1))
+        steady = changes[:, -1] < _FADES * changes[:, 0]  # they tend to an exponent
+    falls: Truth = (slopes < _FALLS).all(axis=1) & ((slopes[:, -1] <= slopes[:, 0] + flatter) | steady)
     return slopes[:, -1], stays, falls
 
 
