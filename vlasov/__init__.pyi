@@ -54,5 +54,6 @@ from .postprocess.wasserstein import distance as distance, wasserstein as wasser
 from .problem import Problem as Problem
 from .schedule import Piecewise as Piecewise
 from .solvers import measure as measure, open_run as open_run, solve as solve
+from .solvers.covariances import covariances as covariances
 
 __version__: str

@@ -91,14 +91,14 @@ def _state(path: str) -> tuple[int, int]:
 def _constant(value: Any, known: tuple[int, ...]) -> Any:
     """What compiled code takes from a value: numbers, texts and arrays themselves, kernels by their names.
 
-    Of an intrinsic, the state of its file.
+    Of an intrinsic, the state of its file, and of ``files`` that it says it is made from.
     """
     if isinstance(value, tuple):
         return [_constant(part, known) for part in value]
     if isinstance(value, np.ndarray):
         return str(value.dtype), value.shape, value.tobytes()
     if isinstance(written := getattr(value, "_defn", None), FunctionType):
-        return _state(written.__code__.co_filename)
+        return [_state(path) for path in (written.__code__.co_filename, *getattr(written, "files", ()))]
     if isinstance(value, Dispatcher) and not hasattr(value, "name"):  # by somebody else, or a copy from elsewhere
         return _name(value.py_func, known=known) if id(value.py_func) not in known else ""
     return value if isinstance(value, int | float | complex | str | np.generic) else getattr(value, "name", "")

@@ -61,7 +61,7 @@ def cone(
     called = _path_names(given, labels)
     if trace_one:
         figure, ax = own_or_new(ax, title, height=3.4)
-        _draw_disc(ax)
+        draw_disc(ax)
         drawn = [path[path[:, 2] > 0] for path in paths]
         drawn = [path[:, :2] / path[:, 2:] for path in drawn]
     else:
@@ -72,7 +72,7 @@ def cone(
             path[View(one).before_runaway()] if isinstance(one, xr.Dataset) else path
             for one, path in zip(given, paths, strict=True)
         ]
-        _draw_cone(ax, max((float(path[:, 2].max()) for path in drawn), default=1.0) or 1.0)
+        draw_cone(ax, max((float(path[:, 2].max()) for path in drawn), default=1.0) or 1.0)
     many = len(drawn) > len(PALETTE)
     for path, whole, name, colour in zip(drawn, paths, called, repeat(TOKEN) if many else PALETTE, strict=False):
         _draw_path(ax, path, colour, name, many=many, ends=len(path) == len(whole))
@@ -107,7 +107,8 @@ def _draw_path(ax: Axes, path: Array, colour: str, name: str, *, many: bool, end
         ax.plot(*path[-1:].T, "o", color=colour, markersize=size)
 
 
-def _draw_cone(ax: Any, height: float) -> None:
+def draw_cone(ax: Any, height: float) -> None:
+    """The cone up to a height, and its axis."""
     angle, z = np.meshgrid(np.linspace(0, 2 * np.pi, 73), np.linspace(0, height, 2))
     ax.plot_surface(z * np.cos(angle), z * np.sin(angle), z, color=PALE, alpha=0.15, linewidth=0, rstride=1, cstride=1)
     for level in (height / 2, height):
@@ -125,7 +126,8 @@ def _draw_cone(ax: Any, height: float) -> None:
     ax.view_init(elev=20, azim=-60)
 
 
-def _draw_disc(ax: Axes) -> None:
+def draw_disc(ax: Axes) -> None:
+    """The cone's section where the trace is one."""
     ax.add_patch(Circle((0, 0), 1.0, facecolor=PALE, alpha=0.15, linewidth=0))
     ax.add_patch(Circle((0, 0), 1.0, fill=False, edgecolor=INK, linewidth=0.8))
     ax.plot(0, 0, "+", color=PALE)

@@ -1,0 +1,79 @@
+"""The command about the papers' figures: figure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from vlasov.cli.options import JsonOption, command
+from vlasov.cli.printing import picture_place, print_json
+from vlasov.errors import InputError
+
+
+@command()
+def figure(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME]...", help="Which figures; their names if none are given.")
+    ] = None,
+    *,
+    every: Annotated[bool, typer.Option("--all", help="Every figure.")] = False,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="The picture, or a folder; NAME.png here if not given.")
+    ] = None,
+    threads: Annotated[int | None, typer.Option("--threads", help="How many to use; all if not given.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Draw the papers' figures, and print the facts of their captions as numbers."""
+    from vlasov.errors import choose
+    from vlasov.jit import set_threads
+    from vlasov.postprocess import figures
+    from vlasov.postprocess.papers import figure_names, paper_figure, parameters
+
+    known = figure_names()
+    if not names and not every:
+        for name in known:
+            print(f"{name:<14}{parameters(name)['title']}")
+        return
+    if names and every:
+        raise InputError("stands beside names; give either", "--all")
+    chosen = known if every else [choose(name, known, "figure") for name in names or []]
+    targets = {name: picture_place(_place(output, name, len(chosen) == 1)) for name in chosen}
+    set_threads(threads)
+    found: dict[str, Any] = {}
+    for name, target in targets.items():
+        drawn, facts = paper_figure(name)
+        figures.save(drawn, target)
+        found[name] = facts | {"picture": str(target)}
+        if not as_json:
+            _tell(name, parameters(name)["title"], facts)
+            print(target)
+    if as_json:
+        print_json(found)
+
+
+def _place(output: Path | None, name: str, only: bool) -> Path:
+    if output is None:
+        return Path(f"{name}.png")
+    return output if only and output.suffix else output / f"{name}.png"
+
+
+def _tell(name: str, title: str, facts: dict[str, Any]) -> None:
+    """A line for each fact, under the panel that it is about."""
+    print(f"{name}: {title}")
+    for panel, numbers in facts.items():
+        if not isinstance(numbers, dict):
+            print(f"  {panel}: {_said(numbers)}")
+            continue
+        print(f"  {panel}")
+        for what, value in numbers.items():
+            print(f"    {what}: {_said(value)}")
+
+
+def _said(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key}: {_said(one)}" for key, one in value.items())
+    if isinstance(value, list):
+        return ", ".join(map(_said, value))
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
