@@ -214,6 +214,7 @@ def calls():
         "sweep of a parameter": (
             lambda a, b: swept(vl.sweep(g.problem, {"attention.beta": a, "initial.mean": b}, solver="gaussian")),
             ([0.5, 1.0], [[0.0, 0.0], [0.1, 0.2]]),
+        ),
         "covariances": (
             lambda *a: vl.covariances(*a[:3], means=a[3], times=a[4], tolerance=a[5], max_steps=1000).attrs["counts"],
             (vl.Softmax(A=EYE), [EYE, EYE], 0.3, [[0.1, 0.2], [0.0, 0.1]], [0.1, 0.2], 1e-8),
