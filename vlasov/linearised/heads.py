@@ -20,7 +20,7 @@ from vlasov.compiled.workspace import Workspace
 from vlasov.linearised import rounding
 from vlasov.linearised.all_pairs import KEPT, Normalised, Pairs, Sources, Summed
 from vlasov.linearised.base import Linearised, Products, Total, refuse_if_infinite
-from vlasov.linearised.factors import Factors, times
+from vlasov.linearised.factors import Factors, mapped, times
 from vlasov.linearised.maps import Maps
 from vlasov.measures import Particles
 from vlasov.summing import Kernel
@@ -126,7 +126,7 @@ def kernel_sums(
     """J of W sum_j w_j v_j k(<q, k_j>), over the masses of prefixes under a mask; None: k(z) = z."""
     in_order = tokens.order.sort if causal else np.asarray
     y, seen = in_order(tokens.points), tokens.order.own[1] if causal else None
-    queries, keys, values = (times(y, matrix) for matrix in factors[:3])
+    queries, keys, values = (mapped(y, matrix) for matrix in factors[:3])
     sources = Sources(queries, keys, values, np.zeros(len(y)), seen=seen)
     keep = 2 * len(y) ** 2 <= KEPT
     _tell_if_long(tokens, len(factors.query), workspace)
@@ -142,13 +142,13 @@ def about(tokens: Particles, factors: Factors, centre: Array, *, causal: bool = 
     if causal:
         points, logs, seen = tokens.order.sort(points), tokens.order.sort(logs), tokens.order.own[1]
     y, slope = points - centre, None
-    keys, at_centre = times(y, factors.key), factors.query @ centre
+    keys, at_centre = mapped(y, factors.key), factors.query @ centre
     if factors.quadratic is not None:
         bend = factors.quadratic + factors.quadratic.T
         at_centre = at_centre - bend @ times(centre, factors.key)
         slope = -(keys @ bend.T)
         logs = logs + 0.5 * np.einsum("nk,nk->n", keys, slope)
-    return Sources(y @ factors.query.T + at_centre, keys, times(y, factors.value), logs, slope, seen)
+    return Sources(mapped(y, factors.query) + at_centre, keys, times(y, factors.value), logs, slope, seen)
 
 
 def _at_linear_cost(

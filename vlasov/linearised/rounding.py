@@ -19,7 +19,7 @@ import numpy as np
 
 from vlasov.checks import Array
 from vlasov.linearised.all_pairs import Pairs
-from vlasov.linearised.factors import Factors
+from vlasov.linearised.factors import Factors, terms_of
 from vlasov.tilting.results import longest as longest
 
 if TYPE_CHECKING:
@@ -50,8 +50,8 @@ def exponents(pairs: Pairs | FewDimensions, factors: Factors, points: Array, cen
     away, query, key = longest(points - centre), norm(factors.query), norm(factors.key)
     bend = 0.0 if factors.quadratic is None else 2 * norm(factors.quadratic)
     keys, far = longest(s.keys), float(np.sqrt(np.square(centre).sum()))
-    of_queries = (d + 4) * query * away + (d + k + 8) * (query + bend * key) * far
-    of_keys = (longest(s.queries) + bend * keys) * (d + 4) * key * away
+    of_queries = (terms_of(d) + 4) * query * away + (d + k + 8) * (query + bend * key) * far
+    of_keys = (longest(s.queries) + bend * keys) * (terms_of(d) + 4) * key * away
     logs = float(np.abs(s.logs[np.isfinite(s.logs)]).max(initial=0.0))
     terms = (k + 4) * longest(s.queries) * keys + of_queries * keys + of_keys + (k * k + 4) * bend * keys * keys
     return _UNIT * (terms + 8 * logs + pairs.terms)

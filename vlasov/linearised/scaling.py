@@ -24,12 +24,13 @@ from vlasov.errors import LateInputError
 from vlasov.linearised import rounding
 from vlasov.linearised.all_pairs import KEPT, Normalised, Sources
 from vlasov.linearised.base import Products, refuse_if_infinite
-from vlasov.linearised.factors import Factors, times
+from vlasov.linearised.factors import Factors, mapped, times
 from vlasov.linearised.maps import Maps
 from vlasov.measures import Particles
 
 _POLISHED, _STEPS = 1e-15, 4  # of exponents, by which columns may be off; Newton steps
 _SOLVED, _MOST, _PATIENT = 1e-15, 1000, 20  # relative residual; steps of conjugate gradients, and of them without gain
+_AGAIN = 4  # as much memory as others keep, since a product takes tens of passes over it
 _ACCEPTED, _NOTHING = 1e-6, 1e3  # residual; of what exponents are rounded by
 _LOST = 1e6  # what rounding errors have made of a residual
 
@@ -60,17 +61,17 @@ class DoublyStochastic(Products):
         super().__init__(tokens.points.shape, self._maps.rows)
         self._centre = np.einsum("n,nk->k", weights, tokens.points[seen])
         y = tokens.points - self._centre
-        keys, values = times(y[seen], factors.key), times(y[seen], factors.value)
+        keys, values = mapped(y[seen], factors.key), times(y[seen], factors.value)
         self._weights, self._roots = weights, np.sqrt(weights)
         self._row_weights = np.zeros(len(y))
         self._row_weights[seen] = weights
         self._row_roots = np.sqrt(self._row_weights)
-        self._sources = Sources(times(y, factors.query), keys, values, np.log(weights))
+        self._sources = Sources(mapped(y, factors.query), keys, values, np.log(weights))
         self._pairs, self._marginal = self._polished(g)
 
     def _polished(self, g: Array) -> tuple[Normalised, float]:
         """R with columns as good as sums are, and by how much they are off: Newton's steps (1 - R* R) dg = r."""
-        keep, best = len(self._seen) * len(g) <= KEPT, None
+        keep, best = len(self._seen) * len(g) <= _AGAIN * KEPT, None
         for _ in range(_STEPS):
             self._pairs = Normalised(self._sources._replace(logs=self._sources.logs - g), keep=keep)
             columns = self._pairs.apply_transpose(self._row_weights[:, None])[:, 0] / self._weights
@@ -173,7 +174,7 @@ class Truncated(Products):
         super().__init__(tokens.points.shape, self._maps.rows)
         self._centre = tokens.mean
         y = tokens.points - self._centre
-        queries, keys = times(y, factors.query) + factors.query @ self._centre, times(y, factors.key)
+        queries, keys = mapped(y, factors.query) + factors.query @ self._centre, mapped(y, factors.key)
         logs, nothing = tokens.log_weights, np.empty((len(y), 0))
         keep = half_steps * len(y) ** 2 <= KEPT
         rows = Sources(queries, keys, nothing, logs)

@@ -99,6 +99,10 @@ def test_many_dimensions_with_few_queries(kind, causal):
     check(case(kind, 6, causal=causal, n=5, d=7))
 
 
+def test_sums_over_so_many_dimensions_that_they_go_in_blocks():
+    check(case("queries", 6, n=2, d=130))
+
+
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
 def test_products_are_differences_of_the_velocity(kind, causal):

@@ -108,3 +108,10 @@ def test_potentials_that_are_not_found_are_refused(monkeypatch):
     for product in (products.tangent, products.adjoint):
         with pytest.raises(vl.InputError, match=r"attention: is sinkhorn.*their derivative is known to.*lower A"):
             product(h)
+
+
+@pytest.mark.quick
+def test_weights_of_all_sizes():
+    x, w, A, V = problem(10, size=1.5)
+    w = 10.0 ** np.random.default_rng(10).uniform(-9, 0, len(w))
+    check(vl.Sinkhorn(A=A, V=V), x, w / w.sum(), A, V, 1001, 1e-11)
