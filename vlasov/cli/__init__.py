@@ -5,7 +5,8 @@
 heavy is imported inside the commands, so that --help answers at once.
 """
 
-from vlasov.cli import cases, runs, clusters, studies, sensitivity, depths, installation  # noqa: I001  # the order in the help
+# In the order of the help.
+from vlasov.cli import cases, runs, clusters, studies, sensitivity, depths, installation  # noqa: I001
 from vlasov.cli.app import app, main
 
 __all__ = ["app", "cases", "clusters", "depths", "installation", "main", "runs", "sensitivity", "studies"]
