@@ -90,6 +90,7 @@ def compare(
         ``runs`` (what is known of each, as JSON) and ``doubt`` (why some of them are not to be trusted).
     """
     orders, bandwidth = _checked(datasets, p, bandwidth, initial)
+    checks.flag(local, "local")
     problems, times = solutions.common(datasets)
     times = solutions.spread(times, checks.integer(instants, "instants", least=1))
     runs = [dataset.sel(time=times) for dataset in datasets]
