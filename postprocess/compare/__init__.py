@@ -208,7 +208,10 @@ def _variables(
         if name == "log_a_priori" and not bounded.any():
             bounds = np.full(times.size, np.nan)
         variables[name] = (("time",), bounds if start > 0 else np.full(times.size, np.nan))
-    return variables
+    # Between output times the larger rate counts: of few times a bound that may be above the other one.
+    posteriori, priori = variables["log_a_posteriori"][1], variables["log_a_priori"][1]
+    smaller = np.where(np.isnan(posteriori), np.nan, np.fmin(posteriori, priori))
+    return variables | {"log_a_posteriori": (each, smaller)}
 
 
 def _local(
