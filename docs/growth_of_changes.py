@@ -23,7 +23,7 @@ from vlasov.postprocess.sensitivity import FEW
 TIMES, TOKENS, LONGER = 9, (64, 512), 2.0
 CASES = [
     "ball-3d", "box-2d", "gradient-flow-softmax", "interval-1d", "linear-ring", "mixture-2d", "ring-2d", "sigmoid-ring",
-    "sinkhorn-mixture", "deep-layers", "multi-head-mixed",
+    "deep-layers", "multi-head-mixed",
 ]  # fmt: skip
 
 
