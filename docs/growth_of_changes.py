@@ -69,8 +69,8 @@ def main(target: str, names: list[str]) -> None:
     for ax, name in zip(figure.subplots(rows, columns, squeeze=False).flat, names, strict=False):
         print(draw(ax, name), flush=True)
     figure.axes[0].legend(fontsize="x-small")
-    figure.supxlabel("time $t$")
-    figure.supylabel("largest $|h(t)| / |h(0)|$; circles: few tokens carry it")
+    figure.supxlabel("time $t$; circles: few tokens carry it")
+    figure.supylabel("$|h(t)| / |h(0)|$")
     for ax in figure.axes[len(names) :]:
         ax.set_axis_off()
     figures.save(figure, target)
