@@ -92,13 +92,14 @@ def report(name: str, along: str) -> bool:
         except (vl.InputError, vl.SolverError, np.linalg.LinAlgError) as reason:
             print(f"{name:24s} {solver:10s} {reason}", flush=True)
             continue
-        for t, numbers, far in rows[-1:]:
+        for k, (t, numbers, far) in enumerate(rows, start=1):
             good = far or ordered(numbers)
             fine &= good
+            if good and k < len(rows):
+                continue
             texts = " <= ".join(f"{written(one):>12s}" for one in numbers)
             words = " (local)" if far else "" if good else "  NOT IN ORDER"
             print(f"{name:24s} {solver:10s} t = {t:6.3g} {texts}{words}", flush=True)
-        fine &= all(far or ordered(numbers) for _, numbers, far in rows)
     return fine
 
 

@@ -79,7 +79,7 @@ def of_laplace(spent: Stopwatch) -> Iterator[Cost]:
     """Stages of plans that are forced to an order; a sort, and the grids' arithmetic, alone."""
     filed, few = costs.LAPLACE, cube(10, 2)
     yield "laplace: start", filed.start, spent(tilt, few, None, few, Request(1e-5, "laplace"))
-    for d in (2, 3):
+    for d in (1, 2, 3):
         points, box, head = cube(N, d), (-np.ones(d), np.ones(d)), Head(np.eye(d), np.eye(d))
         for kind, (order, request) in enumerate(REQUESTS.items()):
             problem = pose(Task(N, N, box, box, 0.0, request), peeled=False)

@@ -143,6 +143,13 @@ def integer(value: Any, field: str, *, least: int, most: int = _LARGEST) -> int:
     return int(value)
 
 
+def flag(value: Any, field: str) -> bool:
+    """True or False."""
+    if not isinstance(value, bool | np.bool):
+        raise InputError(f"is {short(value)} where True or False is needed", field)
+    return bool(value)
+
+
 def text(value: Any, field: str) -> str:
     """A text that a file can hold."""
     if not isinstance(value, str):

@@ -96,7 +96,7 @@ def lipschitz(
     tolerance = checks.number(tolerance, "tolerance", above=_TIGHTEST, below=1.0)
     checks.integer(most, "most", least=2)
     at = checks.number(t, "t")
-    if masked and not attention.causal:
+    if checks.flag(masked, "masked") and not attention.causal:
         attention = Masked(attention)
     tokens = _tokens(attention, X)
     request = Request(max(min(1e-10, _SHARP * tolerance), _TIGHTEST))

@@ -90,6 +90,7 @@ def compare(
         ``runs`` (what is known of each, as JSON) and ``doubt`` (why some of them are not to be trusted).
     """
     orders, bandwidth = _checked(datasets, p, bandwidth, initial)
+    checks.flag(local, "local")
     problems, times = solutions.common(datasets)
     times = solutions.spread(times, checks.integer(instants, "instants", least=1))
     runs = [dataset.sel(time=times) for dataset in datasets]
@@ -207,7 +208,10 @@ def _variables(
         if name == "log_a_priori" and not bounded.any():
             bounds = np.full(times.size, np.nan)
         variables[name] = (("time",), bounds if start > 0 else np.full(times.size, np.nan))
-    return variables
+    # Between output times the larger rate counts: of few times a bound that may be above the other one.
+    posteriori, priori = variables["log_a_posteriori"][1], variables["log_a_priori"][1]
+    smaller = np.where(np.isnan(posteriori), np.nan, np.fmin(posteriori, priori))
+    return variables | {"log_a_posteriori": (each, smaller)}
 
 
 def _local(

@@ -16,6 +16,7 @@ import xarray as xr
 
 from vlasov.checks import Array
 from vlasov.errors import InputError, SolverError
+from vlasov.measures import Particles
 from vlasov.postprocess.sensitivity import moments, sensitivity
 from vlasov.problem import Problem
 from vlasov.solvers import problem_of
@@ -23,6 +24,7 @@ from vlasov.solvers import problem_of
 _NEAR = 0.02  # of the deviation: solutions so close that the derivative tells how they part
 _SURE = 0.1  # error of an integral of rates, of which more tells nothing
 _ROUNDING = 1e-6
+_MANY, _MANY_PAIRS = 20_000, 1000  # tokens, beyond which the derivative along them takes minutes
 _NAMES = ("growth", "growth_error", "log_logarithmic_norm", "log_norm")
 
 
@@ -41,7 +43,13 @@ def local(run: xr.Dataset) -> Local:
     try:
         if str(run.attrs.get("solver")) == "gaussian" and times[0] == 0.0:  # all neighbours are Gaussians too
             return _among_gaussians(problem_of(run), times)
-        found = sensitivity(run, times=times)
+        problem = problem_of(run)
+        if run.sizes.get("particle", 0) > (_MANY if _linear(problem) else _MANY_PAIRS):
+            if isinstance(problem.start, Particles):
+                return Local(nothing, nothing, nothing, nothing)
+            found = sensitivity(problem, times=times)  # the limit, which so many tokens stand for
+        else:
+            found = sensitivity(run, times=times)
     except (InputError, SolverError, np.linalg.LinAlgError, MemoryError):
         return Local(nothing, nothing, nothing, nothing)
     if found["time"].values[0] != times[0]:
@@ -53,6 +61,11 @@ def local(run: xr.Dataset) -> Local:
     unknown[: found.sizes["time"]] = ~(found["rates_error"].values <= _SURE)
     held["log_norm"][unknown] = held["log_logarithmic_norm"][unknown] = np.nan
     return Local(*(held[name] for name in _NAMES))
+
+
+def _linear(problem: Problem) -> bool:
+    """Whether products with the derivative cost as much as there are tokens."""
+    return problem.dimension <= 3 and problem.block.heads_at() is not None and not problem.attention.causal
 
 
 def _among_gaussians(problem: Problem, times: Array) -> Local:

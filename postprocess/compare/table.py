@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _ROWS = 6  # times that are shown
 _WIDE = 130  # letters that the wide table needs
 _AMPLIFIED = "amplified"
+_RATES = ("log. norm", "log_logarithmic_norm"), ("exp int |J|", "log_norm")  # names, and logarithms
 
 
 def table(comparison: xr.Dataset, width: int = _WIDE) -> Table:
@@ -58,7 +59,10 @@ def notes(comparison: xr.Dataset) -> str:
             f"amplified: from t = {since:.4g} on the unstable mean has multiplied a small difference of the starts "
             "until it is as large as the measure; the distance there says nothing about the solvers."
         )
-    if "far" in comparison and comparison["far"].values.any():
+    different = comparison.attrs.get("initial") == "different"
+    if "far" in comparison and not different:
+        said += _possible(comparison.isel(pair=0))
+    if different and "far" in comparison and comparison["far"].values.any():
         since = float(comparison["time"].values[comparison["far"].values.any(axis=0)].min())
         said.append(
             f"local: from t = {since:.4g} on solutions are too far apart for the derivative of the flow, which says "
@@ -67,6 +71,20 @@ def notes(comparison: xr.Dataset) -> str:
     if doubt := comparison.attrs.get("doubt", ""):
         said.append(f"doubtful: {doubt}.")
     return "\n".join(said)
+
+
+def _possible(found: xr.Dataset) -> list[str]:
+    """What small differences can become by the last time at which that is known."""
+    known = np.flatnonzero(np.isfinite(found["optimal_growth"].values))
+    if not known.size or known[-1] == 0:
+        return []
+    at = found.isel(time=known[-1])
+    rates = [(words, float(at[name])) for words, name in _RATES]
+    texts = ", ".join(f"{words} {written(value)}" for words, value in rates if not math.isnan(value))
+    return [
+        f"small differences of the starts grow at most {float(at['optimal_growth']):.4g} times by t = "
+        f"{float(at['time']):.4g}{f' ({texts})' if texts else ''}."
+    ]
 
 
 def _numbers(at: xr.Dataset, start: xr.Dataset, *, different: bool) -> dict[str, str]:
@@ -90,11 +108,11 @@ def _numbers(at: xr.Dataset, start: xr.Dataset, *, different: bool) -> dict[str,
     last = f"W_{orders[-1]:g}"
     growth = f"{float(at['growth'][-1]):.3g}" if resolved else "unresolved"
     found[f"{last}(t) / {last}(0)"] = _AMPLIFIED if amplified else growth
-    if "optimal_growth" in at:
+    if different and "optimal_growth" in at:
         where = " (local)" if bool(at["far"]) else ""
         optimal = float(at["optimal_growth"])
         found["optimal"] = f"{optimal:.4g}{where}" if math.isfinite(optimal) else ""
-        for name, variable in (("log. norm", "log_logarithmic_norm"), ("exp int |J|", "log_norm")):
+        for name, variable in _RATES:
             value = float(at[variable])
             found[name] = bound(value) if not math.isnan(value) else ""
     known = "bounded" not in at or bool(at["bounded"].values[-1])

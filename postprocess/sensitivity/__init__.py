@@ -99,6 +99,7 @@ def sensitivity(
         log_moment_norm, the logarithm of its bound by rates. At a blow-up times end.
     """
     tolerance = checks.number(tolerance, "tolerance", above=1e-13, below=1e-2)
+    rates, check = checks.flag(rates, "rates"), checks.flag(check, "check")
     began = clock.perf_counter()
     begun = start(problem, n, sampling, seed)
     _check(begun.problem)

@@ -10,6 +10,7 @@ derivatives of b and B by differences of order 6 are right to a dozen digits.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -23,6 +24,7 @@ from vlasov.solvers.ode.integrate import inside, segments
 
 _STEP, _SIX = 1e-2, ((1, 45 / 60), (2, -9 / 60), (3, 1 / 60))  # central differences
 _IN_TIME = 12  # Gauss nodes between two output times
+_AGREED = 1e-5  # how far two differences may be apart
 _NULL = 1e-12  # of the largest length: a change that is none
 
 
@@ -62,18 +64,24 @@ def exponent(problem: Problem, times: Array) -> Array:
 
 
 def _rate(block: Attention, state: Array, t: float) -> float:
-    """The largest eigenvalue of half the derivative of the lengths of changes, in their own metric."""
+    """The largest eigenvalue of half the derivative of the lengths of changes, in their own metric.
+
+    NaN where two steps of the differences do not agree: next to a degenerate covariance.
+    """
     changes = _directions(state[1:].T)
     slope, turns = _slope(block, state, t), np.array([_turn(block, state, one, t) for one in changes])
-    e = _STEP / max(1.0, float(np.linalg.norm(slope)) / max(float(np.linalg.norm(state)), 1e-300))
-    gram, change = _gram(state, changes), np.zeros((len(changes), len(changes)))
-    for k, c in _SIX:
-        ahead, behind = (_gram(state + one * e * slope, changes + one * e * turns) for one in (k, -k))
-        change += c / e * (ahead - behind)
+    gram, found = _gram(state, changes), []
     values, vectors = np.linalg.eigh(gram)
     kept = values > _NULL * values.max()
     basis = vectors[:, kept] / np.sqrt(values[kept])
-    return float(np.linalg.eigvalsh(basis.T @ change @ basis)[-1] / 2)
+    step = _STEP / max(1.0, float(np.linalg.norm(slope)) / max(float(np.linalg.norm(state)), 1e-300))
+    for e in (step, step / 4):
+        change = np.zeros_like(gram)
+        for k, c in _SIX:
+            ahead, behind = (_gram(state + one * e * slope, changes + one * e * turns) for one in (k, -k))
+            change += c / e * (ahead - behind)
+        found.append(float(np.linalg.eigvalsh(basis.T @ change @ basis)[-1] / 2))
+    return found[1] if abs(found[0] - found[1]) <= _AGREED * max(1.0, abs(found[1])) else math.nan
 
 
 def tangents(problem: Problem, times: Array, changes: Array) -> Iterator[tuple[float, Array, Array]]:

@@ -100,7 +100,11 @@ def test_solvers_of_one_problem_have_one_derivative():
     initial = vl.Gaussian([0.3, 0.0], [[0.2, 0.05], [0.05, 0.1]])
     problem = vl.Problem(vl.Softmax(A=A, V=V), initial, 1.0)
     runs = [vl.solve(problem, "gaussian", times=TIMES), vl.solve(problem, "particles", n=16, times=TIMES)]
-    assert vl.compare(*runs, local=True)["optimal_growth"].values[0, 0] == pytest.approx(1.0, rel=1e-12)
+    found = vl.compare(*runs, local=True)
+    assert found["optimal_growth"].values[0, 0] == pytest.approx(1.0, rel=1e-12)
+    out = io.StringIO()
+    Console(width=400, file=out).print(table(found))
+    assert f"grow at most {found['optimal_growth'].values[0, -1]:.4g} times by t = 1" in out.getvalue()
     assert "optimal_growth" not in vl.compare(*runs)
 
 
