@@ -12,7 +12,8 @@ from vlasov.postprocess.depth import figure as of_layers
 from vlasov.postprocess.drawing import energies
 from vlasov.postprocess.lipschitz import figure as of_roughness
 from vlasov.postprocess.mean_field import figure as of_tokens
-from vlasov.solvers.dataset import BEYOND, DEPTH, ENERGIES, LIPSCHITZ, STUDY
+from vlasov.postprocess.sensitivity import figure as of_changes
+from vlasov.solvers.dataset import BEYOND, DEPTH, ENERGIES, LIPSCHITZ, SENSITIVITY, STUDY
 
 
 def drawn_alone() -> dict[str, Callable[[xr.Dataset], Figure]]:
@@ -23,4 +24,5 @@ def drawn_alone() -> dict[str, Callable[[xr.Dataset], Figure]]:
         LIPSCHITZ: of_roughness.draw,
         BEYOND: beyond.draw,
         ENERGIES: energies.draw,
+        SENSITIVITY: of_changes.draw,
     }

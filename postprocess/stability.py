@@ -70,6 +70,18 @@ def told(bound: float) -> str:
     return "?" if np.isnan(bound) else f"{bound:.3g}" if bound <= LARGEST else "more than 1e9"
 
 
+def written(exponent: float) -> str:
+    """E to the exponent as text, however large: 12.3, 10^6818, 10^(1.5e+22)."""
+    if np.isnan(exponent):
+        return "?"
+    if exponent <= math.log(LARGEST):
+        return f"{math.exp(exponent):.4g}"
+    power = exponent / math.log(10)
+    if power == math.inf:
+        return "infinite"
+    return f"10^{power:.4g}" if power < 1e5 else f"10^({power:.2g})"
+
+
 def _room(points: Array) -> float:
     """r^2 of a ball that holds all points."""
     return float(np.square(points - points.mean(axis=0)).sum(axis=1).max())

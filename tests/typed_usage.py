@@ -18,5 +18,10 @@ slopes: xr.Dataset = vl.depth_study(problem, depths=[6, 12], n=64, p=(1, 2))
 rough: xr.Dataset = vl.lipschitz_study(problem, n=[16, 32], data="adversarial", radius=2.0, times=[0.5])
 match: xr.Dataset = vl.beyond_gaussian(transformer, instants=3, factors=(2, 10))
 bound: float = vl.estimates.tokens_bound(vl.Softmax(A=[[1.0]]), 1.0, 10)
+norm: float = vl.lipschitz(vl.Softmax(A=2.0), [[0.0], [1.0]], masked=True).value
+changes: xr.Dataset = vl.sensitivity(problem, times=[0.5, 1.0], n=64)
 mean: np.ndarray = vl.measure(run).mean
+tokens = vl.Particles([[0.0], [1.0]])
+moved: np.ndarray = problem.flow().tangent(tokens, np.ones((2, 1)), t=0.5)
+back: np.ndarray = attention.linearised(tokens).adjoint(moved)
 velocity: np.ndarray = vl.Softmax(A=layers).velocity(vl.measure(run), [[0.0]], 0.5)

@@ -37,17 +37,22 @@ SUMS = frozenset({"contract", "reassoc", "nsz"})
 EXACT = frozenset({"contract"})
 
 
-def kernel(*, flags: frozenset[str] = EXACT, alone: bool = False) -> Callable[[Callable[..., Any]], Any]:
+def kernel(
+    *, flags: frozenset[str] = EXACT, alone: bool = False, forceinline: bool = False
+) -> Callable[[Callable[..., Any]], Any]:
     """Numba's ``njit`` with our flags; compiled code is cached on disk where a folder can be written.
 
     ``error_model="numpy"`` turns division by zero into inf or NaN, as in NumPy, and lets loops vectorise. ``alone``:
     what other kernels take in is optimised before, for loops that the vectoriser would not know again among others.
+    ``forceinline``: callers take it in however long it is, since loops around a call do not vectorise.
     """
     options = {"nopython": True, "fastmath": set(flags), "error_model": "numpy", "nogil": True, "boundscheck": False}
     options["no_cfunc_wrapper"] = True  # only for functions that are handed over
+    if forceinline:
+        options["forceinline"] = True
 
     def compile_lazily(function: Callable[..., Any]) -> Any:
-        name = _name(function, (*sorted(flags), alone))
+        name = _name(function, (*sorted(flags), alone, forceinline))
         if "<locals>" in function.__qualname__:  # machine code is found by this name: closures must not share one
             function.__qualname__ += "_" + name[-16:]
         if LEAN:

@@ -128,9 +128,7 @@ def _tokens(attention: Attention, X: ArrayLike | Measure) -> Particles:
     """The tokens, with places in a sequence where attention asks for them."""
     if isinstance(X, Measure):
         if not isinstance(X, Particles):
-            raise InputError(
-                f'is a {X.kind} where tokens are needed; take X.sample(n, "quadrature") of it', "X"
-            )
+            raise InputError(f'is a {X.kind} where tokens are needed; take X.sample(n, "quadrature") of it', "X")
         tokens = X
     else:
         points = checks.points(X, "X", dimension=attention.dimension)

@@ -27,7 +27,7 @@ from vlasov.checks import Array
 from vlasov.errors import InputError, choose
 from vlasov.measures import Measure
 from vlasov.postprocess import stability
-from vlasov.postprocess.compare import solutions
+from vlasov.postprocess.compare import local as chain, solutions
 from vlasov.postprocess.compare.differences import ORDERS, density_error, moment_errors
 from vlasov.postprocess.compare.distances import between
 from vlasov.postprocess.transport.methods import Distance
@@ -51,6 +51,7 @@ def compare(
     bandwidth: float | None = None,
     instants: int = 5,
     initial: str = "auto",
+    local: bool = False,
     progress: bool = False,
 ) -> xr.Dataset:
     """W_p(mu(t), nu(t)) and other differences between solutions of one attention, with the bounds of their growth.
@@ -69,6 +70,8 @@ def compare(
     initial
         "same", "different", or "auto": as their problems say. Clouds drawn from one measure by different seeds are
         "different" only if you say so.
+    local
+        Whether to find how much small changes grow at most along the solutions, see ``vl.sensitivity``: some seconds.
     progress
         Draw a progress bar on a terminal.
 
@@ -81,7 +84,9 @@ def compare(
         and log_a_priori (logarithms of its bounds, which are often huge), bounded (pair, p): whether they are bounds of
         this order, which under masks they are of conditional distances from p = 2 on, radius and radius_bound,
         amplified (pair, time): whether solutions of one problem have parted only because the flow multiplies small
-        differences of their starts, so that their distance says nothing about the solvers. Attributes: ``initial``,
+        differences of their starts, so that their distance says nothing about the solvers. With ``local`` (pair, time):
+        optimal_growth with optimal_error, log_logarithmic_norm and log_norm, which bound the growth for p = 2 of
+        solutions that stay close to these, and far, whether they do not. Attributes: ``initial``,
         ``runs`` (what is known of each, as JSON) and ``doubt`` (why some of them are not to be trusted).
     """
     orders, bandwidth = _checked(datasets, p, bandwidth, initial)
@@ -93,6 +98,8 @@ def compare(
     start = initial if initial != "auto" else "same" if solutions.same(problems) else "different"
     series = _series(problems[0], runs, dict(zip(called, pairs, strict=True)), (orders, bandwidth), progress=progress)
     variables = _variables(problems, runs, pairs, series, same=start == "same")
+    if local:
+        variables |= _local(runs, pairs, variables, orders, same=start == "same")
     coordinates = {"pair": called, "solution": names, "time": times, "p": orders, "order": list(ORDERS)}
     methods = {found.method for row in series for held in row for found in held.distances}
     return xr.Dataset(
@@ -201,6 +208,33 @@ def _variables(
             bounds = np.full(times.size, np.nan)
         variables[name] = (("time",), bounds if start > 0 else np.full(times.size, np.nan))
     return variables
+
+
+def _local(
+    runs: list[xr.Dataset],
+    pairs: list[tuple[int, int]],
+    found: dict[str, tuple[tuple[str, ...], Array]],
+    orders: list[float],
+    *,
+    same: bool,
+) -> dict[str, tuple[tuple[str, ...], Array]]:
+    """The derivative of the flow along the solutions; solutions of one problem have one."""
+    if same:
+        first = next((run for run in runs if run.attrs["solver"] != "layers"), runs[0])
+        each = [chain.local(first)] * len(runs)
+    else:
+        each = [chain.local(run) for run in runs]
+    both = [chain.of_pair(each, a, b) for a, b in pairs]
+    k = orders.index(2.0) if 2.0 in orders else len(orders) - 1
+    apart = [
+        chain.far(runs[a], found["wasserstein"][1][i, :, k], found["wasserstein_error"][1][i, :, k], both[i].optimal)
+        for i, (a, _) in enumerate(pairs)
+    ]
+    names = ("optimal_growth", "optimal_error", "log_logarithmic_norm", "log_norm")
+    values = [np.array([one[j] for one in both]) for j in range(len(names))]
+    return {
+        name: (("pair", "time"), one) for name, one in zip((*names, "far"), (*values, np.array(apart)), strict=True)
+    }
 
 
 def _errors_of_moments(problem: Problem, one: xr.Dataset, other: xr.Dataset) -> Array:

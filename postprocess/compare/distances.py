@@ -51,6 +51,8 @@ def _one(mu: Measure, nu: Measure, p: float) -> Distance:
     counts = [len(measure) for measure in (mu, nu) if isinstance(measure, Particles)]
     if mu.dimension > 3 and len(counts) == 1:
         return Distance(math.nan, math.nan, "")
+    if p == 2 and isinstance(mu, Gaussian) and isinstance(nu, Gaussian):  # in closed form
+        return distance(mu, nu, p)
     if p == 2 and not counts and mu.dimension > 1:
         with suppress(InputError):  # where extents differ
             near = distance(mu, nu, p, method="linearised")

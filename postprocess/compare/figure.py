@@ -173,6 +173,8 @@ def _draw_growth(ax: Axes, comparison: xr.Dataset) -> None:
     top = min(_REACH * float(np.nanmax(growth, initial=1.0, where=np.isfinite(growth))), LARGEST)
     order = f"W_{{{comparison['p'].values[-1]:g}}}"
     known = "bounded" not in comparison or bool(comparison["bounded"].values[:, -1].all())
+    if "optimal_growth" in comparison:
+        _draw_local(ax, comparison, top)
     bounds = {
         "a posteriori": comparison["log_a_posteriori"].values,
         "a priori": comparison["log_a_priori"].values[None],
@@ -190,6 +192,32 @@ def _draw_growth(ax: Axes, comparison: xr.Dataset) -> None:
     _decimal(ax, f"${order}(t)\\,/\\,{order}(0)$", drawn=bool((growth > 0).any()))
     if ax.get_legend_handles_labels()[0]:
         ax.legend(fontsize="x-small", handlelength=_SAMPLE)
+
+
+def _draw_local(ax: Axes, comparison: xr.Dataset, top: float) -> None:
+    """The largest growth of small differences, and what bounds it; paler where solutions are farther apart."""
+    times, words = comparison["time"].values, " (local)" if comparison["far"].values.any() else ""
+    optimal = comparison["optimal_growth"].values
+    shown = {
+        f"optimal{words}": (np.fmax.reduce(optimal), END, "-"),
+        rf"$\exp\int\lambda${words}": (
+            np.exp(np.minimum(_largest(comparison, "log_logarithmic_norm"), 600.0)),
+            END,
+            "--",
+        ),
+        rf"$\exp\int|J|${words}": (np.exp(np.minimum(_largest(comparison, "log_norm"), 600.0)), END, ":"),
+    }
+    for label, (values, colour, dash) in shown.items():
+        if np.isfinite(values).any():
+            ax.plot(
+                times, np.where(values < top, _drawable(values), np.nan), color=colour, ls=dash, lw=1.0, label=label
+            )
+
+
+def _largest(comparison: xr.Dataset, name: str) -> Array:
+    """Of all pairs."""
+    found: Array = np.fmax.reduce(comparison[name].values)
+    return found
 
 
 def _draw_radii(ax: Axes, comparison: xr.Dataset) -> None:

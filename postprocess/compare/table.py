@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from vlasov.postprocess.drawing.listed import listed
-from vlasov.postprocess.stability import told
+from vlasov.postprocess.stability import written
 from vlasov.solvers.dataset import COMPARISON, require
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 _ROWS = 6  # times that are shown
 _WIDE = 130  # letters that the wide table needs
-_EXPONENT = 700.0  # whose power of e is a number still
 _AMPLIFIED = "amplified"
 
 
@@ -59,6 +58,12 @@ def notes(comparison: xr.Dataset) -> str:
             f"amplified: from t = {since:.4g} on the unstable mean has multiplied a small difference of the starts "
             "until it is as large as the measure; the distance there says nothing about the solvers."
         )
+    if "far" in comparison and comparison["far"].values.any():
+        since = float(comparison["time"].values[comparison["far"].values.any(axis=0)].min())
+        said.append(
+            f"local: from t = {since:.4g} on solutions are too far apart for the derivative of the flow, which says "
+            "how small differences grow; then what was measured may be more."
+        )
     if doubt := comparison.attrs.get("doubt", ""):
         said.append(f"doubtful: {doubt}.")
     return "\n".join(said)
@@ -85,6 +90,13 @@ def _numbers(at: xr.Dataset, start: xr.Dataset, *, different: bool) -> dict[str,
     last = f"W_{orders[-1]:g}"
     growth = f"{float(at['growth'][-1]):.3g}" if resolved else "unresolved"
     found[f"{last}(t) / {last}(0)"] = _AMPLIFIED if amplified else growth
+    if "optimal_growth" in at:
+        where = " (local)" if bool(at["far"]) else ""
+        optimal = float(at["optimal_growth"])
+        found["optimal"] = f"{optimal:.4g}{where}" if math.isfinite(optimal) else ""
+        for name, variable in (("log. norm", "log_logarithmic_norm"), ("exp int |J|", "log_norm")):
+            value = float(at[variable])
+            found[name] = bound(value) if not math.isnan(value) else ""
     known = "bounded" not in at or bool(at["bounded"].values[-1])
     for name, variable in (("at most, a posteriori", "log_a_posteriori"), ("a priori", "log_a_priori")):
         found[name] = bound(float(at[variable]) if known else math.nan)
@@ -98,4 +110,4 @@ def _resolved(at: xr.Dataset) -> bool:
 
 def bound(exponent: float) -> str:
     """E to the exponent, as text."""
-    return told(math.exp(min(exponent, _EXPONENT)))
+    return written(exponent)

@@ -88,6 +88,11 @@ def _draw_growth(ax: Axes, dataset: xr.Dataset, time: int, several: bool) -> Non
         "a-priori": float(dataset["a_priori_bound"].isel(time=time)),
     }
     beyond = []
+    if "log_optimal_growth" in dataset:
+        optimal = math.exp(min(float(dataset["log_optimal_growth"].isel(time=time)), 600.0))
+        if optimal < _REACH * top:
+            ax.axhline(optimal, color=PALETTE[2], linewidth=1.0, label=f"optimal, of small differences {optimal:.3g}")
+            top = max(top, optimal)
     for (name, bound), dashes in zip(bounds.items(), ("--", ":"), strict=True):
         if bound < min(_REACH * top, LARGEST):
             ax.axhline(bound, color=END, linestyle=dashes, linewidth=1.0, label=f"{name} bound {bound:.3g}")

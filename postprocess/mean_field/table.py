@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from vlasov.postprocess.mean_field.rates import ERRORS, values_of
-from vlasov.postprocess.stability import told
+from vlasov.postprocess.stability import told, written
 from vlasov.postprocess.studies.rates import rms
 from vlasov.postprocess.studies.table import WIDE, number, slopes, tabulated
 from vlasov.solvers.dataset import STUDY, require, time_index
@@ -18,6 +18,11 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 _FAR_BELOW = 0.1  # of the smallest error: what the limit's own may be
+_LOCAL = (  # of small differences, by the derivative of the limit's flow
+    ("optimal", "log_optimal_growth"),
+    ("logarithmic norm", "log_logarithmic_norm"),
+    ("exp int |J|", "log_norm"),
+)
 _LABELS = {"mean_error": "mean", "covariance_error": "covariance (relative)", "velocity_error": "velocity at probes"}
 
 
@@ -82,7 +87,8 @@ def notes(dataset: xr.Dataset, time: int = -1) -> str:
         )
     if np.isfinite(end["growth"]).any():
         bounds = [("a-priori", float(end["a_priori_bound"])), ("a-posteriori", float(end["a_posteriori_bound"].max()))]
-        known = [f"{name} bound {told(bound)}" for name, bound in bounds if not math.isnan(bound)]
+        known = [f"{name} {written(float(end[variable]))} (local)" for name, variable in _LOCAL if variable in end]
+        known += [f"{name} bound {told(bound)}" for name, bound in bounds if not math.isnan(bound)]
         lines.append(
             f"Largest W_p(t) / W_p(0): {float(end['growth'].max()):.4g}; {', '.join(known) or 'no bound is known'} "
             f"(R = {attrs['support_radius']:.3g}, {attrs['support']})."

@@ -9,6 +9,7 @@ what single tokens suffer, ``moments`` the same for Gaussians by their own equat
 
 from __future__ import annotations
 
+import math
 import time as clock
 from typing import Any, NamedTuple
 
@@ -49,6 +50,7 @@ _NAMES = {
     "response": "what becomes of it, divided by the growth",
     "position": "token positions",
     "weight": "token weights",
+    "log_moment_norm": "integral of the largest rate of growth among Gaussians",
     "moment_growth": "largest growth among Gaussians, in the metric of Bures",
 }
 
@@ -93,7 +95,8 @@ def sensitivity(
         and carriers, how many tokens carry the growth, and sample, whether these are so few that the number is the
         sample's; direction and response, what grows most and what becomes of it; position and weight. In the limit the
         growth is at least the edge, and it is the edge where few nodes carry growth_of_nodes. For Gaussians that stay
-        Gaussian also moment_growth, by the linearised equations of mean and covariance. At a blow-up times end.
+        Gaussian also moment_growth, by the linearised equations of mean and covariance, and
+        log_moment_norm, the logarithm of its bound by rates. At a blow-up times end.
     """
     tolerance = checks.number(tolerance, "tolerance", above=1e-13, below=1e-2)
     began = clock.perf_counter()
@@ -121,25 +124,48 @@ class _Found(NamedTuple):
     growths: list[growth.Growth]
     edge: edges.Edge
     rates: growth.Rates | None
+    among: Array | None  # growth among Gaussians
+    limit: bool
 
-    def of_limit(self, k: int) -> tuple[float, float]:
-        """The limit's growth, and how far nodes are from it where few of them carry theirs."""
-        nodes, edge = self.growths[k].value, float(self.edge.value[k])
-        if k and self.growths[k].carriers < FEW:
-            return edge, abs(nodes - edge)
-        return max(nodes, edge), 0.0
+    @property
+    def values(self) -> tuple[Array, Array]:
+        """The growth at each time; and how far that of nodes is from it, where few of them carry theirs.
+
+        Single points and, for Gaussians, affine changes are among all changes.
+        """
+        nodes = np.array([one.value for one in self.growths])
+        if not self.limit:
+            return nodes, np.zeros_like(nodes)
+        least = self.edge.value if self.among is None else np.fmax(self.edge.value, self.among)
+        few = np.array([one.carriers < FEW for one in self.growths]) & (np.arange(len(nodes)) > 0)
+        return np.where(few, least, np.fmax(nodes, least)), np.where(few, np.abs(nodes - least), 0.0)
+
+    @property
+    def integrals(self) -> tuple[Array, Array, Array] | None:
+        """Of lambda and |J|; and by how much nodes alone would have missed that they bound the growth."""
+        if self.rates is None:
+            return None
+        first = np.fmax(self.rates.logarithmic, np.log(self.values[0])) if self.limit else self.rates.logarithmic
+        return first, np.fmax(self.rates.norm, first), first - self.rates.logarithmic
 
 
-def _found(
-    begun: Start, cloud: Particles, times: Array, tolerance: float, *, rates: bool
-) -> _Found:
-    flow, limit, tangency = begun.problem.flow(tolerance=accuracy_for(tolerance)), begun.of == LIMIT, Tangency(begun.problem)
+def _found(begun: Start, cloud: Particles, times: Array, tolerance: float, *, rates: bool) -> _Found:
+    flow, limit, tangency = (
+        begun.problem.flow(tolerance=accuracy_for(tolerance)),
+        begun.of == LIMIT,
+        Tangency(begun.problem),
+    )
     path = Path(cloud, flow, times, 0.1 * tolerance)
     found = growth.growths(path, tangency, tolerance)
     path.forget()
     edge = edges.of_limit(path, tangency, begun.problem.start) if limit else edges.of_tokens(path, tangency)
     rated = growth.rates(path, tangency, limit=limit) if rates else None
-    return _Found(path, found, edge, rated)
+    among = None
+    if limit and begun.first == 0.0 and isinstance(begun.problem.start, Gaussian):
+        exact = moments.growth(begun.problem, np.array(path.reached))
+        if exact is not None:
+            among, edge = exact[0], edge._replace(value=np.where(np.isnan(exact[1]), edge.value, exact[1]))
+    return _Found(path, found, edge, rated, among, limit)
 
 
 def _check(problem: Problem) -> None:
@@ -183,22 +209,13 @@ def _followed(begun: Start, times: Array) -> tuple[Array, str]:
 
 def _dataset(begun: Start, whole: _Found, again: _Found | None) -> xr.Dataset:
     """Everything by time, with errors by the second look."""
-    path, limit = whole.path, begun.of == LIMIT
-    times, count = np.array(path.reached), len(path.reached)
+    path, count = whole.path, len(whole.path.reached)
+    times, (value, few) = np.array(path.reached), whole.values
     nodes = np.array([one.value for one in whole.growths])
-    found = np.array([whole.of_limit(k) for k in range(count)]) if limit else np.stack([nodes, 0 * nodes], axis=1)
-    value, error = found[:, 0], np.array([one.error for one in whole.growths]) + found[:, 1]
+    error = np.array([one.error for one in whole.growths]) + few
     carriers = np.array([one.carriers for one in whole.growths])
-    rate_error = np.full(count, np.nan)
     if again is not None:
-        other = np.full(count, np.nan)
-        for k in range(min(count, len(again.growths))):
-            other[k] = again.of_limit(k)[0] if limit else again.growths[k].value
-        error = error + np.where(np.isfinite(other), np.abs(other - value), np.inf)
-        if whole.rates is not None and again.rates is not None and len(again.growths) == count:
-            rate_error = np.maximum(
-                np.abs(whole.rates.logarithmic - again.rates.logarithmic), np.abs(whole.rates.norm - again.rates.norm)
-            )
+        error = error + _apart(value, again.values[0])
     variables: dict[str, tuple[tuple[str, ...], Any]] = {
         "growth": (("time",), value),
         "growth_error": (("time",), error),
@@ -207,26 +224,35 @@ def _dataset(begun: Start, whole: _Found, again: _Found | None) -> xr.Dataset:
         "edge_place": (("time", "component"), whole.edge.place),
         "participation": (("time",), np.array([one.participation for one in whole.growths])),
         "carriers": (("time",), carriers),
-        "sample": (("time",), (carriers < FEW) & (times > times[0]) & (not limit)),
+        "sample": (("time",), (carriers < FEW) & (times > times[0]) & (not whole.limit)),
         "direction": (("time", "particle", "component"), np.array([one.right for one in whole.growths])),
         "response": (("time", "particle", "component"), np.array([one.left for one in whole.growths])),
         "position": (("time", "particle", "component"), np.array(path.outputs)),
         "weight": (("particle",), path.cloud.weights),
     }
-    if whole.rates is not None:
+    if (rated := whole.integrals) is not None:
+        other = None if again is None else again.integrals
+        apart = [np.full(count, np.nan)] if other is None else [_apart(rated[k], other[k]) for k in (0, 1)]
         variables |= {
-            "log_logarithmic_norm": (("time",), whole.rates.logarithmic),
-            "log_norm": (("time",), whole.rates.norm),
-            "rates_error": (("time",), rate_error),
+            "log_logarithmic_norm": (("time",), rated[0]),
+            "log_norm": (("time",), rated[1]),
+            "rates_error": (("time",), np.maximum.reduce(apart) + rated[2]),
         }
-    if begun.first == 0.0 and isinstance(begun.problem.start, Gaussian):
-        among = moments.growth(begun.problem, times)
-        if among is not None:
-            variables["moment_growth"] = (("time",), among)
+    if whole.among is not None:
+        variables["moment_growth"] = (("time",), whole.among)
+        variables["log_moment_norm"] = (("time",), moments.exponent(begun.problem, times))
     named = {name: (*held, {"long_name": _NAMES[name], "units": "1"}) for name, held in variables.items()}
     coordinates = {"time": ("time", times, {"long_name": "time", "units": "1"})} | labels(begun.problem.dimension)
     coordinates.pop("component_b")
     return xr.Dataset(named, coordinates, _attributes(begun, whole, value, error))
+
+
+def _apart(one: Array, other: Array) -> Array:
+    """How far a second look is from the first; infinite where it did not come so far."""
+    found = np.full(len(one), np.inf)
+    with np.errstate(invalid="ignore"):
+        found[: len(other)] = np.abs(one[: len(other)] - other[: len(one)])
+    return np.where(np.isnan(found), np.inf, found)
 
 
 def _attributes(begun: Start, whole: _Found, value: Array, error: Array) -> dict[str, Any]:
@@ -236,7 +262,7 @@ def _attributes(begun: Start, whole: _Found, value: Array, error: Array) -> dict
     if unsure.any():
         since = path.reached[int(unsure.argmax())]
         words = "other nodes or steps give another growth" if begun.of == LIMIT else "other steps give another growth"
-        doubt = "; ".join(filter(None, [doubt, f"from t = {since:.4g} on {words}, see growth_error"]))
+        doubt = "; ".join(filter(None, [doubt, f"from t = {since:.4g} on {words}, see growth_error", _tails(begun)]))
     products = sum(one.products for one in whole.growths)
     return provenance(begun.problem, SENSITIVITY) | {
         "solver": begun.solver,
@@ -251,10 +277,15 @@ def _attributes(begun: Start, whole: _Found, value: Array, error: Array) -> dict
     }
 
 
-def log_of(name: str, dataset: xr.Dataset) -> Array:
-    """Logarithms of a number that is kept as it is, or as its logarithm."""
-    return dataset[f"log_{name}"].values if f"log_{name}" in dataset else np.log(dataset[name].values)
+def _tails(begun: Start) -> str:
+    """Why nodes of a Gaussian may never agree: J shifts its Hermite polynomials, which has no bound in L^2(mu).
 
-
-__all__ = ["FEW", "OUTPUTS", "log_of", "sensitivity"]
-
+    E h(z + S u) takes e^{<a, z>} of norm e^{|a|^2 / 2} to one of norm e^{|S^T a|^2}, S = Sigma^{1/2} A Sigma^{1/2}.
+    """
+    initial = begun.problem.start
+    if begun.of != LIMIT or not isinstance(initial, Gaussian):
+        return ""
+    tilts = [np.linalg.norm(initial.covariance @ tilt, 2) for tilt in begun.problem.block.tilts(0.0)]
+    if max(tilts, default=0.0) <= math.sqrt(0.5):
+        return ""
+    return "J may be unbounded in L^2(mu), where |Sigma^{1/2} A Sigma^{1/2}| > 0.707: look at moment_growth"

@@ -47,9 +47,10 @@ def of_limit(path: Path, tangency: Tangency, initial: Measure) -> Edge:
     points, still = path.outputs[0], 0
     reach = np.array([_spacing(points, centre) for centre in place])
     unit = np.stack(np.meshgrid(*[np.linspace(-1, 1, _SIDE[d])] * d, indexing="ij"), axis=-1).reshape(-1, d)
+    low, high = points.min(axis=0), points.max(axis=0)  # beyond, no node says what is felt there
     for _ in range(_ROUNDS):
         probes = (place[1:, None] + reach[1:, None, None] * unit).reshape(-1, d)
-        inside = initial.density(probes) > 0
+        inside = (initial.density(probes) > 0) & ((probes >= low) & (probes <= high)).all(axis=1)
         if not inside.any():
             break
         probes = probes[inside]

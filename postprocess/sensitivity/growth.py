@@ -19,7 +19,7 @@ from vlasov.lipschitz import participation
 from vlasov.postprocess.sensitivity.path import Node, Path
 from vlasov.postprocess.sensitivity.tangency import Tangency
 
-_OF_RATES = 1e-7  # tolerance of rates, whose integral is a logarithm
+_OF_RATES = 1e-6  # tolerance of rates, whose integral is a logarithm
 
 
 class Growth(NamedTuple):
@@ -56,7 +56,9 @@ def growths(path: Path, tangency: Tangency, tolerance: float) -> list[Growth]:
                 (n, d), weights=weights, tolerance=tolerance,
             )  # fmt: skip
         except InputError as mistake:
-            path.cut(len(found), f"derivatives leave the numbers after t = {path.reached[len(found) - 1]:.4g} ({mistake})")
+            path.cut(
+                len(found), f"derivatives leave the numbers after t = {path.reached[len(found) - 1]:.4g} ({mistake})"
+            )
             break
         shares = weights * np.einsum("nd,nd->n", one.right, one.right)
         part, carriers = participation(shares, weights)
@@ -113,5 +115,6 @@ def spectral(matrices: Array) -> Array:
         return np.abs(matrices[:, 0, 0])
     if matrices.shape[1:] == (2, 2):  # hundred times faster than the SVD
         a, b, c, d = matrices[:, 0, 0], matrices[:, 0, 1], matrices[:, 1, 0], matrices[:, 1, 1]
-        return np.hypot(a + d, b - c) / 2 + np.hypot(a - d, b + c) / 2
-    return np.linalg.svd(matrices, compute_uv=False)[:, 0]
+        norms: Array = np.hypot(a + d, b - c) / 2 + np.hypot(a - d, b + c) / 2
+        return norms
+    return np.asarray(np.linalg.svd(matrices, compute_uv=False)[:, 0], dtype=np.float64)

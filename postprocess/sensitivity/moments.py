@@ -9,32 +9,79 @@ derivatives of b and B by differences of order 6 are right to a dozen digits.
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Iterator
 
 import numpy as np
 from scipy.integrate import solve_ivp
 
+from vlasov.attention import Attention
 from vlasov.checks import Array
 from vlasov.measures import Gaussian
 from vlasov.problem import Problem
 from vlasov.solvers.ode.integrate import inside, segments
 
 _STEP, _SIX = 1e-2, ((1, 45 / 60), (2, -9 / 60), (3, 1 / 60))  # central differences
+_IN_TIME = 12  # Gauss nodes between two output times
+_AGREED = 1e-5  # how far two differences may be apart
 _NULL = 1e-12  # of the largest length: a change that is none
 
 
-def growth(problem: Problem, times: Array) -> Array | None:
-    """sup |(a, S)|(t) / |(a, S)|(0) at increasing times from zero on; None where Gaussians do not stay Gaussian."""
+def growth(problem: Problem, times: Array) -> tuple[Array, Array] | None:
+    """sup |(a, S)|(t) / |(a, S)|(0), and |D phi_t| of the map, which is affine, at increasing times from zero on.
+
+    None where Gaussians do not stay Gaussian; NaN from a blow-up on.
+    """
     initial = problem.start
     if not isinstance(initial, Gaussian) or problem.block.affine(initial) is None or problem.attention.causal:
         return None
     root = _root(initial.covariance)
-    found = []
-    for _, state, changes in tangents(problem, times, _directions(root)):
-        found.append(_gram(state, changes))
-    first = found[0]
-    result = [_ratio(first, gram) for gram in found]
-    return np.array(result + [np.nan] * (len(times) - len(result)))
+    inverse, found = np.linalg.pinv(root, hermitian=True), np.full((2, len(times)), np.nan)
+    first = None
+    for k, (_, state, changes) in enumerate(tangents(problem, times, _directions(root))):
+        gram = _gram(state, changes)
+        first = gram if first is None else first
+        found[:, k] = _ratio(first, gram), np.linalg.norm(state[1:].T @ inverse, 2)
+    return found[0], found[1]
+
+
+def exponent(problem: Problem, times: Array) -> Array:
+    """int lambda, the largest rate at which a change grows among Gaussians, up to each time: its exp bounds ``growth``.
+
+    Rates are d/dt of the lengths of all changes, by central differences; Gauss nodes between output times.
+    """
+    unit, weights = np.polynomial.legendre.leggauss(_IN_TIME)
+    starts, lengths = times[:-1, None], np.diff(times)[:, None]
+    at = starts + lengths * (1 + unit) / 2
+    root, rates = _root(problem.start.covariance), []
+    wanted = np.concatenate([[0.0], at.ravel()])
+    for t, state, _ in itertools.islice(tangents(problem, wanted, _directions(root)[:1]), 1, None):
+        rates.append(_rate(problem.block, state, t))
+    rates += [np.nan] * (at.size - len(rates))
+    parts = (np.reshape(rates, at.shape) * weights).sum(axis=1) * lengths[:, 0] / 2
+    return np.concatenate([[0.0], np.cumsum(parts)])
+
+
+def _rate(block: Attention, state: Array, t: float) -> float:
+    """The largest eigenvalue of half the derivative of the lengths of changes, in their own metric.
+
+    NaN where two steps of the differences do not agree: next to a degenerate covariance.
+    """
+    changes = _directions(state[1:].T)
+    slope, turns = _slope(block, state, t), np.array([_turn(block, state, one, t) for one in changes])
+    gram, found = _gram(state, changes), []
+    values, vectors = np.linalg.eigh(gram)
+    kept = values > _NULL * values.max()
+    basis = vectors[:, kept] / np.sqrt(values[kept])
+    step = _STEP / max(1.0, float(np.linalg.norm(slope)) / max(float(np.linalg.norm(state)), 1e-300))
+    for e in (step, step / 4):
+        change = np.zeros_like(gram)
+        for k, c in _SIX:
+            ahead, behind = (_gram(state + one * e * slope, changes + one * e * turns) for one in (k, -k))
+            change += c / e * (ahead - behind)
+        found.append(float(np.linalg.eigvalsh(basis.T @ change @ basis)[-1] / 2))
+    return found[1] if abs(found[0] - found[1]) <= _AGREED * max(1.0, abs(found[1])) else math.nan
 
 
 def tangents(problem: Problem, times: Array, changes: Array) -> Iterator[tuple[float, Array, Array]]:
@@ -65,20 +112,22 @@ def tangents(problem: Problem, times: Array, changes: Array) -> Iterator[tuple[f
                 yield stop, y[0], y[1:]
 
 
-def _slope(block, state: Array, t: float) -> Array:  # type: ignore[no-untyped-def]
+def _slope(block: Attention, state: Array, t: float) -> Array:
     """(alpha', L')."""
     alpha, lower = state[0], state[1:].T
     covariance = lower @ lower.T
-    b, slope = block.affine(Gaussian.trusted(mean=alpha, covariance=(covariance + covariance.T) / 2), t)
+    found = block.affine(Gaussian.trusted(mean=alpha, covariance=(covariance + covariance.T) / 2), t)
+    assert found is not None  # ``growth`` has asked
+    b, slope = found
     return np.concatenate([(b + slope @ alpha)[None], (slope @ lower).T])
 
 
-def _turn(block, state: Array, change: Array, t: float) -> Array:  # type: ignore[no-untyped-def]
+def _turn(block: Attention, state: Array, change: Array, t: float) -> Array:
     """The derivative of the slope along a change."""
-    length = np.linalg.norm(change)
+    length = float(np.linalg.norm(change))
     if length == 0.0:
         return np.zeros_like(change)
-    e = _STEP * max(np.linalg.norm(state), 1e-300) / length
+    e = _STEP * max(float(np.linalg.norm(state)), 1e-300) / length
     total = np.zeros_like(change)
     for k, c in _SIX:
         total += c * (_slope(block, state + k * e * change, t) - _slope(block, state - k * e * change, t))

@@ -62,7 +62,12 @@ class Step:
         return self._stages
 
     def _made(self) -> list[Array]:
-        found, slopes, flow, cloud = [self.start], np.empty((STAGES, *self.start.shape)), self._path.flow, self._path.cloud
+        found, slopes, flow, cloud = (
+            [self.start],
+            np.empty((STAGES, *self.start.shape)),
+            self._path.flow,
+            self._path.cloud,
+        )
         for s in range(STAGES):
             if s:
                 found.append(self.start + self.h * mixed(A[s, :s], slopes))
@@ -195,7 +200,7 @@ class Path:
     def cut(self, outputs: int, reason: str) -> None:
         """Keep so many output times only."""
         self.status, self.reason = "stopped", self.reason or reason
-        self.reached, self.ends, self.outputs = (one[:outputs] for one in (self.reached, self.ends, self.outputs))
+        del self.reached[outputs:], self.ends[outputs:], self.outputs[outputs:]
         self.steps, self.nodes = self.steps[: self.ends[-1]], self.nodes[: self.ends[-1]]
 
     def forget(self) -> None:

@@ -1,4 +1,4 @@
-"""Of which tokens the growth is asked: those of a run, those that are given, or Gauss nodes that stand for the limit."""
+"""Of which tokens the growth is asked: those of a run, those that are given, or Gauss nodes for the limit."""
 
 from __future__ import annotations
 
@@ -51,7 +51,9 @@ def start(given: Any, n: int | None, sampling: str, seed: int) -> Start:
     require(given, RUN, "run")
     problem, solver = problem_of(given), str(given.attrs.get("solver", ""))
     if solver == "layers":
-        sentence = 'is a run by layers, whose derivative is not that of a flow; give a run of "particles", or its problem'
+        sentence = (
+            'is a run by layers, whose derivative is not that of a flow; give a run of "particles", or its problem'
+        )
         raise InputError(sentence, "run")
     if "position" not in given or sampling != "auto" or n is not None:
         return _of_problem(problem, n, sampling, seed, solver)
@@ -60,7 +62,9 @@ def start(given: Any, n: int | None, sampling: str, seed: int) -> Start:
     first = float(given["time"].values[0])
     if _are_nodes(given, cloud, problem):
         alone = first == 0.0
-        return Start(problem, _carrying(cloud), LIMIT, first, _gauss(problem, _fewer(cloud, problem)) if alone else None, solver)
+        return Start(
+            problem, _carrying(cloud), LIMIT, first, _gauss(problem, _fewer(cloud, problem)) if alone else None, solver
+        )
     return Start(problem, cloud, TOKENS, first, None, solver)
 
 
@@ -101,7 +105,7 @@ def _carrying(cloud: Particles) -> Particles:
 
 def _are_nodes(run: xr.Dataset, cloud: Particles, problem: Problem) -> bool:
     """Whether a run's tokens have weights of Gauss nodes, which stand for the limit."""
-    return not isinstance(problem.start, Particles) and _has_rule(problem) and not np.ptp(cloud.weights) == 0
+    return not isinstance(problem.start, Particles) and _has_rule(problem) and np.ptp(cloud.weights) != 0
 
 
 def _fewer(cloud: Particles, problem: Problem) -> int:

@@ -94,6 +94,14 @@ def moved(attention):
     return sound(vl.solve(vl.Problem(attention, initial, 0.1), "particles", n=8, times=[0.0, 0.1], tolerance=1e-3))
 
 
+def linearised(attention, points, h):
+    """Products with the derivative are numbers."""
+    products = attention.linearised(vl.Particles(points))
+    assert np.isfinite(products.tangent(h)).all()
+    assert np.isfinite(products.adjoint(h)).all()
+    return "products"
+
+
 def layered(attention):
     """What few layers of an attention do to few tokens."""
     rows, d = attention.shape
@@ -144,6 +152,18 @@ def calls():
         "Exponential": (lambda *a: moved(vl.Exponential(*a)), (EYE, EYE, EYE)),
         "ReLU": (lambda a, v: moved(vl.ReLU(A=a, V=v)), (EYE, EYE)),
         "Hardmax": (lambda a, v: layered(vl.Hardmax(A=a, V=v)), (EYE, EYE)),
+        "linearised": (
+            lambda a, x, h: linearised(vl.Softmax(A=a), x, h),
+            (EYE, [[0.0, 0.0], [1.0, 1.0]], [[1.0, 0.0], [0.0, 2.0]]),
+        ),
+        "linearised Sinkhorn": (
+            lambda a, x, h, j: linearised(vl.Sinkhorn(A=a, iterations=j), x, h),
+            (EYE, [[0.0, 0.0], [1.0, 1.0]], [[1.0, 0.0], [0.0, 2.0]], 3),
+        ),
+        "linearised ReLU": (
+            lambda a, v, x, h: linearised(vl.ReLU(A=a, V=v), x, h),
+            (EYE, EYE, [[0.0, 0.0], [1.0, 1.0]], [[1.0, 0.0], [0.0, 2.0]]),
+        ),
         "Masked": (lambda a: moved(vl.Masked(a)), (vl.L2(EYE, EYE),)),
         "MultiHead": (lambda *a: moved(vl.MultiHead(*a)), ([vl.Softmax(A=EYE), vl.Linear(A=EYE)], [EYE, EYE])),
         "Piecewise": (lambda *a: moved(vl.Softmax(A=vl.Piecewise(*a))), ([EYE, EYE], [0.0, 0.05, 1.0])),
@@ -192,6 +212,16 @@ def calls():
             (g.runs["particles"], g.runs["particles"], 0.1),
         ),
         "energies": (lambda *a: climbed(vl.energies(a[0], tolerance=a[1])), (g.runs["climbing"], 1e-6)),
+        "lipschitz": (
+            lambda *a: vl.lipschitz(*a[:2], t=a[2], masked=a[3], tolerance=a[4], most=a[5]).error,
+            (vl.Softmax(A=EYE), [[0.1, 0.2], [0.3, -0.4]], 0.0, True, 1e-6, 20),
+        ),
+        "sensitivity": (
+            lambda r, t, n, s, e, tol: vl.sensitivity(
+                r, times=t, n=n, sampling=s, seed=e, tolerance=tol, rates=False
+            ).attrs["doubt"],
+            (g.runs["particles"], [0.0, 0.1], 4, "auto", 0, 1e-4),
+        ),
         "bures_geodesic": (lambda *a: used(vl.gaussian.bures_geodesic(*a)), (g.gaussian, g.gaussian, 0.5)),
         "bures_speed": (lambda *a: vl.gaussian.bures_speed(*a), ([0.1, 0.2], EYE, EYE)),
         "on_grid": (lambda *a: vl.on_grid(a[0], a[1], time=a[2]), (g.runs["particles"], 8, 0.1)),
@@ -221,6 +251,7 @@ FEW = {
     "depth_study",
     "lipschitz_study",
     "adversarial_tokens",
+    "sensitivity",
     "finite-volume",
     "on_grid",
     "on_grid of a measure",

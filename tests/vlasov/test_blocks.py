@@ -8,7 +8,7 @@ from scipy.special import ive, ndtr
 
 import vlasov as vl
 from vlasov.blocks import Block
-from vlasov.blocks.kernels import activate
+from vlasov.blocks.kernels import activation
 from vlasov.blocks.mlp import ACTIVATIONS
 
 EPS = float(np.finfo(float).eps)
@@ -63,13 +63,13 @@ def test_activations_keep_their_digits_near_zero_in_tails_and_for_what_is_no_num
     z = np.concatenate([-np.geomspace(1e-300, 30, 800), [0.0], np.geomspace(1e-300, 800, 800)])
     for name in ("tanh", "gelu"):
         found = z.copy()
-        activate(found, ACTIVATIONS.index(name))
+        activation(ACTIVATIONS.index(name))(found)
         wanted, room = PLAIN[name](z), 6 * EPS * (1 + z * z * (z < 0))  # e^{-z^2 / 2} rounds its exponent
         assert (np.abs(found - wanted) <= room * np.abs(wanted)).all(), name
     odd = np.array([np.nan, np.inf])
     for number, name in enumerate(ACTIVATIONS):
         found = odd.copy()
-        activate(found, number)
+        activation(number)(found)
         assert np.isnan(found[0]), name
         assert found[1] == PLAIN[name](np.inf), name
 

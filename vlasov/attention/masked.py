@@ -116,7 +116,6 @@ class Masked(Attention, kind="masked"):
             return inner.linearised_prefixes(tokens, t, **how)
         from vlasov.linearised.causal import PrefixByPrefix
 
-        check_work(len(np.unique(tokens.order.sort(tokens.s))), len(tokens))  # type: ignore[arg-type]
         return PrefixByPrefix(tokens, lambda prefix: inner.linearised(prefix, t, request), inner.shape[0])
 
     @cached_property
@@ -220,13 +219,6 @@ def _norm(matrix: Array) -> float:
     return largest * float(np.linalg.norm(matrix / largest)) if largest > 0 else 0.0
 
 
-def check_work(prefixes: int, n: int) -> None:
-    """Refuse what would take too long, prefix by prefix."""
-    if prefixes * n / 2 > _MOST_WORK:
-        reason = f"is evaluated on {prefixes:,} prefixes of up to {n:,} tokens one by one, which takes too long"
-        raise InputError(f"{reason}; lower n, or give tokens in groups of equal s", "attention")
-
-
 def _prefix_by_prefix(
     measure: Measure,
     x: Array,
@@ -238,7 +230,9 @@ def _prefix_by_prefix(
     """A function of each prefix and the points that see it, (m, *shape), with methods and the largest bound."""
     distinct, which = np.unique(places, return_inverse=True)
     n = len(measure) if isinstance(measure, Particles) else 1
-    check_work(len(distinct), n)
+    if len(distinct) * n / 2 > _MOST_WORK:
+        reason = f"is evaluated on {len(distinct):,} prefixes of up to {n:,} tokens one by one, which takes too long"
+        raise InputError(f"{reason}; lower n, or give tokens in groups of equal s", "attention")
     result, methods, bound = np.empty((len(x), *shape)), set[str](), 0.0
     for count, group in enumerate(reversed(range(len(distinct))), start=1):  # the longest first: the rest is faster
         rows = np.flatnonzero(which == group)

@@ -156,7 +156,7 @@ class MultiHead(Attention, kind="multi-head"):
 
             parts.append((None, tilted_means(tokens, means, request, how.get("workspace"))))
         parts += [(w, head.linearised(tokens, t, request, **how)) for w, head in others]
-        return parts[0][1] if len(parts) == len(means[:1]) else Total(parts)
+        return parts[0][1] if len(parts) == len(means[:1]) else Total(tokens.points.shape, self.shape[0], parts)
 
     def factors_at(self, t: float = 0.0) -> tuple[Factors, ...] | None:
         return None if any(head.factors_at(t) is None for head in self.heads) else self._factors(t)

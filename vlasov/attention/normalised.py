@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from vlasov.attention.query_key_value import QueryKeyValue
+from vlasov.attention.query_key_value import QueryKeyValue, is_narrow
 from vlasov.errors import InputError
 from vlasov.linearised import Factors
 from vlasov.schedule import at
@@ -65,9 +65,9 @@ class L2(QueryKeyValue, kind="l2"):
         return (Head(2 * self.product(t), self.values(t), k.T @ k),)
 
     def factors_at(self, t: float = 0.0) -> tuple[Factors, ...] | None:
-        if type(self).heads_at is not L2.heads_at:
-            return super().factors_at(t)
         assert self.Q is not None
         assert self.K is not None
         k = at(self.K, t)
+        if type(self).heads_at is not L2.heads_at or not is_narrow(k):
+            return super().factors_at(t)
         return (Factors.narrow(2 * at(self.Q, t), k, self.values(t), np.eye(len(k))),)

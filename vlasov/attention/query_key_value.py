@@ -14,6 +14,8 @@ from vlasov.errors import InputError
 from vlasov.linearised import Factors
 from vlasov.schedule import Parameter, ParameterLike, at, parameter
 
+_FEW = 5  # dimensions
+
 
 @dataclass(frozen=True, eq=False)
 class QueryKeyValue(Attention):
@@ -75,8 +77,8 @@ class QueryKeyValue(Attention):
         return at(self.K, t).T @ at(self.Q, t)
 
     def _factors(self, t: float) -> Factors:
-        """Of e^{<Qx, Ky>} y: queries and keys where these are shorter than tokens, else A and the tokens."""
-        if self.Q is not None and self.K is not None and len(at(self.Q, t)) < at(self.Q, t).shape[1]:
+        """Of e^{<Qx, Ky>} y: queries and keys where these are much shorter than tokens, else A and the tokens."""
+        if self.Q is not None and self.K is not None and is_narrow(at(self.Q, t)):
             return Factors.narrow(at(self.Q, t), at(self.K, t), self.values(t), None)
         return Factors.narrow(self.product(t), None, self.values(t), None)
 
@@ -89,3 +91,9 @@ class QueryKeyValue(Attention):
         identity = np.eye(self.product(0.0).shape[0])
         identity.setflags(write=False)
         return identity
+
+
+def is_narrow(matrix: Array) -> bool:
+    """Whether products with its rows are worth more than sums over the tokens themselves."""
+    rows, columns = matrix.shape
+    return rows < columns and columns > _FEW

@@ -156,7 +156,8 @@ class Sinkhorn(QueryKeyValue, kind="sinkhorn"):
 
         tokens, factors = tokens_of(measure, self.dimension), self._factors(t)
         if self.iterations is not None:
-            return Truncated(tokens, factors, self.iterations)
+            with np.errstate(over="ignore", invalid="ignore"):
+                return Truncated(tokens, factors, self.iterations)
         scaled = self.scaled(tokens, tokens.points, t, request, how)
         seen = tokens.weights > 0
         if len(scaled.sums.weights) < np.count_nonzero(seen):  # those that are too light to be felt are left out

@@ -10,7 +10,7 @@ Solvers ask a problem for its block and need not know what is in it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Unpack
 
@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from vlasov.attention import Attention
 from vlasov.attention.regularity import Regularity
 from vlasov.blocks.layer_norm import WORTH_THREADS, LayerNorm, directions
-from vlasov.blocks.mlp import MLP
+from vlasov.blocks.mlp import MLP, reach
 from vlasov.blocks.normalised import Normalised
 from vlasov.checks import Array
 from vlasov.errors import InputError
@@ -74,14 +74,35 @@ class Block(Attention):
         values, bound = field.values, field.error_bound + unseen
         if not values.flags.writeable:
             values = values.copy()
-        if self.mlp is not None:
-            self.mlp.add(x, t, values)
-            bound += self.mlp.rounding(x, t)
+        bound += self._add_and_project(x, t, values)
         if self.post_norm is not None:
-            scale = self.post_norm.scale(x.shape[1], t)
-            _project(x, scale, values)
-            bound *= float(np.abs(scale).max() / np.abs(scale).min())
+            scale = np.abs(self.post_norm.scale(x.shape[1], t))
+            bound *= float(scale.max() / scale.min())
         return field._replace(values=values, error_bound=bound)
+
+    def _add_and_project(self, x: Array, t: float, values: Array) -> float:
+        """P_x (v + g(x)) in place of v, piece by piece; and the bound on rounding errors of g(x)."""
+        from numba import get_num_threads
+
+        from vlasov.compiled.threads import in_pieces
+
+        steps: list[Callable[[Array, Array], object]] = []
+        seen: list[float] = []
+        if self.mlp is not None:
+            steps.append(lambda x, _: seen.append(reach(x)))
+            if self.mlp.wide:
+                self.mlp.add(x, t, values)
+            else:
+                steps.append(self.mlp.adder(t))
+        if self.post_norm is not None:
+            steps.append(_projector(self.post_norm.scale(x.shape[1], t)))
+
+        def finish(points: Array, velocities: Array) -> None:
+            for step in steps:
+                step(points, velocities)
+
+        in_pieces(get_num_threads() if x.size > WORTH_THREADS else 1, finish, x, values)
+        return 0.0 if self.mlp is None else self.mlp.rounding_within(max(seen, default=0.0), t)
 
     def jacobian(self, measure: Measure, x: ArrayLike, t: float = 0.0, **place: ArrayLike) -> Array:
         points = measure.at(x)
@@ -125,7 +146,7 @@ class Block(Attention):
             after = Turn(self.post_norm, tokens.points, free.evaluate(tokens, tokens.points, t, request, **how), t)
         inner = self.attention.linearised(seen, t, request, **how)
         hidden = None if self.mlp is None else Hidden(self.mlp, seen.points, t)
-        return OfBlock(inner, tokens.points.shape, self.shape[0], hidden, before, after)
+        return OfBlock(inner, tokens.points.shape, self.shape[0], hidden=hidden, before=before, after=after)
 
     def affine(self, gaussian: Gaussian, t: float = 0.0) -> tuple[Array, Array] | None:
         added = None if self.mlp is None else self.mlp.affine(t)
@@ -248,13 +269,9 @@ def _at_origin(density: Density) -> bool:
     return float(density.values[np.ix_(*near)].max(initial=0.0)) > _CARRYING * float(density.values.max())
 
 
-def _project(x: Array, scale: Array, velocity: Array) -> None:
-    """P_x v in place of v."""
-    from numba import get_num_threads
-
+def _projector(scale: Array) -> Callable[[Array, Array], None]:
+    """What puts P_x v in place of velocities v, in one thread."""
     from vlasov.blocks.kernels import project
-    from vlasov.compiled.threads import in_threads
     from vlasov.compiled.views import plain
 
-    threads = get_num_threads() if x.size > WORTH_THREADS else 1
-    in_threads(threads, project, plain(x), plain(scale), velocity)
+    return lambda x, velocity: project(plain(x), plain(scale), velocity)

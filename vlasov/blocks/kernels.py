@@ -1,17 +1,23 @@
-"""Loops of LayerNorm and MLP over tokens: unit vectors, projections, activations. Memory is passed once."""
+"""Loops of LayerNorm and MLP over tokens: unit vectors, projections, activations. Memory is passed once.
+
+In the plane coordinates are read from the flat array: with a stride that is written down, loops vectorise.
+"""
 
 from __future__ import annotations
 
 import math
+from functools import cache
+from typing import Any
 
 import numpy as np
+from numba import types
 
 from vlasov.compiled.exponential import exp_negative
 from vlasov.compiled.memory import table
+from vlasov.compiled.pointers import address, call
 from vlasov.compiled.threads import share
 from vlasov.jit import EXACT, SUMS, kernel
 
-IDENTITY, RELU, TANH, GELU = range(4)
 BLOCK = 256  # tokens at a time: what is made of them stays in the fastest cache
 _SMALL, _LARGE = 1e-280, 1e280  # squares between them have all their digits, and their sums are numbers
 _ROOT = 1.0 / math.sqrt(2.0)
@@ -47,7 +53,7 @@ _MIDDLE = 3.0
 _FARTHEST = 38.0  # e^{-x^2 / 2} is no normal number beyond
 
 
-@kernel(flags=EXACT)
+@kernel(flags=EXACT, forceinline=True)
 def _gelu(x):  # type: ignore[no-untyped-def]
     """x Phi(x), Phi(-|x|) = e^{-x^2 / 2} e^{z^2} erfc(z) / 2 with z = |x| / sqrt(2): a few ulps, in the tail too."""
     away = abs(x)
@@ -63,7 +69,7 @@ def _gelu(x):  # type: ignore[no-untyped-def]
     return x * (1.0 - tail if x > 0.0 else tail)
 
 
-@kernel(flags=EXACT)
+@kernel(flags=EXACT, forceinline=True)
 def _tanh(x):  # type: ignore[no-untyped-def]
     """By e^{-2 |x|}; for small |x|, where that cancels, by x / (1 + q / (3 + q / (5 + ... / 13))) with q = x^2."""
     away, q = abs(x), min(x * x, 1.0)
@@ -75,35 +81,48 @@ def _tanh(x):  # type: ignore[no-untyped-def]
     return result if x == x else x
 
 
-@kernel(flags=EXACT)
-def activate(row, which):  # type: ignore[no-untyped-def]
-    """s(z) in place of each z; a NaN stays."""
-    if which == RELU:
+@kernel(flags=EXACT, forceinline=True)
+def _same(x):  # type: ignore[no-untyped-def]
+    return x
+
+
+@kernel(flags=EXACT, forceinline=True)
+def _relu(x):  # type: ignore[no-untyped-def]
+    return 0.0 if x < 0.0 else x
+
+
+_ACTIVATIONS = (_same, _relu, _tanh, _gelu)
+
+
+@cache
+def activation(which: int) -> Any:
+    """The kernel that puts s(z) in place of each z of a row; a NaN stays."""
+    scalar = _ACTIVATIONS[which]
+
+    @kernel(flags=EXACT)
+    def activate(row):  # type: ignore[no-untyped-def]
         for i in range(row.size):
-            row[i] = 0.0 if row[i] < 0.0 else row[i]
-    elif which == TANH:
-        for i in range(row.size):
-            row[i] = _tanh(row[i])
-    elif which == GELU:
-        for i in range(row.size):
-            row[i] = _gelu(row[i])
+            row[i] = scalar(row[i])
+
+    return activate
+
+
+@cache
+def address_of(which: int) -> int:
+    """The same for other kernels: inside their loops it would not be vectorised."""
+    return address(activation(which), types.float64[::1])
 
 
 @kernel(flags=SUMS)
-def add_mlp(x, first, bias, second, which, out, thread, threads):  # type: ignore[no-untyped-def]
-    """out[i] += W s(U x_i + b), hidden unit by hidden unit on blocks of tokens."""
+def add_mlp(x, first, bias, second, activate, out):  # type: ignore[no-untyped-def]
+    """out[i] += W s(U x_i + b), hidden unit by hidden unit on blocks of tokens; ``activate`` is the address of s."""
     (n, d), (rows, units) = x.shape, second.shape
-    begin, stop = share(n, thread, threads)
     points, hidden, result = table(d, BLOCK), table(1, BLOCK)[0], table(rows, BLOCK)
-    for start in range(begin, stop, BLOCK):
-        count = min(BLOCK, stop - start)
-        if d == 2:
-            for i in range(count):
-                points[0, i], points[1, i] = x[start + i, 0], x[start + i, 1]
-        else:
-            for i in range(count):
-                for k in range(d):
-                    points[k, i] = x[start + i, k]
+    for start in range(0, n, BLOCK):
+        count = min(BLOCK, n - start)
+        for i in range(count):
+            for k in range(d):
+                points[k, i] = x[start + i, k]
         for k in range(rows):
             for i in range(count):
                 result[k, i] = 0.0
@@ -114,19 +133,37 @@ def add_mlp(x, first, bias, second, which, out, thread, threads):  # type: ignor
                 u, axis = first[j, k], points[k]
                 for i in range(count):
                     hidden[i] += u * axis[i]
-            activate(hidden[:count], which)
+            call(activate, (hidden[:count],))
             for k in range(rows):
                 w, total = second[k, j], result[k]
                 for i in range(count):
                     total[i] += w * hidden[i]
-        if rows == 2:
-            for i in range(count):
-                out[start + i, 0] += result[0, i]
-                out[start + i, 1] += result[1, i]
-        else:
-            for i in range(count):
-                for k in range(rows):
-                    out[start + i, k] += result[k, i]
+        for i in range(count):
+            for k in range(rows):
+                out[start + i, k] += result[k, i]
+
+
+@cache
+def add_mlp_in_plane(which: int) -> Any:
+    """The kernel that does the same for d = 2 and an even number of hidden units, two at a time, in registers."""
+    scalar = _ACTIVATIONS[which]
+
+    @kernel(flags=SUMS)
+    def add(x, first, bias, second, out):  # type: ignore[no-untyped-def]
+        for start in range(0, len(x), BLOCK):
+            count = min(BLOCK, len(x) - start)
+            tokens, results = x[start : start + count].reshape(-1), out[start : start + count].reshape(-1)
+            for j in range(0, len(bias), 2):
+                a, b, shift, c, d = first[j, 0], first[j, 1], bias[j], second[0, j], second[1, j]
+                k = j + 1
+                e, f, other_shift, g, h = first[k, 0], first[k, 1], bias[k], second[0, k], second[1, k]
+                for i in range(count):
+                    one = scalar(shift + a * tokens[2 * i] + b * tokens[2 * i + 1])
+                    other = scalar(other_shift + e * tokens[2 * i] + f * tokens[2 * i + 1])
+                    results[2 * i] += c * one + g * other
+                    results[2 * i + 1] += d * one + h * other
+
+    return add
 
 
 @kernel(flags=EXACT)
@@ -149,33 +186,33 @@ def normalise(x, scale, out, undefined, thread, threads):  # type: ignore[no-unt
     ``undefined`` (threads,): whether this thread has met the origin, or what is no number.
     """
     undefined[thread] = False
-    (n, d), squares = x.shape, table(1, BLOCK)[0]
+    (n, d), inverse = x.shape, table(1, BLOCK)[0]
+    flat, flat_out, along, across = x.reshape(-1), out.reshape(-1), scale[0], scale[d - 1]
     begin, stop = share(n, thread, threads)
     for start in range(begin, stop, BLOCK):
-        end, least, most, total = min(start + BLOCK, stop), np.inf, 0.0, 0.0
+        end, fine = min(start + BLOCK, stop), 0
         count = end - start
+        tokens, results = flat[d * start : d * end], flat_out[d * start : d * end]
         if d == 2:
             for i in range(count):
-                squares[i] = x[start + i, 0] * x[start + i, 0] + x[start + i, 1] * x[start + i, 1]
+                square = tokens[2 * i] * tokens[2 * i] + tokens[2 * i + 1] * tokens[2 * i + 1]
+                fine += (square > _SMALL) & (square < _LARGE)
+                inverse[i] = 1.0 / math.sqrt(square)
         else:
             for i in range(count):
-                squares[i] = 0.0
+                square = 0.0
                 for k in range(d):
-                    squares[i] += x[start + i, k] * x[start + i, k]
-        for i in range(count):
-            least, most = min(least, squares[i]), max(most, squares[i])
-            total += squares[i]
-        if least > _SMALL and most < _LARGE and total == total:  # comparisons pass over a NaN
+                    square += x[start + i, k] * x[start + i, k]
+                fine += (square > _SMALL) & (square < _LARGE)
+                inverse[i] = 1.0 / math.sqrt(square)
+        if fine == count and d == 2:
             for i in range(count):
-                squares[i] = 1.0 / math.sqrt(squares[i])
-            if d == 2:
-                for i in range(count):
-                    out[start + i, 0] = scale[0] * (x[start + i, 0] * squares[i])
-                    out[start + i, 1] = scale[1] * (x[start + i, 1] * squares[i])
-            else:
-                for i in range(count):
-                    for k in range(d):
-                        out[start + i, k] = scale[k] * (x[start + i, k] * squares[i])
+                results[2 * i] = along * (tokens[2 * i] * inverse[i])
+                results[2 * i + 1] = across * (tokens[2 * i + 1] * inverse[i])
+        elif fine == count:
+            for i in range(count):
+                for k in range(d):
+                    out[start + i, k] = scale[k] * (x[start + i, k] * inverse[i])
         else:
             for i in range(start, end):
                 _with_care(x, i, scale, out)
@@ -183,20 +220,20 @@ def normalise(x, scale, out, undefined, thread, threads):  # type: ignore[no-unt
 
 
 @kernel(flags=EXACT)
-def project(x, scale, velocity, thread, threads):  # type: ignore[no-untyped-def]
+def project(x, scale, velocity):  # type: ignore[no-untyped-def]
     """velocity_i -= D u_i <u_i, D^{-1} velocity_i>, D = diag(scale), u_i the unit vector along D^{-1} x_i."""
-    begin, stop = share(len(x), thread, threads)
     inverse = 1.0 / (scale * scale)
     if len(scale) == 2:  # a loop of its own, which vectorises
         first, second = inverse[0], inverse[1]
-        for i in range(begin, stop):
-            p, q = x[i, 0], x[i, 1]
+        tokens, velocities = x.reshape(-1), velocity.reshape(-1)
+        for i in range(len(x)):
+            p, q = tokens[2 * i], tokens[2 * i + 1]
             u, v = p * first, q * second
-            share_along = (u * velocity[i, 0] + v * velocity[i, 1]) / (u * p + v * q)
-            velocity[i, 0] -= p * share_along
-            velocity[i, 1] -= q * share_along
+            share_along = (u * velocities[2 * i] + v * velocities[2 * i + 1]) / (u * p + v * q)
+            velocities[2 * i] -= p * share_along
+            velocities[2 * i + 1] -= q * share_along
         return
-    for i in range(begin, stop):
+    for i in range(len(x)):
         square = along = 0.0
         for k in range(x.shape[1]):
             u = x[i, k] * inverse[k]

@@ -9,7 +9,7 @@ All but J_Gamma acts on one token at a time.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -17,25 +17,30 @@ from vlasov.blocks.layer_norm import LayerNorm
 from vlasov.blocks.mlp import MLP
 from vlasov.checks import Array
 from vlasov.linearised import Linearised
-from vlasov.linearised.base import direction
+from vlasov.linearised.base import Products
 from vlasov.tilting import Field
 from vlasov.tilting.results import longest
 
 _EPS = float(np.finfo(float).eps)
 
 
-@dataclass
-class OfBlock:
+class OfBlock(Products):
     """J of attention with what stands around it: ``before`` acts on h, ``after`` on what comes of it."""
 
-    attention: Linearised
-    shape: tuple[int, int]
-    rows: int
-    hidden: Hidden | None = None
-    before: Slope | None = None
-    after: Turn | None = None
+    def __init__(
+        self,
+        attention: Linearised,
+        shape: tuple[int, ...],
+        rows: int,
+        *,
+        hidden: Hidden | None = None,
+        before: Slope | None = None,
+        after: Turn | None = None,
+    ) -> None:
+        super().__init__(shape, rows)
+        self.attention, self.hidden, self.before, self.after = attention, hidden, before, after
 
-    @property
+    @cached_property
     def error_bound(self) -> float:
         """Errors behind and before the token-wise factors, and those of these."""
         bound = self.attention.error_bound + (0.0 if self.hidden is None else self.hidden.error_bound)
@@ -61,15 +66,11 @@ class OfBlock:
                 break
         return 2 * size
 
-    def tangent(self, h: Array) -> Array:
-        """J h."""
-        h = direction(h, "h", self.shape)
+    def _tangent(self, h: Array) -> Array:
         result = self._inner_tangent(h if self.before is None else self.before.times(h))
         return result if self.after is None else self.after.times(result, h)
 
-    def adjoint(self, p: Array) -> Array:
-        """J^T p."""
-        p = direction(p, "p", (self.shape[0], self.rows))
+    def _adjoint(self, p: Array) -> Array:
         result = self._inner_adjoint(p if self.after is None else self.after.projected_back(p))
         if self.after is not None:
             result += self.after.turned_back(p)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -101,24 +102,49 @@ class MLP(Described):
         """Add g(x) at points (n, d) to ``out``."""
         from numba import get_num_threads
 
-        from vlasov.blocks import kernels
         from vlasov.compiled.products import map_rows
-        from vlasov.compiled.threads import in_threads
+        from vlasov.compiled.threads import in_pieces
+
+        if not self.wide:
+            in_pieces(get_num_threads() if x.size > WORTH_THREADS else 1, self.adder(t), x, out)
+            return
+        from vlasov.blocks.kernels import activation
+
+        w, u, b = self.matrices(t)
+        hidden = map_rows(x, u) + b
+        activation(self._number)(hidden.reshape(-1))
+        out += map_rows(hidden, w)
+
+    def adder(self, t: float) -> Callable[[Array, Array], None]:
+        """What adds g(x) at points (n, d) to velocities, in one thread, unless ``wide``."""
+        from vlasov.blocks import kernels
         from vlasov.compiled.views import plain
 
         w, u, b = self.matrices(t)
-        which, threads = ACTIVATIONS.index(self.activation), get_num_threads() if x.size > WORTH_THREADS else 1
-        if max(u.shape) < _WIDE:
-            in_threads(threads, kernels.add_mlp, plain(x), plain(u), plain(b), plain(w), which, out)
-            return
-        hidden = map_rows(x, u) + b
-        kernels.activate(hidden.reshape(-1), which)
-        out += map_rows(hidden, w)
+        if len(w) != 2:
+            activate, first, second = kernels.address_of(self._number), plain(u), plain(w)
+            return lambda x, out: kernels.add_mlp(plain(x), first, plain(b), second, activate, out)
+        odd = len(b) % 2  # then one more unit, without weight
+        first, second, bias = np.pad(u, ((0, odd), (0, 0))), np.pad(w, ((0, 0), (0, odd))), np.pad(b, (0, odd))
+        add = kernels.add_mlp_in_plane(self._number)
+        return lambda x, out: add(plain(x), first, bias, second, out)
+
+    @property
+    def wide(self) -> bool:
+        """Whether products of matrices pay."""
+        return max(at(self.W, 0.0).shape) >= _WIDE
+
+    @property
+    def _number(self) -> int:
+        return ACTIVATIONS.index(self.activation)
 
     def rounding(self, x: Array, t: float) -> float:
-        """A bound on the rounding errors of g(x): terms of sums, times what these sum up at most."""
+        """A bound on the rounding errors of g(x) at points (n, d)."""
+        return self.rounding_within(reach(x), t)
+
+    def rounding_within(self, far: float, t: float) -> float:
+        """The same where no coordinate is larger: terms of sums, times what these sum up at most."""
         w, u, b = self.matrices(t)
-        far = max(float(x.max(initial=0.0)), -float(x.min(initial=0.0)))
         inside = np.abs(u).sum(axis=1) * far + np.abs(b)
         size = float((np.abs(w) @ (np.minimum(inside, 1.0) if self.activation == "tanh" else inside)).max())
         slope = float((np.abs(w) @ inside).max())
@@ -154,3 +180,8 @@ class MLP(Described):
             return None
         w, u, b = self.matrices(t)
         return w @ b, w @ u
+
+
+def reach(x: Array) -> float:
+    """The largest coordinate, in absolute value."""
+    return max(float(x.max(initial=0.0)), -float(x.min(initial=0.0)))

@@ -5,8 +5,11 @@
 ``printing``: what they print. Everything heavy is imported inside the commands, so that --help answers at once.
 """
 
-# The order in the help.
-from vlasov.cli import cases, runs, clusters, studies, depths, lipschitz, beyond_gaussian, installation  # noqa: I001
+# fmt: off
+from vlasov.cli import (  # noqa: I001  # the order in the help
+    cases, runs, clusters, studies, sensitivity, depths, lipschitz, beyond_gaussian, installation,
+)
+# fmt: on
 from vlasov.cli.app import app, main
 
 __all__ = [
@@ -19,5 +22,6 @@ __all__ = [
     "lipschitz",
     "main",
     "runs",
+    "sensitivity",
     "studies",
 ]

@@ -86,6 +86,11 @@ class Study:
         return vars(self) | lists
 
 
+LocalOption = Annotated[
+    bool, typer.Option("--local/--no-local", help="Find how much small differences grow at most: some seconds.")
+]
+
+
 @command()
 def compare(
     cases: Annotated[
@@ -106,6 +111,7 @@ def compare(
     study: Annotated[
         Path | None, typer.Option("--study", help="What vlasov converge wrote, to draw beside the comparison.")
     ] = None,
+    local: LocalOption = True,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="The picture to write; CASE-compare.png here if not given.")
     ] = None,
@@ -133,7 +139,9 @@ def compare(
         at = _outputs(_end(loaded.problem, chosen), times)
         plans = [(loaded.problem, name, loaded.solvers.get(name, {})) for name in chosen]
         datasets = _solved(plans, at, loaded.name, as_json)
-    result = compare_solutions(*datasets, bandwidth=bandwidth, instants=max(times, 5), progress=not as_json)
+    result = compare_solutions(
+        *datasets, bandwidth=bandwidth, instants=max(times, 5), local=local, progress=not as_json
+    )
     _show_comparison(result, datasets, target, as_json, beside)
 
 
@@ -145,6 +153,7 @@ def stability(
     solver: Annotated[str | None, typer.Option("--solver", help="The case's first if not given.")] = None,
     settings: Settings,
     times: Annotated[int, typer.Option("--times", help="How many output times, from zero to the horizon.")] = 6,
+    local: LocalOption = True,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="The picture to write; CASE-stability.png if not given.")
     ] = None,
@@ -167,7 +176,7 @@ def stability(
     plans = [(problem, name, options), (other, name, others)]
     at = None if name == "layers" else _outputs(problem.horizon, times)  # these have times of their own
     datasets = _solved(plans, at, loaded.name, as_json)
-    result = compare_solutions(*datasets, instants=times, initial="different", progress=not as_json)
+    result = compare_solutions(*datasets, instants=times, initial="different", local=local, progress=not as_json)
     result.attrs["command"] = shlex.join(["vlasov", *sys.argv[1:]])  # which alone says how the other was made
     save(result, target.with_suffix(".nc"))
     _show_comparison(result, datasets, target, as_json)
@@ -178,6 +187,7 @@ def converge(
     case: CaseArgument,
     study: Study,
     settings: Settings,
+    local: LocalOption = True,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="A folder, where a study goes on if it was interrupted.")
     ] = None,
@@ -185,11 +195,16 @@ def converge(
 ) -> None:
     """Study how fast n tokens approach the mean-field limit: errors, rates with confidence intervals, a picture."""
     from vlasov.postprocess.mean_field import figure, mean_field_study, table
+    from vlasov.postprocess.mean_field.local import with_local
+    from vlasov.solvers.dataset import save
 
     loaded = settings.load(case)
     target = output or Path(f"{loaded.name}-converge")
     with resumable(target):
         result = mean_field_study(loaded.problem, **study.arguments(), output=target, progress=not as_json)
+    if local:
+        result = with_local(result, loaded.problem)
+        save(result, target / "study.nc")
     show_study(result, figure.draw(result), lambda: table.table(result, width=width()), target, as_json)
 
 

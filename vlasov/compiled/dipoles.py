@@ -19,7 +19,9 @@ from vlasov.compiled.vectors import Vectors, column_of, data_of, index_of
 def spread_dipole(  # type: ignore[no-untyped-def]
     typing_context, grid, corner, strides, offsets, point, charges, table, order
 ):
-    """Add a charge and a dipole to the p^d nodes around a point; parameters as in ``spread_point``, and
+    """Add a charge and a dipole to the p^d nodes around a point.
+
+    Parameters as in ``spread_point``, and
 
     Parameters
     ----------

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
@@ -124,6 +123,7 @@ def exp_negative(x: float) -> float:
     2^k e^r with x = k log 2 + r; log 2 stands in two parts, so that k log 2 is exact for large x too.
     """
     x = -708.0 if x < -708.0 else x
-    k = np.rint(x * LOG2_E)
+    counted = x * LOG2_E + _ROUNDER
+    k = counted - _ROUNDER
     r = (x - k * _LOG_2_HIGH) - k * _LOG_2_LOW
-    return _times_power(_polynomial(r * LOG2_E), k + _ROUNDER)
+    return _times_power(_polynomial(r * LOG2_E), counted)

@@ -12,6 +12,7 @@ from typing import Any
 
 from vlasov.jit import kernel
 
+_PIECE = 65_536  # rows: positions and velocities of tokens in the plane stay in the cache, and calls cost little
 _pool: ThreadPoolExecutor | None = None
 
 
@@ -28,6 +29,18 @@ def in_threads(count: int, function: Callable[..., Any], *arguments: Any) -> Non
     for failure in failures:
         if failure is not None:
             raise failure
+
+
+def in_pieces(count: int, function: Callable[..., Any], *arrays: Any) -> None:
+    """Call ``function`` on pieces of arrays of equal length, which stay in the cache from one step to the next."""
+    in_threads(count, _pieces, function, arrays)
+
+
+def _pieces(function: Callable[..., Any], arrays: tuple[Any, ...], thread: int, threads: int) -> None:
+    begin, stop = share(len(arrays[0]), thread, threads)
+    for start in range(begin, stop, _PIECE):
+        end = min(start + _PIECE, stop)
+        function(*(array[start:end] for array in arrays))
 
 
 @kernel()

@@ -1,7 +1,10 @@
-"""The derivative of X -> Gamma_X(X) by the tokens, as products J h and J^T p without J.
+"""The derivative of X -> Gamma_X(X) by the tokens X, as products J h and J^T p: J is never formed.
 
-``base``: what a linearised attention answers, sums of several, and what is refused. ``factors``: heads in the form that
-products want, with low ranks kept. ``heads``: tilted means, which ask ``linear_cost`` first and else ``all_pairs``.
+``base``: what a linearised attention answers, what all of ours check, and sums of several. ``factors``: heads as
+products want them, with low ranks kept; ``maps``: those of all heads in one matrix. ``heads``: tilted means and sums
+with kernels, by ``linear_cost`` where it serves, else by all pairs: ``few_dimensions`` (its loops: ``kernels``) or
+products of matrices (``all_pairs``). ``moments``: linear attention. ``scaling``: Sinkhorn's. ``causal``: one prefix
+after the other. ``rounding``: bounds. Attentions make these; ``vlasov.blocks`` composes them, ``vlasov.flow`` asks.
 """
 
 from vlasov.linearised.base import Linearised

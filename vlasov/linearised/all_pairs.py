@@ -17,14 +17,13 @@ from typing import NamedTuple
 import numpy as np
 
 from vlasov.checks import Array
-from vlasov.patience import Patience
 from vlasov.summing import Kernel
 from vlasov.tilting import Counts
 
 Tile = tuple[slice, slice, Array, Array]  # rows, the sources that they see, and two matrices
 
 KEPT = 2**22  # numbers in all matrices of a cloud: 32 MB
-_TILE = 2**18  # numbers in a tile: what is made of it stays in the cache
+_TILE = 2**17  # numbers in a tile: what is made of it stays in the cache
 
 
 class Sources(NamedTuple):
@@ -74,10 +73,11 @@ class Pairs(ABC):
     means: Array
     sizes: Sizes
 
-    def __init__(self, sources: Sources, *, keep: bool, patience: Patience | None = None) -> None:
-        self.sources, self.patience = sources, patience or Patience(told=True)
+    def __init__(self, sources: Sources, *, keep: bool) -> None:
+        self.sources = sources
         self._kept: list[tuple[Array, Array]] | None = [] if keep else None
         m, n = len(sources.queries), len(sources.keys)
+        self._size = max(1, _TILE // n)
         self.means = np.zeros((m, sources.values.shape[1]))
         of_rows, columns = np.zeros(4), (np.zeros(n), np.zeros(n))
         for rows, seen in self._tiles():
@@ -104,11 +104,9 @@ class Pairs(ABC):
     def _tiles(self) -> Iterator[tuple[slice, slice]]:
         """Some targets, and what the last of them sees."""
         m, n, counts = len(self.sources.queries), len(self.sources.keys), self.sources.seen
-        size = max(1, _TILE // n)
-        for start in range(0, m, size):
-            rows = slice(start, min(start + size, m))
+        for start in range(0, m, self._size):
+            rows = slice(start, min(start + self._size, m))
             yield rows, slice(0, n if counts is None else int(counts[rows.stop - 1]))
-            self.patience.tick("targets", rows.stop)
 
     def tiles(self) -> Iterator[Tile]:
         """G and H in tiles of rows, over the sources that these see."""
@@ -193,6 +191,11 @@ class Pairs(ABC):
         return result
 
     @property
+    def terms(self) -> float:
+        """As many as are added one by one, at most."""
+        return len(self.sources.keys)
+
+    @property
     def normalised(self) -> bool:
         """Whether rows of G sum to one, whatever the exponents are."""
         return False
@@ -240,13 +243,11 @@ class Summed(Pairs):
         k; None: k(z) = z.
     """
 
-    def __init__(
-        self, sources: Sources, weights: Array, kernel: Kernel | None, *, keep: bool, patience: Patience | None = None
-    ) -> None:
+    def __init__(self, sources: Sources, weights: Array, kernel: Kernel | None, *, keep: bool) -> None:
         self._weights, self._kernel, self._masses = weights, kernel, None
         if sources.seen is not None:
             self._masses = np.cumsum(weights)[sources.seen - 1][:, None]
-        super().__init__(sources, keep=keep, patience=patience)
+        super().__init__(sources, keep=keep)
 
     def _first(self, rows: slice, seen: slice) -> tuple[Array, Array]:
         return self._again(rows, seen)

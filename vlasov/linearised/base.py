@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import reduce
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from functools import cached_property, reduce
 from typing import Protocol
 
 import numpy as np
@@ -61,21 +62,71 @@ def direction(value: ArrayLike, field: str, shape: tuple[int, int]) -> Array:
     return given
 
 
-class Total:
-    """sum_h W_h J_h, W_h the identity if not given."""
+class Products(ABC):
+    """What all of ours do around their products: h and p are checked, and what is no number is refused.
 
-    def __init__(self, parts: Sequence[tuple[Array | None, Linearised]]) -> None:
-        self._parts = tuple(parts)
+    Parameters
+    ----------
+    shape, rows
+        Of the tokens (n, d), and of a velocity, k.
+    """
+
+    def __init__(self, shape: tuple[int, ...], rows: int) -> None:
+        self.shape, self.rows = (shape[0], shape[1]), rows
 
     @property
+    @abstractmethod
+    def error_bound(self) -> float:
+        """On |J~ - J|_2, of what both products apply."""
+
+    def tangent(self, h: Array) -> Array:
+        """J h, shapes (n, d) -> (n, k)."""
+        return self._of(self._tangent, direction(h, "h", self.shape), "h")
+
+    def adjoint(self, p: Array) -> Array:
+        """J^T p, shapes (n, k) -> (n, d): the plain transpose."""
+        return self._of(self._adjoint, direction(p, "p", (self.shape[0], self.rows)), "p")
+
+    @abstractmethod
+    def _tangent(self, h: Array) -> Array:
+        """J h of what has been checked."""
+
+    @abstractmethod
+    def _adjoint(self, p: Array) -> Array:
+        """J^T p of what has been checked."""
+
+    @staticmethod
+    def _of(product: Callable[[Array], Array], given: Array, field: str) -> Array:
+        with np.errstate(over="ignore", invalid="ignore"):
+            result = product(given)
+        if not checks.finite(result):
+            raise InputError("is so large that its product with the derivative is no number any more; scale it", field)
+        return result
+
+
+class Total(Products):
+    """sum_h W_h J_h, W_h the identity if not given; shapes as in ``Products``."""
+
+    def __init__(self, shape: tuple[int, ...], rows: int, parts: Sequence[tuple[Array | None, Linearised]]) -> None:
+        super().__init__(shape, rows)
+        self._parts = tuple(parts)
+
+    @cached_property
     def error_bound(self) -> float:
         """Of all parts behind their outputs."""
         return sum((1.0 if w is None else size_of(w)) * part.error_bound for w, part in self._parts)
 
-    def tangent(self, h: Array) -> Array:
-        """J h."""
+    def _tangent(self, h: Array) -> Array:
         return reduce(np.add, (times(part.tangent(h), w) for w, part in self._parts))
 
-    def adjoint(self, p: Array) -> Array:
-        """J^T p."""
+    def _adjoint(self, p: Array) -> Array:
         return reduce(np.add, (part.adjoint(transposed(p, w)) for w, part in self._parts))
+
+
+def refuse_if_infinite(*found: Array) -> None:
+    """What tokens or parameters make of exponents and velocities that are no numbers any more."""
+    if not all(map(checks.finite, found)):
+        raise InputError(
+            "are so large that products <Ax, y> or velocities are no numbers any more; scale them, A or V down",
+            "points",
+        )

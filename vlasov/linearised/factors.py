@@ -12,6 +12,8 @@ import numpy as np
 from vlasov.checks import Array
 from vlasov.tilting import Head
 
+BLOCK = 64  # columns of a matrix
+
 
 class Factors(NamedTuple):
     """One head. None stands for the identity, and of the quadratic form for zero.
@@ -59,6 +61,22 @@ class Factors(NamedTuple):
 def times(x: Array, matrix: Array | None) -> Array:
     """The matrix times every row; None is the identity."""
     return x if matrix is None else x @ matrix.T
+
+
+def mapped(x: Array, matrix: Array | None) -> Array:
+    """``times`` with smaller errors, for what exponents are made of: sums of so many terms, then of these sums."""
+    if matrix is None or matrix.shape[1] <= BLOCK:
+        return times(x, matrix)
+    result = np.zeros((len(x), len(matrix)))
+    for start in range(0, matrix.shape[1], BLOCK):
+        columns = slice(start, start + BLOCK)
+        result += x[:, columns] @ matrix[:, columns].T
+    return result
+
+
+def terms_of(columns: int) -> int:
+    """How many rounding errors a number of ``mapped`` has."""
+    return min(columns, BLOCK) + -(-columns // BLOCK)
 
 
 def transposed(x: Array, matrix: Array | None) -> Array:

@@ -38,16 +38,14 @@ class Maps:
         self._matrix = np.concatenate(parts)
         first = factors[0]
         self.rows = next(len(m) for m in (first.output, first.value, first.query.T) if m is not None)
-        self._output = (
-            None
-            if any(w is None for w in self._outputs)
-            else np.concatenate([w for w in self._outputs if w is not None], axis=1)
-        )
+        given = [w for w in self._outputs if w is not None]
+        self._output = np.concatenate(given, axis=1) if len(given) == len(factors) else None
 
     def of(self, h: Array) -> list[Three]:
         """Q h, K h and V h for each head."""
         moved = h @ self._matrix.T
-        return [tuple(h if part is None else moved[:, part] for part in place) for place in self._places]  # type: ignore[misc]
+        every = ([h if part is None else moved[:, part] for part in place] for place in self._places)
+        return [(queries, keys, values) for queries, keys, values in every]
 
     def back(self, parts: Sequence[Three], shape: tuple[int, int]) -> Array:
         """sum of Q^T q + K^T k + V^T v over the heads."""

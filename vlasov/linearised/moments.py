@@ -11,21 +11,24 @@ from functools import cached_property
 import numpy as np
 
 from vlasov.checks import Array
-from vlasov.linearised.base import direction
+from vlasov.linearised.base import Products, refuse_if_infinite
 from vlasov.measures import Particles
 from vlasov.tilting.results import longest
 
 _UNIT = 0.5 * float(np.finfo(float).eps)
 
 
-class SecondMoment:
+class SecondMoment(Products):
     """J of linear attention at the tokens."""
 
     def __init__(self, tokens: Particles, values: Array, product: Array) -> None:
+        super().__init__(tokens.points.shape, len(values))
         self._points, self._weights, self._values = tokens.points, tokens.weights, values
         self._weighted = tokens.weights[:, None] * tokens.points
-        self._slope = product.T @ (self._weighted.T @ tokens.points)  # A^T M
-        self._queries = tokens.points @ product.T
+        with np.errstate(over="ignore", invalid="ignore"):
+            self._slope = product.T @ (self._weighted.T @ tokens.points)  # A^T M
+            self._queries = tokens.points @ product.T
+        refuse_if_infinite(self._slope, self._queries)
 
     @cached_property
     def error_bound(self) -> float:
@@ -37,15 +40,11 @@ class SecondMoment:
         size = float(np.linalg.norm(self._values)) * (local + 2 * reach * spread)
         return 4 * _UNIT * (n + 4 * d + 16) * size
 
-    def tangent(self, h: Array) -> Array:
-        """J h."""
-        h = direction(h, "h", self._points.shape)
+    def _tangent(self, h: Array) -> Array:
         half = h.T @ self._weighted
         return (h @ self._slope + self._queries @ (half + half.T)) @ self._values.T
 
-    def adjoint(self, p: Array) -> Array:
-        """J^T p."""
-        p = direction(p, "p", (len(self._points), len(self._values)))
+    def _adjoint(self, p: Array) -> Array:
         q = p @ self._values
         half = q.T @ self._queries
         return q @ self._slope.T + self._weighted @ (half + half.T)

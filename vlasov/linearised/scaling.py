@@ -20,15 +20,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vlasov.checks import Array
+from vlasov.errors import LateInputError
 from vlasov.linearised import rounding
 from vlasov.linearised.all_pairs import KEPT, Normalised, Sources
-from vlasov.linearised.base import direction
-from vlasov.linearised.factors import Factors, times
+from vlasov.linearised.base import Products, refuse_if_infinite
+from vlasov.linearised.factors import Factors, mapped, times
 from vlasov.linearised.maps import Maps
 from vlasov.measures import Particles
 
 _POLISHED, _STEPS = 1e-15, 4  # of exponents, by which columns may be off; Newton steps
 _SOLVED, _MOST, _PATIENT = 1e-15, 1000, 20  # relative residual; steps of conjugate gradients, and of them without gain
+_AGAIN = 4  # as much memory as others keep, since a product takes tens of passes over it
+_ACCEPTED, _NOTHING = 1e-6, 1e3  # residual; of what exponents are rounded by
 _LOST = 1e6  # what rounding errors have made of a residual
 
 
@@ -41,7 +44,7 @@ class _Solved:
     gap: float
 
 
-class DoublyStochastic:
+class DoublyStochastic(Products):
     """J of Sinkhorn attention at its fixed point.
 
     Parameters
@@ -55,19 +58,20 @@ class DoublyStochastic:
     def __init__(self, tokens: Particles, factors: Factors, seen: NDArray[np.bool_], g: Array) -> None:
         weights = tokens.weights[seen] / tokens.weights[seen].sum()
         self._points, self._factors, self._maps, self._seen = tokens.points, factors, Maps([factors]), seen
+        super().__init__(tokens.points.shape, self._maps.rows)
         self._centre = np.einsum("n,nk->k", weights, tokens.points[seen])
         y = tokens.points - self._centre
-        keys, values = times(y[seen], factors.key), times(y[seen], factors.value)
+        keys, values = mapped(y[seen], factors.key), times(y[seen], factors.value)
         self._weights, self._roots = weights, np.sqrt(weights)
         self._row_weights = np.zeros(len(y))
         self._row_weights[seen] = weights
         self._row_roots = np.sqrt(self._row_weights)
-        self._sources = Sources(times(y, factors.query), keys, values, np.log(weights))
+        self._sources = Sources(mapped(y, factors.query), keys, values, np.log(weights))
         self._pairs, self._marginal = self._polished(g)
 
     def _polished(self, g: Array) -> tuple[Normalised, float]:
         """R with columns as good as sums are, and by how much they are off: Newton's steps (1 - R* R) dg = r."""
-        keep, best = len(self._seen) * len(g) <= KEPT, None
+        keep, best = len(self._seen) * len(g) <= _AGAIN * KEPT, None
         for _ in range(_STEPS):
             self._pairs = Normalised(self._sources._replace(logs=self._sources.logs - g), keep=keep)
             columns = self._pairs.apply_transpose(self._row_weights[:, None])[:, 0] / self._weights
@@ -114,6 +118,17 @@ class DoublyStochastic:
                 break
         return _Solved(best[0] / self._roots, best[1] if first > 0 else 0.0, _least(steps, ratios))
 
+    def _solved(self, r: Array) -> Array:
+        found = self._solve(r)
+        # Of a right side that is nothing but rounding errors nobody can ask for more digits.
+        if found.residual > _ACCEPTED and float(np.abs(r).max()) > _POLISHED * _NOTHING:
+            raise LateInputError(
+                f"is sinkhorn, whose potentials hardly feel each other here: their derivative is known to "
+                f"{found.residual:.1g} only; lower A or the radius of the tokens",
+                "attention",
+            )
+        return found.z
+
     @cached_property
     def error_bound(self) -> float:
         """What samples showed, with a margin, and no proof: the system's least eigenvalue is seen, not bounded."""
@@ -128,9 +143,7 @@ class DoublyStochastic:
         size = output * spread * values * (query * rounding.longest(s.keys) + key * rounding.longest(s.queries))
         return float(plain + 8 * size / gap * (probe.residual + eta / gap))
 
-    def tangent(self, h: Array) -> Array:
-        """J h."""
-        h = direction(h, "h", self._points.shape)
+    def _tangent(self, h: Array) -> Array:
         queries, keys, values = self._maps.of(h)[0]
         keys, values = keys[self._seen], values[self._seen]
         a, b = np.empty(len(h)), np.zeros(len(keys))
@@ -138,31 +151,30 @@ class DoublyStochastic:
             a[rows] = changes.sum(axis=1)
             b += self._row_weights[rows] @ changes
         r = (b - self._pairs.apply_transpose((self._row_weights * a)[:, None])[:, 0]) / self._weights
-        return self._maps.out([self._pairs.tangent(queries, keys, values, -self._solve(r).z)])
+        return self._maps.out([self._pairs.tangent(queries, keys, values, -self._solved(r))])
 
-    def adjoint(self, p: Array) -> Array:
-        """J^T p."""
-        p = direction(p, "p", (len(self._points), self._maps.rows))
+    def _adjoint(self, p: Array) -> Array:
         sums = self._maps.before_out(p)[0]
         along = np.einsum("mr,mr->m", sums, self._pairs.means)
         moved = self._pairs.apply_transpose(np.concatenate([sums, along[:, None]], axis=1))
         r = (moved[:, -1] - np.einsum("nr,nr->n", self._pairs.sources.values, moved[:, :-1])) / self._weights
-        z = self._solve(r).z
+        z = self._solved(r)
         lift = self._row_weights[:, None] * np.stack([np.ones(len(p)), -self._pairs.apply(z[:, None])[:, 0]], axis=1)
         found = self._pairs.adjoint(sums, lift, np.stack([z, np.ones(len(z))], axis=1))
         keys, values = np.zeros((len(p), found.keys.shape[1])), np.zeros((len(p), found.values.shape[1]))
         keys[self._seen], values[self._seen] = found.keys, found.values
-        return self._maps.back([(found.queries, keys, values)], self._points.shape)
+        return self._maps.back([(found.queries, keys, values)], self.shape)
 
 
-class Truncated:
+class Truncated(Products):
     """J of so many half-steps from g = 0, rows normalised last: each half-step is a softmax of rows or of columns."""
 
     def __init__(self, tokens: Particles, factors: Factors, half_steps: int) -> None:
         self._points, self._factors, self._maps = tokens.points, factors, Maps([factors])
+        super().__init__(tokens.points.shape, self._maps.rows)
         self._centre = tokens.mean
         y = tokens.points - self._centre
-        queries, keys = times(y, factors.query) + factors.query @ self._centre, times(y, factors.key)
+        queries, keys = mapped(y, factors.query) + factors.query @ self._centre, mapped(y, factors.key)
         logs, nothing = tokens.log_weights, np.empty((len(y), 0))
         keep = half_steps * len(y) ** 2 <= KEPT
         rows = Sources(queries, keys, nothing, logs)
@@ -174,6 +186,7 @@ class Truncated:
             potential = self._steps[-1].log_masses
         last = Sources(queries, keys, times(y, factors.value), logs - potential)
         self._last = Normalised(last, keep=keep)
+        refuse_if_infinite(self._last.means)
 
     @cached_property
     def error_bound(self) -> float:
@@ -181,9 +194,7 @@ class Truncated:
         one = rounding.bound(self._last, self._factors, self._points, self._centre)
         return one * (1 + 2 * len(self._steps)) ** 2
 
-    def tangent(self, h: Array) -> Array:
-        """J h."""
-        h = direction(h, "h", self._points.shape)
+    def _tangent(self, h: Array) -> Array:
         queries, keys, values = self._maps.of(h)[0]
         potential = np.zeros(len(h))
         for index, step in enumerate(self._steps):
@@ -194,9 +205,7 @@ class Truncated:
             potential = change
         return self._maps.out([self._last.tangent(queries, keys, values, -potential)])
 
-    def adjoint(self, p: Array) -> Array:
-        """J^T p."""
-        p = direction(p, "p", (len(self._points), self._maps.rows))
+    def _adjoint(self, p: Array) -> Array:
         none = np.zeros((len(p), 1)), np.zeros((len(p), 1))
         found = self._last.adjoint(self._maps.before_out(p)[0], *none)
         queries, keys, change = found.queries, found.keys, -found.logs
@@ -204,7 +213,7 @@ class Truncated:
             part = step.adjoint(np.empty((len(p), 0)), change[:, None], np.ones((len(p), 1)))
             here, there = (part.queries, part.keys) if index % 2 == 0 else (part.keys, part.queries)
             queries, keys, change = queries + here, keys + there, -part.logs
-        return self._maps.back([(queries, keys, found.values)], self._points.shape)
+        return self._maps.back([(queries, keys, found.values)], self.shape)
 
 
 def _least(steps: list[float], ratios: list[float]) -> float:

@@ -156,6 +156,21 @@ def errors_on_both_sides(order: int, kappa: float, size: float, most: float = 0.
     )
 
 
+def mixed_error(order: int, kappa: float, size: float) -> float | None:
+    r"""A bound on the error of d/dxi d/dy e^{xi y}, interpolated in both, relative to Q R e^{xi y}; S = ``size``.
+
+    Of the first two terms of ``errors_on_both_sides`` one derivative is taken of the stencil, as in ``slope``, the
+    other of a function that is in z nearly a polynomial of degree p + 1, by Markov's inequality. What the cross terms
+    add is below the margin of the bound while their sum is small.
+    """
+    both = errors_on_both_sides(order, kappa, size)
+    if both is None:
+        return None
+    one, markov = errors(order, kappa), (order + 1) ** 2 / size
+    cross = both.value / one.value - 2
+    return 2 * one.slope * (1 + markov) * (1 + cross * (1 + markov))
+
+
 @cache
 def _chebyshev_derivatives(order: int) -> tuple[list[float], list[float]]:
     """T_p^(k)(1) and its square over k!, for k = 0 ... p."""

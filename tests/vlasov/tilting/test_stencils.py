@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from vlasov.tilting.stencils import KAPPAS, ORDERS, errors, errors_on_both_sides, table
+from vlasov.tilting.stencils import KAPPAS, ORDERS, errors, errors_on_both_sides, mixed_error, table
 
 CASES = [(order, kappa) for order in ORDERS for kappa in KAPPAS if errors(order, kappa).value > 1e-13]
 
@@ -130,3 +130,35 @@ def test_error_bounds_hold_on_both_sides(order, kappa, size):
 def test_overhanging_stencils_are_refused():
     assert errors_on_both_sides(16, 1.0, 4.0) is None
     assert errors_on_both_sides(16, 1.0, 100.0) is not None
+
+
+def worst_mixed(order, kappa, size):
+    """Of d/ds d/dt of e^{xi y} interpolated in both, relative to (kappa^2 / S) S e^{xi y}; as above."""
+    rng, worst, x = np.random.default_rng(size), 0.0, nodes(order)
+    t, z, other = points(rng, 4, 0.5), points(rng, 6, kappa), points(rng, 6, kappa)
+    step = np.longdouble(kappa) ** 2 / size
+    for s in points(rng, 6, 0.5):
+        along = weights(order, kappa, np.array([s]))[1][0]
+        for at, across in zip(t, weights(order, kappa, t)[1], strict=True):
+            xi, y = z[:, None] + step * (x - s), other[:, None] + step * (x - at)
+            exponents = (xi[:, None, :, None] * y[None, :, None, :] - np.outer(z, other)[:, :, None, None]) / step
+            found = np.einsum("zoab,a,b->zo", np.exp(exponents), along, across)
+            worst = max(worst, float(np.abs(found - step - np.outer(z, other)).max()) / kappa**2)
+    return worst
+
+
+@pytest.mark.parametrize(
+    ("order", "kappa", "size"),
+    [(8, KAPPAS[k], s) for k in (5, 9, 14) for s in (4, 7, 30, 600)]
+    + [(12, KAPPAS[k], s) for k in (3, 5, 9) for s in (4, 9, 20, 600)]
+    + [(16, KAPPAS[k], s) for k in (3, 5) for s in (9, 20, 600)],
+)
+def test_bound_of_the_mixed_derivative_holds_and_is_sharp(order, kappa, size):
+    bound = mixed_error(order, kappa, size)
+    if bound is not None:
+        worst, rounding = worst_mixed(order, kappa, size), 1e-15 * (errors(order, kappa).growth[1] / kappa) ** 2
+        assert 0.3 * bound - rounding <= worst <= bound + rounding
+
+
+def test_mixed_derivatives_of_overhanging_stencils_are_refused():
+    assert mixed_error(16, 1.0, 4.0) is None

@@ -8,7 +8,6 @@ from __future__ import annotations
 from functools import cache
 from typing import NamedTuple
 
-import numpy as np
 from numba import types
 
 from vlasov.checks import Array
@@ -70,25 +69,24 @@ def _charges(vectors, matrix, side, start, charges):  # type: ignore[no-untyped-
     count, d = len(vectors), len(matrix)
     dipoles, charge, ranged = charges[1:], charges[0], side.slopes.shape[1] > 0
     coordinates(vectors, matrix, dipoles)
-    for k in range(d):
-        row, constant = dipoles[k], side.slope[k]
-        if ranged:
-            slopes = side.slopes[k]
-            for j in range(count):
-                charge[j] = row[j] * slopes[start + j] + (charge[j] if k > 0 else 0.0)
-        else:
-            for j in range(count):
-                charge[j] = row[j] * constant + (charge[j] if k > 0 else 0.0)
     if side.scales.size:
-        for j in range(count):
-            charge[j] *= side.scales[start + j]
-    for k in range(d):
-        row, inverse_step = dipoles[k], side.stencils.axes[INVERSE_STEP, k]
-        if side.scales.size:
+        scales = side.scales[start : start + count]
+        for k in range(d):
+            row = dipoles[k]
             for j in range(count):
-                row[j] *= side.scales[start + j] * inverse_step
+                row[j] *= scales[j]
+    for j in range(count):
+        charge[j] = 0.0
+    for k in range(d):
+        row, constant, inverse_step = dipoles[k], side.slope[k], side.stencils.axes[INVERSE_STEP, k]
+        if ranged:
+            slopes = side.slopes[k, start : start + count]
+            for j in range(count):
+                charge[j] += row[j] * slopes[j]
+                row[j] *= inverse_step
         else:
             for j in range(count):
+                charge[j] += row[j] * constant
                 row[j] *= inverse_step
 
 
@@ -159,39 +157,62 @@ def gather_dipoles(gather, side, vectors, own, grid, result, scratch, thread, th
 @kernel(flags=EXACT)
 def _read(count, side, start, rows):  # type: ignore[no-untyped-def]
     """rows[1 + k] = s (grad + l f)_k of value and derivatives in t."""
-    value, ranged = rows[0], side.slopes.shape[1] > 0
+    value, ranged, scaled = rows[0], side.slopes.shape[1] > 0, side.scales.size > 0
+    scales = side.scales[start : start + count] if scaled else value
     for k in range(len(side.slope)):
         row, inverse_step, constant = rows[1 + k], side.stencils.axes[INVERSE_STEP, k], side.slope[k]
-        if ranged:
-            slopes = side.slopes[k]
+        if ranged and scaled:  # one loop each: rows travel to memory and back less often
+            slopes = side.slopes[k, start : start + count]
             for j in range(count):
-                row[j] = row[j] * inverse_step + slopes[start + j] * value[j]
+                row[j] = (row[j] * inverse_step + slopes[j] * value[j]) * scales[j]
+        elif ranged:
+            slopes = side.slopes[k, start : start + count]
+            for j in range(count):
+                row[j] = row[j] * inverse_step + slopes[j] * value[j]
+        elif scaled:
+            for j in range(count):
+                row[j] = (row[j] * inverse_step + constant * value[j]) * scales[j]
         else:
             for j in range(count):
                 row[j] = row[j] * inverse_step + constant * value[j]
-        if side.scales.size:
+
+
+@kernel(flags=EXACT)
+def _turn(count, covariance, start, given, result):  # type: ignore[no-untyped-def]
+    """C times the rows of vectors, with a loop for each dimension, as ``coordinates`` has."""
+    entries, d = covariance[:, start : start + count], len(given)
+    if d == 1:
+        a, x, u = entries[0], given[0], result[0]
+        for j in range(count):
+            u[j] = a[j] * x[j]
+    elif d == 2:
+        (a, b, c), (x, y), (u, v) = (entries[0], entries[1], entries[2]), (given[0], given[1]), (result[0], result[1])
+        for j in range(count):
+            u[j] = a[j] * x[j] + b[j] * y[j]
+            v[j] = b[j] * x[j] + c[j] * y[j]
+    else:
+        x, y, z = given[0], given[1], given[2]
+        for k, (p, q, r) in enumerate(((0, 1, 2), (1, 3, 4), (2, 4, 5))):
+            a, b, c, u = entries[p], entries[q], entries[r], result[k]
             for j in range(count):
-                row[j] *= side.scales[start + j]
+                u[j] = a[j] * x[j] + b[j] * y[j] + c[j] * z[j]
 
 
 @kernel(flags=EXACT)
 def _combine(count, own, start, rows, result):  # type: ignore[no-untyped-def]
     """``result`` = values rows[1 : 1 + d] + outer C rows[1 + d : 1 + 2d]."""
-    d = len(own.inner)
-    total = rows[0]
-    for k in range(d):
-        row = rows[1 + 2 * d + k]
-        for l in range(d):
-            low, high = min(k, l), max(k, l)
-            entries, turned = own.covariance[low * d - low * (low - 1) // 2 + high - low], rows[1 + d + l]
-            for j in range(count):
-                row[j] = entries[start + j] * turned[j] + (row[j] if l > 0 else 0.0)
+    d, total = len(own.inner), rows[0]
+    _turn(count, own.covariance, start, rows[1 + d : 1 + 2 * d], rows[1 + 2 * d : 1 + 3 * d])
     for i in range(len(own.values)):
         for k in range(d):
             factor, other = own.values[i, k], own.outer[i, k]
             row, turned = rows[1 + k], rows[1 + 2 * d + k]
-            for j in range(count):
-                total[j] = factor * row[j] + other * turned[j] + (total[j] if k > 0 else 0.0)
+            if k == 0:
+                for j in range(count):
+                    total[j] = factor * row[j] + other * turned[j]
+            else:
+                for j in range(count):
+                    total[j] += factor * row[j] + other * turned[j]
         for j in range(count):
             result[start + j, i] = total[j]
 
@@ -204,17 +225,21 @@ def keep_moments(gather, side, grid, kept, scratch, thread, threads):  # type: i
     for start in range(begin, stop, chunk):
         block = side.points[start : min(start + chunk, stop)]
         _interpolate(gather, block, side, grid, scratch, thread)
-        for j in range(len(block)):
-            kept[0, start + j] = 1.0 / rows[0, j]
+        count = len(block)
+        part, value = kept[:, start : start + count], rows[0]
+        scales = part[0]
+        for j in range(count):
+            scales[j] = 1.0 / value[j]
         for k in range(d):
-            row, inverse_step = rows[1 + k], axes[INVERSE_STEP, k]
-            for j in range(len(block)):
-                row[j] *= inverse_step * kept[0, start + j]
-                kept[1 + k, start + j] = -row[j]
+            row, mean, inverse_step = rows[1 + k], part[1 + k], axes[INVERSE_STEP, k]
+            for j in range(count):
+                row[j] *= inverse_step * scales[j]
+                mean[j] = -row[j]
         second = 1 + d
         for k in range(d):
             for l in range(k, d):
-                row, scale = rows[second], axes[INVERSE_STEP, k] * axes[INVERSE_STEP, l]
-                for j in range(len(block)):
-                    kept[second, start + j] = row[j] * scale * kept[0, start + j] - rows[1 + k, j] * rows[1 + l, j]
+                row, entry, scale = rows[second], part[second], axes[INVERSE_STEP, k] * axes[INVERSE_STEP, l]
+                one, other = rows[1 + k], rows[1 + l]
+                for j in range(count):
+                    entry[j] = row[j] * scale * scales[j] - one[j] * other[j]
                 second += 1

@@ -19,6 +19,7 @@ from vlasov.compiled.threads import in_threads, share
 from vlasov.jit import SUMS, kernel
 
 _TILE = 512  # points at a time
+_NEGLIGIBLE = -600.0  # exponents below count as minus infinity: products with smaller numbers take long
 
 Indices = NDArray[np.int64]
 
@@ -45,50 +46,84 @@ def add_pairs(
     result: Array,
 ) -> None:
     """Add ``values`` times what readers get of the vectors (n, d) of carriers, where one of them is ``far``."""
-    n, (far_readers, far_carriers) = len(vectors), far
-    near = np.setdiff1d(np.arange(n), far_readers)
-    rows = np.ascontiguousarray(vectors.T)
-    for some, others, carried in (
-        (far_readers, carriers, rows),
-        (near, carriers.of(far_carriers), np.ascontiguousarray(rows[:, far_carriers])),
-    ):
-        if len(some) and carried.shape[1]:
-            found = np.empty((len(some), len(rows)))
-            in_threads(threads, _sum_pairs, readers.of(some), others, carried, found)
-            result[some] += found @ values.T
+    far_readers, far_carriers = far
+    rows, is_near = np.ascontiguousarray(vectors.T), np.ones(len(vectors), bool)
+    is_near[far_readers] = False
+    near = np.flatnonzero(is_near)
+    if len(far_readers):
+        found = np.empty((len(rows), len(far_readers)))
+        in_threads(threads, _sum_for_few, readers.of(far_readers), carriers, rows, found)
+        result[far_readers] += found.T @ values.T
+    if len(far_carriers):
+        found = np.empty((len(rows), len(near)))
+        carried = np.ascontiguousarray(rows[:, far_carriers])
+        in_threads(threads, _sum_of_few, readers.of(near), carriers.of(far_carriers), carried, found)
+        result[near] += found.T @ values.T
 
 
 @kernel(flags=SUMS)
-def _tile(reader, i, carriers, vectors, start, weights, along):  # type: ignore[no-untyped-def]
+def _tile(reader, i, carriers, vectors, begin, end, weights, along):  # type: ignore[no-untyped-def]
     """Weights of the pairs of reader i with some carriers, and these times <u_j, c_i + l_j>."""
-    count, level = weights.size, reader.logs[i]
+    count, level, logs = end - begin, reader.logs[i], carriers.logs[begin:end]
     for j in range(count):
-        weights[j] = carriers.logs[start + j] + level
+        weights[j] = logs[j] + level
         along[j] = 0.0
     for k in range(len(vectors)):
-        place, places, slopes, row = reader.places[k, i], carriers.places[k], carriers.slopes[k], vectors[k]
+        place, row = reader.places[k, i], vectors[k, begin:end]
+        places, slopes = carriers.places[k, begin:end], carriers.slopes[k, begin:end]
         for j in range(count):
-            weights[j] += place * places[start + j]
-            along[j] += row[start + j] * (place + slopes[start + j])
+            weights[j] += place * places[j]
+            along[j] += row[j] * (place + slopes[j])
     for j in range(count):
-        weights[j] = exp_negative(weights[j])
+        weights[j] = exp_negative(weights[j]) if weights[j] > _NEGLIGIBLE else 0.0
     for j in range(count):
         along[j] *= weights[j]
 
 
 @kernel(flags=SUMS)
-def _sum_pairs(readers, carriers, vectors, result, thread, threads):  # type: ignore[no-untyped-def]
-    """result[i] = r_i for a share of the readers."""
+def _sum_for_few(readers, carriers, vectors, result, thread, threads):  # type: ignore[no-untyped-def]
+    """result[:, i] = r_i for a share of the readers: tiles of carriers for each of them."""
     (d, n), weights, along = vectors.shape, numbers(_TILE), numbers(_TILE)
-    first, last = share(len(result), thread, threads)
+    first, last = share(result.shape[1], thread, threads)
     for i in range(first, last):
         for k in range(d):
-            result[i, k] = 0.0
-        for start in range(0, n, _TILE):
-            count = min(_TILE, n - start)
-            _tile(readers, i, carriers, vectors, start, weights[:count], along[:count])
+            result[k, i] = 0.0
+        for begin in range(0, n, _TILE):
+            end = min(begin + _TILE, n)
+            _tile(readers, i, carriers, vectors, begin, end, weights, along)
             for k in range(d):
-                row, places, slope, total = vectors[k], carriers.places[k], readers.slopes[k, i], 0.0
-                for j in range(count):
-                    total += weights[j] * row[start + j] + along[j] * (places[start + j] + slope)
-                result[i, k] += total
+                row, places = vectors[k, begin:end], carriers.places[k, begin:end]
+                slope, total = readers.slopes[k, i], 0.0
+                for j in range(end - begin):
+                    total += weights[j] * row[j] + along[j] * (places[j] + slope)
+                result[k, i] += total
+
+
+@kernel(flags=SUMS)
+def _sum_of_few(readers, carriers, vectors, result, thread, threads):  # type: ignore[no-untyped-def]
+    """The same with few carriers: all of them for each tile of readers."""
+    (d, few), weights, along, n = vectors.shape, numbers(_TILE), numbers(_TILE), result.shape[1]
+    first, last = share((n + _TILE - 1) // _TILE, thread, threads)
+    for tile in range(first, last):
+        begin, end = tile * _TILE, min((tile + 1) * _TILE, n)
+        count, logs = end - begin, readers.logs[begin:end]
+        for k in range(d):
+            result[k, begin:end] = 0.0
+        for j in range(few):
+            level, constant = carriers.logs[j], 0.0
+            for k in range(d):
+                constant += vectors[k, j] * carriers.slopes[k, j]
+            for i in range(count):
+                weights[i], along[i] = logs[i] + level, constant
+            for k in range(d):
+                places, place, vector = readers.places[k, begin:end], carriers.places[k, j], vectors[k, j]
+                for i in range(count):
+                    weights[i] += place * places[i]
+                    along[i] += vector * places[i]
+            for i in range(count):
+                weights[i] = exp_negative(weights[i]) if weights[i] > _NEGLIGIBLE else 0.0
+            for k in range(d):
+                slopes, row = readers.slopes[k, begin:end], result[k, begin:end]
+                place, vector = carriers.places[k, j], vectors[k, j]
+                for i in range(count):
+                    row[i] += weights[i] * (vector + along[i] * (place + slopes[i]))

@@ -15,6 +15,7 @@ the plan's reach are summed one by one (``dipole_pairs``).
 from __future__ import annotations
 
 import math
+from threading import Lock
 
 import numpy as np
 
@@ -26,7 +27,7 @@ from vlasov.compiled.workspace import Workspace
 from vlasov.tilting import all_pairs, node_kernels, nodes
 from vlasov.tilting.laplace import Prepared, dipole_kernels, kernels
 from vlasov.tilting.laplace.dipole_kernels import Own, Side
-from vlasov.tilting.laplace.dipole_pairs import Ends, add_pairs
+from vlasov.tilting.laplace.dipole_pairs import Ends, Indices, add_pairs
 from vlasov.tilting.laplace.outliers import outside, tilts
 from vlasov.tilting.laplace.plan import LARGEST_EXPONENT, Plan
 from vlasov.tilting.laplace.transform import transform
@@ -63,6 +64,7 @@ class Products:
         workspace: Workspace,
     ) -> None:
         self.plan, self.workspace, points = plan, workspace, plain(points)
+        self._turn = Lock()  # products of several threads take turns in the workspace
         self.matrix, self.values = plain(head.A), plain(head.V)
         self.d = points.shape[1]
         self._request = Request(log_mass=plan.peeled, covariance=True)
@@ -72,12 +74,14 @@ class Products:
         slopes = np.empty((self.d, _NO_COLUMNS)) if bend is None else tilt[:, None] - _rows(points, bend)
         far = self._far(prepared) if plan.peeled else None
         scales = _NOTHING if logs is None else np.exp(logs)
-        kept = self._kept(prepared) if far is None else self._kept_with_outliers(prepared)
-        if far is not None:
-            near_logs = np.zeros(len(points)) if logs is None else logs
+        if far is None:
+            kept = self._kept(prepared)
+        else:
+            kept, target_logs = self._kept_with_outliers(prepared)
+            source_logs = np.zeros(len(points)) if logs is None else logs
             self.ends = (
-                Ends(_rows(points - plan.source_centre, identity), slopes_of(slopes, tilt, len(points)), near_logs),
-                Ends(_rows(points, self.matrix) - tilt[:, None], kept[1 : 1 + self.d].copy(), np.log(kept[0])),
+                Ends(_rows(points - plan.source_centre, identity), slopes_of(slopes, tilt, len(points)), source_logs),
+                Ends(_rows(points, self.matrix) - tilt[:, None], kept[1 : 1 + self.d].copy(), target_logs),
             )
             kept[0, far[1]] = 0.0
             if scales.size:
@@ -95,17 +99,20 @@ class Products:
             for cells, s, t in zip(plan.cells, plan.source_step, plan.target_step, strict=True)
         )
         largest, least = float(scales.max()), float(scales.min())
-        if not (0 <= least and largest < math.inf and math.isfinite(float(self.covariance.sum()))):
+        if not (least >= 0 and math.isfinite(largest) and math.isfinite(float(self.covariance.sum()))):
             return False
         return reach + math.log(max(largest, 1.0)) + _SPARE < LARGEST_EXPONENT
 
     def tangent(self, h: Array) -> Array:
         """J h, shapes (n, d) -> (n, k)."""
         values = self.values if len(self.values) <= _MOST else np.eye(self.d)
-        h, field = plain(h), self._field(self.sources, plain(h), np.eye(self.d))
-        result = self._read(self.targets, field, h, Own(values, values, self.matrix, self.covariance))
+        h, own = plain(h), Own(values, values, self.matrix, self.covariance)
+        with self._turn:
+            result = self._read(self.targets, self._field(self.sources, h, np.eye(self.d)), h, own)
         if self.far is not None:
-            add_pairs(*self.ends[::-1], self.far[::-1], h, values, self.plan.threads, result)
+            (sources, targets), (far_sources, far_targets) = self.ends, self.far
+            far = far_targets, far_sources
+            add_pairs(targets, sources, far, h, values, self.plan.threads, result)
         return result if values is self.values else map_rows(result, self.values)
 
     def adjoint(self, p: Array) -> Array:
@@ -114,15 +121,21 @@ class Products:
         if len(self.values) > _MOST:
             p, values = map_rows(p, values), np.eye(self.d)
         p, identity = plain(p), np.eye(self.d)
-        field = self._field(self.targets, p, values)
         own = Own(identity, np.ascontiguousarray(self.matrix.T), values, self.covariance)
-        result = self._read(self.sources, field, p, own)
+        with self._turn:
+            result = self._read(self.sources, self._field(self.targets, p, values), p, own)
         if self.far is not None:
             add_pairs(*self.ends, self.far, map_rows(p, values), identity, self.plan.threads, result)
         return result
 
     def heaviest_column(self) -> float:
         """max_j sum_i P_ij of the softmax matrix P, whose rows sum to one: |P|_2 is at most its root."""
+        with self._turn:
+            sums = self._columns()
+        return math.exp(float(sums.max()))
+
+    def _columns(self) -> Array:
+        """The logarithms of the columns' sums."""
         grids, blocks, scratch = self._memory()
         masses = kernels.Weights(_NOTHING, 0.0, np.zeros(self.d), self.targets.scales)
         in_threads(
@@ -136,22 +149,23 @@ class Products:
         sums = at_nodes.read(self.sources.points, nothing, Request(log_mass=True)).log_mass
         assert sums is not None
         if self.far is not None:
-            sums = self._columns_with_outliers(sums)
-        elif self.sources.scales.size:
+            return self._columns_with_outliers(sums)
+        if self.sources.scales.size:
             with np.errstate(divide="ignore"):
                 sums += np.log(self.sources.scales)
-        return math.exp(float(sums.max()))
+        return sums
 
     def _columns_with_outliers(self, sums: Array) -> Array:
         assert self.far is not None
         (far_sources, far_targets), (sources, targets) = self.far, self.ends
         xi, y = targets.places.T, sources.places.T
 
-        def log_masses(some: Array, at: Array) -> Array:
+        def log_masses(some: Indices, at: Array) -> Array:
             found = all_pairs.moments(xi[some], targets.logs[some], at, workspace=self.workspace).log_mass
             assert found is not None
             return found
 
+        sums[far_sources] = -np.inf  # beyond the reach they hold anything
         if len(far_targets):
             sums = np.logaddexp(sums, log_masses(far_targets, y))
         if len(far_sources):
@@ -195,20 +209,21 @@ class Products:
         )  # fmt: skip
         return kept
 
-    def _kept_with_outliers(self, prepared: Prepared) -> Array:
-        """The same over all sources, at all targets."""
+    def _kept_with_outliers(self, prepared: Prepared) -> tuple[Array, Array]:
+        """The same over all sources, at all targets; and log 1 / Z."""
         d, plan, x = self.d, self.plan, prepared.points
         sums = prepared.read(x, Head(self.matrix, np.eye(d)), self._request)
         assert sums.log_mass is not None
         assert sums.covariance is not None
         at_centre = _rows(x, self.matrix).T @ np.array(plan.source_centre)
         above, below = np.triu_indices(d)
+        logs = prepared.nodes.shift + at_centre - sums.log_mass
         with np.errstate(over="ignore"):  # targets beyond the reach
-            scales = np.exp(prepared.nodes.shift + at_centre - sums.log_mass)
+            scales = np.exp(logs)
         means = np.array(plan.source_centre)[:, None] - sums.mean.T
-        return np.concatenate([scales[None], means, sums.covariance[:, above, below].T])
+        return np.concatenate([scales[None], means, sums.covariance[:, above, below].T]), logs
 
-    def _far(self, prepared: Prepared) -> tuple[Array, Array]:
+    def _far(self, prepared: Prepared) -> tuple[Indices, Indices]:
         """Sources and targets beyond the reach."""
         points, workspace = prepared.points, self.workspace
         sources = outside(points, np.eye(self.d), prepared.sources.axes, workspace)

@@ -179,10 +179,10 @@ def outside(points: Array, matrix: Array, axes: Array, workspace: Workspace) -> 
     """The points whose A x is beyond the reach of a grid, in their order."""
     floats = workspace.array("laplace.outside", (len(matrix), 1024))
     indices = np.empty(1024, np.int64)
-    found = kernels.listoutside(points, matrix, axes, floats, indices)
+    found = kernels.list_outside(points, matrix, axes, floats, indices)
     if found > len(indices):
         indices = np.empty(found, np.int64)
-        kernels.listoutside(points, matrix, axes, floats, indices)
+        kernels.list_outside(points, matrix, axes, floats, indices)
     return indices[:found]
 
 

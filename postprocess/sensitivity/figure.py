@@ -1,0 +1,82 @@
+"""Sensitivities as a picture: growth between its bounds, who carries it, and the change that grows most."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogFormatterMathtext, LogLocator, NullFormatter, ScalarFormatter
+
+from vlasov.checks import Array
+from vlasov.postprocess.drawing.style import END, INK, PALE, PALETTE, TOKEN, entitle, new_figure, styled
+from vlasov.postprocess.sensitivity.table import notes
+from vlasov.solvers.dataset import SENSITIVITY, require
+
+_ARROWS = 600  # tokens that show their change
+_VISIBLE = 1e-4  # share of the largest weight, below which a node is not drawn
+_REACH = 1e4  # times the growth: bounds beyond are not drawn
+
+
+@styled
+def draw(found: xr.Dataset) -> Figure:
+    """Growth with its bounds on a logarithmic axis; carriers; the optimal change at time zero and what comes of it."""
+    require(found, SENSITIVITY, "sensitivity")
+    figure = new_figure(9.0, 3.3)
+    left, middle, right = figure.subplots(1, 3)
+    _draw_growth(left, found)
+    _draw_changes(middle, found, "direction", 0, "the change that grows most")
+    _draw_changes(right, found, "response", -1, f"what it is at $t$ = {float(found['time'][-1]):.3g}")
+    entitle(figure, str(found.attrs["title"]))
+    lines = notes(found).split("\n")
+    figure.supxlabel(lines[-1] if len(lines) > 1 else lines[0], color=END if found.attrs["doubt"] else INK, fontsize=8)
+    return figure
+
+
+def _draw_growth(ax: Axes, found: xr.Dataset) -> None:
+    times, growth = found["time"].values, found["growth"].values
+    ax.plot(times, growth, ".-", color=TOKEN, label="growth", zorder=3)
+    few = found["sample"].values
+    if few.any():
+        ax.plot(times[few], growth[few], "o", color=TOKEN, mfc="none", ms=8, label="a few tokens carry it")
+    ax.plot(times, found["edge"].values, "--", color=END, label=r"of one token, from the cross")
+    if "moment_growth" in found:
+        ax.plot(times, found["moment_growth"].values, ":", color=PALETTE[2], label="among Gaussians")
+    top = _REACH * float(np.nanmax(growth))
+    for name, label, dash in (
+        ("log_logarithmic_norm", r"$\exp\int\lambda$", "-."),
+        ("log_norm", r"$\exp\int|J|$", ":"),
+    ):
+        if name in found:
+            values = np.exp(np.minimum(found[name].values, 700.0))
+            ax.plot(times, np.where(values < top, values, np.nan), dash, color=INK, label=label)
+    ax.set(xlabel="time $t$", ylabel="$|h(t)|\\,/\\,|h(0)|$", yscale="log")
+    ax.yaxis.set_major_formatter(ScalarFormatter() if top < 1e6 * _REACH else LogFormatterMathtext())
+    ax.yaxis.set_minor_formatter(NullFormatter())
+    ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if top < 100 * _REACH else (1.0,)))
+    ax.legend(fontsize="x-small")
+
+
+def _draw_changes(ax: Axes, found: xr.Dataset, name: str, time: int, title: str) -> None:
+    """Tokens with the optimal change as arrows; on the line as heights."""
+    points, h = found["position"].values[time], found[name].values[-1]
+    weights = found["weight"].values
+    shown = np.flatnonzero(weights > _VISIBLE * weights.max())
+    shown = shown[:: max(1, len(shown) // _ARROWS)]
+    x, h = points[shown], h[shown]
+    ax.set_title(title)
+    if points.shape[1] == 1:
+        ax.plot(x[:, 0], h[:, 0], ".", color=TOKEN)
+        ax.set(xlabel="$x$", ylabel="$h$")
+        return
+    largest = float(np.sqrt(np.square(h[:, :2]).sum(axis=1)).max(initial=0.0)) or 1.0
+    ax.plot(x[:, 0], x[:, 1], ".", color=PALE, ms=2, zorder=1)
+    ax.quiver(
+        x[:, 0], x[:, 1], h[:, 0] / largest, h[:, 1] / largest,
+        color=TOKEN, scale=12, width=0.004, zorder=2,
+    )  # fmt: skip
+    place: Array = found["edge_place"].values[-1]
+    if time == 0:
+        ax.plot(*place[:2], "x", color=END, ms=6, zorder=3)
+    ax.set(aspect="equal", xlabel="$x_1$", ylabel="$x_2$")
+    ax.set_adjustable("datalim")

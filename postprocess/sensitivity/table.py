@@ -1,0 +1,70 @@
+"""Sensitivities as a table for the terminal, and numbers of any size as text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import xarray as xr
+
+from vlasov.postprocess.drawing.listed import listed
+from vlasov.postprocess.stability import written
+from vlasov.solvers.dataset import SENSITIVITY, require
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+_WIDE = 110  # letters that the wide table needs
+_OF = {"limit": "in the limit of many tokens", "tokens": "of these tokens"}
+
+
+def table(found: xr.Dataset, width: int = 160) -> Table:
+    """Growth, edge and rates at each time; on a narrow terminal a line for each number."""
+    from rich.table import Table
+
+    require(found, SENSITIVITY, "sensitivity")
+    title = f"{found.attrs['title']}: growth of small changes {_OF[found.attrs['of']]}"
+    result = Table(title=title, caption=notes(found) or None)
+    result.caption_justify = "left"
+    rows = [_numbers(found.isel(time=k)) for k in range(found.sizes["time"])]
+    if width < _WIDE:
+        listed(result, f"n = {found.attrs['n']}", rows)
+        return result
+    for name in rows[0]:
+        result.add_column(name, justify="right")
+    for row in rows:
+        result.add_row(*row.values())
+    return result
+
+
+def _numbers(at: xr.Dataset) -> dict[str, str]:
+    """What is known at one time, as text by its name."""
+    value, error = float(at["growth"]), float(at["growth_error"])
+    found = {
+        "t": f"{float(at['time']):.4g}",
+        "growth": f"{value:.8g} ± {error:.0e}" + (" (this sample's)" if bool(at["sample"]) else ""),
+        "of one token": f"{float(at['edge']):.6g}",
+    }
+    if "moment_growth" in at:
+        found["among Gaussians"] = f"{float(at['moment_growth']):.8g}"
+    if "log_norm" in at:
+        found["exp int lambda"] = written(float(at["log_logarithmic_norm"]))
+        found["exp int |J|"] = written(float(at["log_norm"]))
+    found["carried by"] = f"{float(at['carriers']):.3g} ({100 * float(at['participation']):.2g} %)"
+    return found
+
+
+def notes(found: xr.Dataset) -> str:
+    """How it was found, and why it may not be right."""
+    attrs = found.attrs
+    said = [
+        f"{attrs['n']:,} {'nodes' if attrs['of'] == 'limit' else 'tokens'}, {attrs['steps']} steps, "
+        f"{attrs['products']} products with the tangent flow or its adjoint."
+    ]
+    if attrs["status"] == "blow-up":
+        said.append(f"The tokens blow up at t = {attrs['blow_up_time']:.6g}.")
+    if (found["sample"].values).any():
+        since = float(found["time"].values[found["sample"].values.argmax()])
+        said.append(f"From t = {since:.4g} on a few tokens carry the growth: the number is theirs, not the limit's.")
+    if attrs["doubt"]:
+        said.append(f"doubtful: {attrs['doubt']}.")
+    return "\n".join(said)

@@ -1,0 +1,159 @@
+"""measured <= optimal <= exp int lambda <= exp int |J| <= a posteriori <= a priori; and where it is only local."""
+
+import io
+import itertools
+import json
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+import vlasov as vl
+from vlasov.postprocess.compare.figure import draw
+from vlasov.postprocess.compare.table import table
+from vlasov.postprocess.sensitivity.figure import draw as draw_sensitivity
+from vlasov.postprocess.sensitivity.table import table as sensitivity_table
+from vlasov.postprocess.stability import written
+
+A = np.array([[0.7, 0.5], [-0.4, 0.4]])
+V = np.array([[0.7, -0.6], [0.8, 0.5]])
+TIMES = [0.0, 0.5, 1.0]
+
+
+def _pair(h, size, *, kind=vl.Softmax):
+    x = vl.load_case("mixture-2d").problem.initial.sample(60, "sobol").points
+    h = np.broadcast_to(h, x.shape)
+    problems = [vl.Problem(kind(A=A, V=V), vl.Particles(x + e * h), 1.0) for e in (0.0, size)]
+    return [vl.solve(one, "particles", times=TIMES, tolerance=1e-10) for one in problems]
+
+
+def _logarithms(found):
+    at = found.isel(pair=0)
+    names = "log_logarithmic_norm log_norm log_a_posteriori".split()
+    measured = np.log(at["growth"].sel(p=2).values)
+    return [
+        measured,
+        np.log(at["optimal_growth"].values),
+        *(at[name].values for name in names),
+        at["log_a_priori"].values,
+    ]
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("case", ["mixture-2d", "ring-2d", "ball-3d", "interval-1d", "dirac-pair"])
+def test_quick_cases_are_in_order(case):
+    problem = vl.load_case(case).problem
+    given = isinstance(problem.initial, vl.Particles)
+    cloud = problem.initial if given else problem.initial.sample(40, "sobol")
+    problem = problem.changed(initial=cloud)
+    h = vl.sensitivity(problem, rates=False, check=False)["direction"].values[-1]
+    other = problem.changed(initial=vl.Particles(cloud.points + 1e-5 * h, cloud.weights))
+    times = np.linspace(0, problem.horizon, 5)
+    runs = [vl.solve(one, "particles", times=times, tolerance=1e-11) for one in (problem, other)]
+    found = vl.compare(*runs, p=2, initial="different", local=True)
+    numbers = _logarithms(found)
+    for less, more in itertools.pairwise(numbers):
+        known = ~np.isnan(less) & ~np.isnan(more)
+        assert (less <= more + 2e-5 * (1 + np.abs(more)))[known].all()
+    assert not found["far"].any()
+    assert numbers[0][-1] == pytest.approx(numbers[1][-1], abs=1e-3)  # the optimal change was taken, and is reached
+
+
+def test_solutions_that_are_far_apart_are_called_local():
+    runs = _pair([1.0, 1.0], 0.5)
+    found = vl.compare(*runs, initial="different", local=True)
+    assert found["far"].values.all()
+    out = io.StringIO()
+    Console(width=200, file=out).print(table(found))
+    assert "(local)" in out.getvalue()
+    assert "too far apart for the derivative" in out.getvalue()
+    drawn = draw(found, runs)
+    labels = [line.get_label() for ax in drawn.axes for line in ax.lines]
+    assert "optimal (local)" in labels
+    drawn.canvas.draw()
+
+
+def test_more_than_the_optimum_is_called_local():
+    """Two solutions near each other whose distances were made larger."""
+    runs = _pair([1.0, 0.0], 1e-4)
+    runs[1]["position"][-1] += 1e-3
+    found = vl.compare(*runs, p=2, initial="different", local=True)
+    assert found["far"].values[0].tolist() == [False, False, True]
+
+
+def test_gaussians_have_a_chain_of_their_own():
+    initial, moved = (vl.Gaussian([m, 0.0], [[0.2, 0.05], [0.05, 0.1]]) for m in (0.3, 0.3001))
+    attention = vl.Softmax(A=A, V=V)
+    runs = [vl.solve(vl.Problem(attention, one, 1.0), "gaussian", times=TIMES) for one in (initial, moved)]
+    found = vl.compare(*runs, p=2, local=True)
+    measured, optimal, logarithmic, _, posteriori, _ = _logarithms(found)
+    assert (measured <= optimal + 1e-4).all()
+    assert (optimal <= logarithmic + 1e-9).all()
+    assert (logarithmic <= posteriori).all()
+    # By rates of its own: the logarithmic norm is the growth over a short time.
+    short = vl.sensitivity(vl.Problem(attention, initial, 1.0), times=[0.0, 1e-4], n=64, rates=False, check=False)
+    rate = np.log(short["moment_growth"].values[-1]) / 1e-4
+    assert short["log_moment_norm"].values[-1] / 1e-4 == pytest.approx(rate, rel=1e-3)
+
+
+def test_solvers_of_one_problem_have_one_derivative():
+    initial = vl.Gaussian([0.3, 0.0], [[0.2, 0.05], [0.05, 0.1]])
+    problem = vl.Problem(vl.Softmax(A=A, V=V), initial, 1.0)
+    runs = [vl.solve(problem, "gaussian", times=TIMES), vl.solve(problem, "particles", n=16, times=TIMES)]
+    assert vl.compare(*runs, local=True)["optimal_growth"].values[0, 0] == pytest.approx(1.0, rel=1e-12)
+    assert "optimal_growth" not in vl.compare(*runs)
+
+
+def test_layers_have_no_derivative_and_say_nothing():
+    x = vl.Particles([[0.1, 0.2], [0.4, -0.3]])
+    runs = [
+        vl.solve(vl.Problem(vl.Softmax(A=A, V=V), one, 1.0), "layers", depth=4)
+        for one in (x, vl.Particles(x.points + 0.01))
+    ]
+    assert np.isnan(vl.compare(*runs, local=True)["optimal_growth"].values).all()
+
+
+@pytest.mark.parametrize(
+    ("exponent", "text"),
+    [(0.0, "1"), (2.0, "7.389"), (15700.0, "10^6818"), (3.5e22, "10^(1.5e+22)"), (np.nan, "?"), (np.inf, "infinite")],
+)
+def test_numbers_of_any_size_are_written(exponent, text):
+    assert written(exponent) == text
+
+
+@pytest.mark.quick
+def test_tables_and_pictures_of_sensitivities():
+    runs = _pair([1.0, 0.0], 1e-4)
+    found = vl.sensitivity(runs[0])
+    for width in (60, 160):
+        out = io.StringIO()
+        Console(width=width, file=out).print(sensitivity_table(found, width=width))
+        assert f"{found['growth'].values[-1]:.8g}" in out.getvalue()
+        assert "60 tokens" in out.getvalue()
+    draw_sensitivity(found).canvas.draw()
+    line = vl.sensitivity(vl.load_case("interval-1d").problem, n=20, rates=False)
+    draw_sensitivity(line).canvas.draw()
+    with pytest.raises(vl.InputError, match="is a run where a sensitivity is needed"):
+        draw_sensitivity(runs[0])
+
+
+def test_the_command_writes_draws_and_prints(tmp_path, monkeypatch, capsys):
+    import sys
+
+    from vlasov.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    for given in (["--json"], []):
+        monkeypatch.setattr(sys, "argv", ["vlasov", "sensitivity", "dirac-pair", "--times", "3", *given])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        assert ended.value.code == 0
+        said = capsys.readouterr().out
+        if given:
+            told = json.loads(said)
+            assert told["time"] == [0.0, 1.0, 2.0]
+            assert told["growth"][-1] > 14
+    assert said.endswith("dirac-pair-sensitivity.png\n")
+    again = vl.open_run("dirac-pair-sensitivity.nc")
+    assert again.attrs["kind"] == "sensitivity"
+    assert again["growth"].values.tolist() == told["growth"]
