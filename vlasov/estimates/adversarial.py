@@ -10,7 +10,7 @@ R^2} is about one half, however many there are. Moving x_1 by h moves each veloc
 
     V (P I + P (1 - P) 2 gamma R^2 u u^T) h
 
-Reference: Castin, Ablin, Peyre (2024), arXiv:2312.14820, section 3, after Kim, Papamakarios, Mnih (2021),
+Reference: Castin, Ablin, Peyre (2024), arXiv:2312.14820, after Kim, Papamakarios, Mnih (2021),
 arXiv:2006.04710. There V = I; what is said here for other V follows from the matrix above.
 """
 

@@ -31,7 +31,7 @@ _AT_ONCE = 2**22  # pairs of tokens
 def tokens_bound(attention: Attention, radius: float, n: int, t: float = 0.0) -> float:
     """Lip(f on B_R^n) <= sqrt(3) |V| (|A|^2 R^4 (4 n + 1) + n)^{1/2}, or ``mean_field_bound`` where that is smaller.
 
-    The first is theorem 3.3 of Castin, Ablin, Peyre (2024). With L2 attention |A| + 2 |P| takes the place of |A| beside
+    The first is that of Castin, Ablin, Peyre (2024). With L2 attention |A| + 2 |P| takes the place of |A| beside
     4 n. ``column_bound`` is smaller than the first, always.
     """
     n, radius = checks.integer(n, "n", least=1), _radius(radius)
@@ -89,7 +89,7 @@ def large_radius_limit(attention: Attention, X: ArrayLike, t: float = 0.0) -> fl
     """Lip at R X -> |V| sqrt(max_j #{i: m_i = j}), m_i = argmax_j <A x_i, x_j>, as R -> infinity.
 
     Under a mask over j <= i, tokens in the order of the rows. For attention with one head, and where no argmax is tied.
-    Castin, Ablin, Peyre (2024), section 3.
+    Castin, Ablin, Peyre (2024).
     """
     head, causal = single_head(attention, t)
     x = _tokens(X, head)
