@@ -41,6 +41,7 @@ _NAMES = {
     "predicted_error": "estimated error of that",
 }
 _NARROW = 1e-14  # variance, relative to the largest, that counts as none
+_ROUNDING = 1e-14  # of sums over a measure, in its deviations
 
 
 def beyond_gaussian(
@@ -111,7 +112,9 @@ def _foretold(run: xr.Dataset) -> tuple[Problem, xr.Dataset | None]:
     """The problem, and its solution from the Gaussian of the same initial moments; None where that is not Gaussian."""
     problem = problem_of(run)
     start, times = measure(run, 0), run["time"].values
-    initial = Gaussian(start.mean, start.covariance)
+    rounding = _ROUNDING * math.sqrt(float(np.trace(start.covariance)))
+    # A mean that is zero up to rounding is zero: along growing directions it would be all that is seen in the end.
+    initial = Gaussian(np.where(np.abs(start.mean) > rounding, start.mean, 0.0), start.covariance)
     until = float(times[-1])
     if until == 0.0 or times[0] != 0.0:
         return problem, None

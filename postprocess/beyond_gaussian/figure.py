@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 
 import numpy as np
 import xarray as xr
@@ -12,6 +13,7 @@ from matplotlib.figure import Figure
 from vlasov.postprocess.drawing.style import END, INK, PALE, PALETTE, TOKEN, entitle, new_figure, styled
 from vlasov.solvers.dataset import BEYOND, require
 
+_LETTERS = 110  # in a line below the panels
 _ROOM = 0.3  # of the height, for the legend
 
 
@@ -30,7 +32,7 @@ def draw(dataset: xr.Dataset) -> Figure:
     named = [str(dataset.attrs[name]) for name in ("title", "solver") if dataset.attrs.get(name)]
     entitle(figure, ", ".join([*named, "beside Gaussians"]))
     if words := dataset.attrs.get("doubt"):
-        figure.supxlabel(f"The run: {words}.", color=END, fontsize=9)
+        figure.supxlabel("\n".join(textwrap.wrap(f"The run: {words}.", _LETTERS)), color=END, fontsize=8)
     return figure
 
 

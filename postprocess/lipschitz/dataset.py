@@ -5,9 +5,9 @@
                received_bound (data, n, replica): the column bound with the attention received, NaN for several heads
     flow       growth (data, n, replica, time): |D_X phi_t| of the flow phi_t to each time, if there are any
     below      lower_bound (data, n): of adversarial tokens, NaN for others
-    slopes     slope, low, high (data): of geometric means against n; expected (data): the slope of the lower bound for
-               adversarial tokens, ``gaussian_exponent`` for those of a Gaussian law, else NaN; growth_slope,
-               growth_low, growth_high (data, time) for the flow
+    slopes     slope, low, high (data): of geometric means against n; expected (data): the slope of the lower bound,
+               if it grows, for adversarial tokens, ``gaussian_exponent`` for those of a Gaussian law, else NaN;
+               growth_slope, growth_low, growth_high (data, time) for the flow
 
 The bounds are ``vlasov.estimates``'; NaN stands where nothing was computed.
 """
@@ -47,6 +47,7 @@ ABOVE = {
     "received_bound": "|V| ((1 + |A| R^2) sqrt(c) + |A| R^2) with the attention c received",
 }
 _WHERE = ("data", "n", "replica")
+_GROWS = 0.45  # slope of the lower bound; beyond e^{2 gamma R^2} tokens it says nothing of what is above it
 
 
 def assemble(setup: Setup, results: Results) -> xr.Dataset:
@@ -127,7 +128,8 @@ def _of_flow(dataset: xr.Dataset, sizes: Array) -> xr.Dataset:
 def _expected(study: Study, data: str, sizes: Array, lower: Array) -> float:
     """What the slope of the same n should be."""
     if data == ADVERSARIAL:
-        return growth.fit(sizes, lower[:, None])[0]
+        slope = growth.fit(sizes, lower[:, None])[0]
+        return slope if slope > _GROWS else math.nan
     covariance = study.covariance(data)
     if covariance is None:
         return math.nan

@@ -10,7 +10,7 @@ R^2} is about one half, however many there are. Moving x_1 by h moves each veloc
 
     V (P I + P (1 - P) 2 gamma R^2 u u^T) h
 
-Reference: Castin, Ablin, Peyre (2024), arXiv:2312.14820, section 3, after Kim, Papamakarios, Mnih (2021),
+Reference: Castin, Ablin, Peyre (2024), arXiv:2312.14820, after Kim, Papamakarios, Mnih (2021),
 arXiv:2006.04710. There V = I; what is said here for other V follows from the matrix above.
 """
 
@@ -81,7 +81,7 @@ def adversarial_tokens(attention: Attention, radius: float, n: int, t: float = 0
 def adversarial_atoms(attention: Attention, radius: float, t: float = 0.0) -> Particles:
     """p delta_{R u} + (1 - p) delta_{R c u}, p = e^{-2 gamma R^2}: the mean-field limit at its roughest."""
     worst, radius = worst_direction(attention, t), checks.number(radius, "radius", above=0.0)
-    p = math.exp(-2 * worst.gamma * radius**2)
+    p = math.exp(-2 * worst.gamma * radius * radius)
     if p == 0.0:
         raise InputError(f"is {radius:g}, where e^(-2 gamma R^2) is no number any more; make it smaller", "radius")
     return Particles(radius * np.outer([1.0, worst.others], worst.direction), [p, 1 - p])
@@ -93,7 +93,8 @@ def tokens_lower_bound(attention: Attention, radius: float, n: int, t: float = 0
     So it grows like sqrt(n) until n ~ e^{2 gamma R^2}. Under a mask too: who sees fewer attends to x_1 all the more.
     """
     worst, n = worst_direction(attention, t), checks.integer(n, "n", least=1)
-    share = (n - 1) * math.exp(-2 * worst.gamma * checks.number(radius, "radius", above=0.0) ** 2)
+    radius = checks.number(radius, "radius", above=0.0)
+    share = (n - 1) * math.exp(-2 * worst.gamma * radius * radius)
     return norm(single_head(attention, t)[0].V) * math.sqrt(n - 1) / (1 + share)
 
 
@@ -103,6 +104,6 @@ def mean_field_lower_bound(attention: Attention, radius: float, t: float = 0.0) 
     About e^{2 gamma R^2} tokens come as far. There |D f| >= |V u| (q + q^2 (1 - p) 2 gamma R^2) sqrt((1 - p) / p) with
     q = 1 / (2 - p), which is never below.
     """
-    worst = worst_direction(attention, t)
-    large = worst.gamma * checks.number(radius, "radius", above=0.0) ** 2
+    worst, radius = worst_direction(attention, t), checks.number(radius, "radius", above=0.0)
+    large = worst.gamma * radius * radius
     return float(np.linalg.norm(single_head(attention, t)[0].V @ worst.direction)) * large / 2 * power(large)

@@ -39,5 +39,6 @@ def gaussian_exponent(steepness: float) -> float:
 
     1/4 for s^2 = 3/2, 1/2 for s to infinity.
     """
-    twice = 2 * checks.number(steepness, "steepness") ** 2
-    return max(0.0, (twice - 1) / (2 * (twice + 1)))
+    s = checks.number(steepness, "steepness")
+    twice = 2 * s * s
+    return 0.0 if twice <= 1 else (1 - 1 / twice) / (2 * (1 + 1 / twice))

@@ -31,7 +31,7 @@ _AT_ONCE = 2**22  # pairs of tokens
 def tokens_bound(attention: Attention, radius: float, n: int, t: float = 0.0) -> float:
     """Lip(f on B_R^n) <= sqrt(3) |V| (|A|^2 R^4 (4 n + 1) + n)^{1/2}, or ``mean_field_bound`` where that is smaller.
 
-    The first is theorem 3.3 of Castin, Ablin, Peyre (2024). With L2 attention |A| + 2 |P| takes the place of |A| beside
+    The first is that of Castin, Ablin, Peyre (2024). With L2 attention |A| + 2 |P| takes the place of |A| beside
     4 n. ``column_bound`` is smaller than the first, always.
     """
     n, radius = checks.integer(n, "n", least=1), _radius(radius)
@@ -45,7 +45,7 @@ def mean_field_bound(attention: Attention, radius: float, t: float = 0.0) -> flo
     Under a mask what comes from other tokens counts twice (Hardy's inequality): with A = 0 and many tokens means over
     prefixes have the norm 2, and |V| is no bound.
     """
-    return attention.regularity(_radius(radius), t).rate
+    return checked(attention).regularity(_radius(radius), t).rate
 
 
 def column_bound(attention: Attention, radius: float, received: float, t: float = 0.0) -> float:
@@ -63,7 +63,7 @@ def column_bound(attention: Attention, radius: float, received: float, t: float 
     radius, c = _radius(radius), checks.number(received, "received", above=0.0)
 
     def of_head(head: Head) -> float:
-        tilt, pull = norm(head.A) * radius**2, _pull(head) * radius**2
+        tilt, pull = norm(head.A) * radius * radius, _pull(head) * radius * radius
         return norm(head.V) * ((1 + pull) * math.sqrt(c) + tilt)
 
     return _of_heads(attention, t, of_head)
@@ -80,7 +80,7 @@ def uniform_rate(attention: Attention, radius: float, t: float = 0.0) -> float:
     radius = _radius(radius)
 
     def of_head(head: Head) -> float:
-        return norm(head.V) * (1 + (norm(head.A) + _pull(head)) * radius**2)
+        return norm(head.V) * (1 + (norm(head.A) + _pull(head)) * radius * radius)
 
     return _of_heads(attention, t, of_head)
 
@@ -89,10 +89,10 @@ def large_radius_limit(attention: Attention, X: ArrayLike, t: float = 0.0) -> fl
     """Lip at R X -> |V| sqrt(max_j #{i: m_i = j}), m_i = argmax_j <A x_i, x_j>, as R -> infinity.
 
     Under a mask over j <= i, tokens in the order of the rows. For attention with one head, and where no argmax is tied.
-    Castin, Ablin, Peyre (2024), section 3.
+    Castin, Ablin, Peyre (2024).
     """
     head, causal = single_head(attention, t)
-    x = checks.points(X, "X", dimension=head.A.shape[1])
+    x = _tokens(X, head)
     count = np.zeros(len(x), dtype=np.int64)
     for scores in _scores(head, x, causal):
         count += np.bincount(scores.argmax(axis=1), minlength=len(x))
@@ -102,7 +102,7 @@ def large_radius_limit(attention: Attention, X: ArrayLike, t: float = 0.0) -> fl
 def attention_received(attention: Attention, X: ArrayLike, t: float = 0.0) -> Array:
     """sum_i P_ij, what each token x_j receives from all, shape (n,): of sum n. For attention with one head."""
     head, causal = single_head(attention, t)
-    x = checks.points(X, "X", dimension=head.A.shape[1])
+    x = _tokens(X, head)
     received = np.zeros(len(x))
     for scores in _scores(head, x, causal):
         scores -= scores.max(axis=1, keepdims=True)
@@ -113,6 +113,7 @@ def attention_received(attention: Attention, X: ArrayLike, t: float = 0.0) -> Ar
 
 def single_head(attention: Attention, t: float) -> tuple[Head, bool]:
     """The only head, and whether it is masked."""
+    attention = checked(attention)
     heads = (attention.unmasked if attention.masked else attention).heads_at(t)
     if heads is None or len(heads) != 1:
         raise InputError(f"is {attention.kind}; give softmax or L2 attention with one head, masked or not", "attention")
@@ -132,7 +133,7 @@ def _scores(head: Head, x: Array, causal: bool) -> Iterator[Array]:
 
 
 def _paper(head: Head, radius: float, n: int) -> float:
-    tilt, pull = norm(head.A) * radius**2, _pull(head) * radius**2
+    tilt, pull = norm(head.A) * radius * radius, _pull(head) * radius * radius
     return math.sqrt(3) * norm(head.V) * math.hypot(tilt, 2 * math.sqrt(n) * pull, math.sqrt(n))
 
 
@@ -143,6 +144,7 @@ def _pull(head: Head) -> float:
 
 def _of_heads(attention: Attention, t: float, bound: Callable[[Head], float]) -> float:
     """The sum over heads; those of mixed kinds one after the other."""
+    checked(attention)
     inner: Any = attention.unmasked if isinstance(attention, Masked) else attention
     heads = inner.heads_at(t)
     if heads is not None:
@@ -151,6 +153,20 @@ def _of_heads(attention: Attention, t: float, bound: Callable[[Head], float]) ->
         sizes = [1.0] * len(inner.heads) if inner.outputs is None else [norm(at(w, t)) for w in inner.outputs]
         return math.fsum(size * _of_heads(head, t, bound) for size, head in zip(sizes, inner.heads, strict=True))
     raise InputError(f"is {attention.kind}; the bounds on tokens are those of softmax and L2 attention", "attention")
+
+
+def _tokens(value: ArrayLike, head: Head) -> Array:
+    x = checks.points(value, "X", dimension=head.A.shape[1])
+    if not len(x):
+        raise InputError("is empty; give at least one token", "X")
+    return x
+
+
+def checked(attention: Attention) -> Attention:
+    """An attention, or a sentence."""
+    if not isinstance(attention, Attention):
+        raise InputError(f"is {checks.short(attention)}; give an attention such as vl.Softmax(...)", "attention")
+    return attention
 
 
 def _radius(value: float) -> float:
