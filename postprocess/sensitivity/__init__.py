@@ -27,6 +27,7 @@ from vlasov.postprocess.sensitivity.tangency import Tangency
 from vlasov.postprocess.sensitivity.tokens import LIMIT, Start, start
 from vlasov.problem import Problem
 from vlasov.solvers.dataset import SENSITIVITY, labels, provenance
+from vlasov.solvers.driver import solve
 from vlasov.solvers.ode.integrate import accuracy_for
 from vlasov.solvers.sampling import followed_until
 
@@ -34,6 +35,7 @@ OUTPUTS = 5  # times
 FEW = 8  # tokens: what they carry alone is theirs, not the limit's
 _LOOSER = 100.0  # the tolerance of the second look
 _TOLD = 1e-2  # relative error that is told as a doubt
+_NEXT_TO = 1e-6  # of a blow-up time: an output there is after it
 _NAMES = {
     "growth": "largest growth of a small change, |h(t)| / |h(0)|",
     "growth_error": "estimated error of the growth",
@@ -85,7 +87,7 @@ def sensitivity(
     rates
         Whether to integrate the logarithmic norm and |J|, which bound the growth.
     check
-        Whether to look again, with other nodes and steps, to know the error. Without, errors are those of Lanczos.
+        Whether to look again, with other nodes and steps, to know the error. Without, it is not known: NaN.
 
     Returns
     -------
@@ -96,7 +98,8 @@ def sensitivity(
         sample's; direction and response, what grows most and what becomes of it; position and weight. In the limit the
         growth is at least the edge, and it is the edge where few nodes carry growth_of_nodes. For Gaussians that stay
         Gaussian also moment_growth, by the linearised equations of mean and covariance, and
-        log_moment_norm, the logarithm of its bound by rates. At a blow-up times end.
+        log_moment_norm, the logarithm of its bound by rates. At a blow-up times end. Where the covariance of a Gaussian
+        is so large that nodes would never agree, growth is NaN, and ``doubt`` says why.
     """
     tolerance = checks.number(tolerance, "tolerance", above=1e-13, below=1e-2)
     rates, check = checks.flag(rates, "rates"), checks.flag(check, "check")
@@ -105,9 +108,12 @@ def sensitivity(
     _check(begun.problem)
     at = _times(problem, times, begun)
     at, reason = _followed(begun, at)
+    at, blow_up_time = _before_blow_up(begun, at)
     whole = _found(begun, begun.cloud, at, tolerance, rates=rates)
     if reason:
         whole.path.cut(len(whole.path.reached), reason)
+    elif math.isfinite(blow_up_time) and whole.path.status == "completed":
+        whole.path.status, whole.path.blow_up_time = "blow-up", blow_up_time
     again = None
     if check and len(whole.path.reached) > 1:
         other = begun.cloud if begun.fewer is None else begun.fewer
@@ -208,6 +214,23 @@ def _followed(begun: Start, times: Array) -> tuple[Array, str]:
     return kept, f"from t = {end:.4g} on rounding of the mean, which V multiplies, is a notable part of the spread"
 
 
+def _before_blow_up(begun: Start, times: Array) -> tuple[Array, float]:
+    """Those times before a Gaussian blows up, and when it does, which its nodes, in a ball, do not know; else NaN."""
+    if begun.of != LIMIT or begun.first > 0.0 or times.size < 2 or not _stays_gaussian(begun.problem):
+        return times, math.nan
+    last = float(times[-1])
+    run = solve(begun.problem.changed(horizon=last), "gaussian", times=[last], warn_above=math.inf)
+    if run.attrs["status"] != "blow-up":
+        return times, math.nan
+    blow_up_time = float(run.attrs["blow_up_time"])
+    return times[times < blow_up_time * (1 - _NEXT_TO)], blow_up_time
+
+
+def _stays_gaussian(problem: Problem) -> bool:
+    initial = problem.start
+    return isinstance(initial, Gaussian) and not problem.attention.causal and problem.block.affine(initial) is not None
+
+
 def _dataset(begun: Start, whole: _Found, again: _Found | None) -> xr.Dataset:
     """Everything by time, with errors by the second look."""
     path, count = whole.path, len(whole.path.reached)
@@ -215,8 +238,9 @@ def _dataset(begun: Start, whole: _Found, again: _Found | None) -> xr.Dataset:
     nodes = np.array([one.value for one in whole.growths])
     error = np.array([one.error for one in whole.growths]) + few
     carriers = np.array([one.carriers for one in whole.growths])
-    if again is not None:
-        error = error + _apart(value, again.values[0])
+    error = error + _apart(value, again.values[0]) if again is not None else np.where(times > times[0], np.nan, error)
+    if _tails(begun):
+        value, error = (np.where(times > times[0], np.nan, one) for one in (value, error))
     variables: dict[str, tuple[tuple[str, ...], Any]] = {
         "growth": (("time",), value),
         "growth_error": (("time",), error),
@@ -259,11 +283,13 @@ def _apart(one: Array, other: Array) -> Array:
 def _attributes(begun: Start, whole: _Found, value: Array, error: Array) -> dict[str, Any]:
     """Of what this is, how it was found, and why it may not be right."""
     path, unsure = whole.path, error > _TOLD * value
+    tails = _tails(begun) if len(value) > 1 else ""
     doubt = path.reason
     if unsure.any():
         since = path.reached[int(unsure.argmax())]
         words = "other nodes or steps give another growth" if begun.of == LIMIT else "other steps give another growth"
-        doubt = "; ".join(filter(None, [doubt, f"from t = {since:.4g} on {words}, see growth_error", _tails(begun)]))
+        doubt = "; ".join(filter(None, [doubt, f"from t = {since:.4g} on {words}, see growth_error"]))
+    doubt = "; ".join(filter(None, [doubt, tails]))
     products = sum(one.products for one in whole.growths)
     return provenance(begun.problem, SENSITIVITY) | {
         "solver": begun.solver,
@@ -289,4 +315,7 @@ def _tails(begun: Start) -> str:
     tilts = [np.linalg.norm(initial.covariance @ tilt, 2) for tilt in begun.problem.block.tilts(0.0)]
     if max(tilts, default=0.0) <= math.sqrt(0.5):
         return ""
-    return "J may be unbounded in L^2(mu), where |Sigma^{1/2} A Sigma^{1/2}| > 0.707: look at moment_growth"
+    return (
+        "growth is not known: J may be unbounded in L^2(mu), as |Sigma^{1/2} A Sigma^{1/2}| > 0.707, and more nodes find "
+        "more without end; look at moment_growth, or take tokens"
+    )
