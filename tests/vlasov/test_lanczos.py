@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from vlasov.lanczos import HELD, largest_eigenvalue, largest_singular
+from vlasov.krylov import HELD
+from vlasov.lanczos import largest_eigenvalue, largest_singular
 
 
 def _products(matrix, n, d):
