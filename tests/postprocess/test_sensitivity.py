@@ -302,17 +302,21 @@ def test_no_derivative_is_one_sentence():
         vl.sensitivity(layers)
 
 
-def test_integrals_of_rates_lie_above_what_lanczos_was_told_to_miss(of_tokens, monkeypatch):
-    """Ritz values lie below: with a loose tolerance of rates, their errors are added, and told."""
+def test_integrals_of_rates_have_the_errors_of_lanczos_on_top(of_tokens, monkeypatch):
+    """Ritz values lie below: of some that are told to be 0.01 too low, the integrals are right, and 0.01 t is told."""
     x, exact = of_tokens
-    monkeypatch.setattr(growths, "_OF_RATES", 0.3)
-    problem = vl.Problem(vl.Softmax(A=A, V=V), vl.Particles(x), 1.0)
-    found = vl.sensitivity(problem, times=[0.5, 1.0], tolerance=1e-8)
+    for name in ("largest_singular", "largest_eigenvalue"):
+        real = getattr(growths, name)
+
+        def low(*given, real=real, **how):
+            found = real(*given, **how)
+            return found._replace(value=found.value - 0.01, error=found.error + 0.01)
+
+        monkeypatch.setattr(growths, name, low)
+    found = vl.sensitivity(vl.Problem(vl.Softmax(A=A, V=V), vl.Particles(x), 1.0), times=[0.5, 1.0], tolerance=1e-8)
     for name in ("log_logarithmic_norm", "log_norm"):
-        above = found[name].values - exact[name].values
-        assert (above >= -1e-6).all()
-        assert (above <= found["rates_error"].values + 1e-6).all()
-    assert found["rates_error"].values[-1] > 1e-4
+        np.testing.assert_allclose(found[name].values, exact[name].values, atol=1e-5)
+    assert (found["rates_error"].values >= [0.0, 0.005, 0.01]).all()
 
 
 def test_lanczos_that_has_not_converged_is_a_doubt(of_tokens, monkeypatch):
@@ -346,6 +350,6 @@ def test_linearisations_are_kept_as_far_as_they_fit(attention, monkeypatch):
     assert path.kept == 0
     most = 3.5 * linear[0].nbytes
     monkeypatch.setattr(paths, "KEPT", most)
-    np.testing.assert_array_equal(path.forward(h, count), whole)
+    np.testing.assert_allclose(path.forward(h, count), whole, atol=1e-10)  # to which potentials are known
     assert 3 <= sum(one is not None for step in path.steps for one in step._linear) < 5
     assert path.kept <= most
