@@ -81,7 +81,8 @@ def _larger(one: Along, other: Along | None = None) -> Along:
     """The larger ones of two solutions, since the way between them lies along both; unknown where one is."""
     if other is None:
         return one
-    return Along(*(np.maximum(a, b) for a, b in zip(one[:4], other[:4], strict=True)))
+    growth, error, logarithmic, norm = (np.maximum(a, b) for a, b in zip(one[:4], other[:4], strict=True))
+    return Along(growth, error, logarithmic, norm)
 
 
 def far(one: xr.Dataset, distances: Array, errors: Array, optimal: Array) -> Array:

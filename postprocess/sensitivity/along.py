@@ -38,7 +38,8 @@ class Along(NamedTuple):
 
 def nothing(times: Array, why: str) -> Along:
     """No numbers, with the reason."""
-    return Along(*(np.full(len(times), np.nan) for _ in _NAMES), doubt=why)
+    unknown = np.full(len(times), np.nan)
+    return Along(unknown, unknown, unknown, unknown, doubt=why)
 
 
 def along(given: Problem | xr.Dataset, times: Array) -> Along:
@@ -62,7 +63,8 @@ def along(given: Problem | xr.Dataset, times: Array) -> Along:
     if (unsure := at & ~sure).any():
         said.append(f"from t = {times[unsure][0]:.4g} on the rates that bound growth are not known")
     held["log_norm"][~sure] = held["log_logarithmic_norm"][~sure] = np.nan
-    return Along(*(held[name] for name in _NAMES), float(there[0]), "; ".join(filter(None, said)))
+    growth, error, logarithmic, norm = (held[name] for name in _NAMES)
+    return Along(growth, error, logarithmic, norm, float(there[0]), "; ".join(filter(None, said)))
 
 
 def _most(problem: Problem) -> int:

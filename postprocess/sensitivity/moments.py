@@ -24,7 +24,7 @@ from vlasov.checks import Array
 from vlasov.errors import InputError, SolverError
 from vlasov.measures import Gaussian
 from vlasov.problem import Problem
-from vlasov.solvers.ode.integrate import Explicit, inside, segments, steps
+from vlasov.solvers.ode.integrate import inside, segments, steps
 
 _SIX = ((1, 45 / 60), (2, -9 / 60), (3, 1 / 60))  # central differences
 _IN_TIME = 12  # Gauss nodes between two output times
@@ -133,9 +133,9 @@ def tangents(
     for segment in segments(flow.breakpoints, end):
         for stop in sorted({segment[1], *(t for t in times[1:].tolist() if segment[0] < t <= segment[1])}):
             rhs = partial(_together, problem.block, y.shape, segment, look.step)
-            how = {"rtol": look.tolerance, "atol": 0.1 * look.tolerance * _scales(y).ravel()}
+            rtol, atol = look.tolerance, 0.1 * look.tolerance * _scales(y).ravel()
             try:
-                *_, last = steps(rhs, (now, stop), y.ravel(), stepper=partial(Explicit), **how)
+                *_, last = steps(rhs, (now, stop), y.ravel(), rtol=rtol, atol=atol)
             except (InputError, SolverError):
                 return
             y, now = last.y.reshape(y.shape).copy(), stop

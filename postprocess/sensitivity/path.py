@@ -125,7 +125,7 @@ class Path:
         self.reached, self.ends, self.outputs = [float(times[0])], [0], [cloud.points]
         self.nodes: list[list[Node]] = []
         self.status, self.blow_up_time, self.reason = "completed", math.nan, ""
-        self.kept = self._products = 0
+        self.kept, self._products = 0.0, 0
         self._rule = np.polynomial.legendre.leggauss(nodes)
         try:
             self._integrate(times, tolerance)
@@ -212,7 +212,7 @@ class Path:
 
     def forget(self) -> None:
         """Free all linearisations."""
-        self.kept = 0
+        self.kept = 0.0
         for step in self.steps:
             step.forget()
 

@@ -5,8 +5,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import vlasov as vl
-from vlasov.postprocess.sensitivity import growth as growths, path as paths
-from vlasov.postprocess.sensitivity.path import Path
+from vlasov.postprocess.sensitivity import growth as growths
 
 A = np.array([[0.7, 0.5], [-0.4, 0.4]])
 V = np.array([[0.7, -0.6], [0.8, 0.5]])
@@ -103,45 +102,6 @@ def test_integrals_of_rates_against_dense_ones(of_tokens):
         fine, coarse = _simpson(series), _simpson(series[::2])
         apart = abs(found[name].values[-1] - fine)  # where eigenvalues cross, rules of high order err
         assert apart <= found["rates_error"].values[-1] + abs(fine - coarse) < 1e-3
-
-
-@pytest.mark.quick
-@pytest.mark.parametrize(
-    "attention",
-    [
-        vl.Softmax(A=A, V=V),
-        vl.L2(Q=[[0.6, 0.2], [0.1, 0.5]], K=[[0.5, 0.1], [-0.2, 0.6]], V=V),
-        vl.Masked(vl.Softmax(A=A, V=V)),
-    ],
-)
-def test_the_adjoint_is_that_of_the_discrete_flow(attention):
-    """<p, M h> = <M^T p, h>, to rounding; and <p, h> is the same at every stage of the way."""
-    x = _cloud(30)
-    cloud = vl.Particles(x, None, np.linspace(0.1, 1, 30) if attention.causal else None)
-    path = Path(cloud, vl.Problem(attention, cloud, 1.0).flow(), np.array([0.0, 0.4, 1.0]), 1e-8)
-    random = np.random.default_rng(0)
-    h, p = random.normal(size=(2, 30, 2))
-    end = len(path.steps)
-    there = path.forward(h, end)
-    scale = np.linalg.norm(p) * np.linalg.norm(there)
-    assert abs(np.sum(p * there) - np.sum(path.backward(p, end) * h)) <= 1e-13 * scale
-    assert path.ends[-1] == end
-    assert path.reached == [0.0, 0.4, 1.0]
-
-
-def test_the_derivative_is_that_of_the_solver():
-    """Central differences of runs by the particle solver."""
-    x, h, e = _cloud(25), np.random.default_rng(3).normal(size=(25, 2)), 1e-5
-    attention = vl.Softmax(A=A, V=V)
-
-    def end(points):
-        problem = vl.Problem(attention, vl.Particles(points), 0.7)
-        return vl.solve(problem, "particles", times=[0.7], tolerance=1e-12)["position"].values[-1]
-
-    cloud = vl.Particles(x)
-    path = Path(cloud, vl.Problem(attention, cloud, 0.7).flow(), np.array([0.0, 0.7]), 1e-11)
-    differences = (end(x + e * h) - end(x - e * h)) / (2 * e)
-    np.testing.assert_allclose(path.forward(h, len(path.steps)), differences, atol=1e-8)
 
 
 def test_parameters_that_jump():
@@ -302,17 +262,21 @@ def test_no_derivative_is_one_sentence():
         vl.sensitivity(layers)
 
 
-def test_integrals_of_rates_lie_above_what_lanczos_was_told_to_miss(of_tokens, monkeypatch):
-    """Ritz values lie below: with a loose tolerance of rates, their errors are added, and told."""
+def test_integrals_of_rates_have_the_errors_of_lanczos_on_top(of_tokens, monkeypatch):
+    """Ritz values lie below: of some that are told to be 0.01 too low, the integrals are right, and 0.01 t is told."""
     x, exact = of_tokens
-    monkeypatch.setattr(growths, "_OF_RATES", 0.3)
-    problem = vl.Problem(vl.Softmax(A=A, V=V), vl.Particles(x), 1.0)
-    found = vl.sensitivity(problem, times=[0.5, 1.0], tolerance=1e-8)
+    for name in ("largest_singular", "largest_eigenvalue"):
+        real = getattr(growths, name)
+
+        def low(*given, real=real, **how):
+            found = real(*given, **how)
+            return found._replace(value=found.value - 0.01, error=found.error + 0.01)
+
+        monkeypatch.setattr(growths, name, low)
+    found = vl.sensitivity(vl.Problem(vl.Softmax(A=A, V=V), vl.Particles(x), 1.0), times=[0.5, 1.0], tolerance=1e-10)
     for name in ("log_logarithmic_norm", "log_norm"):
-        above = found[name].values - exact[name].values
-        assert (above >= -1e-6).all()
-        assert (above <= found["rates_error"].values + 1e-6).all()
-    assert found["rates_error"].values[-1] > 1e-4
+        np.testing.assert_allclose(found[name].values, exact[name].values, atol=1e-5)
+    assert (found["rates_error"].values >= [0.0, 0.005, 0.01]).all()
 
 
 def test_lanczos_that_has_not_converged_is_a_doubt(of_tokens, monkeypatch):
@@ -323,29 +287,3 @@ def test_lanczos_that_has_not_converged_is_a_doubt(of_tokens, monkeypatch):
             patched.setattr(growths, name, lambda *a, real=real, **k: real(*a, **k)._replace(converged=False))
             doubt = vl.sensitivity(problem, times=[0.5], check=False).attrs["doubt"]
         assert f"Lanczos' iteration {words} has not converged" in doubt
-
-
-@pytest.mark.quick
-@pytest.mark.parametrize(
-    "attention",
-    [
-        vl.Sinkhorn(A=np.eye(2)),
-        vl.MultiHead([vl.Softmax(A=A, V=V), vl.Softmax(A=2 * A, V=V), vl.Softmax(A=3 * A, V=V)]),
-    ],
-)
-def test_linearisations_are_kept_as_far_as_they_fit(attention, monkeypatch):
-    """By what they really hold, and with the same products whatever is kept."""
-    cloud = vl.Particles(_cloud(40))
-    path = Path(cloud, vl.Problem(attention, cloud, 1.0).flow(), np.array([0.0, 1.0]), 1e-8)
-    h, count = np.random.default_rng(0).normal(size=(40, 2)), len(path.steps)
-    whole = path.forward(h, count)
-    linear = [one for step in path.steps for one in step._linear]
-    assert all(linear)
-    assert path.kept == sum(one.nbytes for one in linear) > len(linear) * 40 * 40 * 8
-    path.forget()
-    assert path.kept == 0
-    most = 3.5 * linear[0].nbytes
-    monkeypatch.setattr(paths, "KEPT", most)
-    np.testing.assert_array_equal(path.forward(h, count), whole)
-    assert 3 <= sum(one is not None for step in path.steps for one in step._linear) < 5
-    assert path.kept <= most

@@ -83,7 +83,7 @@ def test_long_axes_do_not_coarsen_the_differences(long):
     problem = vl.Problem(attention, vl.Gaussian([0.0, 0.0], np.diag([long**2, 0.25])), 0.3)
 
     def rhs(t, y):
-        """B = -q s / (1 + q s) of each axis, q = 2 * 1.5^2; l' = B l, l = sqrt(s); growth of e_12 by means of lengths."""
+        """B = -q s / (1 + q s) of each axis, s = l^2, q = 2 * 1.5^2: l' = B l."""
         q = 4.5
         slope = -q * y[:2] ** 2 / (1 + q * y[:2] ** 2)
         turn = -q * 2 * y[:2] / (1 + q * y[:2] ** 2) ** 2
@@ -143,8 +143,9 @@ def test_turning_everything_changes_nothing():
 
 
 def test_growth_that_two_looks_see_differently_is_not_told(monkeypatch):
-    problem = vl.Problem(vl.Softmax(A=A, V=V), vl.Gaussian([0.3, 0.0], 0.2 * np.eye(2)), 0.3)
-    monkeypatch.setattr(moments, "_COARSE", moments._FINE._replace(step=1.5))
+    attention = vl.L2(Q=3 * np.eye(2), K=3 * np.eye(2), V=V)
+    problem = vl.Problem(attention, vl.Gaussian([0.3, 0.0], 0.2 * np.eye(2)), 0.3)
+    monkeypatch.setattr(moments, "_COARSE", moments._FINE._replace(step=0.3))
     assert np.isnan(moments.growth(problem, np.array([0.0, 0.3])).growth[-1])
     assert np.isnan(moments.exponent(problem, np.array([0.0, 0.3]))[-1])
 
