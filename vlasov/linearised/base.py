@@ -29,7 +29,8 @@ class Linearised(Protocol):
     Attributes
     ----------
     error_bound
-        On |J~ - J|_2, of what both products apply.
+        On |J~ - J|_2, of what both products apply: a bound, but an estimate with a margin, from a few products, under
+        Sinkhorn attention to a tolerance (its system's least eigenvalue) and in blocks with LayerNorm (|J_Gamma|).
     """
 
     @property
