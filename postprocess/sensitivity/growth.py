@@ -36,8 +36,10 @@ class Growth(NamedTuple):
 
 
 class Rates(NamedTuple):
-    """At all output times: int lambda and int |J|, each rate with its error on top, and the integrals of these errors.
+    """At all output times: int lambda and int |J|, each rate with its error on top, and the error of these integrals.
 
+    Errors of rates are integrated too; those of the quadrature in time, in which lambda has kinks where eigenvalues
+    cross, are how far each step's rule is from its middle node alone.
     ``products`` is what that took; ``converged``: whether Lanczos' iteration was right to its tolerance everywhere.
     """
 
@@ -92,10 +94,18 @@ def rates(path: Path, tangency: Tangency, *, limit: bool) -> Rates:
     def integral(values: list[float]) -> Array:
         return np.cumsum([0.0, *(node.weight * value for node, value in zip(nodes, values, strict=True))])[at]
 
-    columns = ([one[k] for one in found] for k in range(3))
+    columns = [[one[k] for one in found] for k in range(3)]
     logarithmic, norm, error = map(integral, columns)
+    of_time = np.maximum(*(_of_quadrature(path, np.reshape(column, (-1, each or 1))) for column in columns[:2]))
+    error += np.concatenate([[0.0], np.cumsum(of_time)])[path.ends]
     used = found[: at[-1]]
     return Rates(logarithmic, norm, error, sum(one.products for one in used), all(one.converged for one in used))
+
+
+def _of_quadrature(path: Path, rates: Array) -> Array:
+    """How far the rule of each step (steps, nodes) is from its middle node alone."""
+    weights = np.array([[node.weight for node in step] for step in path.nodes]).reshape(rates.shape)
+    return np.abs((weights * (rates - rates[:, [rates.shape[1] // 2]])).sum(axis=1))
 
 
 def _at(path: Path, node: Node, tangency: Tangency, *, limit: bool) -> _Rate:
