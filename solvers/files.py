@@ -124,6 +124,16 @@ def check_writable(path: Path) -> None:
     check_place(path)
 
 
+def check_apart(target: Path, *inputs: str | os.PathLike[str]) -> None:
+    """Complain where an output would take the place of what is read."""
+    for path in inputs:
+        same = False
+        with suppress(OSError, ValueError):  # not there, or no name of a file: others say so
+            same = os.path.samefile(target, path)
+        if same:
+            raise InputError(f'"{target}" is what is read, and would be lost; choose another name', "output")
+
+
 def check_place(path: Path) -> None:
     """Complain where no file can be written."""
     try:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vlasov.cli.options import JsonOption, command
-from vlasov.cli.printing import finite, print_doubt, print_json
+from vlasov.cli.printing import finite, picture_or_numbers, print_doubt, print_json
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -28,15 +28,10 @@ def beyond_gaussian(
     """Distances of a run to Gaussians of the same moments, now and at the start; when it grows or collapses."""
     from vlasov.postprocess import figures
     from vlasov.postprocess.beyond_gaussian import beyond_gaussian as compared, figure
-    from vlasov.postprocess.drawing.canvas import checked_target
     from vlasov.solvers.dataset import open_run, save
-    from vlasov.solvers.files import check_place
 
     target = output or path.with_name(f"{path.stem}-beyond.png")
-    numbers_only = target.suffix == ".nc"
-    if not numbers_only:
-        checked_target(target, figures.FORMATS)
-    check_place(target)
+    numbers_only = picture_or_numbers(target, path)
     found = compared(open_run(path), instants=instants, progress=not as_json)
     if numbers_only:
         save(found, target)

@@ -46,7 +46,7 @@ def clusters(
 
     if len(paths) > 2:
         raise InputError(f"takes one run, or a rescaled and a post-norm one, but got {len(paths)} files", "RUN.nc")
-    target = picture_place(output or paths[0].with_name(f"{paths[0].stem}-clusters.png"))
+    target = picture_place(output or paths[0].with_name(f"{paths[0].stem}-clusters.png"), *paths)
     runs = [open_run(path) for path in paths]
     options: dict[str, Any] = {} if tolerance is None else {"tolerance": tolerance}
     if len(runs) == 2:

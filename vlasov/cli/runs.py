@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperCommand
 
 from vlasov.cli.options import CaseArgument, JsonOption, Settings, command
-from vlasov.cli.printing import describe, finite, print_doubt, print_json, print_run, summary
+from vlasov.cli.printing import describe, finite, picture_or_numbers, print_doubt, print_json, print_run, summary
 from vlasov.errors import InputError, SolverError
 
 
@@ -117,9 +117,11 @@ def plot(
     from vlasov.postprocess import figures, movie
     from vlasov.postprocess.alone import drawn_alone
     from vlasov.solvers.dataset import RUN, open_run, require
+    from vlasov.solvers.files import check_apart
 
     datasets = [open_run(path) for path in paths]
     target = output or paths[0].with_suffix(".png")
+    check_apart(target, *paths)
     if len(datasets) == 1 and (draw := drawn_alone().get(str(datasets[0].attrs.get("kind")))):
         if kind != "overview":
             what = datasets[0].attrs["kind"]
@@ -148,16 +150,11 @@ def energies(
     """Energy, dissipation and the identity between them along a run with V = A = A^T, softmax or Sinkhorn."""
     from vlasov.postprocess import figures
     from vlasov.postprocess.drawing import energies as picture
-    from vlasov.postprocess.drawing.canvas import checked_target
     from vlasov.postprocess.energies import energies as energies_of
     from vlasov.solvers.dataset import open_run, save
-    from vlasov.solvers.files import check_place
 
     target = output or path.with_name(f"{path.stem}-energies.png")
-    numbers_only = target.suffix == ".nc"
-    if not numbers_only:
-        checked_target(target, figures.FORMATS)
-    check_place(target)
+    numbers_only = picture_or_numbers(target, path)
     found = energies_of(open_run(path))
     if numbers_only:
         save(found, target)

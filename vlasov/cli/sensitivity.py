@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from vlasov.cli.options import JsonOption, Settings, command
 from vlasov.cli.printing import finite, picture_place, print_json, print_table, width
+from vlasov.errors import InputError
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from vlasov.checks import Array
+    from vlasov.problem import Problem
+
+_NAME = "-sensitivity"  # at the end of the name of what is written, so that it is not that of the run
+_TIMES = 6  # of a case
 
 
 @command()
@@ -17,37 +27,38 @@ def sensitivity(
     *,
     n: Annotated[int | None, typer.Option("--n", help="Tokens or Gauss nodes, of a mixture for each part.")] = None,
     sampling: Annotated[str, typer.Option("--sampling", help="auto, quadrature, sobol, random or quantile.")] = "auto",
-    seed: Annotated[int, typer.Option("--seed", help="Makes a sample repeatable.")] = 0,
+    seed: Annotated[int | None, typer.Option("--seed", help="Makes a sample repeatable; 0 if not given.")] = None,
     times: Annotated[
-        int, typer.Option("--times", help="How many output times of a case, from zero to the horizon.")
-    ] = 6,
+        int | None,
+        typer.Option("--times", help="How many output times, to the horizon or the run's end; 6, or some of a run's."),
+    ] = None,
     settings: Settings,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="The picture, and .nc beside it; CASE-sensitivity.png here.")
+        Path | None,
+        typer.Option("-o", "--output", help="The picture; beside it goes NAME-sensitivity.nc."),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Say how much a small change of the tokens can grow, who carries it, and what bounds it; draw and write it."""
-    import numpy as np
-
     from vlasov import checks
     from vlasov.postprocess import figures
     from vlasov.postprocess.sensitivity import sensitivity as sensitivity_of
     from vlasov.postprocess.sensitivity.figure import draw
     from vlasov.postprocess.sensitivity.table import table
-    from vlasov.solvers.dataset import open_run, save
-    from vlasov.solvers.files import check_writable
+    from vlasov.solvers.dataset import save
+    from vlasov.solvers.files import check_apart, check_writable
 
-    checks.integer(times, "times", least=2)
-    target = picture_place(output or Path(f"{Path(case).stem}-sensitivity.png"))
-    check_writable(target.with_suffix(".nc"))
-    how: dict[str, Any] = {"n": n, "sampling": sampling, "seed": seed}
-    if case.endswith(".nc"):
-        found = sensitivity_of(open_run(case), **how)
-    else:
-        loaded = settings.load(case)
-        found = sensitivity_of(loaded.problem, times=np.linspace(0.0, loaded.problem.horizon, times), **how)
-    save(found, target.with_suffix(".nc"))
+    if times is not None:
+        checks.integer(times, "times", least=2)
+    target = picture_place(output or Path(f"{Path(case).stem}-sensitivity.png"), case)
+    numbers = target.with_name(f"{target.stem.removesuffix(_NAME)}{_NAME}.nc")
+    check_apart(numbers, case)
+    check_writable(numbers)
+    given, at = _asked(case, settings, times)
+    if case.endswith(".nc") and seed is not None and n is None and sampling == "auto":
+        raise InputError("draws nothing, since the tokens are those of the run; leave it out", "--seed")
+    found = sensitivity_of(given, times=at, n=n, sampling=sampling, seed=0 if seed is None else seed)
+    save(found, numbers)
     figures.save(draw(found), target)
     if as_json:
         shown = ("time", "growth", "growth_error", "edge", "log_logarithmic_norm", "log_norm", "carriers", "sample")
@@ -55,3 +66,23 @@ def sensitivity(
         return
     print_table(table(found, width=width()))
     print(target)
+
+
+def _asked(case: str, settings: Settings, times: int | None) -> tuple[Problem | xr.Dataset, Array | None]:
+    """A case's problem or a run, and so many output times from its first to its last; None for some of a run's own."""
+    import numpy as np
+
+    from vlasov.jit import set_threads
+    from vlasov.solvers.dataset import RUN, open_run, require
+
+    if not case.endswith(".nc"):
+        problem = settings.load(case).problem
+        return problem, np.linspace(0.0, problem.horizon, _TIMES if times is None else times)
+    if settings.settings:
+        raise InputError("changes a case, but this is a run; give the case instead", "--set")
+    set_threads(settings.threads)
+    run = open_run(case)
+    require(run, RUN, case)
+    if times is None:
+        return run, None
+    return run, np.linspace(float(run["time"][0]), float(run["time"][-1]), times)

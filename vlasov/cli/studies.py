@@ -123,7 +123,8 @@ def compare(
     files = all(name.endswith(".nc") for name in cases)
     if len(cases) > 1 and not files:
         raise InputError("takes one case, or several .nc files that vlasov run wrote", "CASE")
-    target = picture_place(output or Path(f"{Path(cases[0]).stem}-compare.png"))
+    read = [*cases, *([] if study is None else [study])]
+    target = picture_place(output or Path(f"{Path(cases[0]).stem}-compare.png"), *read)
     beside = None if study is None else open_run(study)
     if beside is not None:
         require(beside, STUDY, str(study))
@@ -160,12 +161,13 @@ def stability(
     """Solve a case from two initial measures; print, draw and write W_p(t) / W_p(0) and the theory's bounds of it."""
     from vlasov.postprocess.compare import compare as compare_solutions
     from vlasov.solvers.dataset import save
-    from vlasov.solvers.files import check_writable
+    from vlasov.solvers.files import check_apart, check_writable
 
     perturbation.check()
     _check_comparison(times, None)
     loaded = settings.load(case)
     target = picture_place(output or Path(f"{loaded.name}-stability.png"))
+    check_apart(target.with_suffix(".nc"), case, *filter(None, [perturbation.initial]))
     check_writable(target.with_suffix(".nc"))
     first = "particles" if perturbation.resample is not None else next(iter(loaded.solvers))
     problem, name = loaded.problem, solver or first
@@ -222,7 +224,8 @@ def show_study(result: xr.Dataset, drawn: Figure, table: Callable[[], Any], fold
     figures.save(drawn, picture)
     if as_json:
         fitted = {name: finite(result[name].values) for name in ("slope", "low", "high", "expected")}
-        print_json({**fitted, "study": str(folder / "study.nc"), "picture": str(picture)})
+        told = {"doubt": result.attrs["doubt"]} if "doubt" in result.attrs else {}
+        print_json({**fitted, **told, "study": str(folder / "study.nc"), "picture": str(picture)})
         return
     print_table(table())
     print(picture)

@@ -1,0 +1,81 @@
+"""Commands that read runs: none writes over what it reads, and every option counts or is refused."""
+
+import json
+
+import numpy as np
+import pytest
+
+import vlasov as vl
+
+LINE = vl.Problem(vl.Softmax(A=[[0.6]]), vl.Box([-1.0], [1.0]), 0.5)
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "g.nc"
+    vl.solve(LINE, "particles", n=16, sampling="quantile", times=np.linspace(0, 0.4, 5), warn_above=9, output=path)
+    return path
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("command", ["beyond-gaussian", "energies", "clusters", "plot", "compare", "sensitivity"])
+def test_nothing_is_written_over_a_run(vlasov, run, command):
+    before = run.read_bytes()
+    other = run.with_name("other.nc")
+    other.symlink_to("g.nc")  # another name of the same file
+    picture = run.with_name("g.png")
+    picture.symlink_to("g.nc")
+    for target in ("g.nc", "other.nc", "g.png"):
+        code, _, err = vlasov(command, "g.nc", *(["g.nc"] if command == "compare" else []), "-o", target)
+        assert code == 2
+        assert err.count("\n") == 1
+        assert run.read_bytes() == before
+    assert err == 'vlasov: output: "g.png" is what is read, and would be lost; choose another name\n'
+
+
+def test_a_sensitivity_leaves_its_run(vlasov, run):
+    before = run.read_bytes()
+    code, out, err = vlasov("sensitivity", "g.nc", "-o", "g.png")
+    assert (code, err) == (0, "")
+    assert out.endswith("g.png\n")
+    assert run.read_bytes() == before
+    assert vl.open_run("g-sensitivity.nc").attrs["kind"] == "sensitivity"
+    run.rename("g-sensitivity.nc")
+    code, _, err = vlasov("sensitivity", "g-sensitivity.nc", "-o", "g.png")
+    assert code == 2
+    assert err.startswith('vlasov: output: "g-sensitivity.nc" is what is read')
+    assert run.with_name("g-sensitivity.nc").read_bytes() == before
+
+
+@pytest.mark.quick
+def test_a_stability_leaves_its_cases(vlasov, run):
+    run.with_name("s.nc").symlink_to("s.toml")
+    vlasov("copy", "box-2d", "-o", "s.toml")
+    before = run.with_name("s.toml").read_bytes()
+    code, _, err = vlasov("stability", "s.toml", "--shift", "0.1", "-o", "s.png")
+    assert code == 2
+    assert 'output: "s.nc" is what is read' in err
+    assert run.with_name("s.toml").read_bytes() == before
+
+
+@pytest.mark.quick
+def test_times_of_a_run_count(vlasov, run):
+    told = json.loads(vlasov("sensitivity", "g.nc", "--times", "3", "--json")[1])
+    assert told["time"] == pytest.approx([0.0, 0.2, 0.4])
+    assert json.loads(vlasov("sensitivity", "g.nc", "--json")[1])["time"] == pytest.approx([0, 0.1, 0.2, 0.3, 0.4])
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        (("--set", "horizon=2"), "--set: changes a case, but this is a run; give the case instead"),
+        (("--threads", "0"), "threads: is 0 but must be at least 1"),
+        (("--seed", "3"), "--seed: draws nothing, since the tokens are those of the run; leave it out"),
+        (("--times", "1"), "times: is 1 but must be at least 2"),
+    ],
+)
+def test_what_a_run_cannot_have_is_refused(vlasov, run, given, sentence):
+    code, out, err = vlasov("sensitivity", "g.nc", *given)
+    assert (code, out, err) == (2, "", f"vlasov: {sentence}\n")
+    assert [path.name for path in run.parent.iterdir()] == ["g.nc"]
