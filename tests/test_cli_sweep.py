@@ -96,6 +96,20 @@ def test_values(text, values):
         (("--set", "attention.beta=0:1:1e-9"), 'attention.beta: has the range "0:1:1e-9" of 1e+09 values'),
         (("--set", "attention.beta=1,,2"), "attention.beta: has an empty value"),
         (("--set", "attention.beta=1,2", "--set", "attention.beta=3,4"), "attention.beta: is swept twice"),
+        (
+            ("--set", "attention.beta=1,2", "--set", "attention.beta=3"),
+            "attention.beta: is swept, and set to one value",
+        ),
+        (
+            ("--set", "attention.beta=3", "--set", "attention.beta=1,2"),
+            "attention.beta: is swept, and set to one value",
+        ),
+        (
+            ("--set", "attention.beta=1:2:nan"),
+            'attention.beta: has "1:2:nan", which is no range; write a:b or a:b:step',
+        ),
+        (("--set", "attention.beta=1:inf"), 'attention.beta: has "1:inf", which is no range'),
+        (("--set", "attention.beta=1,nan:2"), 'attention.beta: has "nan:2", which is no range'),
         (("--set", "attention.betta=1,2"), 'attention.betta: is not a field of softmax; did you mean "beta"?'),
         (
             ("--set", "attention.beta=1,2", "--set", "horizn=3"),

@@ -18,6 +18,7 @@ import numpy as np
 import xarray as xr
 
 from vlasov import checks
+from vlasov.checks import Array
 from vlasov.errors import InputError, SolverError
 from vlasov.measures import Gaussian, Measure
 from vlasov.postprocess.beyond_gaussian.cumulants import cumulants
@@ -40,6 +41,7 @@ _NAMES = {
     "predicted_wasserstein": "W_2 to the solution from the Gaussian of the same initial moments",
     "predicted_error": "estimated error of that",
 }
+_MOST = 1000  # times beyond the end of a run
 _NARROW = 1e-14  # variance, relative to the largest, that counts as none
 _ROUNDING = 1e-14  # of sums over a measure, in its deviations
 
@@ -115,14 +117,25 @@ def _foretold(run: xr.Dataset) -> tuple[Problem, xr.Dataset | None]:
     rounding = _ROUNDING * math.sqrt(float(np.trace(start.covariance)))
     # A mean that is zero up to rounding is zero: along growing directions it would be all that is seen in the end.
     initial = Gaussian(np.where(np.abs(start.mean) > rounding, start.mean, 0.0), start.covariance)
-    until = float(times[-1])
-    if until == 0.0 or times[0] != 0.0:
+    if times[-1] == 0.0 or times[0] != 0.0:
         return problem, None
-    try:
-        alike = problem.changed(initial=initial, horizon=until)
-        return problem, solve(alike, "gaussian", times=times, warn_above=math.inf)
-    except (InputError, SolverError):  # Gaussians do not stay Gaussian
-        return problem, None
+    alike = problem.changed(initial=initial)
+    for at in (_until(times, problem.horizon), times):  # where it fails beyond the run's end, to that
+        try:
+            return problem, solve(alike, "gaussian", times=at, warn_above=math.inf)
+        except InputError:  # Gaussians do not stay Gaussian
+            break
+        except SolverError:
+            continue
+    return problem, None
+
+
+def _until(times: Array, horizon: float) -> Array:
+    """Times of a run, and as densely those to the horizon that it does not reach."""
+    if times[-1] >= horizon:
+        return times
+    count = max(2, math.ceil((horizon - times[-1]) / times[-1] * (times.size - 1)) + 1)
+    return np.concatenate([times, np.linspace(times[-1], horizon, min(count, _MOST))[1:]])
 
 
 def _state(foretold: xr.Dataset, time: float) -> Gaussian | None:
@@ -157,23 +170,27 @@ def _at(state: Measure, predicted: Gaussian | None) -> dict[str, float]:
 def _spectra(run: xr.Dataset, foretold: xr.Dataset | None, factors: list[float]) -> xr.Dataset:
     """Eigenvalues of both covariances, and when they have grown or shrunk so many times."""
     times, values = run["time"].values, np.linalg.eigvalsh(run["covariance"].values)
-    predicted = np.full_like(values, np.nan)
+    predicted, later, whole = np.full_like(values, np.nan), times, values[:0]
     if foretold is not None:
-        known = min(foretold.sizes["time"], len(times))
-        predicted[:known] = np.linalg.eigvalsh(foretold["covariance"].values[:known])
+        later, whole = foretold["time"].values, np.linalg.eigvalsh(foretold["covariance"].values)
+        known = min(len(later), len(times))
+        predicted[:known] = whole[:known]
+    ends = [float(one.attrs.get("blow_up_time", math.nan)) if one is not None else math.nan for one in (run, foretold)]
     result = xr.Dataset(
         coords={"output": ("output", times, _described("time of an output")), "factor": np.array(factors)}
     )
     names = {"": "of the solution", "predicted_": "of the Gaussian prediction"}
-    for (prefix, whose), found in zip(names.items(), (values, predicted), strict=True):
-        end = math.nan if foretold is None or not prefix else float(foretold.attrs["blow_up_time"])
+    passed = ((times, values), (later, whole if foretold is not None else predicted))
+    for (prefix, whose), found, (at, all_of_it), end in zip(
+        names.items(), (values, predicted), passed, ends, strict=True
+    ):
         result[f"{prefix}eigenvalues"] = (
             ("output", "rank"),
             found,
             _described(f"eigenvalues {whose}, the largest last"),
         )
         for what, column, sign in (("growth", -1, 1.0), ("collapse", 0, -1.0)):
-            reached = passages(times, found[:, column], sign, factors, end if sign > 0 else math.nan)
+            reached = passages(at, all_of_it[:, column], sign, factors, end if sign > 0 else math.nan)
             result[f"{prefix}{what}_time"] = (("factor",), reached, _described(f"time of {what} {whose}"))
     return result
 

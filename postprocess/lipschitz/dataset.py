@@ -9,7 +9,8 @@
                if it grows, for adversarial tokens, ``gaussian_exponent`` for those of a Gaussian law, else NaN;
                growth_slope, growth_low, growth_high (data, time) for the flow
 
-The bounds are ``vlasov.estimates``'; NaN stands where nothing was computed.
+The bounds are ``vlasov.estimates``'; NaN stands where nothing was computed, and for values whose error exceeds a
+hundredth of them, which the attribute ``doubt`` tells.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from vlasov.checks import Array
 from vlasov.errors import InputError
 from vlasov.postprocess.lipschitz import growth
 from vlasov.postprocess.lipschitz.data import ADVERSARIAL, Study
+from vlasov.postprocess.lipschitz.piece import SURE
 from vlasov.postprocess.lipschitz.settings import Setup
 from vlasov.postprocess.studies.collect import Results
 from vlasov.postprocess.studies.rates import LEVEL
@@ -61,6 +63,7 @@ def assemble(setup: Setup, results: Results) -> xr.Dataset:
         for name, array in arrays.items():
             array[place] = found[name]
         of_flow[place] = result["growth"]
+    doubtful = _forget(arrays, of_flow)
     dataset = xr.Dataset(
         {name: (_WHERE, arrays[name], _described(text)) for name, text in (MEASURED | ABOVE).items()},
         {
@@ -75,12 +78,28 @@ def assemble(setup: Setup, results: Results) -> xr.Dataset:
         dataset["growth"] = ((*_WHERE, "time"), of_flow, _described("|D_X phi_t|, phi_t the flow to a time"))
     dataset.attrs = {
         **provenance(study.problem, LIPSCHITZ),
+        "doubt": doubtful,
         "dimension": study.problem.dimension,
         **{name: getattr(study, name) for name in ("radius", "clusters", "decay", "growth", "seed", "tolerance")},
     }
     lower = np.array([[_below(study, data, n) for n in setup.sizes] for data in setup.data])
     dataset["lower_bound"] = (_WHERE[:2], lower, _described("|V| sqrt(n - 1) / (1 + (n - 1) e^(-2 gamma R^2))"))
     return dataset.merge(_slopes(dataset, study), combine_attrs="override")
+
+
+def _forget(arrays: dict[str, Array], of_flow: Array) -> str:
+    """Leave out values that may be off by more than a hundredth of them; say what means and exponents do without."""
+    value, error, drawn = arrays["lipschitz"], arrays["error"], ~np.isnan(arrays["radius"])
+    unsure, none = drawn & ~(error <= SURE * value), drawn & (value == 0) & (error == 0)
+    lost = np.isnan(of_flow[drawn]).any(axis=-1)
+    for name in ("lipschitz", "carriers"):
+        arrays[name][unsure] = np.nan
+    said = {
+        "values of |D_X f| may be off by more than a percent of them, and are not known": unsure.sum(),
+        "values of |D_X f| are zero, which no mean and no exponent here counts": none.sum(),
+        "flows are not known to all times": lost.sum(),
+    }
+    return "; ".join(f"{count} of {drawn.sum()} {words}" for words, count in said.items() if count)
 
 
 def _above(attention: Attention, n: int, result: dict[str, Any]) -> dict[str, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 
 import numpy as np
 import xarray as xr
@@ -12,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
 from vlasov.checks import Array
-from vlasov.postprocess.drawing.style import INK, PALE, PALETTE, entitle, new_figure, styled
+from vlasov.postprocess.drawing.style import END, INK, PALE, PALETTE, entitle, new_figure, styled
 from vlasov.postprocess.lipschitz import growth
 from vlasov.postprocess.studies.figure import MARKERS
 from vlasov.postprocess.studies.rates import Band
@@ -27,6 +28,7 @@ _BOUNDS = {
     "lower_bound": ("from below", (0, (1, 1, 4, 1))),
 }
 _FAR = 300.0  # times the largest value: a bound beyond is told in words
+_LETTERS, _IN_LINE = 90, 3  # in a line of doubt; of the legend
 _ROOM = 0.09  # of the height, for a line of words
 _ROUND = 5e-3  # halves of intervals that two digits would call zero
 
@@ -57,7 +59,10 @@ def draw(dataset: xr.Dataset) -> Figure:
     for ax in axes[panels:]:
         ax.set_visible(False)
     if shown:
-        figure.legend(list(shown.values()), list(shown), loc="outside lower center", ncols=min(len(shown), 3))
+        figure.legend(list(shown.values()), list(shown), loc="outside lower center", ncols=min(len(shown), _IN_LINE))
+    if words := dataset.attrs.get("doubt"):
+        above = "\n" * (1 + math.ceil(len(shown) / _IN_LINE))  # room for the legend
+        figure.supxlabel(textwrap.fill(f"{words}.", _LETTERS) + above, color=END, fontsize=8)
     entitle(figure, f"{dataset.attrs['title']}: how rough attention is on $n$ tokens, $|D_X f|$")
     return figure
 
@@ -67,12 +72,14 @@ def _draw_law(ax: Axes, here: xr.Dataset, name: str, k: int) -> None:
     sizes = here["n"].values
     values = growth.band(here["lipschitz"].values)
     _curve(ax, sizes, values, k, None)
-    top, told = np.nanmax(values.high), list[str]()
+    if not np.isfinite(values.rms).any():
+        ax.text(0.5, 0.5, "not known", transform=ax.transAxes, ha="center", color=END)
+    top, told = np.nanmax(values.high, initial=0.0), list[str]()
     for key, (label, dashes) in _BOUNDS.items():
         bound = here[key].values if key == "lower_bound" else growth.band(here[key].values).rms
         if not np.isfinite(bound).any():
             continue
-        if np.nanmin(bound) > _FAR * top:
+        if np.nanmin(bound) > _FAR * top > 0:
             told.append(f"{label}: {_power(bound)}")
             continue
         colour = PALETTE[6] if key == "lower_bound" else PALE if key == "mean_field_bound" else INK

@@ -20,6 +20,7 @@ from vlasov.postprocess.lipschitz.data import Study
 from vlasov.postprocess.sensitivity import sensitivity
 from vlasov.postprocess.studies.store import Key, Result
 
+SURE = 1e-2  # largest error of a value that is told, relative
 _PRODUCTS, _STEPS = 20, 100  # about
 _PAIR = 4e-9  # seconds
 
@@ -89,5 +90,6 @@ def _of_flow(study: Study, cloud: Particles) -> list[float]:
         found = sensitivity(alike, times=[0.0, *study.times], tolerance=study.tolerance, rates=False, check=False)
     except (InputError, SolverError):
         return [math.nan] * len(study.times)
-    values = found["growth"].values[1:].tolist()
+    known = found["growth_error"] <= SURE * found["growth"]
+    values = found["growth"].where(known).values[1:].tolist()
     return values + [math.nan] * (len(study.times) - len(values))

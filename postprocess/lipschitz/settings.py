@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypedDict
+from typing import TypedDict, TypeVar
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from vlasov.postprocess.lipschitz.data import ADVERSARIAL, DATA, Study
 from vlasov.postprocess.studies import settings as shared
 from vlasov.problem import Problem
 
+Value = TypeVar("Value", int, float, str)
 _MOST_REPLICAS = 100_000
 _DEVIATIONS = 3.0  # that count as the radius of an unbounded measure
 _WITHOUT_REPLICAS = (ADVERSARIAL,)
@@ -65,7 +66,10 @@ def checked(problem: Problem, n: int | Sequence[int], data: str | Sequence[str] 
             f"is {problem.block.kind}; the study is of attention alone, without LayerNorm and MLP", "problem"
         )
     tokens_bound(problem.attention, 1.0, 1)  # complains about attentions without these bounds
-    sizes = sorted({checks.integer(one, "n", least=2, most=shared.MOST) for one in shared.several(n, "n")})
+    sizes = sorted(_once([checks.integer(one, "n", least=2, most=shared.MOST) for one in shared.several(n, "n")], "n"))
+    laws = _laws(problem, data)
+    if settings.get("radius") is not None and ADVERSARIAL not in laws:
+        raise InputError("is that of adversarial tokens, of which there are none here; leave it out", "radius")
     study = Study(
         problem,
         _radius(problem, settings.get("radius")),
@@ -77,13 +81,13 @@ def checked(problem: Problem, n: int | Sequence[int], data: str | Sequence[str] 
         _times(settings.get("times", ())),
     )
     replicas = checks.integer(settings.get("replicas", 8), "replicas", least=1, most=_MOST_REPLICAS)
-    return Setup(study, sizes, _laws(problem, data), replicas)
+    return Setup(study, sizes, laws, replicas)
 
 
 def _laws(problem: Problem, data: str | Sequence[str] | None) -> list[str]:
     """Those that are asked for, or all that there are for this attention."""
     if data is not None:
-        chosen = {choose(one, DATA, "data") for one in shared.several(data, "data")}
+        chosen = _once([choose(one, DATA, "data") for one in shared.several(data, "data")], "data")
         if ADVERSARIAL in chosen:
             worst_direction(problem.attention)
         return [one for one in DATA if one in chosen]
@@ -96,7 +100,15 @@ def _laws(problem: Problem, data: str | Sequence[str] | None) -> list[str]:
 
 def _times(given: float | Sequence[float]) -> tuple[float, ...]:
     several = (given,) if isinstance(given, int | float | np.number) else checks.items(given, "times")
-    return tuple(sorted({checks.number(one, "times", above=0.0) for one in several}))
+    return tuple(sorted(_once([checks.number(one, "times", above=0.0) for one in several], "times")))
+
+
+def _once(values: list[Value], field: str) -> list[Value]:
+    """Complain about repetitions, which would look like more than there is."""
+    for k, value in enumerate(values):
+        if value in values[:k]:
+            raise InputError(f"has {checks.short(value)} twice; leave one out", field)
+    return values
 
 
 def _radius(problem: Problem, radius: float | None) -> float:

@@ -24,6 +24,8 @@ def table(dataset: xr.Dataset, width: int = WIDE) -> Table:
         "Geometric means over replicas, with their bounds at the most tokens: from below for adversarial ones, from "
         "the attention that is received, from n alone, and for every n."
     )
+    if words := dataset.attrs.get("doubt"):
+        caption += f"\ndoubtful: {words}."
     title = f"{dataset.attrs['title']}: |D_X f| against the number of tokens"
     return tabulated(
         title, caption, ("tokens",), [rows(dataset), *([of_flow(dataset)] if "growth" in dataset else [])], width

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import xarray as xr
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 _WIDE = 110  # letters that the wide table needs
+_SMALL = 1e-4  # numbers below have an exponent
+_DIGITS = 8  # at most
 _OF = {"limit": "in the limit of many tokens", "tokens": "of these tokens"}
 
 
@@ -41,7 +44,7 @@ def _numbers(at: xr.Dataset) -> dict[str, str]:
     value, error = float(at["growth"]), float(at["growth_error"])
     found = {
         "t": f"{float(at['time']):.4g}",
-        "growth": f"{value:.8g} ± {error:.0e}" + (" (this sample's)" if bool(at["sample"]) else ""),
+        "growth": _sure(value, error) + (" (this sample's)" if bool(at["sample"]) else ""),
         "of one token": f"{float(at['edge']):.6g}",
     }
     if "moment_growth" in at:
@@ -49,8 +52,29 @@ def _numbers(at: xr.Dataset) -> dict[str, str]:
     if "log_norm" in at:
         found["exp int lambda"] = written(float(at["log_logarithmic_norm"]))
         found["exp int |J|"] = written(float(at["log_norm"]))
-    found["carried by"] = f"{float(at['carriers']):.3g} ({100 * float(at['participation']):.2g} %)"
+    found["carried by"] = f"{float(at['carriers']):.3g} ({_share(100 * float(at['participation']))} %)"
     return found
+
+
+def _sure(value: float, error: float) -> str:
+    """A number by the digits that its error leaves."""
+    if math.isnan(value) or error > abs(value):
+        return "unknown"
+    if math.isnan(error):
+        return f"{value:.8g}"
+    if error == 0:
+        return f"{value:.8g} ± 0"
+    first = math.floor(math.log10(abs(value)))
+    last = max(math.floor(math.log10(error)), first - _DIGITS + 1)
+    off = f"{error:.0e}" if error < _SMALL or first >= _DIGITS else f"{float(f'{error:.0e}'):g}"
+    if abs(value) < _SMALL or first >= _DIGITS:
+        return f"{value:.{first - last}e} ± {off}"
+    return f"{round(value, -last):.{max(0, -last)}f} ± {off}"
+
+
+def _share(percent: float) -> str:
+    """Whole per cents, or what there is of less than one."""
+    return f"{percent:.0f}" if percent >= 1 else f"{percent:.1g}"
 
 
 def notes(found: xr.Dataset) -> str:

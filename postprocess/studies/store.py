@@ -20,6 +20,8 @@ from vlasov.solvers.files import written_whole
 Key = tuple[Any, ...]  # texts and whole numbers, such as sampling, n and replica
 Result = dict[str, Any]  # plain lists and numbers
 _HEAD = "study.json"
+_WHOLE = 1e15  # from which on whole numbers are told as floats
+_LONG = 80  # letters of two lists, from which on only what differs is said
 
 
 class Store:
@@ -46,9 +48,9 @@ class Store:
             )
         for name, value in self._identity.items():
             if self._head is not None and (found := self._head.get(name)) != value:
-                was, wanted = checks.short(found), checks.short(value)
+                where, was, wanted = _apart(name, found, value)
                 sentence = (
-                    f'"{folder}" holds another study: its {name} is {was} and not {wanted}; choose another folder'
+                    f'"{folder}" holds another study: its {where} is {was} and not {wanted}; choose another folder'
                 )
                 raise InputError(sentence, "output")
 
@@ -89,6 +91,27 @@ class Store:
                 unfinished.write_text(json.dumps(content))
         except OSError as error:
             raise SolverError(f'"{target}" could not be written: {error.strerror or error}') from None
+
+
+def _apart(name: str, was: Any, wanted: Any) -> tuple[str, str, str]:
+    """Where two values differ first, inside tables and lists of one length, and what stands there."""
+    if isinstance(was, dict) and isinstance(wanted, dict):
+        for key in [*was, *(key for key in wanted if key not in was)]:
+            if key not in was or key not in wanted or was[key] != wanted[key]:
+                inner = key if name == "problem" else f"{name}.{key}"
+                return _apart(inner, was.get(key), wanted.get(key))
+    if isinstance(was, list) and isinstance(wanted, list) and len(was) == len(wanted):
+        k = next((k for k, (one, other) in enumerate(zip(was, wanted, strict=True)) if one != other), None)
+        if k is not None and len(checks.short(was)) + len(checks.short(wanted)) > _LONG:
+            return _apart(f"{name}[{k}]", was[k], wanted[k])
+    return name, _said(was), _said(wanted)
+
+
+def _said(value: Any) -> str:
+    if value is None:
+        return "not given"
+    whole = isinstance(value, float) and value.is_integer() and abs(value) < _WHOLE
+    return checks.short(int(value) if whole else value)
 
 
 def _name(key: Key) -> str:

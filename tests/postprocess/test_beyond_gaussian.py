@@ -111,6 +111,26 @@ def test_what_the_gaussian_foretells_ends_at_its_blow_up():
     draw(found).canvas.draw()
 
 
+def test_both_have_their_own_blow_up(vlasov, tmp_path, monkeypatch):
+    """s = 1 / (1 - 2 t): ten times at 0.45 and a hundred times at 0.495, whenever outputs end."""
+    monkeypatch.chdir(tmp_path)
+    line = vl.Problem(vl.Softmax(A=[[1.0]]), vl.Gaussian([0.0], [[1.0]]), 1.0)
+    for name, times in (("blown", [0, 0.2, 0.4, 1.0]), ("short", [0, 0.05, 0.1])):
+        run = vl.solve(line, "gaussian", times=times, warn_above=9, output=f"{name}.nc")
+        found = beyond_gaussian(run)
+        assert found.attrs["predicted_blow_up_time"] == pytest.approx(0.5, abs=1e-8)
+        assert found["predicted_growth_time"].values[1:] == pytest.approx([0.45, 0.495], rel=0.01)
+        if name == "blown":
+            assert found["growth_time"].values[1:] == pytest.approx([0.45, 0.495], rel=1e-6)
+    tokens = vl.Particles(np.linspace(-1.5, 1.5, 41)[:, None])
+    run = vl.solve(vl.Problem(line.attention, tokens, 1.0), "particles", times=[0, 0.2], warn_above=9, output="t.nc")
+    blow_up = 1 / (2 * float(run["covariance"][0, 0, 0]))
+    said = vlasov("beyond-gaussian", "t.nc")[1]
+    assert f"growth by 100: not reached; of the Gaussian at t = {0.99 * blow_up:.3g}" in said
+    assert f"blow-up: none; of the Gaussian at t = {blow_up:.6g}" in said
+    assert "nan" not in said
+
+
 def test_attention_without_gaussians_has_no_prediction(tmp_path):
     problem = vl.Problem(vl.Sigmoid(A=[[1.0]]), vl.Box([0], [1]), 0.1)
     run = vl.solve(problem, "particles", n=25, times=[0, 0.1], warn_above=9)

@@ -141,7 +141,9 @@ def test_another_study_in_the_folder_is_refused(tmp_path):
     mean_field_study(LINE, **small)
     with pytest.raises(vl.InputError, match=r"output: .* holds another study: its seed is 0 and not 1; choose another"):
         mean_field_study(LINE, **small, seed=1)
-    with pytest.raises(vl.InputError, match=r"output: .* holds another study: its problem is "):
+    with pytest.raises(vl.InputError, match=r"output: .* holds another study: its horizon is .* and not 9; choose"):
+        mean_field_study(LINE.changed(horizon=9.0), **small)
+    with pytest.raises(vl.InputError, match=r"output: .* holds another study: its "):
         mean_field_study(PLANE, **small)
     (tmp_path / "study" / "study.json").unlink()
     with pytest.raises(vl.InputError, match=r"output: .* is not empty and holds no study"):

@@ -65,8 +65,12 @@ def _lines(found: xr.Dataset) -> list[str]:
             found["factor"].values, found[f"{what}_time"].values, found[f"predicted_{what}_time"].values, strict=True
         ):
             if math.isfinite(own) or math.isfinite(other):
-                lines.append(f"  {what} by {factor:g}: at t = {own:.4g}; of the Gaussian at {other:.4g}")
+                lines.append(f"  {what} by {factor:g}: {_when(own, 4)}; of the Gaussian {_when(other, 4)}")
     blown, foretold = found.attrs["blow_up_time"], found.attrs["predicted_blow_up_time"]
     if math.isfinite(blown) or math.isfinite(foretold):
-        lines.append(f"  blow-up: at t = {blown:.6g}; of the Gaussian at {foretold:.6g}")
+        lines.append(f"  blow-up: {_when(blown, 6, 'none')}; of the Gaussian {_when(foretold, 6, 'none')}")
     return lines
+
+
+def _when(time: float, digits: int, never: str = "not reached") -> str:
+    return f"at t = {time:.{digits}g}" if math.isfinite(time) else never

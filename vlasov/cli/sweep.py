@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 _NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
 _RANGE = re.compile(rf"({_NUMBER}):({_NUMBER})(?::({_NUMBER}))?")
+_LIKE_NUMBER = rf"\s*(?:{_NUMBER}|[+-]?(?:nan|inf|infinity))\s*"
+_NO_RANGE = re.compile(rf"{_LIKE_NUMBER}:", re.IGNORECASE)  # if it is not one
 _MOST = 10**6
 
 
@@ -125,12 +127,17 @@ def parsed(settings: Sequence[str]) -> tuple[dict[str, list[Any]], list[str]]:
         path, equals, text = setting.partition("=")
         path = path.strip()
         parts = _apart(text)
+        if equals and (wrong := next(filter(_NO_RANGE.match, parts), "")) and not _RANGE.fullmatch(wrong):
+            raise InputError(f'has "{wrong}", which is no range; write a:b or a:b:step, all finite numbers', path)
         if not equals or (len(parts) == 1 and not _RANGE.fullmatch(parts[0])):
             fixed.append(setting)
             continue
         if path in swept:
             raise InputError("is swept twice; give all its values at once", path)
         swept[path] = [value for part in parts for value in _values(part, path)]
+    for path in (setting.partition("=")[0].strip() for setting in fixed):
+        if path in swept:
+            raise InputError("is swept, and set to one value too; leave one of them out", path)
     return swept, fixed
 
 

@@ -1,0 +1,28 @@
+"""Numbers of a sensitivity's table have the digits that their errors leave."""
+
+import pytest
+
+from vlasov.postprocess.sensitivity.table import _share, _sure
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize(
+    ("value", "error", "text"),
+    [
+        (280.19768, 300.0, "unknown"),
+        (280.19768, float("inf"), "unknown"),
+        (280.19768, 30.0, "280 ± 30"),
+        (280.19768, 0.2, "280.2 ± 0.2"),
+        (3.70112345, 3e-9, "3.7011234 ± 3e-09"),
+        (3.70112345, 2e-3, "3.701 ± 0.002"),
+        (1.0, 0.0, "1 ± 0"),
+        (2.5e12, 1e9, "2.500e+12 ± 1e+09"),
+        (0.00123456, 1e-4, "0.0012 ± 0.0001"),
+    ],
+)
+def test_digits_by_the_error(value, error, text):
+    assert _sure(value, error) == text
+
+
+def test_shares_are_whole_per_cents():
+    assert [_share(x) for x in (100.0, 99.6, 12.3, 0.042)] == ["100", "100", "12", "0.04"]
