@@ -12,6 +12,7 @@ Reference: Castin, Ablin, Peyre (2024), *How Smooth Is Attention?*, arXiv:2312.1
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,12 +21,15 @@ from numpy.typing import ArrayLike
 from vlasov import checks
 from vlasov.attention import Attention, Masked
 from vlasov.checks import Array
-from vlasov.errors import InputError, short
+from vlasov.errors import AccuracyWarning, InputError, short
 from vlasov.lanczos import MOST, largest_singular
+from vlasov.linearised import Linearised
 from vlasov.measures import Measure, Particles
 from vlasov.tilting import Request
 
 _SHARP = 1e-2  # of the tolerance: how wrong products may be
+_FINE = 1e-10  # what products cost little to be exact to
+_SURE = 1e-2  # relative error that is told as a warning
 _TIGHTEST = 1e-13
 _NOISE = 1e-10  # shares below are what products and vectors err by
 
@@ -105,9 +109,18 @@ def lipschitz(
     at = checks.number(t, "t")
     if checks.flag(masked, "masked") and not attention.causal:
         attention = Masked(attention)
-    tokens = _tokens(attention, X)
-    request = Request(max(min(1e-10, _SHARP * tolerance), _TIGHTEST))
-    linear = attention.linearised(tokens, at, request)
+    found = constant(attention, _tokens(attention, X), at, tolerance, most)
+    if not found.error <= _SURE * found.value and found.error != 0:
+        sentence = f"lipschitz: the value {found.value:.3g} is known to {found.error:.2g} only"
+        warnings.warn(
+            f"{sentence}; scale X, A or V down, or ask for a smaller tolerance", AccuracyWarning, stacklevel=2
+        )
+    return found
+
+
+def constant(attention: Attention, tokens: Particles, t: float, tolerance: float, most: int = MOST) -> Lipschitz:
+    """The same of what was checked, without a word about its error."""
+    linear = _products(attention, tokens, t, tolerance)
     shape = tokens.points.shape
     found = largest_singular(
         linear.tangent, linear.adjoint, shape,
@@ -147,3 +160,15 @@ def _tokens(attention: Attention, X: ArrayLike | Measure) -> Particles:
     if attention.causal and tokens.s is None:
         tokens = Particles(tokens.points, tokens.weights, np.arange(1.0, len(tokens) + 1) / len(tokens))
     return tokens
+
+
+def _products(attention: Attention, tokens: Particles, t: float, tolerance: float) -> Linearised:
+    """J h and J^T p so exact that the tolerance is within reach; a refusal speaks of what was asked for."""
+    request = Request(max(min(_FINE, _SHARP * tolerance), _TIGHTEST))
+    try:
+        return attention.linearised(tokens, t, request)
+    except InputError as mistake:
+        if mistake.field != "tolerance":
+            raise
+        cause = mistake.sentence.split(", but ", 1)[-1].split(";", 1)[0]
+        raise InputError(f"is {tolerance:g}, but {cause}; scale the tokens or A down", "tolerance") from None

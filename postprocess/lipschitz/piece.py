@@ -14,7 +14,7 @@ import numpy as np
 from vlasov.checks import Array
 from vlasov.errors import InputError, SolverError
 from vlasov.estimates import attention_received, large_radius_limit
-from vlasov.lipschitz import lipschitz
+from vlasov.lipschitz import constant
 from vlasov.measures import Particles
 from vlasov.postprocess.lipschitz.data import Study
 from vlasov.postprocess.sensitivity import sensitivity
@@ -65,7 +65,7 @@ class Bench:
 def _measured(study: Study, tokens: Array) -> Result:
     attention, n = study.problem.attention, len(tokens)
     cloud = Particles(tokens, s=(np.arange(n) + 0.5) / n if attention.causal else None)
-    found = lipschitz(attention, cloud, tolerance=study.tolerance)
+    found = constant(attention, cloud, 0.0, study.tolerance)
     try:
         received, limit = float(attention_received(attention, tokens).max()), large_radius_limit(attention, tokens)
     except InputError:  # of several heads

@@ -86,7 +86,8 @@ def sensitivity(
     rates
         Whether to integrate the logarithmic norm and |J|, which bound the growth.
     check
-        Whether to look again, with other nodes and steps, to know the error. Without, it is not known: NaN.
+        Whether to look again, with other nodes and steps, to know the error. Without, that of a limit is NaN, and that
+        of tokens Lanczos' alone.
 
     Returns
     -------
@@ -195,7 +196,10 @@ def _dataset(begun: Start, whole: _Found, again: _Found | None) -> xr.Dataset:
     nodes = np.array([one.value for one in whole.growths])
     error = np.array([one.error for one in whole.growths]) + few
     carriers = np.array([one.carriers for one in whole.growths])
-    error = error + _apart(value, again.values[0]) if again is not None else np.where(times > times[0], np.nan, error)
+    if again is not None:
+        error = error + _apart(value, again.values[0])
+    elif whole.limit:
+        error = np.where(times > times[0], np.nan, error)
     if _tails(begun):
         value, error = (np.where(times > times[0], np.nan, one) for one in (value, error))
     variables: dict[str, tuple[tuple[str, ...], Any]] = {

@@ -60,7 +60,7 @@ def covariances(
     most_growth
         A covariance that has grown so many times, with no blow-up ahead, ends as "diverging".
     max_steps
-        One that takes more steps ends as "stopped".
+        One that tries more steps, or whose steps are lost beside t, ends as "stopped".
 
     Returns
     -------
