@@ -125,7 +125,7 @@ def compare(
     files = all(name.endswith(".nc") for name in cases)
     if len(cases) > 1 and not files:
         raise InputError("takes one case, or several .nc files that vlasov run wrote", "CASE")
-    read = [*cases, *([] if study is None else [study])]
+    read = cases if study is None else [*cases, str(study)]
     target = picture_place(output or Path(f"{Path(cases[0]).stem}-compare.png"), *read)
     beside = None if study is None else open_run(study)
     if beside is not None:
