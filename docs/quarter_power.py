@@ -2,8 +2,8 @@
 
     |D_X f| = n^alpha up to powers of log n,   alpha = (2 s^2 - 1) / (2 (2 s^2 + 1)) for s^2 > 1/2, else 0
 
-so 1/4 at s^2 = 3/2. ``vl.estimates.gaussian_exponent`` has the argument. Tokens are drawn on the line, A = s: in any d
-the steepest direction decides.
+is conjectured, so 1/4 at s^2 = 3/2; ``vl.estimates.gaussian_exponent`` has the argument, which is no proof. Tokens are
+drawn on the line, A = s: in any d the steepest direction decides.
 
 python docs/quarter_power.py docs/images/quarter-power.png
 """
@@ -50,7 +50,7 @@ def draw(studies: dict[float, xr.Dataset]) -> Figure:
     left.legend(loc="upper left", ncols=2, fontsize=7)
     squares = np.geomspace(0.2, 10, 200)
     expected = [vl.estimates.gaussian_exponent(square**0.5) for square in squares]
-    right.plot(squares, expected, color=INK, label=r"$n \to \infty$")
+    right.plot(squares, expected, color=INK, label=r"$n \to \infty$, conjectured")
     right.axhline(0.25, color=PALE, linestyle="--")
     right.axvline(1.5, color=PALE, linestyle="--", label="$1/4$ at $s^2 = 3/2$")
     right.set_xscale("log")

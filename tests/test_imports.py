@@ -24,7 +24,7 @@ PUBLIC = set(
     "lipschitz_study beyond_gaussian "
     "cases estimates gaussian measures postprocess solvers tilting".split()
 )
-HEAVY = set("h5netcdf h5py llvmlite matplotlib numba ot pandas pyfftw scipy xarray zarr".split())
+HEAVY = set("h5netcdf h5py llvmlite matplotlib numba ot pandas pyfftw scipy threadpoolctl xarray zarr".split())
 LIMIT = 0.3  # seconds, of which Python itself takes a part
 FIRST_CONTACTS = {
     "import vlasov": ["-c", "import vlasov"],

@@ -107,7 +107,8 @@ def _constant(value: Any, known: tuple[int, ...]) -> Any:
 def set_threads(count: int | None) -> None:
     """Use ``count`` threads from now on; None: as many as NUMBA_NUM_THREADS allows, all cores if it is not set.
 
-    Results do not depend on it, to the last bit. Small problems use one thread whatever is set.
+    Results do not depend on it, to the last bit. Small problems use one thread whatever is set. BLAS has threads of its
+    own (OPENBLAS_NUM_THREADS): derivatives in many dimensions, and norms of them, depend on those by rounding errors.
     """
     most = numba.config.NUMBA_NUM_THREADS
     if count is not None and integer(count, "threads", least=1) > most:

@@ -1,58 +1,52 @@
 """Orthonormal vectors as they grow by Lanczos steps, and the small matrices that an operator is among them.
 
-``Scale`` goes between L^2(mu) and the flat vectors of the Euclidean space. Every new vector is orthogonalised against
-all, twice, so that the small matrices are what they should be up to rounding. Called by ``vlasov.lanczos``.
+Every new vector is orthogonalised against all, twice, so that the small matrices are what they should be up to
+rounding. ``unseen`` says how far the largest eigenvalue can be above them. Called by ``vlasov.lanczos``.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
 from vlasov.checks import Array
 
+Flat = Callable[[Array], Array]
+HELD = 60  # vectors in memory
+MISSED = 1e-4  # of all starts: those that have too small a part of the vector sought, so that the error may not hold
 _TINY = 1e-14  # of the operator: what is left of a vector that lies in the span of others
-_SEED = 20221127
 
 
-class Scale:
-    """sqrt(w): between vectors of L^2(mu) and flat ones of the Euclidean space."""
+class Start(NamedTuple):
+    """Where the search begins.
 
-    def __init__(self, shape: tuple[int, ...], weights: Array | None) -> None:
-        self._shape, self._weights = shape, weights
-        self._root = self._inverse = None
-        if weights is not None and not (weights == weights[0]).all():
-            self._root = np.sqrt(weights).reshape(-1, *[1] * (len(shape) - 1))
-            with np.errstate(divide="ignore"):  # what carries no weight is not seen
-                self._inverse = np.where(self._root > 0, 1 / self._root, 0.0)
-        self._even = 1.0 if weights is None or self._root is not None else math.sqrt(float(weights[0]))
+    Attributes
+    ----------
+    vector
+        Of length one, in a direction drawn evenly from all.
+    dimension
+        Of the space.
+    part
+        All but ``MISSED`` of such vectors have a larger component along any given unit vector.
+    """
 
-    def for_values(self, shape: tuple[int, ...]) -> Scale:
-        return self if shape == self._shape else Scale(shape, self._weights)
+    vector: Array
+    dimension: int
+    part: float
 
-    def start(self) -> Array:
-        """A unit vector: noise, without what carries no weight."""
-        noise = np.random.default_rng(_SEED).standard_normal(self._shape)
-        flat = (noise if self._root is None else noise * (self._root > 0)).ravel()
-        return flat / _norm(flat)
-
-    def outward(self, flat: Array) -> Array:
-        """H from sqrt(w) h."""
-        h = flat.reshape(self._shape)
-        return h / self._even if self._inverse is None else h * self._inverse
-
-    def inward(self, h: Array) -> Array:
-        """sqrt(w) h from h."""
-        return (h * self._even if self._root is None else h * self._root).ravel()
-
-    def outward_dual(self, flat: Array) -> Array:
-        """What <., h> of L^2(mu) is as a plain product: sqrt(w) times the flat vector."""
-        p = flat.reshape(self._shape)
-        return p * self._even if self._root is None else p * self._root
-
-    def inward_dual(self, p: Array) -> Array:
-        return (p / self._even if self._inverse is None else p * self._inverse).ravel()
+    @classmethod
+    def drawn(cls, shape: tuple[int, ...], root: Array | None, seed: int) -> Start:
+        """White noise, without what carries no weight: P(|<g, x>| <= a) <= sqrt(2/pi) a for normal g and |x| = 1."""
+        noise = np.random.default_rng(seed).standard_normal(shape)
+        if root is not None:
+            noise = noise * (root > 0)
+        flat = noise.ravel()
+        dimension = int(np.count_nonzero(flat))
+        part = 1.0 if dimension <= 1 else min(1.0, MISSED * math.sqrt(math.pi / 2) / norm(flat))
+        return cls(flat / norm(flat), dimension, part)
 
 
 class _Basis:
@@ -73,119 +67,174 @@ class _Basis:
 
     def mix(self, matrix: Array) -> list[Array]:
         """Combinations of the rows by the columns of a matrix."""
-        return [np.einsum("i,ij->j", column, np.asarray(self.rows)) for column in matrix.T]
+        mixed, part = [], np.empty_like(self.rows[0])
+        for column in matrix.T:
+            total = column[0] * self.rows[0]
+            for c, row in zip(column[1:], self.rows[1:], strict=True):
+                total += np.multiply(row, c, out=part)
+            mixed.append(total)
+        return mixed
 
 
-class Bidiagonal:
-    """U^T A V, upper triangular, as it grows."""
+class _Krylov:
+    """What both searches share: the next vector is p(M) start for a polynomial p, which tells what may be unseen.
 
-    def __init__(self) -> None:
-        self._left, self._right, self._matrix = _Basis(), _Basis(), np.zeros((0, 0))
-        self.exhausted, self._beta = False, 0.0
+    Zeros of p are the Ritz values, also those that restarts let go; 1 / its leading coefficient is the product of all
+    lengths by which new vectors were divided.
+    """
+
+    most = HELD
+
+    def __init__(self, start: Start) -> None:
+        self._start, self._right, self._next = start, _Basis(), start.vector
+        self._matrix: Array = np.zeros((0, 0))
+        self._let_go: list[float] = []
+        self._lengths = 0.0  # the logarithm of their product
+        self.exhausted = False
 
     @property
     def size(self) -> int:
+        """How many vectors there are."""
         return len(self._right.rows)
 
     @property
-    def last_left(self) -> Array:
-        return self._left.rows[-1]
+    def _whole(self) -> bool:
+        """Whether they span the space, so that nothing is unseen."""
+        return self.size >= self._start.dimension
 
-    def add_right(self, v: Array) -> None:
-        self._right.rows.append(v)
+    def _grow(self, rest: Array, length: float, scale: float) -> float:
+        """Take what is left of an image, so long, for the next vector; its length where it counts."""
+        finite = math.isfinite(length)
+        if self._whole or not finite or not length > _TINY * scale:
+            self.exhausted, length = True, 0.0
+        self._next = rest / length if length else rest
+        return length
 
-    def add_left(self, image: Array) -> None:
-        """Take in A v of the last right vector."""
+
+class Bidiagonal(_Krylov):
+    """U^T A V, upper triangular, as it grows; M = A^T A."""
+
+    most = HELD // 2  # pairs
+
+    def __init__(self, start: Start, forward: Flat, backward: Flat) -> None:
+        super().__init__(start)
+        self._forward, self._backward, self._left = forward, backward, _Basis()
+
+    def step(self) -> None:
+        """A v = ... + alpha u, then A^T u = ... + beta v'."""
+        self._right.rows.append(self._next)
+        image = self._forward(self._next)
         coefficients, rest = self._left.split(image)
-        k, length = len(coefficients), _norm(rest)
+        k, alpha = len(coefficients), norm(rest)
         self._matrix = np.pad(self._matrix, (0, 1))
         self._matrix[:k, k] = coefficients
-        scale = max(np.abs(self._matrix).max(initial=0.0), _norm(image))
-        self.exhausted = not length > _TINY * scale
-        self._matrix[k, k] = 0.0 if self.exhausted else length
-        self._left.rows.append(np.zeros_like(rest) if self.exhausted else rest / length)
+        scale = max(np.abs(self._matrix).max(initial=0.0), norm(image))
+        if not alpha > _TINY * scale:
+            self.exhausted, alpha = True, 0.0
+        self._matrix[k, k] = alpha
+        self._left.rows.append(rest / alpha if alpha else np.zeros_like(rest))
+        _, rest = self._right.split(self._backward(self._left.rows[-1]))
+        beta = self._grow(rest, norm(rest), scale) if alpha else 0.0
+        least = _TINY * scale  # what is taken for nothing may be so long
+        self._lengths += _log(alpha or scale) + _log(beta or least)
 
-    def next_right(self, image: Array) -> tuple[float, Array]:
-        """What is new in A^T u of the last left vector: its length, and the next right vector."""
-        _, rest = self._right.split(image)
-        length = _norm(rest)
-        if not length > _TINY * np.abs(self._matrix).max(initial=0.0):
-            self.exhausted = True
-        if self.exhausted or not math.isfinite(length):
-            self.exhausted, length = True, 0.0
-        return length, rest / length if length else rest
-
-    def estimate(self, beta: float) -> tuple[float, float]:
-        """The largest Ritz value and how far the norm may be above it."""
+    def estimate(self) -> tuple[float, float, float]:
+        """The largest Ritz value, how far the norm may be above it, and the size of the operator: the first again."""
         if not np.isfinite(self._matrix).all():
-            return math.nan, math.inf
-        self._found = left, values, _ = np.linalg.svd(self._matrix)
-        residuals = beta * np.abs(left[-1])
-        error, first = float(residuals[0]), float(values[0])
-        if len(values) > 1:
-            second = float(values[1] + residuals[1])
-            if second < first:
-                error = min(error, error * error * first / (first * first - second * second) / 2)
-        return first, error
+            return math.nan, math.inf, math.nan
+        self._found = _, values, _ = np.linalg.svd(self._matrix)
+        first = float(values[0])
+        if first == 0 or self._whole:
+            return first, _TINY * first, first
+        shares = np.r_[values, self._let_go] / first
+        lengths = self._lengths - 2 * len(shares) * math.log(first)
+        above = unseen((1 - shares) * (1 + shares), lengths, self._start.part)
+        return first, first * (above / (1 + math.sqrt(1 + above)) + _TINY), first
 
     def vectors(self) -> tuple[Array, Array]:
-        if self._matrix.size and np.isfinite(self._matrix).all():
+        """Those of the largest Ritz value, right and left."""
+        if np.isfinite(self._matrix).all():
             left, _, right = self._found
             return self._right.mix(right[:1].T)[0], self._left.mix(left[:, :1])[0]
         return self._right.rows[0], self._left.rows[0]
 
-    def restart(self, kept: int) -> None:
-        """Keep the best Ritz vectors, so many."""
-        left, values, right = self._found
+    def restart(self) -> None:
+        """Keep the best third of the Ritz vectors."""
+        (left, values, right), kept = self._found, self.most // 3
         self._right.rows, self._left.rows = self._right.mix(right[:kept].T), self._left.mix(left[:, :kept])
         self._matrix = np.diag(values[:kept])
+        self._let_go += values[kept:].tolist()
 
 
-class Tridiagonal:
-    """V^T S V of a symmetric S, as it grows."""
+class Tridiagonal(_Krylov):
+    """V^T S V of a symmetric S, as it grows; M = S."""
 
-    def __init__(self) -> None:
-        self._basis, self._matrix, self.exhausted = _Basis(), np.zeros((0, 0)), False
+    def __init__(self, start: Start, product: Flat) -> None:
+        super().__init__(start)
+        self._product = product
 
-    @property
-    def size(self) -> int:
-        return len(self._basis.rows)
-
-    def add(self, v: Array) -> None:
-        self._basis.rows.append(v)
+    def step(self) -> None:
+        """S v = ... + beta v'."""
+        self._right.rows.append(self._next)
+        image = self._product(self._next)
+        coefficients, rest = self._right.split(image)
         self._matrix = np.pad(self._matrix, (0, 1))
-
-    def next(self, image: Array) -> tuple[float, Array]:
-        """Take in S v of the last vector: the length of what is new in it, and the next vector."""
-        coefficients, rest = self._basis.split(image)
         self._matrix[:, -1] = self._matrix[-1, :] = coefficients
-        length = _norm(rest)
-        if not length > _TINY * max(np.abs(self._matrix).max(), _norm(image)) or not math.isfinite(length):
-            self.exhausted, length = True, 0.0
-        return length, rest / length if length else rest
+        scale = max(np.abs(self._matrix).max(), norm(image))
+        self._lengths += _log(self._grow(rest, norm(rest), scale) or _TINY * scale)
 
-    def estimate(self, beta: float) -> tuple[float, float, float]:
+    def estimate(self) -> tuple[float, float, float]:
         """The largest Ritz value, how far the eigenvalue may be above it, and the size of the operator."""
         if not np.isfinite(self._matrix).all():
             return math.nan, math.inf, math.nan
-        values, vectors = self._found = np.linalg.eigh(self._matrix)
-        residuals = beta * np.abs(vectors[-1])
-        error, first = float(residuals[-1]), float(values[-1])
-        if len(values) > 1:
-            gap = first - float(values[-2] + residuals[-2])
-            if gap > 0:
-                error = min(error, error * error / gap)
-        return first, error, float(np.abs(values).max())
+        self._found = values, _ = np.linalg.eigh(self._matrix)
+        first, size = float(values[-1]), float(np.abs(values).max())
+        if size == 0 or self._whole:
+            return first, _TINY * size, size
+        zeros = np.r_[values, self._let_go]
+        lengths = self._lengths - len(zeros) * math.log(size)
+        above = unseen((first - zeros) / size, lengths, self._start.part)
+        return first, size * (above + _TINY), size
 
     def vector(self) -> Array:
+        """That of the largest Ritz value."""
         if not np.isfinite(self._matrix).all():
-            return self._basis.rows[0]
-        return self._basis.mix(self._found[1][:, -1:])[0]
+            return self._right.rows[0]
+        return self._right.mix(self._found[1][:, -1:])[0]
 
-    def restart(self, kept: int) -> None:
-        """Keep the best Ritz vectors, so many."""
-        values, vectors = self._found
-        self._basis.rows, self._matrix = self._basis.mix(vectors[:, -kept:]), np.diag(values[-kept:])
+    def restart(self) -> None:
+        """Keep the best third of the Ritz vectors."""
+        (values, vectors), kept = self._found, self.most // 3
+        self._right.rows, self._matrix = self._right.mix(vectors[:, -kept:]), np.diag(values[-kept:])
+        self._let_go += values[:-kept].tolist()
+
+
+def unseen(gaps: Array, lengths: float, part: float) -> float:
+    """x > 0 with p(theta_1 + x) = 1 / part: how far above the largest Ritz value an eigenvalue may be.
+
+        1 = |p(M) start|^2 >= <start, vector>^2 p(lambda)^2,   p(theta_1 + x) = prod_j (gap_j + x) / prod lengths
+
+    Parameters
+    ----------
+    gaps
+        theta_1 - theta_j >= 0 of all zeros of p, among them 0.
+    lengths
+        The logarithm of the product of lengths.
+    part
+        A lower bound of |<start, vector>|.
+    """
+    gaps, target = np.maximum(gaps, 0.0), lengths - math.log(part)
+    at = target / len(gaps)  # above the root, where Newton's steps for a convex function of log x stay
+    for _ in range(200):
+        if at < -600:
+            return 0.0
+        x = math.exp(min(at, 600.0))
+        with np.errstate(divide="ignore"):
+            step = float(np.log(gaps + x).sum() - target) / float((x / (gaps + x)).sum())
+        at -= step
+        if not step > 1e-4:
+            break
+    return math.exp(min(at, 600.0)) * 1.001
 
 
 def _dot(x: Array, y: Array) -> float:
@@ -193,7 +242,12 @@ def _dot(x: Array, y: Array) -> float:
     return float(np.einsum("i,i->", x, y))
 
 
-def _norm(x: Array) -> float:
+def _log(x: float) -> float:
+    return math.log(x) if 0 < x < math.inf else 0.0  # nothing, or no number: ``estimate`` tells
+
+
+def norm(x: Array) -> float:
+    """|x| without overflow."""
     largest = float(np.abs(x).max(initial=0.0))
     if not (0.0 < largest < math.inf):
         return largest

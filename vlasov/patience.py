@@ -39,6 +39,8 @@ class Patience:
         How many are waited for at once, of which the first is told of: those of a step.
     needed
         The same in words, after what one takes.
+    what
+        What is waited for.
     told
         Whether anything was said; then all that follows is silence.
     """
@@ -47,6 +49,7 @@ class Patience:
     smaller: str = field(default="", kw_only=True)
     velocities: float = field(default=1.0, kw_only=True)
     needed: str = field(default="", kw_only=True)
+    what: str = field(default="a velocity", kw_only=True)
     told: bool = field(default=False, kw_only=True)
     _since: float = field(default_factory=clock, kw_only=True)  # when the present wait began
     _done: dict[str, int] = field(default_factory=dict, kw_only=True)  # since then, or before
@@ -71,4 +74,4 @@ class Patience:
         warnings.warn(sentence, SlowRunWarning, stacklevel=2)
 
     def _waiting(self, done: str) -> str:
-        return f"a velocity takes long: {done} in {clock() - self._since:.3g} s so far; {self.smaller}{self.remedy}"
+        return f"{self.what} takes long: {done} in {clock() - self._since:.3g} s so far; {self.smaller}{self.remedy}"

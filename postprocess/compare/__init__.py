@@ -63,10 +63,9 @@ def compare(
     p
         Orders of the Wasserstein distances.
     bandwidth
-        Of a Gaussian kernel, in standard deviations of the measure: with it, densities of particles are estimated and
-        compared too.
+        Of a Gaussian kernel, in standard deviations of the measure: with it, densities of particles are compared too.
     instants
-        At how many of the common output times, evenly spread and the last among them, the solutions are compared.
+        At how many of the common output times, evenly spread with the last, the solutions are compared.
     initial
         "same", "different", or "auto": as their problems say. Clouds drawn from one measure by different seeds are
         "different" only if you say so.
@@ -86,11 +85,11 @@ def compare(
         amplified (pair, time): whether solutions of one problem have parted only because the flow multiplies small
         differences of their starts, so that their distance says nothing about the solvers. With ``local`` (pair, time):
         optimal_growth with optimal_error, log_logarithmic_norm and log_norm, which bound the growth for p = 2 of
-        solutions that stay close to these, and far, whether they do not. Attributes: ``initial``,
-        ``runs`` (what is known of each, as JSON) and ``doubt`` (why some of them are not to be trusted).
+        solutions that stay close to these, far, whether they do not, and among_gaussians (pair,): whether that is of
+        Gaussian differences alone, as of two runs by "gaussian". Attributes: ``initial``, ``runs`` (what is known, as
+        JSON) and ``doubt`` (why some numbers are not to be trusted, or missing).
     """
-    orders, bandwidth = _checked(datasets, p, bandwidth, initial)
-    checks.flag(local, "local")
+    (orders, bandwidth), local = _checked(datasets, p, bandwidth, initial), checks.flag(local, "local")
     problems, times = solutions.common(datasets)
     times = solutions.spread(times, checks.integer(instants, "instants", least=1))
     runs = [dataset.sel(time=times) for dataset in datasets]
@@ -99,13 +98,18 @@ def compare(
     start = initial if initial != "auto" else "same" if solutions.same(problems) else "different"
     series = _series(problems[0], runs, dict(zip(called, pairs, strict=True)), (orders, bandwidth), progress=progress)
     variables = _variables(problems, runs, pairs, series, same=start == "same")
+    attributes = _attributes(datasets, names) | {"initial": start}
     if local:
-        variables |= _local(runs, pairs, variables, orders, same=start == "same")
+        chains = chain.of_pairs(runs, pairs, names, same=start == "same")
+        variables |= _local(runs, chains, pairs, variables, orders)
+        attributes["doubt"] = "; ".join(filter(None, [attributes["doubt"], chains.doubt]))
     coordinates = {"pair": called, "solution": names, "time": times, "p": orders, "order": list(ORDERS)}
-    methods = {found.method for row in series for held in row for found in held.distances}
-    return xr.Dataset(
-        variables, coordinates, _attributes(datasets, names) | {"initial": start, "method": ", ".join(sorted(methods))}
-    )
+    return xr.Dataset(variables, coordinates, attributes | {"method": _methods(series)})
+
+
+def _methods(series: list[list[_Held]]) -> str:
+    """By which distances were found."""
+    return ", ".join(sorted({found.method for row in series for held in row for found in held.distances}))
 
 
 def _checked(
@@ -216,29 +220,18 @@ def _variables(
 
 def _local(
     runs: list[xr.Dataset],
+    chains: chain.Pairs,
     pairs: list[tuple[int, int]],
     found: dict[str, tuple[tuple[str, ...], Array]],
     orders: list[float],
-    *,
-    same: bool,
 ) -> dict[str, tuple[tuple[str, ...], Array]]:
-    """The derivative of the flow along the solutions; solutions of one problem have one."""
-    if same:
-        first = next((run for run in runs if run.attrs["solver"] != "layers"), runs[0])
-        each = [chain.local(first)] * len(runs)
-    else:
-        each = [chain.local(run) for run in runs]
-    both = [chain.of_pair(each, a, b) for a, b in pairs]
+    """What is possible near the solutions, by pair and time, and where they are too far apart for that."""
     k = orders.index(2.0) if 2.0 in orders else len(orders) - 1
-    apart = [
-        chain.far(runs[a], found["wasserstein"][1][i, :, k], found["wasserstein_error"][1][i, :, k], both[i].optimal)
-        for i, (a, _) in enumerate(pairs)
-    ]
+    distances, errors = (found[name][1][..., k] for name in ("wasserstein", "wasserstein_error"))
+    apart = [chain.far(runs[a], distances[i], errors[i], chains.each[i].growth) for i, (a, _) in enumerate(pairs)]
     names = ("optimal_growth", "optimal_error", "log_logarithmic_norm", "log_norm")
-    values = [np.array([one[j] for one in both]) for j in range(len(names))]
-    return {
-        name: (("pair", "time"), one) for name, one in zip((*names, "far"), (*values, np.array(apart)), strict=True)
-    }
+    values = {name: (("pair", "time"), np.array([one[j] for one in chains.each])) for j, name in enumerate(names)}
+    return values | {"far": (("pair", "time"), np.array(apart)), "among_gaussians": (("pair",), chains.among)}
 
 
 def _errors_of_moments(problem: Problem, one: xr.Dataset, other: xr.Dataset) -> Array:

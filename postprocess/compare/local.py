@@ -3,82 +3,86 @@
     W_2(t) / W_2(0) <= optimal growth <= exp int lambda <= exp int L (a posteriori) <= exp int L(R) (a priori)
 
 The second and the third are local: they are the derivative of the flow along one of the solutions, and hold for others
-that stay close to it. Where two are farther apart than that, they are told as local, and may be exceeded.
+that stay close to it. Where two are farther apart than that, they are told as local, and may be exceeded. Two solutions
+by the reduction to Gaussians have the optimum among Gaussians, which says nothing about other differences.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
 
 from vlasov.checks import Array
-from vlasov.errors import InputError, SolverError
-from vlasov.measures import Particles
-from vlasov.postprocess.sensitivity import moments, sensitivity
-from vlasov.problem import Problem
+from vlasov.postprocess.sensitivity import moments
+from vlasov.postprocess.sensitivity.along import Along, along, nothing
 from vlasov.solvers import problem_of
 
 _NEAR = 0.02  # of the deviation: solutions so close that the derivative tells how they part
-_SURE = 0.1  # error of an integral of rates, of which more tells nothing
 _ROUNDING = 1e-6
-_MANY, _MANY_PAIRS = 20_000, 1000  # tokens, beyond which the derivative along them takes minutes
-_NAMES = ("growth", "growth_error", "log_logarithmic_norm", "log_norm")
 
 
-class Local(NamedTuple):
-    """Of one solution at each time: the optimal growth with its error, int lambda and int |J|."""
+class Pairs(NamedTuple):
+    """Of each pair what is possible nearby, and whether that is of Gaussian differences alone; all doubts."""
 
-    optimal: Array
-    error: Array
-    logarithmic: Array
-    norm: Array
-
-
-def local(run: xr.Dataset) -> Local:
-    """The derivative of the flow along a run, at its times; NaN where there is none."""
-    times, nothing = run["time"].values, np.full(run.sizes["time"], np.nan)
-    try:
-        if str(run.attrs.get("solver")) == "gaussian" and times[0] == 0.0:  # all neighbours are Gaussians too
-            return _among_gaussians(problem_of(run), times)
-        problem = problem_of(run)
-        if run.sizes.get("particle", 0) > (_MANY if _linear(problem) else _MANY_PAIRS):
-            if isinstance(problem.start, Particles):
-                return Local(nothing, nothing, nothing, nothing)
-            found = sensitivity(problem, times=times)  # the limit, which so many tokens stand for
-        else:
-            found = sensitivity(run, times=times)
-    except (InputError, SolverError, np.linalg.LinAlgError, MemoryError):
-        return Local(nothing, nothing, nothing, nothing)
-    if found["time"].values[0] != times[0]:
-        return Local(nothing, nothing, nothing, nothing)
-    held = {name: np.full(times.size, np.nan) for name in _NAMES}
-    for name in _NAMES:
-        held[name][: found.sizes["time"]] = found[name].values
-    unknown = np.full(times.size, True)
-    unknown[: found.sizes["time"]] = ~(found["rates_error"].values <= _SURE)
-    held["log_norm"][unknown] = held["log_logarithmic_norm"][unknown] = np.nan
-    return Local(*(held[name] for name in _NAMES))
+    each: list[Along]
+    among: Array
+    doubt: str
 
 
-def _linear(problem: Problem) -> bool:
-    """Whether products with the derivative cost as much as there are tokens."""
-    return problem.dimension <= 3 and problem.block.heads_at() is not None and not problem.attention.causal
+def of_pairs(
+    runs: Sequence[xr.Dataset], pairs: Sequence[tuple[int, int]], names: Sequence[str], *, same: bool
+) -> Pairs:
+    """The derivative of the flow along the solutions; solutions of one problem have one."""
+    gaussian = [str(run.attrs.get("solver")) == "gaussian" for run in runs]
+    among = np.array([gaussian[a] and gaussian[b] for a, b in pairs])
+    tokens, first = _whose(runs), gaussian.index(True) if any(gaussian) else 0
+    full, of_gaussians = cache(lambda k: _local(runs[k])), cache(lambda k: _among_gaussians(runs[k]))
+    found, used = list[Along](), dict[tuple[int, bool], Along]()
+    for (a, b), only in zip(pairs, among, strict=True):
+        find: Callable[[int], Along] = of_gaussians if only else full
+        these = [(first if only else tokens)] if same else [a, b]
+        used |= {(k, bool(only)): find(k) for k in these}
+        found.append(_larger(*(find(k) for k in these)))
+    said = [f"optimal growth along {names[k]}: {one.doubt}" for (k, _), one in used.items() if one.doubt]
+    return Pairs(found, among, "; ".join(said))
 
 
-def _among_gaussians(problem: Problem, times: Array) -> Local:
+def _whose(runs: Sequence[xr.Dataset]) -> int:
+    """Of solutions of one problem, the one along which the derivative is asked for: with tokens, where one has them."""
+    able = [k for k, run in enumerate(runs) if run.attrs["solver"] != "layers"]
+    return next((k for k in able if "position" in runs[k]), able[0] if able else 0)
+
+
+def _local(run: xr.Dataset) -> Along:
+    """Of all small differences, at the run's times."""
+    times = run["time"].values
+    found = along(run, times)
+    if found.since != times[0] and not np.isnan(found.growth).all():
+        return nothing(times, f"growth is known from t = 0 on, and the first common time is {times[0]:.4g}")
+    return found
+
+
+def _among_gaussians(run: xr.Dataset) -> Along:
     """By the linearised equations of moments, as far as there is a solution."""
-    nothing, found = np.full(times.size, np.nan), moments.growth(problem, times)
-    if found is None:
-        return Local(nothing, nothing, nothing, nothing)
-    return Local(found[0], 1e-9 * found[0], moments.exponent(problem, times), nothing)
+    times, problem = run["time"].values, problem_of(run)
+    none = nothing(times, "growth among Gaussians is known without masks and from t = 0 on alone")
+    if times[0] != 0.0 or (found := moments.growth(problem, times)) is None:
+        return none
+    logarithmic, unknown = moments.exponent(problem, times), np.isnan(found.growth)
+    doubt = f"from t = {times[unknown][0]:.4g} on growth among Gaussians is not known" if unknown.any() else ""
+    return Along(found.growth, found.error, logarithmic, none.norm, 0.0, doubt)
 
 
-def of_pair(each: Sequence[Local], a: int, b: int) -> Local:
-    """The larger ones of two solutions, since the way between them lies along both."""
-    return Local(*(np.fmax(one, other) for one, other in zip(each[a], each[b], strict=True)))
+def _larger(one: Along, other: Along | None = None) -> Along:
+    """The larger ones of two solutions, since the way between them lies along both; unknown where one is."""
+    if other is None:
+        return one
+    growth, error, logarithmic, norm = (np.maximum(a, b) for a, b in zip(one[:4], other[:4], strict=True))
+    return Along(growth, error, logarithmic, norm)
 
 
 def far(one: xr.Dataset, distances: Array, errors: Array, optimal: Array) -> Array:

@@ -10,21 +10,19 @@ out and keeps; ``dataset`` assembles them with their ``slopes``; ``table`` and `
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Sequence
-from pathlib import Path
+from functools import partial
 from typing import Unpack
 
-import numpy as np
 import xarray as xr
 
 from vlasov.postprocess.depth.dataset import assemble
 from vlasov.postprocess.depth.replica import Bench, Piece, Study
 from vlasov.postprocess.depth.settings import Settings, checked
-from vlasov.postprocess.studies import collect, schedule
-from vlasov.postprocess.studies.store import Store
+from vlasov.postprocess.studies import schedule
+from vlasov.postprocess.studies.conduct import Asked, conduct
 from vlasov.problem import Problem
-from vlasov.solvers.dataset import DEPTH, save
+from vlasov.solvers.dataset import DEPTH
 
 _FORMAT = 1  # of files in a folder
 
@@ -63,24 +61,9 @@ def depth_study(
     xarray.Dataset
         See ``vlasov.postprocess.depth.dataset``.
     """
-    began = time.perf_counter()
     setup = checked(problem, depths, settings)
     schedule.check(scheduler)
     study = Study(problem, setup.n, setup.sampling, setup.p, setup.times, setup.seed, setup.tolerance, setup.exact)
-    store = None
-    if output is not None:
-        store = Store(output, {"format": _FORMAT, **study.plain()}, DEPTH)
-        if store.settled is None:
-            store.settle({})
-    elif scheduler is not None:
-        problem.to_json()  # complains about Python functions, which cannot be sent
-    with np.errstate(all="ignore"):
-        keys = [(depth, replica) for depth in setup.depths for replica in range(setup.replicas)]
-        results = collect.kept(store, keys)
-        missing = [Piece(*key) for key in keys if key not in results]
-        results |= collect.collect(Bench(study), missing, store, scheduler, progress)
-        dataset = assemble(setup, study, results)
-    dataset.attrs["wall_seconds"] = time.perf_counter() - began
-    if output is not None:
-        save(dataset, Path(output) / "study.nc")
-    return dataset
+    keys = [(depth, replica) for depth in setup.depths for replica in range(setup.replicas)]
+    asked, made = Asked(output, scheduler, progress), partial(assemble, setup, study)
+    return conduct(Bench(study), keys, Piece, made, asked, kind=DEPTH, version=_FORMAT)

@@ -8,21 +8,19 @@ and ``vlasov lipschitz``.
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Sequence
-from pathlib import Path
+from functools import partial
 from typing import Unpack
 
-import numpy as np
 import xarray as xr
 
 from vlasov.postprocess.lipschitz.dataset import assemble
 from vlasov.postprocess.lipschitz.piece import Bench, Piece
 from vlasov.postprocess.lipschitz.settings import Settings, checked
-from vlasov.postprocess.studies import collect, schedule
-from vlasov.postprocess.studies.store import Store
+from vlasov.postprocess.studies import schedule
+from vlasov.postprocess.studies.conduct import Asked, conduct
 from vlasov.problem import Problem
-from vlasov.solvers.dataset import LIPSCHITZ, save
+from vlasov.solvers.dataset import LIPSCHITZ
 
 _FORMAT = 1  # of files in a folder
 
@@ -67,28 +65,9 @@ def lipschitz_study(
         See ``vlasov.postprocess.lipschitz.dataset``. Values that may be off by more than a hundredth of them are NaN,
         and the attribute ``doubt`` says so.
     """
-    began = time.perf_counter()
     setup = checked(problem, n, data, settings)
     schedule.check(scheduler)
-    store = None
-    if output is not None:
-        store = Store(output, {"format": _FORMAT, **setup.study.plain()}, LIPSCHITZ)
-        if store.settled is None:
-            store.settle({})
-    elif scheduler is not None:
-        problem.to_json()  # complains about Python functions, which cannot be sent
-    with np.errstate(all="ignore"):
-        keys = [
-            (law, size, replica)
-            for law in setup.data
-            for size in setup.sizes
-            for replica in range(setup.replicas_of(law))
-        ]
-        results = collect.kept(store, keys)
-        missing = [Piece(*key) for key in keys if key not in results]
-        results |= collect.collect(Bench(setup.study), missing, store, scheduler, progress)
-        dataset = assemble(setup, results)
-    dataset.attrs["wall_seconds"] = time.perf_counter() - began
-    if output is not None:
-        save(dataset, Path(output) / "study.nc")
-    return dataset
+    sizes = [(law, size) for law in setup.data for size in setup.sizes]
+    keys = [(law, size, replica) for law, size in sizes for replica in range(setup.replicas_of(law))]
+    asked, made = Asked(output, scheduler, progress), partial(assemble, setup)
+    return conduct(Bench(setup.study), keys, Piece, made, asked, kind=LIPSCHITZ, version=_FORMAT)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from vlasov.errors import InputError, SolverError
-from vlasov.postprocess.sensitivity import sensitivity
+from vlasov.postprocess.sensitivity.along import along
 from vlasov.problem import Problem
 
 _NAMES = {
@@ -17,18 +16,14 @@ _NAMES = {
 
 
 def with_local(study: xr.Dataset, problem: Problem) -> xr.Dataset:
-    """The study with the derivative of its limit's flow at its times; NaN where there is none."""
-    times = study["time"].values
-    held = {name: np.full(times.size, np.nan) for name in _NAMES}
-    try:
-        found = sensitivity(problem, times=times)
-    except (InputError, SolverError, np.linalg.LinAlgError, MemoryError):
+    """The study with the derivative of its limit's flow at its times, as far as it is known; ``local_doubt`` says why.
+
+    Without any numbers it has none of these variables.
+    """
+    found = along(problem, study["time"].values)
+    study = study.assign_attrs(local_doubt=found.doubt)
+    values = np.log(found.growth), found.logarithmic, found.norm
+    if np.isnan(values[0]).all():
         return study
-    shown = np.isin(times, found["time"].values)
-    inside = np.isin(found["time"].values, times)
-    held["log_optimal_growth"][shown] = np.log(found["growth"].values[inside])
-    for name in ("log_logarithmic_norm", "log_norm"):
-        held[name][shown] = found[name].values[inside]
-    return study.assign(
-        {name: ("time", held[name], {"long_name": words, "units": "1"}) for name, words in _NAMES.items()}
-    )
+    held = zip(_NAMES.items(), values, strict=True)
+    return study.assign({name: ("time", one, {"long_name": words, "units": "1"}) for (name, words), one in held})

@@ -1,4 +1,7 @@
-"""Histograms of the rank of limiting covariances, of random A, V and Sigma_0, beside the theory's bounds."""
+"""Histograms of the rank of limiting covariances, of random A, V and Sigma_0, beside what is proved or observed of it.
+
+For V = I a theorem bounds the rank; that d - d // 2 is the largest for other V was observed, and is no bound.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +23,14 @@ ROWS = {
     "positive": "$A = -Q^T Q/\\sqrt{d}$, $V = G^T G$",
     "indefinite": "$A$ indefinite, invertible, $V$ random",
 }
+SOURCE = {"identity": "bound", "positive": "observed", "indefinite": "observed"}  # what the largest rank is
 _MOST_DRAWS = 30  # batches, until there are as many limits as are asked for
 _MARGIN, _LEAST, _RAREST = 1.2, 48, 0.1  # more than are missing, by the share of limits among the last ones
 
 
 def drawn(row: str, d: int, count: int, rng: np.random.Generator) -> tuple[list[Softmax], Array, Array]:
-    """Attentions, initial covariances, and the bound of each: the theorem's for V = I, else what was observed."""
-    attentions, bounds = [], []
+    """Attentions, initial covariances, and the largest rank: the theorem's for V = I, else what was observed."""
+    attentions, largest = [], []
     for _ in range(count):
         if row == "indefinite":
             signs = np.sign(rng.normal(size=d))
@@ -38,33 +42,33 @@ def drawn(row: str, d: int, count: int, rng: np.random.Generator) -> tuple[list[
             Q, G = rng.normal(size=(d // 2, d)), rng.normal(size=(d, d))
             A, V = -Q.T @ Q / np.sqrt(d), np.eye(d) if row == "identity" else G.T @ G
         attentions.append(Softmax(A=A, V=V))
-        bounds.append(largest_limit_rank(A) if row == "identity" else d - d // 2)
+        largest.append(largest_limit_rank(A) if row == "identity" else d - d // 2)
     factors = rng.normal(size=(count, d, d))
-    return attentions, factors @ factors.transpose(0, 2, 1), np.array(bounds)
+    return attentions, factors @ factors.transpose(0, 2, 1), np.array(largest)
 
 
 def limits(row: str, d: int, count: int, horizon: float, seed: int) -> dict[str, Any]:
-    """Ranks of so many limits with their bounds, and what became of all others."""
+    """Ranks of so many limits, the largest that is proved or observed, and what became of all others."""
     rng = np.random.default_rng([seed, d, list(ROWS).index(row)])
     ranks: list[Array] = []
-    bounds: list[Array] = []
+    largest: list[Array] = []
     fates = np.zeros(len(FATES), dtype=int)
     missing, share = count, 1.0
     for _ in range(_MOST_DRAWS):
-        attentions, initial, bound = drawn(row, d, max(int(_MARGIN * missing / share), _LEAST), rng)
+        attentions, initial, most = drawn(row, d, max(int(_MARGIN * missing / share), _LEAST), rng)
         easy = row != "indefinite"  # others grow large, and take steps too many for late times
         found = outcomes(attentions, initial, horizon, later=2 * easy, confirmed=easy)
         clear = (found.fate == CONVERGED) & (found.rank >= 0)
         fates += np.bincount(found.fate, minlength=len(FATES))
         ranks.append(found.rank[clear])
-        bounds.append(bound[clear])
+        largest.append(most[clear])
         missing, share = count - sum(map(len, ranks)), max(clear.mean(), _RAREST)
         if missing <= 0:
             break
     else:
         raise InputError(f"finds fewer than {count} limits in d = {d}; ask for fewer", f"rows.{row}")
-    rank, most = (np.concatenate(parts)[:count] for parts in (ranks, bounds))
-    return {"rank": rank, "bound": most, "fates": dict(zip(FATES, fates.tolist(), strict=True))}
+    rank, top = (np.concatenate(parts)[:count] for parts in (ranks, largest))
+    return {"rank": rank, "largest": top, "fates": dict(zip(FATES, fates.tolist(), strict=True))}
 
 
 @styled
@@ -79,10 +83,10 @@ def figure(given: dict[str, Any]) -> tuple[Figure, dict[str, Any]]:
         count = given["rows"][row]
         for d, ax in zip(dimensions, line, strict=True):
             found = limits(row, d, count, given["horizon"], given["seed"])
-            counts, most = np.bincount(found["rank"], minlength=d + 1), int(found["bound"].max())
+            counts, most = np.bincount(found["rank"], minlength=d + 1), int(found["largest"].max())
             ax.bar(np.arange(d + 1), counts / count, width=0.8, color=TOKEN)
             ax.axvline(most + 0.5, color=END, linestyle="--", linewidth=1.0)
-            ax.text(most + 0.6, 0.95, f"bound {most}", color=END, fontsize=7, va="top")
+            ax.text(most + 0.6, 0.95, f"{SOURCE[row]} {most}", color=END, fontsize=7, va="top")
             ax.set(xlim=(-0.6, d + 0.6), ylim=(0, 1.02))
             ax.xaxis.set_major_locator(MaxNLocator(integer=True))
             ax.set_title(f"$d = {d}$" if row == rows[0] else "", loc="left")
@@ -90,8 +94,8 @@ def figure(given: dict[str, Any]) -> tuple[Figure, dict[str, Any]]:
                 ax.set_ylabel(f"{ROWS[row]}\nshare of limits", fontsize=7)
             facts[f"{row}, d = {d}"] = {
                 "ranks": {str(k): int(n) for k, n in enumerate(counts)},
-                "bound": most,
-                "above it": int((found["rank"] > found["bound"]).sum()),
+                SOURCE[row]: most,
+                "above it": int((found["rank"] > found["largest"]).sum()),
                 "above floor(d/2)": int((found["rank"] > d // 2).sum()),
                 "of all drawn": found["fates"],
             }

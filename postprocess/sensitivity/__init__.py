@@ -21,19 +21,19 @@ from vlasov import checks
 from vlasov.checks import Array
 from vlasov.errors import InputError
 from vlasov.measures import Gaussian, Particles
+from vlasov.patience import Patience
 from vlasov.postprocess.sensitivity import edge as edges, growth, moments
 from vlasov.postprocess.sensitivity.path import Path
 from vlasov.postprocess.sensitivity.tangency import Tangency
-from vlasov.postprocess.sensitivity.tokens import LIMIT, Start, start
+from vlasov.postprocess.sensitivity.tokens import LIMIT, Start, before_blow_up, followed, outputs, start
 from vlasov.problem import Problem
 from vlasov.solvers.dataset import SENSITIVITY, labels, provenance
 from vlasov.solvers.ode.integrate import accuracy_for
-from vlasov.solvers.sampling import followed_until
 
-OUTPUTS = 5  # times
 FEW = 8  # tokens: what they carry alone is theirs, not the limit's
 _LOOSER = 100.0  # the tolerance of the second look
 _TOLD = 1e-2  # relative error that is told as a doubt
+_REMEDY = "lower n or the number of times, loosen the tolerance, or take check=False and rates=False"
 _NAMES = {
     "growth": "largest growth of a small change, |h(t)| / |h(0)|",
     "growth_error": "estimated error of the growth",
@@ -52,6 +52,7 @@ _NAMES = {
     "weight": "token weights",
     "log_moment_norm": "integral of the largest rate of growth among Gaussians",
     "moment_growth": "largest growth among Gaussians, in the metric of Bures",
+    "moment_growth_error": "estimated error of the growth among Gaussians",
 }
 
 
@@ -79,40 +80,43 @@ def sensitivity(
         Output times; by default five from zero to the horizon, or those of the run.
     n, sampling, seed
         Of tokens that stand for the measure, as in ``vl.solve(problem, "particles")``; of a mixture each component has
-        so many Gauss nodes. "auto" takes nodes where there are some.
+        so many nodes. "auto" takes Gauss nodes where there are some.
     tolerance
         Relative error of the growth for these tokens, and local error of the flow's steps.
     rates
         Whether to integrate the logarithmic norm and |J|, which bound the growth.
     check
-        Whether to look again, with other nodes and steps, to know the error. Without, errors are those of Lanczos.
+        Whether to look again, with other nodes and steps, to know the error. Without, it is not known: NaN.
 
     Returns
     -------
     xarray.Dataset
         By time: growth and growth_error; edge, the largest |D phi_t(x)| over tokens, in the limit over all x, and
         edge_place; log_logarithmic_norm and log_norm, the integrals of lambda and |J|, with rates_error; participation
-        and carriers, how many tokens carry the growth, and sample, whether these are so few that the number is the
-        sample's; direction and response, what grows most and what becomes of it; position and weight. In the limit the
-        growth is at least the edge, and it is the edge where few nodes carry growth_of_nodes. For Gaussians that stay
-        Gaussian also moment_growth, by the linearised equations of mean and covariance, and
-        log_moment_norm, the logarithm of its bound by rates. At a blow-up times end.
+        and carriers, how many tokens carry the growth, and sample, whether so few that the number is the sample's;
+        direction and response, what grows most and what becomes of it; position and weight. In the limit the growth is
+        at least the edge, and is the edge where few nodes carry growth_of_nodes. For Gaussians that stay Gaussian also
+        moment_growth with its error, and log_moment_norm, the logarithm of its bound. At a blow-up times end. Where a
+        Gaussian is so wide that nodes would never agree, growth is NaN, and ``doubt`` says why.
     """
     tolerance = checks.number(tolerance, "tolerance", above=1e-13, below=1e-2)
     rates, check = checks.flag(rates, "rates"), checks.flag(check, "check")
     began = clock.perf_counter()
     begun = start(problem, n, sampling, seed)
     _check(begun.problem)
-    at = _times(problem, times, begun)
-    at, reason = _followed(begun, at)
-    whole = _found(begun, begun.cloud, at, tolerance, rates=rates)
+    at, reason = followed(begun, outputs(problem, times, begun))
+    at, blow_up_time = before_blow_up(begun, at)
+    among, patience = _among(begun, at), Patience(what="the sensitivity", remedy=_REMEDY)
+    whole = _found(begun, begun.cloud, at, tolerance, among, rates=rates, patience=patience)
     if reason:
         whole.path.cut(len(whole.path.reached), reason)
+    elif math.isfinite(blow_up_time) and whole.path.status == "completed":
+        whole.path.status, whole.path.blow_up_time = "blow-up", blow_up_time
     again = None
     if check and len(whole.path.reached) > 1:
         other = begun.cloud if begun.fewer is None else begun.fewer
         looser = min(tolerance * _LOOSER, 1e-3)
-        again = _found(begun, other, np.array(whole.path.reached), looser, rates=rates)
+        again = _found(begun, other, np.array(whole.path.reached), looser, among, rates=rates, patience=patience)
     result = _dataset(begun, whole, again)
     result.attrs["wall_seconds"] = clock.perf_counter() - began
     return result
@@ -125,7 +129,7 @@ class _Found(NamedTuple):
     growths: list[growth.Growth]
     edge: edges.Edge
     rates: growth.Rates | None
-    among: Array | None  # growth among Gaussians
+    among: moments.Among | None  # Gaussians
     limit: bool
 
     @property
@@ -137,7 +141,7 @@ class _Found(NamedTuple):
         nodes = np.array([one.value for one in self.growths])
         if not self.limit:
             return nodes, np.zeros_like(nodes)
-        least = self.edge.value if self.among is None else np.fmax(self.edge.value, self.among)
+        least = self.edge.value if self.among is None else np.fmax(self.edge.value, self.among.growth)
         few = np.array([one.carriers < FEW for one in self.growths]) & (np.arange(len(nodes)) > 0)
         return np.where(few, least, np.fmax(nodes, least)), np.where(few, np.abs(nodes - least), 0.0)
 
@@ -150,22 +154,27 @@ class _Found(NamedTuple):
         return first, np.fmax(self.rates.norm, first), first - self.rates.logarithmic
 
 
-def _found(begun: Start, cloud: Particles, times: Array, tolerance: float, *, rates: bool) -> _Found:
-    flow, limit, tangency = (
-        begun.problem.flow(tolerance=accuracy_for(tolerance)),
-        begun.of == LIMIT,
-        Tangency(begun.problem),
-    )
-    path = Path(cloud, flow, times, 0.1 * tolerance)
+def _among(begun: Start, times: Array) -> moments.Among | None:
+    """Growth among Gaussians, where these nodes stand for one from the beginning on."""
+    if begun.of != LIMIT or begun.first != 0.0:
+        return None
+    return moments.growth(begun.problem, times)
+
+
+def _found(
+    begun: Start, cloud: Particles, times: Array, tolerance: float, among: moments.Among | None,
+    *, rates: bool, patience: Patience,
+) -> _Found:  # fmt: skip
+    flow, limit = begun.problem.flow(tolerance=accuracy_for(tolerance)), begun.of == LIMIT
+    flow.patience = patience
+    tangency, path = Tangency(begun.problem), Path(cloud, flow, times, 0.1 * tolerance)
     found = growth.growths(path, tangency, tolerance)
     path.forget()
     edge = edges.of_limit(path, tangency, begun.problem.start) if limit else edges.of_tokens(path, tangency)
     rated = growth.rates(path, tangency, limit=limit) if rates else None
-    among = None
-    if limit and begun.first == 0.0 and isinstance(begun.problem.start, Gaussian):
-        exact = moments.growth(begun.problem, np.array(path.reached))
-        if exact is not None:
-            among, edge = exact[0], edge._replace(value=np.where(np.isnan(exact[1]), edge.value, exact[1]))
+    if among is not None:
+        among = moments.Among(*(one[: len(path.reached)] for one in among))
+        edge = edge._replace(value=np.where(np.isnan(among.edge), edge.value, among.edge))
     return _Found(path, found, edge, rated, among, limit)
 
 
@@ -179,35 +188,6 @@ def _check(problem: Problem) -> None:
         )
 
 
-def _times(given: Problem | xr.Dataset, times: ArrayLike | None, begun: Start) -> Array:
-    """Output times, the first of which is where the tokens are."""
-    horizon, first = begun.problem.horizon, begun.first
-    if times is None:
-        own = given["time"].values if isinstance(given, xr.Dataset) else np.linspace(0.0, horizon, OUTPUTS)
-        if isinstance(given, xr.Dataset) and own.size > OUTPUTS:
-            own = own[np.unique(np.linspace(0, own.size - 1, OUTPUTS).round().astype(int))]
-        outputs = np.asarray(own, dtype=float)
-    else:
-        outputs = checks.vector(times, "times")
-        if outputs.size == 0:
-            raise InputError("is empty; give at least one output time", "times")
-        if (np.diff(outputs) <= 0).any():
-            raise InputError("must increase; sort them and leave out repetitions", "times")
-        if outputs[0] < first or outputs[-1] > horizon:
-            span = f"[{first:g}, {horizon:g}]"
-            raise InputError(f"run from {outputs[0]:g} to {outputs[-1]:g} but must lie in {span}", "times")
-    return outputs if outputs[0] == first else np.concatenate([[first], outputs])
-
-
-def _followed(begun: Start, times: Array) -> tuple[Array, str]:
-    """Those times until which rounding of the mean is no notable part of the spread, and why there are no others."""
-    end = followed_until(begun.problem)
-    kept = times[times <= end]
-    if kept.size == times.size:
-        return times, ""
-    return kept, f"from t = {end:.4g} on rounding of the mean, which V multiplies, is a notable part of the spread"
-
-
 def _dataset(begun: Start, whole: _Found, again: _Found | None) -> xr.Dataset:
     """Everything by time, with errors by the second look."""
     path, count = whole.path, len(whole.path.reached)
@@ -215,8 +195,9 @@ def _dataset(begun: Start, whole: _Found, again: _Found | None) -> xr.Dataset:
     nodes = np.array([one.value for one in whole.growths])
     error = np.array([one.error for one in whole.growths]) + few
     carriers = np.array([one.carriers for one in whole.growths])
-    if again is not None:
-        error = error + _apart(value, again.values[0])
+    error = error + _apart(value, again.values[0]) if again is not None else np.where(times > times[0], np.nan, error)
+    if _tails(begun):
+        value, error = (np.where(times > times[0], np.nan, one) for one in (value, error))
     variables: dict[str, tuple[tuple[str, ...], Any]] = {
         "growth": (("time",), value),
         "growth_error": (("time",), error),
@@ -231,16 +212,17 @@ def _dataset(begun: Start, whole: _Found, again: _Found | None) -> xr.Dataset:
         "position": (("time", "particle", "component"), np.array(path.outputs)),
         "weight": (("particle",), path.cloud.weights),
     }
-    if (rated := whole.integrals) is not None:
+    if (rated := whole.integrals) is not None and whole.rates is not None:
         other = None if again is None else again.integrals
         apart = [np.full(count, np.nan)] if other is None else [_apart(rated[k], other[k]) for k in (0, 1)]
         variables |= {
             "log_logarithmic_norm": (("time",), rated[0]),
             "log_norm": (("time",), rated[1]),
-            "rates_error": (("time",), np.maximum.reduce(apart) + rated[2]),
+            "rates_error": (("time",), np.maximum.reduce(apart) + rated[2] + whole.rates.error),
         }
     if whole.among is not None:
-        variables["moment_growth"] = (("time",), whole.among)
+        variables["moment_growth"] = (("time",), whole.among.growth)
+        variables["moment_growth_error"] = (("time",), whole.among.error)
         variables["log_moment_norm"] = (("time",), moments.exponent(begun.problem, times))
     named = {name: (*held, {"long_name": _NAMES[name], "units": "1"}) for name, held in variables.items()}
     coordinates = {"time": ("time", times, {"long_name": "time", "units": "1"})} | labels(begun.problem.dimension)
@@ -259,11 +241,13 @@ def _apart(one: Array, other: Array) -> Array:
 def _attributes(begun: Start, whole: _Found, value: Array, error: Array) -> dict[str, Any]:
     """Of what this is, how it was found, and why it may not be right."""
     path, unsure = whole.path, error > _TOLD * value
+    tails = _tails(begun) if len(value) > 1 else ""
     doubt = path.reason
     if unsure.any():
         since = path.reached[int(unsure.argmax())]
         words = "other nodes or steps give another growth" if begun.of == LIMIT else "other steps give another growth"
-        doubt = "; ".join(filter(None, [doubt, f"from t = {since:.4g} on {words}, see growth_error", _tails(begun)]))
+        doubt = "; ".join(filter(None, [doubt, f"from t = {since:.4g} on {words}, see growth_error"]))
+    doubt = "; ".join(filter(None, [doubt, tails, *_not_settled(whole)]))
     products = sum(one.products for one in whole.growths)
     return provenance(begun.problem, SENSITIVITY) | {
         "solver": begun.solver,
@@ -278,6 +262,16 @@ def _attributes(begun: Start, whole: _Found, value: Array, error: Array) -> dict
     }
 
 
+def _not_settled(whole: _Found) -> list[str]:
+    """What Lanczos' iteration could not tell to the accuracy that was asked of it."""
+    said = []
+    if unsettled := [t for t, one in zip(whole.path.reached, whole.growths, strict=True) if not one.converged]:
+        said.append(f"from t = {unsettled[0]:.4g} on Lanczos' iteration for the growth has not converged")
+    if whole.rates is not None and not whole.rates.converged:
+        said.append("Lanczos' iteration for the rates has not converged everywhere, so that they may not bound")
+    return said
+
+
 def _tails(begun: Start) -> str:
     """Why nodes of a Gaussian may never agree: J shifts its Hermite polynomials, which has no bound in L^2(mu).
 
@@ -289,4 +283,7 @@ def _tails(begun: Start) -> str:
     tilts = [np.linalg.norm(initial.covariance @ tilt, 2) for tilt in begun.problem.block.tilts(0.0)]
     if max(tilts, default=0.0) <= math.sqrt(0.5):
         return ""
-    return "J may be unbounded in L^2(mu), where |Sigma^{1/2} A Sigma^{1/2}| > 0.707: look at moment_growth"
+    return (
+        "growth is not known: J may be unbounded in L^2(mu), as |Sigma^{1/2} A Sigma^{1/2}| > 0.707, and more nodes "
+        "find more without end; look at moment_growth, or take tokens"
+    )

@@ -32,14 +32,32 @@ class Growth(NamedTuple):
     carriers: float
     right: Array
     left: Array
+    converged: bool = True
 
 
 class Rates(NamedTuple):
-    """At all output times: int lambda, int |J|, and the products that took."""
+    """At all output times: int lambda and int |J|, each rate with its error on top, and the error of these integrals.
+
+    Errors of rates are integrated too; those of the quadrature in time, in which lambda has kinks where eigenvalues
+    cross, are how far each step's rule is from its middle node alone.
+    ``products`` is what that took; ``converged``: whether Lanczos' iteration was right to its tolerance everywhere.
+    """
 
     logarithmic: Array
     norm: Array
+    error: Array
     products: int
+    converged: bool
+
+
+class _Rate(NamedTuple):
+    """Lambda and |J| at one time, none below the true one by more than rounding; the larger error that was added."""
+
+    logarithmic: float
+    norm: float
+    error: float
+    products: int
+    converged: bool
 
 
 def growths(path: Path, tangency: Tangency, tolerance: float) -> list[Growth]:
@@ -62,25 +80,36 @@ def growths(path: Path, tangency: Tangency, tolerance: float) -> list[Growth]:
             break
         shares = weights * np.einsum("nd,nd->n", one.right, one.right)
         part, carriers = participation(shares, weights)
-        found.append(Growth(one.value, one.error, one.products, part, carriers, one.right, one.left))
+        found.append(Growth(one.value, one.error, one.products, part, carriers, one.right, one.left, one.converged))
     return found
 
 
 def rates(path: Path, tangency: Tangency, *, limit: bool) -> Rates:
     """Integrals of lambda and |J| over the path, up to each output time."""
-    logarithmic, norm, products = [0.0], [0.0], 0
-    for node in (node for step in path.nodes for node in step):
-        one, other, count = _at(path, node, tangency, limit=limit)
-        logarithmic.append(logarithmic[-1] + node.weight * one)
-        norm.append(norm[-1] + node.weight * other)
-        products += count
+    nodes = [node for step in path.nodes for node in step]
+    found = [_at(path, node, tangency, limit=limit) for node in nodes]
     each = len(path.nodes[0]) if path.nodes else 0
     at = [each * count for count in path.ends]
-    return Rates(np.array(logarithmic)[at], np.array(norm)[at], products)
+
+    def integral(values: list[float]) -> Array:
+        return np.cumsum([0.0, *(node.weight * value for node, value in zip(nodes, values, strict=True))])[at]
+
+    columns = [[one[k] for one in found] for k in range(3)]
+    logarithmic, norm, error = map(integral, columns)
+    of_time = np.maximum(*(_of_quadrature(path, np.reshape(column, (-1, each or 1))) for column in columns[:2]))
+    error += np.concatenate([[0.0], np.cumsum(of_time)])[path.ends]
+    used = found[: at[-1]]
+    return Rates(logarithmic, norm, error, sum(one.products for one in used), all(one.converged for one in used))
 
 
-def _at(path: Path, node: Node, tangency: Tangency, *, limit: bool) -> tuple[float, float, int]:
-    """Lambda and |J| at one time, and the products they took."""
+def _of_quadrature(path: Path, rates: Array) -> Array:
+    """How far the rule of each step (steps, nodes) is from its middle node alone."""
+    weights = np.array([[node.weight for node in step] for step in path.nodes]).reshape(rates.shape)
+    return np.abs((weights * (rates - rates[:, [rates.shape[1] // 2]])).sum(axis=1))
+
+
+def _at(path: Path, node: Node, tangency: Tangency, *, limit: bool) -> _Rate:
+    """At one time: Ritz values lie below what they approximate, so that their errors are added."""
     cloud, allowed = path.cloud.moved(node.points), tangency.projector(node.points)
     linear, shape, weights = path.flow.linearised(cloud, node.t), node.points.shape, cloud.weights
     size = largest_singular(
@@ -99,14 +128,15 @@ def _at(path: Path, node: Node, tangency: Tangency, *, limit: bool) -> tuple[flo
         return allowed(linear.adjoint(inner)) - (away * (p - inner) if away else 0.0)
 
     rate = largest_eigenvalue(forward, backward, shape, weights=weights, tolerance=_OF_RATES)
-    one, other = rate.value, size.value
+    one, other = rate.value + rate.error, size.value + size.error
     if limit:
         blocks = tangency.blocks(node.points)
         slopes = blocks @ path.flow.jacobian(cloud, node.points, node.t) @ blocks
         slopes = slopes if tangency.free else slopes - away * (np.eye(shape[1]) - blocks)
         one = max(one, float(np.linalg.eigvalsh(slopes + slopes.swapaxes(1, 2))[:, -1].max() / 2))
         other = max(other, float(spectral(blocks @ slopes @ blocks).max()))
-    return one, other, rate.products + size.products
+    settled = rate.converged and size.converged
+    return _Rate(one, other, max(rate.error, size.error), rate.products + size.products, settled)
 
 
 def spectral(matrices: Array) -> Array:

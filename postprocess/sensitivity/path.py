@@ -27,8 +27,6 @@ from vlasov.solvers.ode.runge_kutta import CloudDOP853
 
 KEPT = 1.5e9  # bytes of linearisations, beyond which they are made anew for each product
 STATES = 1.5e9  # bytes of stages, beyond which they are made anew too
-_BYTES = 120  # of a linearisation at linear cost, for each token
-_PAIRS = 2**22  # of one that is kept by pairs
 MOST_STEPS = 4000
 
 
@@ -85,7 +83,7 @@ class Step:
             return kept
         points = self.stages()[stage]
         found = self._path.flow.linearised(self._path.cloud.moved(points), self.time(stage))
-        if self._path.holds_linear:
+        if self._path.takes(found):
             self._linear[stage] = found
         return found
 
@@ -112,6 +110,8 @@ class Path:
     ----------
     steps, ends
         All steps; for each output time that was reached, how many of them end before it.
+    kept
+        Bytes of the linearisations that are kept.
     reached
         Those times, and the tokens there as ``outputs``.
     nodes
@@ -125,14 +125,14 @@ class Path:
         self.reached, self.ends, self.outputs = [float(times[0])], [0], [cloud.points]
         self.nodes: list[list[Node]] = []
         self.status, self.blow_up_time, self.reason = "completed", math.nan, ""
-        self.holds_linear = self.holds_states = True
+        self.kept, self._products = 0.0, 0
         self._rule = np.polynomial.legendre.leggauss(nodes)
         try:
             self._integrate(times, tolerance)
         except SolverError as error:
             self.status, self.reason = "stopped", str(error)
         self.steps, self.nodes = self.steps[: self.ends[-1]], self.nodes[: self.ends[-1]]
-        self._plan()
+        self.holds_states = cloud.points.nbytes * STAGES * len(self.steps) <= STATES
 
     def _integrate(self, times: Array, tolerance: float) -> None:
         """Steps of the particle solver's stepper, cut at output times."""
@@ -178,24 +178,31 @@ class Path:
         self.ends.append(len(self.steps))
         self.outputs.append(y.reshape(self.cloud.points.shape).copy())
 
-    def _plan(self) -> None:
-        """What fits into memory."""
-        n, stages = len(self.cloud), STAGES * len(self.steps)
-        each = n * n * 8 if n * n <= _PAIRS else _BYTES * n * max(1, len(self.flow.tilts(0.0)))
-        self.holds_linear = each * stages <= KEPT
-        self.holds_states = self.cloud.points.nbytes * stages <= STATES
+    def takes(self, linear: Linearised) -> bool:
+        """Whether a linearisation fits beside those that are kept; of what does not tell its size, none does."""
+        size = getattr(linear, "nbytes", math.inf)
+        if self.kept + size > KEPT:
+            return False
+        self.kept += size
+        return True
 
     def forward(self, h: Array, count: int) -> Array:
         """M h over the first so many steps."""
         for step in self.steps[:count]:
             h = _forward(step, h)
+            self._tick()
         return h
 
     def backward(self, p: Array, count: int) -> Array:
         """M^T p, the same stages in reverse."""
         for step in reversed(self.steps[:count]):
             p = _backward(step, p)
+            self._tick()
         return p
+
+    def _tick(self) -> None:
+        self._products += STAGES
+        self.flow.patience.tick("products", self._products)
 
     def cut(self, outputs: int, reason: str) -> None:
         """Keep so many output times only."""
@@ -205,6 +212,7 @@ class Path:
 
     def forget(self) -> None:
         """Free all linearisations."""
+        self.kept = 0.0
         for step in self.steps:
             step.forget()
 

@@ -1,27 +1,33 @@
-"""Of which tokens the growth is asked: those of a run, those that are given, or Gauss nodes for the limit."""
+"""Of which tokens the growth is asked, and when: those of a run, those that are given, or Gauss nodes for the limit."""
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
+from numpy.typing import ArrayLike
 
 from vlasov import checks
+from vlasov.checks import Array
 from vlasov.errors import InputError, choose
-from vlasov.measures import SAMPLINGS, Particles
+from vlasov.measures import SAMPLINGS, Gaussian, Particles
 from vlasov.problem import Problem
 from vlasov.solvers import measure, problem_of
 from vlasov.solvers.dataset import RUN, require
-from vlasov.solvers.sampling import initial_cloud
+from vlasov.solvers.driver import solve
+from vlasov.solvers.sampling import followed_until, initial_cloud
 
 LIMIT, TOKENS = "limit", "tokens"
+OUTPUTS = 5  # times
 _LEAST = 1e-16  # weight: rounding of what the others carry
 _NODES = {1: 256, 2: 1369, 3: 4096}  # at linear cost; of a mixture each component has so many
 _FEW_NODES = {1: 128, 2: 256, 3: 512}  # where all pairs are summed
 _SAMPLE = 1024  # tokens where there is no Gauss rule
 _FEWER = 0.64  # nodes of the second look
 _MOST = 10_000_000
+_NEXT_TO = 1e-6  # of a blow-up time: an output there is after it
 
 
 class Start(NamedTuple):
@@ -111,3 +117,49 @@ def _are_nodes(run: xr.Dataset, cloud: Particles, problem: Problem) -> bool:
 def _fewer(cloud: Particles, problem: Problem) -> int:
     parts = len(getattr(problem.start, "components", ())) or 1
     return max(1, round(_FEWER * len(cloud) / parts))
+
+
+def outputs(given: Problem | xr.Dataset, times: ArrayLike | None, begun: Start) -> Array:
+    """Output times, the first of which is where the tokens are."""
+    horizon, first = begun.problem.horizon, begun.first
+    if times is None:
+        own = given["time"].values if isinstance(given, xr.Dataset) else np.linspace(0.0, horizon, OUTPUTS)
+        if isinstance(given, xr.Dataset) and own.size > OUTPUTS:
+            own = own[np.unique(np.linspace(0, own.size - 1, OUTPUTS).round().astype(int))]
+        found = np.asarray(own, dtype=float)
+    else:
+        found = checks.vector(times, "times")
+        if found.size == 0:
+            raise InputError("is empty; give at least one output time", "times")
+        if (np.diff(found) <= 0).any():
+            raise InputError("must increase; sort them and leave out repetitions", "times")
+        if found[0] < first or found[-1] > horizon:
+            span = f"[{first:g}, {horizon:g}]"
+            raise InputError(f"run from {found[0]:g} to {found[-1]:g} but must lie in {span}", "times")
+    return found if found[0] == first else np.concatenate([[first], found])
+
+
+def followed(begun: Start, times: Array) -> tuple[Array, str]:
+    """Those times until which rounding of the mean is no notable part of the spread, and why there are no others."""
+    end = followed_until(begun.problem)
+    kept = times[times <= end]
+    if kept.size == times.size:
+        return times, ""
+    return kept, f"from t = {end:.4g} on rounding of the mean, which V multiplies, is a notable part of the spread"
+
+
+def before_blow_up(begun: Start, times: Array) -> tuple[Array, float]:
+    """Those times before a Gaussian blows up, and when it does, which its nodes, in a ball, do not know; else NaN."""
+    if begun.of != LIMIT or begun.first > 0.0 or times.size < 2 or not _stays_gaussian(begun.problem):
+        return times, math.nan
+    last = float(times[-1])
+    run = solve(begun.problem.changed(horizon=last), "gaussian", times=[last], warn_above=math.inf)
+    if run.attrs["status"] != "blow-up":
+        return times, math.nan
+    blow_up_time = float(run.attrs["blow_up_time"])
+    return times[times < blow_up_time * (1 - _NEXT_TO)], blow_up_time
+
+
+def _stays_gaussian(problem: Problem) -> bool:
+    initial = problem.start
+    return isinstance(initial, Gaussian) and not problem.attention.causal and problem.block.affine(initial) is not None

@@ -1,6 +1,7 @@
 """Who computes the pieces of a study: threads, processes (``workers``), or the workers of dask.distributed.
 
-The numbers do not depend on it: each piece is computed by one thread, from the study and its own seeds alone.
+The numbers do not depend on it: each piece is computed by one thread, also of BLAS, from the study and its own seeds
+alone.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any, Protocol, Self, TypeVar
 
 from vlasov.compiling import Stopwatch
 from vlasov.errors import InputError
+from vlasov.postprocess.studies.blas import one_thread_of_blas
 from vlasov.postprocess.studies.store import Key, Result
 from vlasov.postprocess.studies.workers import Workers
 
@@ -82,8 +84,10 @@ def compute(bench: Bench[P], pieces: Sequence[P], scheduler: str | None, *, proc
     share nothing which is dear to solve.
     """
     if scheduler is not None:
-        return _by_dask(bench.study, pieces, scheduler)
-    return _here(bench, pieces) if processes else _in_threads(bench.run, pieces)
+        yield from _by_dask(bench.study, pieces, scheduler)
+        return
+    with one_thread_of_blas():
+        yield from _here(bench, pieces) if processes else _in_threads(bench.run, pieces)
 
 
 def check(scheduler: str | None) -> None:
@@ -165,7 +169,8 @@ def _by_dask(study: Study, pieces: Sequence[P], scheduler: str) -> Outcomes[P]:
 def run_described(text: str, piece: Piece) -> list[Result]:
     """A piece of a study that comes as text, on a worker."""
     one_thread()
-    return _bench(text).run(piece)
+    with one_thread_of_blas():
+        return _bench(text).run(piece)
 
 
 @lru_cache(maxsize=1)  # a worker's next piece is of the same study
@@ -187,7 +192,7 @@ def from_json(text: str) -> Study:
 
 
 def one_thread() -> None:
-    """The compiled loops of this thread."""
+    """In the compiled loops of this thread."""
     from vlasov.jit import set_threads
 
     set_threads(1)  # of compiled loops: pieces are what runs side by side

@@ -101,17 +101,7 @@ def sweep(
             study = replace(study, times=None)
         schedule.check(scheduler)
         _check(study, grid)
-        problem = study.made({})[0]
-        results: Results = {}
-        try:
-            _collect(study, grid, target, progress, scheduler, results)
-        except KeyboardInterrupt as stop:
-            if target is not None and not kept and results:
-                save_dataset(assemble(grid, study, problem, results), target)
-                stop.add_note(f"What is done, {len(results):,} of {len(grid.pieces):,} runs, is in {target}.")
-            raise
-        dataset = assemble(grid, study, problem, results)
-    dataset.attrs["trouble"] = troubles(dataset, grid)
+        dataset = _made(study, grid, target, progress, scheduler)
     dataset.attrs["wall_seconds"] = time.perf_counter() - began
     if target is not None:
         save_dataset(dataset, target / "study.nc" if kept else target)
@@ -149,6 +139,22 @@ def _study(
     own = loaded.solvers.get(name, {}) if isinstance(name, str) else {}
     outputs = loaded.times if times is None else checks.vector(times, "times").tolist()
     return Study(loaded.name, encode(tables), name, encode(dict(own) | dict(options)), outputs, kept)
+
+
+def _made(study: Study, grid: Grid, target: Path | None, progress: bool, scheduler: str | None) -> xr.Dataset:
+    """All runs in one Dataset, with what is doubtful; in a file also those that are done where the sweep is stopped."""
+    results: Results = {}
+    problem = study.made({})[0]
+    try:
+        _collect(study, grid, target, progress, scheduler, results)
+    except KeyboardInterrupt as stop:
+        if target is not None and target.suffix == ".nc" and results:
+            save_dataset(assemble(grid, study, problem, results), target)
+            stop.add_note(f"What is done, {len(results):,} of {len(grid.pieces):,} runs, is in {target}.")
+        raise
+    dataset = assemble(grid, study, problem, results)
+    dataset.attrs["trouble"] = troubles(dataset, grid)
+    return dataset
 
 
 def _check(study: Study, grid: Grid) -> None:

@@ -68,23 +68,11 @@ def covariances(
     ``covariance`` and ``mean`` at the output times, NaN beyond the end; ``last_covariance`` and ``last_mean``.
     """
     matrices, centres = _initial(initial, means)
-    b, d = len(matrices), matrices.shape[1]
-    attentions = [attention] if isinstance(attention, Attention) else list(checks.items(attention, "attention"))
-    if len(attentions) not in (1, b):
-        raise InputError(
-            f"holds {len(attentions)} attentions for {b} covariances; give one, or one for each", "attention"
-        )
-    kinds, numbers = parameters(attentions)
-    if attentions[0].dimension != d:
-        raise InputError(f"are {d} x {d} but the attention has d = {attentions[0].dimension}", "initial")
-    _check_sizes(matrices, numbers)
+    b, d = matrices.shape[:2]
+    kinds, numbers = _parameters(attention, matrices)
     ends = _ends(horizon, b)
     outputs = _outputs(times, ends, b)
-    checks.number(tolerance, "tolerance", above=TIGHTEST, below=1e-2)
-    checks.number(most_growth, "most_growth", above=1.0)
-    checks.integer(max_steps, "max_steps", least=1)
-    if order not in (5, 8):
-        raise InputError(f"is {order} but must be 5 or 8", "order")
+    _check_steps(tolerance, most_growth, max_steps, order)
     with_means = bool(centres.any())
     initial_states = np.concatenate([_factors(matrices).reshape(b, -1), centres[:, : d * with_means]], axis=1)
     problem = (initial_states, numbers, outputs, ends[:, None])
@@ -117,6 +105,30 @@ def _initial(initial: ArrayLike, means: ArrayLike | None) -> tuple[Array, Array]
             )
     centres = np.zeros((b, d)) if means is None else checks.array(means, "means", shape=(b, d))
     return (matrices + matrices.transpose(0, 2, 1)) / 2, centres
+
+
+def _parameters(attention: Attention | Sequence[Attention], matrices: Array) -> tuple[Array, Array]:
+    """Kinds of heads and their numbers, of one attention or one for each covariance."""
+    b, d = matrices.shape[:2]
+    attentions = [attention] if isinstance(attention, Attention) else list(checks.items(attention, "attention"))
+    if len(attentions) not in (1, b):
+        raise InputError(
+            f"holds {len(attentions)} attentions for {b} covariances; give one, or one for each", "attention"
+        )
+    kinds, numbers = parameters(attentions)
+    if attentions[0].dimension != d:
+        raise InputError(f"are {d} x {d} but the attention has d = {attentions[0].dimension}", "initial")
+    _check_sizes(matrices, numbers)
+    return kinds, numbers
+
+
+def _check_steps(tolerance: float, most_growth: float, max_steps: int, order: int) -> None:
+    """Complain about what says how to step."""
+    checks.number(tolerance, "tolerance", above=TIGHTEST, below=1e-2)
+    checks.number(most_growth, "most_growth", above=1.0)
+    checks.integer(max_steps, "max_steps", least=1)
+    if order not in (5, 8):
+        raise InputError(f"is {order} but must be 5 or 8", "order")
 
 
 def _check_sizes(matrices: Array, numbers: Array) -> None:

@@ -42,8 +42,8 @@ from vlasov.solvers.covariances.layout import (
     Layout,
     layout,
 )
+from vlasov.solvers.ode.integrate import AGREEMENT, RESOLUTION
 
-RESOLUTION, AGREEMENT = 1e-9, 0.1  # as in ``solvers.ode.integrate.BlowUpWatch``
 _SAFETY, _SHRINK, _GROW, _MINOR = 0.9, 0.2, 8.0, 0.01
 _LEAST = 1e-30  # squares of errors below which steps grow no faster
 _SHORTEST = 1e-14  # step, as a share of t

@@ -20,6 +20,8 @@ from vlasov.measures import Particles
 
 Rhs = Callable[..., Array]  # (t, y), and memory for the result where the stepper gives it
 TIGHTEST = 1e2 * float(np.finfo(float).eps)  # smallest relative tolerance that DOP853 keeps
+RESOLUTION = 1e-9  # fraction of t that may be left before t* when a blow-up is called
+AGREEMENT = 0.1  # of the way to a blow-up, by which two secants in a row may differ
 _TINY = 1e-200  # squares below may have lost digits to underflow
 _TINIEST = 16  # numbers of which Python finds the norm faster than NumPy
 _FEW = 1000  # numbers that BLAS sums by one thread
@@ -130,7 +132,7 @@ class BlowUpWatch:
     """
 
     horizon: float  # a blow-up after this time does not count
-    resolution: float = 1e-9  # fraction of t that may be left before t* when the blow-up is called
+    resolution: float = RESOLUTION
     time: float = field(default=np.nan, init=False)
     foreseen: float = field(default=np.nan, init=False)  # t* by the last secant; NaN if it does not meet zero
     _last: tuple[float, float] = field(default=(np.nan, np.nan), init=False)  # t and 1/r
@@ -141,7 +143,7 @@ class BlowUpWatch:
         expected, self.foreseen = self.foreseen, np.nan
         if self._last[1] < inverse < np.inf:
             self.foreseen = t + self._last[1] * (t - before) / (inverse - self._last[1])
-        agree = abs(self.foreseen - expected) <= 0.1 * (expected - before)  # false for NaN
+        agree = abs(self.foreseen - expected) <= AGREEMENT * (expected - before)  # false for NaN
         if agree and self.foreseen - t < self.resolution * t and self.foreseen <= self.horizon:
             self.time = self.foreseen
         return bool(np.isfinite(self.time))

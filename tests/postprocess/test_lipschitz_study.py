@@ -8,6 +8,7 @@ import pytest
 import xarray as xr
 from hypothesis import given, strategies as st
 from rich.console import Console
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import vlasov as vl
 from vlasov import estimates
@@ -207,3 +208,14 @@ def test_expected_exponents_are_those_of_the_estimates(straight):
     steep = estimates.steepness(PLANE.attention, np.diag([4 / 3, 2 / 3]))
     assert float(expected.sel(data="correlated")) == pytest.approx(estimates.gaussian_exponent(steep))
     assert np.isnan(expected.sel(data=["clustered", "positioned"])).all()
+
+
+def test_numbers_do_not_depend_on_the_threads_of_blas():
+    """Whose sums have another order with two of them."""
+    wide = vl.Problem(vl.Softmax(A=0.5 * np.eye(8)), vl.Gaussian(np.zeros(8), 0.5 * np.eye(8)), 1.0)
+    found = []
+    for threads in (1, 2):
+        with threadpool_limits(threads, user_api="blas"):
+            found.append(lipschitz_study(wide, n=600, replicas=2, data="random"))
+            assert {each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"} == {threads}
+    assert same(*found)

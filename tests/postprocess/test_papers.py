@@ -49,12 +49,23 @@ def test_slow_ones_are_looked_at_later():
 
 
 @pytest.mark.parametrize("row", list(ranks.ROWS))
-def test_no_limit_has_a_rank_above_the_bound(row):
+def test_no_limit_has_a_rank_above_the_largest(row):
     found = ranks.limits(row, 3, 20, 1000.0, seed=1)
-    assert (found["rank"] <= found["bound"]).all()
-    assert (found["bound"] == 2).all()
+    assert (found["rank"] <= found["largest"]).all()
+    assert (found["largest"] == 2).all()
     if row == "identity":  # and A has a kernel of dimension two
         assert (found["rank"] == 2).all()
+
+
+@pytest.mark.quick
+def test_only_what_is_proved_is_called_a_bound(monkeypatch):
+    given = {"rank": np.array([1, 2]), "largest": np.array([2, 2]), "fates": {}}
+    monkeypatch.setattr(ranks, "limits", lambda *_: given)
+    asked = {"rows": {"identity": 2, "indefinite": 2}, "dimensions": [3], "title": "", "horizon": 1.0, "seed": 0}
+    picture, facts = ranks.figure(asked)
+    assert [axes.texts[0].get_text() for axes in picture.axes] == ["bound 2", "observed 2"]
+    assert facts["identity, d = 3"]["bound"] == facts["indefinite, d = 3"]["observed"] == 2
+    assert "bound" not in facts["indefinite, d = 3"]
 
 
 @pytest.mark.parametrize("name", ["to-zero", "to-a-line", "to-a-plane", "to-two-lines"])

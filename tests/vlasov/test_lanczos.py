@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from vlasov.lanczos import HELD, largest_eigenvalue, largest_singular
+from vlasov.krylov import HELD, MISSED, Start
+from vlasov.lanczos import largest_eigenvalue, largest_singular
 
 
 def _products(matrix, n, d):
@@ -73,6 +74,48 @@ def test_restarts_keep_memory_small_and_errors_true():
     assert 1.0 - max(found.error, 1e-13) <= found.value <= 1.0 + 1e-13
     top = largest_eigenvalue(lambda h: values * h, lambda p: values * p, (500, 2), tolerance=1e-9)
     assert 1.0 - max(top.error, 1e-13) <= top.value <= 1.0 + 1e-13
+
+
+def _crowded(number):
+    """A diagonal whose leading 2 to 5 values are 1e-10 to 1e-1 apart, the first of them 1."""
+    random = np.random.default_rng(number)
+    n, leading, gap = int(random.integers(20, 400)), int(random.integers(2, 6)), 10 ** random.uniform(-10, -1)
+    values = random.uniform(0, random.uniform(0.3, 0.95), (n, 1))
+    values[:leading, 0] = 1 - gap * np.arange(leading) * random.uniform(0.5, 1, leading)
+    return values
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("search", [largest_singular, largest_eigenvalue])
+def test_two_near_values_are_not_taken_for_one(search):
+    """Lanczos stops on a mixture of both for a while; gaps from above, below and at the tolerance."""
+    for gap in (1e-3, 1e-4, 1e-5, 1e-6, 1e-8):
+        values = np.random.default_rng(1).uniform(0, 0.5, (300, 1))
+        values[:2, 0] = 1 + gap, 1.0
+        found = search(lambda h, values=values: values * h, lambda p, values=values: values * p, (300, 1))
+        assert found.converged
+        assert 1 + gap - found.error <= found.value <= (1 + gap) * (1 + 1e-13)
+
+
+@pytest.mark.parametrize("search", [largest_singular, largest_eigenvalue])
+def test_errors_of_crowded_values_hold_for_all_starts(search):
+    """1 - 1e-4 of starts are promised: 200 operators, each with a start of its own, at three tolerances' worth."""
+    for number in range(200):
+        values = _crowded(number)
+        found = search(
+            lambda h, values=values: values * h, lambda p, values=values: values * p, values.shape,
+            seed=number, tolerance=10.0 ** -(4 + number % 3 * 2),
+        )  # fmt: skip
+        assert 1 - found.error <= found.value <= 1 + 1e-13, number
+
+
+def test_the_part_of_a_start_is_as_rare_as_it_is_said_to_be():
+    """P(|<start, x>| < part) = MISSED: with 1e-4 replaced by what can be counted, for each of the coordinates."""
+    part = np.array([Start.drawn((500,), None, seed).part for seed in range(40)])[:, None]
+    vectors = np.array([Start.drawn((500,), None, seed).vector for seed in range(40)])
+    rare = 500.0  # 0.05
+    share = float(np.mean(np.abs(vectors) < rare * part))
+    assert 500 * MISSED * 0.8 < share < 500 * MISSED * 1.2
 
 
 def test_few_products_and_the_error_that_is_left():

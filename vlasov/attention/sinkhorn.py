@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,13 +13,14 @@ from numpy.typing import ArrayLike, NDArray
 from vlasov import checks
 from vlasov.attention.query_key_value import QueryKeyValue
 from vlasov.attention.regularity import Regularity, doubly_stochastic
+from vlasov.attention.scaled import Scaled, nodes_for
 from vlasov.checks import Array
 from vlasov.errors import InputError, LateInputError
 from vlasov.linearised import Linearised
 from vlasov.linearised.base import tokens_of
 from vlasov.measures import Gaussian, How, Measure, Memory, Particles
 from vlasov.schedule import ParameterLike
-from vlasov.tilting import Field, Head, Request, Tilted
+from vlasov.tilting import Field, Head, Request
 
 if TYPE_CHECKING:
     from vlasov.scaling.anderson import Ring
@@ -30,10 +31,8 @@ _EPS = float(np.finfo(float).eps)
 _SHARE, _FINEST = 0.1, 1e-12  # of the tolerance may be errors of sums, which are asked for no more than so tight
 _SINGLE = 1e-5  # tightest tolerance for sums in single precision
 _LIGHT = 1e-14  # of the heaviest: at the fixed point others feel a token by what it weighs, and these not at all
-_REACH = 4.0  # standard deviations, up to which nodes of a measure serve
 _LEAST, _MOST_KEPT = 5, 50_000_000  # differences of many tokens, and numbers in them: 0.8 GB with their steps
 _SHARE_OF_WARM = 4  # of the half-steps, after which what was warm is left for a cold start
-_MOST_COMPARED = 1_000_000  # numbers
 _FEW, _EASY, _LATER = 400, 200, 1000  # half-steps with light tokens; at the first velocity of a run, and at others
 _DEPTHS = ((15, 30.0), (30, 300.0), (50, math.inf))  # differences that are kept, up to which |A| R^2
 
@@ -187,7 +186,7 @@ class Sinkhorn(QueryKeyValue, kind="sinkhorn"):
         from vlasov.scaling.sums import Sums
 
         a, given = self.product(t), isinstance(measure, Particles)
-        cloud = measure if isinstance(measure, Particles) else _nodes(measure, x, a)
+        cloud = measure if isinstance(measure, Particles) else nodes_for(measure, x, a)
         points, weights = cloud.points, cloud.weights
         asked, workspace = self._of_sums(request, given), how.get("workspace")
 
@@ -274,55 +273,3 @@ class Sinkhorn(QueryKeyValue, kind="sinkhorn"):
             raise LateInputError("are too large for the exponents <Ax, y> to be finite; scale them down", "points")
         depth = next(depth for depth, most in _DEPTHS if not size > most)
         return Ring(min(depth, max(_LEAST, _MOST_KEPT // len(sums.weights))), sums.weights)
-
-
-class Scaled(NamedTuple):
-    """Points with their potential; the tokens it was solved for, if none was left out as too light; all of them."""
-
-    sums: Sums
-    found: Solution
-    solved_at: Array | None
-    whole: Sums | None = None
-
-    def without_light(self, whole: Sums, share: float, asked: float) -> Scaled:
-        """Who has left out tokens that make up such a share at most of what is seen anywhere."""
-        from vlasov.scaling.solve import contracted
-
-        found = self.found
-        deviation = min(2.0, found.deviation * (1 + share / asked) + 4 * share)
-        elsewhere = min(2.0, contracted(found.marginal + 2 * share, whole.cross_ratio) + 2 * share)
-        elsewhere = deviation if whole.symmetric else elsewhere
-        return Scaled(self.sums, found._replace(deviation=deviation, elsewhere=elsewhere), None, whole)
-
-    @property
-    def radius(self) -> float:
-        """At least of all tokens, about the centre of those that count."""
-        if self.whole is None:
-            return self.sums.radius
-        return self.whole.radius + float(np.linalg.norm(self.whole.centre - self.sums.centre))
-
-    def deviation(self, x: Array) -> float:
-        """How far means at x may be off for the potential's sake, in radii of the points."""
-        tokens = self.solved_at
-        among = tokens is not None and (x is tokens or _are_among(x, tokens))
-        return self.found.deviation if among else self.found.elsewhere
-
-    def rows(self, x: Array) -> Tilted:
-        """Means about the centre."""
-        if x is self.solved_at:
-            return self.found.rows
-        return self.sums.at(x - self.sums.centre, self.found.g)
-
-
-def _are_among(x: Array, tokens: Array) -> bool:
-    """Whether each x is one of the tokens, as where a prefix of them is seen; of many nobody looks."""
-    if x.size * len(tokens) > _MOST_COMPARED:
-        return False
-    return bool((x[:, None] == tokens).all(axis=2).any(axis=1).all())
-
-
-def _nodes(measure: Measure, x: Array, matrix: Array) -> Particles:
-    """Points for a measure, as many as tilts A x need where most of its mass is, and at these x."""
-    spread, away = math.sqrt(float(np.trace(measure.covariance))), x - measure.mean
-    farthest = math.sqrt(float(np.square(away).sum(axis=1).max(initial=0.0)))
-    return measure.points_for(float(np.linalg.norm(matrix, 2)) * max(_REACH * spread, farthest))

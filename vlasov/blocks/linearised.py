@@ -42,7 +42,7 @@ class OfBlock(Products):
 
     @cached_property
     def error_bound(self) -> float:
-        """Errors behind and before the token-wise factors, and those of these."""
+        """Errors behind and before the token-wise factors, and those of these: an estimate, as ``inner_norm`` is."""
         bound = self.attention.error_bound + (0.0 if self.hidden is None else self.hidden.error_bound)
         size = 1.0
         if self.before is not None:

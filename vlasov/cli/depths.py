@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from vlasov.cli.options import CaseArgument, JsonOption, Settings, command
+from vlasov.cli.options import CaseArgument, FolderOption, JsonOption, SchedulerOption, Settings, command
 from vlasov.cli.printing import width
 from vlasov.cli.studies import numbers, resumable, show_study
 
@@ -28,9 +28,7 @@ class Study:
     exact_up_to: Annotated[
         int, typer.Option("--exact-up-to", help="Largest n with Wasserstein distances in d >= 2.")
     ] = 2048
-    scheduler: Annotated[
-        str | None, typer.Option("--scheduler", help='A dask address, or "local" for a cluster here.')
-    ] = None
+    scheduler: SchedulerOption = None
 
     def arguments(self) -> dict[str, Any]:
         """Those of ``vl.depth_study``."""
@@ -42,9 +40,7 @@ def depth(
     case: CaseArgument,
     study: Study,
     settings: Settings,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="A folder, where a study goes on if it was interrupted.")
-    ] = None,
+    output: FolderOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Study how fast L layers approach the flow: errors against L, slopes with their intervals, a picture."""

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from vlasov.cli.options import CaseArgument, JsonOption, Settings, command
+from vlasov.cli.options import CaseArgument, FolderOption, JsonOption, SchedulerOption, Settings, command
 from vlasov.cli.printing import width
 from vlasov.cli.studies import names, numbers, resumable, show_study
 
@@ -37,9 +37,7 @@ class Study:
         str | None, typer.Option("--times", metavar="T,T,...", help="Also of the flow to these times.")
     ] = None
     seed: Annotated[int, typer.Option("--seed", help="Makes the study repeatable.")] = 0
-    scheduler: Annotated[
-        str | None, typer.Option("--scheduler", help='A dask address, or "local" for a cluster here.')
-    ] = None
+    scheduler: SchedulerOption = None
 
     def arguments(self) -> dict[str, Any]:
         """Those of ``vl.lipschitz_study``."""
@@ -56,9 +54,7 @@ def lipschitz(
     case: CaseArgument,
     study: Study,
     settings: Settings,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="A folder, where a study goes on if it was interrupted.")
-    ] = None,
+    output: FolderOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Study how rough attention is on n tokens: |D_X f| against n, exponents with intervals, all bounds, a picture."""

@@ -10,6 +10,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 import typer
@@ -63,6 +64,12 @@ def _parameters(argument: inspect.Parameter) -> list[inspect.Parameter]:
 
 
 CaseArgument = Annotated[str, typer.Argument(metavar="CASE", help="Name of a case, or a .toml file.")]
+FolderOption = Annotated[
+    Path | None, typer.Option("-o", "--output", help="A folder, where a study goes on if it was interrupted.")
+]
+SchedulerOption = Annotated[
+    str | None, typer.Option("--scheduler", help='A dask address, or "local" for a cluster here.')
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vlasov.cli.options import CaseArgument, JsonOption, Settings, command
+from vlasov.cli.options import CaseArgument, FolderOption, JsonOption, SchedulerOption, Settings, command
 from vlasov.cli.printing import finite, picture_place, print_doubt, print_json, print_table, width
 from vlasov.errors import InputError
 
@@ -76,9 +76,7 @@ class Study:
     exact_up_to: Annotated[
         int, typer.Option("--exact-up-to", help="Largest n with Wasserstein distances in d >= 2.")
     ] = 2048
-    scheduler: Annotated[
-        str | None, typer.Option("--scheduler", help='A dask address, or "local" for a cluster here.')
-    ] = None
+    scheduler: SchedulerOption = None
 
     def arguments(self) -> dict[str, Any]:
         """Those of ``vl.mean_field_study``."""
@@ -125,7 +123,7 @@ def compare(
     files = all(name.endswith(".nc") for name in cases)
     if len(cases) > 1 and not files:
         raise InputError("takes one case, or several .nc files that vlasov run wrote", "CASE")
-    read = cases if study is None else [*cases, str(study)]
+    read: list[str | Path] = [*cases, *([] if study is None else [study])]
     target = picture_place(output or Path(f"{Path(cases[0]).stem}-compare.png"), *read)
     beside = None if study is None else open_run(study)
     if beside is not None:
@@ -190,9 +188,7 @@ def converge(
     study: Study,
     settings: Settings,
     local: LocalOption = True,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="A folder, where a study goes on if it was interrupted.")
-    ] = None,
+    output: FolderOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Study how fast n tokens approach the mean-field limit: errors, rates with confidence intervals, a picture."""

@@ -1,4 +1,4 @@
-"""How |D_X f| grows with the number of tokens of a Gaussian law: n^alpha, with any alpha from 0 to 1/2.
+"""How |D_X f| is conjectured to grow with the number of tokens of a Gaussian law: n^alpha, alpha from 0 to 1/2.
 
 Whitened, x = Sigma^{1/2} g and B = Sigma^{1/2} A Sigma^{1/2}, n^{1 - |eta|^2} of n tokens have g near eta sqrt(2 log
 n). A token with g = xi sqrt(2 log n) pays each of those the attention
@@ -9,7 +9,7 @@ Let these move in unison: |J h|^2 / |h|^2 = n^{|eta|^2 - |xi|^2 - 2 |eta - B xi|
 is quadratic, so that the largest is at the sample's edge, |eta| = 1: a few outermost tokens move all who stand at
 xi = 2 s / (1 + 2 s^2), in the direction of B's largest singular value s. It is positive for s^2 > 1/2 only.
 
-Our own; the argument is one of large deviations, and no proof.
+A conjecture of our own: the argument is one of large deviations, and no proof.
 """
 
 from __future__ import annotations
@@ -35,8 +35,9 @@ def steepness(attention: Attention, covariance: ArrayLike, t: float = 0.0) -> fl
 
 
 def gaussian_exponent(steepness: float) -> float:
-    """Alpha = (2 s^2 - 1) / (2 (2 s^2 + 1)) for s^2 > 1/2, else 0: |D_X f| = n^alpha up to powers of log n.
+    """Alpha = (2 s^2 - 1) / (2 (2 s^2 + 1)) for s^2 > 1/2, else 0.
 
+    |D_X f| = n^alpha up to powers of log n is conjectured, not proved.
     1/4 for s^2 = 3/2, 1/2 for s to infinity.
     """
     s = checks.number(steepness, "steepness")

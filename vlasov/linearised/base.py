@@ -14,6 +14,7 @@ from vlasov import checks
 from vlasov.checks import Array
 from vlasov.errors import InputError, some
 from vlasov.linearised.factors import times, transposed
+from vlasov.linearised.memory import held
 from vlasov.measures import Measure, Particles
 from vlasov.tilting.results import size_of
 
@@ -28,11 +29,16 @@ class Linearised(Protocol):
     Attributes
     ----------
     error_bound
-        On |J~ - J|_2, of what both products apply.
+        On |J~ - J|_2, of what both products apply: a bound, but an estimate with a margin, from a few products, under
+        Sinkhorn attention to a tolerance (its system's least eigenvalue) and in blocks with LayerNorm (|J_Gamma|).
     """
 
     @property
     def error_bound(self) -> float: ...
+
+    @property
+    def nbytes(self) -> int:
+        """Of memory, that are kept for later products."""
 
     def tangent(self, h: Array) -> Array:
         """J h, shapes (n, d) -> (n, k)."""
@@ -78,6 +84,11 @@ class Products(ABC):
     @abstractmethod
     def error_bound(self) -> float:
         """On |J~ - J|_2, of what both products apply."""
+
+    @property
+    def nbytes(self) -> int:
+        """Of all arrays that are kept."""
+        return held(self)
 
     def tangent(self, h: Array) -> Array:
         """J h, shapes (n, d) -> (n, k)."""

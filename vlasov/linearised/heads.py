@@ -158,10 +158,8 @@ def _at_linear_cost(
     few = len(tokens) < WORTH_COMPILING and request.method == "auto"
     if few or tokens.dimension > _LINEAR:
         return None
-    try:
-        from vlasov.linearised.linear_cost import linear_cost  # type: ignore[import-not-found, unused-ignore]
-    except ImportError:
-        return None
+    from vlasov.linearised.linear_cost import linear_cost  # which compiles
+
     found: list[tuple[Array | None, Linearised]] = []
     for f in factors:
         each = linear_cost(tokens.points, tokens.unequal_log_weights, f.head(), request, workspace)

@@ -14,6 +14,7 @@ import numpy as np
 
 from vlasov.checks import Array
 from vlasov.compiled.workspace import Workspace
+from vlasov.linearised.memory import held
 from vlasov.tilting.costs import LAPLACE
 from vlasov.tilting.promise import Box, Refusal, Task
 from vlasov.tilting.results import Head, Request, longest, size_of
@@ -48,6 +49,11 @@ class LinearCost:
     def adjoint(self, p: Array) -> Array:
         """J^T p, shapes (n, k) -> (n, d), the plain transpose."""
         return self.products.adjoint(p)
+
+    @property
+    def nbytes(self) -> int:
+        """Of all arrays that are kept."""
+        return held(self)
 
     @cached_property
     def error_bound(self) -> float:

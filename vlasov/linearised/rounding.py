@@ -20,7 +20,7 @@ import numpy as np
 from vlasov.checks import Array
 from vlasov.linearised.all_pairs import Pairs
 from vlasov.linearised.factors import Factors, terms_of
-from vlasov.tilting.results import longest as longest
+from vlasov.tilting.results import longest
 
 if TYPE_CHECKING:
     from vlasov.linearised.few_dimensions import FewDimensions

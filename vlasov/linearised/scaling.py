@@ -27,6 +27,7 @@ from vlasov.linearised.base import Products, refuse_if_infinite
 from vlasov.linearised.factors import Factors, mapped, times
 from vlasov.linearised.maps import Maps
 from vlasov.measures import Particles
+from vlasov.tilting.results import longest
 
 _POLISHED, _STEPS = 1e-15, 4  # of exponents, by which columns may be off; Newton steps
 _SOLVED, _MOST, _PATIENT = 1e-15, 1000, 20  # relative residual; steps of conjugate gradients, and of them without gain
@@ -138,10 +139,10 @@ class DoublyStochastic(Products):
         gap, s = max(probe.gap, 1e-300), self._pairs.sources
         eta = rounding.exponents(self._pairs, self._factors, self._points, self._centre) + self._marginal
         plain = rounding.bound(self._pairs, self._factors, self._points, self._centre)
-        values = rounding.longest(s.values) + rounding.longest(self._pairs.means)
+        values = longest(s.values) + longest(self._pairs.means)
         spread = np.sqrt(self._pairs.sizes.columns / (self._weights.min() * len(self._weights)))
         query, key, _, output = map(rounding.norm, self._factors[:4])
-        size = output * spread * values * (query * rounding.longest(s.keys) + key * rounding.longest(s.queries))
+        size = output * spread * values * (query * longest(s.keys) + key * longest(s.queries))
         return float(plain + 8 * size / gap * (probe.residual + eta / gap))
 
     def _tangent(self, h: Array) -> Array:

@@ -1,5 +1,6 @@
 """Who is asked, through the flow, and what is refused in one sentence."""
 
+import sys
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,6 +32,14 @@ def test_who_waits_is_told(monkeypatch):
     monkeypatch.setattr(heads, "_PAIR", 1.0)
     with pytest.warns(vl.SlowRunWarning, match=r"3 tokens in d = 2 are 9 pairs"):
         vl.Softmax(A=A).linearised(X)
+
+
+def test_linear_cost_that_is_missing_is_an_error(monkeypatch):
+    """Rather than all pairs, which would hide it behind n^2."""
+    monkeypatch.setitem(sys.modules, "vlasov.linearised.linear_cost", None)
+    many = vl.Particles(np.random.default_rng(0).normal(size=(heads.WORTH_COMPILING, 2)))
+    with pytest.raises(ImportError):
+        vl.Softmax(A=A).linearised(many)
 
 
 def test_parameters_are_those_of_the_time():
