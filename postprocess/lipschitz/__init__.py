@@ -62,7 +62,8 @@ def lipschitz_study(
     Returns
     -------
     xarray.Dataset
-        See ``vlasov.postprocess.lipschitz.dataset``.
+        See ``vlasov.postprocess.lipschitz.dataset``. Values that may be off by more than a hundredth of them are NaN,
+        and the attribute ``doubt`` says so.
     """
     setup = checked(problem, n, data, settings)
     schedule.check(scheduler)

@@ -90,6 +90,6 @@ def _of_flow(study: Study, cloud: Particles) -> list[float]:
         found = sensitivity(alike, times=[0.0, *study.times], tolerance=study.tolerance, rates=False, check=False)
     except (InputError, SolverError):
         return [math.nan] * len(study.times)
-    known = found["growth_error"] <= SURE * found["growth"]
-    values = found["growth"].where(known).values[1:].tolist()
+    unsure = found["growth_error"] > SURE * found["growth"]  # without a second look most errors are not known
+    values = found["growth"].where(~unsure).values[1:].tolist()
     return values + [math.nan] * (len(study.times) - len(values))
