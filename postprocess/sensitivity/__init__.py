@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from vlasov import checks
 from vlasov.checks import Array
@@ -200,7 +200,7 @@ def _dataset(begun: Start, whole: _Found, again: _Found | None) -> xr.Dataset:
         error = error + _apart(value, again.values[0])
     elif whole.limit:
         error = np.where(times > times[0], np.nan, error)
-    if _tails(begun):
+    if tails := _tails(begun) if count > 1 else "":
         value, error = (np.where(times > times[0], np.nan, one) for one in (value, error))
     variables: dict[str, tuple[tuple[str, ...], Any]] = {
         "growth": (("time",), value),
@@ -231,7 +231,7 @@ def _dataset(begun: Start, whole: _Found, again: _Found | None) -> xr.Dataset:
     named = {name: (*held, {"long_name": _NAMES[name], "units": "1"}) for name, held in variables.items()}
     coordinates = {"time": ("time", times, {"long_name": "time", "units": "1"})} | labels(begun.problem.dimension)
     coordinates.pop("component_b")
-    return xr.Dataset(named, coordinates, _attributes(begun, whole, value, error))
+    return xr.Dataset(named, coordinates, _attributes(begun, whole, error > _TOLD * value, tails))
 
 
 def _apart(one: Array, other: Array) -> Array:
@@ -242,11 +242,9 @@ def _apart(one: Array, other: Array) -> Array:
     return np.where(np.isnan(found), np.inf, found)
 
 
-def _attributes(begun: Start, whole: _Found, value: Array, error: Array) -> dict[str, Any]:
+def _attributes(begun: Start, whole: _Found, unsure: NDArray[np.bool_], tails: str) -> dict[str, Any]:
     """Of what this is, how it was found, and why it may not be right."""
-    path, unsure = whole.path, error > _TOLD * value
-    tails = _tails(begun) if len(value) > 1 else ""
-    doubt = path.reason
+    path, doubt = whole.path, whole.path.reason
     if unsure.any():
         since = path.reached[int(unsure.argmax())]
         words = "other nodes or steps give another growth" if begun.of == LIMIT else "other steps give another growth"

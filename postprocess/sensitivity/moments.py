@@ -51,13 +51,19 @@ class Among(NamedTuple):
     edge: Array
 
 
+def stays_gaussian(problem: Problem) -> bool:
+    """Whether the solution is a Gaussian at all times, whose moments have equations of their own."""
+    initial = problem.start
+    return isinstance(initial, Gaussian) and not problem.attention.causal and problem.block.affine(initial) is not None
+
+
 def growth(problem: Problem, times: Array) -> Among | None:
     """sup |(a, S)|(t) / |(a, S)|(0) and |D phi_t| at increasing times from zero on.
 
     None where Gaussians do not stay Gaussian; NaN from a blow-up on, and where it is not known to five digits.
     """
     initial = problem.start
-    if not isinstance(initial, Gaussian) or problem.block.affine(initial) is None or problem.attention.causal:
+    if not stays_gaussian(problem):
         return None
     root = _root(initial.covariance)
     inverse = np.linalg.pinv(root, hermitian=True)

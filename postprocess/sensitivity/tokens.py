@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike
 from vlasov import checks
 from vlasov.checks import Array
 from vlasov.errors import InputError, choose
-from vlasov.measures import SAMPLINGS, Gaussian, Particles
+from vlasov.measures import SAMPLINGS, Particles
+from vlasov.postprocess.sensitivity.moments import stays_gaussian
 from vlasov.problem import Problem
 from vlasov.solvers import measure, problem_of
 from vlasov.solvers.dataset import RUN, require
@@ -150,7 +151,7 @@ def followed(begun: Start, times: Array) -> tuple[Array, str]:
 
 def before_blow_up(begun: Start, times: Array) -> tuple[Array, float]:
     """Those times before a Gaussian blows up, and when it does, which its nodes, in a ball, do not know; else NaN."""
-    if begun.of != LIMIT or begun.first > 0.0 or times.size < 2 or not _stays_gaussian(begun.problem):
+    if begun.of != LIMIT or begun.first > 0.0 or times.size < 2 or not stays_gaussian(begun.problem):
         return times, math.nan
     last = float(times[-1])
     run = solve(begun.problem.changed(horizon=last), "gaussian", times=[last], warn_above=math.inf)
@@ -158,8 +159,3 @@ def before_blow_up(begun: Start, times: Array) -> tuple[Array, float]:
         return times, math.nan
     blow_up_time = float(run.attrs["blow_up_time"])
     return times[times < blow_up_time * (1 - _NEXT_TO)], blow_up_time
-
-
-def _stays_gaussian(problem: Problem) -> bool:
-    initial = problem.start
-    return isinstance(initial, Gaussian) and not problem.attention.causal and problem.block.affine(initial) is not None

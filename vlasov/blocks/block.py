@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from vlasov.attention import Attention
 from vlasov.attention.regularity import Regularity
-from vlasov.blocks.layer_norm import WORTH_THREADS, LayerNorm, directions
+from vlasov.blocks.layer_norm import LayerNorm, directions, threads_for
 from vlasov.blocks.mlp import MLP, reach
 from vlasov.blocks.normalised import Normalised
 from vlasov.checks import Array
@@ -82,8 +82,6 @@ class Block(Attention):
 
     def _add_and_project(self, x: Array, t: float, values: Array) -> float:
         """P_x (v + g(x)) in place of v, piece by piece; and the bound on rounding errors of g(x)."""
-        from numba import get_num_threads
-
         from vlasov.compiled.threads import in_pieces
 
         steps: list[Callable[[Array, Array], object]] = []
@@ -101,7 +99,7 @@ class Block(Attention):
             for step in steps:
                 step(points, velocities)
 
-        in_pieces(get_num_threads() if x.size > WORTH_THREADS else 1, finish, x, values)
+        in_pieces(threads_for(x), finish, x, values)
         return 0.0 if self.mlp is None else self.mlp.rounding_within(max(seen, default=0.0), t)
 
     def jacobian(self, measure: Measure, x: ArrayLike, t: float = 0.0, **place: ArrayLike) -> Array:

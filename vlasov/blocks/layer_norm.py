@@ -15,7 +15,7 @@ from vlasov.errors import InputError, choose
 from vlasov.schedule import Parameter, ParameterLike, at, parameter
 
 PLACEMENTS = ("post", "pre")
-WORTH_THREADS = 100_000  # numbers
+_WORTH_THREADS = 100_000  # numbers
 
 
 class AtOrigin(InputError):
@@ -89,16 +89,21 @@ class LayerNorm(Described):
 
 def directions(x: Array, scale: Array, out: Array | None = None) -> tuple[Array, bool]:
     """scale x / |x| at points (n, d), into ``out``, which may be x; and whether all have one: the origin gets NaN."""
-    from numba import get_num_threads
-
     from vlasov.blocks.kernels import normalise
     from vlasov.compiled.threads import in_threads
     from vlasov.compiled.views import plain
 
-    threads = get_num_threads() if x.size > WORTH_THREADS else 1
+    threads = threads_for(x)
     result, undefined = np.empty(x.shape) if out is None else out, np.empty(threads, dtype=np.bool_)
     in_threads(threads, normalise, plain(x), plain(scale), result, undefined)
     return result, not undefined.any()
+
+
+def threads_for(x: Array) -> int:
+    """How many threads what is done to each token is worth."""
+    from numba import get_num_threads
+
+    return get_num_threads() if x.size > _WORTH_THREADS else 1
 
 
 def refuse_origin(x: Array, field: str) -> None:

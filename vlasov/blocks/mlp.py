@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from vlasov import checks
-from vlasov.blocks.layer_norm import WORTH_THREADS
+from vlasov.blocks.layer_norm import threads_for
 from vlasov.checks import Array
 from vlasov.codec import Described
 from vlasov.errors import InputError, choose
@@ -100,13 +100,11 @@ class MLP(Described):
 
     def add(self, x: Array, t: float, out: Array) -> None:
         """Add g(x) at points (n, d) to ``out``."""
-        from numba import get_num_threads
-
         from vlasov.compiled.products import map_rows
         from vlasov.compiled.threads import in_pieces
 
         if not self.wide:
-            in_pieces(get_num_threads() if x.size > WORTH_THREADS else 1, self.adder(t), x, out)
+            in_pieces(threads_for(x), self.adder(t), x, out)
             return
         from vlasov.blocks.kernels import activation
 
