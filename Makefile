@@ -3,11 +3,11 @@ PYTHON ?= python3
 export PYTHON
 bin = .venv/bin
 
-.PHONY: help demo test quick fuzz lint format types clean environment tools
+.PHONY: help demo test quick docs docs-check fuzz lint format types clean environment tools
 .NOTPARALLEL:
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' Makefile
 
 demo: environment  ## solve a case on a grid and by particles, study its mean-field limit, draw one picture
 	@mkdir -p demo
@@ -22,6 +22,12 @@ test: environment  ## run the tests
 
 quick: environment  ## run one test of each idea, in less than a minute
 	$(bin)/python -m pytest -n auto -m quick
+
+docs:  ## build the manual, without network once all is installed; every example in it runs
+	@.ci/docs
+
+docs-check: tools  ## open every page of the built manual in Chromium, follow all its links
+	$(bin)/python tests/docs/browser.py docs/_build/html
 
 fuzz:  ## throw 10,000 inputs at everything, others each time; takes about an hour
 	@.ci/fuzz
@@ -39,6 +45,7 @@ types: tools  ## check the types
 
 clean:  ## remove what was made, except .venv
 	rm -rf build dist demo *.egg-info .coverage htmlcov .hypothesis
+	rm -rf docs/_build docs/reference/api docs/reference/_made
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
 	find vlasov solvers cases postprocess tests -name __pycache__ -prune -exec rm -rf {} +
 

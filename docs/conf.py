@@ -73,6 +73,8 @@ html_js_files = ["js/wide.js"]
 html_favicon = "_static/mark.svg"
 html_show_sourcelink = False
 html_copy_source = False
+html_domain_indices = False
+html_context = {"default_mode": "auto"}
 html_sidebars = {"index": [], "cite": []}
 html_theme_options = {
     "logo": {"text": "vlasov", "image_light": "_static/mark.svg", "image_dark": "_static/mark.svg", "alt_text": ""},
@@ -81,6 +83,7 @@ html_theme_options = {
     "navbar_end": ["theme-switcher"],
     "header_links_before_dropdown": 8,
     "show_prev_next": True,
+    "show_toc_level": 2,
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],
     "footer_end": [],

@@ -9,8 +9,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from sphinx.util.parallel import make_chunks
-
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
     from sphinx.environment import BuildEnvironment
@@ -33,6 +31,8 @@ def dealt(costs: dict[str, int], sizes: list[int]) -> list[str]:
 
 
 def _deal(app: Sphinx, env: BuildEnvironment, pages: list[str]) -> None:
+    from sphinx.util.parallel import make_chunks
+
     if not pages or app.parallel < 2:
         return
     sizes = [len(batch) for batch in make_chunks(pages, app.parallel)]
