@@ -7,7 +7,8 @@ For each pair of solutions of one attention, at the output times that they share
 
 Solvers of one problem are held against each other so, or solutions from different initial data: their stability. This
 file makes the Dataset of the ``solutions``, ``distances`` finds W_p and ``differences`` all that is told beside it,
-``table`` and ``figure`` show them. Called by ``vl.compare``, ``vlasov compare`` and ``vlasov stability``.
+``words`` says what each variable is, ``table`` and ``figure`` show them. Called by ``vl.compare``, ``vlasov compare``
+and ``vlasov stability``.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from vlasov.postprocess import stability
 from vlasov.postprocess.compare import local as chain, solutions
 from vlasov.postprocess.compare.differences import ORDERS, density_error, moment_errors
 from vlasov.postprocess.compare.distances import between
+from vlasov.postprocess.compare.words import described
 from vlasov.postprocess.transport.methods import Distance
 from vlasov.postprocess.wasserstein import CONDITIONAL, checked_order
 from vlasov.problem import Problem
@@ -114,7 +116,7 @@ def compare(
         variables |= _local(runs, chains, pairs, variables, orders)
         attributes["doubt"] = "; ".join(filter(None, [attributes["doubt"], chains.doubt]))
     coordinates = {"pair": called, "solution": names, "time": times, "p": orders, "order": list(ORDERS)}
-    return xr.Dataset(variables, coordinates, attributes | {"method": _methods(series)})
+    return described(xr.Dataset(variables, coordinates, attributes | {"method": _methods(series)}))
 
 
 def _methods(series: list[list[_Held]]) -> str:
