@@ -36,7 +36,7 @@ class Worker:
         """Run a block."""
         if self._process is None:
             self._process = subprocess.Popen(
-                [sys.executable, "-W", "ignore::UserWarning:vlasov", str(Path(__file__).with_name("executed_worker.py"))],
+                [sys.executable, str(Path(__file__).with_name("executed_worker.py"))],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                 env=os.environ | {"OMP_WAIT_POLICY": "passive", "MPLBACKEND": "svg"},
             )  # fmt: skip

@@ -139,11 +139,9 @@ def main(path: Path) -> int:
     wrong, began = 0, time.process_time()
     for row in measure(read(path), run):
         wrong += not row.holds
-        now, spent = time.process_time(), began
-        began = now
-        print(
-            f"{'holds' if row.holds else 'WRONG':6} {now - spent:5.2f} s  {row.measured:24} {_flat(row.statement['says'])}"
-        )
+        spent, began = time.process_time() - began, time.process_time()
+        holds = "holds" if row.holds else "WRONG"
+        print(f"{holds} {spent:5.2f} s  {row.measured:24} {_flat(row.statement['says'])}", flush=True)
     return wrong
 
 
