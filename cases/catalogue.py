@@ -13,12 +13,24 @@ _FOLDER = Path(__file__).parent
 
 
 def case_names() -> list[str]:
-    """The names of the built-in cases."""
+    """The names of the built-in cases.
+
+    Examples
+    --------
+    >>> [name for name in vl.case_names() if name.startswith("gaussian-b")]
+    ['gaussian-blow-up']
+    """
     return sorted(path.stem for path in _FOLDER.glob("*.toml"))
 
 
 def case_path(name_or_path: str | os.PathLike[str]) -> Path:
-    """The file of a built-in case, or a user's own .toml file."""
+    """The file of a built-in case, or a user's own .toml file.
+
+    Examples
+    --------
+    >>> vl.cases.case_path("ring-2d").name
+    'ring-2d.toml'
+    """
     if not isinstance(name_or_path, str | os.PathLike):
         raise InputError(f"is {short(name_or_path)} where a name or the path of a .toml file is needed", "case")
     text = os.fsdecode(name_or_path)

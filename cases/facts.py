@@ -36,7 +36,14 @@ from vlasov.solvers.positions import limiting_positions
 
 @dataclass(frozen=True, eq=False)
 class Fact(Described):
-    """One thing that is known about a case."""
+    """One thing that is known about a case.
+
+    Examples
+    --------
+    >>> fact = vl.load_case("gaussian-blow-up").facts[0]
+    >>> fact.quantity, float(fact.equals), fact.tolerance
+    ('blow_up_time', 1.0, 1e-08)
+    """
 
     says: str
     quantity: str

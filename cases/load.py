@@ -52,6 +52,12 @@ class Case:
         What a solution must show.
     outdated
         Whether facts were left out, because the file's problem is no longer the one that they are stated for.
+
+    Examples
+    --------
+    >>> case = vl.load_case("gaussian-blow-up")
+    >>> list(case.solvers), case.facts[0].quantity, case.problem.initial.kind
+    (['gaussian', 'finite-volume'], 'blow_up_time', 'gaussian')
     """
 
     name: str
@@ -72,6 +78,12 @@ def load_case(name_or_path: str | os.PathLike[str], *, settings: Sequence[str] =
     ----------
     settings
         Changes such as "horizon=2", "initial.mean=[0, 1]" or "solvers.particles.n=500", with values in TOML.
+
+    Examples
+    --------
+    >>> case = vl.load_case("gaussian-blow-up", settings=["horizon=0.5", "initial.mean=[0, 1]"])
+    >>> case.problem.horizon, case.problem.initial.mean
+    (0.5, array([0., 1.]))
     """
     try:
         return _case(name_or_path, settings)

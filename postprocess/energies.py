@@ -59,6 +59,15 @@ def energies(run: xr.Dataset, *, tolerance: float = 1e-10) -> xr.Dataset:
         from int D. The integral knows D at output times only, and quadrature_error estimates how far it may be off: the
         identity holds up to both, and where outputs are few it is quadrature_error that is large. NaN where energies
         are infinite. attributes: metric, of which this is a gradient flow, and doubt, why the run may not be right.
+
+    Examples
+    --------
+    Tokens at -1 and 1 have the energy cosh(1) / 2 at first. It grows as they part:
+
+    >>> problem = vl.Problem(vl.Softmax(A=[[1.0]], V=[[1.0]]), vl.Particles([-1.0, 1.0]), horizon=0.5)
+    >>> found = vl.energies(vl.solve(problem, "particles", times=[0.0, 0.5]))
+    >>> print((2 * found["energy"].values).round(4), np.cosh(1.0).round(4))
+    [1.5431 5.8421] 1.5431
     """
     require(run, RUN, "run")
     tolerance = checks.number(tolerance, "tolerance", above=0.0, below=1.0)

@@ -62,6 +62,14 @@ def overview(datasets: Datasets) -> Figure:
     Densities, tokens in the plane, and tokens over a density: snapshots above, paths or ellipses and eigenvalues below.
     Tokens on the line: paths and variance. Beyond: paths in the first two principal components, and eigenvalues.
     Without both: ellipses and eigenvalues.
+
+    Examples
+    --------
+    >>> from vlasov.postprocess import figures
+    >>> run = vl.solve(vl.load_case("gaussian-blow-up").problem.until(0.5), "gaussian")
+    >>> figure = figures.overview(run)
+    >>> type(figure).__name__
+    'Figure'
     """
     several = as_list(datasets)
     view = View(several[0], rescaled=True)
@@ -154,6 +162,14 @@ def plot(datasets: Datasets, kind: str = "overview", **options: Any) -> Figure:
         "radius".
     options
         What that figure's function takes by keyword.
+
+    Examples
+    --------
+    >>> from vlasov.postprocess import figures
+    >>> run = vl.solve(vl.load_case("gaussian-blow-up").problem.until(0.5), "gaussian")
+    >>> figure = figures.plot(run, "eigenvalues")
+    >>> len(figure.axes[0].lines)  # one for each eigenvalue
+    2
     """
     draw = KINDS[choose(kind, KINDS, "kind")]
     known = [name for name, one in inspect.signature(draw).parameters.items() if one.kind is one.KEYWORD_ONLY]
@@ -182,6 +198,13 @@ def save(figure: Figure, path: str | os.PathLike[str], *, dpi: int = 200) -> Pat
         Where; the folder must exist.
     dpi
         Pixels per inch of png files and of the parts of the others that are drawn as pixels.
+
+    Examples
+    --------
+    >>> from vlasov.postprocess import figures
+    >>> run = vl.solve(vl.load_case("gaussian-blow-up").problem.until(0.5), "gaussian")
+    >>> figures.save(figures.plot(run, "ellipses"), "ellipses.pdf").name
+    'ellipses.pdf'
     """
     target, suffix = checked_target(path, FORMATS)
     undated: dict[str, dict[str, Any]] = {"png": {}, "pdf": {"CreationDate": None}, "svg": {"Date": None}}

@@ -22,6 +22,8 @@ from vlasov.postprocess.drawing.snapshots import Layers, brief, draw_panel, laye
 from vlasov.postprocess.drawing.style import PALE, entitle, figure_of, new_figure, styled
 from vlasov.postprocess.drawing.view import Indices, padded, united
 
+__all__ = ["movie"]
+
 #: Suffixes that ``movie`` writes.
 FORMATS = ("gif", "mp4")
 _SMOOTHED = 0.03  # of the film: over so long the camera's path is averaged
@@ -62,6 +64,13 @@ def movie(
     Path
         The file. The camera stands still unless some picture would show nothing then; else it follows the mass, and the
         numbers at the axes say how far it has zoomed. A bar below the title fills up with time.
+
+    Examples
+    --------
+    >>> from vlasov.postprocess.movie import movie
+    >>> run = vl.solve(vl.load_case("gaussian-blow-up").problem.until(0.5), "gaussian", times=[0.0, 0.25, 0.5])
+    >>> movie(run, "ellipses.gif", dpi=40).name
+    'ellipses.gif'
     """
     target, suffix = checked_target(path, FORMATS)
     fps, frames = checks.integer(fps, "fps", least=1), checks.integer(frames, "frames", least=1)

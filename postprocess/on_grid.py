@@ -56,6 +56,12 @@ def on_grid(
     xarray.DataArray
         Dimensions time (of a solution, unless one time was asked for) and x[, y[, z]], the centres of the cells. For
         particles ``bandwidth`` is a coordinate.
+
+    Examples
+    --------
+    >>> density = vl.on_grid(vl.Box([0.0, 0.0], [1.0, 2.0]), cells=4)
+    >>> print(density.dims, density.sizes["x"], density.values.max().round(6))
+    ('x', 'y') 4 0.5
     """
     single = isinstance(run_or_measure, Measure)
     if isinstance(run_or_measure, Measure):

@@ -192,7 +192,14 @@ def _has_moments(dataset: xr.Dataset) -> bool:
 
 
 def problem_of(dataset: xr.Dataset) -> Problem:
-    """The problem that a Dataset solves, rebuilt from its attributes."""
+    """The problem that a Dataset solves, rebuilt from its attributes.
+
+    Examples
+    --------
+    >>> run = vl.solve(vl.load_case("gaussian-blow-up").problem, "gaussian", times=[0.1])
+    >>> vl.solvers.problem_of(run).attention.kind
+    'softmax'
+    """
     text = dataset.attrs.get("problem", "")
     if not text:
         raise InputError("is empty: a parameter was a Python function, which is not kept; build it again", "problem")
@@ -206,6 +213,15 @@ def measure(dataset: xr.Dataset, time: int | float = -1) -> Measure:
     ----------
     time
         A whole number is an index into the output times, -1 the last; any other number is one of the output times.
+
+    Examples
+    --------
+    >>> run = vl.solve(vl.load_case("gaussian-blow-up").problem, "gaussian", times=[0.0, 0.25, 0.5])
+    >>> vl.measure(run, time=0.25).covariance.round(6)
+    array([[1.226667, 0.213333],
+           [0.213333, 0.906667]])
+    >>> vl.measure(run, time=0).kind  # the first output
+    'gaussian'
     """
     require(dataset, RUN)
     state = dataset.isel(time=time_index(dataset, time))
@@ -253,6 +269,13 @@ def open_run(path: str | os.PathLike[str]) -> xr.Dataset:
 
     Files of ours (``output=``, the command line's) end with a checksum, and any change is refused. Those of a Dataset's
     own ``to_netcdf`` have none: what is cut or added at their end is refused, what is changed inside is not seen.
+
+    Examples
+    --------
+    >>> problem = vl.load_case("gaussian-blow-up").problem.until(0.5)
+    >>> run = vl.solve(problem, "gaussian", output="run.nc")
+    >>> vl.open_run("run.nc").identical(run)
+    True
     """
     file = as_path(path, "path")
     if not os.path.isfile(file):  # False too for names that no file can have

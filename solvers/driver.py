@@ -79,6 +79,21 @@ def solve(
         See ``vlasov.solvers.dataset``. If the measure blows up before the horizon, status is "blow-up", blow_up_time is
         the time, and the Dataset holds the solution up to there. Particles that rounding keeps from being followed to
         the horizon are "stopped", as files are that a run leaves which fails.
+
+    Examples
+    --------
+    In d = 1 with A = V = 1 a variance s becomes 1 / (1 / s - 2 t), which for s = 1 / 2 is infinite at t = 1:
+
+    >>> problem = vl.Problem(vl.Softmax(A=[[1.0]]), vl.Gaussian(0.0, 0.5), horizon=2.0)
+    >>> run = vl.solve(problem, "gaussian", times=[0.0, 0.5, 1.5])
+    >>> run["covariance"].values.squeeze().round(6), run.attrs["status"], round(run.attrs["blow_up_time"], 6)
+    (array([0.5, 1. ]), 'blow-up', 1.0)
+
+    Tokens at Gauss nodes know nothing of Gaussians, and agree:
+
+    >>> cloud = vl.solve(problem.until(0.5), "particles", n=32, sampling="quadrature", times=[0.0, 0.5])
+    >>> cloud["covariance"].values.squeeze().round(6)
+    array([0.5, 1. ])
     """
     plan = prepare(problem, solver, times=times, output=output, options=options)
     checks.text(case, "case")

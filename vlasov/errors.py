@@ -18,6 +18,13 @@ class InputError(ValueError):
         What is wrong with the value and what to do instead, without the field's name.
     field
         Dotted path of the field, such as ``initial.covariance``; empty if there is none.
+
+    Examples
+    --------
+    >>> vl.Ball(-1.0, [0.0, 0.0])
+    Traceback (most recent call last):
+        ...
+    vlasov.errors.InputError: radius: is -1 but must be a finite number > 0
     """
 
     def __init__(self, sentence: str, field: str = "") -> None:
@@ -31,7 +38,19 @@ class InputError(ValueError):
 
 
 class SolverError(RuntimeError):
-    """A run that cannot go on; what was computed until then is kept where ``solve`` was told to write."""
+    """A run that cannot go on; what was computed until then is kept where ``solve`` was told to write.
+
+    Examples
+    --------
+    Ten long steps of exponential attention leave the numbers of the machine:
+
+    >>> problem = vl.Problem(vl.Exponential(A=[[1.0]]), vl.Particles([-1.0, 2.0]), horizon=10.0)
+    >>> try:
+    ...     vl.solve(problem, "layers", depth=10)
+    ... except vl.SolverError as error:
+    ...     print(error)
+    layer 2 of 10, from t = 1: ...
+    """
 
 
 class LateInputError(InputError, SolverError):
@@ -68,11 +87,36 @@ class NonFiniteLayer(NonFiniteState):
 
 
 class SlowRunWarning(UserWarning):
-    """A run that will take long, as far as its first steps tell."""
+    """A run that will take long, as far as its first steps tell.
+
+    Examples
+    --------
+    A script that may take its time does not want to be told:
+
+    >>> import warnings
+    >>> problem = vl.Problem(vl.Softmax(A=[[1.0]]), vl.Gaussian(0.0, 0.5), horizon=0.5)
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore", vl.SlowRunWarning)
+    ...     print(vl.solve(problem, "gaussian").attrs["status"])
+    completed
+    """
 
 
 class AccuracyWarning(UserWarning):
-    """A result whose own estimate of its error is large, or whose advice says not to trust it."""
+    """A result whose own estimate of its error is large, or whose advice says not to trust it.
+
+    Examples
+    --------
+    Sixteen random tokens are a poor picture of a Gaussian, and the run says so:
+
+    >>> import warnings
+    >>> problem = vl.Problem(vl.Softmax(A=[[1.0]]), vl.Gaussian(0.0, 0.5), horizon=0.5)
+    >>> with warnings.catch_warnings(record=True) as said:
+    ...     warnings.simplefilter("always", vl.AccuracyWarning)
+    ...     run = vl.solve(problem, "particles", n=16, sampling="random")
+    >>> said[0].category.__name__
+    'AccuracyWarning'
+    """
 
 
 def heard(error: SystemError) -> BaseException:

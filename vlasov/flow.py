@@ -41,6 +41,14 @@ class Flow:
         Those that were chosen.
     error_bound
         The largest bound on the error of a velocity so far.
+
+    Examples
+    --------
+    >>> tokens = vl.Particles([-1.0, 1.0])
+    >>> flow = vl.Problem(vl.Softmax(A=[[1.0]]), tokens, horizon=1.0).flow(tolerance=1e-8)
+    >>> flow.velocity(tokens, tokens.points, 0.0).values.round(6), flow.evaluations, flow.methods
+    (array([[-0.761594],
+           [ 0.761594]]), 1, {'all-pairs'})
     """
 
     def __init__(self, attention: Attention, *, tolerance: float = 1e-10, method: str = "auto") -> None:
@@ -69,6 +77,13 @@ class Flow:
             Memory for the result, shape (m, d).
         system
             Of several independent ones that this flow moves: what is remembered of earlier times is its own.
+
+        Examples
+        --------
+        >>> tokens = vl.Particles([-1.0, 1.0])
+        >>> flow = vl.Problem(vl.Softmax(A=[[1.0]]), tokens, horizon=1.0).flow()
+        >>> flow.velocity(tokens, [[1.0]], 0.0).values.round(6), flow.evaluations
+        (array([[0.761594]]), 1)
         """
         memory = self._memories.setdefault(system, Memory())
         points, how = measure.at(x), How(workspace=self._workspace, about=about, out=out, memory=memory)
@@ -136,11 +151,30 @@ class Flow:
         return self.attention.linearised(measure, t, self.request, **how)
 
     def tangent(self, measure: Measure, h: Array, t: float = 0.0) -> Array:
-        """J h, shapes (n, d) -> (n, k); J of X -> Gamma_X(X)."""
+        """J h, shapes (n, d) -> (n, k); J of X -> Gamma_X(X).
+
+        Examples
+        --------
+        With A = 0 velocities are the mean, and so is J h:
+
+        >>> tokens = vl.Particles([1.0, 5.0])
+        >>> flow = vl.Problem(vl.Softmax(A=[[0.0]]), tokens, horizon=1.0).flow()
+        >>> flow.tangent(tokens, np.array([[1.0], [3.0]])).round(12)
+        array([[2.],
+               [2.]])
+        """
         return self.linearised(measure, t).tangent(h)
 
     def adjoint(self, measure: Measure, p: Array, t: float = 0.0) -> Array:
-        """J^T p, shapes (n, k) -> (n, d), the plain transpose: <p, J h> = <J^T p, h>."""
+        """J^T p, shapes (n, k) -> (n, d), the plain transpose: <p, J h> = <J^T p, h>.
+
+        Examples
+        --------
+        >>> rng, tokens = np.random.default_rng(0), vl.Particles([[0.0, 1.0], [1.0, 0.0], [2.0, 2.0]])
+        >>> flow, h, p = vl.Problem(vl.Softmax(A=np.eye(2)), tokens, horizon=1.0).flow(), *rng.normal(size=(2, 3, 2))
+        >>> bool(np.isclose(np.sum(p * flow.tangent(tokens, h)), np.sum(flow.adjoint(tokens, p) * h)))
+        True
+        """
         return self.linearised(measure, t).adjoint(p)
 
     def affine(self, gaussian: Gaussian, t: float) -> tuple[Array, Array] | None:

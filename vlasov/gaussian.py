@@ -24,6 +24,8 @@ from vlasov.checks import Array
 from vlasov.errors import InputError
 from vlasov.measures import Gaussian
 
+__all__ = ["blow_up_time", "bures_geodesic", "bures_speed", "covariance", "largest_limit_rank"]
+
 
 def covariance(A: ArrayLike, V: ArrayLike, initial: ArrayLike, t: float) -> Array:
     """Sigma(t) = F (I - t F^T (V A + A^T V^T) F)^{-1} F^T with F F^T = Sigma_0, which may be singular.
@@ -34,6 +36,13 @@ def covariance(A: ArrayLike, V: ArrayLike, initial: ArrayLike, t: float) -> Arra
         Shape (d, d). V must commute with V A + A^T V^T and with the initial covariance.
     t
         A time before the blow-up.
+
+    Examples
+    --------
+    In d = 1 it is 1 / (1 / s - 2 A V t):
+
+    >>> vl.gaussian.covariance([[1.0]], [[1.0]], [[0.5]], t=0.75).round(9)
+    array([[2.]])
     """
     root, growth = _growth(A, V, initial)
     if t >= blow_up_time(A, V, initial):
@@ -42,13 +51,29 @@ def covariance(A: ArrayLike, V: ArrayLike, initial: ArrayLike, t: float) -> Arra
 
 
 def blow_up_time(A: ArrayLike, V: ArrayLike, initial: ArrayLike) -> float:
-    """t* = 1 / lambda_max(Sigma_0^{1/2} (V A + A^T V^T) Sigma_0^{1/2}), infinity if no eigenvalue is positive."""
+    """t* = 1 / lambda_max(Sigma_0^{1/2} (V A + A^T V^T) Sigma_0^{1/2}), infinity if no eigenvalue is positive.
+
+    Examples
+    --------
+    In d = 1 it is 1 / (2 A V s), and infinite for A V <= 0:
+
+    >>> vl.gaussian.blow_up_time([[1.0]], [[1.0]], [[0.25]]), vl.gaussian.blow_up_time([[-1.0]], [[1.0]], [[0.25]])
+    (2.0, inf)
+    """
     fastest = float(np.linalg.eigvalsh(_growth(A, V, initial)[1])[-1])
     return 1.0 / fastest if fastest > 0 else math.inf
 
 
 def largest_limit_rank(A: ArrayLike) -> int:
-    """dim ker A + min(#positive, #negative eigenvalues): bounds the rank of limits for V = I and symmetric A."""
+    """dim ker A + min(#positive, #negative eigenvalues): bounds the rank of limits for V = I and symmetric A.
+
+    Examples
+    --------
+    >>> vl.gaussian.largest_limit_rank(np.diag([2.0, 1.0, -1.0]))
+    1
+    >>> vl.gaussian.largest_limit_rank(np.diag([2.0, 0.0, 0.0]))
+    2
+    """
     symmetric = checks.matrix(A, "A")
     if not np.allclose(symmetric, symmetric.T, rtol=1e-12, atol=0.0):
         raise InputError("is not symmetric; the bound on the rank holds for symmetric A", "A")
@@ -62,6 +87,14 @@ def bures_geodesic(mu: Gaussian, nu: Gaussian, s: float) -> Gaussian:
 
     F F^T and F' F'^T are the covariances, either of which may be singular, and F^T F' = U S W^T. So W_2^2 =
     |alpha - alpha'|^2 + |F U - F' W|^2 in Frobenius' norm.
+
+    Examples
+    --------
+    Halfway, mean and standard deviation are the means of both:
+
+    >>> middle = vl.gaussian.bures_geodesic(vl.Gaussian(0.0, 1.0), vl.Gaussian(2.0, 9.0), s=0.5)
+    >>> middle.mean.round(9), middle.covariance.round(9)
+    (array([1.]), array([[4.]]))
     """
     s = checks.number(s, "s")
     if not 0 <= s <= 1:
@@ -86,6 +119,13 @@ def bures_speed(mean_rate: ArrayLike, covariance: ArrayLike, covariance_rate: Ar
     ----------
     mean_rate, covariance, covariance_rate
         alpha', Sigma and Sigma', shapes (d,), (d, d) and (d, d).
+
+    Examples
+    --------
+    A mean that moves by 3 and a standard deviation of 2 that grows by 4, so that the variance grows by 16:
+
+    >>> round(vl.gaussian.bures_speed([3.0], [[4.0]], [[16.0]]), 9)
+    5.0
     """
     moves = checks.vector(mean_rate, "mean_rate")
     sigma = checks.covariance(covariance, "covariance", dimension=moves.size)

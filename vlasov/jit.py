@@ -109,6 +109,11 @@ def set_threads(count: int | None) -> None:
 
     Results do not depend on it, to the last bit. Small problems use one thread whatever is set. BLAS has threads of its
     own (OPENBLAS_NUM_THREADS): derivatives in many dimensions, and norms of them, depend on those by rounding errors.
+
+    Examples
+    --------
+    >>> vl.set_threads(1)
+    >>> vl.set_threads(None)  # all again
     """
     most = numba.config.NUMBA_NUM_THREADS
     if count is not None and integer(count, "threads", least=1) > most:

@@ -53,6 +53,15 @@ class Lipschitz:
         1 / sum_i (w_i |v_i|^2)^2: how many tokens carry it.
     right, left
         Its singular vectors, J right = value * left, of length one in L^2(mu): shapes (n, d) and (n, k).
+
+    Examples
+    --------
+    One token, the first, moves all others:
+
+    >>> attention = vl.Softmax(A=[[-1.0]])
+    >>> found = vl.lipschitz(attention, vl.estimates.adversarial_tokens(attention, radius=2.0, n=64))
+    >>> found.converged, int(abs(found.right).argmax()), round(found.carriers, 1)
+    (True, 0, 1.0)
     """
 
     value: float
@@ -101,6 +110,15 @@ def lipschitz(
     -------
     Lipschitz
         value, error, converged, products, participation, carriers, right and left; float(L) is its value.
+
+    Examples
+    --------
+    With A = 0 every velocity is the mean, and |J| = 1. Under a mask two tokens have J with the rows (1, 0) and
+    (1/2, 1/2), and |J| is the golden ratio / sqrt(2):
+
+    >>> tokens, attention = np.array([[-1.0], [1.0]]), vl.Softmax(A=[[0.0]])
+    >>> round(vl.lipschitz(attention, tokens).value, 6), round(vl.lipschitz(attention, tokens, masked=True).value, 6)
+    (1.0, 1.144123)
     """
     if not isinstance(attention, Attention):
         raise InputError(f"is {short(attention)}; give an attention such as vl.Softmax(...)", "attention")

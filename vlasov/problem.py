@@ -38,6 +38,14 @@ class Problem(Described):
         What the problem is called in titles and files.
     layer_norm, mlp
         What stands around the attention in a block, if anything does: see ``vlasov.blocks``.
+
+    Examples
+    --------
+    The variance of this Gaussian is 1 / (2 - 2 t), and its solution ends before the horizon:
+
+    >>> problem = vl.Problem(vl.Softmax(A=[[1.0]]), vl.Gaussian(0.0, 0.5), horizon=2.0)
+    >>> problem.dimension, problem.horizon, vl.solve(problem, "gaussian").attrs["status"]
+    (1, 2.0, 'blow-up')
     """
 
     attention: Attention
@@ -134,7 +142,13 @@ class Problem(Described):
         return isinstance(self.start, Normalised) and self.start.by_directions
 
     def until(self, horizon: float) -> Self:
-        """The same up to another time."""
+        """The same up to another time.
+
+        Examples
+        --------
+        >>> vl.load_case("gaussian-blow-up").problem.until(0.25).horizon
+        0.25
+        """
         return self.changed(horizon=horizon)
 
     @property
@@ -143,29 +157,70 @@ class Problem(Described):
         return self.changed(attention=self.attention.unmasked) if self.attention.causal else self
 
     def changed(self, **changes: Any) -> Self:
-        """The same but for these fields, which are not checked again."""
+        """The same but for these fields, which are not checked again.
+
+        Examples
+        --------
+        >>> problem = vl.load_case("gaussian-blow-up").problem
+        >>> problem.changed(initial=vl.Box([-1.0, -1.0], [1.0, 1.0])).initial.kind
+        'box'
+        """
         return self.trusted(**{f.name: getattr(self, f.name) for f in dataclasses.fields(self)} | changes)
 
     def flow(self, *, tolerance: float = 1e-10, method: str = "auto") -> Flow:
-        """The velocity of this problem: one for each run and thread; see ``vlasov.flow``."""
+        """The velocity of this problem: one for each run and thread; see ``vlasov.flow``.
+
+        Examples
+        --------
+        >>> flow = vl.Problem(vl.Softmax(A=[[1.0]]), vl.Particles([-1.0, 1.0]), horizon=1.0).flow()
+        >>> flow.velocity(vl.Particles([-1.0, 1.0]), [[1.0]], 0.0).values.round(6), flow.evaluations
+        (array([[0.761594]]), 1)
+        """
         return Flow(self.block, tolerance=tolerance, method=method)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain dictionaries, lists, numbers and strings: the form of a case's TOML file."""
+        """Plain dictionaries, lists, numbers and strings: the form of a case's TOML file.
+
+        Examples
+        --------
+        >>> vl.Problem(vl.Softmax(A=[[1.0]]), vl.Gaussian(0.0, 1.0), horizon=2.0).to_dict()["initial"]
+        {'kind': 'gaussian', 'mean': [0.0], 'covariance': [[1.0]]}
+        """
         return encode(self)
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Problem:
-        """The problem that ``to_dict`` described."""
+        """The problem that ``to_dict`` described.
+
+        Examples
+        --------
+        >>> plain = vl.load_case("ring-2d").problem.to_dict()
+        >>> vl.Problem.from_dict(plain | {"horizon": 0.5}).horizon
+        0.5
+        """
         return decode(plain, cls)
 
     def to_json(self) -> str:
-        """One line of JSON that rebuilds the problem bit for bit."""
+        """One line of JSON that rebuilds the problem bit for bit.
+
+        Examples
+        --------
+        >>> problem = vl.load_case("ring-2d").problem
+        >>> vl.Problem.from_json(problem.to_json()).to_dict() == problem.to_dict()
+        True
+        """
         return json.dumps(self.to_dict(), allow_nan=False)
 
     @classmethod
     def from_json(cls, text: str) -> Problem:
-        """The problem that ``to_json`` wrote."""
+        """The problem that ``to_json`` wrote.
+
+        Examples
+        --------
+        >>> run = vl.solve(vl.load_case("gaussian-blow-up").problem, "gaussian", times=[0.1])
+        >>> vl.Problem.from_json(run.attrs["problem"]).initial.kind  # every run holds its problem
+        'gaussian'
+        """
         try:
             plain = json.loads(text)
         except (TypeError, ValueError, RecursionError) as error:

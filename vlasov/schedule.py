@@ -27,6 +27,17 @@ class Piecewise(Described, kind="piecewise"):
         k arrays of one shape, matrices or vectors: the parameter on each layer.
     edges
         k + 1 increasing times.
+
+    Examples
+    --------
+    Two layers, of which the second turns values by a right angle. Solvers do not step across the jump:
+
+    >>> V = vl.Piecewise([np.eye(2), [[0.0, -1.0], [1.0, 0.0]]], edges=[0.0, 0.5, 1.0])
+    >>> V(0.5)
+    array([[ 0., -1.],
+           [ 1.,  0.]])
+    >>> vl.Softmax(A=np.eye(2), V=V).breakpoints
+    array([0.5])
     """
 
     values: tuple[Array, ...]

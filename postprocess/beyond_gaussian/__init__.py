@@ -77,6 +77,15 @@ def beyond_gaussian(
         run: eigenvalues and predicted_eigenvalues. For each ``factor``: growth_time, predicted_growth_time,
         collapse_time and predicted_collapse_time, NaN where not reached. Attributes blow_up_time and
         predicted_blow_up_time, NaN for none. NaN too where Gaussians do not stay Gaussian under the attention.
+
+    Examples
+    --------
+    A square is no Gaussian, nor does it become one; its kurtosis at first has the norm sqrt(2) 6 / 5:
+
+    >>> problem = vl.Problem(vl.Softmax(A=np.eye(2) / 2), vl.Box([-1.0, -1.0], [1.0, 1.0]), horizon=0.5)
+    >>> run = vl.solve(problem, "particles", n=64, sampling="quadrature", times=[0.0, 0.5])
+    >>> (vl.beyond_gaussian(run)["kurtosis"].values / np.sqrt(2)).round(3)
+    array([1.2  , 1.201])
     """
     require(run, RUN, "run")
     instants = checks.integer(instants, "instants", least=1)

@@ -102,6 +102,16 @@ def clusters(
         gain (0 where hardmax would leave the limit in place). By token: member, leader_since. In time: count,
         attention_rank, boolean_distance. Scalars: time_to_cluster, reach, movement, polytope_dimension. Attribute
         ``doubt``: why these are no limits yet, if so.
+
+    Examples
+    --------
+    Three tokens on a quarter of the circle attract each other, and end in one place:
+
+    >>> tokens = vl.Particles([[1.0, 0.0], [0.6, 0.8], [0.0, 1.0]])
+    >>> problem = vl.Problem(vl.Softmax(A=np.eye(2)), tokens, horizon=20.0, layer_norm=vl.LayerNorm())
+    >>> found = vl.clusters(vl.solve(problem, "particles"))
+    >>> found.sizes["cluster"], found["tokens"].values.tolist()
+    (1, [3])
     """
     tolerance = checks.number(tolerance, "tolerance", above=0.0, below=1.0)
     margin = checks.number(margin, "margin", above=0.0, below=1.0)

@@ -90,6 +90,16 @@ def compare(
         solutions that stay close to these, far, whether they do not, and among_gaussians (pair,): whether that is of
         Gaussian differences alone, as of two runs by "gaussian". Attributes: ``initial``, ``runs`` (what is known, as
         JSON) and ``doubt`` (why some numbers are not to be trusted, or missing).
+
+    Examples
+    --------
+    With A = 0 means grow like e^t, and all else stays. So does the distance of solutions that begin one apart:
+
+    >>> starts = vl.Gaussian(0.0, 1.0), vl.Gaussian(1.0, 1.0)
+    >>> problems = [vl.Problem(vl.Softmax(A=[[0.0]]), start, horizon=1.0) for start in starts]
+    >>> found = vl.compare(*(vl.solve(problem, "gaussian") for problem in problems), p=2, instants=2)
+    >>> found["growth"].values.squeeze().round(6)
+    array([1.      , 2.718282])
     """
     (orders, bandwidth), local = _checked(datasets, p, bandwidth, initial), checks.flag(local, "local")
     problems, times = solutions.common(datasets)

@@ -28,6 +28,16 @@ def beside(rescaled: xr.Dataset, normed: xr.Dataset, *, tolerance: float = 0.1) 
     ----------
     tolerance
         As in ``vlasov.postprocess.clusters.beside``.
+
+    Examples
+    --------
+    >>> from vlasov.postprocess import figures
+    >>> tokens = vl.Particles(np.random.default_rng(0).normal(size=(16, 2)))
+    >>> problem = vl.Problem(vl.Softmax(A=np.eye(2)), tokens, horizon=4.0)
+    >>> rescaled = vl.solve(problem, "particles", rescaled=True)
+    >>> normed = vl.solve(problem.changed(layer_norm=vl.LayerNorm()), "particles")
+    >>> len(figures.beside(rescaled, normed).axes)
+    3
     """
     matched = match(rescaled, normed, tolerance=tolerance)
     found, d = find(rescaled, tolerance=TOLERANCE), View(rescaled).dimension

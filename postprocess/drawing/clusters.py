@@ -67,6 +67,14 @@ def clusters(
         What ``vl.clusters`` said of this solution, if that is known already.
     axes
         Two of them; a new figure by default.
+
+    Examples
+    --------
+    >>> from vlasov.postprocess import figures
+    >>> tokens = vl.Particles(np.random.default_rng(0).normal(size=(16, 2)))
+    >>> run = vl.solve(vl.Problem(vl.Softmax(A=np.eye(2)), tokens, horizon=4.0), "particles", rescaled=True)
+    >>> len(figures.clusters(run).axes)
+    2
     """
     if found is None:
         found = find(dataset, tolerance=tolerance)

@@ -52,6 +52,13 @@ def cone(
         Divide by the trace, and draw the unit disc in place of the cone.
     ax
         Three-dimensional unless ``trace_one``.
+
+    Examples
+    --------
+    >>> from vlasov.postprocess import figures
+    >>> run = vl.solve(vl.load_case("gaussian-blow-up").problem.until(0.5), "gaussian")
+    >>> figures.cone(run).axes[0].name, figures.cone(run, trace_one=True).axes[0].name
+    ('3d', 'rectilinear')
     """
     given = [datasets] if isinstance(datasets, xr.Dataset | np.ndarray) else list(datasets)
     if not given:

@@ -87,6 +87,14 @@ def ellipses(
         How many ellipses, spread over the first solution's run; the others are shown at the same times.
     deviations
         How many standard deviations the ellipses enclose.
+
+    Examples
+    --------
+    >>> from vlasov.postprocess import figures
+    >>> run = vl.solve(vl.load_case("gaussian-blow-up").problem.until(0.5), "gaussian")
+    >>> axes = figures.ellipses(run, count=5, deviations=2.0).axes[0]
+    >>> axes.get_xlabel(), axes.get_ylabel()
+    ('position $x_{1}$', 'position $x_{2}$')
     """
     views = [View(dataset, rescaled) for dataset in as_list(datasets)]
     if any(view.dimension == 1 for view in views):
@@ -158,6 +166,13 @@ def eigenvalues(datasets: Datasets, *, labels: Sequence[str] | None = None, ax: 
     ----------
     datasets
         One solution, or several to compare: those of the Gaussian equations as lines, the others as markers.
+
+    Examples
+    --------
+    >>> from vlasov.postprocess import figures
+    >>> run = vl.solve(vl.load_case("gaussian-blow-up").problem.until(0.5), "gaussian")
+    >>> len(figures.eigenvalues(run).axes[0].lines)  # one for each eigenvalue
+    2
     """
     views = [View(dataset) for dataset in as_list(datasets)]
     figure, ax = own_or_new(ax, views[0].title)

@@ -150,6 +150,14 @@ def frame(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
 
     Of a solution in parts those of the frames of all parts. For a run that blows up their inverses, which reach
     zero at the blow-up time.
+
+    Examples
+    --------
+    >>> from vlasov.postprocess import figures
+    >>> problem = vl.load_case("gaussian-blow-up").problem.until(0.25)
+    >>> run = vl.solve(problem, "finite-volume", cells=48, times=[0.0, 0.25])
+    >>> len(figures.frame(run).axes[0].lines)  # one for each singular value
+    2
     """
     view = View(dataset)
     if not view.has_density:

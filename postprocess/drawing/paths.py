@@ -51,6 +51,13 @@ def trajectories(
         The plane; by default, for d > 2, that of the two principal components of the whole run.
     lines
         How many tokens at most; they stand for the measure and are the same in every run.
+
+    Examples
+    --------
+    >>> from vlasov.postprocess import figures
+    >>> problem = vl.load_case("mixture-2d").problem.until(0.5)
+    >>> run = vl.solve(problem, "particles", n=200, sampling="quadrature")
+    >>> figure = figures.trajectories(run, lines=20)
     """
     view = View(dataset, rescaled)
     if not view.has_positions:

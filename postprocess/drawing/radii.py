@@ -38,6 +38,14 @@ def radius(datasets: Datasets, *, labels: Sequence[str] | None = None, ax: Axes 
     ----------
     datasets
         One solution, or several to compare.
+
+    Examples
+    --------
+    >>> from vlasov.postprocess import figures
+    >>> problem = vl.Problem(vl.Softmax(A=[[1.0]]), vl.Particles([-1.0, 1.0]), horizon=1.0)
+    >>> run = vl.solve(problem, "particles")
+    >>> figures.radius(run).axes[0].get_xlabel()
+    'time $t$'
     """
     views = [View(dataset) for dataset in as_list(datasets)]
     radii = [_radius(view) for view in views]

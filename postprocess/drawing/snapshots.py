@@ -63,6 +63,14 @@ def snapshots(
         principal components of the whole run.
     axes
         Where to draw, one for every time, row by row (those left over are hidden); a new figure by default.
+
+    Examples
+    --------
+    >>> from vlasov.postprocess import figures
+    >>> problem = vl.load_case("mixture-2d").problem.until(0.5)
+    >>> run = vl.solve(problem, "particles", n=200, sampling="quadrature")
+    >>> len(figures.snapshots(run, times=[0.0, 0.25, 0.5]).axes)  # a panel each
+    3
     """
     layers = layers_of(datasets, rescaled)
     view, plane = layers.main.seen(components)

@@ -33,6 +33,13 @@ def sphere(dataset: xr.Dataset, *, lines: int = 120, ax: Axes | None = None) -> 
         How many tokens at most; they stand for the measure and are the same in every run.
     ax
         Three-dimensional for d = 3.
+
+    Examples
+    --------
+    >>> from vlasov.postprocess import figures
+    >>> tokens = vl.Particles([[1.0, 0.0], [0.6, 0.8], [0.0, 1.0]])
+    >>> problem = vl.Problem(vl.Softmax(A=np.eye(2)), tokens, horizon=4.0, layer_norm=vl.LayerNorm())
+    >>> figure = figures.sphere(vl.solve(problem, "particles"))  # time runs outwards
     """
     view = View(dataset)
     if not view.has_positions:

@@ -64,6 +64,15 @@ def lipschitz_study(
     xarray.Dataset
         See ``vlasov.postprocess.lipschitz.dataset``. Values that may be off by more than a hundredth of them are NaN,
         and the attribute ``doubt`` says so.
+
+    Examples
+    --------
+    Adversarial tokens are as rough as sqrt(n - 1), and so is the bound from below, as long as n is small beside e^32:
+
+    >>> problem = vl.Problem(vl.Softmax(A=[[-1.0]]), vl.Ball(4.0, 0.0), horizon=1.0)
+    >>> study = vl.lipschitz_study(problem, n=[17, 65], data="adversarial", replicas=1)
+    >>> study["lipschitz"].values.squeeze().round(3), study["lower_bound"].values.squeeze().round(3)
+    (array([4., 8.]), array([4., 8.]))
     """
     setup = checked(problem, n, data, settings)
     schedule.check(scheduler)

@@ -99,6 +99,15 @@ def sensitivity(
         at least the edge, and is the edge where few nodes carry growth_of_nodes. For Gaussians that stay Gaussian also
         moment_growth with its error, and log_moment_norm, the logarithm of its bound. At a blow-up times end. Where a
         Gaussian is so wide that nodes would never agree, growth is NaN, and ``doubt`` says why.
+
+    Examples
+    --------
+    With A = 0 all tokens move by their mean, which grows like e^t; a token by itself changes nothing:
+
+    >>> problem = vl.Problem(vl.Softmax(A=[[0.0]]), vl.Gaussian(0.0, 1.0), horizon=1.0)
+    >>> found = vl.sensitivity(problem, times=[1.0], rates=False)
+    >>> found["growth"].values.round(5), found["edge"].values.round(5)
+    (array([1.     , 2.71828]), array([1., 1.]))
     """
     tolerance = checks.number(tolerance, "tolerance", above=1e-13, below=1e-2)
     rates, check = checks.flag(rates, "rates"), checks.flag(check, "check")

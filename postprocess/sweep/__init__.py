@@ -90,6 +90,16 @@ def sweep(
     -------
     xarray.Dataset
         See ``vlasov.postprocess.sweep.dataset``. A run that fails is NaN, with its reason, and does not end the others.
+
+    Examples
+    --------
+    In d = 1 with V = 1 the blow-up comes at 1 / (2 A s) for the variance s; beta multiplies A:
+
+    >>> problem = vl.Problem(vl.Softmax(A=[[1.0]]), vl.Gaussian(0.0, 1.0), horizon=2.0)
+    >>> values = {"attention.beta": [1.0, 2.0], "initial.covariance": [[[0.5]], [[1.0]]]}
+    >>> vl.sweep(problem, values, solver="gaussian")["blow_up_time"].values.round(6)
+    array([[1.  , 0.5 ],
+           [0.5 , 0.25]])
     """
     began = time.perf_counter()
     target = None if output is None else as_path(output, "output")

@@ -66,6 +66,14 @@ def covariances(
     -------
     ``status`` and ``end_time`` of each trajectory, ``blow_up_time`` (NaN where there is none), ``steps``;
     ``covariance`` and ``mean`` at the output times, NaN beyond the end; ``last_covariance`` and ``last_mean``.
+
+    Examples
+    --------
+    In d = 1 with A = V = 1 variances s blow up at 1 / (2 s):
+
+    >>> found = vl.covariances(vl.Softmax(A=[[1.0]]), [[[0.25]], [[0.5]], [[1.0]]], horizon=1.5)
+    >>> found["status"].values.tolist(), found["blow_up_time"].values.round(6)
+    (['completed', 'blow-up', 'blow-up'], array([nan, 1. , 0.5]))
     """
     matrices, centres = _initial(initial, means)
     b, d = matrices.shape[:2]

@@ -30,6 +30,14 @@ class Attention(Described, ABC):
 
     A subclass says either what its heads are, and everything else follows; or, where its velocity is no sum of tilted
     means, ``evaluate``, ``jacobian`` and ``affine``.
+
+    Examples
+    --------
+    Any attention moves any measure, and says what holds for it:
+
+    >>> attention, mu = vl.Softmax(A=[[1.0]]), vl.Gaussian(1.0, 2.0)
+    >>> attention.velocity(mu, [[3.0]]), attention.bounded, attention.equivariant  # m + Sigma A x
+    (array([[7.]]), True, True)
     """
 
     def velocity(
@@ -52,6 +60,12 @@ class Attention(Described, ABC):
             How sums over particles are evaluated: one of ``vlasov.tilting.METHODS``.
         s
             Places of the points in a sequence, for ``Masked`` attention; a measure's own points have theirs.
+
+        Examples
+        --------
+        >>> tokens = vl.Particles([-1.0, 1.0])
+        >>> print(vl.Softmax(A=[[1.0]], V=[[2.0]]).velocity(tokens, [[1.0]]).round(6), (2 * np.tanh(1.0)).round(6))
+        [[1.523188]] 1.523188
         """
         return self.field(measure, x, t, tolerance=tolerance, method=method, s=s).values
 
@@ -66,7 +80,17 @@ class Attention(Described, ABC):
         out: Array | None = None,
         s: ArrayLike | None = None,
     ) -> Field:
-        """The velocity with the method that was chosen and its error bound; as ``velocity``, into ``out`` if given."""
+        """The velocity with the method that was chosen and its error bound; as ``velocity``, into ``out`` if given.
+
+        Examples
+        --------
+        A hundred thousand tokens in the plane, at linear cost and with a bound:
+
+        >>> cloud = vl.Particles(np.random.default_rng(0).uniform(-1.0, 1.0, (100_000, 2)))
+        >>> field = vl.Softmax(A=np.eye(2)).field(cloud, cloud.points, tolerance=1e-9)
+        >>> field.method, field.error_bound < 1e-9
+        ('laplace', True)
+        """
         points, request = measure.at(x), Request(tolerance, method)
         how: How = {"out": out, "workspace": Workspace(Patience())}
         if s is not None:
@@ -94,6 +118,11 @@ class Attention(Described, ABC):
         """The heads at time t with Gamma_mu(x) = sum_h V_h m_{nu_h}(A_h x), nu_h ~ e^{-<y, P_h y>} mu.
 
         Output matrices are multiplied in, and heads of heads stand side by side. None: no such sum.
+
+        Examples
+        --------
+        >>> vl.L2(Q=[[1.0]], K=[[3.0]]).heads_at()  # A = 2 K^T Q and P = K^T K
+        (Head(A=array([[6.]]), V=array([[1.]]), P=array([[9.]])),)
         """
 
     def evaluate(self, measure: Measure, x: Array, t: float, request: Request, **how: Unpack[How]) -> Field:
@@ -105,13 +134,31 @@ class Attention(Described, ABC):
         return measure.attend(x, self._sum(t), request, **how)
 
     def jacobian(self, measure: Measure, x: ArrayLike, t: float = 0.0) -> Array:
-        """D Gamma_mu(x) at points (m, d), shape (m, d, d)."""
+        """D Gamma_mu(x) at points (m, d), shape (m, d, d).
+
+        Examples
+        --------
+        It is V times the covariance of the tilted measure times A; of N(m, Sigma), V Sigma A:
+
+        >>> vl.Softmax(A=[[3.0]]).jacobian(vl.Gaussian(1.0, 2.0), [[0.0]])
+        array([[[6.]]])
+        """
         return sums.jacobian(self._sum(t), measure, measure.at(x))
 
     def linearised(
         self, measure: Measure, t: float = 0.0, request: Request = Request(), **how: Unpack[How]
     ) -> Linearised:
-        """J of X -> Gamma_X(X) at the tokens X of a measure: products J h and J^T p, see ``vlasov.linearised``."""
+        """J of X -> Gamma_X(X) at the tokens X of a measure: products J h and J^T p, see ``vlasov.linearised``.
+
+        Examples
+        --------
+        With A = 0 velocities are the mean, and so is J h:
+
+        >>> products = vl.Softmax(A=[[0.0]]).linearised(vl.Particles([1.0, 5.0]))
+        >>> products.tangent([[1.0], [3.0]]).round(12)
+        array([[2.],
+               [2.]])
+        """
         from vlasov.linearised.heads import tilted_means
 
         tokens, factors = tokens_of(measure, self.dimension), self.factors_at(t)
@@ -125,7 +172,15 @@ class Attention(Described, ABC):
         return None if heads is None else tuple(map(Factors.of_head, heads))
 
     def affine(self, gaussian: Gaussian, t: float = 0.0) -> tuple[Array, Array] | None:
-        """b (d,) and B (d, d) with Gamma(x) = b + B x; None where Gaussians do not stay Gaussian."""
+        """b (d,) and B (d, d) with Gamma(x) = b + B x; None where Gaussians do not stay Gaussian.
+
+        Examples
+        --------
+        >>> vl.Softmax(A=[[3.0]]).affine(vl.Gaussian(1.0, 2.0))  # m and V Sigma A
+        (array([1.]), array([[6.]]))
+        >>> vl.Sigmoid(A=[[3.0]]).affine(vl.Gaussian(1.0, 2.0)) is None
+        True
+        """
         return sums.affine(self._sum(t), gaussian)
 
     def _sum(self, t: float) -> tuple[Head, ...]:
@@ -156,7 +211,13 @@ class Attention(Described, ABC):
         return None if self.heads_at(t) is None else self.values(t)
 
     def regularity(self, radius: float, t: float = 0.0) -> Regularity:
-        """How large and how smooth velocities are for measures in the ball of radius R."""
+        """How large and how smooth velocities are for measures in the ball of radius R.
+
+        Examples
+        --------
+        >>> vl.Softmax(A=[[1.0]]).regularity(radius=2.0)[:2]  # |V| R and |V| |A| R^2
+        (2.0, 4.0)
+        """
         heads = self.heads_at(t)
         if heads is None:
             raise InputError(f"{self.kind} is not normalised: the theory's estimates do not hold for it", "attention")
@@ -187,6 +248,11 @@ class Attention(Described, ABC):
         """V at time t, shape ``shape``: what velocities are made of; for several heads the sum of W_h V_h.
 
         The identity where neither heads nor the class say more.
+
+        Examples
+        --------
+        >>> vl.Softmax(A=[[1.0]], V=lambda t: [[1.0 + t]]).values(0.5)
+        array([[1.5]])
         """
         heads = self.heads_at(t)
         return np.eye(*self.shape) if heads is None else reduce(np.add, (head.V for head in heads))

@@ -36,8 +36,23 @@ class Hardmax(QueryKeyValue, kind="hardmax"):
     V
         Values, shape (d, d); the identity if not given.
 
-    Each may be constant, a ``Piecewise``, or a function of t. Reference: Castin, Ablin, Carrillo, Peyre (2025),
-    arXiv:2501.18322.
+    Notes
+    -----
+    Each may be constant, a ``Piecewise``, or a function of t.
+
+    References
+    ----------
+    Castin, Ablin, Carrillo, Peyre (2025), arXiv:2501.18322.
+
+    Examples
+    --------
+    A token follows the one that it likes best, however little it likes it better. At the origin all are equal:
+
+    >>> attention, tokens = vl.Hardmax(A=[[1.0]]), vl.Particles([-1.0, 0.5, 2.0])
+    >>> attention.velocity(tokens, [[-0.1], [0.0], [0.1]])
+    array([[-1. ],
+           [ 0.5],
+           [ 2. ]])
     """
 
     def heads_at(self, t: float = 0.0) -> tuple[Head, ...] | None:

@@ -51,7 +51,19 @@ class Masked(Attention, kind="masked"):
     attention
         What is masked, of any kind.
 
-    Reference: Castin, Ablin, Carrillo, Peyre (2025), arXiv:2501.18322, section 2.
+    References
+    ----------
+    Castin, Ablin, Carrillo, Peyre (2025), arXiv:2501.18322, section 2.
+
+    Examples
+    --------
+    With A = 0 each token is drawn to the mean of those up to it:
+
+    >>> tokens = vl.Particles([1.0, 3.0, 8.0], s=[0.2, 0.5, 0.9])
+    >>> vl.Masked(vl.Softmax(A=[[0.0]])).velocity(tokens, tokens.points).round(12)
+    array([[1.],
+           [2.],
+           [4.]])
     """
 
     attention: Attention

@@ -37,6 +37,15 @@ class MultiHead(Attention, kind="multi-head"):
         Attentions on the same d. Their values V_h may have fewer rows than columns, shape (k, d).
     outputs
         W_h, one matrix (d, k) for each head; identities if not given.
+
+    Examples
+    --------
+    Tokens at -1 and 1 move a token at x by tanh x under A = 1, and by -tanh x under A = -1. Their difference:
+
+    >>> heads = vl.Softmax(A=[[1.0]]), vl.Softmax(A=[[-1.0]])
+    >>> attention = vl.MultiHead(heads, outputs=([[1.0]], [[-1.0]]))
+    >>> print(attention.velocity(vl.Particles([-1.0, 1.0]), [[1.0]]).round(6), (2 * np.tanh(1.0)).round(6))
+    [[1.523188]] 1.523188
     """
 
     heads: tuple[Attention, ...]

@@ -26,7 +26,17 @@ class Softmax(QueryKeyValue, kind="softmax"):
     V
         Values, shape (d, d); the identity if not given.
 
+    Notes
+    -----
     Each may be constant, a ``Piecewise``, or a function of t.
+
+    Examples
+    --------
+    Tokens at -1 and 1 move a token at x by tanh x:
+
+    >>> attention, tokens = vl.Softmax(A=[[1.0]]), vl.Particles([-1.0, 1.0])
+    >>> print(attention.velocity(tokens, [[1.0]]).round(6), np.tanh(1.0).round(6))
+    [[0.761594]] 0.761594
     """
 
     def heads_at(self, t: float = 0.0) -> tuple[Head, ...]:
@@ -50,8 +60,21 @@ class L2(QueryKeyValue, kind="l2"):
     V
         Values, shape (d, d); the identity if not given.
 
-    Each may be constant, a ``Piecewise``, or a function of t. Reference: Kim, Papamakarios, Mnih (2021),
-    arXiv:2006.04710.
+    Notes
+    -----
+    Each may be constant, a ``Piecewise``, or a function of t.
+
+    References
+    ----------
+    Kim, Papamakarios, Mnih (2021), arXiv:2006.04710.
+
+    Examples
+    --------
+    For tokens of one length L2 is softmax with A = 2 K^T Q; those at -1 and 1 move one at x by tanh 2x:
+
+    >>> attention, tokens = vl.L2(Q=[[1.0]], K=[[1.0]]), vl.Particles([-1.0, 1.0])
+    >>> print(attention.velocity(tokens, [[0.5]]).round(6), np.tanh(1.0).round(6))
+    [[0.761594]] 0.761594
     """
 
     def __post_init__(self) -> None:

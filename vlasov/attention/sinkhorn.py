@@ -45,8 +45,12 @@ class Sinkhorn(QueryKeyValue, kind="sinkhorn"):
 
     Parameters
     ----------
-    Q, K, V, A
-        As in ``Softmax``.
+    Q, K
+        Queries and keys, shape (k, d); or
+    A
+        their product A = K^T Q, shape (d, d).
+    V
+        Values, shape (d, d); the identity if not given.
     tolerance
         Largest error of the columns' integrals that is accepted; those of rows are one to the last digits.
     max_iterations
@@ -54,11 +58,23 @@ class Sinkhorn(QueryKeyValue, kind="sinkhorn"):
     iterations
         Stop after so many half-steps, of rows, columns, ..., rows: 1 is softmax. None: converge.
 
+    Notes
+    -----
     Along a run each velocity starts from those before. What it depends on them by is within its error bound; without a
     run, as in ``velocity``, there is nothing to depend on. That bound is proved where Birkhoff's contraction reaches;
     elsewhere it is what samples showed, with a margin, and no proof.
 
-    Reference: Sander, Ablin, Blondel, Peyre (2022), arXiv:2110.11773.
+    References
+    ----------
+    Sander, Ablin, Blondel, Peyre (2022), arXiv:2110.11773.
+
+    Examples
+    --------
+    On N(0, 1), d = 1, Gamma(x) = B x with B = (sqrt(1 + 4 A^2) - 1) / (2 A): 1/2 for A = 2/3, where softmax has B = A.
+
+    >>> mu = vl.Gaussian(0.0, 1.0)
+    >>> print(vl.Sinkhorn(A=[[2 / 3]]).affine(mu)[1].round(6), vl.Softmax(A=[[2 / 3]]).affine(mu)[1].round(6))
+    [[0.5]] [[0.666667]]
     """
 
     tolerance: float = field(default=1e-10, kw_only=True)

@@ -29,8 +29,34 @@ _WITH_SLOPE = Request(covariance=True)
 class Linear(QueryKeyValue, kind="linear"):
     """Gamma_mu(x) = V M A x with the second moment M = int y y^T dmu(y): attention without normalisation.
 
-    Parameters as in ``Softmax``. It can blow up in finite time. Reference: Katharopoulos et al. (2020),
-    arXiv:2006.16236.
+    It can blow up in finite time.
+
+    Parameters
+    ----------
+    Q, K
+        Queries and keys, shape (k, d); or
+    A
+        their product A = K^T Q, shape (d, d).
+    V
+        Values, shape (d, d); the identity if not given.
+
+    Notes
+    -----
+    Each may be constant, a ``Piecewise``, or a function of t.
+
+    References
+    ----------
+    Katharopoulos et al. (2020), arXiv:2006.16236.
+
+    Examples
+    --------
+    Only the second moment counts. Tokens at -2 and 2, and their Gaussian, move a token alike:
+
+    >>> attention = vl.Linear(A=[[1.0]])
+    >>> for mu in (vl.Particles([-2.0, 2.0]), vl.Gaussian(0.0, 4.0)):
+    ...     print(attention.velocity(mu, [[3.0]]))
+    [[12.]]
+    [[12.]]
     """
 
     def heads_at(self, t: float = 0.0) -> tuple[Head, ...] | None:
@@ -142,14 +168,32 @@ class Sigmoid(Summed, kind="sigmoid"):
     Without normalisation, but |Gamma| <= |V| R all the same. Bounds of sums by the method "fourier" rest on suprema
     that dense samples found, with a margin of a half, and are not proved.
 
-    Reference: Ramapuram et al. (2024), arXiv:2409.04431.
-
     Parameters
     ----------
-    Q, K, V, A
-        As in ``Softmax``.
+    Q, K
+        Queries and keys, shape (k, d); or
+    A
+        their product A = K^T Q, shape (d, d).
+    V
+        Values, shape (d, d); the identity if not given.
     bias
         b, a number.
+
+    Notes
+    -----
+    Each but the bias may be constant, a ``Piecewise``, or a function of t.
+
+    References
+    ----------
+    Ramapuram et al. (2024), arXiv:2409.04431.
+
+    Examples
+    --------
+    Tokens at -1 and 1 move a token at x by tanh(x / 2) / 2:
+
+    >>> attention, tokens = vl.Sigmoid(A=[[1.0]]), vl.Particles([-1.0, 1.0])
+    >>> print(2 * attention.velocity(tokens, [[2.0]]).round(6), np.tanh(1.0).round(6))
+    [[0.761594]] 0.761594
     """
 
     bias: float = field(default=0.0, kw_only=True)
@@ -188,7 +232,28 @@ class Sigmoid(Summed, kind="sigmoid"):
 class Exponential(Summed, kind="exponential"):
     """Gamma_mu(x) = V int y e^{<Qx, Ky>} dmu(y): softmax without its denominator.
 
-    Parameters as in ``Softmax``. It can blow up in finite time.
+    It can blow up in finite time.
+
+    Parameters
+    ----------
+    Q, K
+        Queries and keys, shape (k, d); or
+    A
+        their product A = K^T Q, shape (d, d).
+    V
+        Values, shape (d, d); the identity if not given.
+
+    Notes
+    -----
+    Each may be constant, a ``Piecewise``, or a function of t.
+
+    Examples
+    --------
+    Tokens at -1 and 1 move a token at x by sinh x, which is not bounded by their size:
+
+    >>> attention, tokens = vl.Exponential(A=[[1.0]]), vl.Particles([-1.0, 1.0])
+    >>> print(attention.velocity(tokens, [[5.0]]).round(6), np.sinh(5.0).round(6))
+    [[74.203211]] 74.203211
     """
 
     @property
@@ -207,7 +272,29 @@ class Exponential(Summed, kind="exponential"):
 class ReLU(Summed, kind="relu"):
     """Gamma_mu(x) = V int y max(<Qx, Ky>, 0) dmu(y).
 
-    Parameters as in ``Softmax``. It can blow up in finite time.
+    It can blow up in finite time.
+
+    Parameters
+    ----------
+    Q, K
+        Queries and keys, shape (k, d); or
+    A
+        their product A = K^T Q, shape (d, d).
+    V
+        Values, shape (d, d); the identity if not given.
+
+    Notes
+    -----
+    Each may be constant, a ``Piecewise``, or a function of t.
+
+    Examples
+    --------
+    A token sees those with <Qx, Ky> > 0 only; here one of three, at 3, which moves it by 3 * 3x / 3:
+
+    >>> attention, tokens = vl.ReLU(A=[[1.0]]), vl.Particles([-1.0, -2.0, 3.0])
+    >>> attention.velocity(tokens, [[1.0], [2.0]]).round(12)
+    array([[3.],
+           [6.]])
     """
 
     @property

@@ -43,7 +43,16 @@ class LayerNorm(Described):
     placement
         "post" or "pre".
 
-    Reference: Castin, Ablin, Carrillo, Peyre (2025), arXiv:2501.18322, section 2.
+    References
+    ----------
+    Castin, Ablin, Carrillo, Peyre (2025), arXiv:2501.18322, section 2.
+
+    Examples
+    --------
+    Whatever the token was, it has the length sqrt(d), here 2:
+
+    >>> vl.LayerNorm().of(np.array([[1.0, 2.0, 2.0, 4.0]])).round(12)
+    array([[0.4, 0.8, 0.8, 1.6]])
     """
 
     beta: Parameter | None = None
@@ -80,7 +89,13 @@ class LayerNorm(Described):
         return np.sqrt(dimension) * beta
 
     def of(self, x: Array, t: float = 0.0, *, field: str = "x") -> Array:
-        """LN(x) at points (n, d); the origin has none, and is refused."""
+        """LN(x) at points (n, d); the origin has none, and is refused.
+
+        Examples
+        --------
+        >>> vl.LayerNorm(beta=[1.0, 2.0]).of(np.array([[0.5, 0.5]])).round(12)
+        array([[1., 2.]])
+        """
         result, defined = directions(x, self.scale(x.shape[1], t))
         if not defined:
             refuse_origin(x, field)

@@ -37,7 +37,17 @@ class MLP(Described):
         "gelu", x Phi(x) with the Gaussian's distribution function Phi; "relu", max(x, 0); "tanh"; or "identity", which
         keeps Gaussians Gaussian.
 
+    Notes
+    -----
     Parameters may depend on time, as those of attention do.
+
+    Examples
+    --------
+    Two hidden units with ReLU make the absolute value:
+
+    >>> vl.MLP(W=[[1.0, 1.0]], U=[[1.0], [-1.0]], activation="relu").at(np.array([[-2.0], [3.0]]))
+    array([[2.],
+           [3.]])
     """
 
     W: Parameter
@@ -93,7 +103,13 @@ class MLP(Described):
         return w, u, np.zeros(len(u)) if self.b is None else at(self.b, t)
 
     def at(self, x: Array, t: float = 0.0) -> Array:
-        """g(x) at points (n, d)."""
+        """g(x) at points (n, d).
+
+        Examples
+        --------
+        >>> print(vl.MLP(W=[[2.0]], activation="tanh").at(np.array([[1.0]])).round(6), (2 * np.tanh(1.0)).round(6))
+        [[1.523188]] 1.523188
+        """
         result = np.zeros(x.shape)
         self.add(x, t, result)
         return result

@@ -11,7 +11,14 @@ from vlasov.patience import Patience
 
 
 class Workspace:
-    """Named buffers, whose contents are undefined when they are handed out; and the ``patience`` of who waits."""
+    """Named buffers, whose contents are undefined when they are handed out; and the ``patience`` of who waits.
+
+    Examples
+    --------
+    >>> workspace = vl.tilting.Workspace()
+    >>> np.shares_memory(workspace.array("scores", 100), workspace.array("scores", (5, 4)))
+    True
+    """
 
     def __init__(self, patience: Patience | None = None) -> None:
         self.patience = Patience(told=True) if patience is None else patience  # nobody waits

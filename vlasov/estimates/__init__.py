@@ -9,27 +9,50 @@ arXiv:2312.14820; Kim, Papamakarios, Mnih (2021), arXiv:2006.04710.
 """
 
 from vlasov.estimates.a_priori import (
-    jacobian_bound as jacobian_bound,
-    stability_bound as stability_bound,
-    stability_exponent as stability_exponent,
-    stability_rate as stability_rate,
-    support_radius as support_radius,
-    velocity_bound as velocity_bound,
+    jacobian_bound,
+    stability_bound,
+    stability_exponent,
+    stability_rate,
+    support_radius,
+    velocity_bound,
 )
 from vlasov.estimates.adversarial import (
-    Worst as Worst,
-    adversarial_atoms as adversarial_atoms,
-    adversarial_tokens as adversarial_tokens,
-    mean_field_lower_bound as mean_field_lower_bound,
-    tokens_lower_bound as tokens_lower_bound,
-    worst_direction as worst_direction,
+    Worst,
+    adversarial_atoms,
+    adversarial_tokens,
+    mean_field_lower_bound,
+    tokens_lower_bound,
+    worst_direction,
 )
-from vlasov.estimates.gaussian_tokens import gaussian_exponent as gaussian_exponent, steepness as steepness
+from vlasov.estimates.gaussian_tokens import gaussian_exponent, steepness
 from vlasov.estimates.of_tokens import (
-    attention_received as attention_received,
-    column_bound as column_bound,
-    large_radius_limit as large_radius_limit,
-    mean_field_bound as mean_field_bound,
-    tokens_bound as tokens_bound,
-    uniform_rate as uniform_rate,
+    attention_received,
+    column_bound,
+    large_radius_limit,
+    mean_field_bound,
+    tokens_bound,
+    uniform_rate,
 )
+
+__all__ = [
+    "Worst",
+    "adversarial_atoms",
+    "adversarial_tokens",
+    "attention_received",
+    "column_bound",
+    "gaussian_exponent",
+    "jacobian_bound",
+    "large_radius_limit",
+    "mean_field_bound",
+    "mean_field_lower_bound",
+    "stability_bound",
+    "stability_exponent",
+    "stability_rate",
+    "steepness",
+    "support_radius",
+    "tokens_bound",
+    "tokens_lower_bound",
+    "uniform_rate",
+    "velocity_bound",
+    "worst_direction",
+]

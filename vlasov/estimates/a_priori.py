@@ -22,12 +22,24 @@ _NODES, _INSIDE = 9, 1 - 1e-12  # of a panel whose ends just do not belong to ot
 
 
 def velocity_bound(attention: Attention, radius: float, t: float = 0.0) -> float:
-    """sup_x |Gamma_mu(x)| <= |V| R; for several heads the sum of |W_h V_h| R."""
+    """sup_x |Gamma_mu(x)| <= |V| R; for several heads the sum of |W_h V_h| R.
+
+    Examples
+    --------
+    >>> vl.estimates.velocity_bound(vl.Softmax(A=[[1.0]], V=[[2.0]]), radius=3.0)
+    6.0
+    """
     return attention.regularity(radius, t).velocity
 
 
 def jacobian_bound(attention: Attention, radius: float, t: float = 0.0) -> float:
-    """sup_x |D Gamma_mu(x)| <= |V| |A| R^2 with A = 2 K^T Q for L2; for several heads the sum over heads."""
+    """sup_x |D Gamma_mu(x)| <= |V| |A| R^2 with A = 2 K^T Q for L2; for several heads the sum over heads.
+
+    Examples
+    --------
+    >>> vl.estimates.jacobian_bound(vl.Softmax(A=[[0.5]], V=[[2.0]]), radius=3.0)
+    9.0
+    """
     return attention.regularity(radius, t).slope
 
 
@@ -35,6 +47,13 @@ def stability_rate(attention: Attention, radius: float, t: float = 0.0) -> float
     """L = |V| (1 + 3 |A| R^2) e^{2 |A| R^2}: d/dt W_p(mu, nu) <= L W_p(mu, nu) for softmax; the sum over heads.
 
     Other attentions have constants of their own: see ``vlasov.attention.regularity``.
+
+    Examples
+    --------
+    For |A| = |V| = R = 1 it is 4 e^2:
+
+    >>> print(round(vl.estimates.stability_rate(vl.Softmax(A=[[1.0]]), radius=1.0) / np.exp(2.0), 9))
+    4.0
     """
     return attention.regularity(radius, t).rate
 
@@ -43,6 +62,13 @@ def stability_exponent(attention: Attention, radius: float, t: float) -> float:
     """int_0^t L, with W_p(mu(t), nu(t)) <= e^{int L} W_p(mu_0, nu_0) for supports in the ball of radius R_0, p >= 1.
 
     The a-priori form: R(s) = R_0 exp(int_0^s |V|) stands in for the radius. Infinity where it overflows.
+
+    Examples
+    --------
+    With A = 0 the rate is |V|, whatever the radius:
+
+    >>> vl.estimates.stability_exponent(vl.Softmax(A=[[0.0]], V=[[0.5]]), radius=9.0, t=4.0)
+    2.0
     """
     known = [(0.0, 0.0)]  # times and int |V| up to them: the radius at the next goes on from there
 
@@ -59,7 +85,15 @@ def stability_exponent(attention: Attention, radius: float, t: float) -> float:
 
 
 def stability_bound(attention: Attention, radius: float, t: float) -> float:
-    """e to the ``stability_exponent``, infinity where it overflows."""
+    """e to the ``stability_exponent``, infinity where it overflows.
+
+    Examples
+    --------
+    >>> round(vl.estimates.stability_bound(vl.Softmax(A=[[0.0]]), radius=1.0, t=1.0), 6)  # e
+    2.718282
+    >>> vl.estimates.stability_bound(vl.Softmax(A=[[1.0]]), radius=1.0, t=3.0)  # more than numbers hold
+    inf
+    """
     exponent = stability_exponent(attention, radius, t)
     return math.exp(exponent) if exponent < 700 else math.inf
 
@@ -68,6 +102,11 @@ def support_radius(attention: Attention, radius: float, t: float) -> float:
     """R(t) = R_0 exp(int_0^t |V|): the support stays in this ball, whatever the measure.
 
     Constant and piecewise constant parameters are integrated exactly, functions of time by Gauss-Lobatto on panels.
+
+    Examples
+    --------
+    >>> round(vl.estimates.support_radius(vl.Softmax(A=[[1.0]]), radius=1.0, t=1.0), 6)  # e
+    2.718282
     """
     grown = _integral(lambda s: _value_norm(attention, s), attention, t, smooth=_varies(attention))
     return radius * math.exp(grown) if grown < 700 else math.inf

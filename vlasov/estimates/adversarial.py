@@ -43,6 +43,12 @@ class Worst(NamedTuple):
         u, the unit eigenvector of that eigenvalue, shape (d,).
     others
         c: where the other tokens are, R c u. -1 or 1/2.
+
+    Examples
+    --------
+    >>> worst = vl.estimates.worst_direction(vl.Softmax(A=[[8.0]]))
+    >>> worst.gamma, worst.others
+    (1.0, 0.5)
     """
 
     gamma: float
@@ -51,7 +57,16 @@ class Worst(NamedTuple):
 
 
 def worst_direction(attention: Attention, t: float = 0.0) -> Worst:
-    """Gamma and u of softmax attention with one head, masked or not."""
+    """Gamma and u of softmax attention with one head, masked or not.
+
+    Examples
+    --------
+    A negative eigenvalue counts eight times as much as a positive one:
+
+    >>> worst = vl.estimates.worst_direction(vl.Softmax(A=[[7.0, 0.0], [0.0, -1.0]]))
+    >>> worst.gamma, abs(worst.direction), worst.others
+    (1.0, array([0., 1.]), -1.0)
+    """
     head, _ = single_head(attention, t)
     if head.P is not None:
         raise InputError("is l2, for which no adversarial data are known here; give softmax attention", "attention")
@@ -71,6 +86,13 @@ def adversarial_tokens(attention: Attention, radius: float, n: int, t: float = 0
     """(R u, -R u, .., -R u) or (R u, R u / 2, .., R u / 2), shape (n, d), with the exponent of the other tokens above.
 
     Under a mask the first token is seen by all.
+
+    Examples
+    --------
+    >>> abs(vl.estimates.adversarial_tokens(vl.Softmax(A=[[2.0]]), radius=4.0, n=3))
+    array([[4.],
+           [2.],
+           [2.]])
     """
     worst, n = worst_direction(attention, t), checks.integer(n, "n", least=2)
     places = np.full(n, worst.others)
@@ -79,7 +101,13 @@ def adversarial_tokens(attention: Attention, radius: float, n: int, t: float = 0
 
 
 def adversarial_atoms(attention: Attention, radius: float, t: float = 0.0) -> Particles:
-    """p delta_{R u} + (1 - p) delta_{R c u}, p = e^{-2 gamma R^2}: the mean-field limit at its roughest."""
+    """p delta_{R u} + (1 - p) delta_{R c u}, p = e^{-2 gamma R^2}: the mean-field limit at its roughest.
+
+    Examples
+    --------
+    >>> vl.estimates.adversarial_atoms(vl.Softmax(A=[[-1.0]]), radius=1.0).weights.round(6)  # e^{-2}, 1 - e^{-2}
+    array([0.135335, 0.864665])
+    """
     worst, radius = worst_direction(attention, t), checks.number(radius, "radius", above=0.0)
     p = math.exp(-2 * worst.gamma * radius * radius)
     if p == 0.0:
@@ -91,6 +119,16 @@ def tokens_lower_bound(attention: Attention, radius: float, n: int, t: float = 0
     """Lip(f on B_R^n) >= |V| sqrt(n - 1) / (1 + (n - 1) e^{-2 gamma R^2}), at ``adversarial_tokens`` already.
 
     So it grows like sqrt(n) until n ~ e^{2 gamma R^2}. Under a mask too: who sees fewer attends to x_1 all the more.
+
+    Examples
+    --------
+    It grows like sqrt(n), here up to n of about e^32, and adversarial tokens reach it:
+
+    >>> attention = vl.Softmax(A=[[-1.0]])
+    >>> round(vl.estimates.tokens_lower_bound(attention, radius=4.0, n=101), 6)
+    10.0
+    >>> vl.lipschitz(attention, vl.estimates.adversarial_tokens(attention, radius=4.0, n=101)).value > 10
+    True
     """
     worst, n = worst_direction(attention, t), checks.integer(n, "n", least=1)
     radius = checks.number(radius, "radius", above=0.0)
@@ -103,6 +141,17 @@ def mean_field_lower_bound(attention: Attention, radius: float, t: float = 0.0) 
 
     About e^{2 gamma R^2} tokens come as far. There |D f| >= |V u| (q + q^2 (1 - p) 2 gamma R^2) sqrt((1 - p) / p) with
     q = 1 / (2 - p), which is never below.
+
+    Examples
+    --------
+    For A = -1 and R = 2 it is 2 e^4, and the two atoms come as far:
+
+    >>> attention = vl.Softmax(A=[[-1.0]])
+    >>> bound = vl.estimates.mean_field_lower_bound(attention, radius=2.0)
+    >>> print(round(bound / np.exp(4.0), 9))
+    2.0
+    >>> vl.lipschitz(attention, vl.estimates.adversarial_atoms(attention, radius=2.0)).value > bound
+    True
     """
     worst, radius = worst_direction(attention, t), checks.number(radius, "radius", above=0.0)
     large = worst.gamma * radius * radius

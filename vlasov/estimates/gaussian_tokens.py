@@ -25,7 +25,13 @@ from vlasov.estimates.of_tokens import single_head
 
 
 def steepness(attention: Attention, covariance: ArrayLike, t: float = 0.0) -> float:
-    """s = |Sigma^{1/2} A Sigma^{1/2}|, of softmax attention with one head, masked or not."""
+    """s = |Sigma^{1/2} A Sigma^{1/2}|, of softmax attention with one head, masked or not.
+
+    Examples
+    --------
+    >>> round(vl.estimates.steepness(vl.Softmax(A=[[2.0]]), [[3.0]]), 9)  # 2 * 3
+    6.0
+    """
     head, _ = single_head(attention, t)
     if head.P is not None:
         raise InputError("is l2, under which Gaussian tokens are not understood here; give softmax", "attention")
@@ -39,6 +45,11 @@ def gaussian_exponent(steepness: float) -> float:
 
     |D_X f| = n^alpha up to powers of log n is conjectured, not proved.
     1/4 for s^2 = 3/2, 1/2 for s to infinity.
+
+    Examples
+    --------
+    >>> round(vl.estimates.gaussian_exponent(np.sqrt(1.5)), 9), vl.estimates.gaussian_exponent(0.7)
+    (0.25, 0.0)
     """
     s = checks.number(steepness, "steepness")
     twice = 2 * s * s

@@ -33,6 +33,13 @@ def tokens_bound(attention: Attention, radius: float, n: int, t: float = 0.0) ->
 
     The first is that of Castin, Ablin, Peyre (2024). With L2 attention |A| + 2 |P| takes the place of |A| beside
     4 n. ``column_bound`` is smaller than the first, always.
+
+    Examples
+    --------
+    With A = 0 velocities are means, and |V| is the bound, whatever n:
+
+    >>> vl.estimates.tokens_bound(vl.Softmax(A=[[0.0]], V=[[2.0]]), radius=1.0, n=100)
+    2.0
     """
     n, radius = checks.integer(n, "n", least=1), _radius(radius)
     by_number = _of_heads(attention, t, lambda head: _paper(head, radius, n))
@@ -44,6 +51,13 @@ def mean_field_bound(attention: Attention, radius: float, t: float = 0.0) -> flo
 
     Under a mask what comes from other tokens counts twice (Hardy's inequality): with A = 0 and many tokens means over
     prefixes have the norm 2, and |V| is no bound.
+
+    Examples
+    --------
+    For |A| = |V| = R = 1 it is 4 e^2:
+
+    >>> print(round(vl.estimates.mean_field_bound(vl.Softmax(A=[[1.0]]), radius=1.0) / np.exp(2.0), 9))
+    4.0
     """
     return checked(attention).regularity(_radius(radius), t).rate
 
@@ -59,6 +73,14 @@ def column_bound(attention: Attention, radius: float, received: float, t: float 
     ----------
     received
         c, the largest of ``attention_received``; of several heads the largest of all, or simply n.
+
+    Examples
+    --------
+    Tokens none of which receives more than the others move each other little, however many they are:
+
+    >>> attention = vl.Softmax(A=[[2.0]])
+    >>> [vl.estimates.column_bound(attention, radius=1.0, received=c) for c in (1, 100)]
+    [5.0, 32.0]
     """
     radius, c = _radius(radius), checks.number(received, "received", above=0.0)
 
@@ -76,6 +98,11 @@ def uniform_rate(attention: Attention, radius: float, t: float = 0.0) -> float:
     are matched one to one. It holds for the distance between partners that are farthest apart, for all measures and
     masks, with no exponential: along z = x + s h, d/ds m = sum_j P_j (h_j + <A x, h_j> (z_j - m)). For W_1 or W_2 it is
     false: ``adversarial_tokens`` move each other by sqrt(n) as much. With L2 attention 2 |P| R^2 is added. Our own.
+
+    Examples
+    --------
+    >>> vl.estimates.uniform_rate(vl.Softmax(A=[[2.0]]), radius=3.0)  # 1 + 2 * 2 * 9
+    37.0
     """
     radius = _radius(radius)
 
@@ -90,6 +117,14 @@ def large_radius_limit(attention: Attention, X: ArrayLike, t: float = 0.0) -> fl
 
     Under a mask over j <= i, tokens in the order of the rows. For attention with one head, and where no argmax is tied.
     Castin, Ablin, Peyre (2024).
+
+    Examples
+    --------
+    Four tokens like the one at 3 best, and the one at -1 itself:
+
+    >>> tokens = [[3.0], [1.0], [0.5], [0.1], [-1.0]]
+    >>> vl.estimates.large_radius_limit(vl.Softmax(A=[[1.0]]), tokens)
+    2.0
     """
     head, causal = single_head(attention, t)
     x = _tokens(X, head)
@@ -100,7 +135,15 @@ def large_radius_limit(attention: Attention, X: ArrayLike, t: float = 0.0) -> fl
 
 
 def attention_received(attention: Attention, X: ArrayLike, t: float = 0.0) -> Array:
-    """sum_i P_ij, what each token x_j receives from all, shape (n,): of sum n. For attention with one head."""
+    """sum_i P_ij, what each token x_j receives from all, shape (n,): of sum n. For attention with one head.
+
+    Examples
+    --------
+    With A = 0 all look at all alike:
+
+    >>> vl.estimates.attention_received(vl.Softmax(A=[[0.0]]), [[1.0], [2.0], [7.0]]).round(12)
+    array([1., 1., 1.])
+    """
     head, causal = single_head(attention, t)
     x = _tokens(X, head)
     received = np.zeros(len(x))

@@ -41,6 +41,13 @@ class Memory:
         By who has left it, which knows what it is and when it serves.
     told
         Numbers about the run, by the names of its attributes.
+
+    Examples
+    --------
+    >>> memory = vl.measures.Memory()
+    >>> memory.told["sinkhorn_iterations"] = 12
+    >>> memory.kept, memory.told
+    ({}, {'sinkhorn_iterations': 12})
     """
 
     def __init__(self) -> None:
@@ -70,6 +77,14 @@ class How(TypedDict, total=False):
         Places of the points in a sequence, shape (m,), for masked attention; the measure's own points have theirs.
     memory
         What is warm from velocities before; sums of tilted means have no use for it.
+
+    Examples
+    --------
+    >>> how = vl.measures.How(workspace=vl.tilting.Workspace(), out=np.empty((2, 1)))
+    >>> tokens = vl.Particles([-1.0, 1.0])
+    >>> field = vl.Softmax(A=[[1.0]]).evaluate(tokens, tokens.points, 0.0, vl.tilting.Request(), **how)
+    >>> field.values is how["out"]
+    True
     """
 
     workspace: Workspace | None
@@ -99,6 +114,16 @@ class Measure(Described, ABC):
         The largest |x| in the support, infinity if it is unbounded (a ball's ``radius`` is about its own centre).
     support_box
         Lower and upper corner of the smallest box around the support, shapes (d,); infinite where it is unbounded.
+
+    Examples
+    --------
+    What holds for one holds for all:
+
+    >>> for mu in (vl.Gaussian(0.0, 1.0), vl.Box(-1.0, 1.0), vl.Particles([-1.0, 1.0])):
+    ...     print(mu.kind, mu.support_radius, mu.covariance.round(3), isinstance(mu, vl.measures.Measure))
+    gaussian inf [[1.]] True
+    box 1.0 [[0.333]] True
+    particles 1.0 [[1.]] True
     """
 
     if TYPE_CHECKING:  # subclasses hold these as fields, cached properties or properties
@@ -120,22 +145,50 @@ class Measure(Described, ABC):
 
     @abstractmethod
     def density(self, x: ArrayLike) -> Array:
-        """Density at points (m, d), shape (m,)."""
+        """Density at points (m, d), shape (m,).
+
+        Examples
+        --------
+        >>> vl.Gaussian(0.0, 1.0).density([[0.0], [1.0]]).round(6)
+        array([0.398942, 0.241971])
+        """
 
     @abstractmethod
     def from_cube(self, u: Array) -> Array:
         """Transport the uniform measure on [0, 1]^k (k = ``cube_dimension``) to this one: (n, k) -> (n, d).
 
         For d = 1 this is the quantile function. Every sampling is a choice of points u.
+
+        Examples
+        --------
+        >>> vl.Box(1.0, 3.0).from_cube(np.array([[0.25], [0.5]]))
+        array([[1.5],
+               [2. ]])
         """
 
     @abstractmethod
     def cumulative(self, x: Array) -> Array:
-        """For d = 1: the mass of (-infinity, x], shapes (n, 1) -> (n, 1); ``from_cube`` is its inverse."""
+        """For d = 1: the mass of (-infinity, x], shapes (n, 1) -> (n, 1); ``from_cube`` is its inverse.
+
+        Examples
+        --------
+        >>> vl.Gaussian(0.0, 1.0).cumulative(np.array([[0.0], [1.96]])).round(3)
+        array([[0.5  ],
+               [0.975]])
+        """
 
     @abstractmethod
     def quadrature(self, nodes: int) -> Particles:
-        """Weighted nodes of Gauss type, ``nodes`` of them per axis: exact moments up to order 2 nodes - 1."""
+        """Weighted nodes of Gauss type, ``nodes`` of them per axis: exact moments up to order 2 nodes - 1.
+
+        Examples
+        --------
+        Three nodes know the moments of N(0, 1) up to the fifth: the fourth is 3.
+
+        >>> nodes = vl.Gaussian(0.0, 1.0).quadrature(3)
+        >>> round(float(nodes.weights @ nodes.points[:, 0] ** 4), 9)
+        3.0
+        """
 
     def cell_masses(self, axes: Sequence[Array]) -> Array:
         """Mass in each cell of a tensor grid, given the edges along each axis; shape: number of cells per axis."""
@@ -147,6 +200,13 @@ class Measure(Described, ABC):
         """Averages of the density over the cells of a tensor grid (one array of edges per axis).
 
         They are exact: closed forms, or quadrature to 1e-12. Mass outside the grid is lost.
+
+        Examples
+        --------
+        >>> rho = vl.Box([0.0, 0.0], [1.0, 2.0]).on_grid([np.linspace(0.0, 2.0, 3), np.linspace(0.0, 2.0, 3)])
+        >>> rho.values.round(12)
+        array([[0.5, 0.5],
+               [0. , 0. ]])
         """
         from vlasov.measures.density import Density
         from vlasov.measures.density.grid import outer, tensor_edges
@@ -161,6 +221,13 @@ class Measure(Described, ABC):
         """The law of matrix x + shift, x distributed by this measure, shapes (d, d) and (d,).
 
         None where that is none of our measures, such as a box that is turned; its ``sample(n)`` has an image always.
+
+        Examples
+        --------
+        >>> vl.Gaussian(1.0, 1.0).image([[2.0]], [3.0])
+        Gaussian(mean=array([5.]), covariance=array([[4.]]))
+        >>> vl.Box([0.0, 0.0], [1.0, 1.0]).image([[1.0, 1.0], [-1.0, 1.0]], [0.0, 0.0]) is None  # a turned box is none
+        True
         """
         self._affine(matrix, shift)
         return None
@@ -205,6 +272,14 @@ class Measure(Described, ABC):
         sampling
             "random": independent. "sobol": quasi-random, scrambled by the seed. "quantile": midpoints of n equal parts
             of the mass (d = 1). "quadrature": weighted Gauss nodes; smooth integrals converge spectrally.
+
+        Examples
+        --------
+        >>> tokens = vl.Gaussian(1.0, 4.0).sample(8, "quadrature")
+        >>> tokens.mean.round(9), tokens.covariance.round(9)
+        (array([1.]), array([[4.]]))
+        >>> vl.Box(0.0, 1.0).sample(4, "quantile").points[:, 0]
+        array([0.125, 0.375, 0.625, 0.875])
         """
         n = checks.integer(n, "n", least=1, most=_MOST_POINTS)
         choose(sampling, SAMPLINGS, "sampling")
@@ -235,6 +310,14 @@ class Measure(Described, ABC):
         """This measure tilted by e^{<xi, .>}: log Z, mean and, if asked for, covariance at tilts (m, d).
 
         Without a closed form, by Gauss nodes: enough of them for the largest tilt.
+
+        Examples
+        --------
+        Uniform on [-1, 1], tilted by e^{xi y}, has the mean coth xi - 1 / xi:
+
+        >>> tilted = vl.Box(-1.0, 1.0).tilted(np.array([[2.0]]))
+        >>> print(tilted.mean.round(6), (1 / np.tanh(2.0) - 1 / 2.0).round(6))
+        [[0.537315]] 0.537315
         """
         return GaussNodes(self, None).tilted(xi, request, workspace=workspace)
 

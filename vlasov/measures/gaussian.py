@@ -36,6 +36,14 @@ class Gaussian(Measure, kind="gaussian"):
         Shape (d,); a number for d = 1.
     covariance
         Symmetric positive semi-definite, shape (d, d); a number for d = 1.
+
+    Examples
+    --------
+    Tilted by e^{<xi, y>} it is N(m + Sigma xi, Sigma); velocities under softmax are such means:
+
+    >>> mu = vl.Gaussian([1.0, 0.0], [[2.0, 1.0], [1.0, 2.0]])
+    >>> mu.tilted(np.array([[1.0, 0.0]])).mean
+    array([[3., 1.]])
     """
 
     mean: Array

@@ -33,6 +33,14 @@ class Mixture(Measure, kind="mixture"):
         Measures mu_c on the same R^d, of any kind.
     weights
         w_c >= 0, one for each component, normalised to sum to one; equal if not given.
+
+    Examples
+    --------
+    The variance of a mixture is that within its components and that between them:
+
+    >>> mu = vl.Mixture([vl.Gaussian(-1.0, 0.5), vl.Gaussian(3.0, 0.5)], weights=[3, 1])
+    >>> mu.mean, mu.covariance
+    (array([0.]), array([[3.5]]))
     """
 
     components: Sequence[Measure]

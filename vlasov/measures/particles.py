@@ -39,6 +39,12 @@ class Particles(Measure, kind="particles"):
         w_i >= 0, shape (n,), normalised to sum to one; equal if not given.
     s
         Places s_i in a sequence, in [0, 1], shape (n,): under ``Masked`` attention tokens see those with s_j <= s_i.
+
+    Examples
+    --------
+    >>> mu = vl.Particles([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]], weights=[2, 1, 1])
+    >>> mu.mean, mu.dimension, len(mu)
+    (array([0.25, 0.5 ]), 2, 3)
     """
 
     points: Array

@@ -35,6 +35,14 @@ class Sequence(Mixture, kind="sequence"):
         Laws mu_c on the same R^d, of any kind.
     edges
         From 0 to 1, increasing, one more than there are measures; equal parts if not given.
+
+    Examples
+    --------
+    The first quarter of a text speaks of one thing, the rest of another:
+
+    >>> text = vl.Sequence([vl.Box(0.0, 2.0), vl.Box(4.0, 6.0)], edges=[0.0, 0.25, 1.0])
+    >>> text.mean
+    array([4.])
     """
 
     components: abc.Sequence[Measure] = field(init=False)
@@ -172,5 +180,11 @@ class Sequence(Mixture, kind="sequence"):
 
 
 def in_sequence(measure: Measure) -> Measure:
-    """The measure with places: its product with Uniform[0, 1] if it says nothing of them."""
+    """The measure with places: its product with Uniform[0, 1] if it says nothing of them.
+
+    Examples
+    --------
+    >>> vl.measures.in_sequence(vl.Gaussian(0.0, 1.0)).kind
+    'sequence'
+    """
     return measure if isinstance(measure, Particles | Sequence) else Sequence([measure])

@@ -36,6 +36,14 @@ class Box(Measure, kind="box"):
     ----------
     lower, upper
         Opposite corners, shape (d,), lower < upper; numbers for d = 1.
+
+    Examples
+    --------
+    The variance of each side is its length squared / 12:
+
+    >>> box = vl.Box([0.0, 0.0], [1.0, 2.0])
+    >>> box.mean, 12 * np.diag(box.covariance)
+    (array([0.5, 1. ]), array([1., 4.]))
     """
 
     lower: Array
@@ -239,6 +247,14 @@ class Ball(Shell, kind="ball"):
         Positive. (``support_radius`` is the largest |y|, about the origin.)
     center
         Shape (d,); a number for d = 1.
+
+    Examples
+    --------
+    The covariance of a ball is R^2 / (d + 2) times the identity:
+
+    >>> vl.Ball(2.0, [1.0, 0.0]).covariance.round(12)
+    array([[1., 0.],
+           [0., 1.]])
     """
 
     radius: float
@@ -270,6 +286,14 @@ class Ring(Shell, kind="ring"):
         0 <= inner < outer.
     center
         Shape (d,); a number for d = 1.
+
+    Examples
+    --------
+    In the plane the covariance is (inner^2 + outer^2) / 4 times the identity:
+
+    >>> vl.Ring(2.0, 4.0, [0.0, 0.0]).covariance.round(12)
+    array([[5., 0.],
+           [0., 5.]])
     """
 
     inner: float

@@ -37,6 +37,15 @@ def tilt(
         Tolerance, method, and whether the covariance is wanted; log Z comes always.
     workspace
         Scratch memory that repeated calls share.
+
+    Examples
+    --------
+    Points at -1 and 1 of weight one, tilted by xi, have Z = 2 cosh xi, the mean tanh xi, the variance 1 / cosh^2 xi:
+
+    >>> request = vl.tilting.Request(covariance=True)
+    >>> found = vl.tilting.tilt(np.array([[-1.0], [1.0]]), None, np.array([[1.0]]), request)
+    >>> print(np.exp(found.log_mass).round(6), found.mean.round(6), found.covariance.round(6))
+    [3.086161] [[0.761594]] [[[0.419974]]]
     """
     request = request if request.log_mass else request._replace(log_mass=True)
     sums = _evaluate(points, log_weights, xi, None, request, workspace)
@@ -66,6 +75,13 @@ def attend(
         A_h (d, d) and V_h (k, d); their P is ignored.
     out
         Memory for the result, shape (m, k).
+
+    Examples
+    --------
+    >>> heads = [vl.tilting.Head(A=np.eye(1), V=2 * np.eye(1)), vl.tilting.Head(A=-np.eye(1), V=np.eye(1))]
+    >>> field = vl.tilting.attend(np.array([[-1.0], [1.0]]), None, np.array([[1.0]]), heads)
+    >>> field.values.round(6), field.method  # 2 tanh 1 - tanh 1
+    (array([[0.761594]]), 'all-pairs')
     """
     if len(heads) == 1:
         return _velocity(points, log_weights, x, heads[0], request, workspace, out)
@@ -94,6 +110,15 @@ def attend_systems(
 
     Threads share the systems where these are small, and work side by side on each where they are large. The results
     are those of b calls, to the last bit.
+
+    Examples
+    --------
+    Tokens at -1 and 1 in the first system, at -2 and 2 in the second:
+
+    >>> points = np.array([[[-1.0], [1.0]], [[-2.0], [2.0]]])
+    >>> head = vl.tilting.Head(A=np.eye(1), V=np.eye(1))
+    >>> vl.tilting.attend_systems(points, None, np.array([[[1.0]], [[0.5]]]), head).values.squeeze().round(6)
+    array([0.761594, 1.523188])
     """
     (_, n, d), m = points.shape, x.shape[1]
     result = np.empty((*x.shape[:2], len(head.V))) if out is None else out

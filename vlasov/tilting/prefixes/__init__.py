@@ -42,6 +42,15 @@ def attend_prefixes(
     ----------
     seen
         c_i >= 1, shape (m,), not decreasing; every target sees a source that carries weight.
+
+    Examples
+    --------
+    With A = 0 they are the means of the first one, two and three sources:
+
+    >>> points, seen = np.array([[1.0], [3.0], [8.0]]), np.array([1, 2, 3])
+    >>> head = vl.tilting.Head(A=np.zeros((1, 1)), V=np.eye(1))
+    >>> vl.tilting.attend_prefixes(points, None, points, seen, [head]).values.squeeze().round(12)
+    array([1., 2., 4.])
     """
     check_method(request.method, points.shape[1])
     workspace = workspace or Workspace()
@@ -70,7 +79,16 @@ def tilt_prefixes(
     *,
     workspace: Workspace | None = None,
 ) -> Tilted:
-    """log Z and mean over the first ``seen[i]`` sources; parameters as in ``attend_prefixes`` and ``tilting.tilt``."""
+    """log Z and mean over the first ``seen[i]`` sources; parameters as in ``attend_prefixes`` and ``tilting.tilt``.
+
+    Examples
+    --------
+    Without a tilt Z is the weight of what is seen:
+
+    >>> points, seen = np.array([[1.0], [3.0], [8.0]]), np.array([1, 2, 3])
+    >>> np.exp(vl.tilting.tilt_prefixes(points, np.zeros(3), np.zeros((3, 1)), seen).log_mass).round(12)
+    array([1., 2., 3.])
+    """
     check_method(request.method, points.shape[1])
     request, carrying = request._replace(log_mass=True), np.isfinite(log_weights)
     if not carrying.all():
