@@ -22,6 +22,7 @@ from vlasov import checks
 from vlasov.checks import Array
 from vlasov.errors import InputError
 from vlasov.postprocess.drawing.covariances import names
+from vlasov.postprocess.drawing.paper import Width
 from vlasov.postprocess.drawing.style import INK, PALE, PALETTE, TOKEN, legend_above, own_or_new, styled
 from vlasov.postprocess.drawing.view import View
 
@@ -41,6 +42,7 @@ def cone(
     trace_one: bool = False,
     labels: Sequence[str] | None = None,
     ax: Axes | None = None,
+    width: Width = None,
 ) -> Figure:
     """Paths of 2 x 2 covariances in the cone, from an open marker to a filled one.
 
