@@ -1,7 +1,7 @@
 """Texts of a figure that overlap each other or leave the canvas, as Agg draws them.
 
-As a program: ``python -m tests.overlaps RUN.nc...`` draws every kind of picture of these files, on a screen, in a column
-and on a page, and prints what is wrong.
+As a program: ``python -m tests.overlaps RUN.nc...`` draws every kind of picture of these files, on a screen, in a
+column and on a page, and prints what is wrong.
 """
 
 from __future__ import annotations
@@ -28,10 +28,17 @@ def _heard() -> Iterator[dict[int, tuple[str, tuple[float, float, float, float]]
     def drawn(self: Text, renderer: object) -> None:
         draw(self, renderer)
         if self.get_visible() and self.get_text().strip():
-            said[id(self)] = self.get_text(), self.get_window_extent(renderer).extents
+            said[id(self)] = self.get_text().rstrip(), _box(self, renderer)
 
     with patch.object(Text, "draw", drawn):
         yield said
+
+
+def _box(text: Text, renderer: object) -> tuple[float, float, float, float]:
+    """Around its lines, without empty ones at the end."""
+    x0, y0, x1, y1 = text.get_window_extent(renderer).extents  # type: ignore[arg-type]
+    said, lines = text.get_text(), text.get_text().count("\n") + 1
+    return x0, y0 + (y1 - y0) * (1 - (said.rstrip("\n").count("\n") + 1) / lines), x1, y1
 
 
 def faults(figure: Figure) -> list[str]:

@@ -25,7 +25,7 @@ Width = str | float | None  # what the user gives: "column", "page", "120mm", in
 #: Inches: the 86 mm and 178 mm of the journals of the American Physical Society; others differ by a few millimetres.
 WIDTHS = {"column": 3.375, "page": 7.0}
 _UNITS = {"in": 1.0, "cm": 1 / 2.54, "mm": 1 / 25.4}
-_LEAST, _MOST = 2.75, 40.0  # inches: words of 8 points have room; beyond is no paper
+_LEAST, _MOST = 3.0, 40.0  # inches: words of 8 points have room; beyond is no paper
 _LETTERS = 14.5  # an inch has room for, at 8 points
 _TALLER = 1.6  # at most, than on a screen, where a page is wider
 

@@ -18,7 +18,7 @@ from vlasov.postprocess.drawing.covariances import Datasets, as_list
 from vlasov.postprocess.drawing.densities import coloured, density_bar, density_scale, draw_cells, key, planes_of
 from vlasov.postprocess.drawing.mesh import Mesh
 from vlasov.postprocess.drawing.on_line import draw_on_line
-from vlasov.postprocess.drawing.paper import Width
+from vlasov.postprocess.drawing.paper import Width, fitting
 from vlasov.postprocess.drawing.places import colours_of, place_bar
 from vlasov.postprocess.drawing.style import (
     END,
@@ -32,6 +32,7 @@ from vlasov.postprocess.drawing.style import (
 )
 from vlasov.postprocess.drawing.view import Indices, View, padded, united
 
+_SHORT = 4  # letters of numbers, of which three have room side by side
 SNAPSHOT = 1.6  # inches of a panel in print, at least
 _MOST_DOTS = 20_000  # in one panel; more would only cost time
 _ONE_SCALE = 20.0  # panels share their limits unless one is narrower than all together by this factor
@@ -293,7 +294,8 @@ def set_plane(panel: Axes, view: View, plane: Indices, limits: Array) -> None:
     far = np.abs(limits).max() > 15 * np.ptp(limits, axis=1).max()  # numbers with many digits
     square(panel, limits, ticks=2 if far else 3)
     ticks = [tick for tick in panel.get_xticks() if panel.get_xlim()[0] <= tick <= panel.get_xlim()[1]]
-    if far and len(ticks) > 2:
+    narrow = fitting(4, SNAPSHOT) < 4 and any(len(f"{tick:g}") > _SHORT for tick in ticks)
+    if (far or narrow) and len(ticks) > 2:
         panel.set_xticks([ticks[0], ticks[-1]])
     panel.set(xlabel=view.name(plane[0], short=True), ylabel=view.name(plane[1], short=True))
 

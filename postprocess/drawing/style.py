@@ -32,6 +32,9 @@ PALETTE = ("#2F4F87", "#B14811", "#40906E", "#512842", "#E8B564", "#38A7FA", "#0
 TOKEN, END, SKY, INK, PALE = PALETTE[0], PALETTE[1], PALETTE[5], "#333333", "#999999"
 WIDTH = 3.4  # inches: one column of a paper
 
+_ALONE = 2  # axes of a panel and its colour bar
+_PLAIN = (1e-3, 1e5)  # numbers at an axis that need no power of ten
+
 _LOOK: Any = {
     "axes.edgecolor": INK,
     "axes.grid": True,
@@ -93,10 +96,20 @@ def time_colours() -> Colormap:
     return ListedColormap(mpl.colormaps["viridis"](np.linspace(0.0, 0.92, 256)), name="time")
 
 
+class _Settled(ConstrainedLayoutEngine):
+    """Once more for a square panel that is alone: its place decides its size, and with it the place of its labels."""
+
+    def execute(self, fig: Figure) -> None:
+        """As matplotlib calls it."""
+        super().execute(fig)
+        if len(fig.axes) <= _ALONE and any(ax.get_box_aspect() for ax in fig.axes):
+            super().execute(fig)
+
+
 def new_figure(width: float = WIDTH, height: float = 2.7) -> Figure:
     """An empty figure, in inches on a screen, whose parts never overlap."""
     kind = Figure if paper.printed_width() is None else paper.PrintedFigure
-    return kind(figsize=paper.size_of(width, height), layout=ConstrainedLayoutEngine(wspace=0.05))
+    return kind(figsize=paper.size_of(width, height), layout=_Settled(wspace=0.05))
 
 
 def panelled(
@@ -152,7 +165,10 @@ def legend_above(ax: Axes, handles: Sequence[Artist] | None = None) -> None:
     for rows in range(1, len(entries) + 1):
         if sum(max(widths[first : first + rows]) for first in range(0, len(entries), rows)) <= 0.9 * _across(ax):
             break
-    ax.legend(handles=entries, loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=math.ceil(len(entries) / rows))
+    place: Any = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "ncols": math.ceil(len(entries) / rows)}
+    if ax.name != "3d" and ax.get_yscale() == "linear" and not _PLAIN[0] < np.abs(ax.get_ylim()).max() < _PLAIN[1]:
+        place["borderaxespad"] = 1.6  # above the power of ten at the end of the axis
+    ax.legend(handles=entries, **place)
 
 
 def legend_below(figure: Figure, handles: Sequence[Artist], labels: Sequence[str] | None = None, most: int = 4) -> int:
