@@ -42,7 +42,7 @@ def draw(dataset: xr.Dataset) -> Figure:
     require(dataset, LIPSCHITZ)
     names = [str(name) for name in dataset["data"].values]
     panels = len(names) + (len(names) > 1) + 2 * ("growth" in dataset)
-    columns = min(panels, _COLUMNS)
+    columns = 2 if panels == 4 else min(panels, _COLUMNS)
     lines = math.ceil(panels / columns)
     figure = new_figure(_PANEL[0] * max(columns, 2), _PANEL[1] * lines + 0.4)
     axes = figure.subplots(lines, columns, squeeze=False).ravel()
