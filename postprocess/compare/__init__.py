@@ -38,7 +38,7 @@ from vlasov.problem import Problem
 from vlasov.solvers import measure, problem_of
 from vlasov.solvers.accuracy import doubt, units_of
 from vlasov.solvers.dataset import COMPARISON, provenance
-from vlasov.solvers.progress import shares_bar, silent
+from vlasov.solvers.progress import shares_bar, silent, waiting
 
 _PARTED = 0.1  # of the deviation: means this far apart, where instability explains it, say so
 _SEEN = 1e-14  # of the deviation: a difference that rounding makes
@@ -112,7 +112,8 @@ def compare(
     variables = _variables(problems, runs, pairs, series, same=start == "same")
     attributes = _attributes(datasets, names) | {"initial": start}
     if local:
-        chains = chain.of_pairs(runs, pairs, names, same=start == "same")
+        with waiting("how much small differences grow at most", aloud=progress):
+            chains = chain.of_pairs(runs, pairs, names, same=start == "same")
         variables |= _local(runs, chains, pairs, variables, orders)
         attributes["doubt"] = "; ".join(filter(None, [attributes["doubt"], chains.doubt]))
     coordinates = {"pair": called, "solution": names, "time": times, "p": orders, "order": list(ORDERS)}
@@ -163,7 +164,8 @@ def _series(
     times = runs[0]["time"].values
     states = [[measure(run, j) for j in range(times.size)] for run in runs]
     series: list[list[_Held]] = []
-    with shares_bar(float(len(pairs) * times.size)) if progress else nullcontext(silent) as report:
+    what = f"distances of {next(iter(pairs))}"
+    with shares_bar(float(len(pairs) * times.size), what=what) if progress else nullcontext(silent) as report:
         for name, (a, b) in pairs.items():
             series.append([])
             for mu, nu, t in zip(states[a], states[b], times, strict=True):
