@@ -28,10 +28,16 @@ extensions = [
     "sphinxcontrib.bibtex",
     # What follows is ours, in docs/_ext: a module, or a package, with a function setup(app).
     "balanced",
+    "gallery",
     "plain_docstrings",
     "reference",
+    "statements",
 ]
-exclude_patterns = ["_build", "_ext", "_static", "**/_made", "**/README.md", "jupyter_execute"]
+exclude_patterns = [
+    *("_build", "_ext", "_static", "examples", "jupyter_execute"),
+    *("**/_made", "**/README.md", "sg_execution_times.rst"),
+]
+sphinx_gallery_conf: dict[str, object] = {}  # docs/_ext/gallery/programs.py fills it
 nitpicky = True
 # Types of signatures stand as they are written; what pages refer to must be there.
 nitpick_ignore_regex = [("py:.*", r"(?!vl(asov)?\.).*"), ("py:.*", r"vlasov\.(?!estimates\.|gaussian\.)\w+\..*")]

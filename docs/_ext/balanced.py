@@ -13,12 +13,17 @@ if TYPE_CHECKING:
     from sphinx.application import Sphinx
     from sphinx.environment import BuildEnvironment
 
-_CELL = re.compile(r"^(?:```|:::)\{code-cell\}", re.M)
+_CELL = re.compile(r"^(?:`{3,}|:{3,})\{code-cell\}", re.M)
+_BLOCK = re.compile(r"^(?:`{3,}|:{3,})\{executed\}", re.M)
+_TABLE = re.compile(r"^(?:`{3,}|:{3,})\{statements\}", re.M)
+_KERNEL, _ROWS = 5, 40  # what a kernel of its own, and a table of statements, cost beside a cell
 
 
-def cells(text: str) -> int:
-    """How many cells of a MyST page are run."""
-    return len(_CELL.findall(text)) if "kernelspec" in text[:1000] else 0
+def cost(text: str) -> int:
+    """How long a MyST page runs, in cells: a notebook has a kernel of its own, other pages share a process."""
+    notebook = "kernelspec" in text[:1000]
+    shared = len(_BLOCK.findall(text)) + _ROWS * len(_TABLE.findall(text))
+    return shared + (_KERNEL + len(_CELL.findall(text)) if notebook else 0)
 
 
 def dealt(costs: dict[str, int], sizes: list[int]) -> list[str]:
@@ -36,7 +41,7 @@ def _deal(app: Sphinx, env: BuildEnvironment, pages: list[str]) -> None:
     if not pages or app.parallel < 2:
         return
     sizes = [len(batch) for batch in make_chunks(pages, app.parallel)]
-    costs = {page: cells(env.doc2path(page).read_text(encoding="utf-8")) for page in pages}
+    costs = {page: cost(env.doc2path(page).read_text(encoding="utf-8")) for page in pages}
     pages[:] = dealt(costs, sizes)
 
 

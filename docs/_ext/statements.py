@@ -121,7 +121,7 @@ def setup(app: Any) -> dict[str, Any]:
     """Register the directive; ``executed`` brings the process that runs it."""
     app.setup_extension("executed")
     app.add_directive("statements", _directive())
-    return {"version": "1", "parallel_read_safe": False, "parallel_write_safe": True}
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
 
 
 def main(path: Path) -> int:

@@ -13,7 +13,7 @@ sys.path.append(str(ROOT / "docs/_ext"))
 
 import plain_docstrings  # noqa: E402
 import reference  # noqa: E402
-from balanced import cells, dealt  # noqa: E402
+from balanced import cost, dealt  # noqa: E402
 from reference import cases, public, schema, statuses  # noqa: E402
 
 
@@ -169,10 +169,12 @@ def test_pages_that_run_are_dealt_evenly():
     assert sum(costs[page] for page in pages[:10]) == 15
 
 
-def test_cells_count_in_notebooks_only():
-    cell = "```{code-cell}\n1\n```\n"
-    assert cells(f"---\nkernelspec:\n  name: python3\n---\n{cell}{cell}") == 2
-    assert cells(cell) == 0
+def test_cells_cost_in_notebooks_only():
+    cell, block = "```{code-cell}\n1\n```\n", ":::{executed}\n1\n:::\n"
+    head = "---\nkernelspec:\n  name: python3\n---\n"
+    assert cost(head + cell + cell) == cost(head) + 2 > 2
+    assert cost(cell) == 0
+    assert cost(block + block) == 2
 
 
 def test_quantities_of_facts_have_words(texts):
