@@ -6,6 +6,7 @@ Keywords that several kinds take:
     rescaled      show z = Phi^{-1} x where the solution holds its rescaling (by default)
     labels        names for the legend when there are several solutions; by default what tells them apart
     ax            where to draw; a new figure by default
+    width         for print: "column", "page", inches, or a text such as "86mm"; for a screen by default
 """
 
 from __future__ import annotations
@@ -22,16 +23,17 @@ from matplotlib.figure import Figure
 
 from vlasov.errors import InputError, choose, did_you_mean
 from vlasov.postprocess.drawing.beside import beside
-from vlasov.postprocess.drawing.canvas import checked_target, written
+from vlasov.postprocess.drawing.canvas import checked_target, mark, written
 from vlasov.postprocess.drawing.clusters import clusters
 from vlasov.postprocess.drawing.cone import cone
 from vlasov.postprocess.drawing.covariances import Datasets, as_list, eigenvalues, ellipses
 from vlasov.postprocess.drawing.densities import draw_space_time, frame, planes_of
+from vlasov.postprocess.drawing.paper import Width, fitting
 from vlasov.postprocess.drawing.paths import draw_against_time, trajectories
 from vlasov.postprocess.drawing.radii import radius
-from vlasov.postprocess.drawing.snapshots import add_key, has_key, is_overlay, layers_of, snapshots
+from vlasov.postprocess.drawing.snapshots import SNAPSHOT, add_key, has_key, is_overlay, layers_of, snapshots
 from vlasov.postprocess.drawing.sphere import sphere
-from vlasov.postprocess.drawing.style import END, entitle, new_figure, styled
+from vlasov.postprocess.drawing.style import entitle, new_figure, panelled, say_below, styled
 from vlasov.postprocess.drawing.view import View
 from vlasov.solvers.accuracy import doubt_in_brief
 
@@ -51,12 +53,14 @@ __all__ = [
     "trajectories",
 ]
 
+_PANEL = 2.1  # inches of a panel in print, at least
+
 #: Suffixes that ``save`` writes.
 FORMATS = ("png", "pdf", "svg")
 
 
 @styled
-def overview(datasets: Datasets) -> Figure:
+def overview(datasets: Datasets, *, width: Width = None) -> Figure:
     """The picture to look at first, chosen by solver and dimension, of one solution or several over each other.
 
     Densities, tokens in the plane, and tokens over a density: snapshots above, paths or ellipses and eigenvalues below.
@@ -74,37 +78,38 @@ def overview(datasets: Datasets) -> Figure:
     several = as_list(datasets)
     view = View(several[0], rescaled=True)
     pictured = len(several) == 1 and (view.has_density or (view.dimension == 2 and view.has_positions))
-    explained = False
+    explained = 0
     if (pictured and view.dimension <= 3) or is_overlay(several):
         figure, explained = _with_snapshots(several)
     elif len(several) > 1 and view.dimension == 1:
         figure = new_figure()
         eigenvalues(several, ax=figure.add_subplot())
     else:
-        figure = new_figure(7.0, 3.2)
-        left, right = figure.subplots(1, 2, width_ratios=(1, 1.15))
+        figure, (left, right) = panelled(7.0, 3.2, 1, 2, width_ratios=(1, 1.15))
         _draw_motion(left, several, view)
         eigenvalues(several, ax=right)
     entitle(figure, view.title)
-    _say_how_it_ended(figure, several, above_key=explained)
+    _say_how_it_ended(figure, several, above=explained)
     return figure
 
 
-def _with_snapshots(several: Sequence[xr.Dataset]) -> tuple[Figure, bool]:
-    """Snapshots above; below how the measure moves, and the eigenvalues; and whether a key stands below."""
+def _with_snapshots(several: Sequence[xr.Dataset]) -> tuple[Figure, int]:
+    """Snapshots above; below how the measure moves, and the eigenvalues; and the lines of a key below."""
     layers = layers_of(several, rescaled=True)
     view = layers.main
-    planes, panels = len(planes_of(view)), len(view.instants(4))
-    figure = new_figure(7.0, 5.0 + 1.7 * (planes - 1))
-    rows = figure.add_gridspec(2, 1, height_ratios=(planes, 1.45 if planes == 1 else 1.3))
-    above, below = rows[0].subgridspec(planes, panels), rows[1].subgridspec(1, 2, width_ratios=(1, 1.25))
-    top = [figure.add_subplot(above[row, column]) for row in range(planes) for column in range(panels)]
-    snapshots(several, axes=top)
+    planes, narrow = len(planes_of(view)), fitting(2, _PANEL) == 1
+    times = 2 if narrow and planes > 1 else 4
+    panels = len(view.instants(times))
+    across = fitting(panels, SNAPSHOT)
+    lines = planes * -(-panels // across)
+    figure = new_figure(7.0, 5.0 + 1.7 * (lines - 1) + (1.9 if narrow else 0.0))
+    rows = figure.add_gridspec(2, 1, height_ratios=(lines, (2.7 if narrow else 1.45) if planes == 1 else 1.3))
+    above = rows[0].subgridspec(lines, across)
+    below = rows[1].subgridspec(2, 1) if narrow else rows[1].subgridspec(1, 2, width_ratios=(1, 1.25))
+    snapshots(several, times=times, axes=[figure.add_subplot(above[k]) for k in range(planes * panels)])
     _draw_motion(figure.add_subplot(below[0]), several, view, layers.tokens)
     eigenvalues(several, ax=figure.add_subplot(below[1]))
-    if has_key(layers):
-        add_key(figure, layers)
-    return figure, has_key(layers)
+    return figure, add_key(figure, layers) if has_key(layers) else 0
 
 
 def _draw_motion(ax: Axes, several: Sequence[xr.Dataset], view: View, tokens: View | None = None) -> None:
@@ -120,7 +125,7 @@ def _draw_motion(ax: Axes, several: Sequence[xr.Dataset], view: View, tokens: Vi
         ellipses(several, ax=ax)
 
 
-def _say_how_it_ended(figure: Figure, several: Sequence[xr.Dataset], *, above_key: bool) -> None:
+def _say_how_it_ended(figure: Figure, several: Sequence[xr.Dataset], *, above: int) -> None:
     """One line below the panels, above a key if there is one, unless every run came to its end and knows its error."""
     words = []
     for view in map(View, several):
@@ -130,7 +135,7 @@ def _say_how_it_ended(figure: Figure, several: Sequence[xr.Dataset], *, above_ke
             words.append(f"{who} ended in blow-up at t = {view.blow_up_time:.6g}.")
         words += [f"{who} {said}." for said in doubt_in_brief(view.dataset)]
     if words:
-        figure.supxlabel(" ".join(words) + "\n" * above_key, color=END, fontsize=9)
+        say_below(figure, " ".join(words), above=above)
 
 
 #: What ``plot`` can draw.
@@ -185,7 +190,7 @@ def plot(datasets: Datasets, kind: str = "overview", **options: Any) -> Figure:
 
 
 @styled
-def save(figure: Figure, path: str | os.PathLike[str], *, dpi: int = 200) -> Path:
+def save(figure: Figure, path: str | os.PathLike[str], *, dpi: int = 200, command: str = "") -> Path:
     """Write a figure to a file whose suffix is its format: png, pdf or svg.
 
     The file appears whole or not at all; equal figures give equal files.
@@ -198,6 +203,8 @@ def save(figure: Figure, path: str | os.PathLike[str], *, dpi: int = 200) -> Pat
         Where; the folder must exist.
     dpi
         Pixels per inch of png files and of the parts of the others that are drawn as pixels.
+    command
+        Of the command line, which the file then names: it replaces only what it has drawn itself.
 
     Examples
     --------
@@ -208,6 +215,7 @@ def save(figure: Figure, path: str | os.PathLike[str], *, dpi: int = 200) -> Pat
     """
     target, suffix = checked_target(path, FORMATS)
     undated: dict[str, dict[str, Any]] = {"png": {}, "pdf": {"CreationDate": None}, "svg": {"Date": None}}
+    named = {"Comment" if suffix == "png" else "Keywords": mark(command)} if command else {}
     with written(target) as unfinished:
-        figure.savefig(unfinished, format=suffix, dpi=dpi, metadata=undated[suffix])
+        figure.savefig(unfinished, format=suffix, dpi=dpi, metadata=undated[suffix] | named)
     return target

@@ -101,7 +101,8 @@ def solve(
         checks.number(warn_above, "warn_above", above=0.0)
     watch = Stopwatch()
     # Moments of large states overflow before the states do.
-    with np.errstate(all="ignore"), progress_bar(problem.horizon) if progress else nullcontext(silent) as report:
+    bar = progress_bar(problem.horizon, what=_waited_for(plan)) if progress else nullcontext(silent)
+    with np.errstate(all="ignore"), bar as report:
         record = Record(plan.times, report, Budget(problem.horizon, plan.options.max_steps))
         try:
             record = _run(plan, problem, record)
@@ -115,6 +116,12 @@ def solve(
     if warn_above < math.inf and (reason := doubt(result, warn_above)):
         warnings.warn(f"{plan.solver}: {reason}", AccuracyWarning, stacklevel=2)
     return result
+
+
+def _waited_for(plan: Plan) -> str:
+    """What takes the time of a run, for its progress bar."""
+    n = getattr(plan.options, "n", None)
+    return f"{plan.solver}, {n:,} tokens," if isinstance(n, int) else f"{plan.solver},"
 
 
 def _run(plan: Plan, problem: Problem, record: Record) -> Record:

@@ -109,6 +109,16 @@ def _claims(path: Path) -> bool:
         return _CLAIM in _programs(file)
 
 
+def kind_of(path: Path) -> str:
+    """The kind of Dataset that a file says it holds; empty where it is none of ours."""
+    import h5py
+
+    with suppress(OSError, RuntimeError, ValueError, KeyError), h5py.File(path) as file:
+        kind = file.attrs.get("kind", "")
+        return kind.decode() if isinstance(kind, bytes) else str(kind)
+    return ""
+
+
 def as_path(value: Any, field: str) -> Path:
     """A path from whatever the user gave."""
     try:

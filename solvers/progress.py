@@ -1,7 +1,12 @@
-"""Progress bars on the terminal, only for what takes longer than a second: a run by its time, a study by its shares."""
+"""Progress on the terminal, only of what takes longer than a second: a run by its time, a study by its shares.
+
+What has no measure of how far it is says what is waited for.
+"""
 
 from __future__ import annotations
 
+import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,6 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _PATIENCE = 1.0  # seconds before a bar is worth its place
+_ERASE = "\x1b[2K\r"  # a line of a terminal
 _SPEED_OVER = 600.0  # seconds over which the speed is averaged
 
 
@@ -21,22 +27,49 @@ def silent(*_: Any) -> None:
 
 
 @contextmanager
-def progress_bar(horizon: float, console: Console | None = None) -> Iterator[Report]:
-    """A function that takes the time reached and the number of steps, and draws both and their rate."""
+def waiting(what: str, *, aloud: bool = True) -> Iterator[None]:
+    """Say on a terminal what is waited for, where that takes longer than a second; nothing is left of it."""
+    if not aloud or sys.stderr is None or not sys.stderr.isatty():
+        yield
+        return
+    told = threading.Event()
+
+    def tell() -> None:
+        told.set()
+        print(f"{what} ...", end="\r", file=sys.stderr, flush=True)
+
+    timer = threading.Timer(_PATIENCE, tell)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+        if told.is_set():
+            print(_ERASE, end="", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def progress_bar(horizon: float, console: Console | None = None, what: str = "") -> Iterator[Report]:
+    """A function that takes the time reached and the number of steps, and draws both and their rate, after ``what``."""
     from rich.progress import BarColumn, TextColumn
 
     columns = (
+        *([TextColumn("{task.fields[what]}")] if what else []),
         TextColumn("t = {task.completed:.4g} of {task.total:.4g}"),
         BarColumn(),
         TextColumn("{task.fields[steps]} steps, {task.fields[rate]:.3g} per second"),
     )
-    with _bar(horizon, columns, console) as update:
+    with _bar(horizon, columns, console, what) as update:
         yield lambda reached, steps: update(reached, lambda elapsed: {"steps": steps, "rate": steps / elapsed})
 
 
 @contextmanager
-def shares_bar(total: float, console: Console | None = None) -> Iterator[Callable[[str, float], None]]:
-    """A function that takes what was finished and its share of the total, and draws the sum."""
+def shares_bar(
+    total: float, console: Console | None = None, what: str = "the first of them"
+) -> Iterator[Callable[[str, float], None]]:
+    """A function that takes what was finished and its share of the total, and draws the sum; first ``what``."""
     from rich.progress import BarColumn, TaskProgressColumn, TextColumn
 
     done = 0.0
@@ -46,12 +79,12 @@ def shares_bar(total: float, console: Console | None = None) -> Iterator[Callabl
         done += share
         update(done, lambda _: {"description": label})
 
-    with _bar(total, (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn()), console) as update:
+    with _bar(total, (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn()), console, what) as update:
         yield report
 
 
 @contextmanager
-def _bar(total: float, columns: Any, console: Console | None) -> Iterator[Callable[..., None]]:
+def _bar(total: float, columns: Any, console: Console | None, what: str) -> Iterator[Callable[..., None]]:
     """A function of what is completed and of what else to show by the seconds elapsed: on a terminal, else silent."""
     from rich.console import Console
     from rich.progress import Progress, TimeRemainingColumn
@@ -61,7 +94,10 @@ def _bar(total: float, columns: Any, console: Console | None) -> Iterator[Callab
         yield silent
         return
     bar = Progress(*columns, TimeRemainingColumn(), console=console, transient=True, speed_estimate_period=_SPEED_OVER)
-    task, began = bar.add_task("", total=total, steps=0, rate=0.0), time.perf_counter()
+    task, began = bar.add_task(what, total=total, steps=0, rate=0.0, what=what), time.perf_counter()
+    starter = threading.Timer(_PATIENCE, bar.start)  # also where the first report comes late
+    starter.daemon = True
+    starter.start()
 
     def update(completed: float, shown: Callable[[float], dict[str, Any]]) -> None:
         elapsed = time.perf_counter() - began
@@ -72,4 +108,6 @@ def _bar(total: float, columns: Any, console: Console | None) -> Iterator[Callab
     try:
         yield update
     finally:
+        starter.cancel()
+        starter.join()
         bar.stop()

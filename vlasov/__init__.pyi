@@ -41,6 +41,7 @@ from .measures import (
     Sequence as Sequence,
 )
 from .postprocess.beyond_gaussian import beyond_gaussian as beyond_gaussian
+from .postprocess.citing import cite as cite
 from .postprocess.clusters import clusters as clusters
 from .postprocess.compare import compare as compare
 from .postprocess.depth import depth_study as depth_study

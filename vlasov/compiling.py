@@ -9,6 +9,7 @@ from typing import Any
 from numba.core import event
 
 _PATIENCE = 1.0  # seconds of compilation that nobody asks about
+_USUAL = "some 5 to 30 s"  # measured: benchmarks/compiling.py
 
 
 class _Clock(event.Listener):  # type: ignore[misc]  # Numba has no types
@@ -36,7 +37,7 @@ class _Clock(event.Listener):  # type: ignore[misc]  # Numba has no types
         """One line on a terminal; programs read ``compile_seconds`` in the Dataset."""
         if sys.stderr is not None and sys.stderr.isatty():
             then = "the next run begins at once" if self.kept else 'nowhere to keep it, see "vlasov doctor"'
-            print(f"compiling, once ({then})", file=sys.stderr, flush=True)
+            print(f"compiling, once, {_USUAL} ({then})", file=sys.stderr, flush=True)
 
 
 CLOCK = _Clock()

@@ -94,7 +94,7 @@ def beyond_gaussian(
     problem, foretold = _foretold(run)
     picked = np.unique(np.linspace(0, times.size - 1, min(instants, times.size)).round().astype(int))
     rows = []
-    with shares_bar(float(picked.size)) if progress else nullcontext(silent) as report:
+    with shares_bar(float(picked.size), what="distances to Gaussians") if progress else nullcontext(silent) as report:
         for k in picked:
             rows.append(_at(measure(run, int(k)), None if foretold is None else _state(foretold, float(times[k]))))
             report(f"t = {times[k]:.3g}", 1.0)

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import math
-import textwrap
 
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from vlasov.postprocess.drawing.style import END, INK, PALE, PALETTE, TOKEN, entitle, new_figure, styled
+from vlasov.postprocess.drawing.paper import Width, small
+from vlasov.postprocess.drawing.style import END, INK, PALE, PALETTE, TOKEN, entitle, panelled, say_below, styled
 from vlasov.solvers.dataset import BEYOND, require
 
-_LETTERS = 110  # in a line below the panels
 _ROOM = 0.3  # of the height, for the legend
 
 
 @styled
-def draw(dataset: xr.Dataset) -> Figure:
+def draw(dataset: xr.Dataset, *, width: Width = None) -> Figure:
     """W_2 to the Gaussian of the same moments and to the predicted one, cumulants, eigenvalues of both covariances."""
     require(dataset, BEYOND)
-    figure = new_figure(7.0, 2.9)
-    axes = figure.subplots(1, 3)
+    figure, axes = panelled(7.0, 2.9, 1, 3)
     _draw_distances(axes[0], dataset)
     _draw_cumulants(axes[1], dataset)
     _draw_spectra(axes[2], dataset)
@@ -32,7 +30,7 @@ def draw(dataset: xr.Dataset) -> Figure:
     named = [str(dataset.attrs[name]) for name in ("title", "solver") if dataset.attrs.get(name)]
     entitle(figure, ", ".join([*named, "beside Gaussians"]))
     if words := dataset.attrs.get("doubt"):
-        figure.supxlabel("\n".join(textwrap.wrap(f"The run: {words}.", _LETTERS)), color=END, fontsize=8)
+        say_below(figure, f"The run: {words}.")
     return figure
 
 
@@ -92,4 +90,4 @@ def _legend(ax: Axes) -> None:
     count = len(ax.get_legend_handles_labels()[0])
     room = _ROOM * count / 3
     ax.set_ylim(low, high * (high / low) ** room if ax.get_yscale() == "log" else high + room * (high - low))
-    ax.legend(loc="upper left", fontsize=7)
+    ax.legend(loc="upper left", fontsize=small())

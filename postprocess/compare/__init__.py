@@ -7,7 +7,8 @@ For each pair of solutions of one attention, at the output times that they share
 
 Solvers of one problem are held against each other so, or solutions from different initial data: their stability. This
 file makes the Dataset of the ``solutions``, ``distances`` finds W_p and ``differences`` all that is told beside it,
-``table`` and ``figure`` show them. Called by ``vl.compare``, ``vlasov compare`` and ``vlasov stability``.
+``words`` says what each variable is, ``table`` and ``figure`` show them. Called by ``vl.compare``, ``vlasov compare``
+and ``vlasov stability``.
 """
 
 from __future__ import annotations
@@ -30,13 +31,14 @@ from vlasov.postprocess import stability
 from vlasov.postprocess.compare import local as chain, solutions
 from vlasov.postprocess.compare.differences import ORDERS, density_error, moment_errors
 from vlasov.postprocess.compare.distances import between
+from vlasov.postprocess.compare.words import described
 from vlasov.postprocess.transport.methods import Distance
 from vlasov.postprocess.wasserstein import CONDITIONAL, checked_order
 from vlasov.problem import Problem
 from vlasov.solvers import measure, problem_of
 from vlasov.solvers.accuracy import doubt, units_of
 from vlasov.solvers.dataset import COMPARISON, provenance
-from vlasov.solvers.progress import shares_bar, silent
+from vlasov.solvers.progress import shares_bar, silent, waiting
 
 _PARTED = 0.1  # of the deviation: means this far apart, where instability explains it, say so
 _SEEN = 1e-14  # of the deviation: a difference that rounding makes
@@ -110,11 +112,12 @@ def compare(
     variables = _variables(problems, runs, pairs, series, same=start == "same")
     attributes = _attributes(datasets, names) | {"initial": start}
     if local:
-        chains = chain.of_pairs(runs, pairs, names, same=start == "same")
+        with waiting("how much small differences grow at most", aloud=progress):
+            chains = chain.of_pairs(runs, pairs, names, same=start == "same")
         variables |= _local(runs, chains, pairs, variables, orders)
         attributes["doubt"] = "; ".join(filter(None, [attributes["doubt"], chains.doubt]))
     coordinates = {"pair": called, "solution": names, "time": times, "p": orders, "order": list(ORDERS)}
-    return xr.Dataset(variables, coordinates, attributes | {"method": _methods(series)})
+    return described(xr.Dataset(variables, coordinates, attributes | {"method": _methods(series)}))
 
 
 def _methods(series: list[list[_Held]]) -> str:
@@ -161,7 +164,8 @@ def _series(
     times = runs[0]["time"].values
     states = [[measure(run, j) for j in range(times.size)] for run in runs]
     series: list[list[_Held]] = []
-    with shares_bar(float(len(pairs) * times.size)) if progress else nullcontext(silent) as report:
+    what = f"distances of {next(iter(pairs))}"
+    with shares_bar(float(len(pairs) * times.size), what=what) if progress else nullcontext(silent) as report:
         for name, (a, b) in pairs.items():
             series.append([])
             for mu, nu, t in zip(states[a], states[b], times, strict=True):

@@ -18,12 +18,25 @@ from matplotlib.ticker import LogLocator, NullFormatter
 from vlasov.checks import Array
 from vlasov.postprocess.compare.table import bound
 from vlasov.postprocess.drawing.covariances import eigenvalues, ellipses
-from vlasov.postprocess.drawing.snapshots import is_overlay, snapshots
-from vlasov.postprocess.drawing.style import END, INK, PALE, PALETTE, TOKEN, entitle, new_figure, styled
+from vlasov.postprocess.drawing.paper import Width, fitting, small
+from vlasov.postprocess.drawing.snapshots import SNAPSHOT, is_overlay, snapshots
+from vlasov.postprocess.drawing.style import (
+    END,
+    INK,
+    PALE,
+    PALETTE,
+    TOKEN,
+    entitle,
+    legend_below,
+    new_figure,
+    say_below,
+    styled,
+)
 from vlasov.postprocess.stability import LARGEST
 from vlasov.postprocess.studies.rates import rms
 from vlasov.solvers.dataset import COMPARISON, STUDY, require
 
+_PANEL = 2.1  # inches of a panel in print, at least
 _DRAWABLE = 1e200
 _DASHES = ("-", "--", "-.", ":")
 _SAMPLE = 3.2  # lengths of letters: dashes can be told apart
@@ -33,7 +46,9 @@ _REACH = 1e4  # times the largest ratio: bounds beyond are told, not drawn
 
 
 @styled
-def draw(comparison: xr.Dataset, datasets: Sequence[xr.Dataset], study: xr.Dataset | None = None) -> Figure:
+def draw(
+    comparison: xr.Dataset, datasets: Sequence[xr.Dataset], study: xr.Dataset | None = None, *, width: Width = None
+) -> Figure:
     """Densities with tokens over them, or ellipses; below, distances, errors of moments, and radii with their bound.
 
     Of solutions from different initial data, the growth of their distance and its bounds take the place of moments.
@@ -42,16 +57,19 @@ def draw(comparison: xr.Dataset, datasets: Sequence[xr.Dataset], study: xr.Datas
     require(comparison, COMPARISON, "comparison")
     if study is not None:
         require(study, STUDY, "study")
-    figure = new_figure(9.0, 6.4)
     by_solver = {str(dataset.attrs["solver"]): dataset for dataset in datasets}
     pair = [by_solver[name] for name in ("finite-volume", "particles") if name in by_solver]
     times = comparison["time"].values
     shown = times[np.unique(np.linspace(0, times.size - 1, min(4, times.size)).round().astype(int))]
     stable = comparison.attrs.get("initial") == "different"
     overlay = not stable and len(pair) == 2 and is_overlay(pair)
-    rows = figure.add_gridspec(2, 1, height_ratios=(1.15, 1.0))
+    figure = new_figure(9.0, 6.4)
+    narrow = fitting(3, _PANEL) == 1
+    if narrow:
+        figure.set_figheight(11.5)
+    rows = figure.add_gridspec(2, 1, height_ratios=(1.15 if not narrow else 2.0, 3.0 if narrow else 1.0))
     if overlay:
-        panels = _panels(figure, rows[0], shown.size)
+        panels = _panels(figure, rows[0], shown.size, SNAPSHOT)
         plane = (0, 1) if datasets[0].sizes["component"] > 2 else None
         snapshots([dataset.sel(time=times) for dataset in pair], times=shown, components=plane, axes=panels)
     else:
@@ -66,9 +84,9 @@ def draw(comparison: xr.Dataset, datasets: Sequence[xr.Dataset], study: xr.Datas
         _draw_radii(right, comparison)
     else:
         _draw_study(right, study)
-    _add_legend(figure, comparison, solvers=overlay or study is None)
+    lines = _add_legend(figure, comparison, solvers=overlay or study is None)
     if doubtful := _doubtful(comparison):
-        figure.supxlabel(f"Not to be trusted: {doubtful}." + "\n" * 2, color=END, fontsize=9)
+        say_below(figure, f"Not to be trusted: {doubtful}.", above=lines + 1)
     entitle(figure, str(comparison.attrs["title"]))
     return figure
 
@@ -86,18 +104,19 @@ def _colours(comparison: xr.Dataset) -> dict[str, str]:
     return {name: _OF_SOLVER.get(name) or next(others, INK) for name in map(str, comparison["solution"].values)}
 
 
-def _add_legend(figure: Figure, comparison: xr.Dataset, *, solvers: bool) -> None:
-    """One for all panels: solvers, then pairs."""
+def _add_legend(figure: Figure, comparison: xr.Dataset, *, solvers: bool) -> int:
+    """One for all panels: solvers, then pairs; how many lines it has."""
     named = list(_colours(comparison).items()) if solvers else []
     entries = [Line2D([], [], color=colour, marker="o", ms=4, label=name) for name, colour in named]
     for i, pair in enumerate(comparison["pair"].values):
         entries.append(Line2D([], [], color=_PAIRS[i % len(_PAIRS)], lw=2, label=str(pair)))
-    figure.legend(handles=entries, loc="outside lower center", ncols=min(len(entries), 4), fontsize="small")
+    return legend_below(figure, entries)
 
 
-def _panels(figure: Figure, place: SubplotSpec, count: int) -> list[Axes]:
-    """So many panels side by side."""
-    row = place.subgridspec(1, count)
+def _panels(figure: Figure, place: SubplotSpec, count: int, least: float = _PANEL) -> list[Axes]:
+    """So many panels, side by side where they have room."""
+    across = fitting(count, least)
+    row = place.subgridspec(-(-count // across), across)
     return [figure.add_subplot(row[k]) for k in range(count)]
 
 
@@ -132,7 +151,7 @@ def _draw_distances(ax: Axes, comparison: xr.Dataset) -> None:
         since = times[comparison["amplified"].values.any(axis=0)].min()
         ax.axvline(since, color=PALE, ls=":", label="amplified from here on")
     _decimal(ax, "distance", drawn=drawn)
-    ax.legend(fontsize="x-small", handlelength=_SAMPLE)
+    ax.legend(fontsize=small(6.0), handlelength=_SAMPLE)
 
 
 def _decimal(ax: Axes, name: str, *, drawn: bool) -> None:
@@ -161,7 +180,7 @@ def _draw_moments(ax: Axes, comparison: xr.Dataset) -> None:
             label = f"order {order}" if i == 0 else None
             ax.plot(times, values, color=_PAIRS[i % len(_PAIRS)], ls=_DASHES[k], label=label)
     _decimal(ax, "error of moments", drawn=True)
-    ax.legend(fontsize="x-small", handlelength=_SAMPLE)
+    ax.legend(fontsize=small(6.0), handlelength=_SAMPLE)
 
 
 def _draw_growth(ax: Axes, comparison: xr.Dataset) -> None:
@@ -188,10 +207,10 @@ def _draw_growth(ax: Axes, comparison: xr.Dataset) -> None:
             ax.plot(times, np.where(values < top, values, np.nan), color=INK, ls=dash, label=f"{name} bound")
         if not values[-1] < top:
             told.append(f"{name} bound at the end: {bound(float(exponents[-1]))}")
-    ax.text(0.03, 0.97, "\n".join(told), transform=ax.transAxes, va="top", fontsize="x-small", color=INK)
+    ax.text(0.03, 0.97, "\n".join(told), transform=ax.transAxes, va="top", fontsize=small(6.0), color=INK)
     _decimal(ax, f"${order}(t)\\,/\\,{order}(0)$", drawn=bool((growth > 0).any()))
     if ax.get_legend_handles_labels()[0]:
-        ax.legend(fontsize="x-small", handlelength=_SAMPLE)
+        ax.legend(fontsize=small(6.0), handlelength=_SAMPLE)
 
 
 def _draw_local(ax: Axes, comparison: xr.Dataset, top: float) -> None:
@@ -233,7 +252,7 @@ def _draw_radii(ax: Axes, comparison: xr.Dataset) -> None:
     if np.isfinite(limit).any() and largest > 0:
         shown = np.where(limit < _REACH * largest, limit, np.nan)
         ax.plot(times, _drawable(shown), color=INK, ls="--", label=r"$R_0\, e^{\int |V|}$")
-        ax.legend(fontsize="x-small")
+        ax.legend(fontsize=small(6.0))
     _decimal(ax, "radius of the support", drawn=largest > 0)
 
 
@@ -249,4 +268,4 @@ def _draw_study(ax: Axes, study: xr.Dataset) -> None:
         if i == 0:
             ax.plot(n, 0.7 * errors[0] * (n / n[0]) ** -0.5, color="0.5", ls="--", label="$n^{-1/2}$")
     ax.set(xlabel="number of tokens $n$", ylabel="to the mean-field limit", xscale="log", yscale="log")
-    ax.legend(fontsize="x-small")
+    ax.legend(fontsize=small(6.0))

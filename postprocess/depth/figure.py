@@ -7,7 +7,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator, ScalarFormatter
 
 from vlasov.postprocess.depth.dataset import values_of
-from vlasov.postprocess.drawing.style import entitle, new_figure, styled
+from vlasov.postprocess.drawing.paper import Width
+from vlasov.postprocess.drawing.style import entitle, panelled, styled
 from vlasov.postprocess.studies.figure import Curve, draw_errors
 from vlasov.solvers.dataset import DEPTH, require, time_index
 
@@ -18,7 +19,7 @@ _ACROSS = "number of layers $L$"
 
 
 @styled
-def draw(dataset: xr.Dataset, time: int | float = -1) -> Figure:
+def draw(dataset: xr.Dataset, time: int | float = -1, *, width: Width = None) -> Figure:
     """Errors against L: coupled distance, Wasserstein distance, moments.
 
     Lines are root mean squares over replicas, bands their intervals, dashed grey lines slopes of the theory. The time
@@ -26,8 +27,8 @@ def draw(dataset: xr.Dataset, time: int | float = -1) -> Figure:
     """
     require(dataset, DEPTH)
     k = time_index(dataset, time)
-    figure = new_figure(7.0, 3.0)
-    axes, t = figure.subplots(1, 3), f"{float(dataset['time'][k]):.4g}"
+    figure, axes = panelled(7.0, 3.0, 1, 3)
+    t = f"{float(dataset['time'][k]):.4g}"
     for ax, (name, title) in zip(axes, _TITLES.items(), strict=False):
         sign = "$p$ = {:g}" if name == "coupled" else "$W_{{{:g}}}$"
         curves = [_curve(dataset, name, k, i, sign.format(p)) for i, p in enumerate(dataset["p"].values)]

@@ -12,13 +12,14 @@ from matplotlib.figure import Figure
 from vlasov.postprocess.clusters import TOLERANCE, beside as match, clusters as find
 from vlasov.postprocess.clusters.directions import unit
 from vlasov.postprocess.drawing.clusters import draw_gathering
+from vlasov.postprocess.drawing.paper import Width, fitting
 from vlasov.postprocess.drawing.sphere import sphere
 from vlasov.postprocess.drawing.style import END, PALE, PALETTE, TOKEN, entitle, legend_above, new_figure, styled
 from vlasov.postprocess.drawing.view import View
 
 
 @styled
-def beside(rescaled: xr.Dataset, normed: xr.Dataset, *, tolerance: float = 0.1) -> Figure:
+def beside(rescaled: xr.Dataset, normed: xr.Dataset, *, tolerance: float = 0.1, width: Width = None) -> Figure:
     """Rescaled tokens with the polytope of their limits; the same under post-norm; what both have in common.
 
     Rays lead from zero to the limits: their directions are where clusters on the sphere should be. For d = 2 and 3 the
@@ -41,9 +42,10 @@ def beside(rescaled: xr.Dataset, normed: xr.Dataset, *, tolerance: float = 0.1) 
     """
     matched = match(rescaled, normed, tolerance=tolerance)
     found, d = find(rescaled, tolerance=TOLERANCE), View(rescaled).dimension
-    figure = new_figure(9.6, 3.6)
-    entitle(figure, View(rescaled).title)
-    grid = figure.add_gridspec(1, 3)
+    figure, across = new_figure(9.6, 3.6), fitting(3, 2.1)
+    if across == 1:
+        figure.set_figheight(3 * 3.6)
+    grid = figure.add_gridspec(3 // across, across)
     first = figure.add_subplot(grid[0])
     draw_gathering(first, rescaled, found)
     first.set_title("rescaled", loc="left", pad=38)
@@ -69,6 +71,7 @@ def beside(rescaled: xr.Dataset, normed: xr.Dataset, *, tolerance: float = 0.1) 
         _draw_counts(second, matched)
     second.set_title("post-norm", loc="left", pad=38)
     _draw_agreement(figure.add_subplot(grid[2]), matched)
+    entitle(figure, View(rescaled).title)
     return figure
 
 

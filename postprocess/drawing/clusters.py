@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,6 +17,7 @@ from vlasov import checks
 from vlasov.checks import Array
 from vlasov.errors import InputError
 from vlasov.postprocess.clusters import TOLERANCE, clusters as find
+from vlasov.postprocess.drawing.paper import Width
 from vlasov.postprocess.drawing.style import (
     END,
     INK,
@@ -28,7 +28,8 @@ from vlasov.postprocess.drawing.style import (
     entitle,
     figure_of,
     legend_above,
-    new_figure,
+    panelled,
+    say_below,
     square,
     styled,
 )
@@ -36,7 +37,6 @@ from vlasov.postprocess.drawing.view import Indices, View, padded
 from vlasov.solvers.dataset import CLUSTERS, require
 
 _LARGEST, _SMALLEST = 160.0, 14.0  # areas of markers
-_LINE = 100  # letters below the picture
 _MANY = 40  # clusters, from which on their number has a logarithmic axis
 
 
@@ -49,6 +49,7 @@ def clusters(
     lines: int = 60,
     found: xr.Dataset | None = None,
     axes: Sequence[Axes] | None = None,
+    width: Width = None,
 ) -> Figure:
     """Where tokens gather, in the plane with the polytope of their limits; and the number of clusters in time.
 
@@ -81,11 +82,10 @@ def clusters(
     require(found, CLUSTERS, "found")
     count = checks.integer(lines, "lines", least=1)
     if axes is None:
-        figure = new_figure(7.0, 3.6)
-        axes = figure.subplots(1, 2, width_ratios=(1.15, 1))
+        figure, axes = panelled(7.0, 3.6, 1, 2, width_ratios=(1.15, 1))
         entitle(figure, View(dataset).title)
         if found.attrs["doubt"]:
-            figure.supxlabel(_sentence(found.attrs["doubt"]), color=END, fontsize=8)
+            say_below(figure, _sentence(found.attrs["doubt"]))
     elif len(axes) != 2:
         raise InputError(f"holds {len(axes)} axes where two are needed", "axes")
     draw_gathering(axes[0], dataset, found, count, components)
@@ -197,4 +197,4 @@ def draw_count(ax: Axes, found: xr.Dataset) -> None:
 
 
 def _sentence(text: str) -> str:
-    return textwrap.fill(text[:1].upper() + text[1:] + ".", _LINE)
+    return text[:1].upper() + text[1:] + "."

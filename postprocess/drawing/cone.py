@@ -22,8 +22,12 @@ from vlasov import checks
 from vlasov.checks import Array
 from vlasov.errors import InputError
 from vlasov.postprocess.drawing.covariances import names
+from vlasov.postprocess.drawing.paper import Width
+from vlasov.postprocess.drawing.snapshots import brief
 from vlasov.postprocess.drawing.style import INK, PALE, PALETTE, TOKEN, legend_above, own_or_new, styled
 from vlasov.postprocess.drawing.view import View
+
+_PLAIN = (1e-3, 1e5)  # numbers at axes that need no power of ten
 
 Covariances = xr.Dataset | NDArray[np.float64]
 
@@ -41,6 +45,7 @@ def cone(
     trace_one: bool = False,
     labels: Sequence[str] | None = None,
     ax: Axes | None = None,
+    width: Width = None,
 ) -> Figure:
     """Paths of 2 x 2 covariances in the cone, from an open marker to a filled one.
 
@@ -126,6 +131,8 @@ def draw_cone(ax: Any, height: float) -> None:
         axis.set_label_text(name)
         axis.labelpad = -4 if axis is ax.zaxis else -2
         axis.set_major_locator(MaxNLocator(3))
+        if not _PLAIN[0] < height < _PLAIN[1]:  # a power of ten at the end of an axis has no room
+            axis.set_major_formatter(lambda x, _: brief(x))
         axis.set_tick_params(pad=-1)
         axis.pane.set_visible(False)
     ax.grid(visible=False)

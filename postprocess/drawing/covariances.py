@@ -18,6 +18,7 @@ from matplotlib.lines import Line2D
 from vlasov import checks
 from vlasov.checks import Array
 from vlasov.errors import InputError
+from vlasov.postprocess.drawing.paper import Width
 from vlasov.postprocess.drawing.style import (
     INK,
     PALE,
@@ -73,6 +74,7 @@ def ellipses(
     rescaled: bool = True,
     labels: Sequence[str] | None = None,
     ax: Axes | None = None,
+    width: Width = None,
 ) -> Figure:
     """Covariance ellipses in a plane, coloured by time, with the path of the mean.
 
@@ -157,7 +159,9 @@ class _Look:
 
 
 @styled
-def eigenvalues(datasets: Datasets, *, labels: Sequence[str] | None = None, ax: Axes | None = None) -> Figure:
+def eigenvalues(
+    datasets: Datasets, *, labels: Sequence[str] | None = None, ax: Axes | None = None, width: Width = None
+) -> Figure:
     """Eigenvalues of the covariance against time, in any dimension.
 
     The axis is logarithmic if they span more than two decades; a dashed line stands at the blow-up time.

@@ -20,6 +20,7 @@ from matplotlib.patches import Patch, Polygon
 from vlasov.checks import Array
 from vlasov.errors import InputError
 from vlasov.postprocess.drawing.mesh import Mesh
+from vlasov.postprocess.drawing.paper import Width
 from vlasov.postprocess.drawing.style import INK, PALE, PALETTE, TOKEN, draw_blow_up, legend_above, own_or_new, styled
 from vlasov.postprocess.drawing.view import Indices, View, padded, united
 
@@ -145,7 +146,7 @@ def draw_space_time(ax: Axes, view: View) -> None:
 
 
 @styled
-def frame(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
+def frame(dataset: xr.Dataset, *, ax: Axes | None = None, width: Width = None) -> Figure:
     """The singular values of the moving frame's matrix against time, relative to their values at the start.
 
     Of a solution in parts those of the frames of all parts. For a run that blows up their inverses, which reach

@@ -9,7 +9,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
 from vlasov.checks import Array
-from vlasov.postprocess.drawing.style import END, INK, PALETTE, TOKEN, entitle, new_figure, styled
+from vlasov.postprocess.drawing.paper import Width
+from vlasov.postprocess.drawing.style import END, INK, PALETTE, TOKEN, entitle, panelled, say_below, styled
 from vlasov.solvers.dataset import ENERGIES, require
 
 _DECADES = 3.0  # over which a quantity goes before it is drawn by its logarithm
@@ -20,12 +21,11 @@ _RATE = {"softmax": r"$\int Z_\mu\,|\Gamma|^2\,d\mu$", "sinkhorn": r"$\int |\Gam
 
 
 @styled
-def draw(dataset: xr.Dataset) -> Figure:
+def draw(dataset: xr.Dataset, *, width: Width = None) -> Figure:
     """Energy, dissipation with the Wasserstein speed, and the error of the identity between them, against time."""
     require(dataset, ENERGIES)
     kind, times = str(dataset.attrs.get("attention", "")), dataset["time"].values
-    figure = new_figure(7.0, 2.9)
-    left, middle, right = figure.subplots(1, 3)
+    figure, (left, middle, right) = panelled(7.0, 2.9, 1, 3)
     letter = "E" if kind == "softmax" else "F"
     _draw_value(left, times, dataset, "energy", TOKEN)
     left.set_title(f"Energy ${letter}$")
@@ -46,7 +46,7 @@ def draw(dataset: xr.Dataset) -> Figure:
         ax.locator_params(axis="x", nbins=5)
     entitle(figure, ", ".join(str(dataset.attrs[name]) for name in ("title", "solver") if dataset.attrs.get(name)))
     if words := dataset.attrs.get("doubt"):
-        figure.supxlabel(f"The run: {words}.", color=END, fontsize=9)
+        say_below(figure, f"The run: {words}.")
     return figure
 
 

@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from vlasov import checks
 from vlasov.checks import Array
 from vlasov.errors import InputError
+from vlasov.postprocess.drawing.paper import Width
 from vlasov.postprocess.drawing.places import colours_of, place_bar
 from vlasov.postprocess.drawing.style import (
     END,
@@ -39,6 +40,7 @@ def trajectories(
     lines: int = 60,
     rescaled: bool = True,
     ax: Axes | None = None,
+    width: Width = None,
 ) -> Figure:
     """The tokens' paths: against time on the line, in a plane of two components otherwise.
 

@@ -15,6 +15,7 @@ from matplotlib.ticker import LogFormatter
 from vlasov.checks import Array
 from vlasov.errors import InputError
 from vlasov.postprocess.drawing.covariances import Datasets, as_list, names
+from vlasov.postprocess.drawing.paper import Width
 from vlasov.postprocess.drawing.style import INK, PALETTE, draw_blow_up, legend_above, own_or_new, styled
 from vlasov.postprocess.drawing.view import View
 from vlasov.solvers import problem_of
@@ -27,7 +28,9 @@ _FEW_DECADES = 1e3  # numbers say more than powers
 
 
 @styled
-def radius(datasets: Datasets, *, labels: Sequence[str] | None = None, ax: Axes | None = None) -> Figure:
+def radius(
+    datasets: Datasets, *, labels: Sequence[str] | None = None, ax: Axes | None = None, width: Width = None
+) -> Figure:
     """The largest |x| of a token that carries mass, against time.
 
     Runs that differ in nothing but attention and LayerNorm have a colour for each attention, and a dash for each

@@ -18,18 +18,22 @@ from vlasov.postprocess.drawing.covariances import Datasets, as_list
 from vlasov.postprocess.drawing.densities import coloured, density_bar, density_scale, draw_cells, key, planes_of
 from vlasov.postprocess.drawing.mesh import Mesh
 from vlasov.postprocess.drawing.on_line import draw_on_line
+from vlasov.postprocess.drawing.paper import Width, fitting
 from vlasov.postprocess.drawing.places import colours_of, place_bar
 from vlasov.postprocess.drawing.style import (
     END,
     covariance_ellipse,
     entitle,
     figure_of,
-    new_figure,
+    legend_below,
+    panelled,
     square,
     styled,
 )
 from vlasov.postprocess.drawing.view import Indices, View, padded, united
 
+_SHORT = 4  # letters of numbers, of which three have room side by side
+SNAPSHOT = 1.6  # inches of a panel in print, at least
 _MOST_DOTS = 20_000  # in one panel; more would only cost time
 _ONE_SCALE = 20.0  # panels share their limits unless one is narrower than all together by this factor
 
@@ -42,6 +46,7 @@ def snapshots(
     components: Sequence[int] | None = None,
     rescaled: bool = True,
     axes: Sequence[Axes] | None = None,
+    width: Width = None,
 ) -> Figure:
     """The measure at several times, one panel each.
 
@@ -140,10 +145,10 @@ def has_key(layers: Layers) -> bool:
     return coloured(layers.main) or layers.tokens is not None
 
 
-def add_key(figure: Figure, layers: Layers) -> None:
-    """Below everything, what the lines and dots over a density mean."""
+def add_key(figure: Figure, layers: Layers) -> int:
+    """Below everything, what the lines and dots over a density mean; in how many lines."""
     entries = key(figure.axes, layers.main.dimension, tokens=layers.tokens is not None)
-    figure.legend(handles=entries, loc="outside lower center", ncols=len(entries))
+    return legend_below(figure, entries)
 
 
 @dataclass(frozen=True)
@@ -184,8 +189,9 @@ def _draw_row(row: _Row, panels: Sequence[Axes], scale: PowerNorm | None, *, tit
     notes = _notes(row) if scale is not None else [""] * row.instants.size
     for panel, time, note in zip(panels, times, notes, strict=True):
         panel.set_title("\n".join(filter(None, [time, note])), fontsize=8 if note else None)
-    for panel in panels[1:]:
-        panel.set_ylabel("")
+    for panel in panels:
+        if not _leads(panel, panels):
+            panel.set_ylabel("")
     if row.shared:
         _same_heights(panels)
 
@@ -235,9 +241,9 @@ def _panels(view: View, axes: Sequence[Axes] | None, shape: tuple[int, int], sha
     rows, columns = shape
     if axes is None:
         height = (2.5 if shared else 2.2) + (0.3 if view.has_density and view.dimension > 1 else 0.0)
-        figure = new_figure(width=max(1.75 * columns, 3.4), height=height + 1.9 * (rows - 1))
+        figure, panels = panelled(max(1.75 * columns, 3.4), height + 1.9 * (rows - 1), rows, columns, least=SNAPSHOT)
         entitle(figure, view.title)
-        return [figure.add_subplot(rows, columns, place) for place in range(1, rows * columns + 1)]
+        return panels
     count = rows * columns
     if len(axes) < count:
         raise InputError(f"holds {len(axes)} panels where {count} times are to be drawn", "axes")
@@ -256,9 +262,20 @@ def one_scale(windows: Array) -> bool:
 
 def _same_heights(panels: Sequence[Axes]) -> None:
     bottom, top = np.array([panel.get_ylim() for panel in panels]).T
-    for place, panel in enumerate(panels):
+    for panel in panels:
         panel.set_ylim(bottom.min(), top.max())
-        panel.tick_params(labelleft=place == 0)
+        panel.tick_params(labelleft=_leads(panel, panels))
+
+
+def _leads(panel: Axes, panels: Sequence[Axes]) -> bool:
+    """Whether a panel is the first of its line."""
+    place, first = panel.get_subplotspec(), panels[0].get_subplotspec()
+    return panel is panels[0] or (
+        place is not None
+        and first is not None
+        and place.colspan.start == first.colspan.start
+        and place.get_gridspec() is first.get_gridspec()
+    )
 
 
 def _distinct(times: Array) -> list[str]:
@@ -285,7 +302,8 @@ def set_plane(panel: Axes, view: View, plane: Indices, limits: Array) -> None:
     far = np.abs(limits).max() > 15 * np.ptp(limits, axis=1).max()  # numbers with many digits
     square(panel, limits, ticks=2 if far else 3)
     ticks = [tick for tick in panel.get_xticks() if panel.get_xlim()[0] <= tick <= panel.get_xlim()[1]]
-    if far and len(ticks) > 2:
+    narrow = fitting(4, SNAPSHOT) < 4 and any(len(f"{tick:g}") > _SHORT for tick in ticks)
+    if (far or narrow) and len(ticks) > 2:
         panel.set_xticks([ticks[0], ticks[-1]])
     panel.set(xlabel=view.name(plane[0], short=True), ylabel=view.name(plane[1], short=True))
 

@@ -15,6 +15,7 @@ from vlasov import checks
 from vlasov.checks import Array
 from vlasov.errors import InputError
 from vlasov.postprocess.clusters.directions import directions
+from vlasov.postprocess.drawing.paper import Width
 from vlasov.postprocess.drawing.style import END, INK, PALE, TOKEN, legend_above, own_or_new, styled
 from vlasov.postprocess.drawing.view import View
 
@@ -22,7 +23,7 @@ _INNER = 0.4  # radius of the first time, where that of the last is 1
 
 
 @styled
-def sphere(dataset: xr.Dataset, *, lines: int = 120, ax: Axes | None = None) -> Figure:
+def sphere(dataset: xr.Dataset, *, lines: int = 120, ax: Axes | None = None, width: Width = None) -> Figure:
     """Paths of tokens as directions x / |x|, d = 2 or 3: where LayerNorm would see them, or has put them.
 
     For d = 2 time runs outwards, from the inner circle to the outer one; for d = 3 from open to filled markers.

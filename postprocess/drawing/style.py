@@ -23,11 +23,17 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Ellipse
 
 from vlasov.checks import Array
+from vlasov.errors import InputError
+from vlasov.postprocess.drawing import paper
 
-#: Okabe and Ito's colours, which the colour-blind tell apart; their yellow is left out, it is too pale for lines.
-PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+#: Blue, vermilion, green, plum, amber, sky, black: told apart by the colour-blind, and in grey: every two of them are
+#: ten steps of lightness apart, none too pale for lines. ``tests/postprocess/test_palette.py`` measures both.
+PALETTE = ("#2F4F87", "#B14811", "#40906E", "#512842", "#E8B564", "#38A7FA", "#000000")
 TOKEN, END, SKY, INK, PALE = PALETTE[0], PALETTE[1], PALETTE[5], "#333333", "#999999"
 WIDTH = 3.4  # inches: one column of a paper
+
+_ALONE = 2  # axes of a panel and its colour bar
+_PLAIN = (1e-3, 1e5)  # numbers at an axis that need no power of ten
 
 _LOOK: Any = {
     "axes.edgecolor": INK,
@@ -68,11 +74,17 @@ R = TypeVar("R")
 
 
 def styled(draw: Callable[P, R]) -> Callable[P, R]:
-    """The function, run under our look; matplotlib's global settings are as before when it returns."""
+    """The function, run under our look; matplotlib's global settings are as before when it returns.
+
+    Its keyword ``width``, if it has one, is used here and nowhere else: new figures are for print and so wide.
+    """
 
     @functools.wraps(draw)
     def inside(*args: P.args, **kwargs: P.kwargs) -> R:
-        with mpl.rc_context(_LOOK):
+        width: Any = kwargs.get("width")
+        if width is not None and any(kwargs.get(name) is not None for name in ("ax", "axes")):
+            raise InputError("is for new figures, but axes are given; leave out either", "width")
+        with paper.printed(width), mpl.rc_context(_LOOK | (paper.LOOK if paper.printed_width() else {})):
             return draw(*args, **kwargs)
 
     return inside
@@ -84,9 +96,39 @@ def time_colours() -> Colormap:
     return ListedColormap(mpl.colormaps["viridis"](np.linspace(0.0, 0.92, 256)), name="time")
 
 
+class _Settled(ConstrainedLayoutEngine):
+    """Once more for a square panel that is alone: its place decides its size, and with it the place of its labels."""
+
+    def execute(self, fig: Figure) -> None:
+        """As matplotlib calls it."""
+        super().execute(fig)
+        if len(fig.axes) <= _ALONE and any(ax.get_box_aspect() for ax in fig.axes):
+            super().execute(fig)
+
+
 def new_figure(width: float = WIDTH, height: float = 2.7) -> Figure:
-    """An empty figure, in inches, whose parts never overlap."""
-    return Figure(figsize=(width, height), layout=ConstrainedLayoutEngine(wspace=0.05))
+    """An empty figure, in inches on a screen, whose parts never overlap."""
+    kind = Figure if paper.printed_width() is None else paper.PrintedFigure
+    return kind(figsize=paper.size_of(width, height), layout=_Settled(wspace=0.05))
+
+
+def panelled(
+    width: float, height: float, rows: int, columns: int, *, least: float = 2.1, **options: Any
+) -> tuple[Figure, list[Axes]]:
+    """A figure with panels, row by row; in print a row has several lines where its panels have not room side by side.
+
+    ``least``: the inches of a panel. ``options``: those of ``Figure.subplots``.
+    """
+    across = paper.fitting(columns, least)
+    lines = math.ceil(columns / across)
+    figure = new_figure(width, height)
+    if lines == 1:
+        return figure, list(figure.subplots(rows, columns, squeeze=False, **options).ravel())
+    figure.set_figheight(height * lines)
+    grid = figure.add_gridspec(rows * lines, across)
+    look: Any = options.get("subplot_kw") or {}
+    places = [(row * lines + k // across, k % across) for row in range(rows) for k in range(columns)]
+    return figure, [figure.add_subplot(grid[place], **look) for place in places]
 
 
 def own_or_new(ax: Axes | None, title: str, *, height: float = 2.7, **options: Any) -> tuple[Figure, Axes]:
@@ -106,6 +148,14 @@ def entitle(figure: Figure, title: str) -> None:
         figure.set_figheight(figure.get_figheight() + 0.16 * (len(lines) - 1))
 
 
+def say_below(figure: Figure, words: str, *, color: str = END, above: int = 0) -> None:
+    """A sentence below everything, in as many lines as it needs, above so many lines of a legend."""
+    lines = textwrap.wrap(words, paper.letters(figure.get_figwidth()))
+    if lines:
+        figure.supxlabel("\n".join(lines) + "\n" * above, color=color, fontsize=paper.TEXT)
+        figure.set_figheight(figure.get_figheight() + 0.14 * (len(lines) - 1))
+
+
 def legend_above(ax: Axes, handles: Sequence[Artist] | None = None) -> None:
     """The legend above the axes, where it hides nothing, in as many columns as fit."""
     entries = list(ax.get_legend_handles_labels()[0] if handles is None else handles)
@@ -113,9 +163,30 @@ def legend_above(ax: Axes, handles: Sequence[Artist] | None = None) -> None:
         return
     widths = [0.45 + 0.06 * len(re.sub(r"\\[a-z]+|[${}_]", "", str(entry.get_label()))) for entry in entries]
     for rows in range(1, len(entries) + 1):
-        if sum(max(widths[first : first + rows]) for first in range(0, len(entries), rows)) <= 0.9 * WIDTH:
+        if sum(max(widths[first : first + rows]) for first in range(0, len(entries), rows)) <= 0.9 * _across(ax):
             break
-    ax.legend(handles=entries, loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=math.ceil(len(entries) / rows))
+    place: Any = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "ncols": math.ceil(len(entries) / rows)}
+    if ax.name != "3d" and ax.get_yscale() == "linear" and not _PLAIN[0] < np.abs(ax.get_ylim()).max() < _PLAIN[1]:
+        place["borderaxespad"] = 1.6  # above the power of ten at the end of the axis
+    ax.legend(handles=entries, **place)
+
+
+def legend_below(figure: Figure, handles: Sequence[Artist], labels: Sequence[str] | None = None, most: int = 4) -> int:
+    """The legend of all panels below them, in as many columns as fit; how many lines it has."""
+    names = [str(handle.get_label()) for handle in handles] if labels is None else list(labels)
+    widest = max(0.6 + 0.06 * len(re.sub(r"\\[a-z]+|[${}_]", "", name)) for name in names)
+    columns = max(1, min(len(names), most, int(figure.get_figwidth() / widest)))
+    figure.legend(handles, names, loc="outside lower center", ncols=columns, fontsize=paper.small())
+    return math.ceil(len(names) / columns)
+
+
+def _across(ax: Axes) -> float:
+    """Inches that the legend of a panel may take: in print those of its place, on a screen one column."""
+    if paper.printed_width() is None:
+        return WIDTH
+    place = ax.get_subplotspec()
+    share = 1.0 if place is None else len(place.colspan) / place.get_gridspec().ncols
+    return share * figure_of(ax).get_figwidth()
 
 
 def figure_of(ax: Axes) -> Figure:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import textwrap
 
 import numpy as np
 import xarray as xr
@@ -13,7 +12,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
 from vlasov.checks import Array
-from vlasov.postprocess.drawing.style import END, INK, PALE, PALETTE, entitle, new_figure, styled
+from vlasov.postprocess.drawing.paper import Width, fitting, small
+from vlasov.postprocess.drawing.style import END, INK, PALE, PALETTE, entitle, legend_below, panelled, say_below, styled
 from vlasov.postprocess.lipschitz import growth
 from vlasov.postprocess.studies.figure import MARKERS
 from vlasov.postprocess.studies.rates import Band
@@ -28,13 +28,14 @@ _BOUNDS = {
     "lower_bound": ("from below", (0, (1, 1, 4, 1))),
 }
 _FAR = 300.0  # times the largest value: a bound beyond is told in words
-_LETTERS, _IN_LINE = 90, 3  # in a line of doubt; of the legend
+_LEAST = 2.1  # inches of a panel in print
+_IN_LINE = 3  # of the legend
 _ROOM = 0.09  # of the height, for a line of words
 _ROUND = 5e-3  # halves of intervals that two digits would call zero
 
 
 @styled
-def draw(dataset: xr.Dataset) -> Figure:
+def draw(dataset: xr.Dataset, *, width: Width = None) -> Figure:
     """A panel for each law, with its exponent, and one with all of them.
 
     Points are geometric means over replicas, bands their intervals. A bound that is out of sight is said in the panel.
@@ -42,10 +43,9 @@ def draw(dataset: xr.Dataset) -> Figure:
     require(dataset, LIPSCHITZ)
     names = [str(name) for name in dataset["data"].values]
     panels = len(names) + (len(names) > 1) + 2 * ("growth" in dataset)
-    columns = min(panels, _COLUMNS)
+    columns = fitting(min(panels, _COLUMNS), _LEAST)
     lines = math.ceil(panels / columns)
-    figure = new_figure(_PANEL[0] * max(columns, 2), _PANEL[1] * lines + 0.4)
-    axes = figure.subplots(lines, columns, squeeze=False).ravel()
+    figure, axes = panelled(_PANEL[0] * max(columns, 2), _PANEL[1] * lines + 0.4, lines, columns)
     shown: dict[str, Artist] = {}
     for k, (ax, name) in enumerate(zip(axes, names, strict=False)):
         _draw_law(ax, dataset.sel(data=name), name, k)
@@ -58,11 +58,9 @@ def draw(dataset: xr.Dataset) -> Figure:
         _draw_flow_in_n(axes[panels - 1], dataset, names)
     for ax in axes[panels:]:
         ax.set_visible(False)
-    if shown:
-        figure.legend(list(shown.values()), list(shown), loc="outside lower center", ncols=min(len(shown), _IN_LINE))
+    rows = legend_below(figure, list(shown.values()), list(shown), _IN_LINE) if shown else 0
     if words := dataset.attrs.get("doubt"):
-        above = "\n" * (1 + math.ceil(len(shown) / _IN_LINE))  # room for the legend
-        figure.supxlabel(textwrap.fill(f"{words}.", _LETTERS) + above, color=END, fontsize=8)
+        say_below(figure, f"{words}.", above=1 + rows)
     entitle(figure, f"{dataset.attrs['title']}: how rough attention is on $n$ tokens, $|D_X f|$")
     return figure
 
@@ -89,7 +87,7 @@ def _draw_law(ax: Axes, here: xr.Dataset, name: str, k: int) -> None:
     if told:
         low, high = ax.get_ylim()
         ax.set_ylim(low, high * (high / low) ** _ROOM)
-        ax.text(0.02, 0.98, "; ".join(told), transform=ax.transAxes, ha="left", va="top", fontsize=7)
+        ax.text(0.02, 0.98, "; ".join(told), transform=ax.transAxes, ha="left", va="top", fontsize=small())
 
 
 def _draw_all(ax: Axes, dataset: xr.Dataset, names: list[str]) -> None:
@@ -99,7 +97,7 @@ def _draw_all(ax: Axes, dataset: xr.Dataset, names: list[str]) -> None:
     ax.set_title("all")
     low, high = ax.get_ylim()
     ax.set_ylim(low, high * (high / low) ** (_ROOM * len(names)))
-    ax.legend(loc="upper left", fontsize=7)
+    ax.legend(loc="upper left", fontsize=small())
 
 
 def _draw_flow_in_time(ax: Axes, dataset: xr.Dataset, names: list[str]) -> None:
@@ -124,7 +122,7 @@ def _draw_flow_in_n(ax: Axes, dataset: xr.Dataset, names: list[str]) -> None:
     ax.set_title(f"flow to $t$ = {float(last['time']):g}")
     low, high = ax.get_ylim()
     ax.set_ylim(low, high * (high / low) ** (_ROOM * len(names)))
-    ax.legend(loc="upper left", fontsize=7)
+    ax.legend(loc="upper left", fontsize=small())
 
 
 def _curve(ax: Axes, sizes: Array, values: Band, k: int, label: str | None) -> None:

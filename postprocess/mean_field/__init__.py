@@ -32,6 +32,7 @@ from vlasov.postprocess.studies import collect, schedule, store
 from vlasov.postprocess.studies.collect import Results
 from vlasov.problem import Problem
 from vlasov.solvers.dataset import save
+from vlasov.solvers.progress import waiting
 
 _FORMAT = 2  # of files in a folder
 
@@ -86,7 +87,8 @@ def mean_field_study(
     if folder is None and scheduler is not None:
         problem.to_json()  # complains about Python functions, which cannot be sent
     with np.errstate(all="ignore"):
-        limit, errors = _limit(setup, folder)
+        with waiting("the limit of many tokens", aloud=progress):
+            limit, errors = _limit(setup, folder)
         study = Study(problem, limit.choice, setup.p, setup.seed, setup.tolerance, setup.exact_up_to)
         results = _collect(setup, Bench(study, limit), folder, scheduler, progress)
         dataset = assemble(setup, study, limit, errors, results)

@@ -9,7 +9,8 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from vlasov.postprocess.drawing.style import END, INK, PALETTE, entitle, new_figure, styled
+from vlasov.postprocess.drawing.paper import Width
+from vlasov.postprocess.drawing.style import END, INK, PALETTE, entitle, panelled, styled
 from vlasov.postprocess.mean_field.rates import values_of
 from vlasov.postprocess.stability import LARGEST, told
 from vlasov.postprocess.studies.figure import MARKERS, Curve, add_legend, draw_errors
@@ -21,7 +22,7 @@ _REACH = 5.0  # times the largest ratio: bounds beyond are told, not drawn
 
 
 @styled
-def draw(dataset: xr.Dataset, time: int | float = -1) -> Figure:
+def draw(dataset: xr.Dataset, time: int | float = -1, *, width: Width = None) -> Figure:
     """Errors against n: coupled distance, Wasserstein distance, observables, and the growth of W_p from its start.
 
     Lines are root mean squares over replicas, bands their intervals, dashed grey lines slopes of the theory.
@@ -30,8 +31,7 @@ def draw(dataset: xr.Dataset, time: int | float = -1) -> Figure:
     """
     require(dataset, STUDY)
     k = time_index(dataset, time)
-    figure = new_figure(7.0, 5.4)
-    axes = figure.subplots(2, 2).ravel()
+    figure, axes = panelled(7.0, 5.4, 2, 2)
     t = f"{float(dataset['time'][k]):.4g}"
     several = dataset.sizes["sampling"] > 1
     exponents = range(dataset.sizes["p"])

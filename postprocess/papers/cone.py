@@ -13,7 +13,7 @@ from mpl_toolkits.mplot3d.art3d import Line3DCollection, Poly3DCollection
 from vlasov.attention import Attention
 from vlasov.checks import Array
 from vlasov.postprocess.drawing.cone import coordinates, draw_cone, draw_disc
-from vlasov.postprocess.drawing.style import END, INK, PALETTE, TOKEN, entitle, new_figure, styled
+from vlasov.postprocess.drawing.style import END, INK, PALETTE, TOKEN, entitle, panelled, styled
 from vlasov.postprocess.papers import variants
 from vlasov.postprocess.papers.limits import BLOWN_UP, CONVERGED, DIVERGING, Outcomes, outcomes, rank_counts, shares
 from vlasov.solvers.covariances import covariances
@@ -35,10 +35,9 @@ def figure(given: dict[str, Any]) -> tuple[Figure, dict[str, Any]]:
     """The picture and its facts, by variant."""
     disc, initial = given["kind"] == "trace-one", variants.beginnings(given["grid"])
     panels = [_solved(one, variants.attention(one, given), initial, given["horizon"]) for one in given["variants"]]
-    drawn = new_figure(2.6 * max(len(panels), 2), 3.1)
-    entitle(drawn, given["title"])
     options = {} if disc else {"projection": "3d"}
-    axes = drawn.subplots(1, len(panels), squeeze=False, subplot_kw=options)[0]
+    drawn, axes = panelled(2.6 * max(len(panels), 2), 3.1, 1, len(panels), least=1.6, subplot_kw=options)
+    entitle(drawn, given["title"])
     used = set()
     for ax, panel in zip(axes, panels, strict=True):
         used |= set(panel.found.fate.tolist())

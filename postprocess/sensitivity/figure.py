@@ -9,7 +9,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogFormatterMathtext, LogLocator, NullFormatter, ScalarFormatter
 
 from vlasov.checks import Array
-from vlasov.postprocess.drawing.style import END, INK, PALE, PALETTE, TOKEN, entitle, new_figure, styled
+from vlasov.postprocess.drawing.paper import Width, small
+from vlasov.postprocess.drawing.style import END, INK, PALE, PALETTE, TOKEN, entitle, panelled, say_below, styled
 from vlasov.postprocess.sensitivity.table import notes
 from vlasov.solvers.dataset import SENSITIVITY, require
 
@@ -19,17 +20,16 @@ _REACH = 1e4  # times the growth: bounds beyond are not drawn
 
 
 @styled
-def draw(found: xr.Dataset) -> Figure:
+def draw(found: xr.Dataset, *, width: Width = None) -> Figure:
     """Growth with its bounds on a logarithmic axis; carriers; the optimal change at time zero and what comes of it."""
     require(found, SENSITIVITY, "sensitivity")
-    figure = new_figure(9.0, 3.3)
-    left, middle, right = figure.subplots(1, 3)
+    figure, (left, middle, right) = panelled(9.0, 3.3, 1, 3)
     _draw_growth(left, found)
     _draw_changes(middle, found, "direction", 0, "the change that grows most")
     _draw_changes(right, found, "response", -1, f"what it is at $t$ = {float(found['time'][-1]):.3g}")
     entitle(figure, str(found.attrs["title"]))
     lines = notes(found).split("\n")
-    figure.supxlabel(lines[-1] if len(lines) > 1 else lines[0], color=END if found.attrs["doubt"] else INK, fontsize=8)
+    say_below(figure, lines[-1] if len(lines) > 1 else lines[0], color=END if found.attrs["doubt"] else INK)
     return figure
 
 
@@ -54,7 +54,7 @@ def _draw_growth(ax: Axes, found: xr.Dataset) -> None:
     ax.yaxis.set_major_formatter(ScalarFormatter() if top < 1e6 * _REACH else LogFormatterMathtext())
     ax.yaxis.set_minor_formatter(NullFormatter())
     ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if top < 100 * _REACH else (1.0,)))
-    ax.legend(fontsize="x-small")
+    ax.legend(fontsize=small())
 
 
 def _draw_changes(ax: Axes, found: xr.Dataset, name: str, time: int, title: str) -> None:

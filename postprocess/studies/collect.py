@@ -39,7 +39,8 @@ def collect(
     results = {} if results is None else results
     shares = {piece: bench.cost(piece) for piece in pieces}
     outcomes = schedule.compute(bench, pieces, scheduler, processes=processes)
-    with shares_bar(sum(shares.values())) if progress else nullcontext(silent) as report, closing(outcomes):
+    what = pieces[0].label if pieces else ""
+    with shares_bar(sum(shares.values()), what=what) if progress else nullcontext(silent) as report, closing(outcomes):
         for piece, outcome in outcomes:
             keep = store
             try:

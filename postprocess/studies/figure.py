@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import NullFormatter
 
 from vlasov.checks import Array
+from vlasov.postprocess.drawing.paper import small
 from vlasov.postprocess.drawing.style import INK, PALE, PALETTE
 from vlasov.postprocess.studies.rates import band
 
@@ -54,7 +55,9 @@ def draw_errors(ax: Axes, curves: Sequence[Curve], across: str) -> None:
         line = _BELOW * scale * sizes**expected
         ax.plot(sizes, line, color=PALE, linewidth=0.9, linestyle="--")
         text = f"{expected:.2g}".replace("-", "−")
-        ax.annotate(text, (sizes[-1], line[-1]), (3, 0), textcoords="offset points", color=INK, va="center", fontsize=7)
+        ax.annotate(
+            text, (sizes[-1], line[-1]), (3, 0), textcoords="offset points", color=INK, va="center", fontsize=small()
+        )
     ax.set_xscale("log", base=2)
     ax.set_yscale("log")
     low, high = ax.get_ylim()

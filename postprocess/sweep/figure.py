@@ -17,12 +17,14 @@ from matplotlib.figure import Figure
 
 from vlasov.checks import Array
 from vlasov.errors import InputError
-from vlasov.postprocess.drawing.style import END, PALE, PALETTE, entitle, new_figure, styled, time_colours
+from vlasov.postprocess.drawing.paper import Width, fitting
+from vlasov.postprocess.drawing.style import END, PALE, PALETTE, entitle, panelled, styled, time_colours
 from vlasov.postprocess.sweep.grid import RUNS
 from vlasov.postprocess.sweep.piece import FAILED
 from vlasov.solvers.dataset import SWEEP, require
 
 _MOST_LINES, _MOST_PANELS, _ACROSS = 6, 6, 3
+_LEAST = 2.1  # inches of a panel in print
 _CONSTANT = 1e-12  # what changes less is rounding, and left out where something else changes
 _DECADES, _WIDE = 2.0, 1.5  # of values, of a parameter, from which an axis is logarithmic
 _NAMES = {
@@ -40,7 +42,7 @@ class Quantity(NamedTuple):
 
 
 @styled
-def draw(dataset: xr.Dataset) -> Figure:
+def draw(dataset: xr.Dataset, *, width: Width = None) -> Figure:
     """Final values against one parameter, or over two."""
     require(dataset, SWEEP)
     dims = _dims(dataset)
@@ -54,10 +56,9 @@ def draw(dataset: xr.Dataset) -> Figure:
     found = found[:_MOST_PANELS]
     if not found:
         raise InputError("holds no single numbers to be drawn; save some, such as mean or radius", "dataset")
-    columns = min(len(found), _ACROSS)
+    columns = fitting(min(len(found), _ACROSS), _LEAST)
     rows = math.ceil(len(found) / columns)
-    figure = new_figure(max(3.4, 2.6 * columns), 2.5 * rows + 0.2)
-    axes = figure.subplots(rows, columns, squeeze=False).ravel()
+    figure, axes = panelled(max(3.4, 2.6 * columns), 2.5 * rows + 0.2, rows, columns)
     for ax, one in zip(axes, found, strict=False):
         if len(dims) == 1:
             _draw_lines(ax, dataset, dims[0], one)

@@ -1,15 +1,16 @@
 """The command line: parse, call, print.
 
-``app``: the program and how it ends. ``options``: how commands take theirs. ``cases``, ``runs``, ``clusters``,
-``studies``, ``depths``, ``lipschitz``, ``beyond_gaussian``, ``sensitivity``, ``sweep``, ``figure``, ``installation``:
-its commands. ``printing``: what they print. Everything heavy is imported inside the commands, so that --help answers at
-once.
+``app``: the program and how it ends. ``options``: how commands take theirs. ``pictures``: where they draw. ``cases``,
+``runs``, ``clusters``, ``comparisons``, ``studies``, ``depths``, ``lipschitz``, ``beyond_gaussian``, ``sensitivity``,
+``sweep``, ``figure``, ``cite``, ``installation``: its commands. ``printing``: what they print. Everything heavy is
+imported inside the commands, so that --help answers at once.
 """
 
 from vlasov.cli import (  # noqa: I001  # in the order of the help
     cases,
     runs,
     clusters,
+    comparisons,
     studies,
     sensitivity,
     lipschitz,
@@ -17,6 +18,7 @@ from vlasov.cli import (  # noqa: I001  # in the order of the help
     depths,
     sweep,
     figure,
+    cite,
     installation,
 )
 from vlasov.cli.app import app, main
@@ -25,7 +27,9 @@ __all__ = [
     "app",
     "beyond_gaussian",
     "cases",
+    "cite",
     "clusters",
+    "comparisons",
     "depths",
     "figure",
     "installation",

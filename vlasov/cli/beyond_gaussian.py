@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vlasov.cli.options import JsonOption, command
-from vlasov.cli.printing import finite, picture_or_numbers, print_doubt, print_json
+from vlasov.cli.pictures import Picture
+from vlasov.cli.printing import finite, print_doubt, print_json
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 @command()
 def beyond_gaussian(
     path: Annotated[Path, typer.Argument(metavar="RUN.nc", help="What vlasov run wrote.")],
+    *,
+    picture: Picture,
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", help="A picture, or .nc for the numbers; RUN-beyond.png if not given."),
@@ -26,17 +29,15 @@ def beyond_gaussian(
     as_json: JsonOption = False,
 ) -> None:
     """Distances of a run to Gaussians of the same moments, now and at the start; when it grows or collapses."""
-    from vlasov.postprocess import figures
     from vlasov.postprocess.beyond_gaussian import beyond_gaussian as compared, figure
     from vlasov.solvers.dataset import open_run, save
 
-    target = output or path.with_name(f"{path.stem}-beyond.png")
-    numbers_only = picture_or_numbers(target, path)
+    target, numbers_only = picture.place_or_numbers(output, path.with_name(f"{path.stem}-beyond"), path)
     found = compared(open_run(path), instants=instants, progress=not as_json)
     if numbers_only:
         save(found, target)
     else:
-        figures.save(figure.draw(found), target)
+        picture.write(lambda: figure.draw(found), target)
     if as_json:
         held = {str(name): finite(values.values) for name, values in found.variables.items()}
         ends = {name: finite(found.attrs[name]) for name in ("blow_up_time", "predicted_blow_up_time")}

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vlasov.cli.options import JsonOption, command
-from vlasov.cli.printing import finite, picture_place, print_json, print_table
+from vlasov.cli.pictures import Picture
+from vlasov.cli.printing import finite, print_json, print_table
 from vlasov.errors import InputError
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ def clusters(
         ),
     ],
     *,
+    picture: Picture,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="The picture to write; RUN-clusters.png if not given.")
     ] = None,
@@ -43,22 +45,24 @@ def clusters(
     """
     from vlasov.postprocess import figures
     from vlasov.solvers.dataset import open_run
+    from vlasov.solvers.progress import waiting
 
     if len(paths) > 2:
         raise InputError(f"takes one run, or a rescaled and a post-norm one, but got {len(paths)} files", "RUN.nc")
-    target = picture_place(output or paths[0].with_name(f"{paths[0].stem}-clusters.png"), *paths)
+    target = picture.place(output, paths[0].with_name(f"{paths[0].stem}-clusters"), *paths)
     runs = [open_run(path) for path in paths]
     options: dict[str, Any] = {} if tolerance is None else {"tolerance": tolerance}
     if len(runs) == 2:
         if rank:
             raise InputError("is for one run; leave it out", "--rank")
-        figures.save(figures.beside(runs[0], runs[1], **options), target)
+        picture.write(lambda: figures.beside(runs[0], runs[1], **options), target)
         _print_agreement(runs[0], runs[1], options, target, as_json)
         return
     from vlasov.postprocess.clusters import clusters as find
 
-    found = find(runs[0], rank=rank, **options)
-    figures.save(figures.clusters(runs[0], found=found), target)
+    with waiting("clusters at all output times"):
+        found = find(runs[0], rank=rank, **options)
+    picture.write(lambda: figures.clusters(runs[0], found=found), target)
     if as_json:
         held = {str(name): finite(values.values) for name, values in found.data_vars.items()}
         print_json(

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from vlasov.cli.options import CaseArgument, FolderOption, JsonOption, SchedulerOption, Settings, command
-from vlasov.cli.printing import width
-from vlasov.cli.studies import numbers, resumable, show_study
+from vlasov.cli.options import CaseArgument, FolderOption, JsonOption, SchedulerOption, Settings, command, numbers
+from vlasov.cli.pictures import Picture
+from vlasov.cli.studies import conduct
 
 
 @dataclass(frozen=True)
@@ -38,8 +39,10 @@ class Study:
 @command()
 def depth(
     case: CaseArgument,
+    *,
     study: Study,
     settings: Settings,
+    picture: Picture,
     output: FolderOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -47,7 +50,5 @@ def depth(
     from vlasov.postprocess.depth import depth_study, figure, table
 
     loaded = settings.load(case)
-    target = output or Path(f"{loaded.name}-depth")
-    with resumable(target):
-        result = depth_study(loaded.problem, **study.arguments(), output=target, progress=not as_json)
-    show_study(result, figure.draw(result), lambda: table.table(result, width=width()), target, as_json)
+    made = partial(depth_study, loaded.problem, **study.arguments())
+    conduct(made, output or Path(f"{loaded.name}-depth"), (figure, table), picture, as_json)

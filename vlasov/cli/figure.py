@@ -8,7 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from vlasov.cli.options import JsonOption, command
-from vlasov.cli.printing import picture_place, print_json
+from vlasov.cli.pictures import Picture
+from vlasov.cli.printing import print_json
 from vlasov.errors import InputError
 
 
@@ -19,6 +20,7 @@ def figure(
     ] = None,
     *,
     every: Annotated[bool, typer.Option("--all", help="Every figure.")] = False,
+    picture: Picture,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="The picture, or a folder; NAME.png here if not given.")
     ] = None,
@@ -28,8 +30,9 @@ def figure(
     """Draw the papers' figures, and print the facts of their captions as numbers."""
     from vlasov.errors import choose
     from vlasov.jit import set_threads
-    from vlasov.postprocess import figures
+    from vlasov.postprocess.drawing.paper import printed
     from vlasov.postprocess.papers import figure_names, paper_figure, parameters
+    from vlasov.solvers.progress import waiting
 
     known = figure_names()
     if not names and not every:
@@ -39,24 +42,20 @@ def figure(
     if names and every:
         raise InputError("stands beside names; give either", "--all")
     chosen = known if every else [choose(name, known, "figure") for name in names or []]
-    targets = {name: picture_place(_place(output, name, len(chosen) == 1)) for name in chosen}
+    alone = len(chosen) == 1 and output is not None and bool(output.suffix)
+    targets = {name: picture.place(output if alone else None, (output or Path()) / name) for name in chosen}
     set_threads(threads)
     found: dict[str, Any] = {}
     for name, target in targets.items():
-        drawn, facts = paper_figure(name)
-        figures.save(drawn, target)
+        with waiting(f"figure {name}"), printed(picture.width):
+            drawn, facts = paper_figure(name)
+        picture.write(lambda drawn=drawn: drawn, target)  # type: ignore[misc]
         found[name] = facts | {"picture": str(target)}
         if not as_json:
             _tell(name, parameters(name)["title"], facts)
             print(target)
     if as_json:
         print_json(found)
-
-
-def _place(output: Path | None, name: str, only: bool) -> Path:
-    if output is None:
-        return Path(f"{name}.png")
-    return output if only and output.suffix else output / f"{name}.png"
 
 
 def _tell(name: str, title: str, facts: dict[str, Any]) -> None:

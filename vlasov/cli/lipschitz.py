@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from vlasov.cli.options import CaseArgument, FolderOption, JsonOption, SchedulerOption, Settings, command
-from vlasov.cli.printing import width
-from vlasov.cli.studies import names, numbers, resumable, show_study
+from vlasov.cli.options import (
+    CaseArgument,
+    FolderOption,
+    JsonOption,
+    SchedulerOption,
+    Settings,
+    command,
+    names,
+    numbers,
+)
+from vlasov.cli.pictures import Picture
+from vlasov.cli.studies import conduct
 
 
 @dataclass(frozen=True)
@@ -52,8 +62,10 @@ class Study:
 @command()
 def lipschitz(
     case: CaseArgument,
+    *,
     study: Study,
     settings: Settings,
+    picture: Picture,
     output: FolderOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -61,7 +73,5 @@ def lipschitz(
     from vlasov.postprocess.lipschitz import figure, lipschitz_study, table
 
     loaded = settings.load(case)
-    target = output or Path(f"{loaded.name}-lipschitz")
-    with resumable(target):
-        result = lipschitz_study(loaded.problem, **study.arguments(), output=target, progress=not as_json)
-    show_study(result, figure.draw(result), lambda: table.table(result, width=width()), target, as_json)
+    made = partial(lipschitz_study, loaded.problem, **study.arguments())
+    conduct(made, output or Path(f"{loaded.name}-lipschitz"), (figure, table), picture, as_json)

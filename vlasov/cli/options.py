@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from contextvars import ContextVar
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import wraps
 from pathlib import Path
@@ -16,11 +17,19 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 import typer
 
 from vlasov.cli.app import Interrupted, app
+from vlasov.errors import InputError
 
 if TYPE_CHECKING:
     from vlasov.cases import Case
 
 Command = TypeVar("Command", bound=Callable[..., None])
+
+_running: ContextVar[str] = ContextVar("running", default="")
+
+
+def running() -> str:
+    """The name of the command that runs."""
+    return _running.get()
 
 
 def command(**how: Any) -> Callable[[Command], Command]:
@@ -35,6 +44,7 @@ def command(**how: Any) -> Callable[[Command], Command]:
         @wraps(function)
         def called(**given: Any) -> None:
             made = {name: group(**{f.name: given.pop(f.name) for f in fields(group)}) for name, group in groups.items()}
+            _running.set(function.__name__.replace("_", "-"))
             try:
                 function(**given, **made)
             except KeyboardInterrupt as stop:
@@ -70,6 +80,9 @@ FolderOption = Annotated[
 SchedulerOption = Annotated[
     str | None, typer.Option("--scheduler", help='A dask address, or "local" for a cluster here.')
 ]
+LocalOption = Annotated[
+    bool, typer.Option("--local/--no-local", help="Find how much small differences grow at most: some seconds.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 
@@ -90,3 +103,16 @@ class Settings:
 
         set_threads(self.threads)
         return load_case(case, settings=self.settings or [])
+
+
+def names(text: str) -> list[str]:
+    """Names with commas between them."""
+    return [name.strip() for name in text.split(",")]
+
+
+def numbers(text: str, field: str, kind: type[int] | type[float]) -> list[Any]:
+    """Numbers with commas between them."""
+    try:
+        return [kind(number) for number in text.split(",")]
+    except ValueError:
+        raise InputError(f'is "{text}" where numbers with commas between them are needed', field) from None

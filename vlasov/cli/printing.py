@@ -1,4 +1,4 @@
-"""What commands print: tables, JSON, runs and what they doubt of themselves; and where pictures can go."""
+"""What commands print: tables, JSON, runs and what they doubt of themselves."""
 
 from __future__ import annotations
 
@@ -33,30 +33,6 @@ def print_table(table: Any) -> None:
 def print_json(value: Any) -> None:
     """Print for programs."""
     print(json.dumps(value, indent=1, allow_nan=False))
-
-
-def picture_place(target: Path, *inputs: str | Path) -> Path:
-    """Where a picture can be written, and not over what is read; complain before any work."""
-    from vlasov.postprocess.drawing.canvas import checked_target
-    from vlasov.postprocess.figures import FORMATS
-    from vlasov.solvers.files import check_apart, check_place
-
-    checked_target(target, FORMATS)
-    check_apart(target, *inputs)
-    check_place(target)
-    return target
-
-
-def picture_or_numbers(target: Path, *inputs: str | Path) -> bool:
-    """Whether a target is a .nc file and not a picture; complain before any work."""
-    from vlasov.solvers.files import check_apart, check_writable
-
-    if target.suffix != ".nc":
-        picture_place(target, *inputs)
-        return False
-    check_apart(target, *inputs)
-    check_writable(target)
-    return True
 
 
 def finite(values: Any) -> Any:

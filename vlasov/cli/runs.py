@@ -11,7 +11,8 @@ import typer
 from typer.core import TyperCommand
 
 from vlasov.cli.options import CaseArgument, JsonOption, Settings, command
-from vlasov.cli.printing import describe, finite, picture_or_numbers, print_doubt, print_json, print_run, summary
+from vlasov.cli.pictures import Picture, check_ours
+from vlasov.cli.printing import describe, finite, print_doubt, print_json, print_run, summary
 from vlasov.errors import InputError, SolverError
 
 
@@ -59,11 +60,14 @@ def run(
     from vlasov.cases.facts import check
     from vlasov.solvers import solve
     from vlasov.solvers.accuracy import doubt
+    from vlasov.solvers.dataset import RUN
     from vlasov.solvers.driver import prepare
 
     loaded = settings.load(case)
     name = solver or next(iter(loaded.solvers))
     target = output or Path(f"{loaded.name}-{name}.nc")
+    if output is None:
+        check_ours(target, RUN)
     options = loaded.solvers.get(name, {})
     if dry_run:
         plan = prepare(loaded.problem, name, times=loaded.times, output=target, options=options)
@@ -112,35 +116,45 @@ def plot(
             help="overview, snapshots, trajectories, ellipses, eigenvalues, cone, frame, clusters, sphere or radius.",
         ),
     ] = "overview",
+    *,
+    picture: Picture,
 ) -> None:
     """Draw solutions: one, or several over each other; by default into a .png beside the first PATH."""
     from vlasov.postprocess import figures, movie
     from vlasov.postprocess.alone import drawn_alone
+    from vlasov.postprocess.drawing.canvas import checked_target
     from vlasov.solvers.dataset import RUN, open_run, require
-    from vlasov.solvers.files import check_apart
+    from vlasov.solvers.progress import waiting
 
+    film = output is not None and output.suffix.lower() in {f".{name}" for name in movie.FORMATS}
+    if output is not None and film:
+        target = checked_target(output, movie.FORMATS)[0]
+        picture.refuse(f'"{output}" is a film')
+    else:
+        target = picture.place(output, paths[0].with_suffix(""), *paths)
     datasets = [open_run(path) for path in paths]
-    target = output or paths[0].with_suffix(".png")
-    check_apart(target, *paths)
     if len(datasets) == 1 and (draw := drawn_alone().get(str(datasets[0].attrs.get("kind")))):
         if kind != "overview":
             what = datasets[0].attrs["kind"]
             raise InputError(f'is "{kind}", but the file holds no run but a {what}, which has one picture', "--kind")
-        figures.save(draw(datasets[0]), target)
+        picture.write(lambda: draw(datasets[0]), target)
         print(target)
         return
     for path, dataset in zip(paths, datasets, strict=True):
         require(dataset, RUN, str(path))
-    if target.suffix in {f".{name}" for name in movie.FORMATS}:
-        movie.movie(datasets, target)
+    if film:
+        with waiting("drawing the film"):
+            movie.movie(datasets, target)
     else:
-        figures.save(figures.plot(datasets, kind), target)
+        picture.write(lambda: figures.plot(datasets, kind), target)
     print(target)
 
 
 @command()
 def energies(
     path: Annotated[Path, typer.Argument(metavar="RUN.nc", help="What vlasov run wrote.")],
+    *,
+    picture: Picture,
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", help="A picture, or .nc for the numbers; RUN-energies.png if not given."),
@@ -148,18 +162,18 @@ def energies(
     as_json: JsonOption = False,
 ) -> None:
     """Energy, dissipation and the identity between them along a run with V = A = A^T, softmax or Sinkhorn."""
-    from vlasov.postprocess import figures
-    from vlasov.postprocess.drawing import energies as picture
+    from vlasov.postprocess.drawing.energies import draw
     from vlasov.postprocess.energies import energies as energies_of
     from vlasov.solvers.dataset import open_run, save
+    from vlasov.solvers.progress import waiting
 
-    target = output or path.with_name(f"{path.stem}-energies.png")
-    numbers_only = picture_or_numbers(target, path)
-    found = energies_of(open_run(path))
+    target, numbers_only = picture.place_or_numbers(output, path.with_name(f"{path.stem}-energies"), path)
+    with waiting("energies along the run"):
+        found = energies_of(open_run(path))
     if numbers_only:
         save(found, target)
     else:
-        figures.save(picture.draw(found), target)
+        picture.write(lambda: draw(found), target)
     if as_json:
         print_json({name: finite(values.values) for name, values in found.variables.items()} | {"output": str(target)})
         return

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vlasov.cli.options import JsonOption, Settings, command
-from vlasov.cli.printing import finite, picture_place, print_json, print_table, width
+from vlasov.cli.pictures import Picture, check_ours
+from vlasov.cli.printing import finite, print_json, print_table, width
 from vlasov.errors import InputError
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ def sensitivity(
         typer.Option("--times", help="How many output times, to the horizon or the run's end; 6, or some of a run's."),
     ] = None,
     settings: Settings,
+    picture: Picture,
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", help="The picture; beside it goes NAME-sensitivity.nc."),
@@ -41,25 +43,27 @@ def sensitivity(
 ) -> None:
     """Say how much a small change of the tokens can grow, who carries it, and what bounds it; draw and write it."""
     from vlasov import checks
-    from vlasov.postprocess import figures
     from vlasov.postprocess.sensitivity import sensitivity as sensitivity_of
     from vlasov.postprocess.sensitivity.figure import draw
     from vlasov.postprocess.sensitivity.table import table
-    from vlasov.solvers.dataset import save
+    from vlasov.solvers.dataset import SENSITIVITY, save
     from vlasov.solvers.files import check_apart, check_writable
+    from vlasov.solvers.progress import waiting
 
     if times is not None:
         checks.integer(times, "times", least=2)
-    target = picture_place(output or Path(f"{Path(case).stem}-sensitivity.png"), case)
+    target = picture.place(output, Path(f"{Path(case).stem}-sensitivity"), case)
     numbers = target.with_name(f"{target.stem.removesuffix(_NAME)}{_NAME}.nc")
     check_apart(numbers, case)
     check_writable(numbers)
+    check_ours(numbers, SENSITIVITY)
     given, at = _asked(case, settings, times)
     if case.endswith(".nc") and seed is not None and n is None and sampling == "auto":
         raise InputError("draws nothing, since the tokens are those of the run; leave it out", "--seed")
-    found = sensitivity_of(given, times=at, n=n, sampling=sampling, seed=0 if seed is None else seed)
+    with waiting("how much small changes of the tokens grow"):
+        found = sensitivity_of(given, times=at, n=n, sampling=sampling, seed=0 if seed is None else seed)
     save(found, numbers)
-    figures.save(draw(found), target)
+    picture.write(lambda: draw(found), target)
     if as_json:
         shown = ("time", "growth", "growth_error", "edge", "log_logarithmic_norm", "log_norm", "carriers", "sample")
         print_json({name: finite(found[name].values) for name in shown} | {"picture": str(target)})

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vlasov.cli.options import CaseArgument, JsonOption, Settings, command
+from vlasov.cli.options import CaseArgument, JsonOption, Settings, command, names, numbers
+from vlasov.cli.pictures import Picture
 from vlasov.cli.printing import print_json
-from vlasov.cli.studies import numbers, resumable
+from vlasov.cli.studies import resumable
 from vlasov.errors import InputError, SolverError
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class Sweep:
         """Those of ``vl.sweep``."""
         return {
             "solver": self.solver,
-            "save": [name.strip() for name in self.save.split(",")],
+            "save": names(self.save),
             "product": not self.side_by_side,
             "times": None if self.times is None else numbers(self.times, "times", float),
             "scheduler": self.scheduler,
@@ -59,8 +60,10 @@ class Sweep:
 @command()
 def sweep(
     case: CaseArgument,
+    *,
     sweep: Sweep,
     settings: Settings,
+    picture: Picture,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -78,43 +81,48 @@ def sweep(
     """
     from vlasov.jit import set_threads
     from vlasov.postprocess.sweep import sweep as sweep_case
+    from vlasov.solvers.files import check_writable
 
     swept, fixed = parsed(settings.settings or [])
     if not swept:
         raise InputError("gives no parameter several values; write --set attention.beta=1:10:0.5, for example", "--set")
     set_threads(settings.threads)
     target = output or Path(f"{Path(case).stem}-sweep")
+    if target.suffix == ".nc":
+        check_writable(target)
+        place = picture.place(None, target.with_suffix(""), case)
+    else:
+        place = picture.inside(target)
     arguments = sweep.arguments() | {"output": target, "settings": fixed, "progress": not as_json}
     if target.suffix == ".nc":
         result = sweep_case(case, swept, **arguments)
     else:
         with resumable(target):
             result = sweep_case(case, swept, **arguments)
-    _show(result, target, as_json)
+    _show(result, target, picture, place, as_json)
 
 
-def _show(result: xr.Dataset, target: Path, as_json: bool) -> None:
+def _show(result: xr.Dataset, target: Path, picture: Picture, place: Path, as_json: bool) -> None:
     """Draw a sweep of one or two parameters, print how its runs ended, and where it is."""
-    from vlasov.postprocess import figures
     from vlasov.postprocess.sweep import figure
     from vlasov.postprocess.sweep.piece import FAILED
     from vlasov.postprocess.sweep.told import counts
 
     file = target if target.suffix == ".nc" else target / "study.nc"
-    ends, picture = counts(result), None
+    ends, drawn = counts(result), None
     try:
-        picture = figures.save(figure.draw(result), file.with_suffix(".png"))
+        drawn = picture.write(lambda: figure.draw(result), place)
     except InputError as reason:  # three parameters, or nothing but fields
         undrawn = f"no picture: it {reason.sentence}"
     total = result["status"].size
     if as_json:
-        print_json({"runs": total, **ends, "sweep": str(file), "picture": None if picture is None else str(picture)})
+        print_json({"runs": total, **ends, "sweep": str(file), "picture": None if drawn is None else str(drawn)})
     else:
         said = ", ".join(f"{count:,} {status}" for status, count in ends.items())
         print(f"{result.attrs['title']}, solver {result.attrs['solver']}: {total:,} runs, {said}, "
               f"{result.attrs['wall_seconds']:.3g} s")  # fmt: skip
         print(f"  written to {file}")
-        print(undrawn if picture is None else picture)
+        print(undrawn if drawn is None else drawn)
     if ends.get(FAILED) == total:
         raise SolverError("all runs failed")
 

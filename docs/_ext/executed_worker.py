@@ -1,0 +1,69 @@
+"""Runs blocks of Python for pages, one process for all of them: a line of JSON in, a line of JSON out.
+
+In: {"page", "code", "figure"}. Out: {"out", "figures", "error", "cpu"}. Each page has a namespace of its own; what is
+printed and the value of a last expression are the output; open figures are written to FIGURE-0.svg, FIGURE-1.svg, ...
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import io
+import json
+import sys
+import time
+import traceback
+from typing import Any
+
+
+def run(code: str, namespace: dict[str, Any]) -> None:
+    """Execute a block; print the value of its last expression, as a notebook does."""
+    tree = ast.parse(code)
+    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+    exec(compile(tree, "<page>", "exec"), namespace)
+    if last is not None:
+        value = eval(compile(ast.Expression(last.value), "<page>", "eval"), namespace)
+        if value is not None:
+            print(repr(value))
+
+
+def figures(stem: str) -> list[str]:
+    """Write and close what is drawn."""
+    if "matplotlib.pyplot" not in sys.modules:
+        return []
+    import matplotlib.pyplot as plt
+
+    written = []
+    for k, number in enumerate(plt.get_fignums()):
+        written.append(f"{stem}-{k}.svg")
+        plt.figure(number).savefig(written[-1], bbox_inches="tight", metadata={"Date": None})
+    plt.close("all")
+    return written
+
+
+def answer(asked: dict[str, str], namespaces: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """What a block printed and drew, or how it failed."""
+    out, error, drawn, began = io.StringIO(), "", [], time.process_time()
+    try:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
+            run(asked["code"], namespaces.setdefault(asked["page"], {"__name__": "__main__"}))
+        drawn = figures(asked["figure"])
+    except BaseException:
+        error = traceback.format_exc(limit=-3)
+    return {"out": out.getvalue().rstrip(), "figures": drawn, "error": error, "cpu": time.process_time() - began}
+
+
+def main() -> None:
+    """Answer until the input ends."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    matplotlib.rcParams.update({"svg.hashsalt": "vlasov", "svg.fonttype": "path", "font.size": 9})
+    namespaces: dict[str, dict[str, Any]] = {}
+    answers = sys.stdout
+    for line in sys.stdin:
+        print(json.dumps(answer(json.loads(line), namespaces)), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    main()

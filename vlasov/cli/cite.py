@@ -1,0 +1,41 @@
+"""The command about what to cite: cite."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from vlasov.cli.options import command
+from vlasov.errors import InputError
+
+_FORMATS = ("bibtex",)
+
+
+@command()
+def cite(
+    paths: Annotated[
+        list[str],
+        typer.Argument(metavar="RUN.nc|CASE...", help="Runs, studies, cases, or .toml files; one list for all."),
+    ],
+    *,
+    style: Annotated[str, typer.Option("--format", help="bibtex is all there is.")] = "bibtex",
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="A .bib file to write.")] = None,
+) -> None:
+    """Print BibTeX of this software, and of the theorems and methods that runs used, each with the reason why."""
+    from vlasov.errors import choose
+    from vlasov.postprocess.citing import cite_all
+
+    choose(style, _FORMATS, "--format")
+    text = cite_all(paths)
+    if output is None:
+        print(text)
+        return
+    if str(output) in paths:
+        raise InputError(f'"{output}" would take the place of what is read; name another file', "-o")
+    try:
+        output.write_text(text + "\n", encoding="utf-8")
+    except OSError as error:
+        raise InputError(f'"{output}" cannot be written: {error.strerror}', "-o") from None
+    print(output)

@@ -1,0 +1,216 @@
+"""Commands that hold solutions against each other: compare and stability."""
+
+from __future__ import annotations
+
+import math
+import shlex
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from vlasov.cli.options import CaseArgument, JsonOption, LocalOption, Settings, command, names
+from vlasov.cli.pictures import Picture, check_ours
+from vlasov.cli.printing import finite, print_doubt, print_json, print_table, width
+from vlasov.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import xarray as xr
+
+    from vlasov.problem import Problem
+
+
+@dataclass(frozen=True)
+class Perturbation:
+    """Where the second of two solutions begins: exactly one of these."""
+
+    shift: Annotated[float | None, typer.Option("--shift", help="Move the initial measure by so much.")] = None
+    scale: Annotated[float | None, typer.Option("--scale", help="Make it so many times as wide.")] = None
+    resample: Annotated[int | None, typer.Option("--resample", help="Draw its particles by another seed.")] = None
+    initial: Annotated[
+        Path | None, typer.Option("--initial", help="Take the initial measure of another case or .toml file.")
+    ] = None
+
+    def check(self) -> None:
+        """Complain about none, and about several."""
+        if sum(one is not None for one in (self.shift, self.scale, self.resample, self.initial)) != 1:
+            raise InputError("needs one of --shift, --scale, --resample and --initial", "stability")
+
+    def of(self, problem: Problem, solver: str, options: Mapping[str, Any]) -> tuple[Problem, Mapping[str, Any]]:
+        """The other problem, and the options of its solver."""
+        from vlasov.cases import load_case
+        from vlasov.postprocess import perturbed
+
+        other = problem
+        if self.shift is not None:
+            other = perturbed.shifted(problem, self.shift)
+        elif self.scale is not None:
+            other = perturbed.scaled(problem, self.scale)
+        elif self.initial is not None:
+            other = perturbed.from_other(problem, load_case(str(self.initial)).problem.initial)
+        elif self.resample is not None:
+            other = perturbed.resampled(problem, solver, options, self.resample)
+            options = {**options, "seed": self.resample}
+        return replace(other, name=problem.name), options
+
+
+@command()
+def compare(
+    cases: Annotated[
+        list[str],
+        typer.Argument(metavar="CASE | A.nc B.nc...", help="A case to solve, or files of runs."),
+    ],
+    *,
+    solvers: Annotated[
+        str | None, typer.Option("--solvers", metavar="A,B,...", help="All that the case lists if not given.")
+    ] = None,
+    settings: Settings,
+    times: Annotated[
+        int, typer.Option("--times", help="How many output times of a case, from zero to the horizon.")
+    ] = 3,
+    bandwidth: Annotated[
+        float | None, typer.Option("--bandwidth", help="Compare densities of particles too, smoothed by so much.")
+    ] = None,
+    study: Annotated[
+        Path | None, typer.Option("--study", help="What vlasov converge wrote, to draw beside the comparison.")
+    ] = None,
+    local: LocalOption = True,
+    picture: Picture,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="The picture to write; CASE-compare.png here if not given.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Solve a case by several solvers, or take solutions; print and draw distances, errors and stability estimates."""
+    from vlasov.postprocess.compare import compare as compare_solutions
+    from vlasov.solvers.dataset import STUDY, open_run, require
+
+    _check_comparison(times, bandwidth)
+    files = all(name.endswith(".nc") for name in cases)
+    if len(cases) > 1 and not files:
+        raise InputError("takes one case, or several .nc files that vlasov run wrote", "CASE")
+    read: list[str | Path] = [*cases, *([] if study is None else [study])]
+    target = picture.place(output, Path(f"{Path(cases[0]).stem}-compare"), *read)
+    beside = None if study is None else open_run(study)
+    if beside is not None:
+        require(beside, STUDY, str(study))
+    if files:
+        datasets = [open_run(path) for path in cases]
+    else:
+        loaded = settings.load(cases[0])
+        chosen = names(solvers) if solvers else list(loaded.solvers)
+        if len(chosen) < 2:
+            raise InputError(f"needs at least two to compare but got {len(chosen)}; see --solvers", "solvers")
+        at = _outputs(_end(loaded.problem, chosen), times)
+        plans = [(loaded.problem, name, loaded.solvers.get(name, {})) for name in chosen]
+        datasets = _solved(plans, at, loaded.name, as_json)
+    result = compare_solutions(
+        *datasets, bandwidth=bandwidth, instants=max(times, 5), local=local, progress=not as_json
+    )
+    _show_comparison(result, datasets, picture, target, as_json, beside)
+
+
+@command()
+def stability(
+    case: CaseArgument,
+    *,
+    perturbation: Perturbation,
+    solver: Annotated[str | None, typer.Option("--solver", help="The case's first if not given.")] = None,
+    settings: Settings,
+    times: Annotated[int, typer.Option("--times", help="How many output times, from zero to the horizon.")] = 6,
+    local: LocalOption = True,
+    picture: Picture,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="The picture to write; CASE-stability.png if not given.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Solve a case from two initial measures; print, draw and write W_p(t) / W_p(0) and the theory's bounds of it."""
+    from vlasov.postprocess.compare import compare as compare_solutions
+    from vlasov.solvers.dataset import COMPARISON, save
+    from vlasov.solvers.files import check_apart, check_writable
+
+    perturbation.check()
+    _check_comparison(times, None)
+    loaded = settings.load(case)
+    target = picture.place(output, Path(f"{loaded.name}-stability"))
+    numbers = target.with_suffix(".nc")
+    check_apart(numbers, case, *filter(None, [perturbation.initial]))
+    check_writable(numbers)
+    check_ours(numbers, COMPARISON)
+    first = "particles" if perturbation.resample is not None else next(iter(loaded.solvers))
+    problem, name = loaded.problem, solver or first
+    options = loaded.solvers.get(name, {})
+    other, others = perturbation.of(problem, name, options)
+    plans = [(problem, name, options), (other, name, others)]
+    at = None if name == "layers" else _outputs(problem.horizon, times)  # these have times of their own
+    datasets = _solved(plans, at, loaded.name, as_json)
+    result = compare_solutions(*datasets, instants=times, initial="different", local=local, progress=not as_json)
+    result.attrs["command"] = shlex.join(["vlasov", *sys.argv[1:]])  # which alone says how the other was made
+    save(result, numbers)
+    _show_comparison(result, datasets, picture, target, as_json)
+
+
+def _solved(
+    plans: Sequence[tuple[Problem, str, Mapping[str, Any]]], at: Any, case: str, as_json: bool
+) -> list[xr.Dataset]:
+    """Solutions to be compared, all of them checked before the first is solved; what they doubt is printed."""
+    from vlasov.solvers import solve
+    from vlasov.solvers.accuracy import doubt
+    from vlasov.solvers.driver import prepare
+
+    for problem, name, options in plans:
+        prepare(problem, name, times=at, options=options)
+    found = []
+    for problem, name, options in plans:
+        found.append(solve(problem, name, times=at, progress=not as_json, case=case, warn_above=math.inf, **options))
+        if not as_json:
+            print_doubt(doubt(found[-1]), name)
+    return found
+
+
+def _check_comparison(times: int, bandwidth: float | None) -> None:
+    """Complain before any work."""
+    from vlasov import checks
+
+    checks.integer(times, "times", least=2)
+    if bandwidth is not None:
+        checks.number(bandwidth, "bandwidth", above=0.0)
+
+
+def _end(problem: Problem, solvers: Sequence[str]) -> float:
+    """The last time that all of the solvers reach, as far as that is known before they run."""
+    from vlasov.solvers.sampling import followed_until
+
+    return min(problem.horizon, followed_until(problem)) if "particles" in solvers else problem.horizon
+
+
+def _outputs(horizon: float, times: int) -> Any:
+    import numpy as np
+
+    return np.linspace(0.0, horizon, times)
+
+
+def _show_comparison(
+    result: xr.Dataset,
+    datasets: list[xr.Dataset],
+    picture: Picture,
+    target: Path,
+    as_json: bool,
+    study: xr.Dataset | None = None,
+) -> None:
+    """Draw a comparison, and print it as a table or for programs."""
+    from vlasov.postprocess.compare import figure
+    from vlasov.postprocess.compare.table import table
+
+    picture.write(lambda: figure.draw(result, datasets, study), target)
+    if as_json:
+        held = {name: finite(values.values) for name, values in result.data_vars.items()}
+        print_json(held | {"picture": str(target)})
+        return
+    print_table(table(result, width=width()))
+    print(target)
