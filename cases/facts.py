@@ -118,6 +118,11 @@ def check(fact: Fact, dataset: xr.Dataset) -> Verdict:
     return Verdict(measured, float((fact.at_least - measured).max()), bool((measured >= fact.at_least).all()))
 
 
+def verdicts(facts: Sequence[Fact], run: xr.Dataset) -> list[tuple[Fact, Verdict]]:
+    """The facts that concern a run's solver, each held against the run."""
+    return [(fact, check(fact, run)) for fact in facts if fact.concerns(run.attrs["solver"])]
+
+
 def _moment(name: str) -> Callable[[xr.Dataset, Any], Array]:
     return lambda dataset, time: np.asarray(dataset[name].values[time_index(dataset, time)])
 

@@ -43,7 +43,7 @@ def draw(dataset: xr.Dataset, *, width: Width = None) -> Figure:
     require(dataset, LIPSCHITZ)
     names = [str(name) for name in dataset["data"].values]
     panels = len(names) + (len(names) > 1) + 2 * ("growth" in dataset)
-    columns = fitting(min(panels, _COLUMNS), _LEAST)
+    columns = fitting(2 if panels == 4 else min(panels, _COLUMNS), _LEAST)
     lines = math.ceil(panels / columns)
     figure, axes = panelled(_PANEL[0] * max(columns, 2), _PANEL[1] * lines + 0.4, lines, columns)
     shown: dict[str, Artist] = {}

@@ -9,7 +9,10 @@ from typing import Any
 from vlasov.errors import choose
 
 _FOLDER = Path(__file__).parent
-_ORDER = ("to-zero", "to-a-line", "to-a-plane", "to-two-lines", "blow-up", "mixed", "ranks", "clusters", "polytope")
+_ORDER = (
+    *("to-zero", "to-a-line", "to-a-plane", "to-two-lines", "blow-up", "mixed", "ranks"),
+    *("clusters", "polytope", "lipschitz-against-n"),
+)
 
 
 def figure_names() -> list[str]:

@@ -16,10 +16,10 @@ from vlasov.checks import Array
 from vlasov.errors import InputError
 from vlasov.lanczos import largest_eigenvalue, largest_singular
 from vlasov.lipschitz import participation
-from vlasov.postprocess.sensitivity.path import Node, Path
+from vlasov.postprocess.sensitivity import quadrature
+from vlasov.postprocess.sensitivity.path import NODES, Node, Path
 from vlasov.postprocess.sensitivity.tangency import Tangency
 
-_KINK = 0.2  # |x| on [-1, 1] by three nodes errs by 0.16 of how far the middle node is from them
 _OF_RATES = 1e-6  # tolerance of rates, whose integral is a logarithm
 
 
@@ -39,9 +39,7 @@ class Growth(NamedTuple):
 class Rates(NamedTuple):
     """At all output times: int lambda and int |J|, each rate with its error on top, and the error of these integrals.
 
-    Errors of rates are integrated too; those of the quadrature in time, in which lambda has kinks where eigenvalues
-    cross, are estimated by a fifth of how far each step's rule is from its middle node alone: enough for a kink
-    between the nodes.
+    Errors of rates are integrated too; those of the quadrature in time are estimated by ``quadrature``.
     ``products`` is what that took; ``converged``: whether Lanczos' iteration was right to its tolerance everywhere.
     """
 
@@ -88,26 +86,28 @@ def growths(path: Path, tangency: Tangency, tolerance: float) -> list[Growth]:
 
 def rates(path: Path, tangency: Tangency, *, limit: bool) -> Rates:
     """Integrals of lambda and |J| over the path, up to each output time."""
-    nodes = [node for step in path.nodes for node in step]
-    found = [_at(path, node, tangency, limit=limit) for node in nodes]
-    each = len(path.nodes[0]) if path.nodes else 0
-    at = [each * count for count in path.ends]
 
-    def integral(values: list[float]) -> Array:
-        return np.cumsum([0.0, *(node.weight * value for node, value in zip(nodes, values, strict=True))])[at]
+    def at(node: Node) -> _Rate:
+        return _at(path, node, tangency, limit=limit)
 
-    columns = [[one[k] for one in found] for k in range(3)]
-    logarithmic, norm, error = map(integral, columns)
-    of_time = np.maximum(*(_of_quadrature(path, np.reshape(column, (-1, each or 1))) for column in columns[:2]))
-    error += np.concatenate([[0.0], np.cumsum(of_time)])[path.ends]
-    used = found[: at[-1]]
-    return Rates(logarithmic, norm, error, sum(one.products for one in used), all(one.converged for one in used))
+    found = [[at(node) for node in step] for step in path.nodes]
+    ends = [(at(first), at(last)) for _, first, last in path.smooth]
+    inner = np.array([[one[:3] for one in step] for step in found]).reshape(len(found), NODES, 3)
+    lengths = np.array([step.h for step in path.steps])
 
+    def integral(steps: Array) -> Array:
+        return np.concatenate([[0.0], np.cumsum(steps)])[path.ends]
 
-def _of_quadrature(path: Path, rates: Array) -> Array:
-    """A fifth of how far the rule of each step (steps, nodes) is from its middle node alone."""
-    weights = np.array([[node.weight for node in step] for step in path.nodes]).reshape(rates.shape)
-    return _KINK * np.abs((weights * (rates - rates[:, [rates.shape[1] // 2]])).sum(axis=1))
+    logarithmic, norm, error = (integral(quadrature.integrals(lengths, inner[..., k])) for k in range(3))
+    of_time = np.zeros(len(found))
+    for (steps, _, _), (first, last) in zip(path.smooth, ends, strict=True):
+        both = [quadrature.errors(lengths[steps], inner[steps, :, k], first[k], last[k]) for k in (0, 1)]
+        of_time[steps] = np.maximum(*both)
+    asked = [one for several in (*found, *ends) for one in several]
+    return Rates(
+        logarithmic, norm, error + integral(of_time),
+        sum(one.products for one in asked), all(one.converged for one in asked),
+    )  # fmt: skip
 
 
 def _at(path: Path, node: Node, tangency: Tangency, *, limit: bool) -> _Rate:

@@ -8,6 +8,7 @@ sizes the discrete flow is made again, stage by stage, so that M, its derivative
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -28,12 +29,12 @@ from vlasov.solvers.ode.runge_kutta import CloudDOP853
 KEPT = 1.5e9  # bytes of linearisations, beyond which they are made anew for each product
 STATES = 1.5e9  # bytes of stages, beyond which they are made anew too
 MOST_STEPS = 4000
+NODES = 3  # of Gauss in time in each step, for integrals
 
 
 class Node(NamedTuple):
-    """A place of the quadrature in time: its weight, when, and the tokens there."""
+    """A place of the quadrature in time: when, and the tokens there."""
 
-    weight: float
     t: float
     points: Array
 
@@ -42,13 +43,13 @@ class Step:
     """One step: where it begins, and its stages, each with its derivative."""
 
     def __init__(self, path: Path, t: float, h: float, y: Array, segment: tuple[float, float]) -> None:
-        self.t, self.h, self.start, self._path, self._segment = t, h, y, path, segment
+        self.t, self.h, self.start, self.segment, self._path = t, h, y, segment, path
         self._stages: list[Array] | None = None
         self._linear: list[Linearised | None] = [None] * STAGES
 
     def time(self, stage: int) -> float:
         """T + c_s h, where parameters have this segment's values."""
-        return inside(self.t + C[stage] * self.h, *self._segment)
+        return inside(self.t + C[stage] * self.h, *self.segment)
 
     def stages(self) -> list[Array]:
         """y_s, s = 0, ..., 11."""
@@ -103,8 +104,6 @@ class Path:
         Increasing; the first is where the tokens are.
     tolerance
         Local error of a step, relative to the size of the cloud.
-    nodes
-        Gauss nodes in time in each step, for integrals.
 
     Attributes
     ----------
@@ -120,13 +119,13 @@ class Path:
         "completed", "blow-up", or "stopped" with the ``reason``.
     """
 
-    def __init__(self, cloud: Particles, flow: Flow, times: Array, tolerance: float, nodes: int = 3) -> None:
+    def __init__(self, cloud: Particles, flow: Flow, times: Array, tolerance: float) -> None:
         self.cloud, self.flow, self.steps = cloud, flow, list[Step]()
         self.reached, self.ends, self.outputs = [float(times[0])], [0], [cloud.points]
         self.nodes: list[list[Node]] = []
         self.status, self.blow_up_time, self.reason = "completed", math.nan, ""
         self.kept, self._products = 0.0, 0
-        self._rule = np.polynomial.legendre.leggauss(nodes)
+        self._nodes = np.polynomial.legendre.leggauss(NODES)[0]
         try:
             self._integrate(times, tolerance)
         except SolverError as error:
@@ -168,10 +167,21 @@ class Path:
         t, h, shape = method.t_old, method.t - method.t_old, self.cloud.points.shape
         self.steps.append(Step(self, t, h, before.reshape(shape), segment))
         dense, found = method.dense_output(), []
-        for x, weight in zip(*self._rule, strict=True):
+        for x in self._nodes:
             at = t + h * (1 + x) / 2
-            found.append(Node(h * weight / 2, inside(at, *segment), dense(at).reshape(shape).copy()))
+            found.append(Node(inside(at, *segment), dense(at).reshape(shape).copy()))
         self.nodes.append(found)
+
+    @property
+    def smooth(self) -> list[tuple[slice, Node, Node]]:
+        """Steps between which no parameter jumps, with the tokens at the beginning of the first and the last's end."""
+        cuts = [k for k, (a, b) in enumerate(itertools.pairwise(self.steps), 1) if a.segment != b.segment]
+        found, ends = [], [*(step.start for step in self.steps[1:]), self.outputs[-1]]
+        for start, stop in itertools.pairwise([0, *cuts, len(self.steps)] if self.steps else []):
+            first, last = self.steps[start], self.steps[stop - 1]
+            at = inside(last.t + last.h, *last.segment)
+            found.append((slice(start, stop), Node(first.t, first.start), Node(at, ends[stop - 1])))
+        return found
 
     def _reach(self, t: float, y: Array) -> None:
         self.reached.append(t)

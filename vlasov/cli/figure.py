@@ -36,8 +36,9 @@ def figure(
 
     known = figure_names()
     if not names and not every:
+        width = max(map(len, known))
         for name in known:
-            print(f"{name:<14}{parameters(name)['title']}")
+            print(f"{name:<{width}}  {parameters(name)['title']}")
         return
     if names and every:
         raise InputError("stands beside names; give either", "--all")
@@ -60,19 +61,13 @@ def figure(
 
 def _tell(name: str, title: str, facts: dict[str, Any]) -> None:
     """A line for each fact, under the panel that it is about."""
+    from vlasov.postprocess.papers.told import told
+
     print(f"{name}: {title}")
-    for panel, numbers in facts.items():
-        if not isinstance(numbers, dict):
-            print(f"  {panel}: {_said(numbers)}")
+    for panel, words in told(facts):
+        if isinstance(words, str):
+            print(f"  {panel}: {words}")
             continue
         print(f"  {panel}")
-        for what, value in numbers.items():
-            print(f"    {what}: {_said(value)}")
-
-
-def _said(value: Any) -> str:
-    if isinstance(value, dict):
-        return ", ".join(f"{key}: {_said(one)}" for key, one in value.items())
-    if isinstance(value, list):
-        return ", ".join(map(_said, value))
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+        for what, one in words:
+            print(f"    {what}: {one}")

@@ -57,7 +57,7 @@ def run(
     The exit code is 0 where the run comes to its horizon or to a blow-up, doubtful or not; 1 where it fails, stops
     before its horizon or shows that a fact does not hold.
     """
-    from vlasov.cases.facts import check
+    from vlasov.cases.facts import verdicts
     from vlasov.solvers import solve
     from vlasov.solvers.accuracy import doubt
     from vlasov.solvers.dataset import RUN
@@ -78,9 +78,9 @@ def run(
         warn_above=math.inf, **options,
     )  # fmt: skip
     doubtful = doubt(result)
-    verdicts = [(fact, check(fact, result)) for fact in loaded.facts if fact.concerns(name)]
+    found = verdicts(loaded.facts, result)
     if as_json:
-        facts = [{"says": fact.says, "measured": finite(v.measured), "holds": v.holds} for fact, v in verdicts]
+        facts = [{"says": fact.says, "measured": finite(v.measured), "holds": v.holds} for fact, v in found]
         about = {"output": str(target), "doubt": doubtful, "facts": facts, "facts_outdated": loaded.outdated}
         print_json(summary(result) | about)
     else:
@@ -88,7 +88,7 @@ def run(
         print_doubt(doubtful)
         if loaded.outdated:
             print("  note: the facts of this case were stated for another problem, and are left out")
-        for fact, verdict in verdicts:
+        for fact, verdict in found:
             # A number that may be off by more than a percent does not show that a fact holds.
             held = "holds, if the run is right:" if doubtful else "holds "
             print(f"  {held if verdict.holds else 'FAILS '} {fact.says}")
@@ -96,7 +96,7 @@ def run(
         raise SolverError(
             f"the run stopped before its horizon, {loaded.problem.horizon:g}; what it found until then is in {target}"
         )
-    if not all(verdict.holds for _, verdict in verdicts):
+    if not all(verdict.holds for _, verdict in found):
         raise SolverError(
             "the solution does not show what is known about this case; tighten the solver's tolerance or raise n"
         )

@@ -1,13 +1,30 @@
-"""How much the final state depends on how wide tokens are at first: measured, beside what the theory grants.
+r"""
+How much the width of the tokens at first matters
+=================================================
 
-python docs/initial_radius.py docs/images/initial-radius.png
+Tokens that are uniform on a ball of radius :math:`R_0` about c, and how the state at time T depends on :math:`R_0`:
 
-    |d mu(T) / d R_0| / |d mu(0) / d R_0|,   mu(0) uniform on the ball of radius R_0 about c
+.. math:: |d\mu(T) / dR_0| \, / \, |d\mu(0) / dR_0|
 
-in the norm of L^2, token by token: the same tokens, scaled. For A = I and R_0 to infinity attention is hardmax,
-|x(T)| = |x(0)| + (e^T - 1) R_0, and the quotient sqrt(1 + 8 c / 3 + 2 c^2) with c = e^T - 1. The theory bounds it by
-e^{int L}, L the rate of stability of W_p: ``vl.estimates.stability_exponent``.
+in the norm of :math:`L^2`, token by token: the same tokens, scaled; beside it what the theory grants.
+
+@@NOTE@@
+
+.. code-block:: bash
+
+    python docs/examples/initial_radius.py initial-radius.png
+
+For A = I and :math:`R_0 \to \infty` attention is hardmax, :math:`|x(T)| = |x(0)| + (e^T - 1) R_0`, and the quotient
+:math:`\sqrt{1 + 8 c / 3 + 2 c^2}` with :math:`c = e^T - 1`. The theory bounds it by :math:`e^{\int L}`, L the rate of
+stability of :math:`W_p`: ``vl.estimates.stability_exponent``.
 """
+
+# sphinx_gallery_thumbnail_path = "images/initial-radius.png"
+
+# %%
+# Two runs for each radius, a ten-thousandth to the left and to the right of it, give the derivative.
+
+from __future__ import annotations
 
 import sys
 
@@ -40,6 +57,10 @@ def study() -> xr.Dataset:
     )  # fmt: skip
 
 
+# %%
+# The difference quotient of positions, in the norm of the tokens' weights.
+
+
 def growth(found: xr.Dataset) -> xr.DataArray:
     """|d x(T) / d R_0| / |d x(0) / d R_0| of the tokens' positions."""
     weight = found["weight"].isel({"initial.radius": slice(None, None, 2)}).drop_vars("initial.radius")
@@ -47,6 +68,10 @@ def growth(found: xr.Dataset) -> xr.DataArray:
     squares = (((pair[1] - pair[0]) ** 2).sum("component") * weight).sum("particle")
     quotient: xr.DataArray = (squares.sel(time=HORIZON) / squares.sel(time=0.0)) ** 0.5
     return quotient.assign_coords({"initial.radius": RADII})
+
+
+# %%
+# The final width, the growth of a change of the radius, and its logarithm beside that of the bound.
 
 
 @styled

@@ -1,12 +1,29 @@
-"""Which tokens make attention rough like n^(1/4)? Exponents of Gaussian tokens against s = |Sigma^{1/2} A Sigma^{1/2}|.
+r"""
+Which tokens make attention rough like n^(1/4)?
+===============================================
 
-    |D_X f| = n^alpha up to powers of log n,   alpha = (2 s^2 - 1) / (2 (2 s^2 + 1)) for s^2 > 1/2, else 0
+:math:`|D_X f|` of Gaussian tokens grows like a power of n, by :math:`s = |\Sigma^{1/2} A \Sigma^{1/2}|`:
 
-is conjectured, so 1/4 at s^2 = 3/2; ``vl.estimates.gaussian_exponent`` has the argument, which is no proof. Tokens are
-drawn on the line, A = s: in any d the steepest direction decides.
+.. math::
 
-python docs/quarter_power.py docs/images/quarter-power.png
+    |D_X f| = n^\alpha \text{ up to powers of } \log n, \qquad
+    \alpha = \frac{2 s^2 - 1}{2 (2 s^2 + 1)} \text{ for } s^2 > 1/2, \text{ else } 0
+
+is conjectured, so 1/4 at :math:`s^2 = 3/2`; ``vl.estimates.gaussian_exponent`` has the argument, which is no proof.
+
+@@NOTE@@
+
+.. code-block:: bash
+
+    python docs/examples/quarter_power.py quarter-power.png
 """
+
+# sphinx_gallery_thumbnail_path = "images/quarter-power.png"
+
+# %%
+# Tokens are drawn on the line, A = s: in any d the steepest direction decides.
+
+from __future__ import annotations
 
 import sys
 
@@ -27,6 +44,10 @@ def study(square: float, replicas: int = 100) -> xr.Dataset:
     """Tokens of N(0, 1) with A = s."""
     problem = vl.Problem(vl.Softmax(A=[[square**0.5]]), vl.Gaussian([0.0], [[1.0]]), 1.0)
     return vl.lipschitz_study(problem, n=SIZES, data="random", replicas=replicas, tolerance=1e-3)
+
+
+# %%
+# Growth with n, and its exponent beside the conjectured one: at finite n the logarithms are felt.
 
 
 @styled

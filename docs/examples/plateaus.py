@@ -1,11 +1,30 @@
-"""How many clusters tokens on the circle form, over time and beta: they merge in long plateaus where beta is large.
+r"""
+Clusters merge in plateaus
+==========================
 
-python docs/plateaus.py docs/images/plateaus.png
+How many clusters do tokens on the circle form? They merge, one by one, and for large :math:`\beta` they wait long before
+each merger: the number of clusters in the plane of t and :math:`\beta` has plateaus.
 
-x_i' = P_x sum_j e^{beta <x_i, x_j>} x_j / sum_j e^{beta <x_i, x_j>},   A = beta I, V = I, post-norm
+@@NOTE@@
+
+.. code-block:: bash
+
+    python docs/examples/plateaus.py plateaus.png
+
+.. math::
+
+    x_i' = P_{x_i} \frac{\sum_j e^{\beta \langle x_i, x_j \rangle} x_j}{\sum_j e^{\beta \langle x_i, x_j \rangle}},
+    \qquad A = \beta I,\ V = I,\ \text{post-norm}
 
 Geshkovski, Letrouit, Polyanskiy, Rigollet (2023), *A mathematical perspective on Transformers*, arXiv:2312.10794.
 """
+
+# sphinx_gallery_thumbnail_path = "images/plateaus.png"
+
+# %%
+# The same tokens for all beta. ``vl.clusters`` joins tokens by single linkage, and counts at each output time.
+
+from __future__ import annotations
 
 import sys
 
@@ -36,6 +55,10 @@ def study(n: int = 128) -> xr.Dataset:
     return vl.sweep(
         problem, {"attention.beta": BETAS}, solver="particles", tolerance=1e-10, save=count, times=TIMES, progress=True
     )
+
+
+# %%
+# The picture, and for some beta in words since when each number of clusters holds.
 
 
 @styled

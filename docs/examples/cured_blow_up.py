@@ -1,7 +1,20 @@
-"""LayerNorm cures blow-up: exponential, linear and ReLU attention on the same tokens, with and without, in one picture.
+r"""
+LayerNorm cures blow-up
+=======================
 
-python docs/cured_blow_up.py docs/images/cured-blow-up.png
+Attention without a denominator sends tokens to infinity in finite time. LayerNorm, before the attention or after each
+layer, cures that. Here are exponential, linear and ReLU attention on the same forty tokens, each without LayerNorm,
+with pre-norm and with post-norm: nine runs in one picture.
+
+.. code-block:: bash
+
+    python docs/examples/cured_blow_up.py cured-blow-up.png
 """
+
+# %%
+# Each attention has A = V = I. A run that blows up ends there, and its Dataset says when.
+
+from __future__ import annotations
 
 import sys
 
@@ -25,6 +38,10 @@ def runs(horizon: float = 4.0, n: int = 40) -> list[xr.Dataset]:
         for norm in placements
     ]
 
+
+# %%
+# The radius of the largest token. Without LayerNorm each curve ends at its blow-up; with pre-norm tokens leave at a
+# bounded speed; with post-norm they stay on a circle.
 
 if __name__ == "__main__":
     figures.save(figures.plot(runs(), "radius"), sys.argv[1])

@@ -1,15 +1,32 @@
-"""How fast softmax approaches hardmax on the circle, W_p(t) against beta: a smooth density, and one that jumps.
+r"""
+How fast softmax approaches hardmax
+===================================
 
-python docs/hardmax_limit.py docs/images/hardmax-limit.png
+On the circle, for growing beta: :math:`W_p(t)` between tokens under softmax with :math:`\beta A` and the same tokens
+under hardmax, for a density that is smooth and for one that jumps.
 
-Where a density is positive all over the circle, hardmax moves each token by itself, x' = P_x A x / |A x|. The theory
-bounds W by C(t) sqrt(log beta / beta). Smooth densities are faster, 1 / beta. A jump is felt by tokens that look at it
-from within beta^{-1/2}, with a velocity of that size. Tokens that pass by feel it for a short time; where they stay, as
-here, W_inf ~ beta^{-1/2} and W_2 ~ beta^{-3/4}: the bound is sharp up to its logarithm.
+@@NOTE@@
+
+.. code-block:: bash
+
+    python docs/examples/hardmax_limit.py hardmax-limit.png
+
+Where a density is positive all over the circle, hardmax moves each token by itself, :math:`x' = P_x A x / |A x|`. The
+theory bounds :math:`W` by :math:`C(t) \sqrt{\log \beta / \beta}`. Smooth densities are faster, :math:`1 / \beta`. A jump
+is felt by tokens that look at it from within :math:`\beta^{-1/2}`, with a velocity of that size. Tokens that pass by
+feel it for a short time; where they stay, as here, :math:`W_\infty \sim \beta^{-1/2}` and :math:`W_2 \sim \beta^{-3/4}`:
+the bound is sharp up to its logarithm.
 
 Alcalde, Bungert, Riedl, Roith (2026), *Quantifying Concentration Phenomena of Mean-Field Transformers in the
 Low-Temperature Regime*.
 """
+
+# sphinx_gallery_thumbnail_path = "images/hardmax-limit.png"
+
+# %%
+# Tokens stand at equidistant angles, and their weights are the density.
+
+from __future__ import annotations
 
 import sys
 
@@ -37,6 +54,11 @@ def tokens(density: str, n: int) -> vl.Particles:
     return vl.Particles(np.stack([np.cos(angles), np.sin(angles)], axis=1), weights)
 
 
+# %%
+# Hardmax moves each angle by an equation of its own, which SciPy integrates. On a circle close tokens keep their order,
+# which is optimal transport: distances are sums over tokens.
+
+
 def hardmax(points: Array, times: Array) -> Array:
     """Tokens (times, n, 2) moved by x' = P_x A x / |A x|, as angles."""
 
@@ -58,12 +80,20 @@ def apart(run: xr.Dataset) -> xr.DataArray:
     return xr.DataArray(np.array(means), {"order": list(ORDERS), "time": times}, ("order", "time"))
 
 
+# %%
+# One sweep over beta for each density: ``vl.sweep`` keeps the distances, and nothing else of the runs.
+
+
 def study(density: str, n: int = 8192) -> xr.Dataset:
     """The distances of one density, for all beta."""
     problem = vl.Problem(vl.Softmax(A=A), tokens(density, n), 1.0, layer_norm=vl.LayerNorm([0.5**0.5] * 2))
     return vl.sweep(
         problem, {"attention.beta": BETAS}, solver="particles", save=apart, times=[0.0, 0.25, 0.5, 1.0], progress=True
     )
+
+
+# %%
+# Slopes in logarithms, and the picture.
 
 
 def slope(x: Array, y: Array) -> float:

@@ -1,0 +1,43 @@
+"""The gallery: a page for each case (``cases``), for each figure of the papers (``figures``), for each program.
+
+Pages appear in docs/gallery/cases, figures and programs when the manual is built. ``solved`` solves a case, ``equations``
+and ``words`` write, ``making`` decides what is made again, ``programs`` tells sphinx-gallery what to do.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gallery import programs
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+
+
+def _make(app: Sphinx) -> None:
+    """All pages; what fails ends the build."""
+    from gallery.making import make_all
+    from sphinx.errors import ExtensionError
+    from sphinx.util import logging
+
+    from vlasov.cases import case_names
+    from vlasov.postprocess.papers import figure_names
+
+    log = logging.getLogger(__name__)
+    for what, names in {"cases": case_names(), "figures": figure_names()}.items():
+        try:
+            took = make_all(f"gallery.{what}", names, Path(app.srcdir) / "gallery" / what)
+        except RuntimeError as failed:
+            raise ExtensionError(f"gallery: {failed}") from failed
+        total = sum(seconds for _, seconds in took)
+        longest = sorted(took, key=lambda one: -one[1])[:3]
+        slow = ", ".join(f"{name} {seconds:.1f}" for name, seconds in longest)
+        log.info("gallery: %d of %d %s made anew, %.1f s of CPU (%s)", len(took), len(names), what, total, slow)
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Register with Sphinx."""
+    app.connect("builder-inited", _make, priority=400)
+    programs.register(app)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,201 @@
+"""
+Collective modes, and torn tokens
+=================================
+
+A small change :math:`h(0)` of the tokens becomes :math:`h(t)`. How large can :math:`|h(t)| / |h(0)|` be? At first the
+change that grows most moves the whole cloud: a collective mode. Later it may sit on a single token beside a
+separatrix, which is torn away from its neighbours. This program follows every case that starts from a density, to
+twice its horizon or t = 20, and says when the one gives way to the other.
+
+.. code-block:: bash
+
+    python docs/examples/growth_of_changes.py growth-of-changes.png
+    python docs/examples/growth_of_changes.py growth-of-changes.png mixture-2d ring-2d
+
+Numbers of a case are kept in the folder ``growth-of-changes``, beside the picture: what is there is not computed again.
+"""
+
+# %%
+# In the limit of many tokens, changes are functions in :math:`L^2(\mu)`. Their derivative along the flow is a
+# multiplication, which is what single tokens suffer in the given field, and a compact rest, which is collective.
+# ``vl.sensitivity`` has both: the *edge*, the largest growth of one token, and the growth of nodes that stand for
+# :math:`\mu`. Where the edge is larger, or fewer than eight nodes carry what nodes say, growth belongs to one token.
+
+from __future__ import annotations
+
+import math
+import multiprocessing
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+import vlasov as vl
+from vlasov.postprocess import figures
+from vlasov.postprocess.drawing.style import END, PALE, PALETTE, TOKEN, new_figure, styled
+from vlasov.postprocess.sensitivity import FEW
+
+TIMES, TOKENS, LONGER, LATEST = 9, (64, 512), 2.0, 20.0
+LIMIT = "limit"
+SURE, NOTABLY = 0.1, 1e-6  # relative: errors, differences
+COLOURS = {f"{n} tokens": colour for n, colour in zip(TOKENS, PALETTE[2:], strict=False)}
+SECONDS = 600  # of one processor, for one case
+
+
+def with_density() -> list[str]:
+    """Cases that start from a density, not from tokens."""
+    return [name for name in vl.case_names() if not isinstance(vl.load_case(name).problem.initial, vl.Particles)]
+
+
+def study(name: str, tokens: tuple[int, ...] = TOKENS, points: int = TIMES) -> xr.Dataset:
+    """Growth of one case by time: in the limit, where Gauss nodes stand for it, and for samples of n tokens."""
+    problem = vl.load_case(name).problem
+    problem = problem.until(min(LONGER * problem.horizon, LATEST))
+    times = np.linspace(0.0, problem.horizon, points)
+    rows = {}
+    limit = vl.sensitivity(problem, times=times, rates=False)
+    if limit.attrs["of"] == LIMIT:
+        rows[LIMIT] = limit
+    for n in tokens:
+        sampling = "random" if problem.attention.causal else "sobol"
+        rows[f"{n} tokens"] = vl.sensitivity(problem, times=times, n=n, sampling=sampling, rates=False, check=False)
+    kept = ["growth", "growth_error", "growth_of_nodes", "edge", "carriers"]
+    joined = xr.concat([found[kept] for found in rows.values()], "row", join="outer")
+    return joined.assign_coords(row=list(rows)).assign_attrs(case=name)
+
+
+# %%
+# One row of the table: until when growth is collective, how large it is in the end, and what one token suffers. What may
+# be off by more than a tenth does not count, and where the limit is not known the largest sample speaks. A change in
+# which nothing grows belongs to nobody.
+
+
+def sure(row: xr.Dataset) -> xr.Dataset:
+    """A row at the times at which its growth is known."""
+    value = row["growth"].values
+    known = np.isfinite(value)
+    if str(row["row"].values) == LIMIT:
+        known &= row["growth_error"].values <= SURE * value
+    return row.isel(time=np.flatnonzero(known))
+
+
+def best(found: xr.Dataset) -> xr.Dataset:
+    """The limit if it is known beyond the first time, else the largest sample."""
+    limit = sure(found.isel(row=0))
+    is_known = str(limit["row"].values) == LIMIT and limit.sizes["time"] > 1
+    return limit if is_known else sure(found.isel(row=-1))
+
+
+def torn_from(row: xr.Dataset) -> float:
+    """The first time from which on few tokens carry the growth, or one suffers more than all together; or infinity."""
+    alone = row["edge"].values > (1 + NOTABLY) * row["growth_of_nodes"].values
+    torn = (alone | (row["carriers"].values < FEW)) & (row["growth"].values > 1 + NOTABLY)
+    together = np.flatnonzero(~torn)[-1]  # the last time of a collective mode; at the first time nothing has grown
+    return float(row["time"].values[together + 1]) if together + 1 < torn.size else math.inf
+
+
+def told(found: xr.Dataset) -> str:
+    """A line about one case."""
+    row = best(found)
+    last, since = row.isel(time=-1), torn_from(row)
+    words = f"few tokens from t = {since:.3g} on" if math.isfinite(since) else "collective"
+    words = words if float(row["growth"].max()) > 1 + NOTABLY else "nothing grows"
+    return (
+        f"{found.attrs['case']:24s} {str(row['row'].values):10s}  t <= {float(last['time']):<5.3g} "
+        f"growth {float(last['growth']):10.4g}  of one token {float(last['edge']):10.4g}  {words}"
+    )
+
+
+# %%
+# Each case has a process of its own, and so many seconds of it: one that takes longer is left out, and told.
+
+
+def _kept(name: str, path: str) -> None:
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
+    warnings.simplefilter("ignore")
+    try:
+        study(name).to_netcdf(path, engine="h5netcdf")
+    except vl.InputError as refused:
+        Path(path).with_suffix(".txt").write_text(f"refused: {refused}\n")
+
+
+def studies(names: list[str], folder: Path) -> dict[str, xr.Dataset]:
+    """Each case by itself; what the folder has is taken from there."""
+    folder.mkdir(exist_ok=True)
+    found = {}
+    for name in names:
+        path = folder / f"{name}.nc"
+        if not path.exists():
+            process = multiprocessing.get_context("spawn").Process(target=_kept, args=(name, str(path)))
+            process.start()
+            process.join()
+        if not path.exists():
+            why = path.with_suffix(".txt")
+            print(f"{name:24s} {why.read_text().strip() if why.exists() else f'not done in {SECONDS} s'}", flush=True)
+            continue
+        found[name] = xr.load_dataset(path, engine="h5netcdf")
+        print(told(found[name]), flush=True)
+    return found
+
+
+# %%
+# The picture: a panel for each case. Circles mark samples whose growth few tokens carry; a vertical line is where few
+# tokens take over for good.
+
+
+def panel(ax: Axes, found: xr.Dataset) -> None:
+    """One case."""
+    for name in found["row"].values:
+        row = sure(found.sel(row=name))
+        at, value = row["time"].values, row["growth"].values
+        if name == LIMIT:
+            ax.plot(at, value, color=TOKEN, linewidth=2)
+            ax.plot(at, row["edge"].values, "--", color=END)
+            continue
+        few = row["carriers"].values < FEW
+        colour = COLOURS[str(name)]
+        ax.plot(at, value, ":", color=colour)
+        ax.plot(at[few], value[few], "o", markersize=4, markerfacecolor="none", color=colour)
+    end, since = float(found["time"].values[-1]), torn_from(best(found))
+    if math.isfinite(since):
+        ax.axvline(since, color=PALE)
+    ax.set_xlim(0.0, end)
+    ax.set_title(found.attrs["case"])
+    ax.set_yscale("log")
+
+
+@styled
+def draw(found: dict[str, xr.Dataset]) -> Figure:
+    """All panels."""
+    columns = min(4, len(found))
+    rows = -(-len(found) // columns)
+    figure = new_figure(2.4 * columns, 1.9 * rows + 0.4)
+    axes = figure.subplots(rows, columns, squeeze=False).ravel()
+    for ax, one in zip(axes, found.values(), strict=False):
+        panel(ax, one)
+    for ax in axes[len(found) :]:
+        ax.set_axis_off()
+    lines = [
+        *axes[0].plot([], [], color=TOKEN, linewidth=2, label="limit"),
+        *axes[0].plot([], [], "--", color=END, label="one token in the limit"),
+        *(
+            line
+            for name, colour in COLOURS.items()
+            for line in axes[0].plot([], [], ":", color=colour, label=name)
+        ),
+    ]
+    figure.legend(handles=lines, loc="outside lower center", ncols=len(lines))
+    figure.supxlabel("time $t$; circles: few tokens carry it", fontsize="medium")
+    figure.supylabel("$|h(t)| / |h(0)|$", fontsize="medium")
+    return figure
+
+
+if __name__ == "__main__":
+    target = Path(sys.argv[1])
+    figures.save(draw(studies(sys.argv[2:] or with_density(), target.with_suffix(""))), target)

@@ -1,0 +1,127 @@
+"""Reports: one HTML file that shows a run, a study or a comparison to someone who has only a browser.
+
+``sources`` takes Datasets and files; ``sections`` writes the page's sections, of ``words``, ``casefile``, ``trust``,
+``scene`` (on ``densities`` and ``packing``), ``curves``, ``studies`` and ``others``; ``elements`` escapes all of it, and
+``page`` joins it with the scripts in ``assets``, which are all that runs in it: nothing is loaded, no network is needed.
+``gallery`` makes a folder of reports. Called by ``vl.report`` and ``vlasov report``.
+"""
+
+from __future__ import annotations
+
+import html
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from vlasov import __version__
+from vlasov.errors import InputError
+from vlasov.postprocess.report import sections, trust
+from vlasov.postprocess.report.elements import Parts, escaped
+from vlasov.postprocess.report.page import page
+from vlasov.postprocess.report.sources import Source, sources
+from vlasov.solvers.dataset import RUN
+from vlasov.solvers.files import as_path, check_place, written_whole
+
+__all__ = ["Report", "report"]
+
+SUFFIXES = (".html", ".htm")
+_HEIGHT = 760  # pixels of a report in a notebook
+
+
+@dataclass(frozen=True)
+class Report:
+    """A report: it shows itself in a notebook, and ``save`` writes it.
+
+    Attributes
+    ----------
+    title
+        What it is about.
+    html
+        The whole page.
+    """
+
+    title: str
+    html: str = field(repr=False)
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write it to an .html file, whole or not at all."""
+        target = checked_target(path)
+        try:
+            with written_whole(target) as unfinished:
+                unfinished.write_text(self.html, encoding="utf-8")
+        except OSError as error:
+            raise InputError(f'"{target}" cannot be written: {error.strerror}', "path") from None
+        return target
+
+    def _repr_html_(self) -> str:
+        """The page in a frame of its own, which can touch nothing of the notebook."""
+        frame = f'sandbox="allow-scripts allow-downloads" width="100%" height="{_HEIGHT}" style="border: 0"'
+        return f'<iframe title="{escaped(self.title)}" {frame} srcdoc="{html.escape(self.html, quote=True)}"></iframe>'
+
+
+def report(run: Any, path: str | os.PathLike[str] | None = None) -> Report:
+    """One HTML page that shows a run, a study or a comparison, and that opens without a network.
+
+    Parameters
+    ----------
+    run
+        What ``vl.solve``, a study or ``vl.compare`` returned, the path of its file, or a list of these: several runs
+        stand side by side, with their distances as ``vl.compare`` has them.
+    path
+        An .html file to write, too.
+
+    Returns
+    -------
+    Report
+        It shows itself in a notebook; ``html`` is the page, ``save(path)`` writes it.
+
+    Examples
+    --------
+    >>> import vlasov as vl
+    >>> case = vl.load_case("gaussian-collapse")
+    >>> vl.report(vl.solve(case.problem, "gaussian"))
+    Report(title='Gaussian collapse')
+    """
+    target = None if path is None else checked_target(path)
+    made = of_sources(sources(run))
+    if target is not None:
+        made.save(target)
+    return made
+
+
+def of_sources(given: list[Source]) -> Report:
+    """The report of what was opened already."""
+    title, parts = _title(given), Parts()
+    parts.body.append(f"<h1>{escaped(title)}</h1>{_lead(given)}")
+    sections.write(parts, given)
+    footer = f"Written by vlasov {escaped(__version__)}. This page holds all that it shows and loads nothing."
+    return Report(title, page(title, parts, footer))
+
+
+def checked_target(path: str | os.PathLike[str]) -> Path:
+    """Where a report can be written."""
+    target = as_path(path, "path")
+    if target.suffix.lower() not in SUFFIXES:
+        raise InputError(f'"{target}" must end in .html', "path")
+    check_place(target)
+    return target
+
+
+def _title(given: list[Source]) -> str:
+    titles = list(dict.fromkeys(one.title for one in given))
+    return titles[0] if len(titles) == 1 else f"{titles[0]}, and {len(titles) - 1} more"
+
+
+def _lead(given: list[Source]) -> str:
+    """One line below the title: the kind and how it ended."""
+    if len(given) > 1:
+        kinds = ", ".join(dict.fromkeys(f"{sum(o.kind == one.kind for o in given)} × {one.kind}" for one in given))
+        return f'<p class="lead">{escaped(kinds)}</p>'
+    one = given[0]
+    if one.kind != RUN:
+        return f'<p class="lead">{escaped(one.kind)}</p>'
+    times = one.dataset["time"].values
+    said = f"A run by the solver {one.dataset.attrs.get('solver', '?')}, d = {one.dataset.sizes['component']}, "
+    said += f"{times.size} output times up to t = {times[-1]:.6g}."
+    return f'<p class="lead">{trust.badge(one.dataset)}{escaped(said)}</p>'

@@ -1,0 +1,137 @@
+"""The density of a run for a page: the solver's own cells in its own moving frame, never resampled.
+
+    rho(x) = f(z) / |det S|,     z = S^{-1} (x - c)     (c and S: frame_origin and frame_matrix at that time)
+
+The page turns pixels into cells, so that hover reads the cell's value to the digits kept. Where a run holds more cells
+than fit, neighbours are joined to larger cells, whose means are exact too, and then times are left out. The line has
+one more: tokens as a density by kernels, as ``vl.on_grid`` has it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from vlasov.checks import Array
+from vlasov.errors import InputError
+from vlasov.postprocess.averages import averages, box
+from vlasov.postprocess.report.packing import DIGITS, FEWER, FLOOR, pack_density, size_of
+from vlasov.solvers import measure
+from vlasov.solvers.dataset import cell_edges
+
+MOST_CELLS = 8_000_000  # of all times together: two seconds of packing
+_ON_LINE = 240  # cells for the density of tokens
+_CARRYING = 1e-4  # of the peak: what a picture must show
+
+
+def kept_times(run: xr.Dataset, budget: int) -> tuple[list[int], int]:
+    """Which output times fit, and how many cells along each axis become one."""
+    count, d = run.sizes["time"], run.sizes["component"]
+    if "density" not in run:
+        return list(range(count)), 1
+    cells, joined = run["density"].size // count, 1
+    while joined < 8 and count * cells / joined**d > budget and cells / joined**d > (256**2 if d < 3 else 48**3):
+        joined *= 2
+    most = max(2, int(budget * joined**d / cells))
+    if count <= most:
+        return list(range(count)), joined
+    return np.unique(np.linspace(0, count - 1, most).round().astype(int)).tolist(), joined
+
+
+def of_frames(run: xr.Dataset, times: list[int], joined: int, most_bytes: int) -> tuple[dict[str, Any], Array]:
+    """A run with a density: cells packed, and the box (time, d, 2) that holds what is to be seen."""
+    several = "part" in run["density"].dims
+    values, origin, matrix = (run[name].values[times] for name in ("density", "frame_origin", "frame_matrix"))
+    if not several:
+        values, origin, matrix = values[:, None], origin[:, None], matrix[:, None]
+    weights = run["part_weight"].values if several else np.ones(1)
+    axes = run["density"].dims[-run.sizes["component"] :]
+    edges = [cell_edges(run[axis].values) for axis in axes]
+    shrunk = weights[None, :] / np.abs(np.linalg.det(matrix))
+    fields = [[_joined(f, joined) * s for f, s in zip(*pair, strict=True)] for pair in zip(values, shrunk, strict=True)]
+    lower = [float(edge[0]) for edge in edges]
+    step = [float(edge[1] - edge[0]) * joined for edge in edges]
+    found = _packed(fields, most_bytes) | {
+        "kind": "grid", "joined": joined, "lower": lower, "step": step,
+        "origin": origin.tolist(), "matrix": matrix.tolist(),
+    }  # fmt: skip
+    boxes = [
+        [_seen(f, lower, step, c, S) for f, c, S in zip(*one, strict=True) if f.max() > 0]
+        for one in zip(fields, origin, matrix, strict=True)
+    ]
+    return found, np.array([[np.min(one, axis=0)[:, 0], np.max(one, axis=0)[:, 1]] for one in boxes]).transpose(0, 2, 1)
+
+
+def of_tokens_on_line(run: xr.Dataset, times: list[int], most_bytes: int) -> dict[str, Any] | None:
+    """Tokens on the line as a density by Gaussian kernels of Scott's width; None where they have no spread."""
+    fields, lows, widths = [], [], []
+    try:
+        for k in times:
+            state = measure(run, k)
+            (low,), (high,) = box(state)
+            if not high - low > 1e-9 * max(abs(low), abs(high)):
+                return None
+            fields.append([averages(state, [np.linspace(low, high, _ON_LINE + 1)])])
+            lows.append([[float(low)]])
+            widths.append([[[float(high - low)]]])
+    except (InputError, np.linalg.LinAlgError):
+        return None
+    return _packed(fields, most_bytes) | {
+        "kind": "grid", "joined": 1, "lower": [0.0], "step": [1 / _ON_LINE], "origin": lows, "matrix": widths,
+        "estimated": True,
+    }  # fmt: skip
+
+
+def _packed(fields: list[list[Array]], most_bytes: int) -> dict[str, Any]:
+    """Frames with as many digits as fit."""
+    for digits, floor in ((DIGITS, FLOOR), *FEWER):
+        frames = [[pack_density(part, digits, floor) for part in parts] for parts in fields]
+        if size_of(frames) <= most_bytes:
+            break
+    return {"digits": digits, "floor": floor, "shape": list(fields[0][0].shape), "frames": frames}
+
+
+def _joined(values: Array, joined: int) -> Array:
+    """Means over blocks of so many cells along each axis; empty cells beyond the edge."""
+    if joined == 1:
+        return np.asarray(values, dtype=np.float64)
+    padded = np.pad(values, [(0, -size % joined) for size in values.shape])
+    shape = [n for size in padded.shape for n in (size // joined, joined)]
+    return np.asarray(padded.reshape(shape).mean(axis=tuple(range(1, 2 * padded.ndim, 2))))
+
+
+def _seen(field: Array, lower: list[float], step: list[float], origin: Array, matrix: Array) -> Array:
+    """The box (d, 2) in physical coordinates of the cells that carry mass worth seeing."""
+    ends = []
+    for axis in range(field.ndim):
+        carrying = np.flatnonzero((field > _CARRYING * field.max()).any(axis=tuple(set(range(field.ndim)) - {axis})))
+        ends.append((lower[axis] + step[axis] * carrying[0], lower[axis] + step[axis] * (carrying[-1] + 1)))
+    middle = np.array([(a + b) / 2 for a, b in ends])
+    reach = np.abs(matrix) @ np.array([(b - a) / 2 for a, b in ends])
+    center = origin + matrix @ middle
+    return np.stack([center - reach, center + reach], axis=1)
+
+
+def rounding(density: dict[str, Any]) -> str:
+    """What a page says about its numbers."""
+    if density["kind"] != "grid":
+        return "The density is that of the Gaussian of this mean and covariance, by its formula."
+    said = f"Densities are rounded to {density['digits']} significant digits; "
+    said += f"what is {density['floor']} decades below the largest is shown as none. "
+    if density.get("estimated"):
+        return said + "They are estimated from all tokens by Gaussian kernels of Scott's width, as vl.on_grid has it."
+    joined = density["joined"]
+    said += "Cells are the solver's own, in its moving frame, with nothing interpolated."
+    if joined > 1:
+        said += f" For this page, {' × '.join([str(joined)] * len(density['shape']))} of them are joined to one, "
+        said += f"which holds their mean ({' × '.join(map(str, density['shape']))} are left)."
+    return said
+
+
+def spread(boxes: Array) -> float:
+    """How many times the largest box is as large as the smallest."""
+    size = (boxes[..., 1] - boxes[..., 0]).max(axis=1)
+    return float(size.max() / size.min()) if size.min() > 0 else math.inf

@@ -1,0 +1,43 @@
+"""The page: template, style and scripts in one file, whose one script is the only one that may run."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from functools import cache
+from importlib.resources import files
+from string import Template
+
+from vlasov import __version__
+from vlasov.postprocess.report.elements import Parts, as_json, escaped
+
+_ASSETS = "assets"
+
+
+def page(title: str, parts: Parts, footer: str) -> str:
+    """A whole page; its policy lets no other script run and nothing be loaded."""
+    script = _script()
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return Template(_asset("page.html")).substitute(
+        allowed=f"'sha256-{digest}'",
+        generator=f"vlasov {__version__}",
+        title=escaped(title),
+        style=_asset("page.css"),
+        body="\n".join(parts.body),
+        footer=footer,
+        data=as_json({"scenes": parts.scenes, "charts": parts.charts}),
+        script=script,
+    )
+
+
+@cache
+def _script() -> str:
+    """All scripts, in the order of their names."""
+    folder = files(__package__).joinpath(_ASSETS)
+    names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".js"))
+    return "\n" + "\n".join(_asset(name) for name in names)
+
+
+@cache
+def _asset(name: str) -> str:
+    return files(__package__).joinpath(_ASSETS, name).read_text(encoding="utf-8")

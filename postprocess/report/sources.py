@@ -1,0 +1,74 @@
+"""What a report is asked to show: Datasets, or files and folders that hold them, told apart by kind."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from vlasov.errors import InputError, short
+from vlasov.solvers.dataset import RUN, open_run, require
+from vlasov.solvers.kinds import MADE_BY
+
+_STUDY = "study.nc"  # in the folder of a study
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """A Dataset, and the name by which a reader knows it."""
+
+    dataset: xr.Dataset
+    name: str
+
+    @property
+    def kind(self) -> str:
+        """Which kind of Dataset it is."""
+        return str(self.dataset.attrs.get("kind", RUN))
+
+    @property
+    def title(self) -> str:
+        """What it is called."""
+        return str(self.dataset.attrs.get("title") or self.dataset.attrs.get("case") or self.name or "A run")
+
+
+def sources(given: Any) -> list[Source]:
+    """One Dataset or path, or several; complained about before any work."""
+    listed = list(given) if isinstance(given, Sequence) and not isinstance(given, str | bytes) else [given]
+    if not listed:
+        raise InputError("is empty; give a run, a study or a comparison", "report")
+    return [_source(one) for one in listed]
+
+
+def _source(given: Any) -> Source:
+    if isinstance(given, xr.Dataset):
+        dataset, name = given, str(given.encoding.get("source", "") or "")
+        name = Path(name).name
+    elif isinstance(given, str | os.PathLike):
+        path = Path(given)
+        path = path / _STUDY if (path / _STUDY).is_file() else path
+        if path.is_dir():
+            sentence = f'"{path}" is a folder without a finished study ({_STUDY}); give a .nc file'
+            raise InputError(f'{sentence}, or "--all-cases {path}" for case files', "report")
+        dataset, name = open_run(path), path.name
+    else:
+        raise InputError(f"is {short(given)} where a Dataset of vlasov or the path of its file is needed", "report")
+    kind = dataset.attrs.get("kind", RUN)
+    if kind == RUN:
+        require(dataset, RUN, name or "report")
+        _check_finite(dataset, name or "report")
+    elif kind not in MADE_BY:
+        raise InputError(f"is {short(kind)}, which a report does not know; give {MADE_BY[RUN]}", name or "report")
+    return Source(dataset, name)
+
+
+def _check_finite(run: xr.Dataset, field: str) -> None:
+    if not run.sizes.get("time"):
+        raise InputError("has no output times left; keep some, as in run.isel(time=[1])", field)
+    for name in ("mean", "covariance", "position", "density"):
+        if name in run and not np.isfinite(run[name].values).all():
+            raise InputError(f"has a {name} that is not finite; keep the times before", field)

@@ -1,0 +1,103 @@
+"""How a run ended and how far it is to be trusted: status, told errors by solver, advice, and what limited it."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import xarray as xr
+
+from vlasov.postprocess.report.elements import escaped, facts, number, paragraph
+from vlasov.solvers.accuracy import NOTABLE, doubt
+from vlasov.solvers.dataset import RUN
+from vlasov.solvers.record import ERRORS
+
+_SAID = {
+    "completed": "The run came to its horizon.",
+    "blow-up": "The solution ends in a blow-up, which is physics and no failure.",
+    "stopped": "The run stopped before its horizon.",
+}
+_TOLD = {
+    "velocity_error_bound": "bound on the errors of sums in velocities",
+    "sampling_error": "error by which the tokens stand for the initial measure",
+    "blow_up_time_error": "estimated error of the blow-up time",
+    "outflow": "mass that left the grid",
+    "limited_cells": "share of cells where the limiter acted",
+    "doublings": "times that the grid was doubled",
+}
+
+
+def badge(dataset: xr.Dataset) -> str:
+    """The status as a mark, with the time of a blow-up."""
+    status = str(dataset.attrs.get("status", ""))
+    if not status:
+        return ""
+    time = _number(dataset.attrs.get("blow_up_time"))
+    words = f"{status} at t = {number(time)}" if status == "blow-up" and math.isfinite(time) else status
+    name = status if status in _SAID else "doubtful"
+    return f'<span class="badge {name}">{escaped(words)}</span>'
+
+
+def section(dataset: xr.Dataset) -> str:
+    """What limited the accuracy of a run, or what a study says against itself."""
+    said = doubt(dataset) if dataset.attrs.get("kind") == RUN else str(dataset.attrs.get("doubt", ""))
+    said = said or str(dataset.attrs.get("trouble", ""))
+    parts = []
+    if said:
+        parts.append(paragraph(f"{said[0].upper()}{said[1:]}.".replace("..", "."), "doubt"))
+    if rows := _rows(dataset):
+        parts.append(facts(rows))
+    return "".join(parts)
+
+
+def _rows(dataset: xr.Dataset) -> list[tuple[str, str]]:
+    attrs = dataset.attrs
+    if dataset.attrs.get("kind") != RUN:
+        return []
+    status = str(attrs.get("status", ""))
+    rows = [("Status", f"{status}. {_SAID.get(status, '')}".strip())]
+    estimate = _number(attrs.get("error_estimate"))
+    if not math.isnan(estimate):
+        held = "below" if estimate <= NOTABLE else "above"
+        words = f"{number(estimate)}, the largest below over all times; {held} the {NOTABLE:g} from which runs warn"
+        rows.append(("Estimated error", words if math.isfinite(estimate) else "not known"))
+    for name in ERRORS:
+        if name in dataset and dataset.sizes.get("time"):
+            top = float(dataset[name].max())
+            rows.append((name.replace("_", " ").capitalize(), f"at most {number(top)}: {_name(dataset, name)}"))
+    for name, words in _TOLD.items():
+        value = _number(attrs.get(name))
+        if not math.isnan(value):
+            rows.append((words[0].upper() + words[1:], number(value)))
+    if attrs.get("method"):
+        rows.append(("Velocities by", f"{attrs['method']}, {attrs.get('velocity_evaluations', '?')} evaluations"))
+    return rows
+
+
+def options(dataset: xr.Dataset) -> list[tuple[str, str]]:
+    """How the run was made: its solver with its resolved options, and its cost."""
+    attrs = dataset.attrs
+    try:
+        given = json.loads(str(attrs.get("options") or "{}"))
+        said = ", ".join(f"{key} = {json.dumps(value)}" for key, value in given.items())
+    except (ValueError, AttributeError):
+        said = str(attrs["options"])
+    rows = [("Solver", str(attrs.get("solver", ""))), ("Options", said)]
+    steps = f"{attrs['steps']} steps" if "steps" in attrs else ""
+    seconds = _number(attrs.get("wall_seconds"))
+    cost = ", ".join(filter(None, [steps, "" if math.isnan(seconds) else f"{seconds:.3g} s"]))
+    rows += [("Cost", cost), ("Case", str(attrs.get("case", ""))), ("Made", str(attrs.get("created", "")))]
+    rows.append(("Version", f"vlasov {attrs.get('vlasov_version', 'unknown')}"))
+    return [row for row in rows if row[1]]
+
+
+def _name(dataset: xr.Dataset, name: str) -> str:
+    return str(dataset[name].attrs.get("long_name", ""))
+
+
+def _number(value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return math.nan
