@@ -26,6 +26,11 @@ def case_names() -> list[str]:
 def case_path(name_or_path: str | os.PathLike[str]) -> Path:
     """The file of a built-in case, or a user's own .toml file.
 
+    Parameters
+    ----------
+    name_or_path
+        A name of ``vl.case_names()``, or the path of a .toml file.
+
     Examples
     --------
     >>> vl.cases.case_path("ring-2d").name

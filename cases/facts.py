@@ -38,6 +38,21 @@ from vlasov.solvers.positions import limiting_positions
 class Fact(Described):
     """One thing that is known about a case.
 
+    Parameters
+    ----------
+    says
+        The fact in words.
+    quantity
+        What is looked at, one of ``QUANTITIES``.
+    equals, at_most, at_least
+        What it must be: one of the three.
+    tolerance
+        How far from ``equals`` it may be.
+    solvers
+        Whose solutions must show it; all of the case's if not given.
+    time
+        When; the last output time if not given.
+
     Examples
     --------
     >>> fact = vl.load_case("gaussian-blow-up").facts[0]

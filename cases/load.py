@@ -76,8 +76,15 @@ def load_case(name_or_path: str | os.PathLike[str], *, settings: Sequence[str] =
 
     Parameters
     ----------
+    name_or_path
+        A name of ``vl.case_names()``, or the path of a .toml file.
     settings
         Changes such as "horizon=2", "initial.mean=[0, 1]" or "solvers.particles.n=500", with values in TOML.
+
+    Returns
+    -------
+    Case
+        The problem with options for its solvers, output times, and what is known about the solution.
 
     Examples
     --------

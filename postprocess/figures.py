@@ -67,6 +67,13 @@ def overview(datasets: Datasets, *, width: Width = None) -> Figure:
     Tokens on the line: paths and variance. Beyond: paths in the first two principal components, and eigenvalues.
     Without both: ellipses and eigenvalues.
 
+    Parameters
+    ----------
+    datasets
+        One solution, or several to be drawn over each other.
+    width
+        For print: "column", "page", inches, or a text such as "86mm"; for a screen if not given.
+
     Examples
     --------
     >>> from vlasov.postprocess import figures
@@ -168,6 +175,11 @@ def plot(datasets: Datasets, kind: str = "overview", **options: Any) -> Figure:
     options
         What that figure's function takes by keyword.
 
+    Returns
+    -------
+    matplotlib.figure.Figure
+        To be shown, changed, or saved by ``save``.
+
     Examples
     --------
     >>> from vlasov.postprocess import figures
@@ -205,6 +217,11 @@ def save(figure: Figure, path: str | os.PathLike[str], *, dpi: int = 200, comman
         Pixels per inch of png files and of the parts of the others that are drawn as pixels.
     command
         Of the command line, which the file then names: it replaces only what it has drawn itself.
+
+    Returns
+    -------
+    Path
+        The file.
 
     Examples
     --------

@@ -48,6 +48,15 @@ def wasserstein(mu: Given, nu: Given, p: float = 2, **how: Unpack[How]) -> float
     Of two measures with places in a sequence it is the conditional distance. Places that only one of both has say
     nothing of how far it is from the other: then the laws of x are compared.
 
+    Parameters
+    ----------
+    mu, nu
+        Measures on the same R^d, or solutions.
+    p
+        From 1 to 100.
+    **how
+        ``time`` and ``method``, as in ``vl.distance``.
+
     Examples
     --------
     For p > 1 two short ways are cheaper than one long way of the same length together:

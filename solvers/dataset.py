@@ -194,6 +194,11 @@ def _has_moments(dataset: xr.Dataset) -> bool:
 def problem_of(dataset: xr.Dataset) -> Problem:
     """The problem that a Dataset solves, rebuilt from its attributes.
 
+    Parameters
+    ----------
+    dataset
+        A solution, or another Dataset of ours with the attribute ``problem``.
+
     Examples
     --------
     >>> run = vl.solve(vl.load_case("gaussian-blow-up").problem, "gaussian", times=[0.1])
@@ -211,8 +216,15 @@ def measure(dataset: xr.Dataset, time: int | float = -1) -> Measure:
 
     Parameters
     ----------
+    dataset
+        A solution.
     time
         A whole number is an index into the output times, -1 the last; any other number is one of the output times.
+
+    Returns
+    -------
+    Measure
+        ``Particles``, a ``Density`` (or, in parts, a ``Mixture`` or a ``Sequence`` of them), or a ``Gaussian``.
 
     Examples
     --------
@@ -269,6 +281,16 @@ def open_run(path: str | os.PathLike[str]) -> xr.Dataset:
 
     Files of ours (``output=``, the command line's) end with a checksum, and any change is refused. Those of a Dataset's
     own ``to_netcdf`` have none: what is cut or added at their end is refused, what is changed inside is not seen.
+
+    Parameters
+    ----------
+    path
+        The file.
+
+    Returns
+    -------
+    xarray.Dataset
+        As it was returned: a solution, a comparison, a study.
 
     Examples
     --------

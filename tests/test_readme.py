@@ -78,7 +78,30 @@ def test_commands(vlasov, tmp_path, monkeypatch):
 
 
 @pytest.mark.quick
-def test_links_lead_somewhere():
-    targets = re.findall(r"\]\(([^):]+)\)", (ROOT / "README.md").read_text(encoding="utf-8"))
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
+def test_links_lead_somewhere(page):
+    targets = re.findall(r"\]\(([^):]+)\)", (ROOT / page).read_text(encoding="utf-8"))
     assert targets
     assert [target for target in targets if not (ROOT / target).exists()] == []
+
+
+@pytest.mark.quick
+def test_readme_is_one_page():
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 90
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "CHANGELOG.md", "docs/architecture.md"])
+def test_other_pages_hold_no_code_that_nobody_runs(page):
+    """Sphinx runs what the manual shows, and this file what README.md does."""
+    assert set(re.findall(r"^```(\w+)$", (ROOT / page).read_text(encoding="utf-8"), re.M)) <= {"text"}
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
+def test_make_knows_what_pages_ask_of_it(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    named = {word for line in re.findall(r"^(?: {4})?make ([a-z -]+)", text, re.M) for word in line.split()}
+    named |= set(re.findall(r"`make ([a-z-]+)`", text))
+    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M)
+    assert {"test"} <= named <= set(targets)

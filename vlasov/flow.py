@@ -71,6 +71,12 @@ class Flow:
 
         Parameters
         ----------
+        measure
+            mu.
+        x
+            Points, shape (m, d).
+        t
+            Time.
         about
             c: the velocity less ``base(c, t)``, which keeps its digits where the measure is small and far from zero.
         out
@@ -153,6 +159,15 @@ class Flow:
     def tangent(self, measure: Measure, h: Array, t: float = 0.0) -> Array:
         """J h, shapes (n, d) -> (n, k); J of X -> Gamma_X(X).
 
+        Parameters
+        ----------
+        measure
+            Tokens: ``Particles``.
+        h
+            A change of each token, shape (n, d).
+        t
+            Time.
+
         Examples
         --------
         With A = 0 velocities are the mean, and so is J h:
@@ -167,6 +182,15 @@ class Flow:
 
     def adjoint(self, measure: Measure, p: Array, t: float = 0.0) -> Array:
         """J^T p, shapes (n, k) -> (n, d), the plain transpose: <p, J h> = <J^T p, h>.
+
+        Parameters
+        ----------
+        measure
+            Tokens: ``Particles``.
+        p
+            A covector of each velocity, shape (n, k).
+        t
+            Time.
 
         Examples
         --------

@@ -53,6 +53,11 @@ def covariance(A: ArrayLike, V: ArrayLike, initial: ArrayLike, t: float) -> Arra
 def blow_up_time(A: ArrayLike, V: ArrayLike, initial: ArrayLike) -> float:
     """t* = 1 / lambda_max(Sigma_0^{1/2} (V A + A^T V^T) Sigma_0^{1/2}), infinity if no eigenvalue is positive.
 
+    Parameters
+    ----------
+    A, V, initial
+        Shape (d, d). V must commute with V A + A^T V^T and with the initial covariance.
+
     Examples
     --------
     In d = 1 it is 1 / (2 A V s), and infinite for A V <= 0:
@@ -66,6 +71,11 @@ def blow_up_time(A: ArrayLike, V: ArrayLike, initial: ArrayLike) -> float:
 
 def largest_limit_rank(A: ArrayLike) -> int:
     """dim ker A + min(#positive, #negative eigenvalues): bounds the rank of limits for V = I and symmetric A.
+
+    Parameters
+    ----------
+    A
+        Symmetric, shape (d, d).
 
     Examples
     --------
@@ -87,6 +97,13 @@ def bures_geodesic(mu: Gaussian, nu: Gaussian, s: float) -> Gaussian:
 
     F F^T and F' F'^T are the covariances, either of which may be singular, and F^T F' = U S W^T. So W_2^2 =
     |alpha - alpha'|^2 + |F U - F' W|^2 in Frobenius' norm.
+
+    Parameters
+    ----------
+    mu, nu
+        Gaussians on the same R^d.
+    s
+        From 0 to 1.
 
     Examples
     --------

@@ -110,6 +110,11 @@ def set_threads(count: int | None) -> None:
     Results do not depend on it, to the last bit. Small problems use one thread whatever is set. BLAS has threads of its
     own (OPENBLAS_NUM_THREADS): derivatives in many dimensions, and norms of them, depend on those by rounding errors.
 
+    Parameters
+    ----------
+    count
+        At least one, or None.
+
     Examples
     --------
     >>> vl.set_threads(1)

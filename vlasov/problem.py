@@ -144,6 +144,11 @@ class Problem(Described):
     def until(self, horizon: float) -> Self:
         """The same up to another time.
 
+        Parameters
+        ----------
+        horizon
+            The final time.
+
         Examples
         --------
         >>> vl.load_case("gaussian-blow-up").problem.until(0.25).horizon
@@ -159,6 +164,11 @@ class Problem(Described):
     def changed(self, **changes: Any) -> Self:
         """The same but for these fields, which are not checked again.
 
+        Parameters
+        ----------
+        **changes
+            Fields by name, with values as they are kept: objects, not tables.
+
         Examples
         --------
         >>> problem = vl.load_case("gaussian-blow-up").problem
@@ -169,6 +179,13 @@ class Problem(Described):
 
     def flow(self, *, tolerance: float = 1e-10, method: str = "auto") -> Flow:
         """The velocity of this problem: one for each run and thread; see ``vlasov.flow``.
+
+        Parameters
+        ----------
+        tolerance
+            Largest error of a velocity that is accepted, relative to |V| and the radius of the measure.
+        method
+            How sums over particles are evaluated: one of ``vlasov.tilting.METHODS``.
 
         Examples
         --------
@@ -192,6 +209,11 @@ class Problem(Described):
     def from_dict(cls, plain: Mapping[str, Any]) -> Problem:
         """The problem that ``to_dict`` described.
 
+        Parameters
+        ----------
+        plain
+            Tables as ``to_dict`` returns them, or as a case's TOML file has them.
+
         Examples
         --------
         >>> plain = vl.load_case("ring-2d").problem.to_dict()
@@ -214,6 +236,11 @@ class Problem(Described):
     @classmethod
     def from_json(cls, text: str) -> Problem:
         """The problem that ``to_json`` wrote.
+
+        Parameters
+        ----------
+        text
+            JSON as ``to_json`` writes it; every run holds its own in the attribute ``problem``.
 
         Examples
         --------

@@ -27,8 +27,12 @@ def beside(rescaled: xr.Dataset, normed: xr.Dataset, *, tolerance: float = 0.1, 
 
     Parameters
     ----------
+    rescaled, normed
+        Runs by particles of the same tokens, with ``rescaled=True`` and with ``LayerNorm()``.
     tolerance
         As in ``vlasov.postprocess.clusters.beside``.
+    width
+        For print: "column", "page", inches, or a text such as "86mm"; for a screen if not given.
 
     Examples
     --------

@@ -58,6 +58,8 @@ def clusters(
 
     Parameters
     ----------
+    dataset
+        A run by particles.
     tolerance
         As in ``vl.clusters``.
     components
@@ -68,6 +70,8 @@ def clusters(
         What ``vl.clusters`` said of this solution, if that is known already.
     axes
         Two of them; a new figure by default.
+    width
+        For print: "column", "page", inches, or a text such as "86mm"; for a screen if not given.
 
     Examples
     --------

@@ -55,8 +55,12 @@ def cone(
         Solutions with d = 2, or arrays (time, 2, 2) of covariances: one or several.
     trace_one
         Divide by the trace, and draw the unit disc in place of the cone.
+    labels
+        Names for the legend when there are several.
     ax
         Three-dimensional unless ``trace_one``.
+    width
+        For print: "column", "page", inches, or a text such as "86mm"; for a screen if not given.
 
     Examples
     --------

@@ -89,6 +89,14 @@ def ellipses(
         How many ellipses, spread over the first solution's run; the others are shown at the same times.
     deviations
         How many standard deviations the ellipses enclose.
+    rescaled
+        Show z = Phi^{-1} x where the solution holds its rescaling.
+    labels
+        Names for the legend when there are several.
+    ax
+        Where to draw; a new figure by default.
+    width
+        For print: "column", "page", inches, or a text such as "86mm"; for a screen if not given.
 
     Examples
     --------
@@ -170,6 +178,12 @@ def eigenvalues(
     ----------
     datasets
         One solution, or several to compare: those of the Gaussian equations as lines, the others as markers.
+    labels
+        Names for the legend when there are several.
+    ax
+        Where to draw; a new figure by default.
+    width
+        For print: "column", "page", inches, or a text such as "86mm"; for a screen if not given.
 
     Examples
     --------

@@ -152,6 +152,15 @@ def frame(dataset: xr.Dataset, *, ax: Axes | None = None, width: Width = None) -
     Of a solution in parts those of the frames of all parts. For a run that blows up their inverses, which reach
     zero at the blow-up time.
 
+    Parameters
+    ----------
+    dataset
+        A solution by finite volumes.
+    ax
+        Where to draw; a new figure by default.
+    width
+        For print: "column", "page", inches, or a text such as "86mm"; for a screen if not given.
+
     Examples
     --------
     >>> from vlasov.postprocess import figures

@@ -49,10 +49,18 @@ def trajectories(
 
     Parameters
     ----------
+    dataset
+        A run by particles.
     components
         The plane; by default, for d > 2, that of the two principal components of the whole run.
     lines
         How many tokens at most; they stand for the measure and are the same in every run.
+    rescaled
+        Show z = Phi^{-1} x where the solution holds its rescaling.
+    ax
+        Where to draw; a new figure by default.
+    width
+        For print: "column", "page", inches, or a text such as "86mm"; for a screen if not given.
 
     Examples
     --------

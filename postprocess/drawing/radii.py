@@ -41,6 +41,12 @@ def radius(
     ----------
     datasets
         One solution, or several to compare.
+    labels
+        Names for the legend when there are several.
+    ax
+        Where to draw; a new figure by default.
+    width
+        For print: "column", "page", inches, or a text such as "86mm"; for a screen if not given.
 
     Examples
     --------

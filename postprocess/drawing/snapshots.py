@@ -66,8 +66,12 @@ def snapshots(
     components
         By default, for a density with d = 3, all three planes, one row each; of others with d > 2 the plane of the two
         principal components of the whole run.
+    rescaled
+        Show z = Phi^{-1} x where the solution holds its rescaling.
     axes
         Where to draw, one for every time, row by row (those left over are hidden); a new figure by default.
+    width
+        For print: "column", "page", inches, or a text such as "86mm"; for a screen if not given.
 
     Examples
     --------

@@ -30,10 +30,14 @@ def sphere(dataset: xr.Dataset, *, lines: int = 120, ax: Axes | None = None, wid
 
     Parameters
     ----------
+    dataset
+        A run by particles, d = 2 or 3.
     lines
         How many tokens at most; they stand for the measure and are the same in every run.
     ax
         Three-dimensional for d = 3.
+    width
+        For print: "column", "page", inches, or a text such as "86mm"; for a screen if not given.
 
     Examples
     --------

@@ -39,6 +39,12 @@ class Report:
         What it is about.
     html
         The whole page.
+
+    Examples
+    --------
+    >>> page = vl.report(vl.solve(vl.load_case("gaussian-collapse").problem, "gaussian"))
+    >>> page.save("collapse.html").name, "<script src" in page.html  # it loads nothing
+    ('collapse.html', False)
     """
 
     title: str

@@ -43,6 +43,15 @@ _EPS = float(np.finfo(float).eps)
 class Distance(NamedTuple):
     """W_p, an estimate or a bound of |value - W_p|, and how it was found.
 
+    Attributes
+    ----------
+    value
+        W_p.
+    error
+        Estimate or bound of |value - W_p|.
+    method
+        By which of the methods that ``vl.distance`` lists.
+
     Examples
     --------
     >>> value, error, method = vl.distance(vl.Particles([0.0, 1.0]), vl.Particles([2.0, 5.0]), p=1)

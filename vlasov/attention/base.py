@@ -54,6 +54,12 @@ class Attention(Described, ABC):
 
         Parameters
         ----------
+        measure
+            mu.
+        x
+            Points, shape (m, d), which may be those of the measure.
+        t
+            Time, where parameters depend on it.
         tolerance
             Largest error accepted, relative to |V| and the radius of the measure.
         method
@@ -81,6 +87,13 @@ class Attention(Described, ABC):
         s: ArrayLike | None = None,
     ) -> Field:
         """The velocity with the method that was chosen and its error bound; as ``velocity``, into ``out`` if given.
+
+        Parameters
+        ----------
+        measure, x, t, tolerance, method, s
+            As in ``velocity``.
+        out
+            Memory for the result, shape (m, d).
 
         Examples
         --------
@@ -119,6 +132,11 @@ class Attention(Described, ABC):
 
         Output matrices are multiplied in, and heads of heads stand side by side. None: no such sum.
 
+        Parameters
+        ----------
+        t
+            Time, where parameters depend on it.
+
         Examples
         --------
         >>> vl.L2(Q=[[1.0]], K=[[3.0]]).heads_at()  # A = 2 K^T Q and P = K^T K
@@ -136,6 +154,15 @@ class Attention(Described, ABC):
     def jacobian(self, measure: Measure, x: ArrayLike, t: float = 0.0) -> Array:
         """D Gamma_mu(x) at points (m, d), shape (m, d, d).
 
+        Parameters
+        ----------
+        measure
+            mu, which stays as it is.
+        x
+            Points, shape (m, d).
+        t
+            Time, where parameters depend on it.
+
         Examples
         --------
         It is V times the covariance of the tilted measure times A; of N(m, Sigma), V Sigma A:
@@ -149,6 +176,22 @@ class Attention(Described, ABC):
         self, measure: Measure, t: float = 0.0, request: Request = Request(), **how: Unpack[How]
     ) -> Linearised:
         """J of X -> Gamma_X(X) at the tokens X of a measure: products J h and J^T p, see ``vlasov.linearised``.
+
+        Parameters
+        ----------
+        measure
+            Tokens: ``Particles``.
+        t
+            Time, where parameters depend on it.
+        request
+            How exact products have to be, and by what method.
+        **how
+            See ``vlasov.measures.How``.
+
+        Returns
+        -------
+        Linearised
+            With ``tangent(h)``, ``adjoint(p)`` and ``error_bound``.
 
         Examples
         --------
@@ -173,6 +216,13 @@ class Attention(Described, ABC):
 
     def affine(self, gaussian: Gaussian, t: float = 0.0) -> tuple[Array, Array] | None:
         """b (d,) and B (d, d) with Gamma(x) = b + B x; None where Gaussians do not stay Gaussian.
+
+        Parameters
+        ----------
+        gaussian
+            mu.
+        t
+            Time, where parameters depend on it.
 
         Examples
         --------
@@ -213,6 +263,18 @@ class Attention(Described, ABC):
     def regularity(self, radius: float, t: float = 0.0) -> Regularity:
         """How large and how smooth velocities are for measures in the ball of radius R.
 
+        Parameters
+        ----------
+        radius
+            R, of the ball around the origin that holds the support.
+        t
+            Time, where parameters depend on it.
+
+        Returns
+        -------
+        Regularity
+            ``velocity``, ``slope`` and ``rate``; ``vl.estimates`` has each by its name.
+
         Examples
         --------
         >>> vl.Softmax(A=[[1.0]]).regularity(radius=2.0)[:2]  # |V| R and |V| |A| R^2
@@ -248,6 +310,11 @@ class Attention(Described, ABC):
         """V at time t, shape ``shape``: what velocities are made of; for several heads the sum of W_h V_h.
 
         The identity where neither heads nor the class say more.
+
+        Parameters
+        ----------
+        t
+            Time, where parameters depend on it.
 
         Examples
         --------

@@ -91,6 +91,15 @@ class LayerNorm(Described):
     def of(self, x: Array, t: float = 0.0, *, field: str = "x") -> Array:
         """LN(x) at points (n, d); the origin has none, and is refused.
 
+        Parameters
+        ----------
+        x
+            Points, shape (n, d).
+        t
+            Time, where beta depends on it.
+        field
+            What x is called where it is refused.
+
         Examples
         --------
         >>> vl.LayerNorm(beta=[1.0, 2.0]).of(np.array([[0.5, 0.5]])).round(12)

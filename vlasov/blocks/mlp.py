@@ -105,6 +105,13 @@ class MLP(Described):
     def at(self, x: Array, t: float = 0.0) -> Array:
         """g(x) at points (n, d).
 
+        Parameters
+        ----------
+        x
+            Points, shape (n, d).
+        t
+            Time, where parameters depend on it.
+
         Examples
         --------
         >>> print(vl.MLP(W=[[2.0]], activation="tanh").at(np.array([[1.0]])).round(6), (2 * np.tanh(1.0)).round(6))

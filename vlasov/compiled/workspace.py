@@ -13,6 +13,11 @@ from vlasov.patience import Patience
 class Workspace:
     """Named buffers, whose contents are undefined when they are handed out; and the ``patience`` of who waits.
 
+    Parameters
+    ----------
+    patience
+        Of who waits; nobody's if not given.
+
     Examples
     --------
     >>> workspace = vl.tilting.Workspace()

@@ -24,6 +24,15 @@ _NODES, _INSIDE = 9, 1 - 1e-12  # of a panel whose ends just do not belong to ot
 def velocity_bound(attention: Attention, radius: float, t: float = 0.0) -> float:
     """sup_x |Gamma_mu(x)| <= |V| R; for several heads the sum of |W_h V_h| R.
 
+    Parameters
+    ----------
+    attention
+        Softmax, L2, Sinkhorn or sigmoid attention, or several of these in a multi-head attention, masked or not.
+    radius
+        R, of the ball around the origin that holds the support.
+    t
+        Time, where parameters depend on it.
+
     Examples
     --------
     >>> vl.estimates.velocity_bound(vl.Softmax(A=[[1.0]], V=[[2.0]]), radius=3.0)
@@ -34,6 +43,15 @@ def velocity_bound(attention: Attention, radius: float, t: float = 0.0) -> float
 
 def jacobian_bound(attention: Attention, radius: float, t: float = 0.0) -> float:
     """sup_x |D Gamma_mu(x)| <= |V| |A| R^2 with A = 2 K^T Q for L2; for several heads the sum over heads.
+
+    Parameters
+    ----------
+    attention
+        Softmax, L2, Sinkhorn or sigmoid attention, or several of these in a multi-head attention, masked or not.
+    radius
+        R, of the ball around the origin that holds the support.
+    t
+        Time, where parameters depend on it.
 
     Examples
     --------
@@ -47,6 +65,15 @@ def stability_rate(attention: Attention, radius: float, t: float = 0.0) -> float
     """L = |V| (1 + 3 |A| R^2) e^{2 |A| R^2}: d/dt W_p(mu, nu) <= L W_p(mu, nu) for softmax; the sum over heads.
 
     Other attentions have constants of their own: see ``vlasov.attention.regularity``.
+
+    Parameters
+    ----------
+    attention
+        Softmax, L2, Sinkhorn or sigmoid attention, or several of these in a multi-head attention, masked or not.
+    radius
+        R, of the ball around the origin that holds the support.
+    t
+        Time, where parameters depend on it.
 
     Examples
     --------
@@ -62,6 +89,15 @@ def stability_exponent(attention: Attention, radius: float, t: float) -> float:
     """int_0^t L, with W_p(mu(t), nu(t)) <= e^{int L} W_p(mu_0, nu_0) for supports in the ball of radius R_0, p >= 1.
 
     The a-priori form: R(s) = R_0 exp(int_0^s |V|) stands in for the radius. Infinity where it overflows.
+
+    Parameters
+    ----------
+    attention
+        Softmax, L2, Sinkhorn or sigmoid attention, or several of these in a multi-head attention, masked or not.
+    radius
+        R_0, of the ball around the origin that holds the support at first.
+    t
+        When; the bound holds from 0 to there.
 
     Examples
     --------
@@ -87,6 +123,15 @@ def stability_exponent(attention: Attention, radius: float, t: float) -> float:
 def stability_bound(attention: Attention, radius: float, t: float) -> float:
     """e to the ``stability_exponent``, infinity where it overflows.
 
+    Parameters
+    ----------
+    attention
+        Softmax, L2, Sinkhorn or sigmoid attention, or several of these in a multi-head attention, masked or not.
+    radius
+        R_0, of the ball around the origin that holds the support at first.
+    t
+        When; the bound holds from 0 to there.
+
     Examples
     --------
     >>> round(vl.estimates.stability_bound(vl.Softmax(A=[[0.0]]), radius=1.0, t=1.0), 6)  # e
@@ -102,6 +147,15 @@ def support_radius(attention: Attention, radius: float, t: float) -> float:
     """R(t) = R_0 exp(int_0^t |V|): the support stays in this ball, whatever the measure.
 
     Constant and piecewise constant parameters are integrated exactly, functions of time by Gauss-Lobatto on panels.
+
+    Parameters
+    ----------
+    attention
+        Softmax, L2, Sinkhorn or sigmoid attention, or several of these in a multi-head attention, masked or not.
+    radius
+        R_0, of the ball around the origin that holds the support at first.
+    t
+        When; the bound holds from 0 to there.
 
     Examples
     --------

@@ -59,6 +59,13 @@ class Worst(NamedTuple):
 def worst_direction(attention: Attention, t: float = 0.0) -> Worst:
     """Gamma and u of softmax attention with one head, masked or not.
 
+    Parameters
+    ----------
+    attention
+        Softmax attention with one head, masked or not.
+    t
+        Time, where parameters depend on it.
+
     Examples
     --------
     A negative eigenvalue counts eight times as much as a positive one:
@@ -87,6 +94,17 @@ def adversarial_tokens(attention: Attention, radius: float, n: int, t: float = 0
 
     Under a mask the first token is seen by all.
 
+    Parameters
+    ----------
+    attention
+        Softmax attention with one head, masked or not.
+    radius
+        R, of the ball around the origin that holds the support.
+    n
+        How many, at least two.
+    t
+        Time, where parameters depend on it.
+
     Examples
     --------
     >>> abs(vl.estimates.adversarial_tokens(vl.Softmax(A=[[2.0]]), radius=4.0, n=3))
@@ -102,6 +120,15 @@ def adversarial_tokens(attention: Attention, radius: float, n: int, t: float = 0
 
 def adversarial_atoms(attention: Attention, radius: float, t: float = 0.0) -> Particles:
     """p delta_{R u} + (1 - p) delta_{R c u}, p = e^{-2 gamma R^2}: the mean-field limit at its roughest.
+
+    Parameters
+    ----------
+    attention
+        Softmax attention with one head, masked or not.
+    radius
+        R, of the ball around the origin that holds the support.
+    t
+        Time, where parameters depend on it.
 
     Examples
     --------
@@ -119,6 +146,17 @@ def tokens_lower_bound(attention: Attention, radius: float, n: int, t: float = 0
     """Lip(f on B_R^n) >= |V| sqrt(n - 1) / (1 + (n - 1) e^{-2 gamma R^2}), at ``adversarial_tokens`` already.
 
     So it grows like sqrt(n) until n ~ e^{2 gamma R^2}. Under a mask too: who sees fewer attends to x_1 all the more.
+
+    Parameters
+    ----------
+    attention
+        Softmax attention with one head, masked or not.
+    radius
+        R, of the ball around the origin that holds the support.
+    n
+        How many tokens.
+    t
+        Time, where parameters depend on it.
 
     Examples
     --------
@@ -141,6 +179,15 @@ def mean_field_lower_bound(attention: Attention, radius: float, t: float = 0.0) 
 
     About e^{2 gamma R^2} tokens come as far. There |D f| >= |V u| (q + q^2 (1 - p) 2 gamma R^2) sqrt((1 - p) / p) with
     q = 1 / (2 - p), which is never below.
+
+    Parameters
+    ----------
+    attention
+        Softmax attention with one head, masked or not.
+    radius
+        R, of the ball around the origin that holds the support.
+    t
+        Time, where parameters depend on it.
 
     Examples
     --------

@@ -27,6 +27,15 @@ from vlasov.estimates.of_tokens import single_head
 def steepness(attention: Attention, covariance: ArrayLike, t: float = 0.0) -> float:
     """s = |Sigma^{1/2} A Sigma^{1/2}|, of softmax attention with one head, masked or not.
 
+    Parameters
+    ----------
+    attention
+        Softmax attention with one head, masked or not.
+    covariance
+        Sigma, of the tokens' law, shape (d, d).
+    t
+        Time, where parameters depend on it.
+
     Examples
     --------
     >>> round(vl.estimates.steepness(vl.Softmax(A=[[2.0]]), [[3.0]]), 9)  # 2 * 3
@@ -45,6 +54,11 @@ def gaussian_exponent(steepness: float) -> float:
 
     |D_X f| = n^alpha up to powers of log n is conjectured, not proved.
     1/4 for s^2 = 3/2, 1/2 for s to infinity.
+
+    Parameters
+    ----------
+    steepness
+        s, as ``steepness`` returns it.
 
     Examples
     --------

@@ -34,6 +34,17 @@ def tokens_bound(attention: Attention, radius: float, n: int, t: float = 0.0) ->
     The first is that of Castin, Ablin, Peyre (2024). With L2 attention |A| + 2 |P| takes the place of |A| beside
     4 n. ``column_bound`` is smaller than the first, always.
 
+    Parameters
+    ----------
+    attention
+        Softmax or L2 attention, masked or not, of one head or several.
+    radius
+        R, of the ball around the origin that holds the support.
+    n
+        How many tokens.
+    t
+        Time, where parameters depend on it.
+
     Examples
     --------
     With A = 0 velocities are means, and |V| is the bound, whatever n:
@@ -51,6 +62,15 @@ def mean_field_bound(attention: Attention, radius: float, t: float = 0.0) -> flo
 
     Under a mask what comes from other tokens counts twice (Hardy's inequality): with A = 0 and many tokens means over
     prefixes have the norm 2, and |V| is no bound.
+
+    Parameters
+    ----------
+    attention
+        Softmax or L2 attention, masked or not, of one head or several.
+    radius
+        R, of the ball around the origin that holds the support.
+    t
+        Time, where parameters depend on it.
 
     Examples
     --------
@@ -71,8 +91,14 @@ def column_bound(attention: Attention, radius: float, received: float, t: float 
 
     Parameters
     ----------
+    attention
+        Softmax or L2 attention, masked or not, of one head or several.
+    radius
+        R, of the ball around the origin that holds the support.
     received
         c, the largest of ``attention_received``; of several heads the largest of all, or simply n.
+    t
+        Time, where parameters depend on it.
 
     Examples
     --------
@@ -99,6 +125,15 @@ def uniform_rate(attention: Attention, radius: float, t: float = 0.0) -> float:
     masks, with no exponential: along z = x + s h, d/ds m = sum_j P_j (h_j + <A x, h_j> (z_j - m)). For W_1 or W_2 it is
     false: ``adversarial_tokens`` move each other by sqrt(n) as much. With L2 attention 2 |P| R^2 is added. Our own.
 
+    Parameters
+    ----------
+    attention
+        Softmax or L2 attention, masked or not, of one head or several.
+    radius
+        R, of the ball around the origin that holds the support.
+    t
+        Time, where parameters depend on it.
+
     Examples
     --------
     >>> vl.estimates.uniform_rate(vl.Softmax(A=[[2.0]]), radius=3.0)  # 1 + 2 * 2 * 9
@@ -118,6 +153,15 @@ def large_radius_limit(attention: Attention, X: ArrayLike, t: float = 0.0) -> fl
     Under a mask over j <= i, tokens in the order of the rows. For attention with one head, and where no argmax is tied.
     Castin, Ablin, Peyre (2024).
 
+    Parameters
+    ----------
+    attention
+        Softmax or L2 attention with one head, masked or not.
+    X
+        Tokens, shape (n, d); under a mask each sees the rows up to its own.
+    t
+        Time, where parameters depend on it.
+
     Examples
     --------
     Four tokens like the one at 3 best, and the one at -1 itself:
@@ -136,6 +180,15 @@ def large_radius_limit(attention: Attention, X: ArrayLike, t: float = 0.0) -> fl
 
 def attention_received(attention: Attention, X: ArrayLike, t: float = 0.0) -> Array:
     """sum_i P_ij, what each token x_j receives from all, shape (n,): of sum n. For attention with one head.
+
+    Parameters
+    ----------
+    attention
+        Softmax or L2 attention with one head, masked or not.
+    X
+        Tokens, shape (n, d); under a mask each sees the rows up to its own.
+    t
+        Time, where parameters depend on it.
 
     Examples
     --------

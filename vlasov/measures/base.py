@@ -147,6 +147,11 @@ class Measure(Described, ABC):
     def density(self, x: ArrayLike) -> Array:
         """Density at points (m, d), shape (m,).
 
+        Parameters
+        ----------
+        x
+            Points, shape (m, d).
+
         Examples
         --------
         >>> vl.Gaussian(0.0, 1.0).density([[0.0], [1.0]]).round(6)
@@ -159,6 +164,11 @@ class Measure(Described, ABC):
 
         For d = 1 this is the quantile function. Every sampling is a choice of points u.
 
+        Parameters
+        ----------
+        u
+            Points of the cube, shape (n, k).
+
         Examples
         --------
         >>> vl.Box(1.0, 3.0).from_cube(np.array([[0.25], [0.5]]))
@@ -170,6 +180,11 @@ class Measure(Described, ABC):
     def cumulative(self, x: Array) -> Array:
         """For d = 1: the mass of (-infinity, x], shapes (n, 1) -> (n, 1); ``from_cube`` is its inverse.
 
+        Parameters
+        ----------
+        x
+            Points, shape (n, 1).
+
         Examples
         --------
         >>> vl.Gaussian(0.0, 1.0).cumulative(np.array([[0.0], [1.96]])).round(3)
@@ -180,6 +195,11 @@ class Measure(Described, ABC):
     @abstractmethod
     def quadrature(self, nodes: int) -> Particles:
         """Weighted nodes of Gauss type, ``nodes`` of them per axis: exact moments up to order 2 nodes - 1.
+
+        Parameters
+        ----------
+        nodes
+            How many along each axis.
 
         Examples
         --------
@@ -201,6 +221,11 @@ class Measure(Described, ABC):
 
         They are exact: closed forms, or quadrature to 1e-12. Mass outside the grid is lost.
 
+        Parameters
+        ----------
+        edges
+            Of the cells, increasing, one array for each axis.
+
         Examples
         --------
         >>> rho = vl.Box([0.0, 0.0], [1.0, 2.0]).on_grid([np.linspace(0.0, 2.0, 3), np.linspace(0.0, 2.0, 3)])
@@ -221,6 +246,11 @@ class Measure(Described, ABC):
         """The law of matrix x + shift, x distributed by this measure, shapes (d, d) and (d,).
 
         None where that is none of our measures, such as a box that is turned; its ``sample(n)`` has an image always.
+
+        Parameters
+        ----------
+        matrix, shift
+            Of the map, shapes (d, d) and (d,).
 
         Examples
         --------
@@ -272,6 +302,8 @@ class Measure(Described, ABC):
         sampling
             "random": independent. "sobol": quasi-random, scrambled by the seed. "quantile": midpoints of n equal parts
             of the mass (d = 1). "quadrature": weighted Gauss nodes; smooth integrals converge spectrally.
+        seed
+            Of random numbers: the same gives the same particles.
 
         Examples
         --------
@@ -310,6 +342,15 @@ class Measure(Described, ABC):
         """This measure tilted by e^{<xi, .>}: log Z, mean and, if asked for, covariance at tilts (m, d).
 
         Without a closed form, by Gauss nodes: enough of them for the largest tilt.
+
+        Parameters
+        ----------
+        xi
+            Tilts, shape (m, d).
+        request
+            Tolerance, method, and whether the covariance is wanted.
+        workspace
+            Scratch memory that repeated calls share.
 
         Examples
         --------

@@ -182,6 +182,11 @@ class Sequence(Mixture, kind="sequence"):
 def in_sequence(measure: Measure) -> Measure:
     """The measure with places: its product with Uniform[0, 1] if it says nothing of them.
 
+    Parameters
+    ----------
+    measure
+        Any measure.
+
     Examples
     --------
     >>> vl.measures.in_sequence(vl.Gaussian(0.0, 1.0)).kind

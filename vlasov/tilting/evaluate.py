@@ -69,6 +69,8 @@ def attend(
 
     Parameters
     ----------
+    points, log_weights, request, workspace
+        As in ``tilt``.
     x
         Targets, shape (m, d).
     heads
@@ -110,6 +112,21 @@ def attend_systems(
 
     Threads share the systems where these are small, and work side by side on each where they are large. The results
     are those of b calls, to the last bit.
+
+    Parameters
+    ----------
+    points
+        Sources of each system, shape (b, n, d).
+    log_weights
+        Shape (b, n), or None.
+    x
+        Targets of each, shape (b, m, d).
+    head
+        The same for all.
+    request
+        As in ``tilt``.
+    out
+        Memory for the result, shape (b, m, k).
 
     Examples
     --------

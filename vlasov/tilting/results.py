@@ -44,6 +44,15 @@ class Request(NamedTuple):
 class Head(NamedTuple):
     """V m_nu(A x) with nu ~ e^{-<y, P y>} mu; None: P = 0. Sums ignore P: the measure has taken it into the weights.
 
+    Attributes
+    ----------
+    A
+        Shape (d, d): <A x, y> is the score of y as seen from x.
+    V
+        Values, shape (k, d).
+    P
+        Shape (d, d), or None.
+
     Examples
     --------
     >>> vl.Softmax(A=[[2.0]], V=[[3.0]]).heads_at(0.0)
@@ -59,6 +68,19 @@ class Sums(NamedTuple):
     """What every method returns: V m (m, k), log Z (m,) and the covariance (m, d, d), None where not asked for.
 
     ``error_bound`` is that of the mean m itself, without V; ``mass_error`` that of log Z.
+
+    Attributes
+    ----------
+    mean
+        V m, shape (m, k).
+    log_mass
+        log Z, shape (m,), or None.
+    covariance
+        Shape (m, d, d), or None.
+    method
+        How they were evaluated.
+    error_bound, mass_error
+        On the error of each mean m, and of each log Z.
 
     Examples
     --------
@@ -116,6 +138,15 @@ class Field(NamedTuple):
     The bound is that of the sums over what the measure holds: tokens, a closed form, the cells of a ``Density``. How
     well cells stand for another measure it does not say.
 
+    Attributes
+    ----------
+    values
+        Velocities, shape (m, k).
+    method
+        How they were evaluated.
+    error_bound
+        Of each velocity, in the Euclidean norm.
+
     Examples
     --------
     >>> field = vl.Softmax(A=[[1.0]]).field(vl.Particles([-1.0, 1.0]), [[1.0]])
@@ -130,6 +161,13 @@ class Field(NamedTuple):
 
 def add_up(fields: Sequence[Field], out: Array | None = None) -> Field:
     """The sum of velocity fields at the same points, into ``out`` if given.
+
+    Parameters
+    ----------
+    fields
+        At least one, all at the same points.
+    out
+        Memory for the sum, shape (m, k).
 
     Examples
     --------

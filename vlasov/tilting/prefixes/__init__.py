@@ -40,8 +40,14 @@ def attend_prefixes(
 
     Parameters
     ----------
+    points, log_weights
+        Sources in their order, as in ``tilt``.
+    x
+        Targets, shape (m, d).
     seen
         c_i >= 1, shape (m,), not decreasing; every target sees a source that carries weight.
+    heads, request, workspace, out
+        As in ``attend``.
 
     Examples
     --------
@@ -80,6 +86,15 @@ def tilt_prefixes(
     workspace: Workspace | None = None,
 ) -> Tilted:
     """log Z and mean over the first ``seen[i]`` sources; parameters as in ``attend_prefixes`` and ``tilting.tilt``.
+
+    Parameters
+    ----------
+    points, log_weights, request, workspace
+        As in ``tilt``.
+    xi
+        Tilts, shape (m, d).
+    seen
+        c_i >= 1, shape (m,), not decreasing.
 
     Examples
     --------
