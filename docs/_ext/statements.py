@@ -70,17 +70,18 @@ def measure(statements: list[dict[str, str]], run: Callable[[str, str], str]) ->
 
 def markdown(rows: list[Row]) -> list[str]:
     """The table, as a list-table of MyST."""
-    lines = ["````{list-table}", ":header-rows: 1", ":widths: 34 16 36 14", ":class: statements", ""]
-    lines += ["* - Statement", "  - Where", "  - Command", "  - Measured"]
+    lines = ["`````{list-table}", ":header-rows: 1", ":widths: 52 22 26", ":class: statements", ""]
+    lines += ["* - Statement, and the command that tests it", "  - Where", "  - Measured"]
     for statement, measured, _ in rows:
-        code = textwrap.indent(f"```python\n{statement['command'].strip()}\n```", "    ").lstrip()
+        code = f"````{{dropdown}} command\n```python\n{statement['command'].strip()}\n```\n````"
         lines += [
             f"* - {_flat(statement['says'])}",
+            "",
+            textwrap.indent(code, "    "),
             f"  - {_flat(statement['source'])}; *{KINDS[statement['kind']]}*",
-            *f"  - {code}".splitlines(),
-            f"  - `{measured}`, expected {_flat(statement['expected'])}",
+            f"  - **{measured}**, expected: {_flat(statement['expected'])}",
         ]
-    return [*lines, "````"]
+    return [*lines, "`````"]
 
 
 def _flat(text: str) -> str:
