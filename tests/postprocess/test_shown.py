@@ -1,4 +1,4 @@
-"""What xarray shows of a Dataset of ours: first what it is; every variable has a name in words, and numbers have units."""
+"""What xarray shows of a Dataset of ours: first what it is, every variable with a name in words, numbers with units."""
 
 import numpy as np
 import pytest
