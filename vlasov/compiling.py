@@ -9,7 +9,7 @@ from typing import Any
 from numba.core import event
 
 _PATIENCE = 1.0  # seconds of compilation that nobody asks about
-_USUAL = "some 5 to 30 s"  # measured: benchmarks/compiling.py
+_USUAL = "some 10 to 30 s for a solver"  # measured by compile_seconds with an empty cache, on two cores
 
 
 class _Clock(event.Listener):  # type: ignore[misc]  # Numba has no types

@@ -24,6 +24,7 @@ from vlasov.measures import Gaussian, Measure
 from vlasov.postprocess.beyond_gaussian.cumulants import cumulants
 from vlasov.postprocess.beyond_gaussian.distances import of_sample, to_gaussian
 from vlasov.postprocess.beyond_gaussian.passages import passages
+from vlasov.postprocess.naming import named
 from vlasov.postprocess.transport.methods import Distance
 from vlasov.problem import Problem
 from vlasov.solvers import measure, problem_of, solve
@@ -111,7 +112,7 @@ def beyond_gaussian(
         "predicted_blow_up_time": blow_up,
         "doubt": doubt(run),
     }
-    return result
+    return named(result)
 
 
 def _factors(given: float | Sequence[float]) -> list[float]:

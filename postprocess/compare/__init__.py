@@ -31,7 +31,8 @@ from vlasov.postprocess import stability
 from vlasov.postprocess.compare import local as chain, solutions
 from vlasov.postprocess.compare.differences import ORDERS, density_error, moment_errors
 from vlasov.postprocess.compare.distances import between
-from vlasov.postprocess.compare.words import described
+from vlasov.postprocess.compare.names import NAMES
+from vlasov.postprocess.naming import named
 from vlasov.postprocess.transport.methods import Distance
 from vlasov.postprocess.wasserstein import CONDITIONAL, checked_order
 from vlasov.problem import Problem
@@ -117,7 +118,7 @@ def compare(
         variables |= _local(runs, chains, pairs, variables, orders)
         attributes["doubt"] = "; ".join(filter(None, [attributes["doubt"], chains.doubt]))
     coordinates = {"pair": called, "solution": names, "time": times, "p": orders, "order": list(ORDERS)}
-    return described(xr.Dataset(variables, coordinates, attributes | {"method": _methods(series)}))
+    return named(xr.Dataset(variables, coordinates, attributes | {"method": _methods(series)}), NAMES)
 
 
 def _methods(series: list[list[_Held]]) -> str:

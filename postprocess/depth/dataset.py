@@ -23,6 +23,7 @@ from vlasov.checks import Array
 from vlasov.postprocess.depth.replica import Study
 from vlasov.postprocess.depth.settings import Setup
 from vlasov.postprocess.depth.slopes import fit
+from vlasov.postprocess.naming import named
 from vlasov.postprocess.studies.collect import Results
 from vlasov.postprocess.studies.rates import LEVEL
 from vlasov.problem import Problem
@@ -80,7 +81,7 @@ def assemble(setup: Setup, study: Study, results: Results) -> xr.Dataset:
     }
     if not _has_limit(study.problem, setup.depths[-1]):
         dataset.attrs["note"] = _NO_LIMIT
-    return dataset.merge(_slopes(dataset), combine_attrs="override")
+    return named(dataset.merge(_slopes(dataset), combine_attrs="override"))
 
 
 def _has_limit(problem: Problem, depth: int) -> bool:

@@ -6,6 +6,7 @@ the isotropic ones, its tip the Dirac masses. Divided by the trace they fill the
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import repeat
 from typing import Any
@@ -23,7 +24,6 @@ from vlasov.checks import Array
 from vlasov.errors import InputError
 from vlasov.postprocess.drawing.covariances import names
 from vlasov.postprocess.drawing.paper import Width
-from vlasov.postprocess.drawing.snapshots import brief
 from vlasov.postprocess.drawing.style import INK, PALE, PALETTE, TOKEN, legend_above, own_or_new, styled
 from vlasov.postprocess.drawing.view import View
 
@@ -131,14 +131,17 @@ def draw_cone(ax: Any, height: float) -> None:
         ax.plot(level * np.cos(angle[0]), level * np.sin(angle[0]), level, color=PALE, linewidth=0.7)
     ax.plot([0, 0], [0, 0], [0, height], color=PALE, linewidth=0.7, linestyle=":")
     ax.set(xlim=(-height, height), ylim=(-height, height), zlim=(0, height))
-    for axis, name in ((ax.xaxis, "$a - b$"), (ax.yaxis, "$2c$"), (ax.zaxis, "$a + b$")):
-        axis.set_label_text(name)
+    power = 0 if _PLAIN[0] < height < _PLAIN[1] else math.floor(math.log10(height))
+    for axis, name in ((ax.xaxis, "a - b"), (ax.yaxis, "2c"), (ax.zaxis, "a + b")):
+        axis.set_label_text(f"${name}$")
+        if power:  # at the ends of axes it has no room
+            axis.set_major_formatter(lambda x, _: f"{x / 10.0**power:.3g}".replace("-", "−"))
         axis.labelpad = -4 if axis is ax.zaxis else -2
         axis.set_major_locator(MaxNLocator(3))
-        if not _PLAIN[0] < height < _PLAIN[1]:  # a power of ten at the end of an axis has no room
-            axis.set_major_formatter(lambda x, _: brief(x))
         axis.set_tick_params(pad=-1)
         axis.pane.set_visible(False)
+    if power:
+        ax.zaxis.set_label_text(rf"$a + b$ (all $\times\,10^{{{power}}}$)")
     ax.grid(visible=False)
     ax.set_box_aspect((1, 1, 0.8), zoom=0.95)
     ax.view_init(elev=20, azim=-60)

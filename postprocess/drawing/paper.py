@@ -25,7 +25,7 @@ Width = str | float | None  # what the user gives: "column", "page", "120mm", in
 #: Inches: the 86 mm and 178 mm of the journals of the American Physical Society; others differ by a few millimetres.
 WIDTHS = {"column": 3.375, "page": 7.0}
 _UNITS = {"in": 1.0, "cm": 1 / 2.54, "mm": 1 / 25.4}
-_LEAST, _MOST = 3.0, 40.0  # inches: words of 8 points have room; beyond is no paper
+_LEAST, _MOST = 3.25, 40.0  # inches: words of 8 points have room; beyond is no paper
 _LETTERS = 14.5  # an inch has room for, at 8 points
 _TALLER = 1.6  # at most, than on a screen, where a page is wider
 
@@ -55,9 +55,8 @@ def inches(width: Width) -> float | None:
         found = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*(in|cm|mm)\s*", width)
         if width not in WIDTHS and found is None:
             hint = did_you_mean(width, WIDTHS) if width.isalpha() else "write column, page, or a number such as 86mm"
-            raise InputError(
-                f'is "{short(width).strip(chr(34))}", which is no width; {hint.removesuffix(".")}', "width"
-            )
+            said = short(width)[1:-1]  # without Python's quotes
+            raise InputError(f'is "{said}", which is no width; {hint.removesuffix(".")}', "width")
         size = WIDTHS[width] if found is None else float(found[1]) * _UNITS[found[2]]
     elif isinstance(width, bool) or not isinstance(width, int | float):
         raise InputError(f"is {short(width)}; write column, page, inches, or a number such as 86mm", "width")

@@ -32,7 +32,7 @@ from vlasov.postprocess.drawing.style import (
 )
 from vlasov.postprocess.drawing.view import Indices, View, padded, united
 
-_SHORT = 4  # letters of numbers, of which three have room side by side
+_SHORT = 3  # letters of numbers, of which three have room side by side
 SNAPSHOT = 1.6  # inches of a panel in print, at least
 _MOST_DOTS = 20_000  # in one panel; more would only cost time
 _ONE_SCALE = 20.0  # panels share their limits unless one is narrower than all together by this factor

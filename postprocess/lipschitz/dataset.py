@@ -29,6 +29,7 @@ from vlasov.postprocess.lipschitz import growth
 from vlasov.postprocess.lipschitz.data import ADVERSARIAL, Study
 from vlasov.postprocess.lipschitz.piece import SURE
 from vlasov.postprocess.lipschitz.settings import Setup
+from vlasov.postprocess.naming import named
 from vlasov.postprocess.studies.collect import Results
 from vlasov.postprocess.studies.rates import LEVEL
 from vlasov.solvers.dataset import LIPSCHITZ, provenance
@@ -84,7 +85,7 @@ def assemble(setup: Setup, results: Results) -> xr.Dataset:
     }
     lower = np.array([[_below(study, data, n) for n in setup.sizes] for data in setup.data])
     dataset["lower_bound"] = (_WHERE[:2], lower, _described("|V| sqrt(n - 1) / (1 + (n - 1) e^(-2 gamma R^2))"))
-    return dataset.merge(_slopes(dataset, study), combine_attrs="override")
+    return named(dataset.merge(_slopes(dataset, study), combine_attrs="override"))
 
 
 def _forget(arrays: dict[str, Array], of_flow: Array) -> str:

@@ -35,6 +35,7 @@ from vlasov.postprocess.mean_field import rates
 from vlasov.postprocess.mean_field.limit import QUANTITIES, Limit
 from vlasov.postprocess.mean_field.replica import CHECKED_UP_TO, FINER, Study, multiple
 from vlasov.postprocess.mean_field.settings import Setup
+from vlasov.postprocess.naming import named
 from vlasov.postprocess.studies.collect import Results
 from vlasov.solvers.dataset import STUDY, labels, provenance
 
@@ -76,7 +77,7 @@ def assemble(setup: Setup, study: Study, limit: Limit, errors: Array, results: R
     described = {name: (dims, values, _described(text)) for name, (dims, values, text) in variables.items()}
     dataset = xr.Dataset(described, coordinates, _attributes(study, d))
     dataset = _with_stability(study, dataset)
-    return dataset.merge(rates.rates(dataset), combine_attrs="override")
+    return named(dataset.merge(rates.rates(dataset), combine_attrs="override"))
 
 
 def _measured(setup: Setup, study: Study, results: Results) -> dict[str, tuple[tuple[str, ...], Array, str]]:

@@ -1,0 +1,39 @@
+"""What variables are called in words, which xarray shows and writes at axes: where nothing has said so before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import xarray as xr
+
+#: Coordinates of studies and comparisons.
+COORDINATES = {
+    "data": "law of the tokens",
+    "depth": "number of layers",
+    "factor": "factor of growth or collapse",
+    "n": "number of tokens",
+    "order": "order of the moments",
+    "p": "order of the distance",
+    "pair": "two solutions",
+    "quantity": "what was measured",
+    "reference_quantity": "what was measured of the limit",
+    "replica": "number of the replica",
+    "sampling": "how tokens are drawn",
+    "solution": "solution",
+    "time": "time",
+}
+_NUMBERS = "fiu"
+
+
+def named(dataset: xr.Dataset, names: Mapping[str, str] | None = None) -> xr.Dataset:
+    """The Dataset itself, with these names of its variables and those of coordinates, and "1" as the units of numbers.
+
+    Nothing has units here: attention has no scale of its own.
+    """
+    said = COORDINATES | dict(names or {})
+    for name, variable in dataset.variables.items():
+        if (text := said.get(str(name))) is not None:
+            variable.attrs.setdefault("long_name", text)
+        if variable.dtype.kind in _NUMBERS:
+            variable.attrs.setdefault("units", "1")
+    return dataset

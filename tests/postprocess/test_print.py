@@ -1,0 +1,153 @@
+"""Pictures for print: so wide as is asked, in Times, of words that neither overlap nor leave the paper."""
+
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+import vlasov as vl
+from tests.overlaps import faults
+from tests.postprocess.conftest import SCENES
+from vlasov.errors import InputError
+from vlasov.postprocess import figures
+from vlasov.postprocess.alone import drawn_alone
+from vlasov.postprocess.compare import figure as comparisons
+from vlasov.postprocess.drawing.paper import WIDTHS, inches
+
+SHOWN = [
+    *(("overview", name) for name in "collapse-1 collapse-2 blow-up-2 euler-1 euler-2 euler-3 euler-collapse".split()),
+    *(("overview", name) for name in "euler-blow-up gaussian-2 five nothing-moves".split()),
+    *(("snapshots", name) for name in "euler-2 collapse-1 one-time".split()),
+    *(("trajectories", name) for name in ("three", "collapse-1")),
+    *(("cone", name) for name in ("gaussian-2", "huge", "tiny")),
+    *(("clusters", name) for name in ("three", "tiny", "collapse-1")),
+    *(("eigenvalues", "blow-up-6"), ("ellipses", "gaussian-2"), ("sphere", "three"), ("radius", "blow-up-2")),
+    ("frame", "euler-3"),
+]
+
+
+@pytest.mark.parametrize("width", [None, "column", "page"])
+@pytest.mark.parametrize(("kind", "name"), SHOWN)
+def test_no_words_overlap_or_leave_the_canvas(kind, name, width):
+    assert faults(figures.plot(SCENES[name](), kind, width=width)) == []
+
+
+A = [[0.6, 0.1], [0.1, 0.3]]
+PROBLEM = vl.Problem(vl.Softmax(A=A, V=A), vl.Gaussian([0.1, 0.0], [[0.2, 0.0], [0.0, 0.1]]), 0.5)
+QUIET = {"warn_above": np.inf, "times": [0.0, 0.25, 0.5]}
+
+
+@pytest.fixture(scope="module")
+def made():
+    """A Dataset of each kind that has one picture, and a comparison with its runs."""
+    few = vl.solve(PROBLEM, "particles", n=9, sampling="quadrature", **QUIET)
+    runs = [vl.solve(PROBLEM, "gaussian", **QUIET), few]
+    return {
+        "comparison": (vl.compare(*runs, local=False), runs),
+        "study": vl.mean_field_study(PROBLEM, n=[4, 8], replicas=2),
+        "depth study": vl.depth_study(PROBLEM, depths=[2, 4], n=4, replicas=2),
+        "Lipschitz study": vl.lipschitz_study(PROBLEM, n=[4, 8], replicas=2, data=["random", "adversarial"]),
+        "sweep": vl.sweep(PROBLEM, {"horizon": [0.2, 0.3]}, solver="gaussian", times=[0.1]),
+        "sensitivity": vl.sensitivity(PROBLEM, n=9, times=[0.0, 0.5]),
+        "energies": vl.energies(few),
+        "beyond": vl.beyond_gaussian(few, instants=3),
+    }
+
+
+def drawn(made, name, width) -> Figure:
+    if name == "comparison":
+        return comparisons.draw(*made[name], width=width)
+    dataset = made[name]
+    return drawn_alone()[dataset.attrs["kind"]](dataset, width=width)  # type: ignore[call-arg]
+
+
+NAMES = ["comparison", "study", "depth study", "Lipschitz study", "sweep", "sensitivity", "energies", "beyond"]
+
+
+@pytest.mark.parametrize("width", [None, "column", "page"])
+@pytest.mark.parametrize("name", NAMES)
+def test_no_words_of_studies_overlap_or_leave_the_canvas(made, name, width):
+    assert faults(drawn(made, name, width)) == []
+
+
+def test_overlaps_are_found():
+    """Otherwise the tests above would show nothing."""
+    figure = Figure(figsize=(2, 2))
+    figure.text(0.5, 0.5, "one")
+    figure.text(0.52, 0.5, "other")
+    figure.text(0.95, 0.1, "outside")
+    assert faults(figure) == ["'outside' leaves the canvas", "'one' overlaps 'other'"]
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize(
+    ("width", "size"),
+    [("column", 3.375), ("page", 7.0), ("86mm", 8.6 / 2.54), ("17.8 cm", 17.8 / 2.54), ("4in", 4.0), (5, 5.0)],
+)
+def test_a_figure_is_as_wide_as_is_asked(width, size):
+    assert inches(width) == pytest.approx(size)
+    figure = figures.plot(SCENES["gaussian-2"](), width=width)
+    assert figure.get_figwidth() == pytest.approx(size)
+    assert figures.plot(SCENES["gaussian-2"]()).get_figwidth() == 7.0  # nothing is left behind
+
+
+def test_words_in_print_have_eight_or_nine_points_and_are_times(tmp_path):
+    for name in ("collapse-2", "euler-blow-up"):
+        figure = figures.plot(SCENES[name](), width="column")
+        figures.save(figure, tmp_path / "run.pdf")
+        words = [text for text in figure.findobj(Text) if text.get_text().strip()]
+        assert {text.get_fontsize() for text in words} <= {8.0, 9.0}
+        assert {text.get_fontfamily()[0] for text in words} == {"STIXGeneral"}
+    fonts = set(re.findall(rb"/FontName /([\w+-]+)", (tmp_path / "run.pdf").read_bytes()))
+    assert fonts
+    assert all(b"STIX" in font for font in fonts)
+
+
+def test_words_of_a_pdf_are_text(tmp_path):
+    """TrueType fonts: what journals ask for."""
+    figures.save(figures.plot(SCENES["gaussian-2"](), width="column"), tmp_path / "run.pdf")
+    content = (tmp_path / "run.pdf").read_bytes()
+    assert b"/CIDFontType2" in content or b"/Subtype /TrueType" in content
+    assert b"/Subtype /Type3" not in content
+
+
+def test_two_processes_write_the_same_files(tmp_path):
+    program = (
+        "import sys; from tests.postprocess.conftest import SCENES; from vlasov.postprocess import figures\n"
+        "drawn = figures.plot(SCENES['gaussian-2'](), 'ellipses', width='column')\n"
+        "[figures.save(drawn, f'{sys.argv[1]}.{form}', command='plot') for form in figures.FORMATS]"
+    )
+    for name in ("one", "two"):
+        subprocess.run([sys.executable, "-c", program, str(tmp_path / name)], check=True)
+    for form in figures.FORMATS:
+        assert (tmp_path / f"one.{form}").read_bytes() == (tmp_path / f"two.{form}").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("width", "sentence"),
+    [
+        ("colum", 'is "colum", which is no width; did you mean "column"?'),
+        ("12", 'is "12", which is no width; write column, page, or a number such as 86mm'),
+        ("9em", 'is "9em", which is no width; write column'),
+        ("10mm", "is 0.394 inches, where pictures have 3.25 to 40; give another, such as column"),
+        (float("nan"), "is nan inches"),
+        (True, "is True; write column, page, inches, or a number such as 86mm"),
+    ],
+)
+def test_mistakes_are_one_sentence(width, sentence):
+    with pytest.raises(InputError) as caught:
+        figures.plot(SCENES["gaussian-2"](), width=width)
+    assert str(caught.value).startswith(f"width: {sentence}")
+
+
+def test_a_width_is_for_new_figures():
+    with pytest.raises(InputError, match="width: is for new figures, but axes are given; leave out either"):
+        figures.plot(SCENES["gaussian-2"](), "eigenvalues", width="column", ax=Figure().add_subplot())
+
+
+def test_a_column_and_a_page_are_what_they_are():
+    assert WIDTHS == {"column": 3.375, "page": 7.0}

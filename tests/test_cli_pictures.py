@@ -1,0 +1,165 @@
+"""Where commands draw: for print, in other formats, and never over a file that nobody named and that is not theirs."""
+
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import vlasov as vl
+from vlasov.solvers.dataset import save
+
+PROBLEM = vl.Problem(vl.Softmax(A=[[0.6, 0.1], [0.1, 0.3]]), vl.Gaussian([0.1, 0.0], [[0.2, 0.0], [0.0, 0.1]]), 0.5)
+STARTS = {"png": b"\x89PNG", "pdf": b"%PDF", "svg": b"<?xml"}
+FEW = ("--times", "2", "--set", "horizon=0.5", "--no-local", "--json")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    save(vl.solve(PROBLEM, "gaussian", times=[0.0, 0.5]), Path("run.nc"))
+
+
+def refused(found, sentence):
+    code, out, err = found
+    return (code, out, err.count("\n")) == (2, "", 1) and err.startswith(f"vlasov: {sentence}")
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("form", ["png", "pdf", "svg", ".PDF"])
+def test_plot_writes_other_formats_beside_the_run(vlasov, form):
+    name = form.lower().lstrip(".")
+    assert vlasov("plot", "run.nc", "--format", form, "--width", "column") == (0, f"run.{name}\n", "")
+    assert Path(f"run.{name}").read_bytes().startswith(STARTS[name])
+
+
+def test_width_is_that_of_the_paper(vlasov):
+    assert vlasov("plot", "run.nc", "-o", "a.svg", "--width", "90mm")[0] == 0
+    points = f"{90 / 25.4 * 72:.4f}"[:7]
+    assert f'width="{points}' in Path("a.svg").read_text()
+
+
+def test_studies_are_drawn_in_their_folder(vlasov):
+    few = ("depth", "gaussian-collapse", "--depths", "2,4", "--n", "4", "--replicas", "2", "-o", "study", "--json")
+    assert vlasov(*few, "--format", "pdf")[0] == 0
+    assert Path("study/study.pdf").read_bytes().startswith(b"%PDF")
+    assert not Path("study/study.png").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["plot", "run.nc", "--format", "jpg"], '--format: is "jpg"; '),
+        (["plot", "run.nc", "--format", "pfd"], '--format: is "pfd"; did you mean "pdf"?'),
+        (
+            ["plot", "run.nc", "-o", "a.png", "--format", "pdf"],
+            '--format: is "pdf", but -o names "a.png"; leave out one',
+        ),
+        (["plot", "run.nc", "--width", "colum"], 'width: is "colum", which is no width; did you mean "column"?'),
+        (
+            ["plot", "run.nc", "-o", "a.gif", "--width", "page"],
+            '--width: is for pictures, but "a.gif" is a film; leave',
+        ),
+        (
+            ["plot", "run.nc", "-o", "a.gif", "--format", "png"],
+            '--format: is for pictures, but "a.gif" is a film; leave',
+        ),
+        (["energies", "run.nc", "-o", "a.nc", "--width", "page"], '--width: is for pictures, but -o names "a.nc", for'),
+        (["depth", "gaussian-line", "--format", "gif"], '--format: is "gif"; '),
+        (["figure", "ranks", "--width", "1in"], "width: is 1 inches, where pictures have"),
+    ],
+)
+def test_mistakes_are_one_sentence_before_any_work(vlasov, monkeypatch, arguments, sentence):
+    monkeypatch.setattr("vlasov.solvers.dataset.open_run", None)
+    assert refused(vlasov(*arguments), sentence)
+    assert [path.name for path in Path().iterdir()] == ["run.nc"]
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("form", ["png", "pdf", "svg"])
+def test_a_picture_that_nobody_named_replaces_only_its_like(vlasov, form):
+    assert vlasov("plot", "run.nc", "--format", form)[0] == 0
+    assert vlasov("plot", "run.nc", "--format", form)[0] == 0  # once more: its own
+    target = Path(f"run.{form}")
+    target.write_bytes(b"of somebody else")
+    sentence = f'output: "{target}" is there already, and is nothing that "vlasov plot" has written; choose another'
+    assert refused(vlasov("plot", "run.nc", "--format", form), sentence)
+    assert target.read_bytes() == b"of somebody else"
+    assert vlasov("plot", "run.nc", "-o", str(target))[0] == 0  # named
+    assert target.read_bytes().startswith(STARTS[form])
+
+
+def test_one_command_does_not_replace_the_picture_of_another(vlasov):
+    assert vlasov("plot", "run.nc", "-o", "gaussian-collapse-stability.png")[0] == 0
+    before = Path("gaussian-collapse-stability.png").read_bytes()
+    found = vlasov("stability", "gaussian-collapse", "--shift", "0.1", *FEW)
+    assert refused(
+        found, 'output: "gaussian-collapse-stability.png" is there already, and is nothing that "vlasov stab'
+    )
+    assert Path("gaussian-collapse-stability.png").read_bytes() == before
+
+
+def test_numbers_beside_a_picture_replace_only_their_like(vlasov):
+    """``stability -o run.png`` writes run.nc, which nobody named."""
+    before = Path("run.nc").read_bytes()
+    asked = ("stability", "gaussian-collapse", "--shift", "0.1", *FEW)
+    assert refused(vlasov(*asked, "-o", "run.png"), 'output: "run.nc" is there already, and is nothing that')
+    assert Path("run.nc").read_bytes() == before
+    assert not Path("run.png").exists()
+    for _ in range(2):  # its own
+        assert vlasov(*asked, "-o", "other.png")[0] == 0
+    assert vl.open_run("other.nc").attrs["kind"] == "comparison"
+
+
+def test_pictures_beside_numbers_replace_only_their_like(vlasov):
+    """``sweep -o x.nc`` draws x.png, which nobody named."""
+    asked = ("sweep", "gaussian-collapse", "--solver", "gaussian", "--set", "horizon=0.2,0.3", "--times", "0.1", "-o")
+    Path("x.png").write_bytes(b"of somebody else")
+    assert refused(vlasov(*asked, "x.nc"), 'output: "x.png" is there already, and is nothing that "vlasov sweep" has')
+    assert not Path("x.nc").exists()
+    assert Path("x.png").read_bytes() == b"of somebody else"
+    for _ in range(2):
+        assert vlasov(*asked, "y.nc")[0] == 0
+
+
+def test_a_run_without_a_name_replaces_only_runs(vlasov):
+    asked = ("run", "gaussian-collapse", "--solver", "gaussian", "--json")
+    target = Path("gaussian-collapse-gaussian.nc")
+    for _ in range(2):
+        assert vlasov(*asked)[0] == 0
+    target.write_bytes(b"of somebody else")
+    assert refused(vlasov(*asked), f'output: "{target}" is there already')
+    assert target.read_bytes() == b"of somebody else"
+
+
+PROGRAM = """
+import time
+from vlasov.solvers import progress
+progress._PATIENCE = 0.05
+with progress.waiting("drawing"):
+    time.sleep(0.3)
+with progress.waiting("not seen"):
+    pass
+with progress.waiting("not to be said", aloud=False):
+    time.sleep(0.2)
+with progress.shares_bar(2.0, what="the first piece") as report:
+    time.sleep(0.4)
+"""
+
+
+def test_who_waits_is_told_on_a_terminal_alone(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    leader, follower = pty.openpty()
+    done = subprocess.run([sys.executable, program], stdout=subprocess.PIPE, stderr=follower, check=True)
+    seen = os.read(leader, 100_000).decode()
+    os.close(follower)
+    os.close(leader)
+    assert done.stdout == b""
+    assert seen.count("drawing ...\r\x1b[2K\r") == 1  # and nothing is left of it
+    assert "not" not in seen.partition("the first piece")[0]
+    assert "the first piece" in seen  # before anything is reported
+    silent = subprocess.run([sys.executable, program], capture_output=True, check=True)
+    assert (silent.stdout, silent.stderr) == (b"", b"")
