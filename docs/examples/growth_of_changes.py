@@ -15,9 +15,9 @@ This program takes more than ten minutes, so that it did not run when this manua
     :align: center
 
 Two cases have a known limit in which one token takes over: mixture-2d and sinkhorn-mixture, whose two clouds have a
-separatrix between them, from t = 1.25 on. Samples of 512 tokens see the same time, but less growth: none of them
-stands on the separatrix. Under a mask few tokens carry the growth nearly from the beginning: the first of the text,
-whom all others see. In all other cases with a known limit the growth is collective as long as it is known.
+separatrix between them, from t = 1.25 on. Samples of 512 tokens see the same time, but in the end less growth:
+it depends on how near a token stands to the separatrix. Under a mask few tokens carry the growth nearly from the
+beginning. In all other cases with a known limit the growth is collective as long as it is known.
 
 .. list-table:: Until when growth is collective
     :header-rows: 1
