@@ -1,4 +1,4 @@
-"""The programs in docs/ run: each study small, its numbers held against the theory where that is quick, and drawn."""
+"""The programs in docs/examples run: each study small, its numbers held against the theory where that is quick, and drawn."""
 
 import importlib.util
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-DOCS = Path(__file__).parent.parent / "docs"
+DOCS = Path(__file__).parent.parent / "docs" / "examples"
 
 
 def program(name):

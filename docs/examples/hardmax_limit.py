@@ -5,7 +5,11 @@ How fast softmax approaches hardmax
 On the circle, for growing beta: :math:`W_p(t)` between tokens under softmax with :math:`\beta A` and the same tokens
 under hardmax, for a density that is smooth and for one that jumps.
 
-@@NOTE@@
+This program takes 15 s of one processor, so that it did not run when this manual was built. The picture is of 20 November 2026.
+
+.. image:: /images/hardmax-limit.png
+    :alt: Distances between softmax and hardmax against beta, for a smooth and a jumping density
+    :align: center
 
 .. code-block:: bash
 

@@ -8,8 +8,6 @@ Tokens that are uniform on a ball of radius :math:`R_0` about c, and how the sta
 
 in the norm of :math:`L^2`, token by token: the same tokens, scaled; beside it what the theory grants.
 
-@@NOTE@@
-
 .. code-block:: bash
 
     python docs/examples/initial_radius.py initial-radius.png
@@ -18,8 +16,6 @@ For A = I and :math:`R_0 \to \infty` attention is hardmax, :math:`|x(T)| = |x(0)
 :math:`\sqrt{1 + 8 c / 3 + 2 c^2}` with :math:`c = e^T - 1`. The theory bounds it by :math:`e^{\int L}`, L the rate of
 stability of :math:`W_p`: ``vl.estimates.stability_exponent``.
 """
-
-# sphinx_gallery_thumbnail_path = "images/initial-radius.png"
 
 # %%
 # Two runs for each radius, a ten-thousandth to the left and to the right of it, give the derivative.

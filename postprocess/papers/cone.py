@@ -18,6 +18,7 @@ from vlasov.postprocess.papers import variants
 from vlasov.postprocess.papers.limits import BLOWN_UP, CONVERGED, DIVERGING, Outcomes, outcomes, rank_counts, shares
 from vlasov.solvers.covariances import covariances
 
+_BELOW = 0.92  # of the height of axes in space, which end far above the cone: where their title is
 _POINTS, _EARLY, _NEAR = 60, 1e-2, 1e-7  # of a path; first time after zero; how near to a blow-up it is drawn
 _LOOK = ((CONVERGED, TOKEN, "converges"), (BLOWN_UP, END, "blows up"), (DIVERGING, PALETTE[2], "diverges"))
 
@@ -42,7 +43,7 @@ def figure(given: dict[str, Any]) -> tuple[Figure, dict[str, Any]]:
     for ax, panel in zip(axes, panels, strict=True):
         used |= set(panel.found.fate.tolist())
         (_draw_disc if disc else _draw_cone)(ax, panel, given)
-        ax.set_title(panel.variant)
+        ax.set_title(panel.variant, y=None if disc else _BELOW)
     handles = [Line2D([], [], color=colour, label=name) for fate, colour, name in _LOOK if fate in used]
     drawn.legend(handles=handles, loc="outside lower center", ncols=3)
     return drawn, {panel.variant: _facts(panel, given) for panel in panels}

@@ -7,13 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from gallery.equations import problem as equation
-from gallery.solved import Shown, Solved, solved
+from gallery.solved import OTHER, Shown, Solved, settings_of, solved, solver_for
 from gallery.words import escaped, fenced, listed, quoted
 
 from vlasov.cases import Case, case_names, load_case
 from vlasov.cases.catalogue import case_path
 from vlasov.cli.cases import around, seen
 from vlasov.solvers.accuracy import doubt
+
+__all__ = ["index", "make", "page", "settings_of", "solver_for"]
 
 GROUPS = {
     "Gaussians": "A Gaussian stays one: mean and covariance obey equations of their own.",
@@ -98,6 +100,8 @@ def _how(found: Solved) -> str:
         words.append(f"For this page with `{' '.join(found.settings)}`, which is faster than the case's own.")
     elif attrs["solver"] != next(iter(found.case.solvers)):
         words.append(f"The case's first solver is `{next(iter(found.case.solvers))}`; this one has the better picture.")
+    if found.case.name in OTHER:
+        words.append("A density would take longer than a page of this manual may: see `--solver finite-volume`.")
     doubtful = doubt(found.run)
     return " ".join(words) + (f"\n\n:::{{warning}}\n{escaped(doubtful)}\n:::" if doubtful else "")
 

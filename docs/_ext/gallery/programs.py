@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from sphinx.application import Sphinx
     from sphinx.config import Config
 
-RUN = ("cured_blow_up",)
+RUN = ("cured_blow_up", "initial_radius")
 _DRAWN = Path(tempfile.gettempdir())
 
 
@@ -82,4 +82,4 @@ def register(app: Sphinx) -> None:
 
 
 def _configure(app: Sphinx, config: Config) -> None:
-    config.sphinx_gallery_conf = settings(Path(app.srcdir)) | config.sphinx_gallery_conf
+    config.sphinx_gallery_conf = config.sphinx_gallery_conf | settings(Path(app.srcdir))

@@ -16,8 +16,8 @@ from vlasov.postprocess import figures
 from vlasov.solvers import solve
 
 _BEST = ("layers", "finite-volume", "particles", "gaussian")
-#: What would take longer than a page may: other solvers, and other options, which the page says.
-OTHER = {"masked-two-topics": ("particles", ()), "text-like": ("particles", ())}
+#: Where a density would take longer than a page may: another solver, and settings, which the page says.
+OTHER: dict[str, tuple[str, tuple[str, ...]]] = {"masked-two-topics": ("particles", ())}
 _AGAIN = 3.0  # CPU seconds: runs that took less are made again, so that no compilation counts in what the page says
 
 
@@ -47,10 +47,15 @@ def solver_for(case: Case) -> str:
     return first if first == "layers" else next(one for one in _BEST[1:] if one in case.solvers)
 
 
+def settings_of(name: str) -> tuple[str, ...]:
+    """What a case's page sets."""
+    return OTHER.get(name, ("", ()))[1]
+
+
 def solved(name: str, picture: Path) -> Solved:
     """Solve, draw, measure; a fact that does not hold is an error."""
-    settings = OTHER.get(name, ("", ()))[1]
-    case = load_case(str(name), settings=settings)
+    settings = settings_of(name)
+    case = load_case(name, settings=settings)
     run, seconds = _timed(case, solver_for(case))
     figures.save(figures.plot(run), picture)
     shown = [Shown(fact, verdict, run.attrs["solver"]) for fact, verdict in verdicts(case.facts, run)]
