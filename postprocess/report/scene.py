@@ -78,7 +78,7 @@ def said_of(made: dict[str, Any]) -> str:
     if (shown := len(made["times"])) < made["outputs"]:
         parts.append(f"{shown} of {made['outputs']} output times are shown.")
     if made["d"] == 3:
-        seen = "; colours are the largest density along each line of sight" if made["density"] else ""
+        seen = "; without the surface, colours are the largest density along each line of sight" if made["density"] else ""
         parts.append(f"Drag to turn, Ctrl + wheel or the buttons to zoom{seen}.")
     else:
         parts.append("Drag to move, Ctrl + wheel or the buttons to zoom, double click for all.")

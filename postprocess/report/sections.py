@@ -6,6 +6,7 @@ import importlib
 import shlex
 from collections.abc import Callable, Sequence
 
+import numpy as np
 import xarray as xr
 
 from vlasov.errors import InputError, SolverError
@@ -31,7 +32,7 @@ _OF_KIND: dict[str, tuple[str, Callable[[Parts, xr.Dataset], str]]] = {
     BEYOND: ("How far from Gaussian", others.of_gaussian_match),
 }
 _COMMANDS = {
-    STUDY: "vlasov converge {case}.toml --n {n} --replicas {replicas}",
+    STUDY: "vlasov converge {case}.toml --n {n} --replicas {replicas} --p {p} --sampling {sampling}",
     DEPTH: "vlasov depth {case}.toml --depths {depth} --replicas {replicas}",
     LIPSCHITZ: "vlasov lipschitz {case}.toml --n {n} --replicas {replicas}",
     SENSITIVITY: "vlasov sensitivity {case}.toml",
@@ -43,8 +44,8 @@ def write(parts: Parts, given: Sequence[Source]) -> None:
     runs = [one for one in given if one.kind == RUN]
     if runs:
         _problems(parts, runs)
-        _trust(parts, runs)
         _pictures(parts, runs)
+        _trust(parts, runs)
         if len(runs) > 1:
             _side_by_side(parts, runs)
         _numbers(parts, runs)
@@ -198,10 +199,15 @@ def repeated(one: Source) -> str:
             "again = vl.solve(problem, run.attrs['solver'], times=run['time'].values, **json.loads(run.attrs['options']))"
         )
     if one.kind in _COMMANDS and text and len(text) <= casefile.LONGEST:
-        sizes = {dim: ",".join(f"{v:g}" for v in one.dataset[dim].values) for dim in ("n", "depth") if dim in one.dataset}
+        named = [dim for dim in ("n", "depth", "p", "sampling") if dim in one.dataset.dims and dim in one.dataset]
+        sizes = {dim: ",".join(map(_short, one.dataset[dim].values)) for dim in named}
         filled = _COMMANDS[one.kind].format(case=shlex.quote(name), replicas=one.dataset.sizes.get("replica", 1), **sizes)
         return f"# with the case file above, saved as {name}.toml\n{filled}"
     return ""
+
+
+def _short(value: object) -> str:
+    return f"{value:g}" if isinstance(value, int | float | np.number) else shlex.quote(str(value))
 
 
 def citation(dataset: xr.Dataset) -> str:

@@ -76,12 +76,12 @@ def _with_slope(label: str, sizes: Array, values: Array, fitted: xr.Dataset) -> 
     found = band(values)
     slope, low, high = (float(fitted[name]) for name in ("slope", "low", "high"))
     if math.isfinite(slope):
-        label += f": slope {slope:.3g}" + (f" ± {(high - low) / 2:.2g}" if math.isfinite(low) else "")
+        label += f": slope {slope:.3g}".replace("-", "−") + (f" ± {(high - low) / 2:.2g}" if math.isfinite(low) else "")
     yield curve(label, sizes, np.where(found.rms > 0, found.rms, np.nan), low=found.low, high=found.high)
     expected, known = float(fitted["expected"]), np.isfinite(found.rms) & (found.rms > 0)
     if math.isfinite(expected) and known.sum() > 1:
         line = _BELOW * found.rms[known][0] * (sizes / sizes[known][0]) ** expected
-        yield curve(f"theory: slope {expected:.3g}", sizes, line, grey=True, dash=True)
+        yield curve(f"theory: slope {expected:.3g}".replace("-", "−"), sizes, line, grey=True, dash=True)
 
 
 def _coloured(series: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -33,8 +33,8 @@ V.Space = class {
   draw(pen, width, height, at, rough) {
     const s = this.scene;
     this.setting(width, height);
-    if (s.density instanceof V.Grid && at.frame && at.frame.peak > 0) this.glow(pen, width, height, at, rough);
     this.box(pen);
+    if (s.density instanceof V.Grid && at.frame && at.frame.peak > 0) this.glow(pen, width, height, at, rough);
     const point = (x, i) => this.place([x[3 * i], x[3 * i + 1], x[3 * i + 2]]);
     if (s.tokens && s.asked.paths) V.paths(pen, s.tokens, at.time, point);
     if (s.tokens && s.asked.tokens) this.cloud(pen, s, at.time);
@@ -125,12 +125,42 @@ V.Space = class {
     return [cell, value];
   }
 
+  // The colour of the first cell on a line of sight that reaches a level: lit from the eye, by the slope of the density.
+  surface(frame, shape, px, py, level, ramp) {
+    const [, n1, n2] = shape, stride = [n1 * n2, n2, 1];
+    let nearest = -Infinity, colour = 0;
+    for (const part of frame.parts) {
+      const ray = this.ray(part, shape, px, py);
+      if (!ray) continue;
+      const { start, step, near, far } = ray, count = Math.min(500, Math.max(1, ray.count * 2)), h = (far - near) / count;
+      for (let k = 0, s = far - h / 2; k < count && s > nearest; k++, s -= h) {
+        const at = [0, 1, 2].map((i) => Math.min(shape[i] - 1, Math.max(0, Math.floor(start[i] + s * step[i]))));
+        const flat = at[0] * stride[0] + at[1] * stride[1] + at[2];
+        if (part.values[flat] < level) continue;
+        const slope = [0, 1, 2].map((i) => {
+          const above = at[i] + 1 < shape[i] ? part.values[flat + stride[i]] : 0, below = at[i] > 0 ? part.values[flat - stride[i]] : 0;
+          return below - above;
+        });
+        const normal = [0, 1, 2].map((j) => part.turn.reduce((sum, row, i) => sum + row[j] * slope[i], 0) * (this.half[j] / this.edge[j]));
+        const towards = normal.reduce((sum, v, j) => sum + v * this.turn[2][j], 0), size = Math.hypot(...normal);
+        nearest = s;
+        colour = ramp[Math.round(85 + 150 * (1 - (size > 0 ? Math.max(0, towards / size) : 1)))];
+        break;
+      }
+    }
+    return colour;
+  }
+
   glow(pen, width, height, at, rough) {
     const s = this.scene, pixel = rough ? 6 : 2.5, columns = Math.ceil(width / pixel), rows = Math.ceil(height / pixel);
     const image = new ImageData(columns, rows), words = new Uint32Array(image.data.buffer), ramp = V.ramp("--ramp"), peak = s.peak();
     for (let r = 0, k = 0; r < rows; r++)
       for (let c = 0; c < columns; c++, k++) {
         let best = 0;
+        if (s.surface) {
+          words[k] = this.surface(at.frame, s.density.shape, (c + 0.5) * pixel, (r + 0.5) * pixel, s.level * peak, ramp);
+          continue;
+        }
         for (const part of at.frame.parts) {
           const [, value] = this.brightest(part, s.density.shape, (c + 0.5) * pixel, (r + 0.5) * pixel);
           if (value > best) best = value;
