@@ -9,9 +9,9 @@ import numpy as np
 import xarray as xr
 
 from vlasov import estimates
+from vlasov.balance import check
 from vlasov.checks import Array
 from vlasov.errors import InputError, SolverError
-from vlasov.balance import check
 from vlasov.postprocess.energies import energies
 from vlasov.postprocess.stability import by_theory
 from vlasov.problem import Problem

@@ -9,7 +9,7 @@ one more: tokens as a density by kernels, as ``vl.on_grid`` has it.
 
 from __future__ import annotations
 
-import math
+import functools
 from typing import Any
 
 import numpy as np
@@ -111,7 +111,7 @@ def _seen(field: Array, lower: list[float], step: list[float], origin: Array, ma
     ends = np.empty((len(origin), 2))
     for i, row in enumerate(matrix):
         moved = [a * z for a, z in zip(row, centers, strict=True)]
-        x = origin[i] + sum(np.meshgrid(*moved, indexing="ij", sparse=True))[carrying]
+        x = origin[i] + functools.reduce(np.add, np.meshgrid(*moved, indexing="ij", sparse=True))[carrying]
         ends[i] = x.min() - half[i], x.max() + half[i]
     return ends
 
@@ -130,9 +130,3 @@ def rounding(density: dict[str, Any]) -> str:
         said += f" For this page, {' × '.join([str(joined)] * len(density['shape']))} of them are joined to one, "
         said += f"which holds their mean ({' × '.join(map(str, density['shape']))} are left)."
     return said
-
-
-def spread(boxes: Array) -> float:
-    """How many times the largest box is as large as the smallest."""
-    size = (boxes[..., 1] - boxes[..., 0]).max(axis=1)
-    return float(size.max() / size.min()) if size.min() > 0 else math.inf

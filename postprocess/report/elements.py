@@ -47,7 +47,7 @@ def _plain(value: Any) -> Any:
 
 def paragraph(text: str, name: str = "") -> str:
     """A paragraph of plain text."""
-    return f'<p{_class(name)}>{escaped(text)}</p>'
+    return f"<p{_class(name)}>{escaped(text)}</p>"
 
 
 def facts(rows: Iterable[tuple[str, str]]) -> str:
@@ -60,7 +60,9 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[Any]], label: str) -> st
     """A table that sorts by a click on a head; numbers are shown to six digits and sorted by all."""
     rows = list(rows)
     texts = [bool(rows) and not isinstance(one, int | float | np.number | np.bool_) for one in (rows or [heads])[0]]
-    top = "".join(f'<th scope="col"{_class("t" * text)}>{escaped(h)}</th>' for h, text in zip(heads, texts, strict=True))
+    top = "".join(
+        f'<th scope="col"{_class("t" * text)}>{escaped(h)}</th>' for h, text in zip(heads, texts, strict=True)
+    )
     inner = "".join("<tr>" + "".join(map(_cell, row)) + "</tr>" for row in rows)
     inside = f"<thead><tr>{top}</tr></thead><tbody>{inner}</tbody>"
     return f'<div class="wide" tabindex="0" role="region" aria-label="{escaped(label)}"><table class="sortable">{inside}</table></div>'

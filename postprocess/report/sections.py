@@ -12,13 +12,30 @@ import xarray as xr
 from vlasov.errors import InputError, SolverError
 from vlasov.postprocess.report import casefile, curves, others, studies, trust, words
 from vlasov.postprocess.report.elements import (
-    Parts, charts, code, details, escaped, facts, group, paragraph, table,
+    Parts,
+    charts,
+    code,
+    details,
+    escaped,
+    facts,
+    group,
+    paragraph,
+    table,
 )  # fmt: skip
 from vlasov.postprocess.report.scene import said_of, scene
 from vlasov.postprocess.report.sources import Source
 from vlasov.problem import Problem
 from vlasov.solvers.dataset import (
-    BEYOND, COMPARISON, DEPTH, ENERGIES, LIPSCHITZ, RUN, SENSITIVITY, STUDY, SWEEP, problem_of,
+    BEYOND,
+    COMPARISON,
+    DEPTH,
+    ENERGIES,
+    LIPSCHITZ,
+    RUN,
+    SENSITIVITY,
+    STUDY,
+    SWEEP,
+    problem_of,
 )  # fmt: skip
 
 _OF_KIND: dict[str, tuple[str, Callable[[Parts, xr.Dataset], str]]] = {
@@ -121,12 +138,24 @@ def _pictures(parts: Parts, runs: Sequence[Source]) -> None:
     made, notes = [], []
     for one, title in zip(runs, titles, strict=True):
         try:
-            made.append(scene(one.dataset, title, share=len(runs)))
-            notes.append(said_of(made[-1]))
+            over = _over(one, runs)
+            made.append(scene(one.dataset, title, share=len(runs), over=None if over is None else over.dataset))
+            notes.append(said_of(made[-1]) + (f" Tokens: {titles[runs.index(over)]}." if over is not None else ""))
         except InputError as mistake:  # what a picture cannot show
             parts.body.append(paragraph(f"{title} has no picture: {mistake}.", "note"))
     if made:
         parts.body.append(group(parts, made, notes))
+
+
+def _over(one: Source, runs: Sequence[Source]) -> Source | None:
+    """Tokens of the same problem at the same times, to be drawn over a density."""
+    if "density" not in one.dataset:
+        return None
+    for other in runs:
+        same = other.dataset.attrs.get("problem") == one.dataset.attrs.get("problem")
+        if "position" in other.dataset and same and np.array_equal(other.dataset["time"], one.dataset["time"]):
+            return other
+    return None
 
 
 def _side_by_side(parts: Parts, runs: Sequence[Source]) -> None:
@@ -201,7 +230,9 @@ def repeated(one: Source) -> str:
     if one.kind in _COMMANDS and text and len(text) <= casefile.LONGEST:
         named = [dim for dim in ("n", "depth", "p", "sampling") if dim in one.dataset.dims and dim in one.dataset]
         sizes = {dim: ",".join(map(_short, one.dataset[dim].values)) for dim in named}
-        filled = _COMMANDS[one.kind].format(case=shlex.quote(name), replicas=one.dataset.sizes.get("replica", 1), **sizes)
+        filled = _COMMANDS[one.kind].format(
+            case=shlex.quote(name), replicas=one.dataset.sizes.get("replica", 1), **sizes
+        )
         return f"# with the case file above, saved as {name}.toml\n{filled}"
     return ""
 

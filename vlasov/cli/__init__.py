@@ -1,8 +1,8 @@
 """The command line: parse, call, print.
 
 ``app``: the program and how it ends. ``options``: how commands take theirs. ``cases``, ``runs``, ``clusters``,
-``studies``, ``depths``, ``lipschitz``, ``beyond_gaussian``, ``sensitivity``, ``sweep``, ``figure``, ``installation``:
-its commands. ``printing``: what they print. Everything heavy is imported inside the commands, so that --help answers at
+``studies``, ``depths``, ``lipschitz``, ``beyond_gaussian``, ``sensitivity``, ``sweep``, ``figure``, ``report``,
+``installation``: its commands. ``printing``: what they print. Everything heavy is imported inside the commands, so that --help answers at
 once.
 """
 
@@ -17,6 +17,7 @@ from vlasov.cli import (  # noqa: I001  # in the order of the help
     depths,
     sweep,
     figure,
+    report,
     installation,
 )
 from vlasov.cli.app import app, main
@@ -31,6 +32,7 @@ __all__ = [
     "installation",
     "lipschitz",
     "main",
+    "report",
     "runs",
     "sensitivity",
     "studies",
