@@ -65,7 +65,8 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[Any]], label: str) -> st
     )
     inner = "".join("<tr>" + "".join(map(_cell, row)) + "</tr>" for row in rows)
     inside = f"<thead><tr>{top}</tr></thead><tbody>{inner}</tbody>"
-    return f'<div class="wide" tabindex="0" role="region" aria-label="{escaped(label)}"><table class="sortable">{inside}</table></div>'
+    region = f'<div class="wide" tabindex="0" role="region" aria-label="{escaped(label)}">'
+    return f'{region}<table class="sortable">{inside}</table></div>'
 
 
 def number(value: float) -> str:

@@ -18,8 +18,8 @@ from vlasov.cases import Case, load_case
 from vlasov.errors import InputError, SolverError
 from vlasov.postprocess.report import Report, of_sources, trust
 from vlasov.postprocess.report.elements import Parts, escaped, paragraph
-from vlasov.postprocess.report.page import page
-from vlasov.postprocess.report.sources import Source, sources
+from vlasov.postprocess.report.page import whole_page
+from vlasov.postprocess.report.sources import Source, opened
 from vlasov.problem import Problem
 from vlasov.solvers import open_run, solve
 from vlasov.solvers.dataset import RUN
@@ -61,7 +61,9 @@ def gallery(folder: Path, target: Path, say: Callable[[str], None] = print) -> l
         cards.append(_card(case, written[-1], "", [one.dataset for one in given]))
     body = "".join(cards)
     parts = Parts(body=[f"<h1>Cases in {escaped(folder.resolve().name)}</h1>", f'<ul class="cases">{body}</ul>'])
-    index = Report("Cases", page(f"Cases in {folder.resolve().name}", parts, "Written by vlasov report --all-cases."))
+    index = Report(
+        "Cases", whole_page(f"Cases in {folder.resolve().name}", parts, "Written by vlasov report --all-cases.")
+    )
     return [index.save(target / _INDEX), *written]
 
 
@@ -72,7 +74,7 @@ def _runs(folder: Path) -> list[Source]:
         try:
             dataset = open_run(file)
             if dataset.attrs.get("kind") == RUN:
-                found += sources(file)
+                found += opened(file)
         except InputError:
             continue
     return found
@@ -88,7 +90,7 @@ def _of_case(case: Case, runs: list[Source], target: Path, say: Callable[[str], 
     file = target / f"{case.name}-{solver}.nc"
     say(f"{case.name}: no run of it in the folder; solving it by {solver}")
     solve(case.problem, solver, times=case.times, output=file, case=case.name, warn_above=math.inf, **options)
-    return sources(file)
+    return opened(file)
 
 
 def _solves(run: xr.Dataset, problem: Problem) -> bool:

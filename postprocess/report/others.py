@@ -123,8 +123,8 @@ def of_moments(run: xr.Dataset) -> str:
 
 def _table(found: xr.Dataset, dims: Sequence[str]) -> str:
     """All variables over just these axes, a row for each place."""
-    names = [str(name) for name in found.data_vars
-             if set(found[name].dims) <= set(dims) and dims[-1] in found[name].dims and str(name) not in _UNSEEN]  # fmt: skip
+    over = [name for name in map(str, found.data_vars) if name not in _UNSEEN and dims[-1] in found[name].dims]
+    names = [name for name in over if set(found[name].dims) <= set(dims)]
     there = [dim for dim in dims if dim in found.dims]
     if not names or len(there) < len(dims):
         return ""

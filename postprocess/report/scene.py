@@ -20,8 +20,8 @@ _FOLLOWS, _UNLIKE = 5.0, 8.0  # ratios of sizes, over time and between axes
 def scene(run: xr.Dataset, title: str, *, share: int = 1, over: xr.Dataset | None = None) -> dict[str, Any]:
     """A solution for the page, in as many bytes as its share of it allows.
 
-    d > 3 is shown in the first three principal directions of all times together. ``over``: a run by tokens with the same
-    output times, to be drawn over a density.
+    d > 3 is shown in the first three principal directions of all times together. ``over``: a run by tokens with the
+    same output times, to be drawn over a density.
     """
     view, d = View(run), run.sizes["component"]
     times, joined = densities.kept_times(run, densities.MOST_CELLS // share)
@@ -71,7 +71,7 @@ def scene(run: xr.Dataset, title: str, *, share: int = 1, over: xr.Dataset | Non
 
 
 def _follows(windows: Array, *, tokens_alone: bool) -> bool:
-    """Whether a picture follows the solution: where it grows much; where tokens gather in a point, that is to be seen."""
+    """Whether a picture follows the solution: where it grows much. Tokens that gather in a point are to be seen."""
     size = (windows[..., 1] - windows[..., 0]).max(axis=1)
     return bool(size.max() > _FOLLOWS * size.min() and (size[-1] > size[0] or not tokens_alone))
 
@@ -89,7 +89,7 @@ def said_of(made: dict[str, Any]) -> str:
         parts.append(f"{shown} of {made['outputs']} output times are shown.")
     if made["d"] == 3:
         seen = (
-            "; the surface interpolates between cells, without it colours are the largest density along each line of sight"
+            "; the surface interpolates between cells; without it, colours are the largest density along lines of sight"
             if made["density"]
             else ""
         )

@@ -220,12 +220,14 @@ def repeated(one: Source) -> str:
     attrs, name = one.dataset.attrs, casefile.case_name(one.dataset)
     text = casefile.case_file(one.dataset) if problem(one) is not None else ""
     if one.kind == RUN and text and len(text) <= casefile.LONGEST:
-        return f"# with the case file above, saved as {name}.toml\nvlasov run {name}.toml --solver {attrs['solver']} -o again.nc"
+        saved = f"# with the case file above, saved as {name}.toml\n"
+        return saved + f"vlasov run {name}.toml --solver {shlex.quote(str(attrs['solver']))} -o again.nc"
     if one.kind == RUN and text:
         return (
             "import json\nimport vlasov as vl\n\n"
             f"run = vl.open_run({(one.name or 'run.nc')!r})\nproblem = vl.Problem.from_json(run.attrs['problem'])\n"
-            "again = vl.solve(problem, run.attrs['solver'], times=run['time'].values, **json.loads(run.attrs['options']))"
+            "options = json.loads(run.attrs['options'])\n"
+            "again = vl.solve(problem, run.attrs['solver'], times=run['time'].values, **options)"
         )
     if one.kind in _COMMANDS and text and len(text) <= casefile.LONGEST:
         named = [dim for dim in ("n", "depth", "p", "sampling") if dim in one.dataset.dims and dim in one.dataset]

@@ -149,7 +149,8 @@ def of_sweep(parts: Parts, sweep: xr.Dataset) -> str:
             if len(dims) == 1:
                 series.append(curve(label, _numbers(sweep, dims[0]), values))
             else:
-                series += [curve(f"{label}, {dims[1]} = {_word(sweep, dims[1], k)}", _numbers(sweep, dims[0]), values[:, k])
+                x = _numbers(sweep, dims[0])
+                series += [curve(f"{label}, {dims[1]} = {_word(sweep, dims[1], k)}", x, values[:, k])
                            for k in range(min(7, values.shape[1]))]  # fmt: skip
         made.append(chart(_plain(one.title), dims[0], series))
     names = [name for name in ("status", "blow_up_time", "error_estimate", "reason") if name in sweep]

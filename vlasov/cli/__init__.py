@@ -2,8 +2,8 @@
 
 ``app``: the program and how it ends. ``options``: how commands take theirs. ``cases``, ``runs``, ``clusters``,
 ``studies``, ``depths``, ``lipschitz``, ``beyond_gaussian``, ``sensitivity``, ``sweep``, ``figure``, ``report``,
-``installation``: its commands. ``printing``: what they print. Everything heavy is imported inside the commands, so that --help answers at
-once.
+``installation``: its commands. ``printing``: what they print. Everything heavy is imported inside the commands, so that
+--help answers at once.
 """
 
 from vlasov.cli import (  # noqa: I001  # in the order of the help

@@ -36,7 +36,7 @@ def report(
     """Show runs, studies and comparisons on one HTML page that opens without a network; several runs side by side."""
     from vlasov.postprocess.report import checked_target, of_sources
     from vlasov.postprocess.report.gallery import gallery
-    from vlasov.postprocess.report.sources import sources
+    from vlasov.postprocess.report.sources import opened
     from vlasov.solvers.files import check_apart
 
     if bool(paths) == (every is not None):
@@ -51,7 +51,7 @@ def report(
     first = (paths or [])[0]
     target = checked_target(output or first.with_suffix(".html"))
     check_apart(target, *(paths or []))
-    target = of_sources(sources(paths)).save(target)
+    target = of_sources(opened(paths)).save(target)
     if as_json:
         print_json({"output": str(target), "bytes": target.stat().st_size})
     else:
