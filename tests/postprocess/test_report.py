@@ -18,8 +18,8 @@ HOSTILE = "<script>window.hacked=1</script>\"'&</title>"
 
 @pytest.fixture(scope="module")
 def plane():
-    case = vl.load_case("mixture-2d")
-    return vl.solve(case.problem, "finite-volume", times=[0.0, 0.05, 0.1], cells=24, case=case.name, warn_above=np.inf)
+    case = vl.load_case("gaussian-blow-up")
+    return vl.solve(case.problem, "finite-volume", times=[0.0, 0.1, 0.2], cells=24, case=case.name, warn_above=np.inf)
 
 
 @pytest.fixture(scope="module")
