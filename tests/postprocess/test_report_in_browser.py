@@ -58,9 +58,7 @@ def opened(browser, tmp_path):
         page.on("pageerror", lambda error: said.append(str(error)))
         page.goto(file.as_uri())
         if page.locator(".scene").count():
-            page.wait_for_function(
-                "[...document.querySelectorAll('.scene')].every((one) => one.dataset.time !== undefined)"
-            )
+            page.locator(".scene[data-time]").first.wait_for()
         return page
 
     yield open_
@@ -77,7 +75,7 @@ def go(page, k, time):
     page.keyboard.press("Home")
     for _ in range(k):
         page.keyboard.press("ArrowRight")
-    page.wait_for_function(f"Math.abs(document.querySelector('.scene').dataset.time - {time}) < 1e-12")
+    page.locator(f'.scene[data-time="{time:g}"]').wait_for()
     assert f"t = {time:g}" in page.locator(".time output").inner_text()
 
 
@@ -110,7 +108,7 @@ def test_hover_on_the_line_reads_the_cell_at_that_time(opened, runs):
     for k, i in ((0, 32), (1, 20), (2, 40)):
         go(page, k, float(run["time"][k]))
         x = run["frame_origin"].values[k, 0] + run["frame_matrix"].values[k, 0, 0] * run["xi"].values[i]
-        seen.append(shown(hover(page, f"[s.camera.f.px({x!r}), 60]")))
+        seen.append(shown(hover(page, f"[s.camera.f.px({float(x)!r}), 60]")))
         assert seen[-1] == four_digits(physical(run, k)[i])
     assert len(set(seen)) == 3
 
@@ -124,7 +122,7 @@ def test_hover_in_the_plane_reads_the_cell_at_that_time_and_zoom(opened, runs):
             page.locator(".tools button", has_text="+").click()
         z = np.array([run["xi"].values[i], run["eta"].values[j]])
         x = run["frame_origin"].values[k] + run["frame_matrix"].values[k] @ z
-        told = hover(page, f"[s.camera.f.px({x[0]!r}), s.camera.f.py({x[1]!r})]")
+        told = hover(page, f"[s.camera.f.px({float(x[0])!r}), s.camera.f.py({float(x[1])!r})]")
         assert shown(told) == four_digits(physical(run, k)[i, j])
     assert not np.allclose(run["frame_matrix"].values[2], np.diag(np.diag(run["frame_matrix"].values[2])))  # sheared
 
@@ -162,15 +160,16 @@ def test_hover_names_the_token_and_its_place(opened, runs):
 def test_play_moves_on_and_stops_at_the_end(opened, runs):
     page = opened(runs["tokens"])
     page.get_by_role("button", name="Play").click()
-    page.wait_for_function("document.querySelector('.scene').dataset.time === '2'")
-    page.wait_for_function("document.querySelector('.time button').textContent === '▶'")
+    page.locator('.scene[data-time="2"]').wait_for()
+    page.locator(".time button", has_text="▶").wait_for()
 
 
 def test_tables_sort_by_a_click(opened, runs):
     page = opened(runs["tokens"])
     table = page.locator("table.sortable").first
     column = [head.inner_text() for head in table.locator("th").all()].index("trace of Σ")
-    cells = f"[...document.querySelector('table.sortable').tBodies[0].rows].map((row) => +row.cells[{column}].dataset.value)"
+    rows = "[...document.querySelector('table.sortable').tBodies[0].rows]"
+    cells = f"{rows}.map((row) => +row.cells[{column}].dataset.value)"
     wanted = sorted(np.trace(runs["tokens"]["covariance"].values, axis1=1, axis2=2))
     table.locator("th button").nth(column).click()
     assert page.evaluate(cells) == pytest.approx(wanted)
@@ -203,16 +202,14 @@ def test_dark_mode_is_dark_and_readable(opened, runs):
     paper, ink = (page.evaluate(light.format(name)) for name in ("backgroundColor", "color"))
     assert paper < 60
     assert ink > 180
-    corner = page.evaluate(
-        "[...document.querySelector('.scene canvas').getContext('2d').getImageData(70, 30, 1, 1).data]"
-    )
+    pen = "document.querySelector('.scene canvas').getContext('2d')"
+    corner = page.evaluate(f"[...{pen}.getImageData(70, 30, 1, 1).data]")
     assert sum(corner[:3]) < 3 * 80  # empty cells have the colour of the paper
 
 
 def test_hostile_texts_are_shown_and_nothing_runs(opened, runs):
-    run = runs["tokens"].assign_attrs(
-        dict.fromkeys(["title", "case", "advice", "method", "citation", "created"], HOSTILE)
-    )
+    named = ["title", "case", "advice", "method", "citation", "created"]
+    run = runs["tokens"].assign_attrs(dict.fromkeys(named, HOSTILE))
     run["mean_error"] = run["mean_error"].assign_attrs(long_name=HOSTILE)
     page = opened(run)
     assert page.locator("h1").inner_text() == HOSTILE
