@@ -65,7 +65,8 @@ def covariances(
         A covariance that has grown so many times, with no blow-up ahead, ends as "diverging".
     max_steps
         One that tries more steps, or whose steps are lost beside t, ends as "stopped". Steps are explicit: where a
-        covariance grows so that attention damps others ever faster, |B| times the time left is how many are needed.
+        covariance grows so that attention damps others ever faster, |B| times the time left is how many are needed;
+        ``vl.solve(..., "gaussian")`` goes on by an implicit method there.
     check
         Whether to integrate once more, by the method of the other order, to know the errors. Some solutions turn so
         often before they end that they are chaotic: then no tolerance tells the time.
