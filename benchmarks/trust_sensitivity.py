@@ -5,7 +5,7 @@
 A few tokens, d = 1 to 3, softmax, L2, Sinkhorn, sigmoid, two heads or linear attention, with weights or without. The
 fundamental matrix M is found column by column, by central differences of order 4 between runs of the particle solver at
 its tightest tolerance, and again with steps twice as long: what both differ by is what the reference does not know. The
-growth is |M| in L^2(mu). Silent is an error of more than three times what was told and what the reference does not know.
+growth is |M| in L^2(mu). Silent is an error above three times the sum of what was told and what is not known.
 """
 
 from __future__ import annotations

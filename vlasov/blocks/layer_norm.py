@@ -56,7 +56,7 @@ class LayerNorm(Described):
     def __post_init__(self) -> None:
         choose(self.placement, PLACEMENTS, "placement")
         if self.beta is not None:
-            self._set(beta=parameter(self.beta, "beta", read=_without_zeros))
+            self._set(beta=parameter(self.beta, "beta", read=_without_zeros, owner="layer_norm."))
 
     @property
     def post(self) -> bool:
