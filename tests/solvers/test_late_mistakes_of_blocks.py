@@ -21,3 +21,13 @@ def test_the_part_is_named(part, sentence, solver):
     problem = vl.Problem(vl.Softmax(A=np.eye(2)), tokens, 1.0, **part)
     with pytest.raises(vl.InputError, match=sentence):
         vl.solve(problem, solver)
+
+
+@pytest.mark.quick
+def test_a_beta_whose_square_is_no_number():
+    for beta in (1e-300, 1e200):
+        with pytest.raises(vl.InputError, match="whose square is no number; choose other units"):
+            vl.LayerNorm([beta, 1.0])
+    tokens = vl.Particles([[1.0, 0.5]])
+    tiny = vl.LayerNorm([1e-300, 1.0], placement="pre")  # where nothing is squared
+    vl.solve(vl.Problem(vl.Softmax(A=np.eye(2)), tokens, 0.1, layer_norm=tiny), "particles")
