@@ -72,14 +72,16 @@ class Function:
     shape: tuple[int, ...]
     field: str
     read: Reader = checks.matrix
+    owner: str = ""  # of a problem's part, "mlp." say, where the problem cannot say so any more
 
     def __call__(self, t: float) -> Array:
+        field = self.owner + self.field
         try:
-            result = _value(self.function, t, self.field, self.read)
+            result = _value(self.function, t, field, self.read)
         except InputError as mistake:
             raise LateInputError(mistake.sentence, mistake.field) from mistake.__cause__
         if result.shape != self.shape:
-            raise LateInputError(f"has shape {result.shape} but had {self.shape} at t = 0", f"{self.field}({t:.12g})")
+            raise LateInputError(f"has shape {result.shape} but had {self.shape} at t = 0", f"{field}({t:.12g})")
         return result
 
 
@@ -105,8 +107,11 @@ Parameter = Array | Piecewise | Function
 ParameterLike = ArrayLike | Piecewise | Callable[[float], ArrayLike]
 
 
-def parameter(value: ParameterLike, field: str, *, read: Reader = checks.matrix) -> Parameter:
-    """A checked parameter, a matrix if it is not to be read as a vector; constants become read-only."""
+def parameter(value: ParameterLike, field: str, *, read: Reader = checks.matrix, owner: str = "") -> Parameter:
+    """A checked parameter, a matrix if it is not to be read as a vector; constants become read-only.
+
+    Mistakes that show during a run name the ``owner`` too: "mlp." or "layer_norm.".
+    """
     if isinstance(value, Piecewise):
         for i, layer in enumerate(value.values):
             read(layer, f"{field}.values[{i}]")
@@ -114,7 +119,7 @@ def parameter(value: ParameterLike, field: str, *, read: Reader = checks.matrix)
     if isinstance(value, Function):
         return value
     if callable(value):
-        return Function(value, _value(value, 0.0, field, read).shape, field, read)
+        return Function(value, _value(value, 0.0, field, read).shape, field, read, owner)
     return read(value, field)
 
 

@@ -75,7 +75,9 @@ def sensitivity(
     ----------
     problem
         A problem, or a run, of which the tokens are taken if it has some. Measures are represented by Gauss nodes with
-        weights in d <= 3, which stand for the limit of many tokens, else by a sample.
+        weights in d <= 3, which stand for the limit of many tokens, else by a sample. Under masks it is always a
+        sample: no such nodes stand for places in a sequence. Under post-norm beta must not move with t: steps are taken
+        in x, on an ellipsoid that stays.
     times
         Output times; by default five from zero to the horizon, or those of the run.
     n, sampling, seed

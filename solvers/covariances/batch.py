@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -242,11 +243,13 @@ def _dataset(outputs: Array, centres: Array, results: tuple[Array, ...], toleran
     return found
 
 
-def _errors(found: xr.Dataset, other: xr.Dataset) -> dict[str, tuple[tuple[str, ...], Array, dict[str, str]]]:
+def _errors(found: xr.Dataset, other: xr.Dataset) -> dict[str, Any]:
     """Twice how far another look is from this one; infinite where that ends otherwise."""
     same = (found["status"] == other["status"]).values
     late = np.where(same, _DOUBLED * np.abs(found["end_time"].values - other["end_time"].values), np.inf)
-    result = {"end_time_error": (("trajectory",), late, {"long_name": "estimated error of when it ended"})}
+    result: dict[str, Any] = {
+        "end_time_error": (("trajectory",), late, {"long_name": "estimated error of when it ended"})
+    }
     for name, what in (("covariance", ("row", "column")), ("mean", ("row",))):
         values, others, axes = found[name].values, other[name].values, tuple(range(2, 2 + len(what)))
         with np.errstate(all="ignore"):

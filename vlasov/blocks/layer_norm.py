@@ -16,6 +16,7 @@ from vlasov.schedule import Parameter, ParameterLike, at, parameter
 
 PLACEMENTS = ("post", "pre")
 _WORTH_THREADS = 100_000  # numbers
+_LEAST = 1e-150  # entry of beta whose square is a number
 
 
 class AtOrigin(InputError):
@@ -65,7 +66,8 @@ class LayerNorm(Described):
     def __post_init__(self) -> None:
         choose(self.placement, PLACEMENTS, "placement")
         if self.beta is not None:
-            self._set(beta=parameter(self.beta, "beta", read=_without_zeros))
+            read = _of_ellipsoid if self.placement == "post" else _without_zeros
+            self._set(beta=parameter(self.beta, "beta", read=read, owner="layer_norm."))
 
     @property
     def post(self) -> bool:
@@ -137,6 +139,15 @@ def refuse_origin(x: Array, field: str) -> None:
         sentence = f"token {at_origin[0]} is at the origin, where LayerNorm is 0 / 0; move it, or leave it out"
         raise AtOrigin(sentence, field)
     raise InputError("is not finite; LayerNorm needs numbers", field)
+
+
+def _of_ellipsoid(value: ArrayLike, field: str) -> Array:
+    """Beta under post-norm, where its squares are needed."""
+    beta = _without_zeros(value, field)
+    for entry in np.flatnonzero((np.abs(beta) < _LEAST) | (np.abs(beta) > 1 / _LEAST)):
+        sentence = f"entry {entry} is {beta[entry]:g}, whose square is no number; choose other units of x"
+        raise InputError(sentence, field)
+    return beta
 
 
 def _without_zeros(value: ArrayLike, field: str) -> Array:

@@ -67,11 +67,11 @@ class MLP(Described):
 
     def __post_init__(self) -> None:
         choose(self.activation, ACTIVATIONS, "activation")
-        self._set(W=parameter(self.W, "W"))
+        self._set(W=parameter(self.W, "W", owner="mlp."))
         if self.U is not None:
-            self._set(U=parameter(self.U, "U"))
+            self._set(U=parameter(self.U, "U", owner="mlp."))
         if self.b is not None:
-            self._set(b=parameter(self.b, "b", read=checks.vector))
+            self._set(b=parameter(self.b, "b", read=checks.vector, owner="mlp."))
         rows, hidden = at(self.W, 0.0).shape
         first = (hidden, rows) if self.U is None else at(self.U, 0.0).shape
         if self.U is None and rows != hidden:
