@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike
 from vlasov import checks
 from vlasov.attention import Attention, Masked
 from vlasov.checks import Array
+from vlasov.compiled.blas import one_thread_of_blas
 from vlasov.errors import AccuracyWarning, InputError, short
 from vlasov.lanczos import MOST, largest_singular
 from vlasov.linearised import Linearised
@@ -130,7 +131,8 @@ def lipschitz(
     at = checks.number(t, "t")
     if checks.flag(masked, "masked") and not attention.causal:
         attention = Masked(attention)
-    found = constant(attention, _tokens(attention, X), at, tolerance, most)
+    with one_thread_of_blas():
+        found = constant(attention, _tokens(attention, X), at, tolerance, most)
     if not found.error <= _SURE * found.value and found.error != 0:
         sentence = f"lipschitz: the value {found.value:.3g} is known to {found.error:.2g} only"
         warnings.warn(
@@ -140,7 +142,7 @@ def lipschitz(
 
 
 def constant(attention: Attention, tokens: Particles, t: float, tolerance: float, most: int = MOST) -> Lipschitz:
-    """The same of what was checked, without a word about its error."""
+    """The same of what was checked, without a word about its error, and by as many threads of BLAS as there are."""
     linear = _products(attention, tokens, t, tolerance)
     shape = tokens.points.shape
     found = largest_singular(

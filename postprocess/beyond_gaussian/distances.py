@@ -12,6 +12,7 @@ from vlasov.postprocess.wasserstein import distance, quickly
 
 _NODES, _OF_SAMPLE = (400, 800, 1600), (200, 400, 800)  # of a lattice
 _ON_GRIDS = 3  # the largest d that has grids
+_FEW = 64  # tokens, between which and a Gaussian lattices know next to nothing: exactly then, at a second or two each
 _SEEDS = (0, 1)
 
 
@@ -22,7 +23,7 @@ def to_gaussian(state: Measure, gaussian: Gaussian, nodes: tuple[int, ...] = _NO
         return distance(law, gaussian, 2) if isinstance(law, Gaussian) else Distance(math.nan, math.nan, "")
     if isinstance(law, Particles) and law.dimension > _ON_GRIDS:
         return distance(law, gaussian.sample(len(law), "random", seed=_SEEDS[0]), 2)
-    several = isinstance(law, Particles) and len(law) > 1
+    several = isinstance(law, Particles) and len(law) > _FEW
     return quickly(law, gaussian, 2, nodes) if several and law.dimension > 1 else distance(law, gaussian, 2)
 
 

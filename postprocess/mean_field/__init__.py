@@ -23,6 +23,7 @@ import numpy as np
 import xarray as xr
 
 from vlasov.checks import Array
+from vlasov.compiled.blas import one_thread_of_blas
 from vlasov.postprocess.mean_field import limit as limits
 from vlasov.postprocess.mean_field.choice import Choice
 from vlasov.postprocess.mean_field.dataset import assemble
@@ -86,7 +87,7 @@ def mean_field_study(
     folder = None if output is None else store.Store(output, _identity(setup))
     if folder is None and scheduler is not None:
         problem.to_json()  # complains about Python functions, which cannot be sent
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), one_thread_of_blas():
         with waiting("the limit of many tokens", aloud=progress):
             limit, errors = _limit(setup, folder)
         study = Study(problem, limit.choice, setup.p, setup.seed, setup.tolerance, setup.exact_up_to)

@@ -79,7 +79,7 @@ def _until(attention: Attention | Sequence[Attention], initial: Array, horizon: 
     times = horizon * _DECADE ** np.linspace(-1.0, 0.0, _PARTS + 1)
     times[-1] = horizon
     most = int(min(max(_STEPS * horizon, _FEWEST), _MOST))
-    run = covariances(attention, initial, horizon, times=times, max_steps=most)
+    run = covariances(attention, initial, horizon, times=times, max_steps=most, check=False)
     b, d = initial.shape[:2]
     fate = np.full(b, UNDECIDED)
     status, slope = run["status"].values, np.full((b, d), np.nan)

@@ -1,8 +1,8 @@
 """Reports: one HTML file that shows a run, a study or a comparison to someone who has only a browser.
 
 ``sources`` takes Datasets and files; ``sections`` writes the page's sections, of ``words``, ``casefile``, ``trust``,
-``scene`` (on ``densities`` and ``packing``), ``curves``, ``studies`` and ``others``; ``elements`` escapes all of it, and
-``page`` joins it with the scripts in ``assets``, which are all that runs in it: nothing is loaded, no network is needed.
+``scene`` (on ``densities`` and ``packing``), ``curves``, ``studies`` and ``others``; ``elements`` escapes all of it,
+and ``page`` joins it with the scripts in ``assets``, all that runs in it: nothing is loaded, no network needed.
 ``gallery`` makes a folder of reports. Called by ``vl.report`` and ``vlasov report``.
 """
 
@@ -18,8 +18,8 @@ from vlasov import __version__
 from vlasov.errors import InputError
 from vlasov.postprocess.report import sections, trust
 from vlasov.postprocess.report.elements import Parts, escaped
-from vlasov.postprocess.report.page import page
-from vlasov.postprocess.report.sources import Source, sources
+from vlasov.postprocess.report.page import whole_page
+from vlasov.postprocess.report.sources import Source, opened
 from vlasov.solvers.dataset import RUN
 from vlasov.solvers.files import as_path, check_place, written_whole
 
@@ -90,7 +90,7 @@ def report(run: Any, path: str | os.PathLike[str] | None = None) -> Report:
     Report(title='Gaussian collapse')
     """
     target = None if path is None else checked_target(path)
-    made = of_sources(sources(run))
+    made = of_sources(opened(run))
     if target is not None:
         made.save(target)
     return made
@@ -102,7 +102,7 @@ def of_sources(given: list[Source]) -> Report:
     parts.body.append(f"<h1>{escaped(title)}</h1>{_lead(given)}")
     sections.write(parts, given)
     footer = f"Written by vlasov {escaped(__version__)}. This page holds all that it shows and loads nothing."
-    return Report(title, page(title, parts, footer))
+    return Report(title, whole_page(title, parts, footer))
 
 
 def checked_target(path: str | os.PathLike[str]) -> Path:

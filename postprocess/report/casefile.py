@@ -37,8 +37,7 @@ def case_file(dataset: xr.Dataset) -> str:
     is_run = dataset.attrs.get("kind") == RUN
     if is_run and (times := _times(dataset, problem)):
         tables["times"] = times
-    options = json.loads(dataset.attrs.get("options") or "{}") if is_run else {}
-    tables["solvers"] = {solver: {key: value for key, value in options.items() if value is not None}}
+    tables["solvers"] = {solver: _options(dataset) if is_run else {}}
     return toml(tables)
 
 
@@ -60,6 +59,15 @@ def toml(tables: Mapping[str, Any], above: str = "") -> str:
             for item in value:
                 lines += ["", f"[[{path}]]", toml(item, path)]
     return "\n".join(lines).strip("\n") + ("\n" if not above else "")
+
+
+def _options(run: xr.Dataset) -> dict[str, Any]:
+    """Those of the solver, as far as TOML has a word for them; none where they are damaged."""
+    try:
+        held = json.loads(str(run.attrs.get("options") or "{}"))
+    except ValueError:
+        return {}
+    return {key: value for key, value in held.items() if value is not None} if isinstance(held, dict) else {}
 
 
 def _about(problem: Problem, name: str) -> dict[str, str]:

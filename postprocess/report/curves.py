@@ -9,9 +9,9 @@ import numpy as np
 import xarray as xr
 
 from vlasov import estimates
+from vlasov.balance import check
 from vlasov.checks import Array
 from vlasov.errors import InputError, SolverError
-from vlasov.balance import check
 from vlasov.postprocess.energies import energies
 from vlasov.postprocess.stability import by_theory
 from vlasov.problem import Problem
@@ -20,6 +20,8 @@ from vlasov.solvers.record import ERRORS
 _MOST_CURVES = 6  # of eigenvalues and components in one picture
 _OUTPUTS = 41  # at which energies are computed
 _MOST_TOKENS = 5000  # with which they are
+_STILL = 1e-6  # of the deviation: means that move less stand still
+_LOST = 1e-9  # of mass: less is told, not drawn
 _DECADES = 100.0  # from where on an axis is logarithmic
 
 
@@ -30,8 +32,11 @@ def curve(name: str, x: Array, y: Array, **how: Any) -> dict[str, Any]:
 
 
 def chart(title: str, xname: str, series: Sequence[dict[str, Any]], *, logx: bool = False, note: str = "",
-          logy: bool | None = None) -> dict[str, Any] | None:  # fmt: skip
-    """A picture of curves; None where there is nothing to draw. ``logy``: by the values where it is None."""
+          logy: bool | None = None, least: float = 0.0) -> dict[str, Any] | None:  # fmt: skip
+    """A picture of curves; None where there is nothing to draw. ``logy``: by the values where it is None.
+
+    An axis of y is at least so long: what changes less is rounding.
+    """
     drawn = [one for one in series if np.isfinite(one["y"]).any()]
     if not drawn:
         return None
@@ -39,7 +44,8 @@ def chart(title: str, xname: str, series: Sequence[dict[str, Any]], *, logx: boo
     values = values[np.isfinite(values)]
     if logy is None:
         logy = bool(values.min() > 0 and values.max() > _DECADES * values.min())
-    return {"title": title, "xname": xname, "series": drawn, "logx": logx, "logy": logy, "note": note}
+    return {"title": title, "xname": xname, "series": drawn, "logx": logx, "logy": logy, "note": note,
+            "least": least}  # fmt: skip
 
 
 def of_run(run: xr.Dataset, problem: Problem | None) -> list[dict[str, Any]]:
@@ -52,7 +58,8 @@ def of_run(run: xr.Dataset, problem: Problem | None) -> list[dict[str, Any]]:
     name = "t" if run["time"].attrs.get("long_name", "time") == "time" else str(run["time"].attrs["long_name"])
     few = f" (the first {shown} of {d})" if d > shown else ""
     made = [
-        chart(f"Mean{few}", name, [curve(f"mean of x_{k + 1}", times, mean[:, k]) for k in range(shown)], logy=False),
+        chart(f"Mean{few}", name, [curve(f"mean of x_{k + 1}", times, mean[:, k]) for k in range(shown)], logy=False,
+              least=_STILL * float(np.sqrt(values.sum(axis=1).max()))),
         chart(
             f"Eigenvalues of the covariance{few}" if d > 1 else "Variance", name,
             [curve(f"λ_{k + 1}" if d > 1 else "variance", times, values[:, k]) for k in range(shown)],
@@ -84,6 +91,8 @@ def _mass(run: xr.Dataset, name: str) -> dict[str, Any] | None:
     if "mass" not in run or "density" not in run:
         return None
     lost = np.abs(run["mass"].values - run["mass"].values[0])
+    if not lost.max() > _LOST:
+        return None
     series = [curve("|mass(t) − mass(0)|", run["time"].values, np.where(lost > 0, lost, np.nan))]
     return chart("Mass that is lost or gained", name, series, logy=True)
 

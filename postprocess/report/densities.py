@@ -9,7 +9,7 @@ one more: tokens as a density by kernels, as ``vl.on_grid`` has it.
 
 from __future__ import annotations
 
-import math
+import functools
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from vlasov.solvers.dataset import cell_edges
 
 MOST_CELLS = 8_000_000  # of all times together: two seconds of packing
 _ON_LINE = 240  # cells for the density of tokens
-_CARRYING = 1e-4  # of the peak: what a picture must show
+_CARRYING = 1e-3  # of the peak: what a picture must show
 
 
 def kept_times(run: xr.Dataset, budget: int) -> tuple[list[int], int]:
@@ -105,14 +105,15 @@ def _joined(values: Array, joined: int) -> Array:
 
 def _seen(field: Array, lower: list[float], step: list[float], origin: Array, matrix: Array) -> Array:
     """The box (d, 2) in physical coordinates of the cells that carry mass worth seeing."""
-    ends = []
-    for axis in range(field.ndim):
-        carrying = np.flatnonzero((field > _CARRYING * field.max()).any(axis=tuple(set(range(field.ndim)) - {axis})))
-        ends.append((lower[axis] + step[axis] * carrying[0], lower[axis] + step[axis] * (carrying[-1] + 1)))
-    middle = np.array([(a + b) / 2 for a, b in ends])
-    reach = np.abs(matrix) @ np.array([(b - a) / 2 for a, b in ends])
-    center = origin + matrix @ middle
-    return np.stack([center - reach, center + reach], axis=1)
+    carrying = field > _CARRYING * field.max()
+    centers = [low + h * (np.arange(n) + 0.5) for low, h, n in zip(lower, step, field.shape, strict=True)]
+    half = np.abs(matrix) @ np.array(step) / 2
+    ends = np.empty((len(origin), 2))
+    for i, row in enumerate(matrix):
+        moved = [a * z for a, z in zip(row, centers, strict=True)]
+        x = origin[i] + functools.reduce(np.add, np.meshgrid(*moved, indexing="ij", sparse=True))[carrying]
+        ends[i] = x.min() - half[i], x.max() + half[i]
+    return ends
 
 
 def rounding(density: dict[str, Any]) -> str:
@@ -129,9 +130,3 @@ def rounding(density: dict[str, Any]) -> str:
         said += f" For this page, {' × '.join([str(joined)] * len(density['shape']))} of them are joined to one, "
         said += f"which holds their mean ({' × '.join(map(str, density['shape']))} are left)."
     return said
-
-
-def spread(boxes: Array) -> float:
-    """How many times the largest box is as large as the smallest."""
-    size = (boxes[..., 1] - boxes[..., 0]).max(axis=1)
-    return float(size.max() / size.min()) if size.min() > 0 else math.inf

@@ -47,7 +47,7 @@ def _plain(value: Any) -> Any:
 
 def paragraph(text: str, name: str = "") -> str:
     """A paragraph of plain text."""
-    return f'<p{_class(name)}>{escaped(text)}</p>'
+    return f"<p{_class(name)}>{escaped(text)}</p>"
 
 
 def facts(rows: Iterable[tuple[str, str]]) -> str:
@@ -58,10 +58,15 @@ def facts(rows: Iterable[tuple[str, str]]) -> str:
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[Any]], label: str) -> str:
     """A table that sorts by a click on a head; numbers are shown to six digits and sorted by all."""
-    top = "".join(f'<th scope="col">{escaped(head)}</th>' for head in heads)
+    rows = list(rows)
+    texts = [bool(rows) and not isinstance(one, int | float | np.number | np.bool_) for one in (rows or [heads])[0]]
+    top = "".join(
+        f'<th scope="col"{_class("t" * text)}>{escaped(h)}</th>' for h, text in zip(heads, texts, strict=True)
+    )
     inner = "".join("<tr>" + "".join(map(_cell, row)) + "</tr>" for row in rows)
     inside = f"<thead><tr>{top}</tr></thead><tbody>{inner}</tbody>"
-    return f'<div class="wide" tabindex="0" role="region" aria-label="{escaped(label)}"><table class="sortable">{inside}</table></div>'
+    region = f'<div class="wide" tabindex="0" role="region" aria-label="{escaped(label)}">'
+    return f'{region}<table class="sortable">{inside}</table></div>'
 
 
 def number(value: float) -> str:
@@ -76,7 +81,7 @@ def _cell(value: Any) -> str:
         shown = float(value)
         key = "" if math.isnan(shown) else repr(shown).replace("inf", "1e999")
         return f'<td data-value="{key}">{number(shown)}</td>'
-    return f"<td>{escaped(value)}</td>"
+    return f'<td class="t">{escaped(value)}</td>'
 
 
 def code(text: str, file: str = "") -> str:
@@ -96,7 +101,7 @@ def group(parts: Parts, made: Sequence[dict[str, Any]], notes: Sequence[str]) ->
     bar = '<div class="time"><button type="button" aria-label="Play">▶</button>'
     bar += '<input type="range" min="0" max="1" value="0" step="1" aria-label="Time"><output></output></div>'
     one = " one" if len(figures) == 1 else ""
-    return f'<section class="group{one}"><div class="grid">{"".join(figures)}</div>{bar}</section>'
+    return f'<section class="group{one}">{bar}<div class="grid">{"".join(figures)}</div></section>'
 
 
 def _scene(parts: Parts, made: dict[str, Any], note: str) -> str:

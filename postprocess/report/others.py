@@ -97,7 +97,11 @@ def of_any(parts: Parts, found: xr.Dataset) -> str:
     for dim in map(str, found.sizes):
         alone = [name for name in map(str, found.data_vars) if found[name].dims == (dim,)]
         numbers = [name for name in alone if found[name].dtype.kind in "iuf" and found.sizes[dim] > 1]
-        axis = found[dim].values if dim in found.coords and found[dim].dtype.kind in "iuf" else np.arange(found.sizes[dim])
+        axis = (
+            found[dim].values
+            if dim in found.coords and found[dim].dtype.kind in "iuf"
+            else np.arange(float(found.sizes[dim]))
+        )
         made += [chart(str(found[name].attrs.get("long_name", name)), dim, [curve(name, axis, found[name].values)])
                  for name in numbers[:8]]  # fmt: skip
         tables.append(_table(found, (dim,)))
@@ -119,14 +123,14 @@ def of_moments(run: xr.Dataset) -> str:
 
 def _table(found: xr.Dataset, dims: Sequence[str]) -> str:
     """All variables over just these axes, a row for each place."""
-    names = [str(name) for name in found.data_vars
-             if set(found[name].dims) <= set(dims) and dims[-1] in found[name].dims and str(name) not in _UNSEEN]  # fmt: skip
+    over = [name for name in map(str, found.data_vars) if name not in _UNSEEN and dims[-1] in found[name].dims]
+    names = [name for name in over if set(found[name].dims) <= set(dims)]
     there = [dim for dim in dims if dim in found.dims]
     if not names or len(there) < len(dims):
         return ""
     names, arrays = names[:_MOST_COLUMNS], xr.broadcast(*(found[name] for name in names[:_MOST_COLUMNS]))
     arrays = tuple(one.transpose(*there) for one in arrays)
-    axes = [found[dim].values if dim in found.coords else np.arange(found.sizes[dim]) for dim in there]
+    axes = [found[dim].values if dim in found.coords else np.arange(float(found.sizes[dim])) for dim in there]
     rows = [
         [*(_cell(axis[k]) for axis, k in zip(axes, place, strict=True)), *(_cell(one.values[place]) for one in arrays)]
         for place in np.ndindex(*(found.sizes[dim] for dim in there))

@@ -14,7 +14,7 @@ from vlasov.postprocess.report.elements import Parts, as_json, escaped
 _ASSETS = "assets"
 
 
-def page(title: str, parts: Parts, footer: str) -> str:
+def whole_page(title: str, parts: Parts, footer: str) -> str:
     """A whole page; its policy lets no other script run and nothing be loaded."""
     script = _script()
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

@@ -17,10 +17,11 @@ _HEAVY = 1e-3  # of the largest weight: lighter tokens do not widen a picture
 _FOLLOWS, _UNLIKE = 5.0, 8.0  # ratios of sizes, over time and between axes
 
 
-def scene(run: xr.Dataset, title: str, *, share: int = 1) -> dict[str, Any]:
+def scene(run: xr.Dataset, title: str, *, share: int = 1, over: xr.Dataset | None = None) -> dict[str, Any]:
     """A solution for the page, in as many bytes as its share of it allows.
 
-    d > 3 is shown in the first three principal directions of all times together.
+    d > 3 is shown in the first three principal directions of all times together. ``over``: a run by tokens with the
+    same output times, to be drawn over a density.
     """
     view, d = View(run), run.sizes["component"]
     times, joined = densities.kept_times(run, densities.MOST_CELLS // share)
@@ -40,6 +41,9 @@ def scene(run: xr.Dataset, title: str, *, share: int = 1) -> dict[str, Any]:
         boxes.append(seen)
         if d == 1:
             density = densities.of_tokens_on_line(run, times, most_bytes)
+    elif over is not None and density is not None:
+        tokens, seen = _tokens(View(over), times, None, share)
+        boxes.append(seen)
     if not boxes:
         reach = 3 * np.sqrt(np.maximum(np.diagonal(covariance, axis1=1, axis2=2), 0.0))
         boxes.append(np.stack([mean - reach, mean + reach], axis=2))
@@ -56,7 +60,7 @@ def scene(run: xr.Dataset, title: str, *, share: int = 1) -> dict[str, Any]:
         "labels": labels,
         "windows": windows.tolist(),
         "fixed": fixed.tolist(),
-        "follow": densities.spread(windows) > _FOLLOWS,
+        "follow": _follows(windows, tokens_alone=density is None),
         "equal": bool(size.max() <= _UNLIKE * size.min()),
         "mean": mean.tolist(),
         "covariance": covariance.tolist(),
@@ -64,6 +68,12 @@ def scene(run: xr.Dataset, title: str, *, share: int = 1) -> dict[str, Any]:
         "tokens": tokens,
         "outputs": view.times.size,
     }
+
+
+def _follows(windows: Array, *, tokens_alone: bool) -> bool:
+    """Whether a picture follows the solution: where it grows much. Tokens that gather in a point are to be seen."""
+    size = (windows[..., 1] - windows[..., 0]).max(axis=1)
+    return bool(size.max() > _FOLLOWS * size.min() and (size[-1] > size[0] or not tokens_alone))
 
 
 def said_of(made: dict[str, Any]) -> str:
@@ -78,7 +88,11 @@ def said_of(made: dict[str, Any]) -> str:
     if (shown := len(made["times"])) < made["outputs"]:
         parts.append(f"{shown} of {made['outputs']} output times are shown.")
     if made["d"] == 3:
-        seen = "; colours are the largest density along each line of sight" if made["density"] else ""
+        seen = (
+            "; the surface interpolates between cells; without it, colours are the largest density along lines of sight"
+            if made["density"]
+            else ""
+        )
         parts.append(f"Drag to turn, Ctrl + wheel or the buttons to zoom{seen}.")
     else:
         parts.append("Drag to move, Ctrl + wheel or the buttons to zoom, double click for all.")

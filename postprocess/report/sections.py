@@ -6,18 +6,36 @@ import importlib
 import shlex
 from collections.abc import Callable, Sequence
 
+import numpy as np
 import xarray as xr
 
 from vlasov.errors import InputError, SolverError
 from vlasov.postprocess.report import casefile, curves, others, studies, trust, words
 from vlasov.postprocess.report.elements import (
-    Parts, charts, code, details, escaped, facts, group, paragraph, table,
+    Parts,
+    charts,
+    code,
+    details,
+    escaped,
+    facts,
+    group,
+    paragraph,
+    table,
 )  # fmt: skip
 from vlasov.postprocess.report.scene import said_of, scene
 from vlasov.postprocess.report.sources import Source
 from vlasov.problem import Problem
 from vlasov.solvers.dataset import (
-    BEYOND, COMPARISON, DEPTH, ENERGIES, LIPSCHITZ, RUN, SENSITIVITY, STUDY, SWEEP, problem_of,
+    BEYOND,
+    COMPARISON,
+    DEPTH,
+    ENERGIES,
+    LIPSCHITZ,
+    RUN,
+    SENSITIVITY,
+    STUDY,
+    SWEEP,
+    problem_of,
 )  # fmt: skip
 
 _OF_KIND: dict[str, tuple[str, Callable[[Parts, xr.Dataset], str]]] = {
@@ -31,7 +49,7 @@ _OF_KIND: dict[str, tuple[str, Callable[[Parts, xr.Dataset], str]]] = {
     BEYOND: ("How far from Gaussian", others.of_gaussian_match),
 }
 _COMMANDS = {
-    STUDY: "vlasov converge {case}.toml --n {n} --replicas {replicas}",
+    STUDY: "vlasov converge {case}.toml --n {n} --replicas {replicas} --p {p} --sampling {sampling}",
     DEPTH: "vlasov depth {case}.toml --depths {depth} --replicas {replicas}",
     LIPSCHITZ: "vlasov lipschitz {case}.toml --n {n} --replicas {replicas}",
     SENSITIVITY: "vlasov sensitivity {case}.toml",
@@ -43,8 +61,8 @@ def write(parts: Parts, given: Sequence[Source]) -> None:
     runs = [one for one in given if one.kind == RUN]
     if runs:
         _problems(parts, runs)
-        _trust(parts, runs)
         _pictures(parts, runs)
+        _trust(parts, runs)
         if len(runs) > 1:
             _side_by_side(parts, runs)
         _numbers(parts, runs)
@@ -120,12 +138,24 @@ def _pictures(parts: Parts, runs: Sequence[Source]) -> None:
     made, notes = [], []
     for one, title in zip(runs, titles, strict=True):
         try:
-            made.append(scene(one.dataset, title, share=len(runs)))
-            notes.append(said_of(made[-1]))
+            over = _over(one, runs)
+            made.append(scene(one.dataset, title, share=len(runs), over=None if over is None else over.dataset))
+            notes.append(said_of(made[-1]) + (f" Tokens: {titles[runs.index(over)]}." if over is not None else ""))
         except InputError as mistake:  # what a picture cannot show
             parts.body.append(paragraph(f"{title} has no picture: {mistake}.", "note"))
     if made:
         parts.body.append(group(parts, made, notes))
+
+
+def _over(one: Source, runs: Sequence[Source]) -> Source | None:
+    """Tokens of the same problem at the same times, to be drawn over a density."""
+    if "density" not in one.dataset:
+        return None
+    for other in runs:
+        same = other.dataset.attrs.get("problem") == one.dataset.attrs.get("problem")
+        if "position" in other.dataset and same and np.array_equal(other.dataset["time"], one.dataset["time"]):
+            return other
+    return None
 
 
 def _side_by_side(parts: Parts, runs: Sequence[Source]) -> None:
@@ -190,18 +220,27 @@ def repeated(one: Source) -> str:
     attrs, name = one.dataset.attrs, casefile.case_name(one.dataset)
     text = casefile.case_file(one.dataset) if problem(one) is not None else ""
     if one.kind == RUN and text and len(text) <= casefile.LONGEST:
-        return f"# with the case file above, saved as {name}.toml\nvlasov run {name}.toml --solver {attrs['solver']} -o again.nc"
+        saved = f"# with the case file above, saved as {name}.toml\n"
+        return saved + f"vlasov run {name}.toml --solver {shlex.quote(str(attrs['solver']))} -o again.nc"
     if one.kind == RUN and text:
         return (
             "import json\nimport vlasov as vl\n\n"
             f"run = vl.open_run({(one.name or 'run.nc')!r})\nproblem = vl.Problem.from_json(run.attrs['problem'])\n"
-            "again = vl.solve(problem, run.attrs['solver'], times=run['time'].values, **json.loads(run.attrs['options']))"
+            "options = json.loads(run.attrs['options'])\n"
+            "again = vl.solve(problem, run.attrs['solver'], times=run['time'].values, **options)"
         )
     if one.kind in _COMMANDS and text and len(text) <= casefile.LONGEST:
-        sizes = {dim: ",".join(f"{v:g}" for v in one.dataset[dim].values) for dim in ("n", "depth") if dim in one.dataset}
-        filled = _COMMANDS[one.kind].format(case=shlex.quote(name), replicas=one.dataset.sizes.get("replica", 1), **sizes)
+        named = [dim for dim in ("n", "depth", "p", "sampling") if dim in one.dataset.dims and dim in one.dataset]
+        sizes = {dim: ",".join(map(_short, one.dataset[dim].values)) for dim in named}
+        filled = _COMMANDS[one.kind].format(
+            case=shlex.quote(name), replicas=one.dataset.sizes.get("replica", 1), **sizes
+        )
         return f"# with the case file above, saved as {name}.toml\n{filled}"
     return ""
+
+
+def _short(value: object) -> str:
+    return f"{value:g}" if isinstance(value, int | float | np.number) else shlex.quote(str(value))
 
 
 def citation(dataset: xr.Dataset) -> str:

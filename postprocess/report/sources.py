@@ -36,7 +36,7 @@ class Source:
         return str(self.dataset.attrs.get("title") or self.dataset.attrs.get("case") or self.name or "A run")
 
 
-def sources(given: Any) -> list[Source]:
+def opened(given: Any) -> list[Source]:
     """One Dataset or path, or several; complained about before any work."""
     listed = list(given) if isinstance(given, Sequence) and not isinstance(given, str | bytes) else [given]
     if not listed:

@@ -56,9 +56,13 @@ def _errors(
         for name in [one for one in group if one in names]:
             for i in range(orders.size if "p" in study[name].dims else 1):
                 label = _NAMES[name] + (f", p = {orders[i]:g}" if "p" in study[name].dims else "")
-                series += _with_slope(label, sizes, errors(name, last, i), study.isel(time=last, p=i).sel(quantity=name))
+                series += _with_slope(
+                    label, sizes, errors(name, last, i), study.isel(time=last, p=i).sel(quantity=name)
+                )
         made.append(chart(f"{title} at t = {t:.6g}", across, _coloured(series), logx=True, logy=True))
-    note = f"Lines are root mean squares over replicas, bands intervals of level {LEVEL:g}; dashed: slopes of the theory."
+    note = (
+        f"Lines are root mean squares over replicas, bands intervals of level {LEVEL:g}; dashed: slopes of the theory."
+    )
     rows = list(_slopes(study, names, orders))
     told = table(_HEADS, rows, "Slopes")
     numbers = [
@@ -76,12 +80,12 @@ def _with_slope(label: str, sizes: Array, values: Array, fitted: xr.Dataset) -> 
     found = band(values)
     slope, low, high = (float(fitted[name]) for name in ("slope", "low", "high"))
     if math.isfinite(slope):
-        label += f": slope {slope:.3g}" + (f" ± {(high - low) / 2:.2g}" if math.isfinite(low) else "")
+        label += f": slope {slope:.3g}".replace("-", "−") + (f" ± {(high - low) / 2:.2g}" if math.isfinite(low) else "")
     yield curve(label, sizes, np.where(found.rms > 0, found.rms, np.nan), low=found.low, high=found.high)
     expected, known = float(fitted["expected"]), np.isfinite(found.rms) & (found.rms > 0)
     if math.isfinite(expected) and known.sum() > 1:
         line = _BELOW * found.rms[known][0] * (sizes / sizes[known][0]) ** expected
-        yield curve(f"theory: slope {expected:.3g}", sizes, line, grey=True, dash=True)
+        yield curve(f"theory: slope {expected:.3g}".replace("-", "−"), sizes, line, grey=True, dash=True)
 
 
 def _coloured(series: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -105,7 +109,12 @@ def _slopes(study: xr.Dataset, names: list[str], orders: Array) -> Iterator[list
                 here = study.isel(time=k, p=i).sel(quantity=name)
                 found = [float(here[one]) for one in ("slope", "low", "high", "expected")]
                 if any(map(math.isfinite, found[:3])):
-                    yield [_NAMES.get(name, name), f"{orders[i]:g}" if "p" in study[name].dims else "", float(t), *found]
+                    yield [
+                        _NAMES.get(name, name),
+                        f"{orders[i]:g}" if "p" in study[name].dims else "",
+                        float(t),
+                        *found,
+                    ]
 
 
 def of_lipschitz(parts: Parts, study: xr.Dataset) -> str:
@@ -140,12 +149,16 @@ def of_sweep(parts: Parts, sweep: xr.Dataset) -> str:
             if len(dims) == 1:
                 series.append(curve(label, _numbers(sweep, dims[0]), values))
             else:
-                series += [curve(f"{label}, {dims[1]} = {_word(sweep, dims[1], k)}", _numbers(sweep, dims[0]), values[:, k])
+                x = _numbers(sweep, dims[0])
+                series += [curve(f"{label}, {dims[1]} = {_word(sweep, dims[1], k)}", x, values[:, k])
                            for k in range(min(7, values.shape[1]))]  # fmt: skip
         made.append(chart(_plain(one.title), dims[0], series))
     names = [name for name in ("status", "blow_up_time", "error_estimate", "reason") if name in sweep]
     rows = [
-        [*(_word(sweep, dim, k) for dim, k in zip(dims, place, strict=True)), *(sweep[name].values[place] for name in names)]
+        [
+            *(_word(sweep, dim, k) for dim, k in zip(dims, place, strict=True)),
+            *(sweep[name].values[place] for name in names),
+        ]
         for place in np.ndindex(*sweep["status"].shape)
     ]
     said = table([*dims, *(name.replace("_", " ") for name in names)], rows, "Runs")

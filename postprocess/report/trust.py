@@ -66,6 +66,9 @@ def _rows(dataset: xr.Dataset) -> list[tuple[str, str]]:
         if name in dataset and dataset.sizes.get("time"):
             top = float(dataset[name].max())
             rows.append((name.replace("_", " ").capitalize(), f"at most {number(top)}: {_name(dataset, name)}"))
+    if "mass" in dataset and "density" in dataset:
+        lost = float(abs(dataset["mass"] - dataset["mass"][0]).max())
+        rows.append(("Mass lost or gained", f"at most {number(lost)}"))
     for name, words in _TOLD.items():
         value = _number(attrs.get(name))
         if not math.isnan(value):
@@ -84,7 +87,7 @@ def options(dataset: xr.Dataset) -> list[tuple[str, str]]:
     except (ValueError, AttributeError):
         said = str(attrs["options"])
     rows = [("Solver", str(attrs.get("solver", ""))), ("Options", said)]
-    steps = f"{attrs['steps']} steps" if "steps" in attrs else ""
+    steps = f"{attrs['steps']} steps" if "steps" in attrs and attrs.get("kind") == RUN else ""
     seconds = _number(attrs.get("wall_seconds"))
     cost = ", ".join(filter(None, [steps, "" if math.isnan(seconds) else f"{seconds:.3g} s"]))
     rows += [("Cost", cost), ("Case", str(attrs.get("case", ""))), ("Made", str(attrs.get("created", "")))]

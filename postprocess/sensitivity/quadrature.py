@@ -3,8 +3,8 @@
     |..x....x....x..|..x....x....x..|      x: nodes,   |: ends of steps
 
 The largest of several smooth eigenvalues has kinks where they cross. Between the last node of a step and the first of
-the next no node feels one, but then the polynomials through the nodes on either side do not meet at the end of the step;
-at the first and the last time the rate itself is known. A kink anywhere in a step of length h, with polynomials of
+the next no node feels one, but then the polynomials through the nodes on either side do not meet at the step's end; at
+the first and the last time the rate itself is known. A kink anywhere in a step of length h, with polynomials of
 order 2 on both sides of it, makes the rule err by less than h / 8 times what is missing at both ends of the step. Where
 there are several in one step, these may cancel; how far the rule is from its middle node alone is told beside them.
 """

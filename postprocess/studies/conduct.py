@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 import xarray as xr
 
+from vlasov.compiled.blas import one_thread_of_blas
 from vlasov.postprocess.studies import collect
-from vlasov.postprocess.studies.blas import one_thread_of_blas
 from vlasov.postprocess.studies.collect import Results
 from vlasov.postprocess.studies.schedule import Bench, P
 from vlasov.postprocess.studies.store import Key, Store

@@ -14,9 +14,9 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Any, Protocol, Self, TypeVar
 
+from vlasov.compiled.blas import one_thread_of_blas
 from vlasov.compiling import Stopwatch
 from vlasov.errors import InputError
-from vlasov.postprocess.studies.blas import one_thread_of_blas
 from vlasov.postprocess.studies.store import Key, Result
 from vlasov.postprocess.studies.workers import Workers
 

@@ -13,6 +13,7 @@ from vlasov.attention import Attention
 from vlasov.checks import Array
 from vlasov.errors import InputError
 from vlasov.solvers.covariances.heads import parameters
+from vlasov.solvers.covariances.layout import ORDERS
 from vlasov.solvers.ode.integrate import TIGHTEST
 
 LARGEST_DIMENSION = 8
@@ -20,6 +21,8 @@ STATUS = ("", "completed", "blow-up", "diverging", "stopped")  # by the kernels'
 _OUTPUTS = 101
 _ROUNDING = 1e-12
 _HUGE = 1e130  # of products whose squares are taken, and which may grow
+_OTHER = {8: 10.0, 5: 0.1}  # times the tolerance, of the second look by the other order
+_DOUBLED = 2.0  # what two looks differ by is told as the error so many times: both err
 _FEW = 64  # covariances that one thread integrates before others are there
 
 
@@ -34,6 +37,7 @@ def covariances(
     order: int = 8,
     most_growth: float = 1e12,
     max_steps: int = 1_000_000,
+    check: bool = True,
 ) -> xr.Dataset:
     """Sigma' = B Sigma + Sigma B^T, alpha' = b + B alpha from many N(alpha, Sigma) at once; Gamma(x) = b + B x.
 
@@ -60,12 +64,19 @@ def covariances(
     most_growth
         A covariance that has grown so many times, with no blow-up ahead, ends as "diverging".
     max_steps
-        One that tries more steps, or whose steps are lost beside t, ends as "stopped".
+        One that tries more steps, or whose steps are lost beside t, ends as "stopped". Steps are explicit: where a
+        covariance grows so that attention damps others ever faster, |B| times the time left is how many are needed;
+        ``vl.solve(..., "gaussian")`` goes on by an implicit method there.
+    check
+        Whether to integrate once more, by the method of the other order, to know the errors. Some solutions turn so
+        often before they end that they are chaotic: then no tolerance tells the time.
 
     Returns
     -------
     ``status`` and ``end_time`` of each trajectory, ``blow_up_time`` (NaN where there is none), ``steps``;
-    ``covariance`` and ``mean`` at the output times, NaN beyond the end; ``last_covariance`` and ``last_mean``.
+    ``covariance`` and ``mean`` at the output times, NaN beyond the end; ``last_covariance`` and ``last_mean``. With
+    ``check`` also ``end_time_error``, infinite where the other look ends otherwise, and at output times
+    ``covariance_error`` and ``mean_error``, relative to the largest entry.
 
     Examples
     --------
@@ -85,10 +96,14 @@ def covariances(
     with_means = bool(centres.any())
     initial_states = np.concatenate([_factors(matrices).reshape(b, -1), centres[:, : d * with_means]], axis=1)
     problem = (initial_states, numbers, outputs, ends[:, None])
-    covariance, mean, last, last_mean, summary = _run(
-        problem, kinds, (d, with_means, order), (tolerance, most_growth, float(max_steps))
-    )
-    return _dataset(outputs, centres, (covariance, mean, last, last_mean, summary), tolerance, order)
+    shape, most = (d, with_means, order), (most_growth, float(max_steps))
+    found = _dataset(outputs, centres, _run(problem, kinds, shape, (tolerance, *most)), tolerance, order)
+    if checks.flag(check, "check"):
+        # Another method: with the same one steps may be the same, by output times or growth, and so may errors.
+        others = (d, with_means, sum(ORDERS) - order)
+        other = _run(problem, kinds, others, (max(_OTHER[order] * tolerance, 2 * TIGHTEST), *most))
+        found = found.assign(_errors(found, _dataset(outputs, centres, other, tolerance, order)))
+    return found
 
 
 def _initial(initial: ArrayLike, means: ArrayLike | None) -> tuple[Array, Array]:
@@ -136,7 +151,7 @@ def _check_steps(tolerance: float, most_growth: float, max_steps: int, order: in
     checks.number(tolerance, "tolerance", above=TIGHTEST, below=1e-2)
     checks.number(most_growth, "most_growth", above=1.0)
     checks.integer(max_steps, "max_steps", least=1)
-    if order not in (5, 8):
+    if order not in ORDERS:
         raise InputError(f"is {order} but must be 5 or 8", "order")
 
 
@@ -226,3 +241,19 @@ def _dataset(outputs: Array, centres: Array, results: tuple[Array, ...], toleran
         f"{(fate == k).sum()} {name}" for k, name in enumerate(STATUS) if (fate == k).any()
     )
     return found
+
+
+def _errors(found: xr.Dataset, other: xr.Dataset) -> dict[str, tuple[tuple[str, ...], Array, dict[str, str]]]:
+    """Twice how far another look is from this one; infinite where that ends otherwise."""
+    same = (found["status"] == other["status"]).values
+    late = np.where(same, _DOUBLED * np.abs(found["end_time"].values - other["end_time"].values), np.inf)
+    result = {"end_time_error": (("trajectory",), late, {"long_name": "estimated error of when it ended"})}
+    for name, what in (("covariance", ("row", "column")), ("mean", ("row",))):
+        values, others, axes = found[name].values, other[name].values, tuple(range(2, 2 + len(what)))
+        with np.errstate(all="ignore"):
+            sizes = np.abs(values).max(axis=axes)
+            off = _DOUBLED * np.abs(values - others).max(axis=axes) / np.where(sizes > 0, sizes, 1.0)
+        off = np.where(np.isnan(off) & ~np.isnan(sizes), np.inf, off)
+        label = {"long_name": f"estimated error of the {name}, relative to its largest entry"}
+        result[f"{name}_error"] = (("trajectory", "time"), off, label)
+    return result

@@ -48,6 +48,7 @@ _SAFETY, _SHRINK, _GROW, _MINOR = 0.9, 0.2, 8.0, 0.01
 _LEAST = 1e-30  # squares of errors below which steps grow no faster
 _SHORTEST = 1e-14  # step, as a share of t
 _STEEP, _TOWARDS = 4.0, 0.6  # step times |B| at most; share of the way to a blow-up
+_PLANNED = 0.8  # of that at most: |B| may grow on the way
 _TINY = 1e-200
 _FILES = tuple(str(module.__file__) for module in (lanes, formulas, places))
 
@@ -235,7 +236,7 @@ def _measured(memory: Memory, at: Layout) -> tuple[Any, Any]:
 
 
 def _foresee(memory: Memory, t: Any, accepted: Any) -> tuple[Any, Any, Any]:
-    """Whether a blow-up lies ahead, and whether it is so near that its time is known; how far steps may go towards it.
+    """Whether a blow-up lies ahead, and whether it is so near that its time is known; how far the next step may go.
 
     As ``solvers.ode.integrate.BlowUpWatch``.
     """
@@ -248,7 +249,10 @@ def _foresee(memory: Memory, t: Any, accepted: Any) -> tuple[Any, Any, Any]:
     near = (foreseen - t < RESOLUTION * t) & (t < memory[END])
     for place, value, old in ((BEFORE, t, before), (INVERSE, now, inverse), (EXPECTED, foreseen, expected)):
         memory[place] = where(accepted, value, old)
-    return ahead, near, where(accepted, _TOWARDS * (foreseen - t), math.inf)
+    farthest = where(
+        _TOWARDS * (foreseen - t) < _PLANNED * _STEEP * now, _TOWARDS * (foreseen - t), _PLANNED * _STEEP * now
+    )
+    return ahead, near, where(accepted, farthest, math.inf)
 
 
 def _between(least: float, number: Any, most: float) -> Any:

@@ -1,4 +1,4 @@
-"""Integrals of rates with kinks, between nodes and next to the ends of steps, against exact ones: never silently wrong."""
+"""Integrals of rates with kinks, between nodes and next to the ends of steps, against exact ones."""
 
 import numpy as np
 import pytest
@@ -44,7 +44,7 @@ def test_smooth_rates_have_next_to_no_error():
 @pytest.mark.quick
 @pytest.mark.parametrize("share", [-0.05, 0.05, 0.5])
 def test_a_crossing_of_eigenvalues_next_to_the_end_of_a_step(share):
-    """x' = V(t) x of a lone token that b does not move: lambda = max(1, b(t)), which cross where no node may feel it."""
+    """x' = V(t) x of a lone token that b does not move: lambda = max(1, b(t)), which cross at a step's end."""
     lone = vl.Particles([[1.0, 0.0]])
 
     def problem(crossing):

@@ -91,6 +91,39 @@ def test_blow_up_times_are_those_of_the_closed_form(order):
         np.testing.assert_allclose(found["covariance"][i, 1], expected, atol=1e-9 * np.abs(expected).max())
 
 
+@pytest.mark.quick
+@pytest.mark.parametrize("tolerance", [1e-4, 1e-7, 1e-10])
+@pytest.mark.parametrize("order", [5, 8])
+def test_told_errors_hold_those_of_the_closed_form(order, tolerance):
+    A, sigmas = np.array([[0.5, 0.1], [0.1, -0.3]]), batch(40, 2)
+    found = vl.covariances(vl.Softmax(A=A), sigmas, 2.0, times=[0.2, 2.0], order=order, tolerance=tolerance)
+    exact = np.array([vl.gaussian.blow_up_time(A, np.eye(2), sigma) for sigma in sigmas])
+    alike = (found["status"] == "blow-up").values & np.isfinite(found["end_time_error"].values)
+    off, told = np.abs(found["blow_up_time"].values - exact), found["end_time_error"].values
+    assert alike.sum() > 5
+    assert (off[alike] <= told[alike] + 3e-9 * exact[alike]).all()  # 1e-9 of t is left when it is called
+    assert (told[alike] < 1e4 * tolerance + 1e-8).all()
+    for i in np.flatnonzero(exact > 2.1):
+        expected = vl.gaussian.covariance(A, np.eye(2), sigmas[i], 2.0)
+        off = np.abs(found["covariance"].values[i, 1] - expected).max() / np.abs(expected).max()
+        assert off <= found["covariance_error"].values[i, 1] + 1e-11  # rounding, amplified
+
+
+def test_ends_that_a_looser_tolerance_does_not_confirm_are_not_known():
+    """Blow-ups next to the horizon: at 1e-3 some are called that are not, and others are missed."""
+    A, sigmas = np.array([[0.5, 0.1], [0.1, -0.3]]), batch(40, 2)
+    exact = np.array([vl.gaussian.blow_up_time(A, np.eye(2), sigma) for sigma in sigmas])
+    sigmas, exact = sigmas[np.isfinite(exact)], exact[np.isfinite(exact)]
+    found = vl.covariances(vl.Softmax(A=A), sigmas, exact * (1 + 1e-4), times=[0.01], tolerance=1e-3)
+    wrong = (found["status"] != "blow-up").values
+    unsure = np.isinf(found["end_time_error"].values)
+    assert unsure.any()
+    assert (found["end_time_error"].values[wrong] > 0).all()
+    bare = vl.covariances(vl.Softmax(A=A), sigmas, exact * (1 + 1e-4), times=[0.01], tolerance=1e-3, check=False)
+    assert set(found) - set(bare) == {"end_time_error", "covariance_error", "mean_error"}
+    assert bare.identical(found[list(bare)])
+
+
 @pytest.mark.parametrize("kind", ["softmax", "l2", "sinkhorn"])
 def test_as_single_runs(kind):
     sigmas = batch(4, 2, seed=3) * 2

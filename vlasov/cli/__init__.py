@@ -2,8 +2,8 @@
 
 ``app``: the program and how it ends. ``options``: how commands take theirs. ``pictures``: where they draw. ``cases``,
 ``runs``, ``clusters``, ``comparisons``, ``studies``, ``depths``, ``lipschitz``, ``beyond_gaussian``, ``sensitivity``,
-``sweep``, ``figure``, ``cite``, ``installation``: its commands. ``printing``: what they print. Everything heavy is
-imported inside the commands, so that --help answers at once.
+``sweep``, ``figure``, ``report``, ``cite``, ``installation``: its commands. ``printing``: what they print. Everything
+heavy is imported inside the commands, so that --help answers at once.
 """
 
 from vlasov.cli import (  # noqa: I001  # in the order of the help
@@ -18,6 +18,7 @@ from vlasov.cli import (  # noqa: I001  # in the order of the help
     depths,
     sweep,
     figure,
+    report,
     cite,
     installation,
 )
@@ -35,6 +36,7 @@ __all__ = [
     "installation",
     "lipschitz",
     "main",
+    "report",
     "runs",
     "sensitivity",
     "studies",

@@ -5,6 +5,7 @@
     dipoles        a word more of it, for points that carry a charge and a dipole
     blocks         products of blocks of matrices, in its words
     products       products of matrices, and A x for many x, whose bits do not depend on the number of threads
+    blas           one thread of BLAS, whose bits depend on how many there are
     pointers       kernels that kernels call by address, compiled apart from them
     memory         arrays that kernels ask for, each kind compiled once
     threads        one kernel in several threads of Python, each with its share

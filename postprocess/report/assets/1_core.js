@@ -60,6 +60,11 @@ V.ticks = (low, high, count, log = false) => {
   const found = [];
   if (log && high / low >= 9) {
     const first = Math.ceil(Math.log10(low) - 1e-9), last = Math.floor(Math.log10(high) + 1e-9);
+    if (last - first < 2) {
+      for (let e = first - 1; e <= last; e++)
+        for (const m of [1, 2, 5]) if (m * 10 ** e >= low * 0.999 && m * 10 ** e <= high * 1.001) found.push(Number(`${m}e${e}`));
+      return found;
+    }
     const every = Math.max(1, Math.ceil((last - first + 1) / count));
     for (let e = first; e <= last; e += every) found.push(Number(`1e${e}`));
     return found;

@@ -19,7 +19,7 @@ V.Space = class {
     this.center = view.map(([a, b]) => (a + b) / 2);
     this.half = half;
     this.edge = equal;
-    this.unit = (Math.min(width, height) / 3.3) * this.size;
+    this.unit = (Math.min(width, height) / (1.9 * Math.hypot(...equal))) * this.size;
     [this.mx, this.my] = [width / 2, height / 2];
     this.turn = this.camera();
   }
@@ -33,8 +33,8 @@ V.Space = class {
   draw(pen, width, height, at, rough) {
     const s = this.scene;
     this.setting(width, height);
-    if (s.density instanceof V.Grid && at.frame && at.frame.peak > 0) this.glow(pen, width, height, at, rough);
     this.box(pen);
+    if (s.density instanceof V.Grid && at.frame && at.frame.peak > 0) this.glow(pen, width, height, at, rough);
     const point = (x, i) => this.place([x[3 * i], x[3 * i + 1], x[3 * i + 2]]);
     if (s.tokens && s.asked.paths) V.paths(pen, s.tokens, at.time, point);
     if (s.tokens && s.asked.tokens) this.cloud(pen, s, at.time);
@@ -61,7 +61,7 @@ V.Space = class {
       pen.fillStyle = V.style("--soft");
       const ticks = V.ticks(...view[axis], 2);
       [[p, 0], [q, 1]].forEach(([end, k]) => {
-        const f = k ? 0.94 : 0.06, value = view[axis][0] + f * (view[axis][1] - view[axis][0]);
+        const f = k ? 0.88 : 0.12, value = view[axis][0] + f * (view[axis][1] - view[axis][0]);
         pen.fillText(V.tick(value, [view[axis][0], value]), p[0] + f * (q[0] - p[0]) + away[0], p[1] + f * (q[1] - p[1]) + away[1]);
       });
       pen.fillStyle = V.style("--ink");
@@ -125,12 +125,50 @@ V.Space = class {
     return [cell, value];
   }
 
+  // Values between the middles of cells, linear along each axis; none outside.
+  between(values, [n0, n1, n2], u, v, w) {
+    const i = Math.floor(u - 0.5), j = Math.floor(v - 0.5), l = Math.floor(w - 0.5);
+    const a = u - 0.5 - i, b = v - 0.5 - j, c = w - 0.5 - l;
+    const one = (p, q, r) => (p < 0 || q < 0 || r < 0 || p >= n0 || q >= n1 || r >= n2 ? 0 : values[(p * n1 + q) * n2 + r]);
+    const near = (p) =>
+      (1 - b) * ((1 - c) * one(p, j, l) + c * one(p, j, l + 1)) + b * ((1 - c) * one(p, j + 1, l) + c * one(p, j + 1, l + 1));
+    return (1 - a) * near(i) + a * near(i + 1);
+  }
+
+  // The colour of the first cell on a line of sight that reaches a level: lit from the eye, by the slope of the density.
+  surface(frame, shape, px, py, level, ramp) {
+    let nearest = -Infinity, colour = 0;
+    for (const part of frame.parts) {
+      const ray = this.ray(part, shape, px, py);
+      if (!ray) continue;
+      const { start, step, near, far } = ray, count = Math.min(400, Math.max(1, ray.count * 1.5)), h = (far - near) / count;
+      const value = (u, v, w) => this.between(part.values, shape, u, v, w);
+      for (let k = 0, s = far - h / 2; k < count && s > nearest; k++, s -= h) {
+        const u = start[0] + s * step[0], v = start[1] + s * step[1], w = start[2] + s * step[2];
+        if (value(u, v, w) < level) continue;
+        const slope = [
+          value(u - 1, v, w) - value(u + 1, v, w), value(u, v - 1, w) - value(u, v + 1, w), value(u, v, w - 1) - value(u, v, w + 1),
+        ];
+        const normal = [0, 1, 2].map((j) => part.turn.reduce((sum, row, i) => sum + row[j] * slope[i], 0) * (this.half[j] / this.edge[j]));
+        const towards = normal.reduce((sum, v, j) => sum + v * this.turn[2][j], 0), size = Math.hypot(...normal);
+        nearest = s;
+        colour = ramp[Math.round(85 + 150 * (1 - (size > 0 ? Math.max(0, towards / size) : 1)))];
+        break;
+      }
+    }
+    return colour;
+  }
+
   glow(pen, width, height, at, rough) {
     const s = this.scene, pixel = rough ? 6 : 2.5, columns = Math.ceil(width / pixel), rows = Math.ceil(height / pixel);
     const image = new ImageData(columns, rows), words = new Uint32Array(image.data.buffer), ramp = V.ramp("--ramp"), peak = s.peak();
     for (let r = 0, k = 0; r < rows; r++)
       for (let c = 0; c < columns; c++, k++) {
         let best = 0;
+        if (s.surface) {
+          words[k] = this.surface(at.frame, s.density.shape, (c + 0.5) * pixel, (r + 0.5) * pixel, s.level * peak, ramp);
+          continue;
+        }
         for (const part of at.frame.parts) {
           const [, value] = this.brightest(part, s.density.shape, (c + 0.5) * pixel, (r + 0.5) * pixel);
           if (value > best) best = value;

@@ -13,6 +13,7 @@ V.Scene = class {
     this.dense = this.tokens && this.tokens.count > 400;
     this.asked = { tokens: true, paths: false, ellipses: !this.tokens && !(density && density.kind === "grid") && this.d > 1 };
     [this.log, this.moved, this.at, this.busy] = [false, null, { time: 0 }, false];
+    [this.surface, this.level] = [this.d === 3, 0.3];
     this.camera = this.d === 1 ? new V.Line(this) : this.d === 2 ? new V.Plane(this) : new V.Space(this);
     this.tools();
     this.listen();
@@ -80,6 +81,18 @@ V.Scene = class {
       bar.append(label);
     };
     if (this.density) tick(this.d === 1 ? "log scale" : "log colours", this.log, (on) => (this.log = on));
+    if (this.density && this.d === 3) {
+      tick("surface", this.surface, (on) => (this.surface = on));
+      const label = V.element("label", "", "at "), range = V.element("input"), said = V.element("span", "", "30 % of the peak");
+      Object.assign(range, { type: "range", min: 1, max: 99, value: 30 });
+      range.setAttribute("aria-label", "Level of the surface, in percent of the largest density");
+      range.addEventListener("input", () => {
+        [this.level, said.textContent] = [range.value / 100, `${range.value} % of the peak`];
+        this.draw();
+      });
+      label.append(range, said);
+      bar.append(label);
+    }
     if (this.tokens) tick("tokens", true, (on) => (this.asked.tokens = on));
     if (this.tokens && this.d > 1) tick("paths", false, (on) => (this.asked.paths = on));
     if (this.d > 1) tick("1 and 2 deviations", this.asked.ellipses, (on) => (this.asked.ellipses = on));

@@ -50,6 +50,7 @@ V.Chart = class {
     const x = this.range(all.flatMap((one) => one.x), this.logx);
     const bounding = all.some((one) => !one.grey) ? all.filter((one) => !one.grey || one.fits) : all;
     const y = this.range(bounding.flatMap((one) => [...one.y, ...(one.low || []), ...(one.high || [])]), this.logy);
+    if (!this.logy && this.least > y[1] - y[0]) [y[0], y[1]] = [-1, 1].map((side) => (y[0] + y[1]) / 2 + (side * this.least) / 2);
     const f = (this.f = V.frame([x, y], width, height, false));
     this.to = [(v) => f.px(this.logx ? Math.log10(v) : v), (v) => f.py(this.logy ? (v > 0 ? Math.log10(v) : -400) : v)];
     V.axes(pen, f, [this.xname, ""], true, [this.logx, this.logy]);

@@ -1,4 +1,4 @@
-"""One thread of BLAS while pieces of a study are computed side by side.
+"""One thread of BLAS, where bits must not depend on how many there are, or pieces are computed side by side.
 
 BLAS sums in an order that depends on how many threads it has, and its threads would wait for those of other pieces: a
 study of 600 tokens in d = 8 took forty times as long. How many it has is the process's: the first who comes in sets

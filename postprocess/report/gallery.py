@@ -1,0 +1,112 @@
+"""The gallery of one's own cases: a folder with a report for each case file, and a page that leads to them.
+
+A folder and not one file: a report may have eight megabytes, and a reader opens few of many. Runs in the folder of the
+cases that solve a case's problem as it stands now are shown, together where they are several; a case without any is
+solved by its first solver, and the run is kept beside its report.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import quote
+
+import xarray as xr
+
+from vlasov.cases import Case, load_case
+from vlasov.errors import InputError, SolverError
+from vlasov.postprocess.report import Report, of_sources, trust
+from vlasov.postprocess.report.elements import Parts, escaped, paragraph
+from vlasov.postprocess.report.page import whole_page
+from vlasov.postprocess.report.sources import Source, opened
+from vlasov.problem import Problem
+from vlasov.solvers import open_run, solve
+from vlasov.solvers.dataset import RUN
+
+_INDEX = "index.html"
+
+
+def gallery(folder: Path, target: Path, say: Callable[[str], None] = print) -> list[Path]:
+    """Write reports of all case files in a folder; the paths of the index and of each report.
+
+    Parameters
+    ----------
+    folder
+        Where case files (.toml) are, and runs of them (.nc).
+    target
+        The folder to write to; it is made if it is not there.
+    say
+        What to do with a line about each case.
+    """
+    if not folder.is_dir():
+        raise InputError(f'"{folder}" is not a folder; give one with case files', "--all-cases")
+    files = sorted(folder.glob("*.toml"))
+    if not files:
+        raise InputError(f'"{folder}" holds no case files (.toml); "vlasov copy" gives you one', "--all-cases")
+    cases = [load_case(file) for file in files]  # complained about before any work
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f'"{target}" cannot be made: {error.strerror}', "--output") from None
+    runs, cards, written = _runs(folder), [], []
+    for case in cases:
+        try:
+            given = _of_case(case, runs, target, say)
+        except SolverError as failure:
+            say(f"{case.name}: {failure}")
+            cards.append(_card(case, None, f"The run failed: {failure}"))
+            continue
+        written.append(of_sources(given).save(target / f"{case.name}.html"))
+        cards.append(_card(case, written[-1], "", [one.dataset for one in given]))
+    body = "".join(cards)
+    parts = Parts(body=[f"<h1>Cases in {escaped(folder.resolve().name)}</h1>", f'<ul class="cases">{body}</ul>'])
+    index = Report(
+        "Cases", whole_page(f"Cases in {folder.resolve().name}", parts, "Written by vlasov report --all-cases.")
+    )
+    return [index.save(target / _INDEX), *written]
+
+
+def _runs(folder: Path) -> list[Source]:
+    """Runs in the folder; what is no run of ours is passed over."""
+    found = []
+    for file in sorted(folder.glob("*.nc")):
+        try:
+            dataset = open_run(file)
+            if dataset.attrs.get("kind") == RUN:
+                found += opened(file)
+        except InputError:
+            continue
+    return found
+
+
+def _of_case(case: Case, runs: list[Source], target: Path, say: Callable[[str], None]) -> list[Source]:
+    """The runs of a case, or one made now."""
+    known = [one for one in runs if _solves(one.dataset, case.problem)]
+    if known:
+        say(f"{case.name}: {', '.join(one.name for one in known)}")
+        return known
+    solver, options = next(iter(case.solvers.items()))
+    file = target / f"{case.name}-{solver}.nc"
+    say(f"{case.name}: no run of it in the folder; solving it by {solver}")
+    solve(case.problem, solver, times=case.times, output=file, case=case.name, warn_above=math.inf, **options)
+    return opened(file)
+
+
+def _solves(run: xr.Dataset, problem: Problem) -> bool:
+    """Whether a run is of this problem, whatever it is called."""
+    try:
+        held = Problem.from_json(str(run.attrs.get("problem", "")))
+    except InputError:
+        return False
+    return held.changed(name=problem.name) == problem
+
+
+def _card(case: Case, file: Path | None, trouble: str, runs: list[xr.Dataset] | None = None) -> str:
+    """What the index says of a case."""
+    title = escaped(case.title)
+    head = f'<a href="{escaped(quote(file.name))}">{title}</a>' if file is not None else title
+    marks = "".join(trust.badge(run) for run in runs or [])
+    said = paragraph(trouble, "doubt") if trouble else ""
+    text = case.description if len(case.description) < 240 else case.description[:240].rsplit(" ", 1)[0] + " …"
+    return f"<li><h3>{head}</h3>{marks}{paragraph(text)}{said}</li>"
