@@ -88,7 +88,8 @@ def load_case(name_or_path: str | os.PathLike[str], *, settings: Sequence[str] =
 
     Examples
     --------
-    >>> case = vl.load_case("gaussian-blow-up", settings=["horizon=0.5", "initial.mean=[0, 1]"])
+    >>> settings = ["horizon=0.5", "initial.mean=[0, 1]"]
+    >>> case = vl.load_case("gaussian-blow-up", settings=settings)
     >>> case.problem.horizon, case.problem.initial.mean
     (0.5, array([0., 1.]))
     """

@@ -64,7 +64,8 @@ def energies(run: xr.Dataset, *, tolerance: float = 1e-10) -> xr.Dataset:
     --------
     Tokens at -1 and 1 have the energy cosh(1) / 2 at first. It grows as they part:
 
-    >>> problem = vl.Problem(vl.Softmax(A=[[1.0]], V=[[1.0]]), vl.Particles([-1.0, 1.0]), horizon=0.5)
+    >>> attention = vl.Softmax(A=[[1.0]], V=[[1.0]])
+    >>> problem = vl.Problem(attention, vl.Particles([-1.0, 1.0]), horizon=0.5)
     >>> found = vl.energies(vl.solve(problem, "particles", times=[0.0, 0.5]))
     >>> print((2 * found["energy"].values).round(4), np.cosh(1.0).round(4))
     [1.5431 5.8421] 1.5431

@@ -228,7 +228,8 @@ def measure(dataset: xr.Dataset, time: int | float = -1) -> Measure:
 
     Examples
     --------
-    >>> run = vl.solve(vl.load_case("gaussian-blow-up").problem, "gaussian", times=[0.0, 0.25, 0.5])
+    >>> problem = vl.load_case("gaussian-blow-up").problem
+    >>> run = vl.solve(problem, "gaussian", times=[0.0, 0.25, 0.5])
     >>> vl.measure(run, time=0.25).covariance.round(6)
     array([[1.226667, 0.213333],
            [0.213333, 0.906667]])

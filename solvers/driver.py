@@ -86,12 +86,15 @@ def solve(
 
     >>> problem = vl.Problem(vl.Softmax(A=[[1.0]]), vl.Gaussian(0.0, 0.5), horizon=2.0)
     >>> run = vl.solve(problem, "gaussian", times=[0.0, 0.5, 1.5])
-    >>> run["covariance"].values.squeeze().round(6), run.attrs["status"], round(run.attrs["blow_up_time"], 6)
-    (array([0.5, 1. ]), 'blow-up', 1.0)
+    >>> run["covariance"].values.squeeze().round(6)
+    array([0.5, 1. ])
+    >>> run.attrs["status"], round(run.attrs["blow_up_time"], 6)
+    ('blow-up', 1.0)
 
     Tokens at Gauss nodes know nothing of Gaussians, and agree:
 
-    >>> cloud = vl.solve(problem.until(0.5), "particles", n=32, sampling="quadrature", times=[0.0, 0.5])
+    >>> options = {"n": 32, "sampling": "quadrature", "times": [0.0, 0.5]}
+    >>> cloud = vl.solve(problem.until(0.5), "particles", **options)
     >>> cloud["covariance"].values.squeeze().round(6)
     array([0.5, 1. ])
     """

@@ -44,7 +44,8 @@ class SolverError(RuntimeError):
     --------
     Ten long steps of exponential attention leave the numbers of the machine:
 
-    >>> problem = vl.Problem(vl.Exponential(A=[[1.0]]), vl.Particles([-1.0, 2.0]), horizon=10.0)
+    >>> tokens = vl.Particles([-1.0, 2.0])
+    >>> problem = vl.Problem(vl.Exponential(A=[[1.0]]), tokens, horizon=10.0)
     >>> try:
     ...     vl.solve(problem, "layers", depth=10)
     ... except vl.SolverError as error:

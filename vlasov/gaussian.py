@@ -62,8 +62,8 @@ def blow_up_time(A: ArrayLike, V: ArrayLike, initial: ArrayLike) -> float:
     --------
     In d = 1 it is 1 / (2 A V s), and infinite for A V <= 0:
 
-    >>> vl.gaussian.blow_up_time([[1.0]], [[1.0]], [[0.25]]), vl.gaussian.blow_up_time([[-1.0]], [[1.0]], [[0.25]])
-    (2.0, inf)
+    >>> [vl.gaussian.blow_up_time([[A]], [[1.0]], [[0.25]]) for A in (1.0, -1.0)]
+    [2.0, inf]
     """
     fastest = float(np.linalg.eigvalsh(_growth(A, V, initial)[1])[-1])
     return 1.0 / fastest if fastest > 0 else math.inf

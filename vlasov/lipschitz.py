@@ -60,7 +60,8 @@ class Lipschitz:
     One token, the first, moves all others:
 
     >>> attention = vl.Softmax(A=[[-1.0]])
-    >>> found = vl.lipschitz(attention, vl.estimates.adversarial_tokens(attention, radius=2.0, n=64))
+    >>> tokens = vl.estimates.adversarial_tokens(attention, radius=2.0, n=64)
+    >>> found = vl.lipschitz(attention, tokens)
     >>> found.converged, int(abs(found.right).argmax()), round(found.carriers, 1)
     (True, 0, 1.0)
     """
@@ -118,8 +119,10 @@ def lipschitz(
     (1/2, 1/2), and |J| is the golden ratio / sqrt(2):
 
     >>> tokens, attention = np.array([[-1.0], [1.0]]), vl.Softmax(A=[[0.0]])
-    >>> round(vl.lipschitz(attention, tokens).value, 6), round(vl.lipschitz(attention, tokens, masked=True).value, 6)
-    (1.0, 1.144123)
+    >>> round(vl.lipschitz(attention, tokens).value, 6)
+    1.0
+    >>> round(vl.lipschitz(attention, tokens, masked=True).value, 6)
+    1.144123
     """
     if not isinstance(attention, Attention):
         raise InputError(f"is {short(attention)}; give an attention such as vl.Softmax(...)", "attention")

@@ -83,7 +83,8 @@ def beyond_gaussian(
     --------
     A square is no Gaussian, nor does it become one; its kurtosis at first has the norm sqrt(2) 6 / 5:
 
-    >>> problem = vl.Problem(vl.Softmax(A=np.eye(2) / 2), vl.Box([-1.0, -1.0], [1.0, 1.0]), horizon=0.5)
+    >>> square = vl.Box([-1.0, -1.0], [1.0, 1.0])
+    >>> problem = vl.Problem(vl.Softmax(A=np.eye(2) / 2), square, horizon=0.5)
     >>> run = vl.solve(problem, "particles", n=64, sampling="quadrature", times=[0.0, 0.5])
     >>> (vl.beyond_gaussian(run)["kurtosis"].values / np.sqrt(2)).round(3)
     array([1.2  , 1.201])

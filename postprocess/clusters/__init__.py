@@ -108,7 +108,8 @@ def clusters(
     Three tokens on a quarter of the circle attract each other, and end in one place:
 
     >>> tokens = vl.Particles([[1.0, 0.0], [0.6, 0.8], [0.0, 1.0]])
-    >>> problem = vl.Problem(vl.Softmax(A=np.eye(2)), tokens, horizon=20.0, layer_norm=vl.LayerNorm())
+    >>> attention = vl.Softmax(A=np.eye(2))
+    >>> problem = vl.Problem(attention, tokens, horizon=20.0, layer_norm=vl.LayerNorm())
     >>> found = vl.clusters(vl.solve(problem, "particles"))
     >>> found.sizes["cluster"], found["tokens"].values.tolist()
     (1, [3])

@@ -98,7 +98,8 @@ def compare(
 
     >>> starts = vl.Gaussian(0.0, 1.0), vl.Gaussian(1.0, 1.0)
     >>> problems = [vl.Problem(vl.Softmax(A=[[0.0]]), start, horizon=1.0) for start in starts]
-    >>> found = vl.compare(*(vl.solve(problem, "gaussian") for problem in problems), p=2, instants=2)
+    >>> runs = [vl.solve(problem, "gaussian") for problem in problems]
+    >>> found = vl.compare(*runs, p=2, instants=2)
     >>> found["growth"].values.squeeze().round(6)
     array([1.      , 2.718282])
     """

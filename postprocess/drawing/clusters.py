@@ -77,7 +77,8 @@ def clusters(
     --------
     >>> from vlasov.postprocess import figures
     >>> tokens = vl.Particles(np.random.default_rng(0).normal(size=(16, 2)))
-    >>> run = vl.solve(vl.Problem(vl.Softmax(A=np.eye(2)), tokens, horizon=4.0), "particles", rescaled=True)
+    >>> problem = vl.Problem(vl.Softmax(A=np.eye(2)), tokens, horizon=4.0)
+    >>> run = vl.solve(problem, "particles", rescaled=True)
     >>> len(figures.clusters(run).axes)
     2
     """

@@ -43,7 +43,8 @@ def sphere(dataset: xr.Dataset, *, lines: int = 120, ax: Axes | None = None, wid
     --------
     >>> from vlasov.postprocess import figures
     >>> tokens = vl.Particles([[1.0, 0.0], [0.6, 0.8], [0.0, 1.0]])
-    >>> problem = vl.Problem(vl.Softmax(A=np.eye(2)), tokens, horizon=4.0, layer_norm=vl.LayerNorm())
+    >>> attention = vl.Softmax(A=np.eye(2))
+    >>> problem = vl.Problem(attention, tokens, horizon=4.0, layer_norm=vl.LayerNorm())
     >>> figure = figures.sphere(vl.solve(problem, "particles"))  # time runs outwards
     """
     view = View(dataset)

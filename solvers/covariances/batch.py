@@ -83,7 +83,8 @@ def covariances(
     --------
     In d = 1 with A = V = 1 variances s blow up at 1 / (2 s):
 
-    >>> found = vl.covariances(vl.Softmax(A=[[1.0]]), [[[0.25]], [[0.5]], [[1.0]]], horizon=1.5)
+    >>> starts = [[[0.25]], [[0.5]], [[1.0]]]
+    >>> found = vl.covariances(vl.Softmax(A=[[1.0]]), starts, horizon=1.5)
     >>> found["status"].values.tolist(), found["blow_up_time"].values.round(6)
     (['completed', 'blow-up', 'blow-up'], array([nan, 1. , 0.5]))
     """

@@ -36,8 +36,10 @@ class Attention(Described, ABC):
     Any attention moves any measure, and says what holds for it:
 
     >>> attention, mu = vl.Softmax(A=[[1.0]]), vl.Gaussian(1.0, 2.0)
-    >>> attention.velocity(mu, [[3.0]]), attention.bounded, attention.equivariant  # m + Sigma A x
-    (array([[7.]]), True, True)
+    >>> attention.velocity(mu, [[3.0]])  # m + Sigma A x
+    array([[7.]])
+    >>> attention.bounded, attention.equivariant
+    (True, True)
     """
 
     def velocity(
@@ -69,8 +71,8 @@ class Attention(Described, ABC):
 
         Examples
         --------
-        >>> tokens = vl.Particles([-1.0, 1.0])
-        >>> print(vl.Softmax(A=[[1.0]], V=[[2.0]]).velocity(tokens, [[1.0]]).round(6), (2 * np.tanh(1.0)).round(6))
+        >>> attention, tokens = vl.Softmax(A=[[1.0]], V=[[2.0]]), vl.Particles([-1.0, 1.0])
+        >>> print(attention.velocity(tokens, [[1.0]]).round(6), (2 * np.tanh(1.0)).round(6))
         [[1.523188]] 1.523188
         """
         return self.field(measure, x, t, tolerance=tolerance, method=method, s=s).values

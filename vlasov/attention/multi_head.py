@@ -44,7 +44,8 @@ class MultiHead(Attention, kind="multi-head"):
 
     >>> heads = vl.Softmax(A=[[1.0]]), vl.Softmax(A=[[-1.0]])
     >>> attention = vl.MultiHead(heads, outputs=([[1.0]], [[-1.0]]))
-    >>> print(attention.velocity(vl.Particles([-1.0, 1.0]), [[1.0]]).round(6), (2 * np.tanh(1.0)).round(6))
+    >>> tokens = vl.Particles([-1.0, 1.0])
+    >>> print(attention.velocity(tokens, [[1.0]]).round(6), (2 * np.tanh(1.0)).round(6))
     [[1.523188]] 1.523188
     """
 

@@ -73,8 +73,10 @@ class Sinkhorn(QueryKeyValue, kind="sinkhorn"):
     On N(0, 1), d = 1, Gamma(x) = B x with B = (sqrt(1 + 4 A^2) - 1) / (2 A): 1/2 for A = 2/3, where softmax has B = A.
 
     >>> mu = vl.Gaussian(0.0, 1.0)
-    >>> print(vl.Sinkhorn(A=[[2 / 3]]).affine(mu)[1].round(6), vl.Softmax(A=[[2 / 3]]).affine(mu)[1].round(6))
-    [[0.5]] [[0.666667]]
+    >>> for attention in (vl.Sinkhorn(A=[[2 / 3]]), vl.Softmax(A=[[2 / 3]])):
+    ...     print(attention.kind, attention.affine(mu)[1].round(6))
+    sinkhorn [[0.5]]
+    softmax [[0.666667]]
     """
 
     tolerance: float = field(default=1e-10, kw_only=True)

@@ -45,7 +45,8 @@ class MLP(Described):
     --------
     Two hidden units with ReLU make the absolute value:
 
-    >>> vl.MLP(W=[[1.0, 1.0]], U=[[1.0], [-1.0]], activation="relu").at(np.array([[-2.0], [3.0]]))
+    >>> mlp = vl.MLP(W=[[1.0, 1.0]], U=[[1.0], [-1.0]], activation="relu")
+    >>> mlp.at(np.array([[-2.0], [3.0]]))
     array([[2.],
            [3.]])
     """
@@ -114,7 +115,8 @@ class MLP(Described):
 
         Examples
         --------
-        >>> print(vl.MLP(W=[[2.0]], activation="tanh").at(np.array([[1.0]])).round(6), (2 * np.tanh(1.0)).round(6))
+        >>> mlp = vl.MLP(W=[[2.0]], activation="tanh")
+        >>> print(mlp.at(np.array([[1.0]])).round(6), (2 * np.tanh(1.0)).round(6))
         [[1.523188]] 1.523188
         """
         result = np.zeros(x.shape)

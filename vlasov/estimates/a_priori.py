@@ -79,7 +79,8 @@ def stability_rate(attention: Attention, radius: float, t: float = 0.0) -> float
     --------
     For |A| = |V| = R = 1 it is 4 e^2:
 
-    >>> print(round(vl.estimates.stability_rate(vl.Softmax(A=[[1.0]]), radius=1.0) / np.exp(2.0), 9))
+    >>> rate = vl.estimates.stability_rate(vl.Softmax(A=[[1.0]]), radius=1.0)
+    >>> print(round(rate / np.exp(2.0), 9))
     4.0
     """
     return attention.regularity(radius, t).rate
@@ -136,7 +137,7 @@ def stability_bound(attention: Attention, radius: float, t: float) -> float:
     --------
     >>> round(vl.estimates.stability_bound(vl.Softmax(A=[[0.0]]), radius=1.0, t=1.0), 6)  # e
     2.718282
-    >>> vl.estimates.stability_bound(vl.Softmax(A=[[1.0]]), radius=1.0, t=3.0)  # more than numbers hold
+    >>> vl.estimates.stability_bound(vl.Softmax(A=[[1.0]]), radius=1.0, t=3.0)  # too large
     inf
     """
     exponent = stability_exponent(attention, radius, t)

@@ -132,7 +132,8 @@ def adversarial_atoms(attention: Attention, radius: float, t: float = 0.0) -> Pa
 
     Examples
     --------
-    >>> vl.estimates.adversarial_atoms(vl.Softmax(A=[[-1.0]]), radius=1.0).weights.round(6)  # e^{-2}, 1 - e^{-2}
+    >>> atoms = vl.estimates.adversarial_atoms(vl.Softmax(A=[[-1.0]]), radius=1.0)
+    >>> atoms.weights.round(6)  # e^{-2} and 1 - e^{-2}
     array([0.135335, 0.864665])
     """
     worst, radius = worst_direction(attention, t), checks.number(radius, "radius", above=0.0)
@@ -165,7 +166,8 @@ def tokens_lower_bound(attention: Attention, radius: float, n: int, t: float = 0
     >>> attention = vl.Softmax(A=[[-1.0]])
     >>> round(vl.estimates.tokens_lower_bound(attention, radius=4.0, n=101), 6)
     10.0
-    >>> vl.lipschitz(attention, vl.estimates.adversarial_tokens(attention, radius=4.0, n=101)).value > 10
+    >>> tokens = vl.estimates.adversarial_tokens(attention, radius=4.0, n=101)
+    >>> vl.lipschitz(attention, tokens).value > 10
     True
     """
     worst, n = worst_direction(attention, t), checks.integer(n, "n", least=1)
@@ -197,7 +199,8 @@ def mean_field_lower_bound(attention: Attention, radius: float, t: float = 0.0) 
     >>> bound = vl.estimates.mean_field_lower_bound(attention, radius=2.0)
     >>> print(round(bound / np.exp(4.0), 9))
     2.0
-    >>> vl.lipschitz(attention, vl.estimates.adversarial_atoms(attention, radius=2.0)).value > bound
+    >>> atoms = vl.estimates.adversarial_atoms(attention, radius=2.0)
+    >>> vl.lipschitz(attention, atoms).value > bound
     True
     """
     worst, radius = worst_direction(attention, t), checks.number(radius, "radius", above=0.0)

@@ -76,7 +76,8 @@ def mean_field_bound(attention: Attention, radius: float, t: float = 0.0) -> flo
     --------
     For |A| = |V| = R = 1 it is 4 e^2:
 
-    >>> print(round(vl.estimates.mean_field_bound(vl.Softmax(A=[[1.0]]), radius=1.0) / np.exp(2.0), 9))
+    >>> bound = vl.estimates.mean_field_bound(vl.Softmax(A=[[1.0]]), radius=1.0)
+    >>> print(round(bound / np.exp(2.0), 9))
     4.0
     """
     return checked(attention).regularity(_radius(radius), t).rate
@@ -194,7 +195,8 @@ def attention_received(attention: Attention, X: ArrayLike, t: float = 0.0) -> Ar
     --------
     With A = 0 all look at all alike:
 
-    >>> vl.estimates.attention_received(vl.Softmax(A=[[0.0]]), [[1.0], [2.0], [7.0]]).round(12)
+    >>> tokens = [[1.0], [2.0], [7.0]]
+    >>> vl.estimates.attention_received(vl.Softmax(A=[[0.0]]), tokens).round(12)
     array([1., 1., 1.])
     """
     head, causal = single_head(attention, t)

@@ -120,10 +120,10 @@ class Measure(Described, ABC):
     What holds for one holds for all:
 
     >>> for mu in (vl.Gaussian(0.0, 1.0), vl.Box(-1.0, 1.0), vl.Particles([-1.0, 1.0])):
-    ...     print(mu.kind, mu.support_radius, mu.covariance.round(3), isinstance(mu, vl.measures.Measure))
-    gaussian inf [[1.]] True
-    box 1.0 [[0.333]] True
-    particles 1.0 [[1.]] True
+    ...     print(mu.kind, mu.support_radius, mu.covariance.round(3))
+    gaussian inf [[1.]]
+    box 1.0 [[0.333]]
+    particles 1.0 [[1.]]
     """
 
     if TYPE_CHECKING:  # subclasses hold these as fields, cached properties or properties
@@ -228,7 +228,8 @@ class Measure(Described, ABC):
 
         Examples
         --------
-        >>> rho = vl.Box([0.0, 0.0], [1.0, 2.0]).on_grid([np.linspace(0.0, 2.0, 3), np.linspace(0.0, 2.0, 3)])
+        >>> edges = [0.0, 1.0, 2.0]
+        >>> rho = vl.Box([0.0, 0.0], [1.0, 2.0]).on_grid([edges, edges])
         >>> rho.values.round(12)
         array([[0.5, 0.5],
                [0. , 0. ]])
@@ -256,7 +257,8 @@ class Measure(Described, ABC):
         --------
         >>> vl.Gaussian(1.0, 1.0).image([[2.0]], [3.0])
         Gaussian(mean=array([5.]), covariance=array([[4.]]))
-        >>> vl.Box([0.0, 0.0], [1.0, 1.0]).image([[1.0, 1.0], [-1.0, 1.0]], [0.0, 0.0]) is None  # a turned box is none
+        >>> box, turn = vl.Box([0.0, 0.0], [1.0, 1.0]), [[1.0, 1.0], [-1.0, 1.0]]
+        >>> box.image(turn, [0.0, 0.0]) is None  # a turned box is none
         True
         """
         self._affine(matrix, shift)
