@@ -9,7 +9,6 @@ from typing import Any
 from gallery.equations import problem as equation
 from gallery.solved import OTHER, Shown, Solved, settings_of, solved, solver_for
 from gallery.words import escaped, fenced, listed, quoted
-
 from vlasov.cases import Case, case_names, load_case
 from vlasov.cases.catalogue import case_path
 from vlasov.cli.cases import around, seen
@@ -65,7 +64,8 @@ def page(found: Solved, docs: Path) -> str:
         f"```{{image}} {case.name}.png\n:alt: {quoted(case.title)}\n:align: center\n```",
         _how(found),
         "## The problem",
-        f"{escaped(_kind(case)).capitalize()} attention in $d = {case.problem.dimension}$, up to $t = {case.problem.horizon:g}$.",
+        f"{escaped(_kind(case)).capitalize()} attention in $d = {case.problem.dimension}$, up to "
+        f"$t = {case.problem.horizon:g}$.",
         equation(case.problem.to_dict(), case.problem.dimension),
         "## What is known, and what was measured",
         _facts(found.shown, run.attrs["solver"]),
@@ -116,9 +116,7 @@ def _facts(shown: list[Shown], solver: str) -> str:
     for fact, verdict, by in shown:
         measured = f"{listed(verdict.measured)}" + ("" if by == solver else f", by {by}")
         rows.append((fact.says, measured, _allowed(fact, verdict.error)))
-    lines = [
-        "\n".join(f"{'* -' if not k else '  -'} {escaped(cell)}" for k, cell in enumerate(row)) for row in rows
-    ]
+    lines = ["\n".join(f"{'* -' if not k else '  -'} {escaped(cell)}" for k, cell in enumerate(row)) for row in rows]
     table = "```{list-table}\n:header-rows: 1\n:widths: 50 30 20\n\n" + "\n".join(lines) + "\n```"
     return table + "\n\nA fact that did not hold would have failed the build of this manual."
 
