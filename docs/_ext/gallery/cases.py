@@ -27,12 +27,14 @@ GROUPS = {
 _NEIGHBOURS = 8
 #: Pages of the theory, by what a case is about; those that are there are linked.
 _THEORY = {
-    "gaussian": ("gaussians", "Gaussians"),
-    "blow-up": ("blow-up", "Blow-up"),
-    "masked": ("masked", "Masked attention"),
-    "multi-head": ("multi-head", "Several heads"),
-    "layer_norm": ("layer-norm", "LayerNorm"),
-    "mlp": ("mlp", "MLP"),
+    "gaussian": "gaussians",
+    "mixture": "mean-field",
+    "particles": "clusters",
+    "blow-up": "existence",
+    "masked": "masks",
+    "layer_norm": "blocks",
+    "mlp": "blocks",
+    **dict.fromkeys(("l2", "sinkhorn", "linear", "relu", "sigmoid", "exponential", "multi-head"), "variants"),
 }
 
 
@@ -125,7 +127,7 @@ def _allowed(fact: Any, error: float) -> str:
     if fact.equals is None:
         return f"at most {fact.at_most:g}" if fact.at_most is not None else f"at least {fact.at_least:g}"
     known = listed(fact.equals)
-    return f"{known}, exactly" if not fact.tolerance else f"{known} +- {fact.tolerance:.0e}; off by {error:.1e}"
+    return f"{known}, exactly" if not fact.tolerance else f"{known} ± {fact.tolerance:.0e}; off by {error:.1e}"
 
 
 def commands(case: Case, solver: str, settings: tuple[str, ...] = ()) -> list[str]:
@@ -178,11 +180,8 @@ def _neighbours(case: Case) -> str:
 def _theory(case: Case, status: str, docs: Path) -> str:
     about = {case.problem.initial.kind, case.problem.attention.kind, status}
     about |= {name for name in ("layer_norm", "mlp") if getattr(case.problem, name) is not None}
-    links = [
-        f"[{title}](../../theory/{page}.md)"
-        for key, (page, title) in _THEORY.items()
-        if key in about and (docs / "theory" / f"{page}.md").exists()
-    ]
+    pages = dict.fromkeys(page for key, page in _THEORY.items() if key in about)
+    links = [f"[](../../theory/{page}.md)" for page in pages if (docs / "theory" / f"{page}.md").exists()]
     return "The theory: " + ", ".join([*links, "[all of it](../../theory/index.md)"]) + "."
 
 
