@@ -1,4 +1,4 @@
-"""The programs in docs/examples run: each study small, its numbers held against the theory where that is quick, and drawn."""
+"""The programs in docs/examples run: each study small, held against the theory where that is quick, and drawn."""
 
 import importlib.util
 from pathlib import Path

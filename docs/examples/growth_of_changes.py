@@ -248,9 +248,8 @@ def study(name: str, tokens: tuple[int, ...] = TOKENS, points: int = TIMES) -> x
 
 
 # %%
-# One row of the table: until when growth is collective, how large it is in the end, and what one token suffers. What may
-# be off by more than a tenth does not count, and where the limit is not known the largest sample speaks. A change in
-# which nothing grows belongs to nobody.
+# One row of the table: until when growth is collective, how large it is in the end, and what one token suffers. What
+# may be off by more than a tenth does not count, and where the limit is not known the largest sample speaks.
 
 
 def sure(row: xr.Dataset) -> xr.Dataset:
@@ -284,7 +283,7 @@ def told(found: xr.Dataset) -> str:
     words = f"few tokens from t = {since:.3g} on" if math.isfinite(since) else "collective"
     words = words if float(row["growth"].max()) > 1 + NOTABLY else "nothing grows"
     return (
-        f"{found.attrs['case']:24s} {str(row['row'].values):10s}  t <= {float(last['time']):<5.3g} "
+        f"{found.attrs['case']:24s} {row['row'].values!s:10s}  t <= {float(last['time']):<5.3g} "
         f"growth {float(last['growth']):10.4g}  of one token {float(last['edge']):10.4g}  {words}"
     )
 
@@ -316,7 +315,8 @@ def studies(names: list[str], folder: Path) -> dict[str, xr.Dataset]:
             process.join()
         if not path.exists():
             why = path.with_suffix(".txt")
-            print(f"{name:24s} {why.read_text().strip() if why.exists() else f'not done in {SECONDS} s'}", flush=True)
+            said = why.read_text().strip() if why.exists() else f"not done in {SECONDS} s"
+            print(f"{name:24s} {said}", flush=True)
             continue
         found[name] = xr.load_dataset(path, engine="h5netcdf")
         print(told(found[name]), flush=True)
@@ -365,11 +365,7 @@ def draw(found: dict[str, xr.Dataset]) -> Figure:
     lines = [
         *axes[0].plot([], [], color=TOKEN, linewidth=2, label="limit"),
         *axes[0].plot([], [], "--", color=END, label="one token in the limit"),
-        *(
-            line
-            for name, colour in COLOURS.items()
-            for line in axes[0].plot([], [], ":", color=colour, label=name)
-        ),
+        *(line for name, colour in COLOURS.items() for line in axes[0].plot([], [], ":", color=colour, label=name)),
     ]
     figure.legend(handles=lines, loc="outside upper center", ncols=len(lines))
     figure.supxlabel("time $t$; circles: few tokens carry it", fontsize="medium")

@@ -5,7 +5,8 @@ How fast softmax approaches hardmax
 On the circle, for growing beta: :math:`W_p(t)` between tokens under softmax with :math:`\beta A` and the same tokens
 under hardmax, for a density that is smooth and for one that jumps.
 
-This program takes 15 s of one processor, so that it did not run when this manual was built. The picture is of 20 November 2026.
+This program takes 15 s of one processor, so that it did not run when this manual was built. The picture is of 20
+November 2026.
 
 .. image:: /images/hardmax-limit.png
     :alt: Distances between softmax and hardmax against beta, for a smooth and a jumping density
@@ -16,10 +17,10 @@ This program takes 15 s of one processor, so that it did not run when this manua
     python docs/examples/hardmax_limit.py hardmax-limit.png
 
 Where a density is positive all over the circle, hardmax moves each token by itself, :math:`x' = P_x A x / |A x|`. The
-theory bounds :math:`W` by :math:`C(t) \sqrt{\log \beta / \beta}`. Smooth densities are faster, :math:`1 / \beta`. A jump
-is felt by tokens that look at it from within :math:`\beta^{-1/2}`, with a velocity of that size. Tokens that pass by
-feel it for a short time; where they stay, as here, :math:`W_\infty \sim \beta^{-1/2}` and :math:`W_2 \sim \beta^{-3/4}`:
-the bound is sharp up to its logarithm.
+theory bounds :math:`W` by :math:`C(t) \sqrt{\log \beta / \beta}`. Smooth densities are faster, :math:`1 / \beta`. A
+jump is felt by tokens that look at it from within :math:`\beta^{-1/2}`, with a velocity of that size. Tokens that pass
+by feel it for a short time; where they stay, as here, :math:`W_\infty \sim \beta^{-1/2}` and
+:math:`W_2 \sim \beta^{-3/4}`: the bound is sharp up to its logarithm.
 
 Alcalde, Bungert, Riedl, Roith (2026), *Quantifying Concentration Phenomena of Mean-Field Transformers in the
 Low-Temperature Regime*.

@@ -2,10 +2,11 @@ r"""
 Clusters merge in plateaus
 ==========================
 
-How many clusters do tokens on the circle form? They merge, one by one, and for large :math:`\beta` they wait long before
-each merger: the number of clusters in the plane of t and :math:`\beta` has plateaus.
+How many clusters do tokens on the circle form? They merge, one by one, and for large :math:`\beta` they wait long
+before each merger: the number of clusters in the plane of t and :math:`\beta` has plateaus.
 
-This program takes 18 s of one processor, so that it did not run when this manual was built. The picture is of 20 November 2026.
+This program takes 18 s of one processor, so that it did not run when this manual was built. The picture is of 20
+November 2026.
 
 .. image:: /images/plateaus.png
     :alt: The number of clusters in the plane of t and beta

@@ -11,7 +11,8 @@ Which tokens make attention rough like n^(1/4)?
 
 is conjectured, so 1/4 at :math:`s^2 = 3/2`; ``vl.estimates.gaussian_exponent`` has the argument, which is no proof.
 
-This program takes 38 s of one processor, so that it did not run when this manual was built. The picture is of 20 November 2026.
+This program takes 38 s of one processor, so that it did not run when this manual was built. The picture is of 20
+November 2026.
 
 .. image:: /images/quarter-power.png
     :alt: Roughness of attention against n, and its exponents against s^2

@@ -104,3 +104,17 @@ def test_the_command_draws_and_says_numbers(tmp_path, monkeypatch):
     assert "ranks of limits" in CliRunner().invoke(app, ["figure", "to-a-line", "-o", "line.svg"]).output
     with pytest.raises(InputError, match='did you mean "to-a-line"'):
         CliRunner().invoke(app, ["figure", "to-line"], standalone_mode=False, catch_exceptions=False)
+
+
+def test_roughness_lies_between_its_bounds():
+    """Adversarial tokens reach the bound from below, sqrt(n - 1) / (1 + (n - 1) e^{-2 gamma R^2}), gamma = 1.2247."""
+    figure, facts = paper_figure("lipschitz-against-n", n=[8, 32, 128], replicas=2)
+    assert [ax.get_title().partition(":")[0] for ax in figure.axes] == ["random", "adversarial", "clustered", "all"]
+    assert [facts[name]["above a bound"] for name in facts] == [0, 0, 0]
+    gamma, radius = np.sqrt(1.5), parameters("lipschitz-against-n")["radius"]
+    lower = np.sqrt(127) / (1 + 127 * np.exp(-2 * gamma * radius**2))
+    assert facts["adversarial"]["bound from below"] == pytest.approx(lower, rel=1e-12)
+    assert facts["adversarial"]["n = 128"] >= lower
+    assert facts["adversarial"]["exponent"] == pytest.approx(0.5, abs=0.05)
+    assert facts["random"]["exponent by the theory"] == pytest.approx(0.25, abs=1e-12)
+    assert facts["clustered"]["n = 128"] < facts["random"]["n = 128"] < facts["adversarial"]["n = 128"]

@@ -1,7 +1,7 @@
 """The gallery: a page for each case (``cases``), for each figure of the papers (``figures``), for each program.
 
-Pages appear in docs/gallery/cases, figures and programs when the manual is built. ``solved`` solves a case, ``equations``
-and ``words`` write, ``making`` decides what is made again, ``programs`` tells sphinx-gallery what to do.
+Pages appear in docs/gallery/cases, figures and programs when the manual is built. ``solved`` solves a case,
+``equations`` and ``words`` write, ``making`` decides what is made again, ``programs`` tells sphinx-gallery what to do.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 def _make(app: Sphinx) -> None:
     """All pages; what fails ends the build."""
-    from gallery.making import make_all
     from sphinx.errors import ExtensionError
     from sphinx.util import logging
 
+    from gallery.making import make_all
     from vlasov.cases import case_names
     from vlasov.postprocess.papers import figure_names
 

@@ -9,7 +9,6 @@ from typing import Any
 from gallery.equations import problem as equation
 from gallery.solved import OTHER, Shown, Solved, settings_of, solved, solver_for
 from gallery.words import escaped, fenced, listed, quoted
-
 from vlasov.cases import Case, case_names, load_case
 from vlasov.cases.catalogue import case_path
 from vlasov.cli.cases import around, seen
@@ -28,12 +27,14 @@ GROUPS = {
 _NEIGHBOURS = 8
 #: Pages of the theory, by what a case is about; those that are there are linked.
 _THEORY = {
-    "gaussian": ("gaussians", "Gaussians"),
-    "blow-up": ("blow-up", "Blow-up"),
-    "masked": ("masked", "Masked attention"),
-    "multi-head": ("multi-head", "Several heads"),
-    "layer_norm": ("layer-norm", "LayerNorm"),
-    "mlp": ("mlp", "MLP"),
+    "gaussian": "gaussians",
+    "mixture": "mean-field",
+    "particles": "clusters",
+    "blow-up": "existence",
+    "masked": "masks",
+    "layer_norm": "blocks",
+    "mlp": "blocks",
+    **dict.fromkeys(("l2", "sinkhorn", "linear", "relu", "sigmoid", "exponential", "multi-head"), "variants"),
 }
 
 
@@ -65,7 +66,8 @@ def page(found: Solved, docs: Path) -> str:
         f"```{{image}} {case.name}.png\n:alt: {quoted(case.title)}\n:align: center\n```",
         _how(found),
         "## The problem",
-        f"{escaped(_kind(case)).capitalize()} attention in $d = {case.problem.dimension}$, up to $t = {case.problem.horizon:g}$.",
+        f"{escaped(_kind(case)).capitalize()} attention in $d = {case.problem.dimension}$, up to "
+        f"$t = {case.problem.horizon:g}$.",
         equation(case.problem.to_dict(), case.problem.dimension),
         "## What is known, and what was measured",
         _facts(found.shown, run.attrs["solver"]),
@@ -116,9 +118,7 @@ def _facts(shown: list[Shown], solver: str) -> str:
     for fact, verdict, by in shown:
         measured = f"{listed(verdict.measured)}" + ("" if by == solver else f", by {by}")
         rows.append((fact.says, measured, _allowed(fact, verdict.error)))
-    lines = [
-        "\n".join(f"{'* -' if not k else '  -'} {escaped(cell)}" for k, cell in enumerate(row)) for row in rows
-    ]
+    lines = ["\n".join(f"{'* -' if not k else '  -'} {escaped(cell)}" for k, cell in enumerate(row)) for row in rows]
     table = "```{list-table}\n:header-rows: 1\n:widths: 50 30 20\n\n" + "\n".join(lines) + "\n```"
     return table + "\n\nA fact that did not hold would have failed the build of this manual."
 
@@ -127,7 +127,7 @@ def _allowed(fact: Any, error: float) -> str:
     if fact.equals is None:
         return f"at most {fact.at_most:g}" if fact.at_most is not None else f"at least {fact.at_least:g}"
     known = listed(fact.equals)
-    return f"{known}, exactly" if not fact.tolerance else f"{known} +- {fact.tolerance:.0e}; off by {error:.1e}"
+    return f"{known}, exactly" if not fact.tolerance else f"{known} ± {fact.tolerance:.0e}; off by {error:.1e}"
 
 
 def commands(case: Case, solver: str, settings: tuple[str, ...] = ()) -> list[str]:
@@ -180,11 +180,8 @@ def _neighbours(case: Case) -> str:
 def _theory(case: Case, status: str, docs: Path) -> str:
     about = {case.problem.initial.kind, case.problem.attention.kind, status}
     about |= {name for name in ("layer_norm", "mlp") if getattr(case.problem, name) is not None}
-    links = [
-        f"[{title}](../../theory/{page}.md)"
-        for key, (page, title) in _THEORY.items()
-        if key in about and (docs / "theory" / f"{page}.md").exists()
-    ]
+    pages = dict.fromkeys(page for key, page in _THEORY.items() if key in about)
+    links = [f"[](../../theory/{page}.md)" for page in pages if (docs / "theory" / f"{page}.md").exists()]
     return "The theory: " + ", ".join([*links, "[all of it](../../theory/index.md)"]) + "."
 
 

@@ -34,10 +34,12 @@ def problem(plain: dict[str, Any], dimension: int) -> str:
     attention = plain["attention"]
     masked = attention["kind"] == "masked"
     inner = attention["attention"] if masked else attention
-    moved = r"\partial_t \mu + \operatorname{div}(\mu\, v) = 0, \qquad v(x) = %s" % _flow(plain)
+    moved = rf"\partial_t \mu + \operatorname{{div}}(\mu\, v) = 0, \qquad v(x) = {_flow(plain)}"
     parts = [_DISPLAY.format(moved), _velocity(inner)]
     if masked:
-        parts.append("A token at the place $s$ of the text sees what stands before it: integrals go over places up to $s$.")
+        parts.append(
+            "A token at the place $s$ of a text sees what stands before it: integrals go over places up to $s$."
+        )
     parts += _around(plain, dimension)
     parts.append(_beginning(plain["initial"], dimension))
     return "\n\n".join(parts)
@@ -120,7 +122,8 @@ def _around(plain: dict[str, Any], d: int) -> list[str]:
             )
     if mlp is not None:
         given = [_parameter(name, mlp[name]) for name in ("W", "U", "b") if mlp.get(name) is not None]
-        said.append(f"The MLP moves each token by itself, with the activation {escaped(mlp.get('activation', 'gelu'))}:")
+        activation = escaped(mlp.get("activation", "gelu"))
+        said.append(f"The MLP moves each token by itself, with the activation {activation}:")
         said += [_DISPLAY.format(one) for one in given]
     return said
 
@@ -162,11 +165,11 @@ def _law(initial: dict[str, Any], d: int) -> str:
             return f"a Gaussian in $d = {d}$ dimensions, whose mean and covariance are in the file below"
         return f"the Gaussian $\\mu(0) = {_gaussian(initial)}$"
     if kind == "ball":
-        return f"the uniform measure on the ball of radius ${number(initial['radius'])}$ about ${vector(initial['center'])}$"
+        radius, centre = number(initial["radius"]), vector(initial["center"])
+        return f"the uniform measure on the ball of radius ${radius}$ about ${centre}$"
     if kind == "box":
         sides = [
-            f"[{number(low)}, {number(high)}]"
-            for low, high in zip(initial["lower"], initial["upper"], strict=True)
+            f"[{number(low)}, {number(high)}]" for low, high in zip(initial["lower"], initial["upper"], strict=True)
         ]
         product = r" \times ".join(sides)
         return f"the uniform measure on ${product}$"

@@ -8,7 +8,6 @@ from typing import Any
 
 from gallery.cases import card, toctree
 from gallery.words import escaped, fenced, quoted
-
 from vlasov.postprocess import figures
 from vlasov.postprocess.papers import figure_names, paper_figure, parameters
 from vlasov.postprocess.papers.told import told

@@ -7,6 +7,7 @@ import importlib
 import multiprocessing
 import shutil
 import time
+import warnings
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import cache
 from pathlib import Path
@@ -66,10 +67,12 @@ def _is_made(folder: Path, name: str, stamp: str) -> bool:
 
 
 def _alone() -> None:
-    """Two processes on two cores: a thread each."""
+    """Two processes on two cores: a thread each; nobody waits for what they do."""
+    from vlasov.errors import SlowRunWarning
     from vlasov.jit import set_threads
 
     set_threads(1)
+    warnings.simplefilter("ignore", SlowRunWarning)
 
 
 def _make(module: str, name: str, folder: Path) -> float:

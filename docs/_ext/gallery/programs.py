@@ -72,6 +72,7 @@ def settings(docs: Path) -> dict[str, Any]:
         "abort_on_example_error": True,
         "within_subsection_order": "FileNameSortKey",
         "copyfile_regex": "",
+        "remove_config_comments": True,
     }
 
 
