@@ -1,8 +1,10 @@
-"""What the cells of the manual's pages share: warnings without the path of a notebook's kernel, in short lines."""
+"""What the cells of the manual's pages share, as the first import of each: one thread of BLAS, and short warnings."""
 
+import os
 import textwrap
 import warnings
 
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy: pages are built side by side, and matrices are small
 WIDTH = 70  # characters, which a page of a telephone's width holds without scrolling much
 
 

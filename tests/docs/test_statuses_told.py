@@ -1,4 +1,4 @@
-"""Every status, and every sentence in which a run stops or doubts itself, has an entry in docs/howto/when-a-run-stops.md.
+"""Every status, and every sentence in which a run stops or doubts itself, is told in docs/howto/when-a-run-stops.md.
 
 Sentences are read off the code: what stands between the numbers of an f-string must stand in the page.
 """
