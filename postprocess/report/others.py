@@ -25,7 +25,7 @@ def of_comparison(parts: Parts, found: xr.Dataset) -> str:
         distance, error = here["wasserstein"].values, np.nan_to_num(here["wasserstein_error"].values)
         made.append(chart(
             f"Distance: {pair}", "t",
-            [curve(f"W_{p:g}", t, distance[:, i], low=distance[:, i] - error[:, i], high=distance[:, i] + error[:, i])
+            [curve(f"W_{p:g}", t, distance[:, i], low=np.maximum(distance[:, i] - error[:, i], 0.0), high=distance[:, i] + error[:, i])
              for i, p in enumerate(orders)],
             note="Bands hold the estimated errors of the distances.",
         ))  # fmt: skip
