@@ -10,7 +10,7 @@ import xarray as xr
 from vlasov.checks import Array
 from vlasov.postprocess.drawing.view import View
 from vlasov.postprocess.report import densities
-from vlasov.postprocess.report.packing import pack_tokens
+from vlasov.postprocess.report.packing import pack_tokens, size_of
 
 _MOST_BYTES = 5_000_000  # of densities: a page has less than eight megabytes
 _MOST_TOKENS, _MOST_NUMBERS = 3000, 500_000
@@ -74,7 +74,7 @@ def _cells(run: xr.Dataset, budget: int, most_bytes: int) -> tuple[list[int], di
         if "density" not in run or run.sizes["component"] > 3:
             return times, None, []
         density, seen = densities.of_frames(run, times, joined, most_bytes)
-        if densities.size_of(density["frames"]) <= most_bytes or len(times) <= 2:
+        if size_of(density["frames"]) <= most_bytes or len(times) <= 2:
             return times, density, [seen]
         budget //= 2
 
