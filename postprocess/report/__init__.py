@@ -14,11 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from vlasov import __version__
 from vlasov.errors import InputError
 from vlasov.postprocess.report import sections, trust
 from vlasov.postprocess.report.elements import Parts, escaped
-from vlasov.postprocess.report.page import whole_page
+from vlasov.postprocess.report.page import VERSION, whole_page
 from vlasov.postprocess.report.sources import Source, opened
 from vlasov.solvers.dataset import RUN
 from vlasov.solvers.files import as_path, check_place, written_whole
@@ -101,7 +100,7 @@ def of_sources(given: list[Source]) -> Report:
     title, parts = _title(given), Parts()
     parts.body.append(f"<h1>{escaped(title)}</h1>{_lead(given)}")
     sections.write(parts, given)
-    footer = f"Written by vlasov {escaped(__version__)}. This page holds all that it shows and loads nothing."
+    footer = f"Written by vlasov {escaped(VERSION)}. This page holds all that it shows and loads nothing."
     return Report(title, whole_page(title, parts, footer))
 
 

@@ -23,9 +23,10 @@ def of_comparison(parts: Parts, found: xr.Dataset) -> str:
     for k, pair in enumerate(map(str, found["pair"].values)):
         here = found.isel(pair=k)
         distance, error = here["wasserstein"].values, np.nan_to_num(here["wasserstein_error"].values)
+        low, high = np.maximum(distance - error, 0.0), distance + error
         made.append(chart(
             f"Distance: {pair}", "t",
-            [curve(f"W_{p:g}", t, distance[:, i], low=distance[:, i] - error[:, i], high=distance[:, i] + error[:, i])
+            [curve(f"W_{p:g}", t, distance[:, i], low=low[:, i], high=high[:, i])
              for i, p in enumerate(orders)],
             note="Bands hold the estimated errors of the distances.",
         ))  # fmt: skip

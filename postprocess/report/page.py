@@ -11,6 +11,7 @@ from string import Template
 from vlasov import __version__
 from vlasov.postprocess.report.elements import Parts, as_json, escaped
 
+VERSION = __version__
 _ASSETS = "assets"
 
 

@@ -10,8 +10,9 @@ import xarray as xr
 from vlasov.checks import Array
 from vlasov.postprocess.drawing.view import View
 from vlasov.postprocess.report import densities
-from vlasov.postprocess.report.packing import pack_tokens
+from vlasov.postprocess.report.packing import pack_tokens, size_of
 
+_MOST_BYTES = 5_000_000  # of densities: a page has less than eight megabytes
 _MOST_TOKENS, _MOST_NUMBERS = 3000, 500_000
 _HEAVY = 1e-3  # of the largest weight: lighter tokens do not widen a picture
 _FOLLOWS, _UNLIKE = 5.0, 8.0  # ratios of sizes, over time and between axes
@@ -24,17 +25,13 @@ def scene(run: xr.Dataset, title: str, *, share: int = 1, over: xr.Dataset | Non
     same output times, to be drawn over a density.
     """
     view, d = View(run), run.sizes["component"]
-    times, joined = densities.kept_times(run, densities.MOST_CELLS // share)
-    most_bytes = 5_000_000 // share
+    most_bytes = _MOST_BYTES // share
+    times, density, boxes = _cells(run, densities.MOST_CELLS // share, most_bytes)
     mean, covariance, labels = view.mean[times], view.covariance[times], [f"x_{k}" for k in range(1, d + 1)]
     directions = None if d <= 3 else _principal(mean, covariance)
     if directions is not None:
         labels = _named(directions, mean, covariance)
         mean, covariance = mean @ directions, directions.T @ covariance @ directions
-    density, boxes = None, []
-    if view.has_density and d <= 3:
-        density, seen = densities.of_frames(run, times, joined, most_bytes)
-        boxes.append(seen)
     tokens = None
     if view.has_positions:
         tokens, seen = _tokens(view, times, directions, share)
@@ -68,6 +65,18 @@ def scene(run: xr.Dataset, title: str, *, share: int = 1, over: xr.Dataset | Non
         "tokens": tokens,
         "outputs": view.times.size,
     }
+
+
+def _cells(run: xr.Dataset, budget: int, most_bytes: int) -> tuple[list[int], dict[str, Any] | None, list[Array]]:
+    """Output times, the density at them, and the boxes of what is seen: fewer times where they would not fit."""
+    while True:
+        times, joined = densities.kept_times(run, budget)
+        if "density" not in run or run.sizes["component"] > 3:
+            return times, None, []
+        density, seen = densities.of_frames(run, times, joined, most_bytes)
+        if size_of(density["frames"]) <= most_bytes or len(times) <= 2:
+            return times, density, [seen]
+        budget //= 2
 
 
 def _follows(windows: Array, *, tokens_alone: bool) -> bool:

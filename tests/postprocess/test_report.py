@@ -96,6 +96,17 @@ def test_many_cells_are_joined_to_their_means(plane):
     assert "2 × 2" in densities.rounding(made)
 
 
+def test_what_does_not_compress_is_shown_at_fewer_times(plane, monkeypatch):
+    from vlasov.postprocess.report import scene
+
+    monkeypatch.setattr(scene, "_MOST_BYTES", 1500)
+    values = np.random.default_rng(0).uniform(0.1, 1.0, plane["density"].shape)
+    noise = plane.assign(density=(plane["density"].dims, values))
+    made = scene.scene(noise, "noise")
+    assert made["times"] == [0.0, 0.2]
+    assert "2 of 3 output times" in scene.said_of(made)
+
+
 @pytest.mark.parametrize("name", ["mixture-2d", "multi-head-mixed", "masked-two-topics", "deep-layers", "mlp-escape"])
 def test_the_case_file_makes_the_problem_again(name, tmp_path, gaussian):
     case = vl.load_case(name)

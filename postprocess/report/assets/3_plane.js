@@ -111,7 +111,7 @@ V.heat = (pen, f, source, frame, peak, log) => {
 };
 
 V.dots = (pen, scene, tokens, time, place) => {
-  const x = tokens.x[time], size = scene.dense ? 1.6 : 2.6, most = tokens.weights ? Math.max(...tokens.weights) : 1;
+  const x = tokens.x[time], size = scene.dense ? (scene.density ? 1.1 : 1.6) : 2.6, most = tokens.weights ? Math.max(...tokens.weights) : 1;
   const tinted = V.tints(scene, tokens);
   pen.lineWidth = 0.7;
   pen.strokeStyle = V.style("--paper");

@@ -136,7 +136,7 @@ V.Space = class {
   }
 
   // The colour of the first cell on a line of sight that reaches a level: lit from the eye, by the slope of the density.
-  surface(frame, shape, px, py, level, ramp) {
+  surface(frame, shape, px, py, level, lit) {
     let nearest = -Infinity, colour = 0;
     for (const part of frame.parts) {
       const ray = this.ray(part, shape, px, py);
@@ -152,7 +152,7 @@ V.Space = class {
         const normal = [0, 1, 2].map((j) => part.turn.reduce((sum, row, i) => sum + row[j] * slope[i], 0) * (this.half[j] / this.edge[j]));
         const towards = normal.reduce((sum, v, j) => sum + v * this.turn[2][j], 0), size = Math.hypot(...normal);
         nearest = s;
-        colour = ramp[Math.round(85 + 150 * (1 - (size > 0 ? Math.max(0, towards / size) : 1)))];
+        colour = lit[Math.round(255 * (size > 0 ? Math.max(0, towards / size) : 1))];
         break;
       }
     }
@@ -161,12 +161,12 @@ V.Space = class {
 
   glow(pen, width, height, at, rough) {
     const s = this.scene, pixel = rough ? 6 : 2.5, columns = Math.ceil(width / pixel), rows = Math.ceil(height / pixel);
-    const image = new ImageData(columns, rows), words = new Uint32Array(image.data.buffer), ramp = V.ramp("--ramp"), peak = s.peak();
+    const image = new ImageData(columns, rows), words = new Uint32Array(image.data.buffer), ramp = V.ramp("--ramp"), lit = V.ramp("--lit"), peak = s.peak();
     for (let r = 0, k = 0; r < rows; r++)
       for (let c = 0; c < columns; c++, k++) {
         let best = 0;
         if (s.surface) {
-          words[k] = this.surface(at.frame, s.density.shape, (c + 0.5) * pixel, (r + 0.5) * pixel, s.level * peak, ramp);
+          words[k] = this.surface(at.frame, s.density.shape, (c + 0.5) * pixel, (r + 0.5) * pixel, s.level * peak, lit);
           continue;
         }
         for (const part of at.frame.parts) {
