@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _PATIENCE = 1.0  # seconds before a bar is worth its place
+_LONGER = 2.0  # seconds from which on they are told
 _ERASE = "\x1b[2K\r"  # a line of a terminal
 _SPEED_OVER = 600.0  # seconds over which the speed is averaged
 
@@ -32,20 +33,22 @@ def waiting(what: str, *, aloud: bool = True) -> Iterator[None]:
     if not aloud or sys.stderr is None or not sys.stderr.isatty():
         yield
         return
-    told = threading.Event()
+    told, done, began = threading.Event(), threading.Event(), time.perf_counter()
 
     def tell() -> None:
-        told.set()
-        print(f"{what} ...", end="\r", file=sys.stderr, flush=True)
+        while not done.wait(1.0 if told.is_set() else _PATIENCE):
+            elapsed = time.perf_counter() - began
+            seconds = f" {elapsed:.0f} s" if elapsed > _LONGER else ""
+            told.set()
+            print(f"{what} ...{seconds}", end="\r", file=sys.stderr, flush=True)
 
-    timer = threading.Timer(_PATIENCE, tell)
-    timer.daemon = True
-    timer.start()
+    teller = threading.Thread(target=tell, daemon=True)
+    teller.start()
     try:
         yield
     finally:
-        timer.cancel()
-        timer.join()
+        done.set()
+        teller.join()
         if told.is_set():
             print(_ERASE, end="", file=sys.stderr, flush=True)
 

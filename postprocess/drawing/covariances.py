@@ -40,6 +40,8 @@ _DASHES: tuple[_Dash, ...] = ("-", "--", ":", "-.")
 _MARKERS = ("o", "s", "^", "D", "v")
 _FLOOR = 1e-16  # of the largest eigenvalue: below it a logarithmic axis shows nothing
 _MARKED = 15  # times that get a marker, where solutions are drawn by markers
+_ONE_LINE = 3e-3  # relative: closer lines hide each other
+_OVER = ((2, 6), (4, 4))  # dashes and gaps of lines over lines
 _NAMED = 6  # eigenvalues up to this many have a colour and a name each
 
 
@@ -204,6 +206,12 @@ def eigenvalues(
         count = values.shape[1]
         for rank, colour in enumerate(PALETTE[:count] if count <= _NAMED else time_colours()(np.linspace(0, 1, count))):
             line = look.on(ax, view.times, drawn[:, rank], colour)
+            if (
+                rank
+                and look.linestyle == "-"
+                and np.allclose(drawn[:, rank], drawn[:, rank - 1], rtol=_ONE_LINE, atol=0)
+            ):
+                line.set_linestyle((0, _OVER[rank % 2]))  # the one below is seen between its dashes
             line.set_label(_rank_name(rank, count, vanishes=not above[:, rank].any()))
     if logarithmic:
         ax.set_yscale("log")

@@ -161,11 +161,8 @@ def legend_above(ax: Axes, handles: Sequence[Artist] | None = None) -> None:
     entries = list(ax.get_legend_handles_labels()[0] if handles is None else handles)
     if not entries:
         return
-    widths = [0.45 + 0.06 * len(re.sub(r"\\[a-z]+|[${}_]", "", str(entry.get_label()))) for entry in entries]
-    for rows in range(1, len(entries) + 1):
-        if sum(max(widths[first : first + rows]) for first in range(0, len(entries), rows)) <= 0.9 * _across(ax):
-            break
-    place: Any = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "ncols": math.ceil(len(entries) / rows)}
+    columns = _columns([str(entry.get_label()) for entry in entries], 0.9 * _across(ax))
+    place: Any = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "ncols": columns}
     if ax.name != "3d" and ax.get_yscale() == "linear" and not _PLAIN[0] < np.abs(ax.get_ylim()).max() < _PLAIN[1]:
         place["borderaxespad"] = 1.6  # above the power of ten at the end of the axis
     ax.legend(handles=entries, **place)
@@ -174,10 +171,18 @@ def legend_above(ax: Axes, handles: Sequence[Artist] | None = None) -> None:
 def legend_below(figure: Figure, handles: Sequence[Artist], labels: Sequence[str] | None = None, most: int = 4) -> int:
     """The legend of all panels below them, in as many columns as fit; how many lines it has."""
     names = [str(handle.get_label()) for handle in handles] if labels is None else list(labels)
-    widest = max(0.6 + 0.06 * len(re.sub(r"\\[a-z]+|[${}_]", "", name)) for name in names)
-    columns = max(1, min(len(names), most, int(figure.get_figwidth() / widest)))
+    columns = min(most, _columns(names, 0.98 * figure.get_figwidth()))
     figure.legend(handles, names, loc="outside lower center", ncols=columns, fontsize=paper.small())
     return math.ceil(len(names) / columns)
+
+
+def _columns(labels: Sequence[str], width: float) -> int:
+    """How many columns of a legend have room in so many inches; it is filled column by column."""
+    widths = [0.45 + 0.06 * len(re.sub(r"\\[a-z]+|[${}_]", "", label)) for label in labels]
+    for rows in range(1, len(labels) + 1):
+        if sum(max(widths[first : first + rows]) for first in range(0, len(labels), rows)) <= width:
+            break
+    return math.ceil(len(labels) / rows)
 
 
 def _across(ax: Axes) -> float:

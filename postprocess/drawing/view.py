@@ -26,6 +26,7 @@ NEGLIGIBLE = 1e-6  # of the largest weight: lighter tokens are not drawn
 FAINT = 1e-2  # of the largest weight: lighter tokens get no line of their own where there are many
 _KEPT_MESHES = 16  # what a figure draws, but not a whole run
 RUNAWAY = 4.0  # a run that blows up is shown until it has grown by this factor over its first half
+_NEARLY = 1.2  # times as wide as most tokens are: a window may show them all
 
 
 @dataclass(frozen=True)
@@ -204,6 +205,8 @@ class View:
         if self.has_positions:
             x = self.positions(self.visible, np.array([time]))[0][:, plane]
             inner, outer = _bulk(x, self.weights[self.visible])
+            if x.size and (np.ptp(x, axis=0) <= _NEARLY * (outer - inner)).all():  # those at the edge are no outliers
+                inner, outer = x.min(axis=0), x.max(axis=0)
             low, high = np.minimum(low, inner), np.maximum(high, outer)
         return np.stack([low, high], axis=1)
 

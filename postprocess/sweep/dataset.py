@@ -21,6 +21,7 @@ import numpy as np
 import xarray as xr
 
 from vlasov.errors import SolverError
+from vlasov.postprocess.naming import named
 from vlasov.postprocess.studies.collect import Results
 from vlasov.postprocess.sweep.grid import Grid, Parameter
 from vlasov.postprocess.sweep.piece import MISSING, NUMBERS, Study, failure
@@ -49,7 +50,7 @@ def assemble(grid: Grid, study: Study, problem: Problem, results: Results) -> xr
         "parameters": json.dumps([one.path for one in grid.parameters]),
         "product": int(grid.product),
     }
-    return dataset
+    return named(dataset)
 
 
 def _agreeing(found: dict[Place, Any]) -> dict[Place, Any]:

@@ -161,7 +161,10 @@ def test_a_failed_save_leaves_the_old_file_and_nothing_else(tmp_path: Path, monk
             lambda scene: figures.plot(scene("rescaled"), "cone", trace=1),
             'trace: is not an option of the figure "cone"',
         ),
-        (lambda scene: figures.plot(scene("rescaled"), "overview", times=3), "times: is not an option.*it takes none"),
+        (
+            lambda scene: figures.plot(scene("rescaled"), "overview", times=3),
+            'times: is not an option of the figure "overview"; choose one of: width',
+        ),
         (lambda scene: figures.plot([scene("rescaled")] * 2, "snapshots"), "draws one solution but 2 were given"),
         (lambda _: figures.plot([]), "datasets: is empty"),
         (lambda scene: figures.cone(scene("five")), "dataset: has dimension 5 where the cone needs 2"),
