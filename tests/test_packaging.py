@@ -86,7 +86,7 @@ def committed() -> set[str]:
         for path, folders, files in os.walk(ROOT / folder):  # does not follow the links
             folders[:] = [name for name in folders if name != "__pycache__"]
             inner = Path(path).relative_to(ROOT / folder)
-            wanted = (".py", ".pyi", ".toml", "py.typed", ".html", ".css", ".js")
+            wanted = (".py", ".pyi", ".toml", ".bib", "py.typed", ".html", ".css", ".js")
             names |= {(Path(package) / inner / file).as_posix() for file in files if file.endswith(wanted)}
     return names
 

@@ -2,8 +2,8 @@
 
 Theory and method pages are many and short. A notebook kernel for each would take longer than all that they compute; so
 their blocks go to one process (``executed_worker.py``), with a namespace for each page. A block that fails, or an
-``assert`` in it that does not hold, fails the build. ``:hide-code:`` leaves the code out, behind a line to click on,
-``:alt:`` describes a drawing.
+``assert`` in it that does not hold, fails the build. ``:hide-code:`` hides the code behind a line to click on, and its
+warnings, ``:alt:`` describes a drawing.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Worker:
         self._process: subprocess.Popen[str] | None = None
         self.cpu = 0.0
 
-    def ask(self, page: str, code: str, figure: str) -> dict[str, Any]:
+    def ask(self, page: str, code: str, figure: str, *, quiet: bool = False) -> dict[str, Any]:
         """Run a block."""
         if self._process is None:
             self._process = subprocess.Popen(
@@ -42,7 +42,7 @@ class Worker:
             )  # fmt: skip
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps({"page": page, "code": code, "figure": figure}) + "\n")
+        self._process.stdin.write(json.dumps({"page": page, "code": code, "figure": figure, "quiet": quiet}) + "\n")
         self._process.stdin.flush()
         line = self._process.stdout.readline()
         if not line:
@@ -73,7 +73,7 @@ class Executed(SphinxDirective):
         folder = Path(self.env.app.doctreedir).parent / "executed"
         folder.mkdir(parents=True, exist_ok=True)
         digest = hashlib.sha256(f"{self.env.docname}\n{code}".encode()).hexdigest()[:16]
-        answer = WORKER.ask(self.env.docname, code, str(folder / digest))
+        answer = WORKER.ask(self.env.docname, code, str(folder / digest), quiet="hide-code" in self.options)
         if answer["error"]:
             raise self.severe(f"a block of {self.env.docname} failed:\n{code}\n{answer['out']}\n{answer['error']}")
         return [*self._code(code), *self._output(answer["out"]), *self._drawings(answer["figures"])]

@@ -1,7 +1,8 @@
 """Runs blocks of Python for pages, one process for all of them: a line of JSON in, a line of JSON out.
 
-In: {"page", "code", "figure"}. Out: {"out", "figures", "error", "cpu"}. Each page has a namespace of its own; what is
-printed and the value of a last expression are the output; open figures are written to FIGURE-0.svg, FIGURE-1.svg, ...
+In: {"page", "code", "figure", "quiet"}. Out: {"out", "figures", "error", "cpu"}. Each page has a namespace of its own;
+what is printed and the value of a last expression are the output, and warnings, unless ``quiet``; open figures are written to
+FIGURE-0.svg, FIGURE-1.svg, ...
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import json
 import sys
 import time
 import traceback
+import warnings
 from typing import Any
 
 
@@ -23,7 +25,7 @@ def run(code: str, namespace: dict[str, Any]) -> None:
     exec(compile(tree, "<page>", "exec"), namespace)
     if last is not None:
         value = eval(compile(ast.Expression(last.value), "<page>", "eval"), namespace)
-        if value is not None:
+        if value is not None and not type(value).__module__.startswith("matplotlib"):
             print(repr(value))
 
 
@@ -41,11 +43,12 @@ def figures(stem: str) -> list[str]:
     return written
 
 
-def answer(asked: dict[str, str], namespaces: dict[str, dict[str, Any]]) -> dict[str, Any]:
+def answer(asked: dict[str, Any], namespaces: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """What a block printed and drew, or how it failed."""
     out, error, drawn, began = io.StringIO(), "", [], time.process_time()
+    told = io.StringIO() if asked.get("quiet") else out
     try:
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(told):
             run(asked["code"], namespaces.setdefault(asked["page"], {"__name__": "__main__"}))
         drawn = figures(asked["figure"])
     except BaseException:
@@ -59,6 +62,8 @@ def main() -> None:
 
     matplotlib.use("svg")
     matplotlib.rcParams.update({"svg.hashsalt": "vlasov", "svg.fonttype": "path", "font.size": 9})
+    # How long a run takes is the machine's affair, and no page's.
+    warnings.filterwarnings("ignore", message=".*takes long", category=UserWarning)
     namespaces: dict[str, dict[str, Any]] = {}
     answers = sys.stdout
     for line in sys.stdin:
