@@ -7,7 +7,9 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_ext"))
 # Pages that call programs find ours, in whatever environment Sphinx runs.
-os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+PROGRAMS = Path(sys.executable).parent
+os.environ["PATH"] = os.pathsep.join([str(HERE / "_ext" / "bin"), str(PROGRAMS), os.environ["PATH"]])
+os.environ["VLASOV_PROGRAM"] = str(PROGRAMS / "vlasov")
 os.environ["PYTHONPATH"] = str(HERE / "_ext")  # and cells find what pages share
 
 import vlasov  # noqa: E402
