@@ -5,6 +5,7 @@ import textwrap
 import warnings
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy: pages are built side by side, and matrices are small
+os.environ.pop("FORCE_COLOR", None)  # of Jupyter: commands would draw a terminal's progress bar into the page
 WIDTH = 70  # characters, which a page of a telephone's width holds without scrolling much
 
 
