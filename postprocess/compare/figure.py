@@ -66,7 +66,7 @@ def draw(
     figure = new_figure(9.0, 6.4)
     narrow = fitting(3, _PANEL) == 1
     if narrow:
-        figure.set_figheight(11.5)
+        figure.set_figheight(9.4)  # no more than a page
     rows = figure.add_gridspec(2, 1, height_ratios=(1.15 if not narrow else 2.0, 3.0 if narrow else 1.0))
     if overlay:
         panels = _panels(figure, rows[0], shown.size, SNAPSHOT)
