@@ -2,7 +2,8 @@
 window.inspector = {
   async ready() {
     // Formulas are set, what is folded is open, and nothing moves any more.
-    if (window.MathJax && window.MathJax.startup && window.MathJax.startup.promise) await window.MathJax.startup.promise;
+    if (window.MathJax && window.MathJax.startup && window.MathJax.startup.promise)
+      await window.MathJax.startup.promise;
     for (const fold of document.querySelectorAll("details")) fold.open = true;
     const still = document.createElement("style");
     still.textContent = "*, *::before, *::after { transition: none !important; animation: none !important; }";
@@ -70,12 +71,15 @@ window.inspector = {
       const element = texts.currentNode.parentElement;
       if (!texts.currentNode.textContent.trim() || seen.has(element)) continue;
       seen.set(element, "");
-      if (element.closest("script, style, noscript, svg, .MathJax, mjx-assistive-mml, [hidden], :disabled")) continue;
+      if (element.closest("script, style, noscript, svg, .MathJax, mjx-assistive-mml, [hidden], :disabled"))
+        continue;
       if (!element.checkVisibility({ visibilityProperty: true, opacityProperty: true })) continue;
       const style = getComputedStyle(element);
       const behind = this.background(element);
       if (behind === null) continue;
-      const [one, other] = [this.over(this.colour(style.color), behind), behind].map((c) => this.luminance(c));
+      const [one, other] = [this.over(this.colour(style.color), behind), behind].map((c) =>
+        this.luminance(c),
+      );
       const contrast = (Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05);
       const size = parseFloat(style.fontSize);
       const large = size >= 24 || (size >= 18.66 && parseInt(style.fontWeight) >= 700);

@@ -5,13 +5,20 @@ const V = { figures: [] };
 V.style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 // Numbers -----------------------------------------------------------------------------------------------------------
-V.tidy = (text) => text.replace(/(\.\d*?)0+($|e)/, "$1$2").replace(/\.($|e)/, "$1").replace("e+", "e").replace("-", "−");
+V.tidy = (text) =>
+  text
+    .replace(/(\.\d*?)0+($|e)/, "$1$2")
+    .replace(/\.($|e)/, "$1")
+    .replace("e+", "e")
+    .replace("-", "−");
 V.number = (value, digits = 6) => {
   if (value === null || value === undefined || Number.isNaN(value)) return "–";
   return V.tidy(Number(value).toPrecision(digits));
 };
-V.mantissa = (mantissa, exponent, digits) => Number(`${mantissa}e${exponent}`).toPrecision(digits).replace("e+", "e");
-V.fixed = (value, decimals) => (decimals >= 0 && decimals <= 12 ? value.toFixed(decimals) : value.toExponential(6));
+V.mantissa = (mantissa, exponent, digits) =>
+  Number(`${mantissa}e${exponent}`).toPrecision(digits).replace("e+", "e");
+V.fixed = (value, decimals) =>
+  decimals >= 0 && decimals <= 12 ? value.toFixed(decimals) : value.toExponential(6);
 
 // Packed arrays: planes of bytes, low ones first, of zigzag codes, deflated, in base64 ----------------------------
 V.inflate = async (text) => {
@@ -20,7 +27,9 @@ V.inflate = async (text) => {
   return new Uint8Array(await new Response(stream).arrayBuffer());
 };
 V.integers = async (text, planes) => {
-  const bytes = await V.inflate(text), count = bytes.length / planes, found = new Int32Array(count);
+  const bytes = await V.inflate(text),
+    count = bytes.length / planes,
+    found = new Int32Array(count);
   for (let i = 0; i < count; i++) {
     let code = 0;
     for (let p = 0; p < planes; p++) code |= bytes[p * count + i] << (8 * p);
@@ -43,9 +52,12 @@ V.sums = (values, shape) => {
 // Colours -----------------------------------------------------------------------------------------------------------
 V.rgb = (hex) => [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
 V.ramp = (name) => {
-  const stops = V.style(name).split(/\s+/).map(V.rgb), table = new Uint32Array(256);
+  const stops = V.style(name).split(/\s+/).map(V.rgb),
+    table = new Uint32Array(256);
   for (let i = 0; i < 256; i++) {
-    const at = (i / 255) * (stops.length - 1), k = Math.min(Math.floor(at), stops.length - 2), f = at - k;
+    const at = (i / 255) * (stops.length - 1),
+      k = Math.min(Math.floor(at), stops.length - 2),
+      f = at - k;
     const [r, g, b] = stops[k].map((low, c) => Math.round(low + f * (stops[k + 1][c] - low)));
     table[i] = (255 << 24) | (b << 16) | (g << 8) | r;
   }
@@ -59,17 +71,20 @@ V.ticks = (low, high, count, log = false) => {
   if (!(high > low)) return [low];
   const found = [];
   if (log && high / low >= 9) {
-    const first = Math.ceil(Math.log10(low) - 1e-9), last = Math.floor(Math.log10(high) + 1e-9);
+    const first = Math.ceil(Math.log10(low) - 1e-9),
+      last = Math.floor(Math.log10(high) + 1e-9);
     if (last - first < 2) {
       for (let e = first - 1; e <= last; e++)
-        for (const m of [1, 2, 5]) if (m * 10 ** e >= low * 0.999 && m * 10 ** e <= high * 1.001) found.push(Number(`${m}e${e}`));
+        for (const m of [1, 2, 5])
+          if (m * 10 ** e >= low * 0.999 && m * 10 ** e <= high * 1.001) found.push(Number(`${m}e${e}`));
       return found;
     }
     const every = Math.max(1, Math.ceil((last - first + 1) / count));
     for (let e = first; e <= last; e += every) found.push(Number(`1e${e}`));
     return found;
   }
-  const raw = (high - low) / count, size = 10 ** Math.floor(Math.log10(raw));
+  const raw = (high - low) / count,
+    size = 10 ** Math.floor(Math.log10(raw));
   const step = [1, 2, 5, 10].map((f) => f * size).find((s) => s >= raw) || 10 * size;
   for (let i = Math.ceil(low / step - 1e-9); i * step <= high + 1e-9 * step; i++) found.push(i * step);
   return found;
@@ -79,13 +94,17 @@ V.tick = (value, ticks) => {
   if (Math.abs(value) < 1e-9 * step) return "0";
   const size = Math.max(Math.abs(value), step);
   const large = Math.max(...ticks.map(Math.abs));
-  if (large >= 1e5 || size < 1e-3) return V.tidy(value.toPrecision(Math.min(12, Math.max(1, Math.ceil(Math.log10(Math.abs(value) / step) + 1.01))))); 
+  if (large >= 1e5 || size < 1e-3)
+    return V.tidy(
+      value.toPrecision(Math.min(12, Math.max(1, Math.ceil(Math.log10(Math.abs(value) / step) + 1.01)))),
+    );
   return value.toFixed(Math.max(0, Math.min(8, -Math.floor(Math.log10(step) + 1e-9)))).replace("-", "−");
 };
 
 // A canvas that is as wide as its figure, in pixels of the screen.
 V.canvas = (canvas, height) => {
-  const width = canvas.clientWidth || 300, ratio = window.devicePixelRatio || 1;
+  const width = canvas.clientWidth || 300,
+    ratio = window.devicePixelRatio || 1;
   canvas.style.height = `${height}px`;
   if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) {
     canvas.width = Math.round(width * ratio);
@@ -99,7 +118,9 @@ V.canvas = (canvas, height) => {
 };
 // What hover shows, beside the pointer and inside the figure.
 V.show = (tip, lines, x, y, width) => {
-  tip.replaceChildren(...lines.map((line) => Object.assign(document.createElement("div"), { textContent: line })));
+  tip.replaceChildren(
+    ...lines.map((line) => Object.assign(document.createElement("div"), { textContent: line })),
+  );
   tip.hidden = lines.length === 0;
   const left = x + 14 + tip.offsetWidth > width ? Math.max(0, x - 14 - tip.offsetWidth) : x + 14;
   tip.style.transform = `translate(${left}px, ${Math.max(0, y - tip.offsetHeight - 8)}px)`;

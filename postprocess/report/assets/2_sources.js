@@ -2,7 +2,8 @@
 "use strict";
 
 V.inverse = (m) => {
-  const d = m.length, a = m.map((row, i) => [...row, ...row.map((_, j) => (i === j ? 1 : 0))]);
+  const d = m.length,
+    a = m.map((row, i) => [...row, ...row.map((_, j) => (i === j ? 1 : 0))]);
   for (let c = 0; c < d; c++) {
     let best = c;
     for (let r = c; r < d; r++) if (Math.abs(a[r][c]) > Math.abs(a[best][c])) best = r;
@@ -35,20 +36,26 @@ V.Grid = class {
   }
 
   async part(packed, time, p) {
-    const codes = V.sums(await V.integers(packed.data, 3), this.shape), values = new Float64Array(codes.length);
-    const decade = 9 * this.span, tens = [];
+    const codes = V.sums(await V.integers(packed.data, 3), this.shape),
+      values = new Float64Array(codes.length);
+    const decade = 9 * this.span,
+      tens = [];
     for (let e = 0; e <= this.floor + 2; e++) tens.push(Number(`1e${packed.low + e - this.digits + 1}`));
     let peak = 0;
     for (let i = 0; i < codes.length; i++) {
       if (codes[i] === 0) continue;
-      const k = codes[i] - 1, e = Math.floor(k / decade);
+      const k = codes[i] - 1,
+        e = Math.floor(k / decade);
       values[i] = (this.span + (k - e * decade)) * tens[e];
       if (values[i] > peak) peak = values[i];
     }
     // index = turn x + move, in cells from the lower corner
-    const inverse = V.inverse(this.matrix[time][p]), origin = this.origin[time][p];
+    const inverse = V.inverse(this.matrix[time][p]),
+      origin = this.origin[time][p];
     const turn = inverse.map((row, i) => row.map((value) => value / this.step[i]));
-    const move = turn.map((row, i) => -row.reduce((sum, v, j) => sum + v * origin[j], 0) - this.lower[i] / this.step[i]);
+    const move = turn.map(
+      (row, i) => -row.reduce((sum, v, j) => sum + v * origin[j], 0) - this.lower[i] / this.step[i],
+    );
     return { codes, values, peak, turn, move, low: packed.low };
   }
 
@@ -75,7 +82,9 @@ V.Grid = class {
 
   text(part, cell) {
     if (part.codes[cell] === 0) return `below 1e${part.low}`;
-    const k = part.codes[cell] - 1, decade = 9 * this.span, e = Math.floor(k / decade);
+    const k = part.codes[cell] - 1,
+      decade = 9 * this.span,
+      e = Math.floor(k / decade);
     return V.mantissa(this.span + (k - e * decade), part.low + e - this.digits + 1, this.digits);
   }
 
@@ -95,9 +104,17 @@ V.Bell = class {
   }
 
   async frame(time) {
-    const covariance = this.covariance[time], d = covariance.length, inverse = V.inverse(covariance);
-    const minor = (m) => (m.length === 1 ? m[0][0] : m[0].reduce((sum, v, j) =>
-      sum + (j % 2 ? -v : v) * minor(m.slice(1).map((row) => row.filter((_, c) => c !== j))), 0));
+    const covariance = this.covariance[time],
+      d = covariance.length,
+      inverse = V.inverse(covariance);
+    const minor = (m) =>
+      m.length === 1
+        ? m[0][0]
+        : m[0].reduce(
+            (sum, v, j) =>
+              sum + (j % 2 ? -v : v) * minor(m.slice(1).map((row) => row.filter((_, c) => c !== j))),
+            0,
+          );
     const peak = 1 / Math.sqrt((2 * Math.PI) ** d * minor(covariance));
     return { inverse, peak: Number.isFinite(peak) ? peak : 0, mean: this.mean[time] };
   }
@@ -106,7 +123,8 @@ V.Bell = class {
     if (!frame.peak) return 0;
     let square = 0;
     for (let i = 0; i < x.length; i++)
-      for (let j = 0; j < x.length; j++) square += (x[i] - frame.mean[i]) * frame.inverse[i][j] * (x[j] - frame.mean[j]);
+      for (let j = 0; j < x.length; j++)
+        square += (x[i] - frame.mean[i]) * frame.inverse[i][j] * (x[j] - frame.mean[j]);
     return frame.peak * Math.exp(-square / 2);
   }
 
@@ -123,12 +141,15 @@ V.Tokens = class {
 
   async open() {
     if (this.x) return this;
-    const codes = await V.integers(this.data, 4), size = this.count * this.d, times = this.decimals.length;
+    const codes = await V.integers(this.data, 4),
+      size = this.count * this.d,
+      times = this.decimals.length;
     for (let k = 1; k < times; k++)
       if (this.decimals[k] === this.decimals[k - 1])
         for (let i = 0; i < size; i++) codes[k * size + i] += codes[(k - 1) * size + i];
     this.x = this.decimals.map((decimals, k) => {
-      const unit = Number(`1e${-decimals}`), found = new Float64Array(size);
+      const unit = Number(`1e${-decimals}`),
+        found = new Float64Array(size);
       for (let i = 0; i < size; i++) found[i] = codes[k * size + i] * unit;
       return found;
     });
@@ -136,8 +157,11 @@ V.Tokens = class {
   }
 
   told(time, i) {
-    const x = Array.from(this.x[time].slice(i * this.d, (i + 1) * this.d)), decimals = this.decimals[time];
-    const lines = [`token ${this.index ? this.index[i] : i} at (${x.map((v) => V.fixed(v, decimals)).join(", ")})`];
+    const x = Array.from(this.x[time].slice(i * this.d, (i + 1) * this.d)),
+      decimals = this.decimals[time];
+    const lines = [
+      `token ${this.index ? this.index[i] : i} at (${x.map((v) => V.fixed(v, decimals)).join(", ")})`,
+    ];
     if (this.weights) lines.push(`weight ${V.number(this.weights[i], 4)}`);
     if (this.places) lines.push(`place s = ${V.number(this.places[i], 4)}`);
     return lines;

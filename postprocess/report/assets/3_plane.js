@@ -4,14 +4,25 @@ V.MARGIN = { left: 52, right: 12, top: 10, bottom: 34 };
 
 // The window in x of a picture of so many pixels; equal scales where asked for.
 V.frame = (view, width, height, equal) => {
-  const m = V.MARGIN, w = width - m.left - m.right, h = height - m.top - m.bottom;
+  const m = V.MARGIN,
+    w = width - m.left - m.right,
+    h = height - m.top - m.bottom;
   let [[a, b], [c, e]] = view;
   if (equal) {
-    const unit = Math.max((b - a) / w, (e - c) / h), x = (a + b) / 2, y = (c + e) / 2;
+    const unit = Math.max((b - a) / w, (e - c) / h),
+      x = (a + b) / 2,
+      y = (c + e) / 2;
     [a, b, c, e] = [x - (unit * w) / 2, x + (unit * w) / 2, y - (unit * h) / 2, y + (unit * h) / 2];
   }
   return {
-    left: m.left, top: m.top, w, h, a, b, c, e,
+    left: m.left,
+    top: m.top,
+    w,
+    h,
+    a,
+    b,
+    c,
+    e,
     px: (x) => m.left + ((x - a) / (b - a)) * w,
     py: (y) => m.top + h - ((y - c) / (e - c)) * h,
     x: (px) => a + ((px - m.left) / w) * (b - a),
@@ -28,7 +39,10 @@ V.axes = (pen, f, names, grid = false, logs = [false, false]) => {
   const from = [logs[0] ? (v) => 10 ** v : (v) => v, logs[1] ? (v) => 10 ** v : (v) => v];
   const across = V.ticks(from[0](f.a), from[0](f.b), Math.max(2, Math.floor(f.w / 80)), logs[0]);
   const up = V.ticks(from[1](f.c), from[1](f.e), Math.max(2, Math.floor(f.h / 55)), logs[1]);
-  const write = (value, all, log) => (log && (value < 1e-3 || value >= 1e5) ? `1e${Math.round(Math.log10(value))}` : V.tick(value, log ? [value] : all));
+  const write = (value, all, log) =>
+    log && (value < 1e-3 || value >= 1e5)
+      ? `1e${Math.round(Math.log10(value))}`
+      : V.tick(value, log ? [value] : all);
   for (const value of across) {
     const x = f.px(to[0](value));
     if (grid) V.line(pen, x, f.top, x, f.top + f.h, "--grid");
@@ -73,21 +87,27 @@ V.inside = (pen, f, draw) => {
 
 // Values at all pixels of the window, and their largest.
 V.field = (source, frame, f, columns, rows) => {
-  const values = new Float32Array(columns * rows), dx = (f.b - f.a) / columns, dy = (f.e - f.c) / rows;
+  const values = new Float32Array(columns * rows),
+    dx = (f.b - f.a) / columns,
+    dy = (f.e - f.c) / rows;
   if (source instanceof V.Grid) {
     const [n0, n1] = source.shape;
     for (const part of frame.parts) {
       const [[t00, t01], [t10, t11]] = part.turn;
       for (let r = 0; r < rows; r++) {
-        const y = f.e - (r + 0.5) * dy, x = f.a + 0.5 * dx;
-        let u = part.move[0] + t00 * x + t01 * y, v = part.move[1] + t10 * x + t11 * y;
+        const y = f.e - (r + 0.5) * dy,
+          x = f.a + 0.5 * dx;
+        let u = part.move[0] + t00 * x + t01 * y,
+          v = part.move[1] + t10 * x + t11 * y;
         for (let c = 0, i = r * columns; c < columns; c++, i++, u += t00 * dx, v += t10 * dx)
-          if (u >= 0 && v >= 0 && u < n0 && v < n1) values[i] += part.values[Math.floor(u) * n1 + Math.floor(v)];
+          if (u >= 0 && v >= 0 && u < n0 && v < n1)
+            values[i] += part.values[Math.floor(u) * n1 + Math.floor(v)];
       }
     }
   } else {
     for (let r = 0, i = 0; r < rows; r++)
-      for (let c = 0; c < columns; c++, i++) values[i] = source.at(frame, [f.a + (c + 0.5) * dx, f.e - (r + 0.5) * dy]);
+      for (let c = 0; c < columns; c++, i++)
+        values[i] = source.at(frame, [f.a + (c + 0.5) * dx, f.e - (r + 0.5) * dy]);
   }
   return values;
 };
@@ -95,11 +115,19 @@ V.field = (source, frame, f, columns, rows) => {
 V.DECADES = 4; // of logarithmic colours
 V.heat = (pen, f, source, frame, peak, log) => {
   const ratio = Math.min(window.devicePixelRatio || 1, 1.5);
-  const columns = Math.round(Math.min(f.w * ratio, 700)), rows = Math.max(1, Math.round((columns * f.h) / f.w));
-  const values = V.field(source, frame, f, columns, rows), ramp = V.ramp("--ramp");
-  const image = new ImageData(columns, rows), words = new Uint32Array(image.data.buffer), scale = 255 / peak;
+  const columns = Math.round(Math.min(f.w * ratio, 700)),
+    rows = Math.max(1, Math.round((columns * f.h) / f.w));
+  const values = V.field(source, frame, f, columns, rows),
+    ramp = V.ramp("--ramp");
+  const image = new ImageData(columns, rows),
+    words = new Uint32Array(image.data.buffer),
+    scale = 255 / peak;
   for (let i = 0; i < values.length; i++) {
-    const share = log ? (values[i] > 0 ? 255 * (1 + Math.log10(values[i] / peak) / V.DECADES) : 0) : values[i] * scale;
+    const share = log
+      ? values[i] > 0
+        ? 255 * (1 + Math.log10(values[i] / peak) / V.DECADES)
+        : 0
+      : values[i] * scale;
     words[i] = ramp[share < 0 ? 0 : share > 255 ? 255 : share | 0];
   }
   const canvas = document.createElement("canvas");
@@ -111,7 +139,9 @@ V.heat = (pen, f, source, frame, peak, log) => {
 };
 
 V.dots = (pen, scene, tokens, time, place) => {
-  const x = tokens.x[time], size = scene.dense ? (scene.density ? 1.1 : 1.6) : 2.6, most = tokens.weights ? Math.max(...tokens.weights) : 1;
+  const x = tokens.x[time],
+    size = scene.dense ? (scene.density ? 1.1 : 1.6) : 2.6,
+    most = tokens.weights ? Math.max(...tokens.weights) : 1;
   const tinted = V.tints(scene, tokens);
   pen.lineWidth = 0.7;
   pen.strokeStyle = V.style("--paper");
@@ -120,7 +150,13 @@ V.dots = (pen, scene, tokens, time, place) => {
     if (!Number.isFinite(u + v)) continue;
     pen.fillStyle = tinted[i % tinted.length];
     pen.beginPath();
-    pen.arc(u, v, tokens.weights ? size * Math.max(0.45, Math.sqrt(tokens.weights[i] / most) * 1.4) : size, 0, 7);
+    pen.arc(
+      u,
+      v,
+      tokens.weights ? size * Math.max(0.45, Math.sqrt(tokens.weights[i] / most) * 1.4) : size,
+      0,
+      7,
+    );
     pen.fill();
     if (!scene.dense) pen.stroke();
   }
@@ -131,8 +167,11 @@ V.tints = (scene, tokens) => {
   const ramp = V.ramp("--order");
   if (tokens.places) return tokens.places.map((s) => V.word(ramp[Math.round(255 * s)]));
   const first = Array.from({ length: tokens.count }, (_, i) => tokens.x[0][i * tokens.d]);
-  const order = first.map((x, i) => [x, i]).sort((a, b) => a[0] - b[0]), found = new Array(tokens.count);
-  order.forEach(([, i], rank) => (found[i] = V.word(ramp[Math.round((255 * rank) / Math.max(1, tokens.count - 1))])));
+  const order = first.map((x, i) => [x, i]).sort((a, b) => a[0] - b[0]),
+    found = new Array(tokens.count);
+  order.forEach(
+    ([, i], rank) => (found[i] = V.word(ramp[Math.round((255 * rank) / Math.max(1, tokens.count - 1))])),
+  );
   return found;
 };
 
@@ -153,12 +192,23 @@ V.paths = (pen, tokens, time, place) => {
 
 // Mean and ellipses of one and two deviations, as points on curves: those of d = 3 are the three principal ones.
 V.ellipses = (mean, covariance) => {
-  const d = mean.length, root = V.cholesky(covariance), planes = d === 2 ? [[0, 1]] : [[0, 1], [0, 2], [1, 2]], curves = [];
+  const d = mean.length,
+    root = V.cholesky(covariance),
+    planes =
+      d === 2
+        ? [[0, 1]]
+        : [
+            [0, 1],
+            [0, 2],
+            [1, 2],
+          ],
+    curves = [];
   for (const size of [1, 2])
     for (const [p, q] of planes) {
       const curve = [];
       for (let k = 0; k <= 72; k++) {
-        const angle = (k * Math.PI) / 36, z = new Array(d).fill(0);
+        const angle = (k * Math.PI) / 36,
+          z = new Array(d).fill(0);
         z[p] = size * Math.cos(angle);
         z[q] = size * Math.sin(angle);
         curve.push(mean.map((m, i) => m + root[i].reduce((sum, value, j) => sum + value * z[j], 0)));
@@ -168,7 +218,8 @@ V.ellipses = (mean, covariance) => {
   return curves;
 };
 V.cholesky = (m) => {
-  const d = m.length, l = m.map((row) => row.map(() => 0));
+  const d = m.length,
+    l = m.map((row) => row.map(() => 0));
   for (let i = 0; i < d; i++)
     for (let j = 0; j <= i; j++) {
       let sum = m[i][j];
@@ -193,18 +244,24 @@ V.Plane = class {
   }
 
   draw(pen, width, height, at) {
-    const s = this.scene, f = (this.f = V.frame(s.view(), width, height, s.equal)), place = (x, i) => [f.px(x[2 * i]), f.py(x[2 * i + 1])];
+    const s = this.scene,
+      f = (this.f = V.frame(s.view(), width, height, s.equal)),
+      place = (x, i) => [f.px(x[2 * i]), f.py(x[2 * i + 1])];
     V.inside(pen, f, () => {
       if (s.density && at.frame && at.frame.peak > 0) V.heat(pen, f, s.density, at.frame, s.peak(), s.log);
       if (s.tokens && s.asked.paths) V.paths(pen, s.tokens, at.time, place);
       if (s.tokens && s.asked.tokens) V.dots(pen, s, s.tokens, at.time, place);
-      if (s.asked.ellipses) V.outline(pen, V.ellipses(s.mean[at.time], s.covariance[at.time]), (x) => [f.px(x[0]), f.py(x[1])]);
+      if (s.asked.ellipses)
+        V.outline(pen, V.ellipses(s.mean[at.time], s.covariance[at.time]), (x) => [f.px(x[0]), f.py(x[1])]);
     });
     V.axes(pen, f, s.labels);
   }
 
   told(x, y, at) {
-    const s = this.scene, f = this.f, lines = [], where = [f.x(x), f.y(y)];
+    const s = this.scene,
+      f = this.f,
+      lines = [],
+      where = [f.x(x), f.y(y)];
     if (x < f.left || x > f.left + f.w || y < f.top || y > f.top + f.h) return [];
     lines.push(`${s.labels[0]} = ${V.number(where[0], 5)}, ${s.labels[1]} = ${V.number(where[1], 5)}`);
     if (s.density && at.frame) lines.push(...s.density.told(at.frame, where));
@@ -212,21 +269,33 @@ V.Plane = class {
   }
 
   drag(dx, dy) {
-    const f = this.f, mx = (dx / f.w) * (f.b - f.a), my = (dy / f.h) * (f.e - f.c);
-    this.scene.moved = [[f.a - mx, f.b - mx], [f.c + my, f.e + my]];
+    const f = this.f,
+      mx = (dx / f.w) * (f.b - f.a),
+      my = (dy / f.h) * (f.e - f.c);
+    this.scene.moved = [
+      [f.a - mx, f.b - mx],
+      [f.c + my, f.e + my],
+    ];
   }
 
   zoom(factor, x, y) {
-    const f = this.f, u = x === undefined ? (f.a + f.b) / 2 : f.x(x), v = y === undefined ? (f.c + f.e) / 2 : f.y(y);
-    this.scene.moved = [[u + (f.a - u) * factor, u + (f.b - u) * factor], [v + (f.c - v) * factor, v + (f.e - v) * factor]];
+    const f = this.f,
+      u = x === undefined ? (f.a + f.b) / 2 : f.x(x),
+      v = y === undefined ? (f.c + f.e) / 2 : f.y(y);
+    this.scene.moved = [
+      [u + (f.a - u) * factor, u + (f.b - u) * factor],
+      [v + (f.c - v) * factor, v + (f.e - v) * factor],
+    ];
   }
 };
 
 V.nearest = (scene, time, x, y, place) => {
   if (!scene.tokens || !scene.asked.tokens) return [];
-  let best = 81, found = -1;
+  let best = 81,
+    found = -1;
   for (let i = 0; i < scene.tokens.count; i++) {
-    const [u, v] = place(scene.tokens.x[time], i), away = (u - x) ** 2 + (v - y) ** 2;
+    const [u, v] = place(scene.tokens.x[time], i),
+      away = (u - x) ** 2 + (v - y) ** 2;
     if (away < best) [best, found] = [away, i];
   }
   return found < 0 ? [] : scene.tokens.told(time, found);
@@ -238,9 +307,15 @@ V.Line = class {
   }
 
   draw(pen, width, height, at) {
-    const s = this.scene, [window] = s.view(), top = at.frame ? s.peak() : 1, rug = s.tokens && s.asked.tokens;
-    const range = s.log ? [Math.log10(top) - V.DECADES, Math.log10(top) + 0.2] : [rug ? -0.09 * top : 0, 1.06 * top];
-    const f = (this.f = V.frame([window, range], width, height, false)), high = (v) => (s.log ? Math.log10(v) : v);
+    const s = this.scene,
+      [window] = s.view(),
+      top = at.frame ? s.peak() : 1,
+      rug = s.tokens && s.asked.tokens;
+    const range = s.log
+      ? [Math.log10(top) - V.DECADES, Math.log10(top) + 0.2]
+      : [rug ? -0.09 * top : 0, 1.06 * top];
+    const f = (this.f = V.frame([window, range], width, height, false)),
+      high = (v) => (s.log ? Math.log10(v) : v);
     V.axes(pen, f, [s.labels[0], s.density ? "density" : ""], true, [false, s.log]);
     V.inside(pen, f, () => {
       if (s.density && at.frame) {
@@ -248,14 +323,16 @@ V.Line = class {
         pen.lineWidth = 1.8;
         pen.beginPath();
         for (let i = 0; i <= 2 * f.w; i++) {
-          const value = s.density.at(at.frame, [f.x(f.left + i / 2)]), y = f.py(high(Math.max(value, 1e-300)));
+          const value = s.density.at(at.frame, [f.x(f.left + i / 2)]),
+            y = f.py(high(Math.max(value, 1e-300)));
           if (i) pen.lineTo(f.left + i / 2, y);
           else pen.moveTo(f.left, y);
         }
         pen.stroke();
       }
       if (rug) {
-        const tints = V.tints(s, s.tokens), low = f.top + f.h - 3;
+        const tints = V.tints(s, s.tokens),
+          low = f.top + f.h - 3;
         pen.lineWidth = 1;
         for (let i = 0; i < s.tokens.count; i++) {
           pen.strokeStyle = tints[i % tints.length];
@@ -269,21 +346,26 @@ V.Line = class {
   }
 
   told(x, y, at) {
-    const s = this.scene, f = this.f;
+    const s = this.scene,
+      f = this.f;
     if (x < f.left || x > f.left + f.w) return [];
     const lines = [`${s.labels[0]} = ${V.number(f.x(x), 6)}`];
     if (s.density && at.frame) lines.push(...s.density.told(at.frame, [f.x(x)]));
     const low = f.top + f.h - 8;
-    return y > low - 14 || !s.density ? lines.concat(V.nearest(s, at.time, x, low, (t, i) => [f.px(t[i]), low])) : lines;
+    return y > low - 14 || !s.density
+      ? lines.concat(V.nearest(s, at.time, x, low, (t, i) => [f.px(t[i]), low]))
+      : lines;
   }
 
   drag(dx) {
-    const f = this.f, m = (dx / f.w) * (f.b - f.a);
+    const f = this.f,
+      m = (dx / f.w) * (f.b - f.a);
     this.scene.moved = [[f.a - m, f.b - m]];
   }
 
   zoom(factor, x) {
-    const f = this.f, u = x === undefined ? (f.a + f.b) / 2 : f.x(x);
+    const f = this.f,
+      u = x === undefined ? (f.a + f.b) / 2 : f.x(x);
     this.scene.moved = [[u + (f.a - u) * factor, u + (f.b - u) * factor]];
   }
 };

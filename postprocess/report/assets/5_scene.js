@@ -11,7 +11,11 @@ V.Scene = class {
     this.density = density && (density.kind === "grid" ? new V.Grid(density) : new V.Bell(density));
     this.tokens = given.tokens && new V.Tokens(given.tokens);
     this.dense = this.tokens && this.tokens.count > 400;
-    this.asked = { tokens: true, paths: false, ellipses: !this.tokens && !(density && density.kind === "grid") && this.d > 1 };
+    this.asked = {
+      tokens: true,
+      paths: false,
+      ellipses: !this.tokens && !(density && density.kind === "grid") && this.d > 1,
+    };
     [this.log, this.moved, this.at, this.busy] = [false, null, { time: 0 }, false];
     [this.surface, this.level] = [this.d === 3, 0.3];
     this.camera = this.d === 1 ? new V.Line(this) : this.d === 2 ? new V.Plane(this) : new V.Space(this);
@@ -48,7 +52,8 @@ V.Scene = class {
   }
 
   draw(rough = false) {
-    const wide = this.canvas.clientWidth, tall = this.d === 1 ? 0.5 : this.d === 2 ? this.shape() : 0.8;
+    const wide = this.canvas.clientWidth,
+      tall = this.d === 1 ? 0.5 : this.d === 2 ? this.shape() : 0.8;
     const [pen, width, height] = V.canvas(this.canvas, Math.round(Math.max(240, Math.min(560, wide * tall))));
     this.camera.draw(pen, width, height, this.at, rough);
     this.key();
@@ -56,25 +61,28 @@ V.Scene = class {
 
   // How tall a map is, over its width.
   shape() {
-    const [[a, b], [c, e]] = this.fixed, share = this.equal ? (e - c) / (b - a) : 0.75;
+    const [[a, b], [c, e]] = this.fixed,
+      share = this.equal ? (e - c) / (b - a) : 0.75;
     return Math.max(0.5, Math.min(1, share));
   }
 
   tools() {
-    const bar = this.figure.querySelector(".tools"), button = (text, label, act) => {
-      const made = V.element("button", "", text);
-      made.type = "button";
-      made.title = label;
-      made.setAttribute("aria-label", label);
-      made.addEventListener("click", act);
-      bar.append(made);
-    };
+    const bar = this.figure.querySelector(".tools"),
+      button = (text, label, act) => {
+        const made = V.element("button", "", text);
+        made.type = "button";
+        made.title = label;
+        made.setAttribute("aria-label", label);
+        made.addEventListener("click", act);
+        bar.append(made);
+      };
     const near = (factor) => () => (this.camera.zoom(factor), this.draw());
     button("+", "Nearer", near(0.7));
     button("−", "Farther", near(1 / 0.7));
     button("Reset", "The whole picture", () => this.reset());
     const tick = (text, value, act) => {
-      const label = V.element("label"), box = V.element("input");
+      const label = V.element("label"),
+        box = V.element("input");
       Object.assign(box, { type: "checkbox", checked: value });
       box.addEventListener("change", () => (act(box.checked), this.draw()));
       label.append(box, text);
@@ -83,7 +91,9 @@ V.Scene = class {
     if (this.density) tick(this.d === 1 ? "log scale" : "log colours", this.log, (on) => (this.log = on));
     if (this.density && this.d === 3) {
       tick("surface", this.surface, (on) => (this.surface = on));
-      const label = V.element("label", "", "at "), range = V.element("input"), said = V.element("span", "", "30 % of the peak");
+      const label = V.element("label", "", "at "),
+        range = V.element("input"),
+        said = V.element("span", "", "30 % of the peak");
       Object.assign(range, { type: "range", min: 1, max: 99, value: 30 });
       range.setAttribute("aria-label", "Level of the surface, in percent of the largest density");
       range.addEventListener("input", () => {
@@ -117,10 +127,11 @@ V.Scene = class {
 
   listen() {
     let held = null;
-    const canvas = this.canvas, spot = (event) => {
-      const box = canvas.getBoundingClientRect();
-      return [event.clientX - box.left, event.clientY - box.top];
-    };
+    const canvas = this.canvas,
+      spot = (event) => {
+        const box = canvas.getBoundingClientRect();
+        return [event.clientX - box.left, event.clientY - box.top];
+      };
     canvas.addEventListener("pointerdown", (event) => {
       held = spot(event);
       if (event.pointerType === "mouse") canvas.setPointerCapture(event.pointerId);
@@ -140,15 +151,21 @@ V.Scene = class {
         this.draw(true);
       } else if (!this.busy) V.show(this.tip, this.camera.told(x, y, this.at), x, y, canvas.clientWidth);
     });
-    canvas.addEventListener("wheel", (event) => {
-      if (!event.ctrlKey && !event.metaKey) return; // the page scrolls
-      event.preventDefault();
-      this.camera.zoom(Math.exp(event.deltaY * 0.004), ...spot(event));
-      this.draw();
-    }, { passive: false });
+    canvas.addEventListener(
+      "wheel",
+      (event) => {
+        if (!event.ctrlKey && !event.metaKey) return; // the page scrolls
+        event.preventDefault();
+        this.camera.zoom(Math.exp(event.deltaY * 0.004), ...spot(event));
+        this.draw();
+      },
+      { passive: false },
+    );
     canvas.addEventListener("dblclick", () => this.reset());
     canvas.addEventListener("keydown", (event) => {
-      const step = { ArrowLeft: [-20, 0], ArrowRight: [20, 0], ArrowUp: [0, -20], ArrowDown: [0, 20] }[event.key];
+      const step = { ArrowLeft: [-20, 0], ArrowRight: [20, 0], ArrowUp: [0, -20], ArrowDown: [0, 20] }[
+        event.key
+      ];
       if (step) this.camera.drag(...step);
       else if (event.key === "+") this.camera.zoom(0.7);
       else if (event.key === "-") this.camera.zoom(1 / 0.7);
@@ -162,7 +179,9 @@ V.Scene = class {
 // Solutions side by side, with one time for all.
 V.Group = class {
   constructor(section, given) {
-    this.scenes = [...section.querySelectorAll(".scene")].map((figure) => new V.Scene(figure, given[figure.dataset.scene]));
+    this.scenes = [...section.querySelectorAll(".scene")].map(
+      (figure) => new V.Scene(figure, given[figure.dataset.scene]),
+    );
     this.times = [...new Set(this.scenes.flatMap((scene) => scene.times))].sort((a, b) => a - b);
     this.bar = section.querySelector(".time");
     this.slider = this.bar.querySelector("input");
@@ -180,7 +199,8 @@ V.Group = class {
     this.slider.value = k;
     this.output.textContent = `t = ${V.number(t, 6)}`;
     this.slider.setAttribute("aria-valuetext", this.output.textContent);
-    const nearest = (times) => times.reduce((best, time, i) => (Math.abs(time - t) < Math.abs(times[best] - t) ? i : best), 0);
+    const nearest = (times) =>
+      times.reduce((best, time, i) => (Math.abs(time - t) < Math.abs(times[best] - t) ? i : best), 0);
     return Promise.all(this.scenes.map((scene) => scene.go(nearest(scene.times))));
   }
 

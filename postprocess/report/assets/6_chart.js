@@ -16,7 +16,9 @@ V.Chart = class {
   legend(box) {
     if (this.series.length < 2) return;
     this.series.forEach((one, k) => {
-      const button = V.element("button"), mark = V.element("i"), colour = one.grey ? "var(--soft)" : `var(--series-${(one.colour ?? k) % 7})`;
+      const button = V.element("button"),
+        mark = V.element("i"),
+        colour = one.grey ? "var(--soft)" : `var(--series-${(one.colour ?? k) % 7})`;
       button.type = "button";
       mark.style.borderTop = `2.5px ${one.dash ? "dashed" : "solid"} ${colour}`;
       button.append(mark, one.name);
@@ -36,23 +38,40 @@ V.Chart = class {
   }
 
   range(values, log) {
-    const good = values.filter((v) => v !== null && Number.isFinite(v) && (!log || v > 0)).map((v) => (log ? Math.log10(v) : v));
+    const good = values
+      .filter((v) => v !== null && Number.isFinite(v) && (!log || v > 0))
+      .map((v) => (log ? Math.log10(v) : v));
     if (!good.length) return log ? [-1, 0] : [0, 1];
-    let low = good.reduce((a, b) => Math.min(a, b)), high = good.reduce((a, b) => Math.max(a, b));
+    let low = good.reduce((a, b) => Math.min(a, b)),
+      high = good.reduce((a, b) => Math.max(a, b));
     if (log && high - low > 30) low = high - 30;
     const least = 1e-9 * Math.max(Math.abs(low), Math.abs(high));
-    const pad = high - low > least ? 0.05 * (high - low) : Math.max(0.5 * Math.abs(high) * (log ? 0 : 1), log ? 0.5 : 1e-12);
+    const pad =
+      high - low > least
+        ? 0.05 * (high - low)
+        : Math.max(0.5 * Math.abs(high) * (log ? 0 : 1), log ? 0.5 : 1e-12);
     return [low - pad, high + pad];
   }
 
   draw(mark = null) {
-    const [pen, width, height] = V.canvas(this.canvas, 240), all = this.shown();
-    const x = this.range(all.flatMap((one) => one.x), this.logx);
+    const [pen, width, height] = V.canvas(this.canvas, 240),
+      all = this.shown();
+    const x = this.range(
+      all.flatMap((one) => one.x),
+      this.logx,
+    );
     const bounding = all.some((one) => !one.grey) ? all.filter((one) => !one.grey || one.fits) : all;
-    const y = this.range(bounding.flatMap((one) => [...one.y, ...(one.low || []), ...(one.high || [])]), this.logy);
-    if (!this.logy && this.least > y[1] - y[0]) [y[0], y[1]] = [-1, 1].map((side) => (y[0] + y[1]) / 2 + (side * this.least) / 2);
+    const y = this.range(
+      bounding.flatMap((one) => [...one.y, ...(one.low || []), ...(one.high || [])]),
+      this.logy,
+    );
+    if (!this.logy && this.least > y[1] - y[0])
+      [y[0], y[1]] = [-1, 1].map((side) => (y[0] + y[1]) / 2 + (side * this.least) / 2);
     const f = (this.f = V.frame([x, y], width, height, false));
-    this.to = [(v) => f.px(this.logx ? Math.log10(v) : v), (v) => f.py(this.logy ? (v > 0 ? Math.log10(v) : -400) : v)];
+    this.to = [
+      (v) => f.px(this.logx ? Math.log10(v) : v),
+      (v) => f.py(this.logy ? (v > 0 ? Math.log10(v) : -400) : v),
+    ];
     V.axes(pen, f, [this.xname, ""], true, [this.logx, this.logy]);
     V.inside(pen, f, () => all.forEach((one) => this.curve(pen, one)));
     if (mark !== null) V.line(pen, this.to[0](mark), f.top, this.to[0](mark), f.top + f.h, "--soft");
@@ -60,14 +79,19 @@ V.Chart = class {
   }
 
   curve(pen, one) {
-    const [px, py] = this.to, colour = one.grey ? V.style("--soft") : V.series(one.colour ?? one.k);
-    const known = one.x.map((x, i) => [x, i]).filter(([x, i]) => x !== null && one.y[i] !== null && (!this.logy || one.y[i] > 0));
+    const [px, py] = this.to,
+      colour = one.grey ? V.style("--soft") : V.series(one.colour ?? one.k);
+    const known = one.x
+      .map((x, i) => [x, i])
+      .filter(([x, i]) => x !== null && one.y[i] !== null && (!this.logy || one.y[i] > 0));
     if (one.low) {
       const banded = known.filter(([, i]) => one.low[i] !== null && one.high[i] !== null);
       pen.fillStyle = colour;
       pen.globalAlpha = 0.16;
       pen.beginPath();
-      banded.forEach(([x, i], k) => (k ? pen.lineTo(px(x), py(one.high[i])) : pen.moveTo(px(x), py(one.high[i]))));
+      banded.forEach(([x, i], k) =>
+        k ? pen.lineTo(px(x), py(one.high[i])) : pen.moveTo(px(x), py(one.high[i])),
+      );
       [...banded].reverse().forEach(([x, i]) => pen.lineTo(px(x), py(one.low[i])));
       pen.fill();
       pen.globalAlpha = 1;
@@ -94,7 +118,10 @@ V.Chart = class {
   }
 
   hover(event) {
-    const box = this.canvas.getBoundingClientRect(), x = event.clientX - box.left, y = event.clientY - box.top, all = this.shown();
+    const box = this.canvas.getBoundingClientRect(),
+      x = event.clientX - box.left,
+      y = event.clientY - box.top,
+      all = this.shown();
     let best = null;
     for (const one of all)
       for (const value of one.x) {
@@ -107,7 +134,8 @@ V.Chart = class {
     for (const one of all) {
       const i = one.x.indexOf(best[1]);
       if (i < 0) continue;
-      const band = one.low && one.low[i] !== null ? ` (${V.number(one.low[i], 3)} to ${V.number(one.high[i], 3)})` : "";
+      const band =
+        one.low && one.low[i] !== null ? ` (${V.number(one.low[i], 3)} to ${V.number(one.high[i], 3)})` : "";
       lines.push(`${one.name}: ${V.number(one.y[i])}${band}`);
     }
     this.draw(best[1]);

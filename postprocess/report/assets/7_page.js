@@ -1,7 +1,8 @@
 // Tables that sort, texts that copy or save themselves, and the start of everything.
 "use strict";
 V.sortable = (table) => {
-  const heads = [...table.tHead.rows[0].cells], body = table.tBodies[0];
+  const heads = [...table.tHead.rows[0].cells],
+    body = table.tBodies[0];
   heads.forEach((head, column) => {
     const button = V.element("button", "", head.textContent);
     button.type = "button";
@@ -24,7 +25,9 @@ V.sortable = (table) => {
   });
 };
 V.copying = (block) => {
-  const text = block.querySelector("pre").textContent, bar = V.element("div", "copy"), copy = V.element("button", "", "Copy");
+  const text = block.querySelector("pre").textContent,
+    bar = V.element("div", "copy"),
+    copy = V.element("button", "", "Copy");
   copy.type = "button";
   copy.addEventListener("click", async () => {
     try {
@@ -48,12 +51,22 @@ V.start = () => {
   const given = JSON.parse(document.getElementById("data").textContent);
   document.querySelectorAll("table.sortable").forEach(V.sortable);
   document.querySelectorAll(".code").forEach(V.copying);
-  document.querySelectorAll(".chart").forEach((figure) => V.figures.push(new V.Chart(figure, given.charts[figure.dataset.chart])));
+  document
+    .querySelectorAll(".chart")
+    .forEach((figure) => V.figures.push(new V.Chart(figure, given.charts[figure.dataset.chart])));
   if (typeof DecompressionStream === "undefined")
-    document.querySelectorAll(".stage").forEach((stage) => stage.replaceWith("This browser is too old for the pictures in time: it has no DecompressionStream."));
-  else document.querySelectorAll(".group").forEach((section) => V.figures.push(new V.Group(section, given.scenes)));
+    document
+      .querySelectorAll(".stage")
+      .forEach((stage) =>
+        stage.replaceWith("This browser is too old for the pictures in time: it has no DecompressionStream."),
+      );
+  else
+    document
+      .querySelectorAll(".group")
+      .forEach((section) => V.figures.push(new V.Group(section, given.scenes)));
   const again = () => V.figures.forEach((one) => one.draw());
-  let waiting = 0, width = window.innerWidth;
+  let waiting = 0,
+    width = window.innerWidth;
   window.addEventListener("resize", () => {
     if (window.innerWidth === width) return;
     width = window.innerWidth;
