@@ -1,8 +1,8 @@
 """Runs blocks of Python for pages, one process for all of them: a line of JSON in, a line of JSON out.
 
 In: {"page", "code", "figure", "quiet"}. Out: {"out", "figures", "error", "cpu"}. Each page has a namespace of its own;
-what is printed and the value of a last expression are the output, and warnings, unless ``quiet``; open figures are written to
-FIGURE-0.svg, FIGURE-1.svg, ...
+what is printed and the value of a last expression are the output, and warnings, unless ``quiet``; open figures are
+written to FIGURE-0.svg, FIGURE-1.svg, ...
 """
 
 from __future__ import annotations
