@@ -10,13 +10,20 @@ ROOT = Path(__file__).parent.parent
 FOLDERS = (".", ".ci", "benchmarks", "cases", "docs", "postprocess", "solvers", "tests", "vlasov")
 KINDS = {".md", ".py", ".pyi", ".sh", ".toml", ".yaml"}
 LONGEST = 120  # also where ruff lets a line pass for the remark at its end
+MADE = {"_build", "_made", "api"} | {"gallery/cases", "gallery/figures", "gallery/programs"}  # by `make docs`
 MODULES = {"h5netcdf[h5py]": "h5netcdf", "POT": "ot"}  # where the package has another name
 
 
 def texts(folder: str) -> list[Path]:
-    """The files of a folder, and of those inside it, that people read; not what tools leave behind."""
+    """The files of a folder, and of those inside it, that people write; not what tools leave behind."""
     inside = (ROOT / folder).glob("*" if folder == "." else "**/*")
-    return [path for path in inside if path.is_file() and (path.suffix in KINDS or path.name in ("Makefile", "run"))]
+    return [
+        path
+        for path in inside
+        if path.is_file()
+        and (path.suffix in KINDS or path.name in ("Makefile", "run"))
+        and not any(f"/{made}/" in path.as_posix() for made in MADE)
+    ]
 
 
 @pytest.mark.quick
@@ -26,7 +33,7 @@ def test_lines_are_not_too_long(folder):
         f"{path.relative_to(ROOT)}:{number}"
         for path in texts(folder)
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
-        if len(line) > LONGEST
+        if len(line) > LONGEST and not (path.suffix == ".md" and line.startswith("|"))  # rows of tables are one line
     ]
     assert not long
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -68,7 +68,8 @@ def _measure(measure: Any) -> str:
 
 def _parameters(described: Described, skip: tuple[str, ...] = ()) -> str:
     """The parameters that are not the default, as ", A = [[..]]"."""
-    given = {key: getattr(described, key) for key in described.__dataclass_fields__ if key not in skip}  # type: ignore[attr-defined]
+    names: Iterable[str] = described.__dataclass_fields__  # type: ignore[attr-defined]
+    given = {key: getattr(described, key) for key in names if key not in skip}
     said = [f"{key} = {_value(value)}" for key, value in given.items() if value is not None]
     if given.get("V", 0) is None:
         said.append("V = I")

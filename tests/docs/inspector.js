@@ -71,15 +71,12 @@ window.inspector = {
       const element = texts.currentNode.parentElement;
       if (!texts.currentNode.textContent.trim() || seen.has(element)) continue;
       seen.set(element, "");
-      if (element.closest("script, style, noscript, svg, .MathJax, mjx-assistive-mml, [hidden], :disabled"))
-        continue;
+      if (element.closest("script, style, noscript, svg, .MathJax, mjx-assistive-mml, [hidden], :disabled")) continue;
       if (!element.checkVisibility({ visibilityProperty: true, opacityProperty: true })) continue;
       const style = getComputedStyle(element);
       const behind = this.background(element);
       if (behind === null) continue;
-      const [one, other] = [this.over(this.colour(style.color), behind), behind].map((c) =>
-        this.luminance(c),
-      );
+      const [one, other] = [this.over(this.colour(style.color), behind), behind].map((c) => this.luminance(c));
       const contrast = (Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05);
       const size = parseFloat(style.fontSize);
       const large = size >= 24 || (size >= 18.66 && parseInt(style.fontWeight) >= 700);

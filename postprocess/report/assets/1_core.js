@@ -15,10 +15,8 @@ V.number = (value, digits = 6) => {
   if (value === null || value === undefined || Number.isNaN(value)) return "–";
   return V.tidy(Number(value).toPrecision(digits));
 };
-V.mantissa = (mantissa, exponent, digits) =>
-  Number(`${mantissa}e${exponent}`).toPrecision(digits).replace("e+", "e");
-V.fixed = (value, decimals) =>
-  decimals >= 0 && decimals <= 12 ? value.toFixed(decimals) : value.toExponential(6);
+V.mantissa = (mantissa, exponent, digits) => Number(`${mantissa}e${exponent}`).toPrecision(digits).replace("e+", "e");
+V.fixed = (value, decimals) => (decimals >= 0 && decimals <= 12 ? value.toFixed(decimals) : value.toExponential(6));
 
 // Packed arrays: planes of bytes, low ones first, of zigzag codes, deflated, in base64 ----------------------------
 V.inflate = async (text) => {
@@ -95,9 +93,7 @@ V.tick = (value, ticks) => {
   const size = Math.max(Math.abs(value), step);
   const large = Math.max(...ticks.map(Math.abs));
   if (large >= 1e5 || size < 1e-3)
-    return V.tidy(
-      value.toPrecision(Math.min(12, Math.max(1, Math.ceil(Math.log10(Math.abs(value) / step) + 1.01)))),
-    );
+    return V.tidy(value.toPrecision(Math.min(12, Math.max(1, Math.ceil(Math.log10(Math.abs(value) / step) + 1.01)))));
   return value.toFixed(Math.max(0, Math.min(8, -Math.floor(Math.log10(step) + 1e-9)))).replace("-", "−");
 };
 
@@ -118,9 +114,7 @@ V.canvas = (canvas, height) => {
 };
 // What hover shows, beside the pointer and inside the figure.
 V.show = (tip, lines, x, y, width) => {
-  tip.replaceChildren(
-    ...lines.map((line) => Object.assign(document.createElement("div"), { textContent: line })),
-  );
+  tip.replaceChildren(...lines.map((line) => Object.assign(document.createElement("div"), { textContent: line })));
   tip.hidden = lines.length === 0;
   const left = x + 14 + tip.offsetWidth > width ? Math.max(0, x - 14 - tip.offsetWidth) : x + 14;
   tip.style.transform = `translate(${left}px, ${Math.max(0, y - tip.offsetHeight - 8)}px)`;

@@ -111,8 +111,7 @@ V.Bell = class {
       m.length === 1
         ? m[0][0]
         : m[0].reduce(
-            (sum, v, j) =>
-              sum + (j % 2 ? -v : v) * minor(m.slice(1).map((row) => row.filter((_, c) => c !== j))),
+            (sum, v, j) => sum + (j % 2 ? -v : v) * minor(m.slice(1).map((row) => row.filter((_, c) => c !== j))),
             0,
           );
     const peak = 1 / Math.sqrt((2 * Math.PI) ** d * minor(covariance));
@@ -159,9 +158,7 @@ V.Tokens = class {
   told(time, i) {
     const x = Array.from(this.x[time].slice(i * this.d, (i + 1) * this.d)),
       decimals = this.decimals[time];
-    const lines = [
-      `token ${this.index ? this.index[i] : i} at (${x.map((v) => V.fixed(v, decimals)).join(", ")})`,
-    ];
+    const lines = [`token ${this.index ? this.index[i] : i} at (${x.map((v) => V.fixed(v, decimals)).join(", ")})`];
     if (this.weights) lines.push(`weight ${V.number(this.weights[i], 4)}`);
     if (this.places) lines.push(`place s = ${V.number(this.places[i], 4)}`);
     return lines;

@@ -47,9 +47,7 @@ V.Chart = class {
     if (log && high - low > 30) low = high - 30;
     const least = 1e-9 * Math.max(Math.abs(low), Math.abs(high));
     const pad =
-      high - low > least
-        ? 0.05 * (high - low)
-        : Math.max(0.5 * Math.abs(high) * (log ? 0 : 1), log ? 0.5 : 1e-12);
+      high - low > least ? 0.05 * (high - low) : Math.max(0.5 * Math.abs(high) * (log ? 0 : 1), log ? 0.5 : 1e-12);
     return [low - pad, high + pad];
   }
 
@@ -68,10 +66,7 @@ V.Chart = class {
     if (!this.logy && this.least > y[1] - y[0])
       [y[0], y[1]] = [-1, 1].map((side) => (y[0] + y[1]) / 2 + (side * this.least) / 2);
     const f = (this.f = V.frame([x, y], width, height, false));
-    this.to = [
-      (v) => f.px(this.logx ? Math.log10(v) : v),
-      (v) => f.py(this.logy ? (v > 0 ? Math.log10(v) : -400) : v),
-    ];
+    this.to = [(v) => f.px(this.logx ? Math.log10(v) : v), (v) => f.py(this.logy ? (v > 0 ? Math.log10(v) : -400) : v)];
     V.axes(pen, f, [this.xname, ""], true, [this.logx, this.logy]);
     V.inside(pen, f, () => all.forEach((one) => this.curve(pen, one)));
     if (mark !== null) V.line(pen, this.to[0](mark), f.top, this.to[0](mark), f.top + f.h, "--soft");
@@ -89,9 +84,7 @@ V.Chart = class {
       pen.fillStyle = colour;
       pen.globalAlpha = 0.16;
       pen.beginPath();
-      banded.forEach(([x, i], k) =>
-        k ? pen.lineTo(px(x), py(one.high[i])) : pen.moveTo(px(x), py(one.high[i])),
-      );
+      banded.forEach(([x, i], k) => (k ? pen.lineTo(px(x), py(one.high[i])) : pen.moveTo(px(x), py(one.high[i]))));
       [...banded].reverse().forEach(([x, i]) => pen.lineTo(px(x), py(one.low[i])));
       pen.fill();
       pen.globalAlpha = 1;
@@ -134,8 +127,7 @@ V.Chart = class {
     for (const one of all) {
       const i = one.x.indexOf(best[1]);
       if (i < 0) continue;
-      const band =
-        one.low && one.low[i] !== null ? ` (${V.number(one.low[i], 3)} to ${V.number(one.high[i], 3)})` : "";
+      const band = one.low && one.low[i] !== null ? ` (${V.number(one.low[i], 3)} to ${V.number(one.high[i], 3)})` : "";
       lines.push(`${one.name}: ${V.number(one.y[i])}${band}`);
     }
     this.draw(best[1]);

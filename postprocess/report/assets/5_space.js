@@ -8,12 +8,7 @@ V.Space = class {
 
   // Rows: right, up, towards the eye.
   camera() {
-    const [cy, sy, cp, sp] = [
-      Math.cos(this.yaw),
-      Math.sin(this.yaw),
-      Math.cos(this.pitch),
-      Math.sin(this.pitch),
-    ];
+    const [cy, sy, cp, sp] = [Math.cos(this.yaw), Math.sin(this.yaw), Math.cos(this.pitch), Math.sin(this.pitch)];
     return [
       [cy, sy, 0],
       [-sy * sp, cy * sp, cp],
@@ -45,8 +40,7 @@ V.Space = class {
     const s = this.scene;
     this.setting(width, height);
     this.box(pen);
-    if (s.density instanceof V.Grid && at.frame && at.frame.peak > 0)
-      this.glow(pen, width, height, at, rough);
+    if (s.density instanceof V.Grid && at.frame && at.frame.peak > 0) this.glow(pen, width, height, at, rough);
     const point = (x, i) => this.place([x[3 * i], x[3 * i + 1], x[3 * i + 2]]);
     if (s.tokens && s.asked.paths) V.paths(pen, s.tokens, at.time, point);
     if (s.tokens && s.asked.tokens) this.cloud(pen, s, at.time);
@@ -61,8 +55,7 @@ V.Space = class {
     const at = (u) => [this.mx + this.unit * seen(u)[0], this.my - this.unit * seen(u)[1]];
     pen.lineWidth = 1;
     for (let i = 0; i < 8; i++)
-      for (const bit of [1, 2, 4])
-        if (!(i & bit)) V.line(pen, ...at(corner(i)), ...at(corner(i | bit)), "--grid");
+      for (const bit of [1, 2, 4]) if (!(i & bit)) V.line(pen, ...at(corner(i)), ...at(corner(i | bit)), "--grid");
     pen.textAlign = "center";
     pen.textBaseline = "middle";
     const view = this.scene.view();
@@ -72,9 +65,7 @@ V.Space = class {
       [4, 2],
     ].forEach(([bit, axis]) => {
       // The edge of this axis that is seen best: the lowest but for the third, which stands at the left.
-      const edges = [0, 1, 2, 3, 4, 5, 6, 7]
-        .filter((i) => !(i & bit))
-        .map((i) => [at(corner(i)), at(corner(i | bit))]);
+      const edges = [0, 1, 2, 3, 4, 5, 6, 7].filter((i) => !(i & bit)).map((i) => [at(corner(i)), at(corner(i | bit))]);
       const rank = axis < 2 ? ([p, q]) => p[1] + q[1] : ([p, q]) => -(p[0] + q[0]);
       const [p, q] = edges.reduce((best, one) => (rank(one) > rank(best) ? one : best));
       const away = axis < 2 ? [0, 15] : [-22, 0];
@@ -94,11 +85,7 @@ V.Space = class {
         );
       });
       pen.fillStyle = V.style("--ink");
-      pen.fillText(
-        this.scene.labels[axis],
-        (p[0] + q[0]) / 2 + away[0] * 1.1,
-        (p[1] + q[1]) / 2 + away[1] * 1.1,
-      );
+      pen.fillText(this.scene.labels[axis], (p[0] + q[0]) / 2 + away[0] * 1.1, (p[1] + q[1]) / 2 + away[1] * 1.1);
     });
   }
 
@@ -110,8 +97,7 @@ V.Space = class {
       base = scene.dense ? 1.7 : 3;
     const most = tokens.weights ? Math.max(...tokens.weights) : 1,
       all = [];
-    for (let i = 0; i < tokens.count; i++)
-      all.push([...this.place([x[3 * i], x[3 * i + 1], x[3 * i + 2]]), i]);
+    for (let i = 0; i < tokens.count; i++) all.push([...this.place([x[3 * i], x[3 * i + 1], x[3 * i + 2]]), i]);
     all.sort((a, b) => a[2] - b[2]);
     pen.lineWidth = 0.7;
     pen.strokeStyle = V.style("--paper");
@@ -134,8 +120,7 @@ V.Space = class {
       start = [],
       step = [];
     const x = [0, 1, 2].map(
-      (i) =>
-        (this.turn[0][i] * right + this.turn[1][i] * up) * (this.half[i] / this.edge[i]) + this.center[i],
+      (i) => (this.turn[0][i] * right + this.turn[1][i] * up) * (this.half[i] / this.edge[i]) + this.center[i],
     );
     const e = [0, 1, 2].map((i) => this.turn[2][i] * (this.half[i] / this.edge[i]));
     let [near, far] = [-1e30, 1e30];
@@ -212,8 +197,7 @@ V.Space = class {
           value(u, v, w - 1) - value(u, v, w + 1),
         ];
         const normal = [0, 1, 2].map(
-          (j) =>
-            part.turn.reduce((sum, row, i) => sum + row[j] * slope[i], 0) * (this.half[j] / this.edge[j]),
+          (j) => part.turn.reduce((sum, row, i) => sum + row[j] * slope[i], 0) * (this.half[j] / this.edge[j]),
         );
         const towards = normal.reduce((sum, v, j) => sum + v * this.turn[2][j], 0),
           size = Math.hypot(...normal);
@@ -239,14 +223,7 @@ V.Space = class {
       for (let c = 0; c < columns; c++, k++) {
         let best = 0;
         if (s.surface) {
-          words[k] = this.surface(
-            at.frame,
-            s.density.shape,
-            (c + 0.5) * pixel,
-            (r + 0.5) * pixel,
-            s.level * peak,
-            lit,
-          );
+          words[k] = this.surface(at.frame, s.density.shape, (c + 0.5) * pixel, (r + 0.5) * pixel, s.level * peak, lit);
           continue;
         }
         for (const part of at.frame.parts) {

@@ -1,4 +1,4 @@
-// Pictures of d = 1 and d = 2: a curve of the density over tokens, and a map with tokens on it.
+// What is drawn in a frame: axes, a density as colours or a curve, tokens, their paths, ellipses of covariances.
 "use strict";
 V.MARGIN = { left: 52, right: 12, top: 10, bottom: 34 };
 
@@ -40,9 +40,7 @@ V.axes = (pen, f, names, grid = false, logs = [false, false]) => {
   const across = V.ticks(from[0](f.a), from[0](f.b), Math.max(2, Math.floor(f.w / 80)), logs[0]);
   const up = V.ticks(from[1](f.c), from[1](f.e), Math.max(2, Math.floor(f.h / 55)), logs[1]);
   const write = (value, all, log) =>
-    log && (value < 1e-3 || value >= 1e5)
-      ? `1e${Math.round(Math.log10(value))}`
-      : V.tick(value, log ? [value] : all);
+    log && (value < 1e-3 || value >= 1e5) ? `1e${Math.round(Math.log10(value))}` : V.tick(value, log ? [value] : all);
   for (const value of across) {
     const x = f.px(to[0](value));
     if (grid) V.line(pen, x, f.top, x, f.top + f.h, "--grid");
@@ -100,14 +98,12 @@ V.field = (source, frame, f, columns, rows) => {
         let u = part.move[0] + t00 * x + t01 * y,
           v = part.move[1] + t10 * x + t11 * y;
         for (let c = 0, i = r * columns; c < columns; c++, i++, u += t00 * dx, v += t10 * dx)
-          if (u >= 0 && v >= 0 && u < n0 && v < n1)
-            values[i] += part.values[Math.floor(u) * n1 + Math.floor(v)];
+          if (u >= 0 && v >= 0 && u < n0 && v < n1) values[i] += part.values[Math.floor(u) * n1 + Math.floor(v)];
       }
     }
   } else {
     for (let r = 0, i = 0; r < rows; r++)
-      for (let c = 0; c < columns; c++, i++)
-        values[i] = source.at(frame, [f.a + (c + 0.5) * dx, f.e - (r + 0.5) * dy]);
+      for (let c = 0; c < columns; c++, i++) values[i] = source.at(frame, [f.a + (c + 0.5) * dx, f.e - (r + 0.5) * dy]);
   }
   return values;
 };
@@ -123,11 +119,7 @@ V.heat = (pen, f, source, frame, peak, log) => {
     words = new Uint32Array(image.data.buffer),
     scale = 255 / peak;
   for (let i = 0; i < values.length; i++) {
-    const share = log
-      ? values[i] > 0
-        ? 255 * (1 + Math.log10(values[i] / peak) / V.DECADES)
-        : 0
-      : values[i] * scale;
+    const share = log ? (values[i] > 0 ? 255 * (1 + Math.log10(values[i] / peak) / V.DECADES) : 0) : values[i] * scale;
     words[i] = ramp[share < 0 ? 0 : share > 255 ? 255 : share | 0];
   }
   const canvas = document.createElement("canvas");
@@ -150,13 +142,7 @@ V.dots = (pen, scene, tokens, time, place) => {
     if (!Number.isFinite(u + v)) continue;
     pen.fillStyle = tinted[i % tinted.length];
     pen.beginPath();
-    pen.arc(
-      u,
-      v,
-      tokens.weights ? size * Math.max(0.45, Math.sqrt(tokens.weights[i] / most) * 1.4) : size,
-      0,
-      7,
-    );
+    pen.arc(u, v, tokens.weights ? size * Math.max(0.45, Math.sqrt(tokens.weights[i] / most) * 1.4) : size, 0, 7);
     pen.fill();
     if (!scene.dense) pen.stroke();
   }
@@ -169,9 +155,7 @@ V.tints = (scene, tokens) => {
   const first = Array.from({ length: tokens.count }, (_, i) => tokens.x[0][i * tokens.d]);
   const order = first.map((x, i) => [x, i]).sort((a, b) => a[0] - b[0]),
     found = new Array(tokens.count);
-  order.forEach(
-    ([, i], rank) => (found[i] = V.word(ramp[Math.round((255 * rank) / Math.max(1, tokens.count - 1))])),
-  );
+  order.forEach(([, i], rank) => (found[i] = V.word(ramp[Math.round((255 * rank) / Math.max(1, tokens.count - 1))])));
   return found;
 };
 
@@ -235,137 +219,5 @@ V.outline = (pen, curves, place) => {
     pen.beginPath();
     curve.forEach((x, k) => (k ? pen.lineTo(...place(x)) : pen.moveTo(...place(x))));
     pen.stroke();
-  }
-};
-
-V.Plane = class {
-  constructor(scene) {
-    this.scene = scene;
-  }
-
-  draw(pen, width, height, at) {
-    const s = this.scene,
-      f = (this.f = V.frame(s.view(), width, height, s.equal)),
-      place = (x, i) => [f.px(x[2 * i]), f.py(x[2 * i + 1])];
-    V.inside(pen, f, () => {
-      if (s.density && at.frame && at.frame.peak > 0) V.heat(pen, f, s.density, at.frame, s.peak(), s.log);
-      if (s.tokens && s.asked.paths) V.paths(pen, s.tokens, at.time, place);
-      if (s.tokens && s.asked.tokens) V.dots(pen, s, s.tokens, at.time, place);
-      if (s.asked.ellipses)
-        V.outline(pen, V.ellipses(s.mean[at.time], s.covariance[at.time]), (x) => [f.px(x[0]), f.py(x[1])]);
-    });
-    V.axes(pen, f, s.labels);
-  }
-
-  told(x, y, at) {
-    const s = this.scene,
-      f = this.f,
-      lines = [],
-      where = [f.x(x), f.y(y)];
-    if (x < f.left || x > f.left + f.w || y < f.top || y > f.top + f.h) return [];
-    lines.push(`${s.labels[0]} = ${V.number(where[0], 5)}, ${s.labels[1]} = ${V.number(where[1], 5)}`);
-    if (s.density && at.frame) lines.push(...s.density.told(at.frame, where));
-    return lines.concat(V.nearest(s, at.time, x, y, (t, i) => [f.px(t[2 * i]), f.py(t[2 * i + 1])]));
-  }
-
-  drag(dx, dy) {
-    const f = this.f,
-      mx = (dx / f.w) * (f.b - f.a),
-      my = (dy / f.h) * (f.e - f.c);
-    this.scene.moved = [
-      [f.a - mx, f.b - mx],
-      [f.c + my, f.e + my],
-    ];
-  }
-
-  zoom(factor, x, y) {
-    const f = this.f,
-      u = x === undefined ? (f.a + f.b) / 2 : f.x(x),
-      v = y === undefined ? (f.c + f.e) / 2 : f.y(y);
-    this.scene.moved = [
-      [u + (f.a - u) * factor, u + (f.b - u) * factor],
-      [v + (f.c - v) * factor, v + (f.e - v) * factor],
-    ];
-  }
-};
-
-V.nearest = (scene, time, x, y, place) => {
-  if (!scene.tokens || !scene.asked.tokens) return [];
-  let best = 81,
-    found = -1;
-  for (let i = 0; i < scene.tokens.count; i++) {
-    const [u, v] = place(scene.tokens.x[time], i),
-      away = (u - x) ** 2 + (v - y) ** 2;
-    if (away < best) [best, found] = [away, i];
-  }
-  return found < 0 ? [] : scene.tokens.told(time, found);
-};
-
-V.Line = class {
-  constructor(scene) {
-    this.scene = scene;
-  }
-
-  draw(pen, width, height, at) {
-    const s = this.scene,
-      [window] = s.view(),
-      top = at.frame ? s.peak() : 1,
-      rug = s.tokens && s.asked.tokens;
-    const range = s.log
-      ? [Math.log10(top) - V.DECADES, Math.log10(top) + 0.2]
-      : [rug ? -0.09 * top : 0, 1.06 * top];
-    const f = (this.f = V.frame([window, range], width, height, false)),
-      high = (v) => (s.log ? Math.log10(v) : v);
-    V.axes(pen, f, [s.labels[0], s.density ? "density" : ""], true, [false, s.log]);
-    V.inside(pen, f, () => {
-      if (s.density && at.frame) {
-        pen.strokeStyle = V.style("--series-0");
-        pen.lineWidth = 1.8;
-        pen.beginPath();
-        for (let i = 0; i <= 2 * f.w; i++) {
-          const value = s.density.at(at.frame, [f.x(f.left + i / 2)]),
-            y = f.py(high(Math.max(value, 1e-300)));
-          if (i) pen.lineTo(f.left + i / 2, y);
-          else pen.moveTo(f.left, y);
-        }
-        pen.stroke();
-      }
-      if (rug) {
-        const tints = V.tints(s, s.tokens),
-          low = f.top + f.h - 3;
-        pen.lineWidth = 1;
-        for (let i = 0; i < s.tokens.count; i++) {
-          pen.strokeStyle = tints[i % tints.length];
-          pen.beginPath();
-          pen.moveTo(f.px(s.tokens.x[at.time][i]), low);
-          pen.lineTo(f.px(s.tokens.x[at.time][i]), low - 11);
-          pen.stroke();
-        }
-      }
-    });
-  }
-
-  told(x, y, at) {
-    const s = this.scene,
-      f = this.f;
-    if (x < f.left || x > f.left + f.w) return [];
-    const lines = [`${s.labels[0]} = ${V.number(f.x(x), 6)}`];
-    if (s.density && at.frame) lines.push(...s.density.told(at.frame, [f.x(x)]));
-    const low = f.top + f.h - 8;
-    return y > low - 14 || !s.density
-      ? lines.concat(V.nearest(s, at.time, x, low, (t, i) => [f.px(t[i]), low]))
-      : lines;
-  }
-
-  drag(dx) {
-    const f = this.f,
-      m = (dx / f.w) * (f.b - f.a);
-    this.scene.moved = [[f.a - m, f.b - m]];
-  }
-
-  zoom(factor, x) {
-    const f = this.f,
-      u = x === undefined ? (f.a + f.b) / 2 : f.x(x);
-    this.scene.moved = [[u + (f.a - u) * factor, u + (f.b - u) * factor]];
   }
 };

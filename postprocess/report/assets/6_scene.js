@@ -163,9 +163,7 @@ V.Scene = class {
     );
     canvas.addEventListener("dblclick", () => this.reset());
     canvas.addEventListener("keydown", (event) => {
-      const step = { ArrowLeft: [-20, 0], ArrowRight: [20, 0], ArrowUp: [0, -20], ArrowDown: [0, 20] }[
-        event.key
-      ];
+      const step = { ArrowLeft: [-20, 0], ArrowRight: [20, 0], ArrowUp: [0, -20], ArrowDown: [0, 20] }[event.key];
       if (step) this.camera.drag(...step);
       else if (event.key === "+") this.camera.zoom(0.7);
       else if (event.key === "-") this.camera.zoom(1 / 0.7);

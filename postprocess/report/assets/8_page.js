@@ -60,10 +60,7 @@ V.start = () => {
       .forEach((stage) =>
         stage.replaceWith("This browser is too old for the pictures in time: it has no DecompressionStream."),
       );
-  else
-    document
-      .querySelectorAll(".group")
-      .forEach((section) => V.figures.push(new V.Group(section, given.scenes)));
+  else document.querySelectorAll(".group").forEach((section) => V.figures.push(new V.Group(section, given.scenes)));
   const again = () => V.figures.forEach((one) => one.draw());
   let waiting = 0,
     width = window.innerWidth;
