@@ -107,7 +107,9 @@ def _fields(cls: type, title: str) -> str:
 def _default(f: dataclasses.Field[Any]) -> str:
     if f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING:
         return "needed"
-    return value(f.default) if f.default is not dataclasses.MISSING else value(f.default_factory())  # type: ignore[misc]
+    if f.default_factory is not dataclasses.MISSING:
+        return value(f.default_factory())
+    return value(f.default)
 
 
 def _options(solver: str) -> str:
