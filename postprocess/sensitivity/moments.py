@@ -145,7 +145,7 @@ def tangents(
             except (InputError, SolverError):
                 return
             y, now = last.y.reshape(y.shape).copy(), stop
-            if stop in times:
+            if stop in times[1:]:
                 yield stop, y[0], y[1:]
 
 

@@ -161,3 +161,9 @@ def test_a_gaussian_that_blows_up_ends_there_and_one_with_wide_tails_has_no_grow
     assert np.isnan(found["growth"].values[1])
     assert np.isfinite(found["moment_growth"].values).all()
     assert "look at moment_growth" in found.attrs["doubt"]
+
+
+def test_at_the_start_alone_nothing_has_grown():
+    found = moments.growth(vl.load_case("gaussian-line").problem, np.array([0.0]))
+    assert found.growth.tolist() == [1.0]
+    assert found.edge == pytest.approx([1.0])
