@@ -18,11 +18,12 @@ from vlasov.cases import Case, load_case
 from vlasov.errors import InputError, SolverError
 from vlasov.postprocess.report import Report, of_sources, trust
 from vlasov.postprocess.report.elements import Parts, escaped, paragraph
-from vlasov.postprocess.report.page import whole_page
+from vlasov.postprocess.report.page import check_ours, whole_page
 from vlasov.postprocess.report.sources import Source, opened
 from vlasov.problem import Problem
 from vlasov.solvers import open_run, solve
 from vlasov.solvers.dataset import RUN
+from vlasov.solvers.files import kind_of
 
 _INDEX = "index.html"
 
@@ -45,6 +46,8 @@ def gallery(folder: Path, target: Path, say: Callable[[str], None] = print) -> l
     if not files:
         raise InputError(f'"{folder}" holds no case files (.toml); "vlasov copy" gives you one', "--all-cases")
     cases = [load_case(file) for file in files]  # complained about before any work
+    for name in (_INDEX, *(f"{case.name}.html" for case in cases)):
+        check_ours(target / name)
     try:
         target.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -88,6 +91,8 @@ def _of_case(case: Case, runs: list[Source], target: Path, say: Callable[[str], 
         return known
     solver, options = next(iter(case.solvers.items()))
     file = target / f"{case.name}-{solver}.nc"
+    if file.exists() and kind_of(file) != RUN:
+        raise InputError(f'"{file}" is there already, and is no run; choose another folder by -o', "output")
     say(f"{case.name}: no run of it in the folder; solving it by {solver}")
     solve(case.problem, solver, times=case.times, output=file, case=case.name, warn_above=math.inf, **options)
     return opened(file)

@@ -65,7 +65,12 @@ def _rows(dataset: xr.Dataset) -> list[tuple[str, str]]:
     for name in ERRORS:
         if name in dataset and dataset.sizes.get("time"):
             top = float(dataset[name].max())
-            rows.append((name.replace("_", " ").capitalize(), f"at most {number(top)}: {_name(dataset, name)}"))
+            rows.append(
+                (
+                    name.replace("_", " ").capitalize(),
+                    f"{number(top)} at its largest, estimated: {_name(dataset, name)}",
+                )
+            )
     if "mass" in dataset and "density" in dataset:
         lost = float(abs(dataset["mass"] - dataset["mass"][0]).max())
         rows.append(("Mass lost or gained", f"at most {number(lost)}"))

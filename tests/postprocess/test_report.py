@@ -259,3 +259,18 @@ def _text(name: str) -> str:
     from vlasov.cases import case_path
 
     return case_path(name).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("size", [1e-306, 1e-300, 1e300])
+def test_numbers_near_the_ends_of_what_there_are_have_a_page(size):
+    x = np.array([[[1.0, -1.0]], [[0.5, 0.25]]]) * size
+    packed = packing.pack_tokens(x)
+    codes = unpacked(packed["data"], 4).reshape(x.shape)
+    if packed["decimals"][1] == packed["decimals"][0]:
+        codes[1] += codes[0]
+    shown = [[float(f"{code}e{-decimals}") for code in here.ravel()]
+             for here, decimals in zip(codes, packed["decimals"], strict=True)]  # fmt: skip
+    np.testing.assert_allclose(np.reshape(shown, x.shape), x, rtol=1e-5, atol=1e-304)
+    with np.errstate(all="raise"):
+        low, codes = packing.coded(np.abs(x))
+    np.testing.assert_allclose(packing.decoded(low, codes), np.abs(x), rtol=1e-3, atol=1e-303)

@@ -1,5 +1,6 @@
 """Reports in Chromium without a network: slider, hover, turning, sorting, phones, dark mode, hostile texts."""
 
+import os
 import re
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 import vlasov as vl
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (extra dev)")
-CHROMIUM = Path("/usr/bin/chromium")
+CHROMIUM = Path(os.environ.get("CHROMIUM", "/usr/bin/chromium"))
 pytestmark = pytest.mark.skipif(not CHROMIUM.exists(), reason=f"{CHROMIUM} is not there")
 HOSTILE = "<script>window.hacked=1</script><img src=x onerror=window.hacked=1>"
 
