@@ -108,6 +108,7 @@ def _scene(parts: Parts, made: dict[str, Any], note: str) -> str:
     parts.scenes.append(made)
     turned, label = " turned" if made["d"] == 3 else "", escaped(f"{made['title']}, a picture at one time")
     key = '<div class="key"><span class="low"></span><span class="bar"></span><span class="high"></span>density</div>'
+    key += '<div class="key level" hidden></div>' if made["d"] == 3 else ""
     shaded = made["density"] is not None and made["d"] > 1
     return (
         f'<figure class="scene{turned}" data-scene="{len(parts.scenes) - 1}"><figcaption>{escaped(made["title"])}'

@@ -108,3 +108,38 @@ def test_only_measures_with_compact_support_have_a_bound_of_their_radius():
         run = vl.solve(problem, "finite-volume", times=[0.0, 0.1], cells=24, warn_above=np.inf)
         drawn = [one["name"] for chart in of_run(run, problem) for one in chart["series"]]
         assert any("bound" in one for one in drawn) == bounded
+
+
+def test_a_gallery_leaves_runs_of_others_and_knows_its_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    call = CliRunner().invoke
+    assert call(app, ["copy", "gaussian-collapse", "-o", "index.toml"]).exit_code == 0
+    options = ["--solver", "gaussian", "--set", "horizon=77", "-o", "index-gaussian.nc"]
+    assert call(app, ["run", "index.toml", *options]).exit_code == 0
+    refused = call(app, ["report", "--all-cases", ".", "-o", "."])
+    assert refused.exit_code
+    assert float(vl.open_run("index-gaussian.nc")["time"][-1]) == 77.0
+    (tmp_path / "index-gaussian.nc").unlink()
+    for words in ("no run of it", "index-gaussian.nc"):  # the second time it is there
+        said = call(app, ["report", "--all-cases", ".", "-o", "there"]).output
+        assert words in said
+    assert {file.name for file in (tmp_path / "there").iterdir()} == {
+        "index.html", "index-case.html", "index-gaussian.nc",
+    }  # fmt: skip
+    (tmp_path / "broken.toml").write_text("horizon = -1")
+    with pytest.raises(vl.InputError, match=r"broken\.toml"):
+        _gallery(tmp_path)
+
+
+def _gallery(folder):
+    from vlasov.postprocess.report.gallery import gallery
+
+    return gallery(folder, folder / "there", say=lambda _: None)
+
+
+def test_a_study_in_this_folder_has_a_report(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    vl.mean_field_study(LINE, n=[4, 8], replicas=2, output=tmp_path)
+    for given in (".", ""):
+        assert CliRunner().invoke(app, ["report", given]).exit_code == 0
+        (tmp_path / "study.html").unlink()

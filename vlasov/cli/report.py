@@ -50,7 +50,7 @@ def report(
             print(pages[0])
         return
     first = (paths or [])[0]
-    target = checked_target(output or first.with_suffix(".html"))
+    target = checked_target(output or _beside(first))
     check_apart(target, *(paths or []))
     if output is None:
         check_ours(target)
@@ -59,3 +59,8 @@ def report(
         print_json({"output": str(target), "bytes": target.stat().st_size})
     else:
         print(target)
+
+
+def _beside(first: Path) -> Path:
+    """The report's name where none is given: that of the file, or that of a study in its folder."""
+    return first / "study.html" if first.name in ("", "..") else first.with_suffix(".html")
