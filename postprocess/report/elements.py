@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 _DIGITS = 6
+_TURNING = frozenset(map(chr, (*range(0x202A, 0x202F), *range(0x2066, 0x206A))))  # would turn round our own words
 
 
 @dataclass
@@ -25,8 +26,12 @@ class Parts:
 
 def escaped(text: object) -> str:
     """Text as it is, in HTML and in quoted attributes; letters that are no text are left out."""
-    words = str(text).encode("utf-8", "replace").decode()
-    return html.escape("".join(c for c in words if c in "\n\t" or ord(c) >= 32), quote=True)
+    return html.escape(_text(str(text)), quote=True)
+
+
+def _text(text: str) -> str:
+    words = text.encode("utf-8", "replace").decode()
+    return "".join(c for c in words if c in "\n\t" or (ord(c) >= 32 and c not in _TURNING))
 
 
 def as_json(value: Any) -> str:
@@ -42,6 +47,8 @@ def _plain(value: Any) -> Any:
         return [_plain(one) for one in value]
     if isinstance(value, np.ndarray | np.generic):
         return _plain(value.tolist())
+    if isinstance(value, str):
+        return _text(value)
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

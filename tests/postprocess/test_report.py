@@ -151,6 +151,11 @@ def test_everything_of_a_file_is_escaped(gaussian):
     assert as_json(HOSTILE) in page.replace('"name":', "")
 
 
+def test_nothing_turns_our_words_round(gaussian):
+    assert "\u202e" not in vl.report(gaussian.assign_attrs(title="abc\u202edef")).html
+    assert "202e" not in as_json({"title": "abc\u202edef"})
+
+
 def test_json_holds_no_tags_and_no_numbers_that_are_none():
     assert json.loads(as_json({"a": [np.nan, np.inf, 1.5], "b": "</script>"})) == {
         "a": [None, None, 1.5],
