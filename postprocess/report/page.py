@@ -11,6 +11,7 @@ from string import Template
 
 from vlasov import __version__
 from vlasov.errors import InputError
+from vlasov.postprocess.drawing import palette
 from vlasov.postprocess.report.elements import Parts, as_json, escaped
 
 VERSION = __version__
@@ -27,7 +28,7 @@ def whole_page(title: str, parts: Parts, footer: str) -> str:
         allowed=f"'sha256-{digest}'",
         version=__version__,
         title=escaped(title),
-        style=_asset("page.css"),
+        style=_series() + _asset("page.css"),
         body="\n".join(parts.body),
         footer=footer,
         data=as_json({"scenes": parts.scenes, "charts": parts.charts}),
@@ -49,6 +50,15 @@ def check_ours(target: Path) -> None:
             f'"{target}" is there already, and is nothing that "vlasov report" has written; choose another name by -o',
             "output",
         )
+
+
+def _series() -> str:
+    """The colours of curves, on light and on dark paper."""
+    light, dark = (
+        ":root { " + " ".join(f"--series-{k}: {colour};" for k, colour in enumerate(colours)) + " }\n"
+        for colours in (palette.PALETTE, palette.DARK)
+    )
+    return f"{light}@media (prefers-color-scheme: dark) {{\n{dark}}}\n"
 
 
 @cache
