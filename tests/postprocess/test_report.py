@@ -279,3 +279,19 @@ def test_numbers_near_the_ends_of_what_there_are_have_a_page(size):
     with np.errstate(all="raise"):
         low, codes = packing.coded(np.abs(x))
     np.testing.assert_allclose(packing.decoded(low, codes), np.abs(x), rtol=1e-3, atol=1e-303)
+
+
+def test_damaged_runs_are_refused_in_one_sentence(plane, gaussian):
+    line = vl.load_case("interval-1d")
+    tokens = vl.solve(line.problem, "particles", times=[0.0, 0.1], n=16, warn_above=np.inf)
+    damaged = {
+        "tokens": [tokens.isel(particle=[]), tokens.assign(weight=np.nan * tokens["weight"])],
+        "density": [plane.assign(density=0 * plane["density"]), plane.assign(density=-plane["density"])],
+        "no number": [gaussian.assign_attrs({name: value}) for name in ("error_estimate", "blow_up_time")
+                      for value in ("x", np.array([1.0, 2.0]))],
+        "no text": [gaussian.assign_attrs({name: np.array([1, 2])}) for name in ("title", "case", "kind")],
+    }  # fmt: skip
+    for words, runs in damaged.items():
+        for run in runs:
+            with pytest.raises(vl.InputError, match=words):
+                vl.report(run)
