@@ -161,5 +161,6 @@ def test_who_waits_is_told_on_a_terminal_alone(tmp_path):
     assert seen.count("drawing ...\r\x1b[2K\r") == 1  # and nothing is left of it
     assert "not" not in seen.partition("the first piece")[0]
     assert "the first piece" in seen  # before anything is reported
-    silent = subprocess.run([sys.executable, program], capture_output=True, check=True)
+    coloured = os.environ | {"FORCE_COLOR": "1"}  # as in a notebook, whose outputs are coloured, but no terminals
+    silent = subprocess.run([sys.executable, program], capture_output=True, check=True, env=coloured)
     assert (silent.stdout, silent.stderr) == (b"", b"")

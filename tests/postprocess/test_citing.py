@@ -176,3 +176,23 @@ def test_the_command_line_prints_or_writes_the_same(capsys: pytest.CaptureFixtur
     assert target.read_text(encoding="utf-8") == printed
     with pytest.raises(vl.InputError, match="--format"):
         app(["cite", "gaussian-collapse", "--format", "ris"], standalone_mode=False)
+
+
+def test_the_command_line_replaces_nothing_that_it_reads(tmp_path: Path) -> None:
+    run, twin, bib = tmp_path / "run.nc", tmp_path / "other.nc", tmp_path / "papers.bib"
+    vl.solve(problem(), "gaussian", output=run)
+    held = run.read_bytes()
+    for target in (run, twin, tmp_path / "papers.txt", tmp_path / "papers"):
+        with pytest.raises(vl.InputError, match=r"^output: .* must end in \.bib$"):
+            app(["cite", str(run), "-o", str(target)], standalone_mode=False)
+    bib.hardlink_to(run)
+    with pytest.raises(vl.InputError, match="is what is read, and would be lost"):
+        app(["cite", str(run), "-o", str(bib)], standalone_mode=False)
+    with pytest.raises(vl.InputError, match="does not exist; create it first"):
+        app(["cite", str(run), "-o", str(tmp_path / "no" / "papers.bib")], standalone_mode=False)
+    assert run.read_bytes() == held
+    bib.unlink()
+    bib.write_text("of before")  # named by the user: it is replaced
+    app(["cite", str(run), "-o", str(bib)], standalone_mode=False)
+    assert keys(bib.read_text(encoding="utf-8")) >= ALWAYS
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["papers.bib", "run.nc"]
