@@ -41,6 +41,11 @@ def test_width_is_that_of_the_paper(vlasov):
     assert f'width="{points}' in Path("a.svg").read_text()
 
 
+def test_plot_says_all_that_it_can_write(vlasov):
+    said = 'path: "a" does not end in a known format; choose one of: .png, .pdf, .svg, .gif, .mp4.'
+    assert refused(vlasov("plot", "run.nc", "-o", "a"), said)
+
+
 def test_studies_are_drawn_in_their_folder(vlasov):
     few = ("depth", "gaussian-collapse", "--depths", "2,4", "--n", "4", "--replicas", "2", "-o", "study", "--json")
     assert vlasov(*few, "--format", "pdf")[0] == 0

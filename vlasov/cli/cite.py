@@ -18,7 +18,9 @@ _SUFFIX = ".bib"
 def cite(
     paths: Annotated[
         list[str],
-        typer.Argument(metavar="RUN.nc|CASE...", help="Runs, studies, cases, or .toml files; one list for all."),
+        typer.Argument(
+            metavar="RUN.nc|CASE...", help="Runs, studies or their folders, cases, or .toml files; one list for all."
+        ),
     ],
     *,
     style: Annotated[str, typer.Option("--format", help="bibtex is all there is.")] = "bibtex",
