@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 from docutils import nodes
 from docutils.parsers.rst import directives
 from sphinx.application import Sphinx
+from sphinx.errors import ExtensionError
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
@@ -75,7 +76,9 @@ class Executed(SphinxDirective):
         digest = hashlib.sha256(f"{self.env.docname}\n{code}".encode()).hexdigest()[:16]
         answer = WORKER.ask(self.env.docname, code, str(folder / digest), quiet="hide-code" in self.options)
         if answer["error"]:
-            raise self.severe(f"a block of {self.env.docname} failed:\n{code}\n{answer['out']}\n{answer['error']}")
+            # No complaint of docutils, which would end a build with -W only.
+            said = f"a block of {self.env.docname} failed:\n{code}\n{answer['out']}\n{answer['error']}"
+            raise ExtensionError(said, modname="executed")
         return [*self._code(code), *self._output(answer["out"]), *self._drawings(answer["figures"])]
 
     def _code(self, code: str) -> list[nodes.Node]:
