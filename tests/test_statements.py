@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -171,13 +172,38 @@ def test_what_does_not_hold_ends_the_build_of_a_page(kind: str, tmp_path: Path) 
     """With the manual's own settings of notebooks, and whether or not warnings are errors."""
     pytest.importorskip("myst_nb")
     extensions, name, text = FAILING[kind]
-    (tmp_path / "conf.py").write_text(
-        f"import sys\nsys.path.insert(0, {str(DOCS / '_ext')!r})\nextensions = {extensions}\nroot_doc = 'page'\n"
-        + "\n".join(line for line in (DOCS / "conf.py").read_text("utf-8").splitlines() if line.startswith("nb_exec"))
-    )
-    (tmp_path / name).write_text(text)
     (tmp_path / "wrong.toml").write_text(WRONG)
-    build = [sys.executable, "-m", "sphinx", "-q", "-b", "dummy", str(tmp_path), str(tmp_path / "out")]
-    ended = subprocess.run(build, capture_output=True, text=True, timeout=120)
+    ended = built(tmp_path, extensions, {name: text})
     assert ended.returncode != 0
     assert ("so it is not" if kind != "notebook" else "ExecutionError") in ended.stderr  # it writes a log of its own
+
+
+def built(folder: Path, extensions: list[str], pages: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    settings = (DOCS / "conf.py").read_text(encoding="utf-8").splitlines()
+    (folder / "conf.py").write_text(
+        f"import sys\nsys.path.insert(0, {str(DOCS / '_ext')!r})\nextensions = {extensions}\nroot_doc = 'page'\n"
+        + "\n".join(line for line in settings if line.startswith("nb_exec"))
+    )
+    for name, text in pages.items():
+        (folder / name).write_text(text)
+    build = [sys.executable, "-m", "sphinx", "-q", "-b", "pseudoxml", str(folder), str(folder / "out")]
+    return subprocess.run(build, capture_output=True, text=True, timeout=120)
+
+
+def test_a_block_is_a_cell_as_those_of_notebooks_are(tmp_path: Path) -> None:
+    """By the classes that the style of pages goes by, in their order."""
+    pytest.importorskip("myst_nb")
+    hidden = "```{executed}\n:hide-code:\n\nprint('hi')\n```\n"
+    blocks = "# Title\n\n```{executed}\nprint('hi')\n```\n\n" + hidden
+    page = FAILING["notebook"][2].partition("```")[0]
+    cell = "```{code-cell} ipython3\n"
+    cells = f"{cell}print('hi')\n```\n\n{cell}:tags: [hide-input]\n\nprint('hi')\n```\n"
+    head = page.replace("# Title", "# Other")
+    ended = built(tmp_path, ["myst_nb", "executed"], {"page.md": blocks, "cells.md": head + cells})
+    assert ended.returncode == 0, ended.stderr
+    looks = [
+        re.findall(r'nb_element="(cell_code\w*)"|<(literal_block)|classes="(output \w+)|(<HideCode)', text)
+        for text in ((tmp_path / f"out/{name}.pseudoxml").read_text() for name in ("page", "cells"))
+    ]
+    assert looks[0] == looks[1]
+    assert len(looks[0]) >= 6

@@ -125,6 +125,21 @@ def test_an_adviser_that_is_gone_is_an_error():
         statuses.sentences("vlasov.solvers.advice", ("of_luck",))
 
 
+def test_the_list_says_how_examples_begin_once(texts):
+    page = texts["api/index.rst"]
+    assert page.count("    import numpy as np\n    import vlasov as vl\n") == page.count("import vlasov") == 1
+
+
+def test_types_have_their_names_inside_of_others_too():
+    inspecting = pytest.importorskip("sphinx.util.inspect")
+    from sphinx.util.typing import stringify_annotation
+
+    plain_docstrings._name_types()
+    held = inspecting.TypeAliasForwardRef("Parameter")
+    assert stringify_annotation(dict[str, held]) == "dict[str, Parameter]"
+    assert stringify_annotation(held | None, "smart") == "Parameter | None"
+
+
 DOCSTRING = """A_h mu_ with |x| <= 1 and 2 * 3.
 
     d_t mu = 0
