@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 import subprocess
 import sys
@@ -110,6 +111,17 @@ def process(monkeypatch: pytest.MonkeyPatch) -> Any:
     pytest.importorskip("sphinx")
     monkeypatch.syspath_prepend(str(DOCS / "_ext"))
     return extension("executed").Worker()
+
+
+def test_processes_that_read_pages_do_not_share_one_that_runs_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    worker, asked = process(monkeypatch), ("p", "import os\nos.getpid()", "x")
+    mine, again = worker.ask(*asked)["out"], worker.ask(*asked)["out"]
+    first = worker._process
+    monkeypatch.setattr(os, "getpid", lambda: -1)  # as after a fork
+    other = worker.ask(*asked)["out"]
+    worker.end()
+    first.communicate()
+    assert mine == again != other
 
 
 BLOCKS = {

@@ -33,11 +33,13 @@ class Worker:
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[str] | None = None
+        self._owner = 0
         self.cpu = 0.0
 
     def ask(self, page: str, code: str, figure: str, *, quiet: bool = False) -> dict[str, Any]:
         """Run a block."""
-        if self._process is None:
+        if self._process is None or self._owner != os.getpid():  # after a fork, whose answers would be another's
+            self._owner = os.getpid()
             self._process = subprocess.Popen(
                 [sys.executable, str(Path(__file__).with_name("executed_worker.py"))],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
@@ -56,9 +58,9 @@ class Worker:
 
     def end(self) -> None:
         """No more blocks."""
-        if self._process is not None:
+        if self._process is not None and self._owner == os.getpid():
             self._process.communicate()
-            self._process = None
+        self._process = None
 
 
 WORKER = Worker()
