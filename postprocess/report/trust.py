@@ -12,12 +12,8 @@ from vlasov.postprocess.report.elements import escaped, facts, number, paragraph
 from vlasov.solvers.accuracy import NOTABLE, doubt
 from vlasov.solvers.dataset import RUN
 from vlasov.solvers.record import ERRORS
+from vlasov.solvers.statuses import OF_RUNS as _SAID
 
-_SAID = {
-    "completed": "The run came to its horizon.",
-    "blow-up": "The solution ends in a blow-up, which is physics and no failure.",
-    "stopped": "The run stopped before its horizon.",
-}
 _TOLD = {
     "velocity_error_bound": "bound on the errors of sums in velocities",
     "sampling_error": "error by which the tokens stand for the initial measure",
