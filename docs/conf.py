@@ -59,6 +59,7 @@ nb_execution_show_tb = True
 nb_execution_timeout = 600  # seconds; machines may be slow
 nb_merge_streams = True
 nb_ipywidgets_js = {}  # they would come from the net
+nb_render_markdown_format = "myst"  # CommonMark knows no tables
 nb_mime_priority_overrides = [("html", "text/html", 0)]
 
 autodoc_typehints = "signature"
@@ -80,6 +81,7 @@ html_css_files = ["css/manual.css"]
 html_js_files = ["js/wide.js"]
 html_favicon = "_static/mark.svg"
 html_show_sourcelink = False
+html_show_search_summary = False  # they are fetched, which browsers refuse to pages from the disk
 html_copy_source = False
 html_domain_indices = False
 html_context = {"default_mode": "auto"}

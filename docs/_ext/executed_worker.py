@@ -85,6 +85,7 @@ def answer(asked: dict[str, Any], namespaces: dict[str, dict[str, Any]]) -> dict
 def main() -> None:
     """Answer until the input ends."""
     import matplotlib
+    import page_cells  # noqa: F401 - warnings in short lines, without the name of a file
 
     matplotlib.use("svg")
     matplotlib.rcParams.update({"svg.hashsalt": "vlasov", "svg.fonttype": "path", "font.size": 9})

@@ -1,9 +1,10 @@
 """Opens every page of the built manual in headless Chromium, as a reader would: python tests/docs/browser.py HTML
 
 The network is cut. Of each page: no request that fails or leaves the disk, no console error, no error of a formula, no
-broken picture; no horizontal scroll of the page, 1200 and 400 pixels wide; enough contrast of text in the light and in
-the dark theme. Of all pages: every internal link has its file and its anchor. Exit code 1, with a list, if not; 2 where
-there are no pages, or nothing to open them with.
+broken picture, none without words for those who do not see it, nothing of the machine that built it; no horizontal
+scroll of the page, 1200 and 400 pixels wide; enough contrast of text in the light and in the dark theme. Of all pages:
+every internal link has its file and its anchor, and the search finds a word. Exit code 1, with a list, if not; 2
+where there are no pages, or nothing to open them with.
 """
 
 from __future__ import annotations
@@ -85,6 +86,16 @@ class Visitor:
         """Something is wrong with the page that is open."""
         self.wrong.append(f"{self.url}: {what[:300]}")
 
+    async def search(self, path: Path, word: str) -> None:
+        """Look for a word: something is found, and nothing fails on the way."""
+        self.url = f"{path.relative_to(self.folder)}?q={word}"
+        await self.tab.goto(f"{path.as_uri()}?q={word}", wait_until="load")
+        try:
+            await self.tab.wait_for_selector("#search-results li a", timeout=20_000)
+            await self.tab.wait_for_load_state("networkidle")
+        except Exception as failed:  # playwright is imported late, and so are its errors
+            self.note(f"nothing is found: {failed}")
+
     async def visit(self, path: Path) -> None:
         """Open a page, in both widths and themes."""
         self.url = str(path.relative_to(self.folder))
@@ -107,6 +118,7 @@ async def wander(folder: Path) -> list[str]:
     """All pages, by as many tabs as there are cores."""
     from playwright.async_api import async_playwright
 
+    searches = folder / "search.html"
     waiting = pages(folder)[::-1]
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(
@@ -122,6 +134,8 @@ async def wander(folder: Path) -> list[str]:
                 await visitor.visit(waiting.pop())
 
         await asyncio.gather(*map(work, visitors))
+        if searches.exists():
+            await visitors[0].search(searches, "particles")
         await browser.close()
     return sorted(line for visitor in visitors for line in visitor.wrong)
 

@@ -96,9 +96,16 @@ window.inspector = {
     }
     for (const picture of document.images) {
       if (picture.complete && !picture.naturalWidth) wrong.push(`no picture: ${picture.src}`);
+      const alt = picture.getAttribute("alt");
+      if (alt === null || /\.(png|svg|jpe?g)$/.test(alt)) wrong.push(`no alternative text: ${picture.src}`);
     }
     for (const said of document.querySelectorAll(".system-message, .problematic")) {
       wrong.push(`message: ${said.textContent.trim().slice(0, 120)}`);
+    }
+    const seen = document.body.textContent; // of folded parts too
+    for (const noise of [" object at 0x", "/tmp/", "?25l", "<page>:"]) {
+      const k = seen.indexOf(noise);
+      if (k >= 0) wrong.push(`of the machine: ${seen.slice(Math.max(0, k - 40), k + 40)}`);
     }
     return wrong;
   },

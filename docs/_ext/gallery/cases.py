@@ -182,7 +182,7 @@ def _theory(case: Case, status: str, docs: Path) -> str:
     about |= {name for name in ("layer_norm", "mlp") if getattr(case.problem, name) is not None}
     pages = dict.fromkeys(page for key, page in _THEORY.items() if key in about)
     links = [f"[](../../theory/{page}.md)" for page in pages if (docs / "theory" / f"{page}.md").exists()]
-    return "The theory: " + ", ".join([*links, "[all of it](../../theory/index.md)"]) + "."
+    return f"The theory: {', '.join(links)}." if links else ""
 
 
 def _file(case: Case) -> str:
@@ -200,7 +200,7 @@ def index(folder: Path) -> str:
     for title, says in GROUPS.items():
         chosen = [case for case in all_cases().values() if group(case) == title]
         cards = "\n".join(card(case.name, case.title, case.description) for case in chosen)
-        parts += [f"## {title}", says, f"::::{{grid}} 1 2 3 3\n:gutter: 2\n\n{cards}\n::::"]
+        parts += [f"## {title}", says, f"::::{{grid}} 1 2 2 2\n:gutter: 2\n\n{cards}\n::::"]
     return "\n\n".join([*parts, toctree(list(all_cases()))]) + "\n"
 
 
@@ -208,7 +208,7 @@ def card(name: str, title: str, description: str) -> str:
     """Thumbnail, title, one line."""
     return (
         f":::{{grid-item-card}} {escaped(title)}\n:link: {name}\n:link-type: doc\n:img-top: {name}-small.png\n"
-        f":img-alt: {quoted(title)}\n\n{escaped(_line(description))}\n:::\n"
+        f":img-alt: {quoted(title)}\n:class-img-top: first-row\n\n{escaped(_line(description))}\n:::\n"
     )
 
 

@@ -75,5 +75,5 @@ def index(folder: Path) -> str:
     cards = "\n".join(card(name, parameters(name)["title"], parameters(name)["description"]) for name in figure_names())
     return (
         "# Figures of the papers\n\nDrawn again from their parameters, with the facts of their captions as numbers: "
-        f"`vlasov figure NAME`.\n\n::::{{grid}} 1 2 3 3\n:gutter: 2\n\n{cards}\n::::\n\n{toctree(figure_names())}\n"
+        f"`vlasov figure NAME`.\n\n::::{{grid}} 1 2 2 2\n:gutter: 2\n\n{cards}\n::::\n\n{toctree(figure_names())}\n"
     )
