@@ -118,6 +118,10 @@ def test_sentences_of_advice_are_found(texts):
         assert known in page
     for who, _ in ADVISERS.values():
         assert f"| {who} |" in page
+    for typed in ('`sampling="quadrature"`', '`"finite-volume"`', "`tolerance=…`"):
+        assert typed in page
+    lines = page.splitlines()
+    assert len(lines) == len(set(lines))
 
 
 def test_an_adviser_that_is_gone_is_an_error():

@@ -18,6 +18,8 @@ from vlasov.solvers.kinds import MADE_BY
 from vlasov.solvers.record import Status
 from vlasov.solvers.statuses import ADVISERS, OF_GAUSSIANS, OF_RUNS, OF_SWEEPS
 
+#: What readers may type: its quotes stay straight.
+_TYPED = re.compile(r'(?:\w+=)?"[^"]+"|\w+=[^\s;,]+')
 _CODES = {
     "0": "All went well; a blow-up is well too.",
     "1": "A run failed, or stopped before its horizon, or shows that a fact of its case does not hold.",
@@ -54,10 +56,9 @@ def _errors() -> str:
 
 
 def _advice() -> list[list[str]]:
-    """Sentences that end as the attribute ``advice``, or as a part of one, in the order of the files."""
-    return [
-        [who, plain(text)] for module, (who, names) in ADVISERS.items() for text in sentences(f"vlasov.{module}", names)
-    ]
+    """Sentences that end as the attribute ``advice``, or as a part of one, in the order of the table; each once."""
+    said = [(who, text) for module, (who, names) in ADVISERS.items() for text in sentences(f"vlasov.{module}", names)]
+    return [[who, plain(_TYPED.sub(r"``\g<0>``", text.replace("{}", "…")))] for who, text in dict.fromkeys(said)]
 
 
 def sentences(module: str, names: tuple[str, ...]) -> list[str]:
