@@ -1,15 +1,16 @@
 """Reports: one HTML file that shows a run, a study or a comparison to someone who has only a browser.
 
 ``sources`` takes Datasets and files; ``sections`` writes the page's sections, of ``words``, ``casefile``, ``trust``,
-``scene`` (on ``densities`` and ``packing``), ``curves``, ``studies`` and ``others``; ``elements`` escapes all of it,
-and ``page`` joins it with the scripts in ``assets``, all that runs in it: nothing is loaded, no network needed.
-``gallery`` makes a folder of reports. Called by ``vl.report`` and ``vlasov report``.
+``scene`` (on ``densities`` and ``packing``), ``curves``, ``studies``, ``others`` and ``repeating``; ``elements``
+escapes all of it, and ``page`` joins it with the scripts in ``assets``, all that runs in it: nothing is loaded, no
+network needed. ``gallery`` makes a folder of reports. Called by ``vl.report`` and ``vlasov report``.
 """
 
 from __future__ import annotations
 
 import html
 import os
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -121,12 +122,21 @@ def _title(given: list[Source]) -> str:
 def _lead(given: list[Source]) -> str:
     """One line below the title: the kind and how it ended."""
     if len(given) > 1:
-        kinds = ", ".join(dict.fromkeys(f"{sum(o.kind == one.kind for o in given)} × {one.kind}" for one in given))
-        return f'<p class="lead">{escaped(kinds)}</p>'
+        counts = Counter(one.kind for one in given)
+        kinds = [f"{count} {_several(kind)}" if count > 1 else f"one {kind}" for kind, count in counts.items()]
+        return f'<p class="lead">{escaped(" and ".join(kinds)[:1].upper() + " and ".join(kinds)[1:])}</p>'
     one = given[0]
     if one.kind != RUN:
-        return f'<p class="lead">{escaped(one.kind)}</p>'
+        made = str(one.dataset.attrs.get("created", ""))[:10]
+        return (
+            f'<p class="lead">{escaped(one.kind[:1].upper() + one.kind[1:] + (f", made on {made}" * bool(made)))}.</p>'
+        )
     times = one.dataset["time"].values
     said = f"A run by the solver {one.dataset.attrs.get('solver', '?')}, d = {one.dataset.sizes['component']}, "
     said += f"{times.size} output times up to t = {times[-1]:.6g}."
     return f'<p class="lead">{trust.badge(one.dataset)}{escaped(said)}</p>'
+
+
+def _several(kind: str) -> str:
+    """Its plural."""
+    return kind if kind.endswith("s") else f"{kind[:-1]}ies" if kind.endswith("y") else f"{kind}s"

@@ -76,9 +76,9 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[Any]], label: str) -> st
     return f'{region}<table class="sortable">{inside}</table></div>'
 
 
-def number(value: float) -> str:
-    """A number to six digits."""
-    return "–" if math.isnan(value) else f"{value:.{_DIGITS}g}".replace("-", "−").replace("inf", "∞")
+def number(value: float, digits: int = _DIGITS) -> str:
+    """A number to so many digits."""
+    return "–" if math.isnan(value) else f"{value:.{digits}g}".replace("-", "−").replace("inf", "∞")
 
 
 def _cell(value: Any) -> str:

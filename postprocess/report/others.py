@@ -10,9 +10,11 @@ import numpy as np
 import xarray as xr
 
 from vlasov.postprocess.report.curves import chart, curve, of_energies
-from vlasov.postprocess.report.elements import Parts, charts, table
+from vlasov.postprocess.report.elements import Parts, charts, number, table
 
 _MOST_ROWS, _MOST_COLUMNS = 400, 14
+_LONGEST = 48  # letters of a column's name
+_STILL = 1e-13  # of the deviation: a mean nearer to zero is rounding
 _REACH = np.log(1e6)  # logarithms of bounds beyond are in the table alone
 _UNSEEN = ("direction", "response", "edge_place")  # arrays of tokens
 
@@ -114,7 +116,9 @@ def of_moments(run: xr.Dataset) -> str:
     d, times = run.sizes["component"], run["time"].values
     values = np.linalg.eigvalsh(run["covariance"].values)[:, ::-1]
     shown = min(d, 3)
-    columns = {"t": times} | {f"mean x_{k + 1}": run["mean"].values[:, k] for k in range(shown)}
+    least = _STILL * np.sqrt(np.abs(values).sum(axis=1).max())
+    mean = np.where(np.abs(run["mean"].values) > least, run["mean"].values, 0.0)
+    columns = {"t": times} | {f"mean x_{k + 1}": mean[:, k] for k in range(shown)}
     columns |= {f"λ_{k + 1}": values[:, k] for k in range(shown)} | {"trace of Σ": values.sum(axis=1)}
     names = ("layer", "radius", "mass", "mean_error", "covariance_error", "density_error")
     columns |= {name.replace("_", " "): run[name].values for name in names if name in run}
@@ -136,10 +140,16 @@ def _table(found: xr.Dataset, dims: Sequence[str]) -> str:
         [*(_cell(axis[k]) for axis, k in zip(axes, place, strict=True)), *(_cell(one.values[place]) for one in arrays)]
         for place in np.ndindex(*(found.sizes[dim] for dim in there))
     ]
-    heads = ["t" if dim == "time" else dim for dim in there] + [name.replace("_", " ") for name in names]
+    heads = ["t" if dim == "time" else dim for dim in there] + [_head(found[name]) for name in names]
     return f"<h3>By {' and '.join('time' if dim == 'time' else dim for dim in there)}</h3>" + table(
         heads, _thinned(rows), ", ".join(there)
     )
+
+
+def _head(variable: xr.DataArray) -> str:
+    """What a column is called: in words, where they are not too many."""
+    words = str(variable.attrs.get("long_name", ""))
+    return words if 0 < len(words) <= _LONGEST else str(variable.name).replace("_", " ")
 
 
 def _cell(value: Any) -> Any:
@@ -157,7 +167,13 @@ def solvers_of(found: xr.Dataset) -> list[tuple[str, str]]:
     """What a comparison knows of its runs."""
     try:
         runs = json.loads(str(found.attrs.get("runs", "{}")))
-        return [(str(name), "; ".join(f"{key}: {one[key]}" for key in ("solver", "status", "error_estimate", "advice")
-                 if one.get(key))) for name, one in runs.items()]  # fmt: skip
+        return [(str(name), "; ".join(_of_solver(one))) for name, one in runs.items()]
     except (ValueError, AttributeError, TypeError):
         return []
+
+
+def _of_solver(run: dict[str, Any]) -> list[str]:
+    """Its solver, how it ended, and its error to two digits."""
+    said = [f"{key}: {run[key]}" for key in ("solver", "status", "advice") if run.get(key)]
+    estimate = run.get("error_estimate")
+    return said + ([f"estimated error: {number(float(estimate), 2)}"] if estimate is not None else [])

@@ -86,7 +86,7 @@ def _with_slope(label: str, sizes: Array, values: Array, fitted: xr.Dataset) -> 
 
 
 def _coloured(series: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Each guide once; colours are counted without them."""
+    """Each guide once, after all others; colours are counted without them."""
     seen, kept, colour = set(), [], 0
     for one in series:
         if one.get("grey"):
@@ -96,7 +96,7 @@ def _coloured(series: list[dict[str, Any]]) -> list[dict[str, Any]]:
         else:
             one["colour"], colour = colour, colour + 1
         kept.append(one)
-    return kept
+    return sorted(kept, key=lambda one: bool(one.get("grey")))
 
 
 def _slopes(study: xr.Dataset, names: list[str], orders: Array) -> Iterator[list[Any]]:
@@ -110,7 +110,7 @@ def _slopes(study: xr.Dataset, names: list[str], orders: Array) -> Iterator[list
                         _NAMES.get(name, name),
                         f"{orders[i]:g}" if "p" in study[name].dims else "",
                         float(t),
-                        *found,
+                        *(float(f"{one:.3g}") for one in found),
                     ]
 
 

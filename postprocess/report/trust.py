@@ -56,7 +56,7 @@ def _rows(dataset: xr.Dataset) -> list[tuple[str, str]]:
     estimate = _number(attrs.get("error_estimate"))
     if not math.isnan(estimate):
         held = "below" if estimate <= NOTABLE else "above"
-        words = f"{number(estimate)}, the largest below over all times; {held} the {NOTABLE:g} from which runs warn"
+        words = f"{number(estimate, 2)}, the largest below over all times; {held} the {NOTABLE:g} from which runs warn"
         rows.append(("Estimated error", words if math.isfinite(estimate) else "not known"))
     for name in ERRORS:
         if name in dataset and dataset.sizes.get("time"):
@@ -64,12 +64,12 @@ def _rows(dataset: xr.Dataset) -> list[tuple[str, str]]:
             rows.append(
                 (
                     name.replace("_", " ").capitalize(),
-                    f"{number(top)} at its largest, estimated: {_name(dataset, name)}",
+                    f"{number(top, 2)} at its largest, estimated: {_name(dataset, name)}",
                 )
             )
     if "mass" in dataset and "density" in dataset:
         lost = float(abs(dataset["mass"] - dataset["mass"][0]).max())
-        rows.append(("Mass lost or gained", f"at most {number(lost)}"))
+        rows.append(("Mass lost or gained", f"at most {number(lost, 2)}"))
     for name, words in _TOLD.items():
         value = _number(attrs.get(name))
         if not math.isnan(value):

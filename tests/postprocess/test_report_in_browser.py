@@ -305,3 +305,14 @@ def test_what_stands_still_is_seen_inside_the_picture(opened):
                                                                      (f.py(x[2 * i + 1]) - f.top) / f.h]);
         }""")
         assert 0.02 < np.min(places) <= np.max(places) < 0.98
+
+
+def test_curves_on_one_another_take_turns_and_the_theory_comes_last(opened):
+    study = vl.mean_field_study(vl.load_case("interval-1d").problem, n=[8, 16, 32], replicas=3, p=(1, 1.0001))
+    page = opened(study)
+    names = page.locator(".chart .legend").first.locator("button").all_inner_texts()
+    assert [name.startswith("theory") for name in names] == [False] * (len(names) - 1) + [True]
+    page.evaluate("window.all = V.figures[0].shown(); V.figures[0].share(all)")
+    turns = page.evaluate("all.map((one) => one.turn ?? null)")
+    assert turns[-1] is None
+    assert sorted(turns[:2]) == [[0, 2], [1, 2]]  # p = 1 and p = 1.0001

@@ -68,9 +68,29 @@ V.Chart = class {
     const f = (this.f = V.frame([x, y], width, height, false));
     this.to = [(v) => f.px(this.logx ? Math.log10(v) : v), (v) => f.py(this.logy ? (v > 0 ? Math.log10(v) : -400) : v)];
     V.axes(pen, f, [this.xname, ""], true, [this.logx, this.logy]);
+    this.share(all);
     V.inside(pen, f, () => all.forEach((one) => this.curve(pen, one)));
     if (mark !== null) V.line(pen, this.to[0](mark), f.top, this.to[0](mark), f.top + f.h, "--soft");
     this.canvas.dataset.drawn = all.length;
+  }
+
+  // Curves that lie on one another take turns along the line, so that each can be seen.
+  share(all) {
+    const groups = [],
+      [px, py] = this.to;
+    for (const one of all.filter((one) => !one.grey && !one.points)) {
+      const same = (other) =>
+        other.x.length === one.x.length &&
+        Boolean(other.dash) === Boolean(one.dash) &&
+        one.x.every((x, i) => {
+          const [p, q] = [one.y[i], other.y[i]];
+          return p === null || q === null ? p === q : Math.hypot(px(x) - px(other.x[i]), py(p) - py(q)) < 1.5;
+        });
+      const group = groups.find(([first]) => same(first));
+      if (group) group.push(one);
+      else groups.push([one]);
+    }
+    for (const group of groups) group.forEach((one, k) => (one.turn = [k, group.length]));
   }
 
   curve(pen, one) {
@@ -91,7 +111,10 @@ V.Chart = class {
     }
     pen.strokeStyle = pen.fillStyle = colour;
     pen.lineWidth = one.grey ? 1.3 : 1.9;
-    pen.setLineDash(one.dash ? [6, 4] : []);
+    const [turn, turns] = one.turn || [0, 1],
+      dash = one.dash ? 6 : 9;
+    pen.setLineDash(one.dash || turns > 1 ? [dash, turns > 1 ? dash * (turns - 1) : 4] : []);
+    pen.lineDashOffset = -turn * dash;
     pen.beginPath();
     let last = -2;
     if (!one.points)
@@ -102,6 +125,7 @@ V.Chart = class {
       }
     pen.stroke();
     pen.setLineDash([]);
+    pen.lineDashOffset = 0;
     if (one.points || known.length < 14)
       for (const [x, i] of known) {
         pen.beginPath();
