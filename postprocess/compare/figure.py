@@ -160,8 +160,11 @@ def _decimal(ax: Axes, name: str, *, drawn: bool) -> None:
     if not drawn:
         return
     ax.set_yscale("log")
-    low, high = ax.get_ylim()
-    ax.set_ylim(10.0 ** np.floor(np.log10(low) + 1e-9), 10.0 ** np.ceil(np.log10(high) - 1e-9))
+    low, high = np.log10(ax.get_ylim())
+    low, high = np.floor(low + 1e-9), np.ceil(high - 1e-9)
+    if low >= high:  # one value, which is a power of ten
+        low, high = low - 1, low + 1
+    ax.set_ylim(10.0**low, 10.0**high)
     ax.yaxis.set_major_locator(LogLocator(numticks=7))
     ax.yaxis.set_minor_formatter(NullFormatter())
 

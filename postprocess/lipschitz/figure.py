@@ -31,6 +31,7 @@ _FAR = 300.0  # times the largest value: a bound beyond is told in words
 _LEAST = 2.1  # inches of a panel in print
 _IN_LINE = 3  # of the legend
 _ROOM = 0.09  # of the height, for a line of words
+_LINE = 0.11  # of the height, that a bound in words takes
 _ROUND = 5e-3  # halves of intervals that two digits would call zero
 
 
@@ -72,7 +73,7 @@ def _draw_law(ax: Axes, here: xr.Dataset, name: str, k: int) -> None:
     _curve(ax, sizes, values, k, None)
     if not np.isfinite(values.rms).any():
         ax.text(0.5, 0.5, "not known", transform=ax.transAxes, ha="center", color=END)
-    top, told = np.nanmax(values.high, initial=0.0), list[str]()
+    top, told = np.max(values.high, initial=0.0, where=np.isfinite(values.high)), list[str]()
     for key, (label, dashes) in _BOUNDS.items():
         bound = here[key].values if key == "lower_bound" else growth.band(here[key].values).rms
         if not np.isfinite(bound).any():
@@ -86,8 +87,10 @@ def _draw_law(ax: Axes, here: xr.Dataset, name: str, k: int) -> None:
     _scaled(ax)
     if told:
         low, high = ax.get_ylim()
-        ax.set_ylim(low, high * (high / low) ** _ROOM)
-        ax.text(0.02, 0.98, "; ".join(told), transform=ax.transAxes, ha="left", va="top", fontsize=small())
+        taken = _LINE * len(told)
+        ax.set_ylim(low, high * (high / low) ** (taken / (1 - taken)))
+        # In the layout, words wider than their panel would make it narrower, down to nothing.
+        ax.text(0.02, 0.98, "\n".join(told), transform=ax.transAxes, va="top", fontsize=small(), in_layout=False)
 
 
 def _draw_all(ax: Axes, dataset: xr.Dataset, names: list[str]) -> None:

@@ -45,7 +45,8 @@ def band(values: Array) -> Band:
     halves = [
         max(_by_replicas(row[None], np.array([some]), np.ones(1)), 0.0) for row, some in zip(logs, count, strict=True)
     ]
-    return Band(np.exp(means), np.exp(means - halves), np.exp(means + halves))
+    with np.errstate(over="ignore"):  # an interval may reach to infinity
+        return Band(np.exp(means), np.exp(means - halves), np.exp(means + halves))
 
 
 def _logs(values: Array) -> Array:

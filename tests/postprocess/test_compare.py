@@ -240,6 +240,13 @@ def test_solutions_that_part_by_powers_of_ten_can_be_drawn(solutions):
     draw(found, [solutions[0], far]).canvas.draw()
 
 
+def test_tokens_on_a_circle_have_one_radius():
+    """The axis of powers of ten has one value, which is a power of ten."""
+    problem = vl.load_case("kuramoto-circle").problem
+    runs = [vl.solve(problem, "particles", times=[0.0, 0.2], n=n) for n in (8, 12)]
+    draw(compare(*runs, instants=2), runs).canvas.draw()
+
+
 def test_stability_of_gaussians_from_different_starts():
     """Equal covariances stay so under softmax, and means part as their equation says: W_p is their distance."""
     starts = [START, START.image(np.eye(2), [0.06, 0.08])]

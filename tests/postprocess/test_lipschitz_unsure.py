@@ -8,6 +8,7 @@ import pytest
 from rich.console import Console
 
 import vlasov as vl
+from tests.overlaps import faults
 from vlasov.postprocess.lipschitz import lipschitz_study
 from vlasov.postprocess.lipschitz.figure import draw
 from vlasov.postprocess.lipschitz.table import table
@@ -68,3 +69,19 @@ def test_programs_are_told(vlasov, tmp_path, monkeypatch):
 def test_what_has_no_effect_is_refused(options, sentence):
     with pytest.raises(vl.InputError, match=sentence):
         lipschitz_study(FLAT, **{"n": 4} | options)
+
+
+@pytest.mark.parametrize("width", [None, "column", "page"])
+def test_bounds_out_of_sight_leave_panels_their_width(width):
+    """Large tilts: three bounds are told in words, each in a line of its own."""
+    study = lipschitz_study(
+        vl.load_case("hardmax-limit").problem, n=[8, 16], data=["random", "clustered", "correlated"], replicas=2
+    )
+    drawn = draw(study, width=width)
+    assert faults(drawn) == []
+    told = [text for ax in drawn.axes for text in ax.texts if text.get_text().count("\n") == 2]
+    assert len(told) == 3
+    for text in told:
+        box, words = (part.get_window_extent() for part in (text.axes, text))
+        assert box.width > 1.2 * drawn.dpi  # inches
+        assert words.x1 <= box.x1 + 1
