@@ -1,8 +1,8 @@
-"""What variables are called in words, which xarray shows and writes at axes: where nothing has said so before."""
+"""What variables are called in words, which xarray shows and writes at axes; and what solutions are called."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import xarray as xr
 
@@ -37,3 +37,12 @@ def named(dataset: xr.Dataset, names: Mapping[str, str] | None = None) -> xr.Dat
         if variable.dtype.kind in _NUMBERS:
             variable.attrs.setdefault("units", "1")
     return dataset
+
+
+def called(datasets: Sequence[xr.Dataset]) -> list[str]:
+    """Names that tell solutions apart: by solver if that does, else by title, else by case, else by number."""
+    for attribute in ("solver", "title", "case"):
+        found = [str(dataset.attrs.get(attribute, "")) for dataset in datasets]
+        if all(found) and len(set(found)) == len(found):
+            return found
+    return [f"{dataset.attrs.get('solver', 'run')} {place}" for place, dataset in enumerate(datasets, 1)]

@@ -92,8 +92,10 @@ def _bar(total: float, columns: Any, console: Console | None, what: str) -> Iter
     from rich.console import Console
     from rich.progress import Progress, TimeRemainingColumn
 
+    # FORCE_COLOR makes rich take a notebook or a file for a terminal; a bar would be drawn into what they keep.
+    seen = console is not None or (sys.stderr is not None and sys.stderr.isatty())
     console = console or Console(stderr=True)
-    if not console.is_terminal:
+    if not (seen and console.is_terminal):
         yield silent
         return
     bar = Progress(*columns, TimeRemainingColumn(), console=console, transient=True, speed_estimate_period=_SPEED_OVER)

@@ -41,6 +41,11 @@ def test_width_is_that_of_the_paper(vlasov):
     assert f'width="{points}' in Path("a.svg").read_text()
 
 
+def test_plot_says_all_that_it_can_write(vlasov):
+    said = 'path: "a" does not end in a known format; choose one of: .png, .pdf, .svg, .gif, .mp4.'
+    assert refused(vlasov("plot", "run.nc", "-o", "a"), said)
+
+
 def test_studies_are_drawn_in_their_folder(vlasov):
     few = ("depth", "gaussian-collapse", "--depths", "2,4", "--n", "4", "--replicas", "2", "-o", "study", "--json")
     assert vlasov(*few, "--format", "pdf")[0] == 0
@@ -161,5 +166,6 @@ def test_who_waits_is_told_on_a_terminal_alone(tmp_path):
     assert seen.count("drawing ...\r\x1b[2K\r") == 1  # and nothing is left of it
     assert "not" not in seen.partition("the first piece")[0]
     assert "the first piece" in seen  # before anything is reported
-    silent = subprocess.run([sys.executable, program], capture_output=True, check=True)
+    coloured = os.environ | {"FORCE_COLOR": "1"}  # as in a notebook, whose outputs are coloured, but no terminals
+    silent = subprocess.run([sys.executable, program], capture_output=True, check=True, env=coloured)
     assert (silent.stdout, silent.stderr) == (b"", b"")

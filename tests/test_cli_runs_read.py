@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+import xarray as xr
 
 import vlasov as vl
 
@@ -79,3 +80,27 @@ def test_what_a_run_cannot_have_is_refused(vlasov, run, given, sentence):
     code, out, err = vlasov("sensitivity", "g.nc", *given)
     assert (code, out, err) == (2, "", f"vlasov: {sentence}\n")
     assert [path.name for path in run.parent.iterdir()] == ["g.nc"]
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("command", ["beyond-gaussian", "energies", "clusters", "plot"])
+def test_a_folder_is_no_run(vlasov, run, command):
+    for folder in (".", ".."):
+        sentence = f'vlasov: path: "{folder}" is a folder; give a .nc file that "vlasov run -o" wrote\n'
+        assert vlasov(command, folder) == (2, "", sentence)
+
+
+def test_a_comparison_is_written_as_numbers(vlasov, run):
+    code, out, err = vlasov("compare", "g.nc", "g.nc", "--no-local", "-o", "c.nc")
+    assert (code, err) == (0, "")
+    assert out.endswith("c.nc\n")
+    kept = vl.open_run("c.nc")
+    xr.testing.assert_equal(kept, vl.compare(*[vl.open_run("g.nc")] * 2))
+    assert kept.attrs["command"].startswith("vlasov")
+    for option, sentence in (
+        ("--study=x.nc", "--study: is drawn beside"),
+        ("--format=pdf", "--format: is for pictures"),
+    ):
+        code, _, err = vlasov("compare", "g.nc", "g.nc", "-o", "c.nc", option)
+        assert (code, err.count("\n")) == (2, 1)
+        assert err.startswith(f"vlasov: {sentence}")

@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import subprocess
 import sys
 from pathlib import Path
 
@@ -141,3 +142,16 @@ def test_equations_have_the_numbers_of_the_case(name):
         assert r"A = \begin{pmatrix} 0.5 & -0.4 \\ 0.1 & 0.7 \end{pmatrix}" in text
     if name == "text-like":
         assert r"\text{a matrix of shape } 8 \times 16" in text
+
+
+def test_builds_beside_each_other_do_not_share_pictures():
+    """Two clones, the same program."""
+    program = "from gallery import programs; print(programs._place('docs/examples/initial_radius.py'))"
+    ran = [
+        subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=DOCS / "_ext")
+        for _ in range(2)
+    ]
+    places = [Path(one.stdout.strip()) for one in ran]
+    assert places[0] != places[1]
+    assert {place.name for place in places} == {"initial_radius.png"}
+    assert not any(place.parent.exists() for place in places)  # gone with the build

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import re
+import subprocess
+import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -93,3 +97,125 @@ def test_an_assertion_that_fails_is_an_error(worker: ModuleType) -> None:
     answer = worker.answer({"page": "a", "code": "print('before')\nassert 1 > 2", "figure": ""}, {})
     assert "AssertionError" in answer["error"]
     assert answer["out"] == "before"
+
+
+def test_programs_that_a_block_calls_do_not_talk_into_the_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    worker = process(monkeypatch)
+    first = worker.ask("p", "import os\nos.system('echo hi; cat')", "x")
+    assert (first["out"], first["error"]) == ("0", "")
+    assert worker.ask("p", "import sys\nsys.stdin.read() + 'nothing'", "x")["out"] == "'nothing'"
+    worker.end()
+
+
+def process(monkeypatch: pytest.MonkeyPatch) -> Any:
+    pytest.importorskip("sphinx")
+    monkeypatch.syspath_prepend(str(DOCS / "_ext"))
+    return extension("executed").Worker()
+
+
+def test_processes_that_read_pages_do_not_share_one_that_runs_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    worker, asked = process(monkeypatch), ("p", "import os\nos.getpid()", "x")
+    mine, again = worker.ask(*asked)["out"], worker.ask(*asked)["out"]
+    first = worker._process
+    monkeypatch.setattr(os, "getpid", lambda: -1)  # as after a fork
+    other = worker.ask(*asked)["out"]
+    worker.end()
+    first.communicate()
+    assert mine == again != other
+
+
+BLOCKS = {
+    "a": "import os, warnings\nimport matplotlib as mpl\nimport numpy as np\n"
+    "warnings.simplefilter('ignore')\nmpl.rcParams['lines.linewidth'] = 7.0\nos.chdir('/')\nnp.random.seed(5)\nx = 1",
+    "b": "import os, warnings\nimport matplotlib as mpl\nimport numpy as np\n"
+    "warnings.warn('told')\nprint(mpl.rcParams['lines.linewidth'], os.getcwd(), np.random.rand())",
+}
+
+
+def test_what_a_page_says_does_not_depend_on_the_pages_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    worker = process(monkeypatch)
+    first, setting, after = (worker.ask(page, BLOCKS[page[0]], "x") for page in ("b", "a", "b again"))
+    worker.end()
+    assert setting["error"] == ""
+    assert "told" in first["out"]
+    assert after["out"] == first["out"]
+
+
+QUICK = (  # what they say begins so; thirty take a minute, these half a second
+    *("$|D\\Gamma_\\mu(x)|", "$\\Sigma(t) = (", "It blows up at", "$|\\Gamma_\\mu(x)|", "A stationary $\\Sigma^*$"),
+    *("Negative eigenvalues only", "Linear attention moves the second moment", "L2 attention maps a Gaussian"),
+)
+
+
+@pytest.mark.parametrize("says", QUICK)
+def test_quick_statements_hold(statements: ModuleType, worker: ModuleType, says: str) -> None:
+    found = [one for one in statements.read(FILE) if one["says"].startswith(says)]
+    assert len(found) == 1
+    (row,) = statements.measure(found, through(worker))
+    assert row.holds, row.measured
+
+
+FAILING = {
+    "executed": (["executed"], "page.rst", "Title\n=====\n\n.. executed::\n\n   assert 1 > 2, 'so it is not'\n"),
+    "statements": (
+        ["statements"],
+        "page.rst",
+        "Title\n=====\n\n.. statements:: wrong.toml\n",
+    ),
+    "notebook": (
+        ["myst_nb"],
+        "page.md",
+        "---\nfile_format: mystnb\nkernelspec:\n  name: python3\n---\n\n# Title\n\n"
+        "```{code-cell} ipython3\nassert 1 > 2, 'so it is not'\n```\n",
+    ),
+}
+WRONG = """[[statement]]
+says = "so it is not"
+source = "nowhere"
+kind = "ours"
+command = "1"
+expected = "2"
+holds = "value == 2"
+"""
+
+
+@pytest.mark.parametrize("kind", FAILING)
+def test_what_does_not_hold_ends_the_build_of_a_page(kind: str, tmp_path: Path) -> None:
+    """With the manual's own settings of notebooks, and whether or not warnings are errors."""
+    pytest.importorskip("myst_nb")
+    extensions, name, text = FAILING[kind]
+    (tmp_path / "wrong.toml").write_text(WRONG)
+    ended = built(tmp_path, extensions, {name: text})
+    assert ended.returncode != 0
+    assert ("so it is not" if kind != "notebook" else "ExecutionError") in ended.stderr  # it writes a log of its own
+
+
+def built(folder: Path, extensions: list[str], pages: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    settings = (DOCS / "conf.py").read_text(encoding="utf-8").splitlines()
+    (folder / "conf.py").write_text(
+        f"import sys\nsys.path.insert(0, {str(DOCS / '_ext')!r})\nextensions = {extensions}\nroot_doc = 'page'\n"
+        + "\n".join(line for line in settings if line.startswith("nb_exec"))
+    )
+    for name, text in pages.items():
+        (folder / name).write_text(text)
+    build = [sys.executable, "-m", "sphinx", "-q", "-b", "pseudoxml", str(folder), str(folder / "out")]
+    return subprocess.run(build, capture_output=True, text=True, timeout=120)
+
+
+def test_a_block_is_a_cell_as_those_of_notebooks_are(tmp_path: Path) -> None:
+    """By the classes that the style of pages goes by, in their order."""
+    pytest.importorskip("myst_nb")
+    hidden = "```{executed}\n:hide-code:\n\nprint('hi')\n```\n"
+    blocks = "# Title\n\n```{executed}\nprint('hi')\n```\n\n" + hidden
+    page = FAILING["notebook"][2].partition("```")[0]
+    cell = "```{code-cell} ipython3\n"
+    cells = f"{cell}print('hi')\n```\n\n{cell}:tags: [hide-input]\n\nprint('hi')\n```\n"
+    head = page.replace("# Title", "# Other")
+    ended = built(tmp_path, ["myst_nb", "executed"], {"page.md": blocks, "cells.md": head + cells})
+    assert ended.returncode == 0, ended.stderr
+    looks = [
+        re.findall(r'nb_element="(cell_code\w*)"|<(literal_block)|classes="(output \w+)|(<HideCode)', text)
+        for text in ((tmp_path / f"out/{name}.pseudoxml").read_text() for name in ("page", "cells"))
+    ]
+    assert looks[0] == looks[1]
+    assert len(looks[0]) >= 6

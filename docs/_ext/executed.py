@@ -3,7 +3,8 @@
 Theory and method pages are many and short. A notebook kernel for each would take longer than all that they compute; so
 their blocks go to one process (``executed_worker.py``), with a namespace for each page. A block that fails, or an
 ``assert`` in it that does not hold, fails the build. ``:hide-code:`` hides the code behind a line to click on, and its
-warnings, ``:alt:`` describes a drawing.
+warnings, ``:alt:`` describes a drawing. What stands in the page is a cell as myst-nb makes them, so that tutorials and
+theory look alike.
 """
 
 from __future__ import annotations
@@ -19,9 +20,11 @@ from typing import Any, ClassVar
 from docutils import nodes
 from docutils.parsers.rst import directives
 from sphinx.application import Sphinx
+from sphinx.errors import ExtensionError
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
+_SHOW, _HIDE = "Show the program that draws this", "Hide the program that draws this"
 _LOG = logging.getLogger(__name__)
 
 
@@ -30,11 +33,13 @@ class Worker:
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[str] | None = None
+        self._owner = 0
         self.cpu = 0.0
 
     def ask(self, page: str, code: str, figure: str, *, quiet: bool = False) -> dict[str, Any]:
         """Run a block."""
-        if self._process is None:
+        if self._process is None or self._owner != os.getpid():  # after a fork, whose answers would be another's
+            self._owner = os.getpid()
             self._process = subprocess.Popen(
                 [sys.executable, str(Path(__file__).with_name("executed_worker.py"))],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
@@ -53,9 +58,9 @@ class Worker:
 
     def end(self) -> None:
         """No more blocks."""
-        if self._process is not None:
+        if self._process is not None and self._owner == os.getpid():
             self._process.communicate()
-            self._process = None
+        self._process = None
 
 
 WORKER = Worker()
@@ -75,21 +80,24 @@ class Executed(SphinxDirective):
         digest = hashlib.sha256(f"{self.env.docname}\n{code}".encode()).hexdigest()[:16]
         answer = WORKER.ask(self.env.docname, code, str(folder / digest), quiet="hide-code" in self.options)
         if answer["error"]:
-            raise self.severe(f"a block of {self.env.docname} failed:\n{code}\n{answer['out']}\n{answer['error']}")
-        return [*self._code(code), *self._output(answer["out"]), *self._drawings(answer["figures"])]
+            # No complaint of docutils, which would end a build with -W only.
+            said = f"a block of {self.env.docname} failed:\n{code}\n{answer['out']}\n{answer['error']}"
+            raise ExtensionError(said, modname="executed")
+        cell = nodes.container("", nb_element="cell_code", classes=["cell"])
+        if "hide-code" in self.options:
+            cell.attributes |= {"hide_mode": "input", "prompt_show": _SHOW, "prompt_hide": _HIDE}
+        cell += self._part("source", "cell_input", [nodes.literal_block(code, code, language="python")])
+        if shown := [*self._output(answer["out"]), *self._drawings(answer["figures"])]:
+            cell += self._part("output", "cell_output", shown)
+        return [cell]
 
-    def _code(self, code: str) -> list[nodes.Node]:
-        block = nodes.literal_block(code, code, language="python")
-        if "hide-code" not in self.options:
-            return [block]
-        begin = '<details class="executed"><summary>The program that draws this</summary>'
-        return [nodes.raw("", begin, format="html"), block, nodes.raw("", "</details>", format="html")]
+    def _part(self, name: str, style: str, inside: list[nodes.Node]) -> nodes.Node:
+        return nodes.container("", *inside, nb_element=f"cell_code_{name}", classes=[style])
 
     def _output(self, text: str) -> list[nodes.Node]:
         if not text:
             return []
-        block = nodes.literal_block(text, text, language="none", classes=["output"])
-        return [nodes.container("", block, classes=["cell_output", "executed_output"])]
+        return [nodes.literal_block(text, text, language="none", classes=["output", "stream"])]
 
     def _drawings(self, paths: list[str]) -> list[nodes.Node]:
         where = Path(self.env.doc2path(self.env.docname)).parent

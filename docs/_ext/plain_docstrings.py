@@ -19,7 +19,6 @@ _QUOTED = re.compile(r"(``.+?``|:[a-z:]+:`[^`]+`|https?://\S+)")
 _UNDERLINE = re.compile(r"^\s*-{3,}\s*$")
 _ITEM = re.compile(r"\s*(?:[-*] |\d+\. |\.\. )")
 _LISTED = ("Parameters", "Attributes", "Returns", "Yields", "Raises", "Warns", "Other Parameters")
-_ALIAS = re.compile(r"TypeAliasForwardRef\('(\w+)'\)")
 _FREE = "Notes", "Examples", "References", "See Also"
 
 
@@ -139,13 +138,16 @@ def _hook(app: Sphinx, what: str, name: str, obj: object, options: object, lines
     lines[:] = converted([line.rstrip() for line in lines])
 
 
-def _sign(app: Sphinx, what: str, name: str, obj: object, options: object, given: str | None, back: str | None) -> Any:
-    """Sphinx 9 shows names that stand for types as what stands for them."""
-    return tuple(text and _ALIAS.sub(r"\1", text) for text in (given, back))
+def _name_types() -> None:
+    """Sphinx 9 shows names that stand for types as how it holds them, wherever these stand inside of others."""
+    from sphinx.util.inspect import TypeAliasForwardRef
+
+    held: Any = TypeAliasForwardRef
+    held.__repr__ = lambda self: self.name
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register with Sphinx, before numpydoc, whose priority is 500."""
     app.connect("autodoc-process-docstring", _hook, priority=400)
-    app.connect("autodoc-process-signature", _sign)
+    _name_types()
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -64,7 +64,7 @@ def program(one: dict[str, str]) -> str:
 def measure(statements: list[dict[str, str]], run: Callable[[str, str], str]) -> Iterator[Row]:
     """Run all; ``run`` takes a name and a program, and returns what was printed."""
     for k, one in enumerate(statements):
-        measured, holds = json.loads(run(f"statement-{k}", program(one)).splitlines()[-1])
+        measured, holds = json.loads(run(f"statement {k + 1}", program(one)).splitlines()[-1])
         yield Row(one, measured, holds)
 
 
@@ -91,6 +91,7 @@ def _flat(text: str) -> str:
 def _directive() -> Any:
     from docutils import nodes
     from executed import WORKER
+    from sphinx.errors import ExtensionError
     from sphinx.util.docutils import SphinxDirective
 
     class Statements(SphinxDirective):
@@ -103,16 +104,16 @@ def _directive() -> Any:
             self.env.note_dependency(relative)
 
             def run(name: str, code: str) -> str:
-                answer = WORKER.ask(name, code, "")
+                answer = WORKER.ask(f"{relative}: {name}", code, "")
                 if answer["error"]:
-                    raise self.severe(f"{relative}: this failed:\n{code}\n{answer['error']}")
+                    raise ExtensionError(f"{relative}: this failed:\n{code}\n{answer['error']}", modname="statements")
                 return str(answer["out"])
 
             rows = list(measure(read(Path(absolute)), run))
             wrong = [row for row in rows if not row.holds]
             if wrong:
                 told = "\n".join(f"{_flat(row.statement['says'])}: measured {row.measured}" for row in wrong)
-                raise self.severe(f"{relative}: statements that do not hold:\n{told}")
+                raise ExtensionError(f"{relative}: statements that do not hold:\n{told}", modname="statements")
             return self.parse_text_to_nodes("\n".join(markdown(rows)))
 
     return Statements

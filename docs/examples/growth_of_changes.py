@@ -19,165 +19,34 @@ separatrix between them, from t = 1.25 on. Samples of 512 tokens see the same ti
 it depends on how near a token stands to the separatrix. Under a mask few tokens carry the growth nearly from the
 beginning. In all other cases with a known limit the growth is collective as long as it is known.
 
-.. list-table:: Until when growth is collective
-    :header-rows: 1
+.. csv-table:: Until when growth is collective
+    :header: case, of, until t, growth, of one token, carried
 
-    * - case
-      - of
-      - until t
-      - growth
-      - of one token
-      - carried
-    * - ball-3d
-      - limit
-      - 2
-      - 3.629
-      - 1.118
-      - collective
-    * - box-2d
-      - limit
-      - 1.75
-      - 21.91
-      - 6.359
-      - collective
-    * - deep-layers
-      - limit
-      - 2
-      - 7.837
-      - 1
-      - collective
-    * - gaussian-blow-up
-      - limit
-      - 0.375
-      - 6.567
-      - 1.265
-      - collective
-    * - gaussian-collapse
-      - limit
-      - 20
-      - 2.102e+08
-      - 0.4289
-      - collective
-    * - gaussian-line
-      - 512 tokens
-      - 20
-      - 5.356e+08
-      - 1.025
-      - collective
-    * - gaussian-two-lines
-      - 512 tokens
-      - 20
-      - 1.255e+05
-      - 1.129
-      - few tokens from t = 2.5 on
-    * - gradient-flow-sinkhorn
-      - 512 tokens
-      - 2
-      - 10
-      - 5.951
-      - few tokens from t = 0.25 on
-    * - gradient-flow-softmax
-      - limit
-      - 1.2
-      - 3.639
-      - 3.015
-      - collective
-    * - interval-1d
-      - limit
-      - 2
-      - 28.63
-      - 20.81
-      - collective
-    * - l2-growth
-      - 512 tokens
-      - 4
-      - 125.7
-      - 39.22
-      - collective
-    * - linear-ring
-      - limit
-      - 4.5
-      - 278.6
-      - 6.529
-      - collective
-    * - masked-product
-      - 512 tokens
-      - 2
-      - 17.38
-      - 1.058
-      - few tokens from t = 0.5 on
-    * - masked-two-topics
-      - 512 tokens
-      - 2
-      - 158.2
-      - 3.484
-      - few tokens from t = 0.25 on
-    * - mixture-2d
-      - limit
-      - 2
-      - 85.21
-      - 85.21
-      - few tokens from t = 1.25 on
-    * - mlp-affine-gaussian
-      - limit
-      - 0.75
-      - 2.922
-      - 1.604
-      - collective
-    * - multi-head-mixed
-      - limit
-      - 1
-      - 13.34
-      - 2.192
-      - collective
-    * - multi-head-plane
-      - 512 tokens
-      - 20
-      - 7.944e+08
-      - 3.905
-      - collective
-    * - relu-blow-up
-      - limit
-      - 2
-      - 5.196
-      - 1.732
-      - collective
-    * - relu-layer-norm
-      - 512 tokens
-      - 8
-      - 1
-      - 1
-      - nothing grows
-    * - ring-2d
-      - limit
-      - 2
-      - 4.533
-      - 1.23
-      - collective
-    * - sigmoid-ring
-      - limit
-      - 4
-      - 8.915
-      - 1.891
-      - collective
-    * - sinkhorn-collapse
-      - 512 tokens
-      - 6
-      - 403.4
-      - 0.4025
-      - collective
-    * - sinkhorn-mixture
-      - limit
-      - 2
-      - 17.38
-      - 17.38
-      - few tokens from t = 1.25 on
-    * - text-like
-      - 512 tokens
-      - 2
-      - 24.35
-      - 7.067
-      - few tokens from t = 0.25 on
+    ball-3d, limit, 2, 3.629, 1.118, collective
+    box-2d, limit, 1.75, 21.91, 6.359, collective
+    deep-layers, limit, 2, 7.837, 1, collective
+    gaussian-blow-up, limit, 0.375, 6.567, 1.265, collective
+    gaussian-collapse, limit, 20, 2.102e+08, 0.4289, collective
+    gaussian-line, 512 tokens, 20, 5.356e+08, 1.025, collective
+    gaussian-two-lines, 512 tokens, 20, 1.255e+05, 1.129, few tokens from t = 2.5 on
+    gradient-flow-sinkhorn, 512 tokens, 2, 10, 5.951, few tokens from t = 0.25 on
+    gradient-flow-softmax, limit, 1.2, 3.639, 3.015, collective
+    interval-1d, limit, 2, 28.63, 20.81, collective
+    l2-growth, 512 tokens, 4, 125.7, 39.22, collective
+    linear-ring, limit, 4.5, 278.6, 6.529, collective
+    masked-product, 512 tokens, 2, 17.38, 1.058, few tokens from t = 0.5 on
+    masked-two-topics, 512 tokens, 2, 158.2, 3.484, few tokens from t = 0.25 on
+    mixture-2d, limit, 2, 85.21, 85.21, few tokens from t = 1.25 on
+    mlp-affine-gaussian, limit, 0.75, 2.922, 1.604, collective
+    multi-head-mixed, limit, 1, 13.34, 2.192, collective
+    multi-head-plane, 512 tokens, 20, 7.944e+08, 3.905, collective
+    relu-blow-up, limit, 2, 5.196, 1.732, collective
+    relu-layer-norm, 512 tokens, 8, 1, 1, nothing grows
+    ring-2d, limit, 2, 4.533, 1.23, collective
+    sigmoid-ring, limit, 4, 8.915, 1.891, collective
+    sinkhorn-collapse, 512 tokens, 6, 403.4, 0.4025, collective
+    sinkhorn-mixture, limit, 2, 17.38, 17.38, few tokens from t = 1.25 on
+    text-like, 512 tokens, 2, 24.35, 7.067, few tokens from t = 0.25 on
 
 Where the table says *limit*, Gauss nodes stand for it; elsewhere the growth of so many tokens is told, as the limit is
 not known: under a mask and in many dimensions there are no such nodes, and for wide Gaussians J has no bound in

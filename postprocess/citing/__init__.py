@@ -26,6 +26,7 @@ from vlasov.problem import Problem
 from vlasov.solvers.dataset import open_run
 
 _VERSION = re.compile(r"[0-9A-Za-z.+-]{1,40}")
+_STUDY = "study.nc"  # in the folder of a study
 _GIVE = "give what vl.solve or a study returned, a problem, a case, or a file of these"
 
 
@@ -87,7 +88,14 @@ def _version_and_reasons(what: Any) -> tuple[str, list[Reason]]:
 
 
 def _read(name: Any) -> Any:
-    """The case of this name, or what is in this file."""
-    if isinstance(name, str) and (Path(name).suffix == ".toml" or (name in case_names() and not Path(name).is_file())):
+    """The case of this name, or what is in this file, or in this folder of a study."""
+    path = Path(name)
+    if path.is_dir() and name not in case_names():
+        if not (path / _STUDY).is_file():
+            raise InputError(f'"{name}" is a folder without a finished study ({_STUDY}); give a .nc file', "path")
+        return open_run(path / _STUDY)
+    if path.suffix == ".toml" or not (
+        path.suffix or path.is_file()
+    ):  # who is mistaken in a name is told which there are
         return load_case(name)
     return open_run(name)

@@ -32,6 +32,7 @@ from vlasov.postprocess.drawing.style import (
     time_colours,
 )
 from vlasov.postprocess.drawing.view import Indices, View, padded, united
+from vlasov.postprocess.naming import called
 
 Datasets = xr.Dataset | Sequence[xr.Dataset]
 
@@ -59,11 +60,7 @@ def names(datasets: Sequence[xr.Dataset], labels: Sequence[str] | None = None) -
         if len(labels) != len(datasets):
             raise InputError(f"holds {len(labels)} names for {len(datasets)} solutions; give one each", "labels")
         return [str(label) for label in labels]
-    for attribute in ("solver", "title", "case"):
-        found = [str(dataset.attrs.get(attribute, "")) for dataset in datasets]
-        if all(found) and len(set(found)) == len(found):
-            return found
-    return [f"{dataset.attrs.get('solver', 'run')} {place}" for place, dataset in enumerate(datasets, 1)]
+    return called(datasets)
 
 
 @styled

@@ -25,6 +25,7 @@ Width = str | float | None  # what the user gives: "column", "page", "120mm", in
 #: Inches: the 86 mm and 178 mm of the journals of the American Physical Society; others differ by a few millimetres.
 WIDTHS = {"column": 3.375, "page": 7.0}
 _UNITS = {"in": 1.0, "cm": 1 / 2.54, "mm": 1 / 25.4}
+_NAMES = {"in": "inches"}
 _LEAST, _MOST = 3.25, 40.0  # inches: words of 8 points have room; beyond is no paper
 _LETTERS = 14.5  # an inch has room for, at 8 points
 _TALLER = 1.6  # at most, than on a screen, where a page is wider
@@ -51,6 +52,7 @@ def inches(width: Width) -> float | None:
     """The width in print in inches; None for a picture on a screen."""
     if width is None:
         return None
+    found = None
     if isinstance(width, str):
         found = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*(in|cm|mm)\s*", width)
         if width not in WIDTHS and found is None:
@@ -63,8 +65,11 @@ def inches(width: Width) -> float | None:
     else:
         size = float(width)
     if not _LEAST <= size <= _MOST:
+        unit = "in" if found is None else found[2]
+        given, least, most = (f"{part / _UNITS[unit]:.4g}" for part in (size, _LEAST, _MOST))
         raise InputError(
-            f"is {size:.3g} inches, where pictures have {_LEAST:g} to {_MOST:g}; give another, such as column", "width"
+            f"is {given} {_NAMES.get(unit, unit)}, where pictures have {least} to {most}; give another, such as column",
+            "width",
         )
     return size
 

@@ -24,11 +24,10 @@ from matplotlib.patches import Ellipse
 
 from vlasov.checks import Array
 from vlasov.errors import InputError
-from vlasov.postprocess.drawing import paper
+from vlasov.postprocess.drawing import palette, paper
 
-#: Blue, vermilion, green, plum, amber, sky, black: told apart by the colour-blind, and in grey: every two of them are
-#: ten steps of lightness apart, none too pale for lines. ``tests/postprocess/test_palette.py`` measures both.
-PALETTE = ("#2F4F87", "#B14811", "#40906E", "#512842", "#E8B564", "#38A7FA", "#000000")
+#: Blue, vermilion, green, plum, amber, sky, black.
+PALETTE = palette.PALETTE
 TOKEN, END, SKY, INK, PALE = PALETTE[0], PALETTE[1], PALETTE[5], "#333333", "#999999"
 WIDTH = 3.4  # inches: one column of a paper
 

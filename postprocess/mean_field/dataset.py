@@ -145,7 +145,8 @@ def _of_masks(study: Study) -> dict[str, str]:
 def _with_stability(study: Study, dataset: xr.Dataset) -> xr.Dataset:
     """Ratios W_p(t) / W_p(0) and their a-priori bound; NaN where the theory has none."""
     distance = dataset["wasserstein"]
-    growth = (distance / distance.isel(time=0)).max("replica")
+    start = distance.isel(time=0)
+    growth = (distance / start.where(start > 0)).max("replica")  # tokens that are the limit say nothing of growth
     radius = study.problem.start.support_radius
     compact = math.isfinite(radius)
     if not compact:

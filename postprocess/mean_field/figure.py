@@ -82,7 +82,7 @@ def _draw_growth(ax: Axes, dataset: xr.Dataset, time: int, several: bool) -> Non
             look = {"color": PALETTE[number % len(PALETTE)], "marker": MARKERS[number % len(MARKERS)]}
             ax.plot(dataset["tokens"].values[s][keep], values[keep], label=label, **look)  # type: ignore[arg-type]
     ax.axhline(1.0, color=INK, linewidth=0.6)
-    top = float(growth.max()) if np.isfinite(growth).any() else 1.0
+    top = float(growth.where(np.isfinite(growth)).max()) if np.isfinite(growth).any() else 1.0
     bounds = {
         "a-posteriori": float(dataset["a_posteriori_bound"].isel(time=time).max()),
         "a-priori": float(dataset["a_priori_bound"].isel(time=time)),

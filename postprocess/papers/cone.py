@@ -143,7 +143,7 @@ def _facts(panel: Panel, given: dict[str, Any]) -> dict[str, Any]:
         if chosen.any():
             ends = found.time[chosen]
             facts[f"times when they {name}"] = [float(ends.min()), float(np.median(ends)), float(ends.max())]
-            facts[f"second eigenvalue over the first where they {name}"] = float(
-                (last.eigenvalues[chosen, 0] / last.eigenvalues[chosen, 1]).max()
-            )
+            ratios = last.eigenvalues[chosen, 0] / last.eigenvalues[chosen, 1]
+            facts[f"second eigenvalue over the first where they {name}"] = float(ratios.max())
+            facts[f"its median where they {name}"] = float(np.median(ratios))
     return facts

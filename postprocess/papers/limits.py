@@ -28,6 +28,7 @@ _FLATTER = (1e-3, 0.05, 0.25)  # how much those of falling ones may rise in a de
 _SLOWLY, _FADES = 0.4, 0.5  # slopes of one that stays, while it settles; how much over a decade
 _DECADE, _PARTS, _LATER_ONES = 10.0, 4, len(_FLATTER) - 1
 _ROUNDING, _NOISE = 1e-13, 1e-7  # of the largest eigenvalue; of slopes
+_LATEST = 6  # decades beyond the horizon, to which a rank that should not be is followed
 _STEPS, _FEWEST, _MOST = 10, 100_000, 1_000_000  # for each unit of time, and at least and at most
 
 
@@ -63,16 +64,42 @@ def outcomes(
         chosen = found.fate == UNDECIDED
         if confirmed and k == 1:
             chosen |= found.fate == CONVERGED
-        places = np.flatnonzero(chosen)
-        if not places.size:
+        if not chosen.any():
             break
-        some = attention if isinstance(attention, Attention) else [attention[i] for i in places.tolist()]
-        again = _until(some, initial[places], horizon * _DECADE**k, _FLATTER[k])
-        changed = (found.fate[places] == CONVERGED) & (again.rank != found.rank[places])
-        again.fate[changed & (again.fate == CONVERGED)] = UNDECIDED
-        for old, new in zip(found, again, strict=True):
-            old[places] = new
+        before = found.fate[chosen] == CONVERGED
+        ranks = found.rank[chosen]
+        _look_again(found, chosen, attention, initial, horizon * _DECADE**k, _FLATTER[k])
+        changed = before & (found.rank[chosen] != ranks) & (found.fate[chosen] == CONVERGED)
+        found.fate[np.flatnonzero(chosen)[changed]] = UNDECIDED
     return found
+
+
+def confirm_larger(
+    found: Outcomes, largest: Array, attention: Sequence[Attention], initial: Array, horizon: float, *, later: int
+) -> None:
+    """Follow limits of a rank above the largest known to ever later times, in place; what stays above is counted.
+
+    Slopes can be those of a limit for a decade and begin to fall after it: the larger rank is the one that asks for
+    proof. One that is not clear at the end is undecided.
+    """
+    chosen = (found.fate == CONVERGED) & (found.rank > largest)
+    for k in range(later + 1, _LATEST + 1):
+        if not chosen.any():
+            return
+        _look_again(found, chosen, attention, initial, horizon * _DECADE**k, _FLATTER[-1])
+        chosen &= (found.fate == UNDECIDED) | (found.rank > largest)
+
+
+def _look_again(
+    found: Outcomes, chosen: Truth, attention: Attention | Sequence[Attention], initial: Array, horizon: float,
+    flatter: float,
+) -> None:  # fmt: skip
+    """What becomes of the chosen ones until a later time, in place."""
+    places = np.flatnonzero(chosen)
+    some = attention if isinstance(attention, Attention) else [attention[i] for i in places.tolist()]
+    again = _until(some, initial[places], horizon, flatter)
+    for old, new in zip(found, again, strict=True):
+        old[places] = new
 
 
 def _until(attention: Attention | Sequence[Attention], initial: Array, horizon: float, flatter: float) -> Outcomes:

@@ -1,6 +1,7 @@
 """Histograms of the rank of limiting covariances, of random A, V and Sigma_0, beside what is proved or observed of it.
 
-For V = I a theorem bounds the rank; that d - d // 2 is the largest for other V was observed, and is no bound.
+For V = I a theorem bounds the rank; that d - d // 2 is the largest for other V was observed, and is no bound. A larger
+rank is counted if it is still there at times much later than the horizon.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from vlasov.checks import Array
 from vlasov.errors import InputError
 from vlasov.gaussian import largest_limit_rank
 from vlasov.postprocess.drawing.style import END, TOKEN, entitle, new_figure, styled
-from vlasov.postprocess.papers.limits import CONVERGED, FATES, outcomes
+from vlasov.postprocess.papers.limits import CONVERGED, FATES, confirm_larger, outcomes
 
 ROWS = {
     "identity": "$A = -Q^T Q/\\sqrt{d}$, $V = I$",
@@ -58,6 +59,7 @@ def limits(row: str, d: int, count: int, horizon: float, seed: int) -> dict[str,
         attentions, initial, most = drawn(row, d, max(int(_MARGIN * missing / share), _LEAST), rng)
         easy = row != "indefinite"  # others grow large, and take steps too many for late times
         found = outcomes(attentions, initial, horizon, later=2 * easy, confirmed=easy)
+        confirm_larger(found, most, attentions, initial, horizon, later=2 * easy)
         clear = (found.fate == CONVERGED) & (found.rank >= 0)
         fates += np.bincount(found.fate, minlength=len(FATES))
         ranks.append(found.rank[clear])

@@ -28,17 +28,25 @@ def case_file(dataset: xr.Dataset) -> str:
     """The text of a case file that describes what a Dataset solves; empty where a parameter was a Python function."""
     if not dataset.attrs.get("problem"):
         return ""
-    problem = problem_of(dataset)
+    held = problem_of(dataset)
     name = str(dataset.attrs.get("case") or "")
-    about = _about(problem, name)
-    plain = {key: value for key, value in problem.to_dict().items() if key != "name"}
-    tables = {"title": problem.name or "A run", **about, **plain}
+    about = _about(held, name)
+    plain = {key: value for key, value in held.to_dict().items() if key != "name"}
+    tables = {"title": held.name or "A run", **about, **plain}
     solver = str(dataset.attrs.get("solver") or "particles")
     is_run = dataset.attrs.get("kind") == RUN
-    if is_run and (times := _times(dataset, problem)):
+    if is_run and (times := _times(dataset, held)):
         tables["times"] = times
     tables["solvers"] = {solver: _options(dataset) if is_run else {}}
     return toml(tables)
+
+
+def problem(dataset: xr.Dataset) -> Problem | None:
+    """The problem, if it was kept and can be built again."""
+    try:
+        return problem_of(dataset)
+    except (InputError, TypeError):
+        return None
 
 
 def case_name(dataset: xr.Dataset) -> str:

@@ -81,7 +81,7 @@ def _radius(run: xr.Dataset, problem: Problem | None, name: str) -> dict[str, An
         return None
     times, radius = run["time"].values, run["radius"].values
     series = [curve("radius", times, radius)]
-    if problem is not None:
+    if problem is not None and np.isfinite(problem.initial.support_radius):  # a Gaussian has no compact support
         bound = by_theory(estimates.support_radius, problem, float(radius[0]), times)
         series.append(curve("bound R₀ exp ∫|V|", times, bound, grey=True, dash=True, fits=True))
     return chart("Radius of the support", name, series)

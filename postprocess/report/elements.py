@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 _DIGITS = 6
+_TURNING = frozenset(map(chr, (*range(0x202A, 0x202F), *range(0x2066, 0x206A))))  # would turn round our own words
 
 
 @dataclass
@@ -25,8 +26,12 @@ class Parts:
 
 def escaped(text: object) -> str:
     """Text as it is, in HTML and in quoted attributes; letters that are no text are left out."""
-    words = str(text).encode("utf-8", "replace").decode()
-    return html.escape("".join(c for c in words if c in "\n\t" or ord(c) >= 32), quote=True)
+    return html.escape(_text(str(text)), quote=True)
+
+
+def _text(text: str) -> str:
+    words = text.encode("utf-8", "replace").decode()
+    return "".join(c for c in words if c in "\n\t" or (ord(c) >= 32 and c not in _TURNING))
 
 
 def as_json(value: Any) -> str:
@@ -42,6 +47,8 @@ def _plain(value: Any) -> Any:
         return [_plain(one) for one in value]
     if isinstance(value, np.ndarray | np.generic):
         return _plain(value.tolist())
+    if isinstance(value, str):
+        return _text(value)
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -108,6 +115,7 @@ def _scene(parts: Parts, made: dict[str, Any], note: str) -> str:
     parts.scenes.append(made)
     turned, label = " turned" if made["d"] == 3 else "", escaped(f"{made['title']}, a picture at one time")
     key = '<div class="key"><span class="low"></span><span class="bar"></span><span class="high"></span>density</div>'
+    key += '<div class="key level" hidden></div>' if made["d"] == 3 else ""
     shaded = made["density"] is not None and made["d"] > 1
     return (
         f'<figure class="scene{turned}" data-scene="{len(parts.scenes) - 1}"><figcaption>{escaped(made["title"])}'

@@ -18,7 +18,7 @@ from vlasov.cases import Case, load_case
 from vlasov.errors import InputError, SolverError
 from vlasov.postprocess.report import Report, of_sources, trust
 from vlasov.postprocess.report.elements import Parts, escaped, paragraph
-from vlasov.postprocess.report.page import whole_page
+from vlasov.postprocess.report.page import check_ours, whole_page
 from vlasov.postprocess.report.sources import Source, opened
 from vlasov.problem import Problem
 from vlasov.solvers import open_run, solve
@@ -44,12 +44,14 @@ def gallery(folder: Path, target: Path, say: Callable[[str], None] = print) -> l
     files = sorted(folder.glob("*.toml"))
     if not files:
         raise InputError(f'"{folder}" holds no case files (.toml); "vlasov copy" gives you one', "--all-cases")
-    cases = [load_case(file) for file in files]  # complained about before any work
+    cases = [_loaded(file) for file in files]  # complained about before any work
+    for name in (_INDEX, *map(_page, cases)):
+        check_ours(target / name)
     try:
         target.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f'"{target}" cannot be made: {error.strerror}', "--output") from None
-    runs, cards, written = _runs(folder), [], []
+    runs, cards, written = _runs(folder, target), [], []
     for case in cases:
         try:
             given = _of_case(case, runs, target, say)
@@ -57,7 +59,7 @@ def gallery(folder: Path, target: Path, say: Callable[[str], None] = print) -> l
             say(f"{case.name}: {failure}")
             cards.append(_card(case, None, f"The run failed: {failure}"))
             continue
-        written.append(of_sources(given).save(target / f"{case.name}.html"))
+        written.append(of_sources(given).save(target / _page(case)))
         cards.append(_card(case, written[-1], "", [one.dataset for one in given]))
     body = "".join(cards)
     parts = Parts(body=[f"<h1>Cases in {escaped(folder.resolve().name)}</h1>", f'<ul class="cases">{body}</ul>'])
@@ -67,10 +69,23 @@ def gallery(folder: Path, target: Path, say: Callable[[str], None] = print) -> l
     return [index.save(target / _INDEX), *written]
 
 
-def _runs(folder: Path) -> list[Source]:
-    """Runs in the folder; what is no run of ours is passed over."""
+def _loaded(file: Path) -> Case:
+    """A case, of which a complaint names the file."""
+    try:
+        return load_case(file)
+    except InputError as mistake:
+        raise InputError(f'{mistake}, in "{file}"', "--all-cases") from None
+
+
+def _page(case: Case) -> str:
+    """The name of its report, which is not that of the page of all."""
+    return f"{case.name}-case.html" if f"{case.name}.html" == _INDEX else f"{case.name}.html"
+
+
+def _runs(*folders: Path) -> list[Source]:
+    """Runs in the folders, each file once; what is no run of ours is passed over."""
     found = []
-    for file in sorted(folder.glob("*.nc")):
+    for file in dict.fromkeys(file.resolve() for folder in folders for file in sorted(folder.glob("*.nc"))):
         try:
             dataset = open_run(file)
             if dataset.attrs.get("kind") == RUN:
@@ -88,6 +103,9 @@ def _of_case(case: Case, runs: list[Source], target: Path, say: Callable[[str], 
         return known
     solver, options = next(iter(case.solvers.items()))
     file = target / f"{case.name}-{solver}.nc"
+    if file.exists():
+        sentence = f'"{file}" is there already, and is no run of this case as it stands'
+        raise InputError(f"{sentence}; move it, or choose another folder by -o", "output")
     say(f"{case.name}: no run of it in the folder; solving it by {solver}")
     solve(case.problem, solver, times=case.times, output=file, case=case.name, warn_above=math.inf, **options)
     return opened(file)

@@ -22,14 +22,15 @@ DIGITS, FLOOR = 4, 8  # digits kept, and decades below the largest value of a ti
 FEWER = ((4, 6), (3, 6), (3, 4))  # where more would be too much
 _PLANES, _TOKEN_PLANES = 3, 4
 _TOKEN_DIGITS = 6  # of the largest coordinate of a time
+_LEAST = -304  # the power of ten below which all is zero: beyond, powers of ten are no numbers any more
 
 
 def coded(values: Array, digits: int = DIGITS, floor: int = FLOOR) -> tuple[int, NDArray[np.int32]]:
     """The exponent ``low`` and the codes of values that are not negative."""
     peak, span = float(values.max(initial=0.0)), 10 ** (digits - 1)
-    if not peak > 0:
+    if not peak >= 10.0**_LEAST:
         return 0, np.zeros(values.shape, np.int32)
-    low = int(np.floor(np.log10(peak))) - floor
+    low = max(int(np.floor(np.log10(peak))) - floor, _LEAST)
     kept = values >= 10.0**low
     safe = np.where(kept, values, 10.0**low)
     exponent = np.floor(np.log10(safe)).astype(np.int64)
@@ -56,7 +57,8 @@ def pack_density(values: Array, digits: int = DIGITS, floor: int = FLOOR) -> dic
 def pack_tokens(positions: Array) -> dict[str, Any]:
     """Positions (time, token, d) as whole numbers of 10^-decimals, with as many decimals at a time as are shown."""
     largest = np.abs(positions).max(axis=(1, 2), initial=0.0)
-    decimals = [_TOKEN_DIGITS - 1 - int(np.floor(np.log10(size))) if size > 0 else 0 for size in largest]
+    powers = [int(np.floor(np.log10(size))) if size >= 10.0**_LEAST else 0 for size in largest]
+    decimals = [min(_TOKEN_DIGITS - 1 - power, -_LEAST) for power in powers]
     whole = np.stack([np.rint(x * 10.0**k) for x, k in zip(positions, decimals, strict=True)]).astype(np.int32)
     steps = whole.copy()
     for k in range(1, len(whole)):

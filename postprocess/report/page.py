@@ -6,13 +6,18 @@ import base64
 import hashlib
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from string import Template
 
 from vlasov import __version__
+from vlasov.errors import InputError
+from vlasov.postprocess.drawing import palette
 from vlasov.postprocess.report.elements import Parts, as_json, escaped
 
 VERSION = __version__
 _ASSETS = "assets"
+_MARK = b'<meta name="generator" content="vlasov report"'
+_HEAD = 4096  # bytes of a page among which the mark stands
 
 
 def whole_page(title: str, parts: Parts, footer: str) -> str:
@@ -21,14 +26,39 @@ def whole_page(title: str, parts: Parts, footer: str) -> str:
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return Template(_asset("page.html")).substitute(
         allowed=f"'sha256-{digest}'",
-        generator=f"vlasov {__version__}",
+        version=__version__,
         title=escaped(title),
-        style=_asset("page.css"),
+        style=_series() + _asset("page.css"),
         body="\n".join(parts.body),
         footer=footer,
         data=as_json({"scenes": parts.scenes, "charts": parts.charts}),
         script=script,
     )
+
+
+def check_ours(target: Path) -> None:
+    """Complain where a file that the user did not name is there already, and is no report."""
+    if not target.is_file():
+        return
+    try:
+        with target.open("rb") as file:
+            ours = _MARK in file.read(_HEAD)
+    except OSError:
+        ours = False
+    if not ours:
+        raise InputError(
+            f'"{target}" is there already, and is nothing that "vlasov report" has written; choose another name by -o',
+            "output",
+        )
+
+
+def _series() -> str:
+    """The colours of curves, on light and on dark paper."""
+    light, dark = (
+        ":root { " + " ".join(f"--series-{k}: {colour};" for k, colour in enumerate(colours)) + " }\n"
+        for colours in (palette.PALETTE, palette.DARK)
+    )
+    return f"{light}@media (prefers-color-scheme: dark) {{\n{dark}}}\n"
 
 
 @cache

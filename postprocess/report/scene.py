@@ -49,6 +49,8 @@ def scene(run: xr.Dataset, title: str, *, share: int = 1, over: xr.Dataset | Non
     windows = _padded(np.stack([np.min(boxes, axis=0)[..., 0], np.max(boxes, axis=0)[..., 1]], axis=2))
     early = np.isin(times, view.before_runaway())
     fixed = np.stack([windows[early][..., 0].min(axis=0), windows[early][..., 1].max(axis=0)], axis=1)
+    margin = 0.05 * (fixed[:, 1] - fixed[:, 0])  # what stands still or moves as one must not sit on the border
+    fixed = fixed + np.stack([-margin, margin], axis=1)
     size = fixed[:, 1] - fixed[:, 0]
     return {
         "title": title,

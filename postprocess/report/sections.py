@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
-import shlex
 from collections.abc import Callable, Sequence
 
 import numpy as np
 import xarray as xr
 
 from vlasov.errors import InputError, SolverError
+from vlasov.postprocess.citing import cite
+from vlasov.postprocess.naming import called
 from vlasov.postprocess.report import casefile, curves, others, studies, trust, words
 from vlasov.postprocess.report.elements import (
     Parts,
@@ -22,9 +22,9 @@ from vlasov.postprocess.report.elements import (
     paragraph,
     table,
 )  # fmt: skip
+from vlasov.postprocess.report.repeating import repeated
 from vlasov.postprocess.report.scene import said_of, scene
 from vlasov.postprocess.report.sources import Source
-from vlasov.problem import Problem
 from vlasov.solvers.dataset import (
     BEYOND,
     COMPARISON,
@@ -35,7 +35,6 @@ from vlasov.solvers.dataset import (
     SENSITIVITY,
     STUDY,
     SWEEP,
-    problem_of,
 )  # fmt: skip
 
 _OF_KIND: dict[str, tuple[str, Callable[[Parts, xr.Dataset], str]]] = {
@@ -47,12 +46,6 @@ _OF_KIND: dict[str, tuple[str, Callable[[Parts, xr.Dataset], str]]] = {
     ENERGIES: ("Energies", others.of_energies_alone),
     SENSITIVITY: ("How much small changes grow", others.of_sensitivity),
     BEYOND: ("How far from Gaussian", others.of_gaussian_match),
-}
-_COMMANDS = {
-    STUDY: "vlasov converge {case}.toml --n {n} --replicas {replicas} --p {p} --sampling {sampling}",
-    DEPTH: "vlasov depth {case}.toml --depths {depth} --replicas {replicas}",
-    LIPSCHITZ: "vlasov lipschitz {case}.toml --n {n} --replicas {replicas}",
-    SENSITIVITY: "vlasov sensitivity {case}.toml",
 }
 
 
@@ -72,24 +65,6 @@ def write(parts: Parts, given: Sequence[Source]) -> None:
     _making(parts, given)
 
 
-def problem(source: Source) -> Problem | None:
-    """The problem, if it was kept and can be built again."""
-    try:
-        return problem_of(source.dataset)
-    except (InputError, TypeError):
-        return None
-
-
-def called(given: Sequence[Source]) -> list[str]:
-    """Names of several runs that tell them apart: solvers, else titles, else files."""
-    options = ([str(one.dataset.attrs.get("solver", "")) for one in given], [one.title for one in given],
-               [one.name for one in given])  # fmt: skip
-    for names in options:
-        if len(set(names)) == len(names) and all(names):
-            return names
-    return [f"{one.dataset.attrs.get('solver', one.title)} ({k})" for k, one in enumerate(given, 1)]
-
-
 def _heading(parts: Parts, title: str) -> None:
     parts.body.append(f"<h2>{escaped(title)}</h2>")
 
@@ -107,7 +82,7 @@ def _problems(parts: Parts, given: Sequence[Source]) -> None:
 
 
 def _problem(parts: Parts, one: Source, *, name: bool) -> None:
-    found = problem(one)
+    found = casefile.problem(one.dataset)
     if name:
         parts.body.append(f"<h3>{escaped(one.title)}</h3>")
     if found is None:
@@ -125,7 +100,7 @@ def _problem(parts: Parts, one: Source, *, name: bool) -> None:
 
 def _trust(parts: Parts, runs: Sequence[Source]) -> None:
     _heading(parts, "How far to trust it")
-    for one, name in zip(runs, called(runs), strict=True):
+    for one, name in zip(runs, called([one.dataset for one in runs]), strict=True):
         if len(runs) > 1:
             parts.body.append(f"<h3>{escaped(name)} {trust.badge(one.dataset)}</h3>")
         parts.body.append(trust.section(one.dataset))
@@ -134,7 +109,11 @@ def _trust(parts: Parts, runs: Sequence[Source]) -> None:
 def _pictures(parts: Parts, runs: Sequence[Source]) -> None:
     """Solutions at one time, under one slider."""
     _heading(parts, "The solution in time")
-    titles = called(runs) if len(runs) > 1 else [f"Solver {runs[0].dataset.attrs.get('solver', '')}"]
+    titles = (
+        called([one.dataset for one in runs])
+        if len(runs) > 1
+        else [f"Solver {runs[0].dataset.attrs.get('solver', '')}"]
+    )
     made, notes = [], []
     for one, title in zip(runs, titles, strict=True):
         try:
@@ -163,7 +142,7 @@ def _side_by_side(parts: Parts, runs: Sequence[Source]) -> None:
     from vlasov.postprocess.compare import compare
 
     _heading(parts, "How far the solutions are apart")
-    names = called(runs)
+    names = called([one.dataset for one in runs])
     rows = [[name, *(str(one.dataset.attrs.get(key, "")) for key in ("solver", "status")),
              float(one.dataset.attrs.get("error_estimate", float("nan"))),
              float(one.dataset.attrs.get("wall_seconds", float("nan")))]
@@ -181,9 +160,9 @@ def _side_by_side(parts: Parts, runs: Sequence[Source]) -> None:
 
 def _numbers(parts: Parts, runs: Sequence[Source]) -> None:
     """Curves and the table of each run."""
-    for one, name in zip(runs, called(runs), strict=True):
+    for one, name in zip(runs, called([one.dataset for one in runs]), strict=True):
         _heading(parts, "Moments, errors and estimates" + (f": {name}" if len(runs) > 1 else ""))
-        parts.body.append(charts(parts, curves.of_run(one.dataset, problem(one))))
+        parts.body.append(charts(parts, curves.of_run(one.dataset, casefile.problem(one.dataset))))
         parts.body.append(f"<h3>At output times</h3>{others.of_moments(one.dataset)}")
 
 
@@ -208,44 +187,17 @@ def _making(parts: Parts, given: Sequence[Source]) -> None:
             parts.body.append(f"<h3>{escaped(one.name or one.title)}</h3>")
         parts.body.append(facts(trust.options(one.dataset)))
         command = repeated(one)
-        if command:
-            parts.body.append(code(command))
+        parts.body.append(
+            code(command) if command else paragraph("The file does not hold all that repeats it.", "note")
+        )
     _heading(parts, "What to cite")
-    for text in dict.fromkeys(citation(one.dataset) for one in given):
+    for text in dict.fromkeys(_citation(one.dataset) for one in given):
         parts.body.append(code(text))
 
 
-def repeated(one: Source) -> str:
-    """The commands that make a Dataset again, with the case file of this page."""
-    attrs, name = one.dataset.attrs, casefile.case_name(one.dataset)
-    text = casefile.case_file(one.dataset) if problem(one) is not None else ""
-    if one.kind == RUN and text and len(text) <= casefile.LONGEST:
-        saved = f"# with the case file above, saved as {name}.toml\n"
-        return saved + f"vlasov run {name}.toml --solver {shlex.quote(str(attrs['solver']))} -o again.nc"
-    if one.kind == RUN and text:
-        return (
-            "import json\nimport vlasov as vl\n\n"
-            f"run = vl.open_run({(one.name or 'run.nc')!r})\nproblem = vl.Problem.from_json(run.attrs['problem'])\n"
-            "options = json.loads(run.attrs['options'])\n"
-            "again = vl.solve(problem, run.attrs['solver'], times=run['time'].values, **options)"
-        )
-    if one.kind in _COMMANDS and text and len(text) <= casefile.LONGEST:
-        named = [dim for dim in ("n", "depth", "p", "sampling") if dim in one.dataset.dims and dim in one.dataset]
-        sizes = {dim: ",".join(map(_short, one.dataset[dim].values)) for dim in named}
-        filled = _COMMANDS[one.kind].format(
-            case=shlex.quote(name), replicas=one.dataset.sizes.get("replica", 1), **sizes
-        )
-        return f"# with the case file above, saved as {name}.toml\n{filled}"
-    return ""
-
-
-def _short(value: object) -> str:
-    return f"{value:g}" if isinstance(value, int | float | np.number) else shlex.quote(str(value))
-
-
-def citation(dataset: xr.Dataset) -> str:
-    """What to cite: ``vl.cite`` where it is there, else the one sentence of the file."""
+def _citation(dataset: xr.Dataset) -> str:
+    """What to cite: BibTeX, or the one sentence of the file where its problem is not known."""
     try:
-        return str(importlib.import_module("vlasov.postprocess.citing").cite(dataset))
-    except (ImportError, InputError):
+        return cite(dataset)
+    except InputError:
         return str(dataset.attrs.get("citation", "vlasov"))

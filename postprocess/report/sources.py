@@ -16,6 +16,7 @@ from vlasov.solvers.dataset import RUN, open_run, require
 from vlasov.solvers.kinds import MADE_BY
 
 _STUDY = "study.nc"  # in the folder of a study
+_ROUNDING = 1e-6  # of the largest density: so much below zero is rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,10 +58,12 @@ def _source(given: Any) -> Source:
         dataset, name = open_run(path), path.name
     else:
         raise InputError(f"is {short(given)} where a Dataset of vlasov or the path of its file is needed", "report")
+    _check_attributes(dataset, name or "report")
     kind = dataset.attrs.get("kind", RUN)
     if kind == RUN:
         require(dataset, RUN, name or "report")
         _check_finite(dataset, name or "report")
+        _check_mass(dataset, name or "report")
     elif kind not in MADE_BY:
         raise InputError(f"is {short(kind)}, which a report does not know; give {MADE_BY[RUN]}", name or "report")
     return Source(dataset, name)
@@ -72,3 +75,27 @@ def _check_finite(run: xr.Dataset, field: str) -> None:
     for name in ("mean", "covariance", "position", "density"):
         if name in run and not np.isfinite(run[name].values).all():
             raise InputError(f"has a {name} that is not finite; keep the times before", field)
+
+
+def _check_attributes(dataset: xr.Dataset, field: str) -> None:
+    """Those that tell a reader what he looks at."""
+    for name in ("kind", "title", "case"):
+        if not isinstance(dataset.attrs.get(name, ""), str):
+            raise InputError(f'has an attribute "{name}" that is no text; give one, or delete it', field)
+    for name in ("error_estimate", "blow_up_time"):
+        try:
+            float(dataset.attrs.get(name, 0.0))
+        except (TypeError, ValueError):
+            raise InputError(f'has an attribute "{name}" that is no number; give one, or delete it', field) from None
+
+
+def _check_mass(run: xr.Dataset, field: str) -> None:
+    """That there is something to show at each time."""
+    if "position" in run:
+        weights = run["weight"].values if "weight" in run else np.ones(run.sizes["particle"])
+        if not (weights.size and np.isfinite(weights).all() and weights.min() >= 0 and weights.max() > 0):
+            raise InputError("has no tokens with weights that are numbers, not below zero; keep some", field)
+    if "density" in run:
+        most = run["density"].max(run["density"].dims[1:]).values
+        if not most.min() > 0 or run["density"].values.min() < -_ROUNDING * most.max():
+            raise InputError("has a density that is zero everywhere, or below zero; take another run", field)

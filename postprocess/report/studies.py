@@ -10,7 +10,6 @@ import numpy as np
 import xarray as xr
 
 from vlasov.checks import Array
-from vlasov.postprocess import depth, mean_field
 from vlasov.postprocess.depth import dataset as layers
 from vlasov.postprocess.lipschitz import growth as roughness
 from vlasov.postprocess.lipschitz.dataset import ABOVE
@@ -32,7 +31,7 @@ def of_mean_field(parts: Parts, study: xr.Dataset) -> str:
     """Errors of n tokens at the last time, for each sampling and p, and how they grow."""
     return "".join(
         _errors(parts, study.isel(sampling=s), f"number of tokens n, {sampling}", study["tokens"].values[s],
-                lambda name, k, i, s=s: tokens.values_of(study, name, s, k, i), mean_field.__doc__)
+                lambda name, k, i, s=s: tokens.values_of(study, name, s, k, i))
         for s, sampling in enumerate(study["sampling"].values)
     )  # fmt: skip
 
@@ -40,12 +39,10 @@ def of_mean_field(parts: Parts, study: xr.Dataset) -> str:
 def of_depth(parts: Parts, study: xr.Dataset) -> str:
     """Errors of L layers at the last time."""
     errors: Callable[[str, int, int], Array] = lambda name, k, i: layers.values_of(study, name, k, i)  # noqa: E731
-    return _errors(parts, study, "number of layers L", study["depth"].values, errors, depth.__doc__)
+    return _errors(parts, study, "number of layers L", study["depth"].values, errors)
 
 
-def _errors(
-    parts: Parts, study: xr.Dataset, across: str, sizes: Array, errors: Callable[..., Array], about: str | None
-) -> str:
+def _errors(parts: Parts, study: xr.Dataset, across: str, sizes: Array, errors: Callable[..., Array]) -> str:
     """Pictures of distances and of observables, and tables of slopes and of root mean squares."""
     last, orders = study.sizes["time"] - 1, study["p"].values
     names = [str(name) for name in study["quantity"].values if str(name) in study]

@@ -12,12 +12,8 @@ from vlasov.postprocess.report.elements import escaped, facts, number, paragraph
 from vlasov.solvers.accuracy import NOTABLE, doubt
 from vlasov.solvers.dataset import RUN
 from vlasov.solvers.record import ERRORS
+from vlasov.solvers.statuses import OF_RUNS as _SAID
 
-_SAID = {
-    "completed": "The run came to its horizon.",
-    "blow-up": "The solution ends in a blow-up, which is physics and no failure.",
-    "stopped": "The run stopped before its horizon.",
-}
 _TOLD = {
     "velocity_error_bound": "bound on the errors of sums in velocities",
     "sampling_error": "error by which the tokens stand for the initial measure",
@@ -65,7 +61,12 @@ def _rows(dataset: xr.Dataset) -> list[tuple[str, str]]:
     for name in ERRORS:
         if name in dataset and dataset.sizes.get("time"):
             top = float(dataset[name].max())
-            rows.append((name.replace("_", " ").capitalize(), f"at most {number(top)}: {_name(dataset, name)}"))
+            rows.append(
+                (
+                    name.replace("_", " ").capitalize(),
+                    f"{number(top)} at its largest, estimated: {_name(dataset, name)}",
+                )
+            )
     if "mass" in dataset and "density" in dataset:
         lost = float(abs(dataset["mass"] - dataset["mass"][0]).max())
         rows.append(("Mass lost or gained", f"at most {number(lost)}"))

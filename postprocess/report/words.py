@@ -10,36 +10,28 @@ import numpy as np
 from vlasov.attention import Masked, MultiHead
 from vlasov.codec import Described
 from vlasov.measures import Mixture, Particles, Sequence
+from vlasov.postprocess import equations
 from vlasov.problem import Problem
 from vlasov.schedule import Piecewise
 
 _SHOWN = 9  # numbers of a matrix or vector that are written out
-_WHOLE = {
-    "softmax": "softmax attention, Γ(x) = V ∫ y e^⟨Ax, y⟩ dμ / ∫ e^⟨Ax, y⟩ dμ",
-    "l2": "L2 attention, a softmax of −|Qx − Ky|²",
-    "sinkhorn": "Sinkhorn attention, a softmax made doubly stochastic",
-    "linear": "linear attention, Γ(x) = V ∫ y ⟨Ax, y⟩ dμ",
-    "exponential": "exponential attention, Γ(x) = V ∫ y e^⟨Ax, y⟩ dμ",
-    "relu": "ReLU attention, Γ(x) = V ∫ y max(⟨Ax, y⟩, 0) dμ",
-    "sigmoid": "sigmoid attention, Γ(x) = V ∫ y σ(⟨Ax, y⟩ + b) dμ",
-    "hardmax": "hardmax attention, which follows the token that its query likes best",
-}
 
 
 def told(problem: Problem) -> list[tuple[str, str]]:
     """Rows of a table: what, and in words."""
     rows = [
-        ("Equation", "∂ₜμ + div(μ Γ_μ) = 0"),
+        ("Equation", equations.of_problem(problem).text),
         ("Attention", _attention(problem.attention)),
         ("Starts from", _measure(problem.initial)),
         ("Time", f"0 ≤ t ≤ {problem.horizon:g}"),
         ("Dimension", f"d = {problem.dimension}"),
     ]
     if problem.layer_norm is not None:
-        kind = "post-norm: tokens are kept on an ellipsoid" if problem.layer_norm.post else "pre-norm"
+        kind = "post-norm: tokens are kept on an ellipsoid, to which P_x turns velocities"
+        kind = kind if problem.layer_norm.post else "pre-norm: the layer sees LN(x), and moves x"
         rows.insert(2, ("LayerNorm", kind + _parameters(problem.layer_norm, skip=("placement",))))
     if problem.mlp is not None:
-        rows.insert(2, ("MLP", "added to the velocity, token by token" + _parameters(problem.mlp)))
+        rows.insert(2, ("MLP", "W s(U x + b), added to the velocity, token by token" + _parameters(problem.mlp)))
     return rows
 
 
@@ -49,7 +41,7 @@ def _attention(attention: Any) -> str:
     if isinstance(attention, MultiHead):
         heads = "; ".join(f"({k}) {_attention(head)}" for k, head in enumerate(attention.heads, 1))
         return f"{len(attention.heads)} heads{_parameters(attention, skip=('heads',))}: {heads}"
-    return _WHOLE.get(attention.kind, f"{attention.kind} attention") + _parameters(attention)
+    return equations.named(attention.kind) + _parameters(attention)
 
 
 def _measure(measure: Any) -> str:
@@ -89,11 +81,15 @@ def _value(value: Any) -> str:
     if isinstance(value, tuple | list) and len(value) and isinstance(value[0], np.ndarray):
         return "(" + ", ".join(_value(one) for one in value[:6]) + (", …)" if len(value) > 6 else ")")
     if isinstance(value, float | int | np.number):
-        return f"{float(value):.6g}"
+        return _number(value)
     if isinstance(value, Mapping):
         return f"{len(value)} values"
     return "a function of time" if callable(value) else str(value)
 
 
 def _list(values: Any) -> str:
-    return "[" + ", ".join(v if isinstance(v, str) else f"{v:.6g}" for v in values) + "]"
+    return "[" + ", ".join(v if isinstance(v, str) else _number(v) for v in values) + "]"
+
+
+def _number(value: Any) -> str:
+    return f"{float(value) + 0.0:.6g}"  # no minus before zero

@@ -49,7 +49,8 @@ def band(values: Array) -> Band:
     halves = [
         half_width(row[None], np.ones(1)) if size > 0 else np.nan for row, size in zip(values, measured, strict=True)
     ]
-    factors = np.exp(np.nan_to_num(np.array(halves)))
+    with np.errstate(over="ignore"):  # an interval may reach to infinity
+        factors = np.exp(np.nan_to_num(np.array(halves)))
     return Band(measured, measured / factors, measured * factors)
 
 

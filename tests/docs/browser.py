@@ -3,13 +3,15 @@
 The network is cut. Of each page: no request that fails or leaves the disk, no console error, no error of a formula, no
 broken picture, none without words for those who do not see it, nothing of the machine that built it; no horizontal
 scroll of the page, 1200 and 400 pixels wide; enough contrast of text in the light and in the dark theme. Of all pages:
-every internal link has its file and its anchor, and the search finds a word. Exit code 1, with a list, if not.
+every internal link has its file and its anchor, and the search finds a word. Exit code 1, with a list, if not; 2
+where there are no pages, or nothing to open them with.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import sys
 import time
 from collections.abc import Iterator
@@ -120,7 +122,7 @@ async def wander(folder: Path) -> list[str]:
     waiting = pages(folder)[::-1]
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(
-            executable_path=CHROMIUM,
+            executable_path=shutil.which(CHROMIUM),
             args=["--no-sandbox", "--disable-gpu", "--host-resolver-rules=MAP * ~NOTFOUND"],
         )
         context = await browser.new_context()
@@ -144,11 +146,10 @@ def main(folder: Path) -> int:
     if not count:
         print(f"{folder} holds no pages; build them: make docs", file=sys.stderr)
         return 2
-    wrong = list(broken_links(folder))
-    if Path(CHROMIUM).exists():
-        wrong += asyncio.run(wander(folder.resolve()))
-    else:
-        print(f"there is no {CHROMIUM}: pages were not opened, only their links were followed", file=sys.stderr)
+    if shutil.which(CHROMIUM) is None:
+        print(f"no page was opened: there is no {CHROMIUM}; install Chromium, or let CHROMIUM name it", file=sys.stderr)
+        return 2
+    wrong = [*broken_links(folder), *asyncio.run(wander(folder.resolve()))]
     for line in wrong:
         print(line)
     print(f"{count} pages, {len(wrong)} complaints, {time.perf_counter() - began:.0f} s")

@@ -4,6 +4,8 @@ Sentences are read off the code: what stands between the numbers of an f-string 
 """
 
 import ast
+import importlib
+import inspect
 import re
 from pathlib import Path
 from typing import get_args
@@ -13,26 +15,12 @@ import pytest
 from vlasov.postprocess.sweep.piece import FAILED, MISSING
 from vlasov.solvers.covariances.batch import STATUS
 from vlasov.solvers.record import Status
+from vlasov.solvers.statuses import ADVISERS, OF_GAUSSIANS, OF_RUNS, OF_SWEEPS
 
 ROOT = Path(__file__).parents[2]
 PAGE = " ".join((ROOT / "docs/howto/when-a-run-stops.md").read_text(encoding="utf-8").split())
 SHORT = 12  # characters of a piece that says nothing by itself
 
-# Where advice is worded: all of a file, or some of its functions and constants.
-ADVICE = {
-    "solvers/advice.py": None,
-    "solvers/accuracy.py": ("doubt", "_loudest"),
-    "solvers/finite_volume/judge.py": ("judge", "_advice", "_COARSE", "_OPEN", "_FEW_SLICES", "_NONE"),
-    "solvers/finite_volume/state.py": ("cause",),
-    "solvers/finite_volume/velocity.py": ("cause",),
-    "solvers/finite_volume/blow_up.py": ("tell",),
-    "solvers/finite_volume/companion.py": ("_remedy", "remedy", "_of_text"),
-    "solvers/layer_errors.py": ("tell",),
-    "solvers/references.py": ("_judge", "_as_nodes", "_ANOTHER"),
-    "solvers/particles.py": ("run",),
-    "solvers/budget.py": ("_sentence", "_tell", "look", "remedy"),
-    "vlasov/patience.py": ("_waiting",),
-}
 ERRORS = ("SolverError", "NonFiniteState", "NonFiniteLayer")
 
 
@@ -69,12 +57,16 @@ def raised(tree):
             yield called
 
 
+def tree_of(name):
+    """Of a module below vlasov."""
+    return ast.parse(inspect.getsource(importlib.import_module(f"vlasov.{name}")))
+
+
 def sentences():
     """Each piece of a sentence that users may read, with where it is said."""
     found = {}
-    for name, parts in ADVICE.items():
-        tree = ast.parse((ROOT / name).read_text(encoding="utf-8"))
-        for node in [tree] if parts is None else named(tree, parts):
+    for name, (_, parts) in ADVISERS.items():
+        for node in named(tree_of(name), parts):
             found |= dict.fromkeys(words(node), name)
     for file in [*ROOT.glob("solvers/**/*.py"), ROOT / "vlasov/errors.py"]:
         tree = ast.parse(file.read_text(encoding="utf-8"))
@@ -106,7 +98,29 @@ def test_what_is_read_off_the_code_is_what_users_read():
     assert len(SENTENCES) > 60
 
 
+def test_no_sentence_of_the_advice_is_left_out():
+    """What ends as the attribute, or stands in the module that words most of it, is in the table."""
+    modules = ["advice", *(".".join(path.relative_to(ROOT / "solvers").with_suffix("").parts) for path in WRITERS)]
+    lost = []
+    for name in modules:
+        parts = ADVISERS.get(f"solvers.{name}", ("", ()))[1]
+        tree = tree_of(f"solvers.{name}")
+        told = {piece for node in named(tree, parts) for piece in words(node)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Assign) and (name == "advice" or "advice" in set(words(node))):
+                lost += [f"{name}: {piece}" for piece in words(node) if len(piece.split()) > 3 and piece not in told]
+    assert not lost, "\n".join(lost)
+
+
+WRITERS = [path for path in (ROOT / "solvers").rglob("*.py") if '"advice"' in path.read_text(encoding="utf-8")]
+
+
 @pytest.mark.parametrize("status", sorted({*get_args(Status), *filter(None, STATUS), FAILED, MISSING}))
-def test_every_status_has_a_heading(status):
-    headings = re.findall(r"^### (.+)$", (ROOT / "docs/howto/when-a-run-stops.md").read_text(encoding="utf-8"), re.M)
-    assert any(f'"{status}"' in heading for heading in headings)
+def test_every_status_has_a_heading_and_its_meaning(status):
+    """In the words of the reference and of reports."""
+    page = (ROOT / "docs/howto/when-a-run-stops.md").read_text(encoding="utf-8")
+    sections = [part for part in re.split(r"^### ", page, flags=re.M) if part.startswith(f'"{status}"')]
+    assert len(sections) == 1
+    said = " ".join(sections[0].split())
+    for meanings in (OF_RUNS, OF_GAUSSIANS, OF_SWEEPS):
+        assert meanings.get(status, "") in said

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -157,12 +158,14 @@ def test_a_parameter_that_is_a_function_is_no_obstacle() -> None:
     ("what", "sentence"),
     [
         ("nothing.nc", 'path: "nothing.nc" is not a file'),
+        ("mixture2d", 'case: "mixture2d" is not known; did you mean "mixture-2d"?'),
+        (".", 'path: "." is a folder without a finished study (study.nc); give a .nc file'),
         (3, "what: is 3; give what vl.solve or a study returned"),
         (xr.Dataset(), "what: is no Dataset that vlasov made"),
     ],
 )
 def test_mistakes_get_one_sentence(what: Any, sentence: str) -> None:
-    with pytest.raises(vl.InputError, match="^" + sentence.replace(".", r"\.")) as mistake:
+    with pytest.raises(vl.InputError, match="^" + re.escape(sentence)) as mistake:
         vl.cite(what)
     assert "\n" not in str(mistake.value)
 
@@ -176,3 +179,28 @@ def test_the_command_line_prints_or_writes_the_same(capsys: pytest.CaptureFixtur
     assert target.read_text(encoding="utf-8") == printed
     with pytest.raises(vl.InputError, match="--format"):
         app(["cite", "gaussian-collapse", "--format", "ris"], standalone_mode=False)
+
+
+def test_the_command_line_replaces_nothing_that_it_reads(tmp_path: Path) -> None:
+    run, twin, bib = tmp_path / "run.nc", tmp_path / "other.nc", tmp_path / "papers.bib"
+    vl.solve(problem(), "gaussian", output=run)
+    held = run.read_bytes()
+    for target in (run, twin, tmp_path / "papers.txt", tmp_path / "papers"):
+        with pytest.raises(vl.InputError, match=r"^output: .* must end in \.bib$"):
+            app(["cite", str(run), "-o", str(target)], standalone_mode=False)
+    bib.hardlink_to(run)
+    with pytest.raises(vl.InputError, match="is what is read, and would be lost"):
+        app(["cite", str(run), "-o", str(bib)], standalone_mode=False)
+    with pytest.raises(vl.InputError, match="does not exist; create it first"):
+        app(["cite", str(run), "-o", str(tmp_path / "no" / "papers.bib")], standalone_mode=False)
+    assert run.read_bytes() == held
+    bib.unlink()
+    bib.write_text("of before")  # named by the user: it is replaced
+    app(["cite", str(run), "-o", str(bib)], standalone_mode=False)
+    assert keys(bib.read_text(encoding="utf-8")) >= ALWAYS
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["papers.bib", "run.nc"]
+
+
+def test_a_folder_of_a_study_is_cited_as_its_file(tmp_path: Path) -> None:
+    study = vl.mean_field_study(problem(), n=[4, 8], replicas=2, output=tmp_path / "study")
+    assert vl.cite(tmp_path / "study") == vl.cite(str(tmp_path / "study" / "study.nc")) == vl.cite(study)

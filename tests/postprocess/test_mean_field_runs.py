@@ -214,6 +214,19 @@ def test_dataset_says_what_was_done(straight):
     assert all("long_name" in variable.attrs for variable in straight.data_vars.values())
 
 
+def test_tokens_that_are_the_limit_say_nothing_of_growth():
+    """Half of the tokens at each of two points, which is the limit: what is measured later is rounding, not growth."""
+    study = mean_field_study(vl.load_case("dirac-pair").problem, n=[8, 16], replicas=4)
+    start = study["wasserstein"].isel(time=0)
+    assert (start == 0).any()
+    assert np.isfinite(study["growth"].isel(time=-1)).any()
+    assert not np.isinf(study["growth"]).any()
+    drawn = draw(study)
+    assert np.isfinite(drawn.axes[3].get_ylim()).all()
+    older = study.assign(growth=study["growth"].where(study["tokens"][0, 0] > 8, np.inf))  # as it was written before
+    draw(older).canvas.draw()
+
+
 def test_a_study_without_distances_can_be_drawn():
     study = mean_field_study(PLANE, n=[8, 16], replicas=2, exact_up_to=0)
     assert np.isnan(study["wasserstein"]).all()

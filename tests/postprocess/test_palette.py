@@ -1,15 +1,18 @@
 """Colours are told apart by everybody, and in grey; densities are the darker, the denser."""
 
+import re
 from itertools import combinations
 
 import numpy as np
 import pytest
 from matplotlib.lines import Line2D
 
+import vlasov as vl
 from tests.colours import SIGHTS, difference, lab, lightness
 from tests.postprocess.conftest import SCENES
 from vlasov.postprocess import figures
 from vlasov.postprocess.drawing.densities import density_colours
+from vlasov.postprocess.drawing.palette import DARK
 from vlasov.postprocess.drawing.places import place_colours
 from vlasov.postprocess.drawing.style import PALETTE, time_colours
 
@@ -17,6 +20,7 @@ from vlasov.postprocess.drawing.style import PALETTE, time_colours
 # up in a legend: ten times as much. In grey ten steps of L* do, a tenth of all there are between black and white.
 APART, STEPS = 10.0, 9.0
 PALEST = 80.0  # L* of a line on white, whose L* is 100
+DARKEST = 30.0  # L* of a line on the dark paper of reports, whose L* is 8
 
 
 # Of the data that Sharma, Wu and Dalal publish for those who write CIEDE2000 down (2005).
@@ -42,16 +46,24 @@ def test_sights_leave_greys_alone():
 
 @pytest.mark.quick
 @pytest.mark.parametrize("sight", list(SIGHTS))
-def test_any_two_colours_are_told_apart(sight):
-    for one, other in combinations(PALETTE, 2):
+@pytest.mark.parametrize("palette", [PALETTE, DARK], ids=["light", "dark"])
+def test_any_two_colours_are_told_apart(sight, palette):
+    for one, other in combinations(palette, 2):
         assert difference(lab(one, sight), lab(other, sight)) > APART, (one, other)
 
 
 @pytest.mark.quick
 def test_any_two_colours_are_told_apart_in_grey():
-    shades = sorted(map(lightness, PALETTE))
-    assert np.diff(shades).min() > STEPS
-    assert shades[-1] < PALEST
+    for palette in (PALETTE, DARK):
+        assert np.diff(sorted(map(lightness, palette))).min() > STEPS
+    assert max(map(lightness, PALETTE)) < PALEST
+    assert min(map(lightness, DARK)) > DARKEST
+
+
+def test_reports_take_their_curves_from_both():
+    run = vl.solve(vl.load_case("gaussian-collapse").problem, "gaussian", times=[0.0, 1.0])
+    said = re.findall(r"--series-(\d): (#\w+);", vl.report(run).html)
+    assert said == [(str(k), colour) for palette in (PALETTE, DARK) for k, colour in enumerate(palette)]
 
 
 def test_the_colours_before_would_not_have_passed():

@@ -10,6 +10,7 @@ import vlasov as vl
 from vlasov.cli.app import app
 from vlasov.errors import InputError
 from vlasov.postprocess.papers import figure_names, limits, paper_figure, parameters, ranks, variants
+from vlasov.postprocess.papers.told import told
 
 SMALL = {"count": [5, 5], "limits": [-0.5, 0.5, -0.5, 0.5]}
 
@@ -46,6 +47,28 @@ def test_slow_ones_are_looked_at_later():
     found = limits.outcomes(vl.Softmax(A=-np.eye(2)), np.array([np.eye(2), 1e-3 * np.eye(2)]), 1e3)
     assert found.rank.tolist() == [0, 0]
     assert found.time.tolist() == [1e3, 1e4]
+
+
+def test_a_rank_above_the_largest_is_counted_only_if_later_times_show_it(monkeypatch):
+    """Number 49 has slopes of rank 3 at t = 1e4; its least eigenvalue is 6.8e-6 at 1e7 and 6.9e-8 at 1e9: rank 2."""
+    attentions, initial, most = ranks.drawn("positive", 3, 120, np.random.default_rng([0, 3, 1]))
+    attentions, initial, most = attentions[49:50], initial[49:50], most[49:50]
+    found = limits.outcomes(attentions, initial, 1e3, later=2, confirmed=True)
+    assert (found.rank, most) == (3, 2)
+    early = limits.Outcomes(*(part.copy() for part in found))
+    limits.confirm_larger(found, most, attentions, initial, 1e3, later=2)
+    assert (found.fate, found.rank) == (limits.CONVERGED, 2)
+    assert found.time >= 1e6
+    monkeypatch.setattr(limits, "_LATEST", 2)  # it begins to fall, and is not counted
+    limits.confirm_larger(early, most, attentions, initial, 1e3, later=1)
+    assert early.fate == limits.UNDECIDED
+
+
+def test_words_say_how_many_of_which_and_what_is_a_maximum():
+    facts = {"covariances": 1184, "blown up": 0.25, "second eigenvalue over the first where they diverge": 0.3567}
+    [(_, words)] = told({"softmax": facts})
+    assert dict(words)["blown up"] == "296 of 1184"
+    assert dict(words)["second eigenvalue over the first where they diverge"] == "at most 0.3567"
 
 
 @pytest.mark.parametrize("row", list(ranks.ROWS))

@@ -151,6 +151,11 @@ def test_everything_of_a_file_is_escaped(gaussian):
     assert as_json(HOSTILE) in page.replace('"name":', "")
 
 
+def test_nothing_turns_our_words_round(gaussian):
+    assert "\u202e" not in vl.report(gaussian.assign_attrs(title="abc\u202edef")).html
+    assert "202e" not in as_json({"title": "abc\u202edef"})
+
+
 def test_json_holds_no_tags_and_no_numbers_that_are_none():
     assert json.loads(as_json({"a": [np.nan, np.inf, 1.5], "b": "</script>"})) == {
         "a": [None, None, 1.5],
@@ -259,3 +264,34 @@ def _text(name: str) -> str:
     from vlasov.cases import case_path
 
     return case_path(name).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("size", [1e-306, 1e-300, 1e300])
+def test_numbers_near_the_ends_of_what_there_are_have_a_page(size):
+    x = np.array([[[1.0, -1.0]], [[0.5, 0.25]]]) * size
+    packed = packing.pack_tokens(x)
+    codes = unpacked(packed["data"], 4).reshape(x.shape)
+    if packed["decimals"][1] == packed["decimals"][0]:
+        codes[1] += codes[0]
+    shown = [[float(f"{code}e{-decimals}") for code in here.ravel()]
+             for here, decimals in zip(codes, packed["decimals"], strict=True)]  # fmt: skip
+    np.testing.assert_allclose(np.reshape(shown, x.shape), x, rtol=1e-5, atol=1e-304)
+    with np.errstate(all="raise"):
+        low, codes = packing.coded(np.abs(x))
+    np.testing.assert_allclose(packing.decoded(low, codes), np.abs(x), rtol=1e-3, atol=1e-303)
+
+
+def test_damaged_runs_are_refused_in_one_sentence(plane, gaussian):
+    line = vl.load_case("interval-1d")
+    tokens = vl.solve(line.problem, "particles", times=[0.0, 0.1], n=16, warn_above=np.inf)
+    damaged = {
+        "tokens": [tokens.isel(particle=[]), tokens.assign(weight=np.nan * tokens["weight"])],
+        "density": [plane.assign(density=0 * plane["density"]), plane.assign(density=-plane["density"])],
+        "no number": [gaussian.assign_attrs({name: value}) for name in ("error_estimate", "blow_up_time")
+                      for value in ("x", np.array([1.0, 2.0]))],
+        "no text": [gaussian.assign_attrs({name: np.array([1, 2])}) for name in ("title", "case", "kind")],
+    }  # fmt: skip
+    for words, runs in damaged.items():
+        for run in runs:
+            with pytest.raises(vl.InputError, match=words):
+                vl.report(run)

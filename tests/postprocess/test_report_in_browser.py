@@ -1,5 +1,6 @@
 """Reports in Chromium without a network: slider, hover, turning, sorting, phones, dark mode, hostile texts."""
 
+import os
 import re
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 import vlasov as vl
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (extra dev)")
-CHROMIUM = Path("/usr/bin/chromium")
+CHROMIUM = Path(os.environ.get("CHROMIUM", "/usr/bin/chromium"))
 pytestmark = pytest.mark.skipif(not CHROMIUM.exists(), reason=f"{CHROMIUM} is not there")
 HOSTILE = "<script>window.hacked=1</script><img src=x onerror=window.hacked=1>"
 
@@ -228,3 +229,79 @@ def test_a_notebook_shows_it_in_a_frame(opened, runs, browser, tmp_path):
     inside.locator(".scene[data-time]").wait_for()
     assert inside.locator("h1").inner_text() == made.title
     page.close()
+
+
+# Labels of ticks, as the page writes them
+
+
+def labels(page, low, high, count, log=False):
+    """Ticks of an axis, and their labels as numbers."""
+    ticks = page.evaluate(f"V.ticks({low!r}, {high!r}, {count}, {str(log).lower()})")
+    write = "V.logTick" if log else f"(value) => V.tick(value, {ticks})"
+    texts = page.evaluate(f"{ticks}.map({write})")
+    return ticks, [float(text.replace("−", "-")) for text in texts], texts
+
+
+@pytest.mark.parametrize("log", [False, True])
+def test_labels_of_an_axis_differ_and_say_where_their_ticks_stand(opened, runs, log):
+    page = opened(runs["tokens"])
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        low = float(10 ** rng.uniform(-9, 7)) * (1 if log else float(rng.choice([-1, 1])))
+        high = float(abs(low) * 10 ** rng.uniform(0.1, 5)) + (0 if log else low)
+        if not high > low:
+            continue
+        ticks, said, texts = labels(page, low, high, int(rng.integers(2, 7)), log)
+        assert len(ticks) > 2, (low, high)
+        assert len(set(texts)) == len(texts), texts
+        step = (high - low) / 100
+        np.testing.assert_allclose(said, ticks, rtol=1e-9, atol=0 if log else 1e-9 * step)
+
+
+def test_numbers_at_the_box_are_those_of_their_places(opened, runs):
+    page = opened(runs[3])
+    page.evaluate("""() => {
+        const scene = V.figures.at(-1).scenes[0], fill = CanvasRenderingContext2D.prototype.fillText;
+        window.said = [];
+        CanvasRenderingContext2D.prototype.fillText = function (text, x, y) {
+            window.said.push([text, x, y]); return fill.apply(this, [text, x, y]);
+        };
+        scene.draw();
+        CanvasRenderingContext2D.prototype.fillText = fill;
+    }""")
+    view = page.evaluate("V.figures.at(-1).scenes[0].view()")
+    numbers = [one for one in page.evaluate("window.said") if re.fullmatch(r"−?[\d.]+", one[0])]
+    assert len(numbers) >= 6
+    corners = [[view[i][b >> i & 1] for i in range(3)] for b in range(8)]
+    for text, x, y in numbers:
+        value, away = float(text.replace("−", "-")), []
+        for axis in range(3):
+            for corner in corners:
+                place = [*corner[:axis], value, *corner[axis + 1 :]]
+                u, v = page.evaluate(f"V.figures.at(-1).scenes[0].camera.place({place}).slice(0, 2)")
+                away.append(min(np.hypot(x - u, y - v - 15), np.hypot(x - u + 22, y - v)))
+        assert min(away) < 1e-3, text
+
+
+def test_a_surface_hides_the_scale_of_colours(opened, runs):
+    page = opened(runs[3])
+    scale, level = page.locator(".key:not(.level)"), page.locator(".key.level")
+    assert not scale.is_visible()
+    assert "surface at density" in level.inner_text()
+    assert page.locator("label", has_text="log colours").is_hidden()
+    page.locator("label", has_text="surface").locator("input").uncheck()
+    assert scale.is_visible()
+    assert not level.is_visible()
+    assert page.locator("label", has_text="log colours").is_visible()
+
+
+def test_what_stands_still_is_seen_inside_the_picture(opened):
+    for points in ([[1.0, 2.0]], np.random.default_rng(0).normal(size=(20, 2)) * 0.01 + 1):
+        problem = vl.Problem(vl.Softmax(A=-2 * np.eye(2)), vl.Particles(points), horizon=0.5)
+        page = opened(vl.solve(problem, "particles", times=[0.0, 0.5]))
+        places = page.evaluate("""() => {
+            const s = V.figures.at(-1).scenes[0], f = s.camera.f, x = s.tokens.x[s.at.time];
+            return Array.from({ length: s.tokens.count }, (_, i) => [(f.px(x[2 * i]) - f.left) / f.w,
+                                                                     (f.py(x[2 * i + 1]) - f.top) / f.h]);
+        }""")
+        assert 0.02 < np.min(places) <= np.max(places) < 0.98

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vlasov.cli.options import JsonOption, command
-from vlasov.cli.pictures import Picture
+from vlasov.cli.pictures import Picture, beside
 from vlasov.cli.printing import finite, print_doubt, print_json
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def beyond_gaussian(
     from vlasov.postprocess.beyond_gaussian import beyond_gaussian as compared, figure
     from vlasov.solvers.dataset import open_run, save
 
-    target, numbers_only = picture.place_or_numbers(output, path.with_name(f"{path.stem}-beyond"), path)
+    target, numbers_only = picture.place_or_numbers(output, beside(path, "{}-beyond"), path)
     found = compared(open_run(path), instants=instants, progress=not as_json)
     if numbers_only:
         save(found, target)

@@ -10,11 +10,10 @@ import typer
 from vlasov.cli.options import CaseArgument, JsonOption, command
 from vlasov.cli.printing import describe, print_json
 from vlasov.errors import InputError
+from vlasov.postprocess.equations import around, seen
 
 if TYPE_CHECKING:
-    from vlasov.attention import Attention
     from vlasov.cases import Case
-    from vlasov.problem import Problem
 
 _SHOWN = 160  # characters of a description, in the list of cases
 
@@ -47,22 +46,6 @@ def listed(case: Case) -> dict[str, Any]:
         "solvers": list(case.solvers),
         "shows": textwrap.shorten(case.description, _SHOWN, placeholder=" ..."),
     }
-
-
-def seen(attention: Attention) -> str:
-    """What an attention is made of, such as "masked softmax" or "multi-head (softmax, l2)"."""
-    from vlasov.attention import Masked, MultiHead
-
-    if isinstance(attention, Masked):
-        return f"masked {seen(attention.attention)}"
-    if isinstance(attention, MultiHead):
-        return f"{attention.kind} ({', '.join(dict.fromkeys(seen(head) for head in attention.heads))})"
-    return attention.kind
-
-
-def around(problem: Problem) -> str:
-    """What stands around the attention, such as " with post-norm"."""
-    return problem.block.kind.removeprefix(problem.attention.kind)
 
 
 @command()

@@ -11,13 +11,16 @@ from vlasov.cli.options import command
 from vlasov.errors import InputError
 
 _FORMATS = ("bibtex",)
+_SUFFIX = ".bib"
 
 
 @command()
 def cite(
     paths: Annotated[
         list[str],
-        typer.Argument(metavar="RUN.nc|CASE...", help="Runs, studies, cases, or .toml files; one list for all."),
+        typer.Argument(
+            metavar="RUN.nc|CASE...", help="Runs, studies or their folders, cases, or .toml files; one list for all."
+        ),
     ],
     *,
     style: Annotated[str, typer.Option("--format", help="bibtex is all there is.")] = "bibtex",
@@ -26,16 +29,20 @@ def cite(
     """Print BibTeX of this software, and of the theorems and methods that runs used, each with the reason why."""
     from vlasov.errors import choose
     from vlasov.postprocess.citing import cite_all
+    from vlasov.solvers.files import check_apart, check_place, written_whole
 
     choose(style, _FORMATS, "--format")
-    text = cite_all(paths)
     if output is None:
-        print(text)
+        print(cite_all(paths))
         return
-    if str(output) in paths:
-        raise InputError(f'"{output}" would take the place of what is read; name another file', "-o")
+    if output.suffix.lower() != _SUFFIX:
+        raise InputError(f'"{output}" must end in {_SUFFIX}', "output")
+    check_apart(output, *paths)
+    check_place(output)
+    text = cite_all(paths)
     try:
-        output.write_text(text + "\n", encoding="utf-8")
+        with written_whole(output) as unfinished:
+            unfinished.write_text(text + "\n", encoding="utf-8")
     except OSError as error:
-        raise InputError(f'"{output}" cannot be written: {error.strerror}', "-o") from None
+        raise InputError(f'"{output}" cannot be written: {error.strerror}', "output") from None
     print(output)

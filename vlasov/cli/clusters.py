@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vlasov.cli.options import JsonOption, command
-from vlasov.cli.pictures import Picture
+from vlasov.cli.pictures import Picture, beside
 from vlasov.cli.printing import finite, print_json, print_table
 from vlasov.errors import InputError
 
@@ -49,7 +49,7 @@ def clusters(
 
     if len(paths) > 2:
         raise InputError(f"takes one run, or a rescaled and a post-norm one, but got {len(paths)} files", "RUN.nc")
-    target = picture.place(output, paths[0].with_name(f"{paths[0].stem}-clusters"), *paths)
+    target = picture.place(output, beside(paths[0], "{}-clusters"), *paths)
     runs = [open_run(path) for path in paths]
     options: dict[str, Any] = {} if tolerance is None else {"tolerance": tolerance}
     if len(runs) == 2:

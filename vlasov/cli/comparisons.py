@@ -81,7 +81,8 @@ def compare(
     local: LocalOption = True,
     picture: Picture,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="The picture to write; CASE-compare.png here if not given.")
+        Path | None,
+        typer.Option("-o", "--output", help="A picture, or .nc for the numbers; CASE-compare.png here if not given."),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -94,7 +95,11 @@ def compare(
     if len(cases) > 1 and not files:
         raise InputError("takes one case, or several .nc files that vlasov run wrote", "CASE")
     read: list[str | Path] = [*cases, *([] if study is None else [study])]
-    target = picture.place(output, Path(f"{Path(cases[0]).stem}-compare"), *read)
+    target, numbers_only = picture.place_or_numbers(output, Path(f"{Path(cases[0]).stem}-compare"), *read)
+    if numbers_only and study is not None:
+        raise InputError(
+            f'is drawn beside the comparison, but -o names "{output}", for numbers; leave it out', "--study"
+        )
     beside = None if study is None else open_run(study)
     if beside is not None:
         require(beside, STUDY, str(study))
@@ -111,7 +116,11 @@ def compare(
     result = compare_solutions(
         *datasets, bandwidth=bandwidth, instants=max(times, 5), local=local, progress=not as_json
     )
-    _show_comparison(result, datasets, picture, target, as_json, beside)
+    if numbers_only:
+        _keep(result, target)
+        _print_comparison(result, {"output": str(target)}, as_json)
+    else:
+        _draw_comparison(result, datasets, picture, target, as_json, beside)
 
 
 @command()
@@ -131,7 +140,7 @@ def stability(
 ) -> None:
     """Solve a case from two initial measures; print, draw and write W_p(t) / W_p(0) and the theory's bounds of it."""
     from vlasov.postprocess.compare import compare as compare_solutions
-    from vlasov.solvers.dataset import COMPARISON, save
+    from vlasov.solvers.dataset import COMPARISON
     from vlasov.solvers.files import check_apart, check_writable
 
     perturbation.check()
@@ -150,9 +159,16 @@ def stability(
     at = None if name == "layers" else _outputs(problem.horizon, times)  # these have times of their own
     datasets = _solved(plans, at, loaded.name, as_json)
     result = compare_solutions(*datasets, instants=times, initial="different", local=local, progress=not as_json)
-    result.attrs["command"] = shlex.join(["vlasov", *sys.argv[1:]])  # which alone says how the other was made
-    save(result, numbers)
-    _show_comparison(result, datasets, picture, target, as_json)
+    _keep(result, numbers)
+    _draw_comparison(result, datasets, picture, target, as_json)
+
+
+def _keep(result: xr.Dataset, target: Path) -> None:
+    """Write a comparison with its command, which alone says how a perturbed run was made."""
+    from vlasov.solvers.dataset import save
+
+    result.attrs["command"] = shlex.join(["vlasov", *sys.argv[1:]])
+    save(result, target)
 
 
 def _solved(
@@ -195,7 +211,7 @@ def _outputs(horizon: float, times: int) -> Any:
     return np.linspace(0.0, horizon, times)
 
 
-def _show_comparison(
+def _draw_comparison(
     result: xr.Dataset,
     datasets: list[xr.Dataset],
     picture: Picture,
@@ -203,14 +219,20 @@ def _show_comparison(
     as_json: bool,
     study: xr.Dataset | None = None,
 ) -> None:
-    """Draw a comparison, and print it as a table or for programs."""
+    """Draw a comparison, and print it."""
     from vlasov.postprocess.compare import figure
-    from vlasov.postprocess.compare.table import table
 
     picture.write(lambda: figure.draw(result, datasets, study), target)
+    _print_comparison(result, {"picture": str(target)}, as_json)
+
+
+def _print_comparison(result: xr.Dataset, written: dict[str, str], as_json: bool) -> None:
+    """A comparison as a table or for programs, and what was written."""
+    from vlasov.postprocess.compare.table import table
+
     if as_json:
         held = {name: finite(values.values) for name, values in result.data_vars.items()}
-        print_json(held | {"picture": str(target)})
+        print_json(held | written)
         return
     print_table(table(result, width=width()))
-    print(target)
+    print(*written.values())

@@ -90,6 +90,13 @@ class Picture:
         return form
 
 
+def beside(path: Path, name: str) -> Path:
+    """A place beside a file that is read; ``{}`` in its name is that of the file, without its end."""
+    if path.is_dir() or not path.name:
+        raise InputError(f'"{path}" is a folder; give a .nc file that "vlasov run -o" wrote', "path")
+    return path.with_name(name.format(path.stem))
+
+
 def check_ours(target: Path, kind: str | None = None) -> None:
     """Complain where a file that the user did not name is there already, and is nothing that this command has written.
 

@@ -36,6 +36,7 @@ def report(
     """Show runs, studies and comparisons on one HTML page that opens without a network; several runs side by side."""
     from vlasov.postprocess.report import checked_target, of_sources
     from vlasov.postprocess.report.gallery import gallery
+    from vlasov.postprocess.report.page import check_ours
     from vlasov.postprocess.report.sources import opened
     from vlasov.solvers.files import check_apart
 
@@ -49,10 +50,17 @@ def report(
             print(pages[0])
         return
     first = (paths or [])[0]
-    target = checked_target(output or first.with_suffix(".html"))
+    target = checked_target(output or _beside(first))
     check_apart(target, *(paths or []))
+    if output is None:
+        check_ours(target)
     target = of_sources(opened(paths)).save(target)
     if as_json:
         print_json({"output": str(target), "bytes": target.stat().st_size})
     else:
         print(target)
+
+
+def _beside(first: Path) -> Path:
+    """The report's name where none is given: that of the file, or that of a study in its folder."""
+    return first / "study.html" if first.name in ("", "..") else first.with_suffix(".html")

@@ -5,15 +5,20 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand
 
 from vlasov.cli.options import CaseArgument, JsonOption, Settings, command
-from vlasov.cli.pictures import Picture, check_ours
+from vlasov.cli.pictures import Picture, beside, check_ours
 from vlasov.cli.printing import describe, finite, print_doubt, print_json, print_run, summary
 from vlasov.errors import InputError, SolverError
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from vlasov.cases.facts import Fact, Verdict
 
 
 class _WithSolvers(TyperCommand):
@@ -59,7 +64,6 @@ def run(
     """
     from vlasov.cases.facts import verdicts
     from vlasov.solvers import solve
-    from vlasov.solvers.accuracy import doubt
     from vlasov.solvers.dataset import RUN
     from vlasov.solvers.driver import prepare
 
@@ -77,21 +81,8 @@ def run(
         loaded.problem, name, times=loaded.times, progress=not as_json, output=target, case=loaded.name,
         warn_above=math.inf, **options,
     )  # fmt: skip
-    doubtful = doubt(result)
     found = verdicts(loaded.facts, result)
-    if as_json:
-        facts = [{"says": fact.says, "measured": finite(v.measured), "holds": v.holds} for fact, v in found]
-        about = {"output": str(target), "doubt": doubtful, "facts": facts, "facts_outdated": loaded.outdated}
-        print_json(summary(result) | about)
-    else:
-        print_run(result, target)
-        print_doubt(doubtful)
-        if loaded.outdated:
-            print("  note: the facts of this case were stated for another problem, and are left out")
-        for fact, verdict in found:
-            # A number that may be off by more than a percent does not show that a fact holds.
-            held = "holds, if the run is right:" if doubtful else "holds "
-            print(f"  {held if verdict.holds else 'FAILS '} {fact.says}")
+    _tell(result, target, found, loaded.outdated, as_json)
     if result.attrs["status"] == "stopped":
         raise SolverError(
             f"the run stopped before its horizon, {loaded.problem.horizon:g}; what it found until then is in {target}"
@@ -100,6 +91,26 @@ def run(
         raise SolverError(
             "the solution does not show what is known about this case; tighten the solver's tolerance or raise n"
         )
+
+
+def _tell(result: xr.Dataset, target: Path, found: list[tuple[Fact, Verdict]], outdated: bool, as_json: bool) -> None:
+    """Print a run, what it doubts of itself, and which facts of its case hold; or all of it for programs."""
+    from vlasov.solvers.accuracy import doubt
+
+    doubtful = doubt(result)
+    if as_json:
+        facts = [{"says": fact.says, "measured": finite(v.measured), "holds": v.holds} for fact, v in found]
+        about = {"output": str(target), "doubt": doubtful, "facts": facts, "facts_outdated": outdated}
+        print_json(summary(result) | about)
+        return
+    print_run(result, target)
+    print_doubt(doubtful)
+    if outdated:
+        print("  note: the facts of this case were stated for another problem, and are left out")
+    for fact, verdict in found:
+        # A number that may be off by more than a percent does not show that a fact holds.
+        held = "holds, if the run is right:" if doubtful else "holds "
+        print(f"  {held if verdict.holds else 'FAILS '} {fact.says}")
 
 
 @command()
@@ -126,12 +137,14 @@ def plot(
     from vlasov.solvers.dataset import RUN, open_run, require
     from vlasov.solvers.progress import waiting
 
-    film = output is not None and output.suffix.lower() in {f".{name}" for name in movie.FORMATS}
+    film = False
+    if output is not None:
+        film = checked_target(output, (*figures.FORMATS, *movie.FORMATS))[1] in movie.FORMATS
     if output is not None and film:
-        target = checked_target(output, movie.FORMATS)[0]
+        target = output
         picture.refuse(f'"{output}" is a film')
     else:
-        target = picture.place(output, paths[0].with_suffix(""), *paths)
+        target = picture.place(output, beside(paths[0], "{}"), *paths)
     datasets = [open_run(path) for path in paths]
     if len(datasets) == 1 and (draw := drawn_alone().get(str(datasets[0].attrs.get("kind")))):
         if kind != "overview":
@@ -167,7 +180,7 @@ def energies(
     from vlasov.solvers.dataset import open_run, save
     from vlasov.solvers.progress import waiting
 
-    target, numbers_only = picture.place_or_numbers(output, path.with_name(f"{path.stem}-energies"), path)
+    target, numbers_only = picture.place_or_numbers(output, beside(path, "{}-energies"), path)
     with waiting("energies along the run"):
         found = energies_of(open_run(path))
     if numbers_only:

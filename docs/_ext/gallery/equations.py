@@ -7,20 +7,8 @@ from typing import Any
 import numpy as np
 
 from gallery.words import escaped, matrix, number, vector
+from vlasov.postprocess.equations import CONTINUITY, VELOCITY, velocity
 
-_TILTED = r"\frac{\int y\, %s\, \mathrm{d}\mu(y)}{\int %s\, \mathrm{d}\mu(y)}"
-_SOFT = r"e^{\langle A x, y\rangle}"
-_NEAR = r"e^{-|Q x - K y|^2}"
-VELOCITY = {
-    "softmax": "V\\," + _TILTED % (_SOFT, _SOFT),
-    "l2": "V\\," + _TILTED % (_NEAR, _NEAR),
-    "sinkhorn": r"V \int y\, e^{\langle A x, y\rangle - f(x) - g(y)}\, \mathrm{d}\mu(y)",
-    "linear": r"V \Big(\int y\, y^\top\, \mathrm{d}\mu(y)\Big) A x",
-    "exponential": r"V \int y\, e^{\langle A x, y\rangle}\, \mathrm{d}\mu(y)",
-    "relu": r"V \int y\, \max(\langle A x, y\rangle, 0)\, \mathrm{d}\mu(y)",
-    "sigmoid": r"V \int y\, \sigma(\langle A x, y\rangle + b)\, \mathrm{d}\mu(y)",
-    "hardmax": r"V\, \operatorname{argmax}_{y \in \operatorname{supp} \mu}\, \langle A x, y\rangle",
-}
 _NOTES = {
     "sinkhorn": "$f$ and $g$ make the kernel doubly stochastic: each token gives and receives as much as all others.",
     "sigmoid": r"$\sigma(r) = 1 / (1 + e^{-r})$.",
@@ -34,7 +22,7 @@ def problem(plain: dict[str, Any], dimension: int) -> str:
     attention = plain["attention"]
     masked = attention["kind"] == "masked"
     inner = attention["attention"] if masked else attention
-    moved = rf"\partial_t \mu + \operatorname{{div}}(\mu\, v) = 0, \qquad v(x) = {_flow(plain)}"
+    moved = rf"{CONTINUITY.tex}, \qquad v(x) = {_flow(plain)}"
     parts = [_DISPLAY.format(moved), _velocity(inner)]
     if masked:
         parts.append(
@@ -47,20 +35,16 @@ def problem(plain: dict[str, Any], dimension: int) -> str:
 
 def _flow(plain: dict[str, Any]) -> str:
     """The velocity by Gamma, LayerNorm and MLP."""
-    norm, mlp = plain.get("layer_norm"), plain.get("mlp")
-    gamma = r"\Gamma_\mu(x)"
-    if norm is not None and norm.get("placement") == "pre":
-        gamma = r"\Gamma_{\mathrm{LN}_\# \mu}(\mathrm{LN}(x))"
-    if mlp is not None:
-        gamma += r" + W s(U x + b)"
-    return rf"P_x \big( {gamma} \big)" if norm is not None and norm.get("placement") != "pre" else gamma
+    norm = plain.get("layer_norm")
+    placement = None if norm is None else norm.get("placement", "post")
+    return velocity(placement, mlp=plain.get("mlp") is not None).tex
 
 
 def _velocity(attention: dict[str, Any]) -> str:
     """Gamma and its matrices."""
     if attention["kind"] == "multi-head":
         return _heads(attention)
-    said = _DISPLAY.format(rf"\Gamma_\mu(x) = {VELOCITY[attention['kind']]}")
+    said = _DISPLAY.format(rf"\Gamma_\mu(x) = {VELOCITY[attention['kind']].tex}")
     return said + "\n".join([*_matrices(attention), _NOTES.get(attention["kind"], "")])
 
 
@@ -70,7 +54,7 @@ def _heads(attention: dict[str, Any]) -> str:
     parts = [_DISPLAY.format(rf"\Gamma_\mu(x) = {total}")]
     for h, head in enumerate(attention["heads"]):
         parts.append(f"Head {h + 1}, {escaped(head['kind'])}:")
-        parts.append(_DISPLAY.format(rf"\Gamma^{{({h + 1})}}_\mu(x) = {VELOCITY[head['kind']]}"))
+        parts.append(_DISPLAY.format(rf"\Gamma^{{({h + 1})}}_\mu(x) = {VELOCITY[head['kind']].tex}"))
         own = {"W": outputs[h]} if outputs else {}
         parts.append("\n".join(_matrices(own | head)))
     return "\n\n".join(parts)

@@ -1,7 +1,7 @@
 """sphinx-gallery for docs/examples: short programs run as from the command line, long ones show a committed picture.
 
-A program writes its picture to the path that is its argument. Here that path is in a temporary folder, from which the
-picture is taken. ``RUN`` are those that end within ten seconds.
+A program writes its picture to the path that is its argument. Here that path is in a temporary folder of this
+build, from which the picture is taken. ``RUN`` are those that end within ten seconds.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import shutil
 import tempfile
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from sphinx.config import Config
 
 RUN = ("cured_blow_up", "initial_radius")
-_DRAWN = Path(tempfile.gettempdir())
 
 
 class Arguments:
@@ -51,8 +51,14 @@ class Taken:
         return str(figure_rst([target], gallery_conf["src_dir"]))
 
 
+@cache
+def _drawn() -> tempfile.TemporaryDirectory[str]:
+    """A folder of this build's own, removed at its end: others may run beside it."""
+    return tempfile.TemporaryDirectory(prefix="vlasov-manual-")
+
+
 def _place(program: str) -> Path:
-    return _DRAWN / f"vlasov-manual-{Path(program).stem}.png"
+    return Path(_drawn().name) / f"{Path(program).stem}.png"
 
 
 def settings(docs: Path) -> dict[str, Any]:

@@ -14,6 +14,13 @@ _CLASS = """
    :inherited-members: object,Exception,BaseException,ValueError,RuntimeError,UserWarning,Warning,tuple
    :show-inheritance:
 """
+_FIRST = """All public names. Examples begin with
+
+.. code-block:: python
+
+    import numpy as np
+    import vlasov as vl
+"""
 
 
 def pages() -> dict[str, str]:
@@ -31,7 +38,7 @@ def _heading(text: str, line: str) -> str:
 
 
 def _index(groups: dict[Group, list[str]]) -> str:
-    parts = [_heading("Python", "="), "All public names. In examples ``import vlasov as vl`` comes first.\n"]
+    parts = [_heading("Python", "="), _FIRST]
     for group, names in groups.items():
         listed = "\n".join(f"   {name}" for name in names)
         says = group.says.replace("`", "``")
@@ -60,7 +67,8 @@ def _documented(path: str, thing: object) -> str:
 
 def _inside(module: str, thing: ModuleType) -> str:
     """The names of a module: those that are public themselves as links, the others in full."""
-    here, elsewhere = [], []
+    here: list[str] = []
+    elsewhere: list[str] = []
     for name in public_in(thing):
         value = getattr(thing, name)
         (elsewhere if getattr(vlasov, name, None) is value else here).append(name)

@@ -12,24 +12,14 @@ from typing import get_args
 import vlasov.errors as errors
 from reference.cases import explained
 from reference.words import code, plain, table
+from vlasov.postprocess.sweep.piece import FAILED, MISSING
 from vlasov.solvers.covariances.batch import STATUS
 from vlasov.solvers.kinds import MADE_BY
 from vlasov.solvers.record import Status
+from vlasov.solvers.statuses import ADVISERS, OF_GAUSSIANS, OF_RUNS, OF_SWEEPS
 
-_STATUSES = {
-    "completed": "The run reached its horizon.",
-    "blow-up": "The measure reached infinity before: `blow_up_time` says when, and the Dataset holds the solution up "
-    "to there. That is physics, no failure: `vlasov run` ends with exit code 0.",
-    "stopped": "The run ended before its horizon, and its last states are kept: it failed, was interrupted, or said "
-    "before that it cannot go further. `vlasov run` ends with exit code 1.",
-}
-_OF_GAUSSIANS = {
-    "completed": "As above.",
-    "blow-up": "As above.",
-    "diverging": "The covariance grows without bound and leaves the floating-point numbers, without a blow-up in "
-    "finite time.",
-    "stopped": "More steps than allowed, or steps that are lost beside t.",
-}
+#: What readers may type: its quotes stay straight.
+_TYPED = re.compile(r'(?:\w+=)?"[^"]+"|\w+=[^\s;,]+')
 _CODES = {
     "0": "All went well; a blow-up is well too.",
     "1": "A run failed, or stopped before its horizon, or shows that a fact of its case does not hold.",
@@ -42,10 +32,9 @@ _CODES = {
 def pages() -> dict[str, str]:
     """By file name."""
     return {
-        "statuses.md": table(["status", "what it means"], _rows(_STATUSES, get_args(Status))),
-        "statuses-of-gaussians.md": table(
-            ["status", "what it means"], _rows(_OF_GAUSSIANS, [status for status in STATUS if status])
-        ),
+        "statuses.md": _statuses(OF_RUNS, get_args(Status)),
+        "statuses-of-gaussians.md": _statuses(OF_GAUSSIANS, [status for status in STATUS if status]),
+        "statuses-of-sweeps.md": _statuses(OF_SWEEPS, [*get_args(Status), FAILED, MISSING]),
         "exit-codes.md": table(["exit code", "what it means"], [[code(k), says] for k, says in _CODES.items()]),
         "errors.md": _errors(),
         "kinds.md": table(["kind", "who makes it"], [[code(kind), plain(by)] for kind, by in MADE_BY.items()]),
@@ -53,8 +42,8 @@ def pages() -> dict[str, str]:
     }
 
 
-def _rows(words: dict[str, str], names: object) -> list[list[str]]:
-    return [[code(name), says] for name, says in explained(words, names).items()]
+def _statuses(words: dict[str, str], names: object) -> str:
+    return table(["status", "what it means"], [[code(name), says] for name, says in explained(words, names).items()])
 
 
 def _errors() -> str:
@@ -67,28 +56,9 @@ def _errors() -> str:
 
 
 def _advice() -> list[list[str]]:
-    """Sentences that end as the attribute ``advice``, or as a part of one, in the order of the files."""
-    return [
-        [who, plain(text)]
-        for module, (who, names) in ADVISERS.items()
-        for text in sentences(f"{_ROOM}.{module}", names)
-    ]
-
-
-_ROOM = "vlasov.solvers"
-#: Modules that write the attribute ``advice``, or words for it: who speaks, and in which functions and constants.
-ADVISERS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "advice": ("particles, gaussian, layers", ("FIRST_TOKENS", "of_steps", "of_sampling", "trusted")),
-    "references": ("particles, layers", ("_ANOTHER", "_judge", "_as_nodes")),
-    "gaussian": ("gaussian", ()),
-    "layer_errors": ("layers", ("tell",)),
-    "finite_volume.state": ("finite-volume", ("cause",)),
-    "finite_volume.velocity": ("finite-volume", ("cause",)),
-    "finite_volume.solver": ("finite-volume", ()),
-    "finite_volume.judge": ("finite-volume", ("_COARSE", "_OPEN", "_FEW_SLICES", "_NONE", "judge", "_advice")),
-    "finite_volume.companion": ("finite-volume", ("_remedy",)),
-    "finite_volume.blow_up": ("finite-volume", ("tell",)),
-}
+    """Sentences that end as the attribute ``advice``, or as a part of one, in the order of the table; each once."""
+    said = [(who, text) for module, (who, names) in ADVISERS.items() for text in sentences(f"vlasov.{module}", names)]
+    return [[who, plain(_TYPED.sub(r"``\g<0>``", text.replace("{}", "…")))] for who, text in dict.fromkeys(said)]
 
 
 def sentences(module: str, names: tuple[str, ...]) -> list[str]:
@@ -96,7 +66,7 @@ def sentences(module: str, names: tuple[str, ...]) -> list[str]:
     tree = ast.parse(inspect.getsource(importlib.import_module(module)))
     named = {name: node for node in ast.walk(tree) for name in _names(node)}
     if lost := set(names) - set(named):
-        raise LookupError(f"{', '.join(sorted(lost))}: gone from {module}; see docs/_ext/reference/statuses.py")
+        raise LookupError(f"{', '.join(sorted(lost))}: gone from {module}; see solvers/statuses.py")
     texts = [re.sub(r"(?:…)+", "…", text) for name in names for text in _texts(named[name])]
     return [text for text in texts if len(text.split()) >= 5 and text[0] not in " ,;"]
 
@@ -105,7 +75,7 @@ def _names(node: ast.AST) -> list[str]:
     """What a definition, or an assignment of one or several names, defines."""
     if isinstance(node, ast.FunctionDef):
         return [node.name]
-    targets = node.targets if isinstance(node, ast.Assign) else []
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
     return [leaf.id for target in targets for leaf in ast.walk(target) if isinstance(leaf, ast.Name)]
 
 

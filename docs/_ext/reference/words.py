@@ -45,7 +45,9 @@ def described(cls: type) -> dict[str, str]:
 
 def _entries(text: str) -> dict[str, str]:
     found: dict[str, str] = {}
-    inside, names, said = False, [], []
+    inside = False
+    names: list[str] = []
+    said: list[str] = []
     lines = text.splitlines()
     for line, after in zip(lines, [*lines[1:], ""], strict=True):
         if re.fullmatch(r"-{3,}", after):

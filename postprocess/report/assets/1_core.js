@@ -77,14 +77,19 @@ V.ticks = (low, high, count, log = false) => {
           if (m * 10 ** e >= low * 0.999 && m * 10 ** e <= high * 1.001) found.push(Number(`${m}e${e}`));
       return found;
     }
-    const every = Math.max(1, Math.ceil((last - first + 1) / count));
+    const every = Math.max(1, Math.min(Math.ceil((last - first + 1) / count), Math.floor((last - first) / 2)));
     for (let e = first; e <= last; e += every) found.push(Number(`1e${e}`));
     return found;
   }
   const raw = (high - low) / count,
     size = 10 ** Math.floor(Math.log10(raw));
-  const step = [1, 2, 5, 10].map((f) => f * size).find((s) => s >= raw) || 10 * size;
-  for (let i = Math.ceil(low / step - 1e-9); i * step <= high + 1e-9 * step; i++) found.push(i * step);
+  const steps = [10, 5, 2, 1, 0.5, 0.2].map((f) => f * size);
+  const first = steps.findLastIndex((s) => s >= raw * (1 - 1e-9));
+  for (const step of steps.slice(first)) {
+    found.length = 0;
+    for (let i = Math.ceil(low / step - 1e-9); i * step <= high + 1e-9 * step; i++) found.push(i * step);
+    if (found.length > 2) break;
+  }
   return found;
 };
 V.tick = (value, ticks) => {
@@ -95,6 +100,12 @@ V.tick = (value, ticks) => {
   if (large >= 1e5 || size < 1e-3)
     return V.tidy(value.toPrecision(Math.min(12, Math.max(1, Math.ceil(Math.log10(Math.abs(value) / step) + 1.01)))));
   return value.toFixed(Math.max(0, Math.min(8, -Math.floor(Math.log10(step) + 1e-9)))).replace("-", "−");
+};
+
+// On a logarithmic axis: mantissa and exponent, each tick for itself.
+V.logTick = (value) => {
+  const exact = Number(value.toPrecision(12));
+  return V.tidy(value < 1e-3 || value >= 1e5 ? exact.toExponential() : String(exact));
 };
 
 // A canvas that is as wide as its figure, in pixels of the screen.

@@ -39,8 +39,7 @@ V.axes = (pen, f, names, grid = false, logs = [false, false]) => {
   const from = [logs[0] ? (v) => 10 ** v : (v) => v, logs[1] ? (v) => 10 ** v : (v) => v];
   const across = V.ticks(from[0](f.a), from[0](f.b), Math.max(2, Math.floor(f.w / 80)), logs[0]);
   const up = V.ticks(from[1](f.c), from[1](f.e), Math.max(2, Math.floor(f.h / 55)), logs[1]);
-  const write = (value, all, log) =>
-    log && (value < 1e-3 || value >= 1e5) ? `1e${Math.round(Math.log10(value))}` : V.tick(value, log ? [value] : all);
+  const write = (value, all, log) => (log ? V.logTick(value) : V.tick(value, all));
   for (const value of across) {
     const x = f.px(to[0](value));
     if (grid) V.line(pen, x, f.top, x, f.top + f.h, "--grid");

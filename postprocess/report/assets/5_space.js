@@ -71,21 +71,16 @@ V.Space = class {
       const away = axis < 2 ? [0, 15] : [-22, 0];
       V.line(pen, ...p, ...q, "--soft");
       pen.fillStyle = V.style("--soft");
-      const ticks = V.ticks(...view[axis], 2);
-      [
-        [p, 0],
-        [q, 1],
-      ].forEach(([end, k]) => {
-        const f = k ? 0.88 : 0.12,
-          value = view[axis][0] + f * (view[axis][1] - view[axis][0]);
-        pen.fillText(
-          V.tick(value, [view[axis][0], value]),
-          p[0] + f * (q[0] - p[0]) + away[0],
-          p[1] + f * (q[1] - p[1]) + away[1],
-        );
-      });
+      const [low, high] = view[axis],
+        ticks = V.ticks(low, high, 3);
+      for (const value of ticks) {
+        const f = (value - low) / (high - low),
+          [x, y] = [p[0] + f * (q[0] - p[0]), p[1] + f * (q[1] - p[1])];
+        V.line(pen, x, y, x + Math.sign(away[0]) * 4, y + Math.sign(away[1]) * 4, "--soft");
+        pen.fillText(V.tick(value, ticks), x + away[0], y + away[1]);
+      }
       pen.fillStyle = V.style("--ink");
-      pen.fillText(this.scene.labels[axis], (p[0] + q[0]) / 2 + away[0] * 1.1, (p[1] + q[1]) / 2 + away[1] * 1.1);
+      pen.fillText(this.scene.labels[axis], (p[0] + q[0]) / 2 + away[0] * 2.1, (p[1] + q[1]) / 2 + away[1] * 2.1);
     });
   }
 
@@ -186,11 +181,16 @@ V.Space = class {
         count = Math.min(400, Math.max(1, ray.count * 1.5)),
         h = (far - near) / count;
       const value = (u, v, w) => this.between(part.values, shape, u, v, w);
+      const on = (s) => [0, 1, 2].map((i) => start[i] + s * step[i]);
       for (let k = 0, s = far - h / 2; k < count && s > nearest; k++, s -= h) {
-        const u = start[0] + s * step[0],
-          v = start[1] + s * step[1],
-          w = start[2] + s * step[2];
-        if (value(u, v, w) < level) continue;
+        if (value(...on(s)) < level) continue;
+        let outside = s + h;
+        for (let half = 0; half < 8; half++) {
+          const middle = (s + outside) / 2;
+          if (value(...on(middle)) < level) outside = middle;
+          else s = middle;
+        }
+        const [u, v, w] = on(s);
         const slope = [
           value(u - 1, v, w) - value(u + 1, v, w),
           value(u, v - 1, w) - value(u, v + 1, w),

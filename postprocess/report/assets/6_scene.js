@@ -87,8 +87,10 @@ V.Scene = class {
       box.addEventListener("change", () => (act(box.checked), this.draw()));
       label.append(box, text);
       bar.append(label);
+      return label;
     };
-    if (this.density) tick(this.d === 1 ? "log scale" : "log colours", this.log, (on) => (this.log = on));
+    if (this.density)
+      this.coloured = tick(this.d === 1 ? "log scale" : "log colours", this.log, (on) => (this.log = on));
     if (this.density && this.d === 3) {
       tick("surface", this.surface, (on) => (this.surface = on));
       const label = V.element("label", "", "at "),
@@ -120,7 +122,13 @@ V.Scene = class {
   key() {
     const key = this.figure.querySelector(".key");
     if (!key || !this.at.frame) return;
-    const peak = this.at.frame.peak;
+    const peak = this.at.frame.peak,
+      level = this.figure.querySelector(".key.level");
+    if (level) {
+      [level.hidden, key.hidden] = [!this.surface, this.surface];
+      level.textContent = `surface at density ${V.number(this.level * this.peak(), 3)}; shading: its slope to the eye`;
+      this.coloured.hidden = this.surface;
+    }
     key.querySelector(".low").textContent = this.log ? V.number(peak / 10 ** V.DECADES, 3) : "0";
     key.querySelector(".high").textContent = V.number(peak, 3);
   }

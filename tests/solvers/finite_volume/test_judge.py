@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
+from scipy.special import ndtr
 
 import vlasov as vl
 from tests.solvers.finite_volume.common import CLOUDS, SOFTMAX, V, run
@@ -125,6 +126,33 @@ def test_the_density_in_l1(cells):
     assert error > 1e-3
     assert error / 3 <= float(result["density_error"][-1]) <= 3 * error
     assert result["density_error"][0] == 0
+
+
+@pytest.mark.parametrize("cells", [14, 20])
+def test_the_density_of_a_gaussian_is_held_against_its_cell_averages(cells):
+    """Softmax with V = 1, A = 1/2: Sigma = 1 / (5/2 - t), alpha = alpha_0 e^t (Sigma / Sigma_0)^{1/2}."""
+    problem, t = vl.Problem(vl.Softmax(A=[[0.5]]), vl.Gaussian([0.2], [[0.4]]), 0.6), 0.6
+    variance = 1 / (2.5 - t)
+    mean = 0.2 * np.exp(t) * np.sqrt(variance / 0.4)
+    for wrong, chosen in ((False, {}), (True, {"frame": "fixed", "extent": 5.0, "reconstruction": "upwind"})):
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            result = vl.solve(problem, "finite-volume", times=[0.0, t], cells=cells, **chosen)
+        state = vl.measure(result)
+        [edges] = state.edges
+        x = state.origin + state.matrix[0, 0] * edges
+        exact = np.diff(ndtr((x - mean) / np.sqrt(variance)))
+        error = float(np.abs(exact - state.values * state.volumes).sum())
+        assert bool(said) == wrong == (error > 1e-2)
+        assert abs(float(result["density_error"][-1]) - error) <= 1e-3 * error + 1e-11
+
+
+def test_a_gaussian_that_left_the_grid_is_wrong_altogether():
+    """Its mean runs off to 500: what the grid still holds and all of the truth are apart, and L1 is their sum."""
+    attention, start = vl.Softmax(A=-np.array([[1, 0.5], [0.5, 0.3]])), vl.Gaussian([0.3, 0.1], 0.1 * np.eye(2))
+    problem = vl.Problem(attention, start, 8.0)
+    result = vl.solve(problem, "finite-volume", frame="fixed", extent=5.0, cells=24, warn_above=9.0)
+    assert float(result["density_error"][-1]) == pytest.approx(1 + float(result["mass"][-1]), abs=1e-6)
 
 
 @pytest.mark.parametrize("far", [0.0, 1e4])
