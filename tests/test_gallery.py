@@ -41,7 +41,7 @@ def test_a_page_says_what_was_measured(folder, name):
     assert (folder / f"{name}.png").stat().st_size > 10_000
     assert text.splitlines()[2] == "# " + cases.escaped(case.title)
     for fact in case.facts:
-        assert cases.escaped(fact.says) in text
+        assert cases.sentences(fact.says) in text
     assert f"vlasov run {name} --solver {cases.solver_for(case)} -o {name}.nc" in text
     assert case.problem.attention.kind in text
 
@@ -77,6 +77,22 @@ def test_nothing_in_a_title_is_markup():
     tree = publish_doctree(f"# {escaped(hostile)}\n\n{escaped(hostile)}\n", parser=Parser())
     assert not list(tree.findall(lambda node: node.tagname in ("raw", "math", "emphasis", "reference", "literal")))
     assert [node.astext() for node in tree.findall(lambda node: node.tagname in ("title", "paragraph"))][-1] == hostile
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("A = -q q^T has rank one.", r"`A = -q q^T` has rank one\."),
+        ("on lines with <A u, u> = 0, a cone.", r"on lines with `<A u, u> = 0`\, a cone\."),
+        ("A uniform ball, up to 3 (see there).", r"A uniform ball\, up to 3 \(see there\)\."),
+        ("a >= 2 + a: they part", r"`a >= 2 + a`\: they part"),
+        ("*x* and `y`", r"`*x*` and \`y\`"),
+    ],
+)
+def test_formulas_in_sentences_are_code(text, said):
+    from gallery.prose import sentences
+
+    assert sentences(text) == said
 
 
 def test_commands_on_pages_are_those_that_the_program_knows(tmp_path, monkeypatch):

@@ -103,9 +103,9 @@ window.inspector = {
       wrong.push(`message: ${said.textContent.trim().slice(0, 120)}`);
     }
     const seen = document.body.textContent; // of folded parts too
-    for (const noise of [" object at 0x", "/tmp/", "?25l", "<page>:"]) {
+    for (const noise of ["| --- |", " object at 0x", "/tmp/", "?25l", "<page>:"]) {
       const k = seen.indexOf(noise);
-      if (k >= 0) wrong.push(`of the machine: ${seen.slice(Math.max(0, k - 40), k + 40)}`);
+      if (k >= 0) wrong.push(`raw, or of the machine: ${seen.slice(Math.max(0, k - 40), k + 40)}`);
     }
     return wrong;
   },

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from gallery.equations import problem as equation
+from gallery.prose import sentences
 from gallery.solved import OTHER, Shown, Solved, settings_of, solved, solver_for
 from gallery.words import escaped, fenced, listed, quoted
 from vlasov.cases import Case, case_names, load_case
@@ -62,7 +63,7 @@ def page(found: Solved, docs: Path) -> str:
     parts = [
         f"(case-{case.name})=",
         f"# {escaped(case.title)}",
-        escaped(case.description),
+        sentences(case.description),
         f"```{{image}} {case.name}.png\n:alt: {quoted(case.title)}\n:align: center\n```",
         _how(found),
         "## The problem",
@@ -117,8 +118,8 @@ def _facts(shown: list[Shown], solver: str) -> str:
     rows = [("What is known", "Measured", "Allowed")]
     for fact, verdict, by in shown:
         measured = f"{listed(verdict.measured)}" + ("" if by == solver else f", by {by}")
-        rows.append((fact.says, measured, _allowed(fact, verdict.error)))
-    lines = ["\n".join(f"{'* -' if not k else '  -'} {escaped(cell)}" for k, cell in enumerate(row)) for row in rows]
+        rows.append((sentences(fact.says), escaped(measured), escaped(_allowed(fact, verdict.error))))
+    lines = ["\n".join(f"{'* -' if not k else '  -'} {cell}" for k, cell in enumerate(row)) for row in rows]
     table = "```{list-table}\n:header-rows: 1\n:widths: 50 30 20\n\n" + "\n".join(lines) + "\n```"
     return table + "\n\nA fact that did not hold would have failed the build of this manual."
 
@@ -208,7 +209,7 @@ def card(name: str, title: str, description: str) -> str:
     """Thumbnail, title, one line."""
     return (
         f":::{{grid-item-card}} {escaped(title)}\n:link: {name}\n:link-type: doc\n:img-top: {name}-small.png\n"
-        f":img-alt: {quoted(title)}\n:class-img-top: first-row\n\n{escaped(_line(description))}\n:::\n"
+        f":img-alt: {quoted(title)}\n:class-img-top: first-row\n\n{sentences(_line(description))}\n:::\n"
     )
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from gallery.cases import card, toctree
+from gallery.prose import sentences
 from gallery.words import escaped, fenced, quoted
 from vlasov.postprocess import figures
 from vlasov.postprocess.papers import figure_names, paper_figure, parameters
@@ -31,7 +32,7 @@ def page(name: str, facts: dict[str, Any], seconds: float) -> str:
     parts = [
         f"(figure-{name})=",
         f"# {escaped(given['title'])}",
-        escaped(given["description"]),
+        sentences(given["description"]),
         f"```{{image}} {name}.png\n:alt: {quoted(given['title'])}\n:align: center\n```",
         f"Computed and drawn in {seconds:.1f} s of one processor when this page was made.",
         _fewer(name, given),
