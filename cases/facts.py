@@ -156,10 +156,12 @@ def _rank(dataset: xr.Dataset, time: Any) -> int:
 
 
 def _radius_over_bound(dataset: xr.Dataset, time: Any) -> float:
-    """Largest ratio over time of the radius to the bound R_0 exp(int |V|)."""
-    attention, radius = problem_of(dataset).attention, dataset["radius"].values
-    bounds = [estimates.support_radius(attention, radius[0], t) for t in dataset["time"].values]
-    return float((radius / bounds).max())
+    """Largest ratio over t > 0 of the radius to the bound R_0 exp(int |V|); at t = 0 it is 1 by definition."""
+    attention, radius, times = problem_of(dataset).attention, dataset["radius"].values, dataset["time"].values
+    if times.size < 2:
+        raise InputError('"radius_over_bound" needs a time after the first; ask for more output times', "quantity")
+    bounds = [estimates.support_radius(attention, radius[0], t) for t in times[1:]]
+    return float((radius[1:] / bounds).max())
 
 
 def _closed_form_error(dataset: xr.Dataset, time: Any) -> float:

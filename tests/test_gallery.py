@@ -58,6 +58,16 @@ def test_a_fact_that_does_not_hold_fails(folder, monkeypatch):
         solved.solved("dirac-pair", folder / "picture.png")
 
 
+def test_ranks_above_what_the_caption_names_end_the_build():
+    from gallery import figures
+
+    facts = {"positive, d = 3": {"observed": 2, "above it": 0}, "words": "none"}
+    figures.check("ranks", facts)
+    facts["positive, d = 3"]["above it"] = 1
+    with pytest.raises(ValueError, match="figure ranks, positive, d = 3: 1 limits above the rank"):
+        figures.check("ranks", facts)
+
+
 def test_every_case_and_every_figure_has_a_card_and_a_page_in_the_tree():
     from gallery import cases, figures
 

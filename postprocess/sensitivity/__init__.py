@@ -25,7 +25,7 @@ from vlasov.patience import Patience
 from vlasov.postprocess.sensitivity import edge as edges, growth, moments
 from vlasov.postprocess.sensitivity.path import Path
 from vlasov.postprocess.sensitivity.tangency import Tangency
-from vlasov.postprocess.sensitivity.tokens import LIMIT, Start, before_blow_up, followed, outputs, start
+from vlasov.postprocess.sensitivity.tokens import LIMIT, Start, before_blow_up, followed, kink, outputs, start
 from vlasov.problem import Problem
 from vlasov.solvers.dataset import SENSITIVITY, labels, provenance
 from vlasov.solvers.ode.integrate import accuracy_for
@@ -260,7 +260,7 @@ def _attributes(begun: Start, whole: _Found, unsure: NDArray[np.bool_], tails: s
         since = path.reached[int(unsure.argmax())]
         words = "other nodes or steps give another growth" if begun.of == LIMIT else "other steps give another growth"
         doubt = "; ".join(filter(None, [doubt, f"from t = {since:.4g} on {words}, see growth_error"]))
-    doubt = "; ".join(filter(None, [doubt, tails, *_not_settled(whole)]))
+    doubt = "; ".join(filter(None, [doubt, tails, kink(begun), *_not_settled(whole)]))
     products = sum(one.products for one in whole.growths)
     return provenance(begun.problem, SENSITIVITY) | {
         "solver": begun.solver,

@@ -10,6 +10,7 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from vlasov import checks
+from vlasov.attention import Attention, Masked, MultiHead, ReLU
 from vlasov.checks import Array
 from vlasov.errors import InputError, choose
 from vlasov.measures import SAMPLINGS, Particles
@@ -159,3 +160,27 @@ def before_blow_up(begun: Start, times: Array) -> tuple[Array, float]:
         return times, math.nan
     blow_up_time = float(run.attrs["blow_up_time"])
     return times[times < blow_up_time * (1 - _NEXT_TO)], blow_up_time
+
+
+def kink(begun: Start) -> str:
+    """Why the flow may have one-sided derivatives alone: a score under ReLU that is exactly zero at the start.
+
+    A key y brings y max(<A x, y>, 0), which is smooth where y is zero itself.
+    """
+    if begun.of != TOKENS:
+        return ""
+    x = begun.cloud.points
+    for attention in _relus(begun.problem.attention):
+        scored = attention.product(begun.first)
+        if (((x @ scored.T @ x.T) == 0) & (x @ scored).any(axis=1)).any():
+            return "a score under ReLU is exactly zero, where the flow has one-sided derivatives: growth is of one side"
+    return ""
+
+
+def _relus(attention: Attention) -> list[ReLU]:
+    """All in it."""
+    if isinstance(attention, Masked):
+        return _relus(attention.attention)
+    if isinstance(attention, MultiHead):
+        return [one for head in attention.heads for one in _relus(head)]
+    return [attention] if isinstance(attention, ReLU) else []

@@ -185,6 +185,16 @@ def test_a_wrong_solution_does_not_show_the_fact(name, solver, i):
     assert verdict.error > 0
 
 
+def test_the_radius_is_held_against_its_bound_after_the_beginning():
+    """At t = 0 it is the bound itself, whatever becomes of it."""
+    run = vl.solve(vl.load_case("sigmoid-ring").problem, "particles", n=64, times=[0.0, 0.5], warn_above=9.0)
+    [fact] = [one for one in vl.load_case("sigmoid-ring").facts if one.quantity == "radius_over_bound"]
+    attention, radius = vl.load_case("sigmoid-ring").problem.attention, run["radius"].values
+    assert check(fact, run).measured == radius[1] / vl.estimates.support_radius(attention, radius[0], 0.5) < 0.99
+    with pytest.raises(vl.InputError, match="needs a time after the first"):
+        check(fact, run.isel(time=[0]))
+
+
 @pytest.mark.parametrize(("name", "solver", "i"), [fact for fact in FACTS if "-blew_up-" not in fact.id])
 def test_nothing_that_is_no_number_shows_a_fact(name, solver, i):
     wrong = solution(name, solver).copy(deep=True).assign_attrs(blow_up_time=np.nan)

@@ -2,6 +2,7 @@
 
 import pytest
 
+import vlasov as vl
 from vlasov.postprocess.sensitivity.table import _share, _sure
 
 
@@ -26,3 +27,20 @@ def test_digits_by_the_error(value, error, text):
 
 def test_shares_are_whole_per_cents():
     assert [_share(x) for x in (100.0, 99.6, 12.3, 0.042)] == ["100", "100", "12", "0.04"]
+
+
+@pytest.mark.parametrize(("first", "doubts"), [(0.0, True), (0.3, False)])
+def test_a_score_of_zero_under_relu_is_a_kink(first, doubts):
+    """The token at zero goes one way or the other at different rates: there is no derivative."""
+    problem = vl.Problem(vl.ReLU(A=[[1.0]]), vl.Particles([[first], [1.0], [-2.0]]), 0.2)
+    found = vl.sensitivity(problem, times=[0.2], rates=False, check=False)
+    assert ("one-sided derivatives" in found.attrs["doubt"]) == doubts
+    if doubts:
+        ends = [
+            vl.solve(
+                vl.Problem(problem.attention, vl.Particles([[step], [1.0], [-2.0]]), 0.2), "particles", times=[0.2]
+            )["position"].values[-1, 0, 0]
+            / step
+            for step in (1e-6, -1e-6)
+        ]
+        assert abs(ends[0] - ends[1]) > 0.05

@@ -21,9 +21,19 @@ def make(name: str, folder: Path) -> None:
     """Write NAME.png and NAME.md."""
     began = time.process_time()
     drawn, facts = paper_figure(name, **FEWER.get(name, {}))
+    check(name, facts)
     figures.save(drawn, folder / f"{name}.png")
     text = page(name, facts, time.process_time() - began)
     (folder / f"{name}.md").write_text(text, encoding="utf-8")
+
+
+def check(name: str, facts: dict[str, Any]) -> None:
+    """End the build where a number says other than its caption: ranks above the largest one that is known."""
+    for panel, found in facts.items():
+        if isinstance(found, dict) and found.get("above it", 0) > 0:
+            raise ValueError(
+                f"figure {name}, {panel}: {found['above it']} limits above the rank that its caption names"
+            )
 
 
 def page(name: str, facts: dict[str, Any], seconds: float) -> str:
