@@ -36,7 +36,8 @@ def cite(what: xr.Dataset | xr.DataArray | Problem | Case | str | os.PathLike[st
     Parameters
     ----------
     what
-        A run or a study (a Dataset), a problem, a case or its name, or a .nc or .toml file.
+        A run or a study (a Dataset), a problem, a case or its name, a .nc or .toml file, or the
+        folder of a study.
 
     Returns
     -------
