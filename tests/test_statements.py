@@ -142,7 +142,13 @@ def test_what_a_page_says_does_not_depend_on_the_pages_before(monkeypatch: pytes
 
 
 QUICK = (  # what they say begins so; thirty take a minute, these half a second
-    *("$|D\\Gamma_\\mu(x)|", "$\\Sigma(t) = (", "It blows up at", "$|\\Gamma_\\mu(x)|", "A stationary $\\Sigma^*$"),
+    *(
+        "$|D\\Gamma_\\mu(x)| \\le |V|",
+        "$\\Sigma(t) = (",
+        "It blows up at",
+        "$|\\Gamma_\\mu(x)|",
+        "A stationary $\\Sigma^*$",
+    ),
     *("Negative eigenvalues only", "Linear attention moves the second moment", "L2 attention maps a Gaussian"),
 )
 
