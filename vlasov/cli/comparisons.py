@@ -103,16 +103,7 @@ def compare(
     beside = None if study is None else open_run(study)
     if beside is not None:
         require(beside, STUDY, str(study))
-    if files:
-        datasets = [open_run(path) for path in cases]
-    else:
-        loaded = settings.load(cases[0])
-        chosen = names(solvers) if solvers else list(loaded.solvers)
-        if len(chosen) < 2:
-            raise InputError(f"needs at least two to compare but got {len(chosen)}; see --solvers", "solvers")
-        at = _outputs(_end(loaded.problem, chosen), times)
-        plans = [(loaded.problem, name, loaded.solvers.get(name, {})) for name in chosen]
-        datasets = _solved(plans, at, loaded.name, as_json)
+    datasets = [open_run(path) for path in cases] if files else _of_case(cases[0], solvers, settings, times, as_json)
     result = compare_solutions(
         *datasets, bandwidth=bandwidth, instants=max(times, 5), local=local, progress=not as_json
     )
@@ -121,6 +112,17 @@ def compare(
         _print_comparison(result, {"output": str(target)}, as_json)
     else:
         _draw_comparison(result, datasets, picture, target, as_json, beside)
+
+
+def _of_case(case: str, solvers: str | None, settings: Settings, times: int, as_json: bool) -> list[xr.Dataset]:
+    """A case, solved by those solvers, or by all that it lists."""
+    loaded = settings.load(case)
+    chosen = names(solvers) if solvers else list(loaded.solvers)
+    if len(chosen) < 2:
+        raise InputError(f"needs at least two to compare but got {len(chosen)}; see --solvers", "solvers")
+    at = _outputs(_end(loaded.problem, chosen), times)
+    plans = [(loaded.problem, name, loaded.solvers.get(name, {})) for name in chosen]
+    return _solved(plans, at, loaded.name, as_json)
 
 
 @command()
