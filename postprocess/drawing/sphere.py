@@ -96,9 +96,9 @@ def _draw_ball(ax: Any, paths: Array) -> None:
     plain: dict[str, Any] = {"depthshade": False, "linewidths": 0.6}
     ax.scatter(*paths[0].T, s=7, facecolors="white", edgecolors=TOKEN, label="start", zorder=3, **plain)
     ax.scatter(*paths[-1].T, s=16, facecolors=END, edgecolors=END, label="end", zorder=4, **plain)
-    for axis, name in ((ax.xaxis, "$u_1$"), (ax.yaxis, "$u_2$"), (ax.zaxis, "$u_3$")):
+    for axis, name, pad in ((ax.xaxis, "$u_1$", -5), (ax.yaxis, "$u_2$", -5), (ax.zaxis, "$u_3$", -8)):
         axis.set_label_text(name)
-        axis.labelpad = -8
+        axis.labelpad = pad
         axis.set_ticks([-1, 0, 1])
         axis.set_tick_params(pad=-3)
         axis.pane.set_visible(False)

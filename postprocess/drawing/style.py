@@ -31,7 +31,7 @@ PALETTE = palette.PALETTE
 TOKEN, END, SKY, INK, PALE = PALETTE[0], PALETTE[1], PALETTE[5], "#333333", "#999999"
 WIDTH = 3.4  # inches: one column of a paper
 
-_ALONE = 2  # axes of a panel and its colour bar
+_ALONE = 3  # axes of a panel, its colour bar, and one panel more
 _PLAIN = (1e-3, 1e5)  # numbers at an axis that need no power of ten
 
 _LOOK: Any = {
