@@ -13,7 +13,7 @@ import os
 import stat
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -42,6 +42,15 @@ def written_whole(target: Path) -> Iterator[Path]:
         unfinished.replace(target)
     finally:
         unfinished.unlink(missing_ok=True)
+
+
+def write_text(target: Path, text: str, field: str) -> None:
+    """Write a text whole, with failures in words."""
+    try:
+        with written_whole(target) as unfinished:
+            unfinished.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f'"{target}" cannot be written: {error.strerror}', field) from None
 
 
 def write_sealed(target: Path, dataset: xr.Dataset) -> None:
@@ -142,6 +151,19 @@ def check_apart(target: Path, *inputs: str | os.PathLike[str]) -> None:
             same = os.path.samefile(target, path)
         if same:
             raise InputError(f'"{target}" is what is read, and would be lost; choose another name', "output")
+
+
+def check_replaced(target: Path, command: str, ours: Callable[[Path], bool]) -> None:
+    """Complain where a file that the user did not name is there already, and is nothing that this command has written.
+
+    ``ours`` says of a file whether the command has written it.
+    """
+    if target.is_file() and not ours(target):
+        raise InputError(
+            f'"{target}" is there already, and is nothing that "vlasov {command}" has written; '
+            "choose another name by -o",
+            "output",
+        )
 
 
 def check_place(path: Path) -> None:

@@ -22,11 +22,11 @@ from vlasov.errors import InputError, short
 from vlasov.postprocess.citing import entries
 from vlasov.postprocess.citing.of_datasets import reasons_of
 from vlasov.postprocess.citing.of_problems import EQUATION, Reason, of_problem
+from vlasov.postprocess.studies.store import FINISHED
 from vlasov.problem import Problem
 from vlasov.solvers.dataset import open_run
 
 _VERSION = re.compile(r"[0-9A-Za-z.+-]{1,40}")
-_STUDY = "study.nc"  # in the folder of a study
 _GIVE = "give what vl.solve or a study returned, a problem, a case, or a file of these"
 
 
@@ -92,9 +92,9 @@ def _read(name: Any) -> Any:
     """The case of this name, or what is in this file, or in this folder of a study."""
     path = Path(name)
     if path.is_dir() and name not in case_names():
-        if not (path / _STUDY).is_file():
-            raise InputError(f'"{name}" is a folder without a finished study ({_STUDY}); give a .nc file', "path")
-        return open_run(path / _STUDY)
+        if not (path / FINISHED).is_file():
+            raise InputError(f'"{name}" is a folder without a finished study ({FINISHED}); give a .nc file', "path")
+        return open_run(path / FINISHED)
     if path.suffix == ".toml" or not (
         path.suffix or path.is_file()
     ):  # who is mistaken in a name is told which there are

@@ -95,7 +95,7 @@ def mean_field_study(
         dataset = assemble(setup, study, limit, errors, results)
     dataset.attrs["wall_seconds"] = time.perf_counter() - began
     if output is not None:
-        save(dataset, Path(output) / "study.nc")
+        save(dataset, Path(output) / store.FINISHED)
     return dataset
 
 

@@ -21,7 +21,7 @@ from vlasov.postprocess.report.elements import Parts, escaped
 from vlasov.postprocess.report.page import VERSION, whole_page
 from vlasov.postprocess.report.sources import Source, opened
 from vlasov.solvers.dataset import RUN
-from vlasov.solvers.files import as_path, check_place, written_whole
+from vlasov.solvers.files import as_path, check_place, write_text
 
 __all__ = ["Report", "report"]
 
@@ -53,11 +53,7 @@ class Report:
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write it to an .html file, whole or not at all."""
         target = checked_target(path)
-        try:
-            with written_whole(target) as unfinished:
-                unfinished.write_text(self.html, encoding="utf-8")
-        except OSError as error:
-            raise InputError(f'"{target}" cannot be written: {error.strerror}', "path") from None
+        write_text(target, self.html, "path")
         return target
 
     def _repr_html_(self) -> str:

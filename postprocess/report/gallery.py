@@ -21,7 +21,7 @@ from vlasov.postprocess.report.elements import Parts, escaped, paragraph
 from vlasov.postprocess.report.page import check_ours, whole_page
 from vlasov.postprocess.report.sources import Source, opened
 from vlasov.problem import Problem
-from vlasov.solvers import open_run, solve
+from vlasov.solvers import solve
 from vlasov.solvers.dataset import RUN
 
 _INDEX = "index.html"
@@ -87,12 +87,10 @@ def _runs(*folders: Path) -> list[Source]:
     found = []
     for file in dict.fromkeys(file.resolve() for folder in folders for file in sorted(folder.glob("*.nc"))):
         try:
-            dataset = open_run(file)
-            if dataset.attrs.get("kind") == RUN:
-                found += opened(file)
+            found += opened(file)
         except InputError:
             continue
-    return found
+    return [one for one in found if one.kind == RUN]
 
 
 def _of_case(case: Case, runs: list[Source], target: Path, say: Callable[[str], None]) -> list[Source]:

@@ -10,9 +10,9 @@ from pathlib import Path
 from string import Template
 
 from vlasov import __version__
-from vlasov.errors import InputError
 from vlasov.postprocess.drawing import palette
 from vlasov.postprocess.report.elements import Parts, as_json, escaped
+from vlasov.solvers.files import check_replaced
 
 VERSION = __version__
 _ASSETS = "assets"
@@ -38,18 +38,15 @@ def whole_page(title: str, parts: Parts, footer: str) -> str:
 
 def check_ours(target: Path) -> None:
     """Complain where a file that the user did not name is there already, and is no report."""
-    if not target.is_file():
-        return
+    check_replaced(target, "report", _is_marked)
+
+
+def _is_marked(page: Path) -> bool:
     try:
-        with target.open("rb") as file:
-            ours = _MARK in file.read(_HEAD)
+        with page.open("rb") as file:
+            return _MARK in file.read(_HEAD)
     except OSError:
-        ours = False
-    if not ours:
-        raise InputError(
-            f'"{target}" is there already, and is nothing that "vlasov report" has written; choose another name by -o',
-            "output",
-        )
+        return False
 
 
 def _series() -> str:

@@ -12,10 +12,10 @@ import numpy as np
 import xarray as xr
 
 from vlasov.errors import InputError, short
+from vlasov.postprocess.studies.store import FINISHED
 from vlasov.solvers.dataset import RUN, open_run, require
 from vlasov.solvers.kinds import MADE_BY
 
-_STUDY = "study.nc"  # in the folder of a study
 _ROUNDING = 1e-6  # of the largest density: so much below zero is rounding
 
 
@@ -51,9 +51,9 @@ def _source(given: Any) -> Source:
         name = Path(name).name
     elif isinstance(given, str | os.PathLike):
         path = Path(given)
-        path = path / _STUDY if (path / _STUDY).is_file() else path
+        path = path / FINISHED if (path / FINISHED).is_file() else path
         if path.is_dir():
-            sentence = f'"{path}" is a folder without a finished study ({_STUDY}); give a .nc file'
+            sentence = f'"{path}" is a folder without a finished study ({FINISHED}); give a .nc file'
             raise InputError(f'{sentence}, or "--all-cases {path}" for case files', "report")
         dataset, name = open_run(path), path.name
     else:

@@ -15,7 +15,7 @@ from vlasov.compiled.blas import one_thread_of_blas
 from vlasov.postprocess.studies import collect
 from vlasov.postprocess.studies.collect import Results
 from vlasov.postprocess.studies.schedule import Bench, P
-from vlasov.postprocess.studies.store import Key, Store
+from vlasov.postprocess.studies.store import FINISHED, Key, Store
 from vlasov.solvers.dataset import save
 
 
@@ -57,5 +57,5 @@ def conduct(
         dataset = assemble(results)
     dataset.attrs["wall_seconds"] = time.perf_counter() - began
     if asked.output is not None:
-        save(dataset, Path(asked.output) / "study.nc")
+        save(dataset, Path(asked.output) / FINISHED)
     return dataset

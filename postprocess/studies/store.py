@@ -19,6 +19,7 @@ from vlasov.solvers.files import written_whole
 
 Key = tuple[Any, ...]  # texts and whole numbers, such as sampling, n and replica
 Result = dict[str, Any]  # plain lists and numbers
+FINISHED = "study.nc"  # the Dataset of a study that has ended, in its folder
 _HEAD = "study.json"
 _WHOLE = 1e15  # from which on whole numbers are told as floats
 _LONG = 80  # letters of two lists, from which on only what differs is said

@@ -28,7 +28,7 @@ from vlasov.codec import encode
 from vlasov.errors import AccuracyWarning, InputError, SlowRunWarning
 from vlasov.postprocess.studies import collect, schedule
 from vlasov.postprocess.studies.collect import Results
-from vlasov.postprocess.studies.store import Result, Store
+from vlasov.postprocess.studies.store import FINISHED, Result, Store
 from vlasov.postprocess.sweep import saved
 from vlasov.postprocess.sweep.dataset import assemble
 from vlasov.postprocess.sweep.grid import Grid, checked
@@ -114,7 +114,7 @@ def sweep(
         dataset = _made(study, grid, target, progress, scheduler)
     dataset.attrs["wall_seconds"] = time.perf_counter() - began
     if target is not None:
-        save_dataset(dataset, target / "study.nc" if kept else target)
+        save_dataset(dataset, target / FINISHED if kept else target)
     if dataset.attrs["trouble"]:
         warnings.warn(dataset.attrs["trouble"], AccuracyWarning, stacklevel=2)
     return dataset

@@ -77,7 +77,7 @@ def copy(
     """Copy a case's file, to change it and to run the copy."""
     from vlasov.cases.catalogue import case_path
     from vlasov.cases.load import copied
-    from vlasov.solvers.files import written_whole
+    from vlasov.solvers.files import write_text
 
     source, text = case_path(case), copied(case)
     target = output or Path(source.name)
@@ -85,9 +85,5 @@ def copy(
         target = target / source.name
     if target.exists():
         raise InputError(f'"{target}" exists already; choose another name', "output")
-    try:
-        with written_whole(target) as unfinished:
-            unfinished.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f'"{target}" cannot be written: {error.strerror}', "output") from None
+    write_text(target, text, "output")
     print(target)

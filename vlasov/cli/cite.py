@@ -29,7 +29,7 @@ def cite(
     """Print BibTeX of this software, and of the theorems and methods that runs used, each with the reason why."""
     from vlasov.errors import choose
     from vlasov.postprocess.citing import cite_all
-    from vlasov.solvers.files import check_apart, check_place, written_whole
+    from vlasov.solvers.files import check_apart, check_place, write_text
 
     choose(style, _FORMATS, "--format")
     if output is None:
@@ -39,10 +39,5 @@ def cite(
         raise InputError(f'"{output}" must end in {_SUFFIX}', "output")
     check_apart(output, *paths)
     check_place(output)
-    text = cite_all(paths)
-    try:
-        with written_whole(output) as unfinished:
-            unfinished.write_text(text + "\n", encoding="utf-8")
-    except OSError as error:
-        raise InputError(f'"{output}" cannot be written: {error.strerror}', "output") from None
+    write_text(output, cite_all(paths) + "\n", "output")
     print(output)

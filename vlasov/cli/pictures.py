@@ -103,14 +103,10 @@ def check_ours(target: Path, kind: str | None = None) -> None:
     A picture says which command has drawn it, a .nc file its kind.
     """
     from vlasov.postprocess.drawing.canvas import drawn_by
-    from vlasov.solvers.files import kind_of
+    from vlasov.solvers.files import check_replaced, kind_of
 
-    if not target.is_file() or (kind_of(target) == kind if kind is not None else drawn_by(target, running())):
-        return
-    raise InputError(
-        f'"{target}" is there already, and is nothing that "vlasov {running()}" has written; choose another name by -o',
-        "output",
-    )
+    command = running()
+    check_replaced(target, command, lambda file: drawn_by(file, command) if kind is None else kind_of(file) == kind)
 
 
 def _picture_place(target: Path, *inputs: str | Path) -> None:

@@ -69,6 +69,7 @@ def converge(
     """Study how fast n tokens approach the mean-field limit: errors, rates with confidence intervals, a picture."""
     from vlasov.postprocess.mean_field import figure, mean_field_study, table
     from vlasov.postprocess.mean_field.local import with_local
+    from vlasov.postprocess.studies.store import FINISHED
     from vlasov.solvers.dataset import save
     from vlasov.solvers.progress import waiting
 
@@ -80,7 +81,7 @@ def converge(
         if local:
             with waiting("how much small differences grow at most"):
                 result = with_local(result, loaded.problem)
-            save(result, target / "study.nc")
+            save(result, target / FINISHED)
         return result
 
     conduct(made, target, (figure, table), picture, as_json)
@@ -97,6 +98,8 @@ def conduct(
 
     ``modules``: those with the study's ``draw`` and ``table``.
     """
+    from vlasov.postprocess.studies.store import FINISHED
+
     place, (figure, table) = picture.inside(target), modules
     with resumable(target):
         result = study(output=target, progress=not as_json)
@@ -104,7 +107,7 @@ def conduct(
     if as_json:
         fitted = {name: finite(result[name].values) for name in ("slope", "low", "high", "expected")}
         told = {"doubt": result.attrs["doubt"]} if "doubt" in result.attrs else {}
-        print_json({**fitted, **told, "study": str(target / "study.nc"), "picture": str(place)})
+        print_json({**fitted, **told, "study": str(target / FINISHED), "picture": str(place)})
         return
     print_table(table.table(result, width=width()))
     print(place)

@@ -104,11 +104,12 @@ def sweep(
 
 def _show(result: xr.Dataset, target: Path, picture: Picture, place: Path, as_json: bool) -> None:
     """Draw a sweep of one or two parameters, print how its runs ended, and where it is."""
+    from vlasov.postprocess.studies.store import FINISHED
     from vlasov.postprocess.sweep import figure
     from vlasov.postprocess.sweep.piece import FAILED
     from vlasov.postprocess.sweep.told import counts
 
-    file = target if target.suffix == ".nc" else target / "study.nc"
+    file = target if target.suffix == ".nc" else target / FINISHED
     ends, drawn = counts(result), None
     try:
         drawn = picture.write(lambda: figure.draw(result), place)
