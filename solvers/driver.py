@@ -1,11 +1,9 @@
-"""``solve``: checks what it is given, runs the solver that is asked for, and returns the Dataset."""
+"""``solve``: checks a problem, a solver and its options, runs the solver, and returns the Dataset."""
 
 from __future__ import annotations
 
 import dataclasses
-import math
 import os
-import warnings
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from importlib import import_module
@@ -19,11 +17,10 @@ from numpy.typing import ArrayLike
 from vlasov import checks
 from vlasov.checks import Array
 from vlasov.compiling import Stopwatch
-from vlasov.errors import AccuracyWarning, InputError, LateInputError, SolverError, choose, heard
+from vlasov.errors import InputError, LateInputError, SolverError, choose, heard
 from vlasov.measures import Particles
 from vlasov.problem import Problem
 from vlasov.solvers import dataset as schema
-from vlasov.solvers.accuracy import NOTABLE, doubt
 from vlasov.solvers.budget import Budget
 from vlasov.solvers.files import as_path, check_writable
 from vlasov.solvers.options import parse
@@ -48,60 +45,13 @@ def solve(
     progress: bool = False,
     output: str | os.PathLike[str] | None = None,
     case: str = "",
-    warn_above: float = NOTABLE,
     **options: Any,
 ) -> xr.Dataset:
-    """Solve d_t mu + div(mu Gamma_mu) = 0.
+    """Solve a problem: ``vl.solve`` (``vlasov.cases.solving``) without cases, and without warnings of doubtful results.
 
-    Parameters
-    ----------
-    problem
-        Attention, initial measure and horizon.
-    solver
-        "gaussian", "particles", "finite-volume", or "layers", the discrete Transformer.
-    times
-        Increasing output times in [0, horizon]; 101 equidistant ones if not given; for "layers" those after a layer.
-    progress
-        Draw a progress bar on a terminal.
-    output
-        A .nc file to write, whole or not at all. If the run fails or is interrupted, the states until then are written,
-        with status "stopped".
-    case
-        Name of the case that the problem comes from, for the record.
-    warn_above
-        Warn (``vl.AccuracyWarning``) where ``error_estimate`` is larger, or the run has advice. Infinity: never.
-    **options
-        The solver's own options: see ``Options`` in its module, ``vlasov.solvers.particles`` and so on.
-
-    Returns
-    -------
-    xarray.Dataset
-        See ``vlasov.solvers.dataset``. If the measure blows up before the horizon, status is "blow-up", blow_up_time is
-        the time, and the Dataset holds the solution up to there. Particles that rounding keeps from being followed to
-        the horizon are "stopped", as files are that a run leaves which fails.
-
-    Examples
-    --------
-    In d = 1 with A = V = 1 a variance s becomes 1 / (1 / s - 2 t), which for s = 1 / 2 is infinite at t = 1:
-
-    >>> problem = vl.Problem(vl.Softmax(A=[[1.0]]), vl.Gaussian(0.0, 0.5), horizon=2.0)
-    >>> run = vl.solve(problem, "gaussian", times=[0.0, 0.5, 1.5])
-    >>> run["covariance"].values.squeeze().round(6)
-    array([0.5, 1. ])
-    >>> run.attrs["status"], round(run.attrs["blow_up_time"], 6)
-    ('blow-up', 1.0)
-
-    Tokens at Gauss nodes know nothing of Gaussians, and agree:
-
-    >>> options = {"n": 32, "sampling": "quadrature", "times": [0.0, 0.5]}
-    >>> cloud = vl.solve(problem.until(0.5), "particles", **options)
-    >>> cloud["covariance"].values.squeeze().round(6)
-    array([0.5, 1. ])
+    If the run fails or is interrupted, the states until then are in ``output``, with status "stopped".
     """
     plan = prepare(problem, solver, times=times, output=output, options=options)
-    checks.text(case, "case")
-    if warn_above != math.inf:
-        checks.number(warn_above, "warn_above", above=0.0)
     watch = Stopwatch()
     # Moments of large states overflow before the states do.
     bar = progress_bar(problem.horizon, what=_waited_for(plan)) if progress else nullcontext(silent)
@@ -115,10 +65,7 @@ def solve(
                 _dataset(problem, plan, record, case, watch)
                 error.add_note(f"The solution up to t = {record.reached[-1]:.12g} is in {plan.output}.")
             raise
-    result = _dataset(problem, plan, record, case, watch)
-    if warn_above < math.inf and (reason := doubt(result, warn_above)):
-        warnings.warn(f"{plan.solver}: {reason}", AccuracyWarning, stacklevel=2)
-    return result
+    return _dataset(problem, plan, record, case, watch)
 
 
 def _waited_for(plan: Plan) -> str:

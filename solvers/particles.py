@@ -171,7 +171,7 @@ def run(problem: Problem, options: Options, record: Record) -> None:
             "of the spread: no cloud of tokens can be followed so far, and the run stops there; shorten the horizon, "
             'or use the solver "gaussian"',
             AccuracyWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
     ends = _solve(tokens, end, options.tolerance, record)
     if record.status == "completed" and end < problem.horizon:

@@ -22,6 +22,7 @@ from .attention import (
 )
 from .blocks import MLP as MLP, LayerNorm as LayerNorm
 from .cases import Case as Case, case_names as case_names, load_case as load_case
+from .cases.solving import solve as solve
 from .errors import (
     AccuracyWarning as AccuracyWarning,
     InputError as InputError,
@@ -55,7 +56,7 @@ from .postprocess.sweep import sweep as sweep
 from .postprocess.wasserstein import distance as distance, wasserstein as wasserstein
 from .problem import Problem as Problem
 from .schedule import Piecewise as Piecewise
-from .solvers import measure as measure, open_run as open_run, solve as solve
+from .solvers import measure as measure, open_run as open_run
 from .solvers.covariances import covariances as covariances
 
 __version__: str

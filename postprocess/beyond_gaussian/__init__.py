@@ -133,7 +133,7 @@ def _foretold(run: xr.Dataset) -> tuple[Problem, xr.Dataset | None]:
     alike = problem.changed(initial=initial)
     for at in (_until(times, problem.horizon), times):  # where it fails beyond the run's end, to that
         try:
-            return problem, solve(alike, "gaussian", times=at, warn_above=math.inf)
+            return problem, solve(alike, "gaussian", times=at)
         except InputError:  # Gaussians do not stay Gaussian
             break
         except SolverError:

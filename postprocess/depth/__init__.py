@@ -16,19 +16,19 @@ from typing import Unpack
 
 import xarray as xr
 
+from vlasov.cases.solving import CaseLike, as_case
 from vlasov.postprocess.depth.dataset import assemble
 from vlasov.postprocess.depth.replica import Bench, Piece, Study
 from vlasov.postprocess.depth.settings import Settings, checked
 from vlasov.postprocess.studies import schedule
 from vlasov.postprocess.studies.conduct import Asked, conduct
-from vlasov.problem import Problem
 from vlasov.solvers.dataset import DEPTH
 
 _FORMAT = 1  # of files in a folder
 
 
 def depth_study(
-    problem: Problem,
+    problem: CaseLike,
     *,
     depths: int | Sequence[int] = (6, 12, 24, 48, 96),
     output: str | os.PathLike[str] | None = None,
@@ -41,7 +41,7 @@ def depth_study(
     Parameters
     ----------
     problem
-        Attention, initial measure, horizon; LayerNorm and MLP.
+        Attention, initial measure, horizon; LayerNorm and MLP. Or a case, by its name, its file or as a ``vl.Case``.
     depths
         Numbers of layers L.
     output
@@ -70,6 +70,7 @@ def depth_study(
     >>> print(study["slope"].sel(quantity="coupled").values.squeeze().round(1))
     -1.0
     """
+    problem = as_case(problem).problem
     setup = checked(problem, depths, settings)
     schedule.check(scheduler)
     study = Study(problem, setup.n, setup.sampling, setup.p, setup.times, setup.seed, setup.tolerance, setup.exact)

@@ -65,7 +65,6 @@ class Setup:
 
 def checked(problem: Problem, depths: int | Sequence[int], settings: Settings) -> Setup:
     """A study's settings, complained about in one sentence."""
-    shared.check_problem(problem)
     shared.check_known(settings, Settings.__annotations__, "depth study")
     layers = sorted({checks.integer(depth, "depths", least=1, most=MOST) for depth in shared.several(depths, "depths")})
     given = isinstance(problem.initial, Particles)

@@ -14,19 +14,19 @@ from typing import Unpack
 
 import xarray as xr
 
+from vlasov.cases.solving import CaseLike, as_case
 from vlasov.postprocess.lipschitz.dataset import assemble
 from vlasov.postprocess.lipschitz.piece import Bench, Piece
 from vlasov.postprocess.lipschitz.settings import Settings, checked
 from vlasov.postprocess.studies import schedule
 from vlasov.postprocess.studies.conduct import Asked, conduct
-from vlasov.problem import Problem
 from vlasov.solvers.dataset import LIPSCHITZ
 
 _FORMAT = 1  # of files in a folder
 
 
 def lipschitz_study(
-    problem: Problem,
+    problem: CaseLike,
     *,
     n: int | Sequence[int] = (16, 32, 64, 128, 256, 512),
     data: str | Sequence[str] | None = None,
@@ -42,6 +42,7 @@ def lipschitz_study(
     problem
         Softmax or L2 attention, masked or not, of one head or several, at t = 0; the initial measure is the law of
         random tokens and the size of all others but the adversarial ones. See ``vlasov.postprocess.lipschitz.data``.
+        Or a case, by its name, its file or as a ``vl.Case``.
     n
         Numbers of tokens.
     data
@@ -74,7 +75,7 @@ def lipschitz_study(
     >>> study["lipschitz"].values.squeeze().round(3), study["lower_bound"].values.squeeze().round(3)
     (array([4., 8.]), array([4., 8.]))
     """
-    setup = checked(problem, n, data, settings)
+    setup = checked(as_case(problem).problem, n, data, settings)
     schedule.check(scheduler)
     sizes = [(law, size) for law in setup.data for size in setup.sizes]
     keys = [(law, size, replica) for law, size in sizes for replica in range(setup.replicas_of(law))]

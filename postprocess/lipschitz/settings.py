@@ -59,7 +59,6 @@ class Setup:
 
 def checked(problem: Problem, n: int | Sequence[int], data: str | Sequence[str] | None, settings: Settings) -> Setup:
     """A study's settings, complained about in one sentence."""
-    shared.check_problem(problem)
     shared.check_known(settings, Settings.__annotations__, "Lipschitz study")
     if problem.block is not problem.attention:
         raise InputError(

@@ -22,6 +22,7 @@ from typing import Unpack
 import numpy as np
 import xarray as xr
 
+from vlasov.cases.solving import CaseLike, as_case
 from vlasov.checks import Array
 from vlasov.compiled.blas import one_thread_of_blas
 from vlasov.postprocess.mean_field import limit as limits
@@ -31,7 +32,6 @@ from vlasov.postprocess.mean_field.replica import Bench, Piece, Study, pieces
 from vlasov.postprocess.mean_field.settings import Settings, Setup, checked
 from vlasov.postprocess.studies import collect, schedule, store
 from vlasov.postprocess.studies.collect import Results
-from vlasov.problem import Problem
 from vlasov.solvers.dataset import save
 from vlasov.solvers.progress import waiting
 
@@ -39,7 +39,7 @@ _FORMAT = 2  # of files in a folder
 
 
 def mean_field_study(
-    problem: Problem,
+    problem: CaseLike,
     *,
     n: int | Sequence[int],
     output: str | os.PathLike[str] | None = None,
@@ -52,7 +52,7 @@ def mean_field_study(
     Parameters
     ----------
     problem
-        Attention, initial measure and horizon.
+        Attention, initial measure and horizon; or a case, by its name, its file or as a ``vl.Case``.
     n
         Numbers of tokens.
     output
@@ -82,6 +82,7 @@ def mean_field_study(
     -0.5
     """
     began = time.perf_counter()
+    problem = as_case(problem).problem
     setup = checked(problem, n, settings)
     schedule.check(scheduler)
     folder = None if output is None else store.Store(output, _identity(setup))

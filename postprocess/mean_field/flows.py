@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -115,7 +114,7 @@ def densities(problem: Problem, choice: Choice) -> tuple[list[Density], list[Den
     wanted = np.unique(np.concatenate([times, evaluations]))
     # Times a rounding error apart are one: the density does not jump.
     wanted = wanted[np.diff(wanted, append=np.inf) > _SAME_TIME * times[-1]]
-    found = solve(problem, "finite-volume", times=wanted, warn_above=math.inf, cells=choice.nodes)
+    found = solve(problem, "finite-volume", times=wanted, cells=choice.nodes)
     if found.sizes["time"] < wanted.size:
         raise SolverError(
             f"finite volumes end at t = {float(found['time'][-1]):g}, {found.attrs['status']}; choose earlier times"

@@ -16,7 +16,6 @@ from vlasov.postprocess.studies.settings import (
     DETERMINISTIC,
     MOST,
     check_known,
-    check_problem,
     exact_up_to,
     sampling,
     several,
@@ -70,7 +69,6 @@ class Setup:
 
 def checked(problem: Problem, n: int | Sequence[int], settings: Settings) -> Setup:
     """A study's settings, complained about in one sentence."""
-    check_problem(problem)
     check_known(settings, Settings.__annotations__, "study")
     sizes = sorted({checks.integer(size, "n", least=1) for size in several(n, "n")})
     if sizes[-1] > MOST:

@@ -6,17 +6,14 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from vlasov.cases import load_case
+from vlasov.cases.solving import solve
 from vlasov.postprocess.clusters import clusters as find
 from vlasov.postprocess.clusters.table import lines
 from vlasov.postprocess.drawing.clusters import clusters
-from vlasov.solvers import solve
 
 
 def figure(given: dict[str, Any]) -> tuple[Figure, dict[str, Any]]:
     """The picture of the case's run, and what its clusters are."""
-    case = load_case(given["case"])
-    solver = next(name for name in case.solvers if name == "particles")
-    run = solve(case.problem, solver, times=case.times, **case.solvers[solver])
+    run = solve(given["case"], "particles")
     found = find(run)
     return clusters(run, found=found), {"clusters": int(found["count"].values[-1]), "says": list(lines(found))}

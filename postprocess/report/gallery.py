@@ -15,13 +15,13 @@ from urllib.parse import quote
 import xarray as xr
 
 from vlasov.cases import Case, load_case
+from vlasov.cases.solving import solve, task
 from vlasov.errors import InputError, SolverError
 from vlasov.postprocess.report import Report, of_sources, trust
 from vlasov.postprocess.report.elements import Parts, escaped, paragraph
 from vlasov.postprocess.report.page import check_ours, whole_page
 from vlasov.postprocess.report.sources import Source, opened
 from vlasov.problem import Problem
-from vlasov.solvers import solve
 from vlasov.solvers.dataset import RUN
 
 _INDEX = "index.html"
@@ -99,13 +99,13 @@ def _of_case(case: Case, runs: list[Source], target: Path, say: Callable[[str], 
     if known:
         say(f"{case.name}: {', '.join(one.name for one in known)}")
         return known
-    solver, options = next(iter(case.solvers.items()))
+    solver = task(case).solver
     file = target / f"{case.name}-{solver}.nc"
     if file.exists():
         sentence = f'"{file}" is there already, and is no run of this case as it stands'
         raise InputError(f"{sentence}; move it, or choose another folder by -o", "output")
     say(f"{case.name}: no run of it in the folder; solving it by {solver}")
-    solve(case.problem, solver, times=case.times, output=file, case=case.name, warn_above=math.inf, **options)
+    solve(case, output=file, warn_above=math.inf)
     return opened(file)
 
 

@@ -18,6 +18,7 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from vlasov import checks
+from vlasov.cases.solving import CaseLike
 from vlasov.checks import Array
 from vlasov.errors import InputError
 from vlasov.measures import Gaussian, Particles
@@ -57,7 +58,7 @@ _NAMES = {
 
 
 def sensitivity(
-    problem: Problem | xr.Dataset,
+    problem: CaseLike | xr.Dataset,
     *,
     times: ArrayLike | None = None,
     n: int | None = None,
@@ -74,10 +75,10 @@ def sensitivity(
     Parameters
     ----------
     problem
-        A problem, or a run, of which the tokens are taken if it has some. Measures are represented by Gauss nodes with
-        weights in d <= 3, which stand for the limit of many tokens, else by a sample. Under masks it is always a
-        sample: no such nodes stand for places in a sequence. Under post-norm beta must not move with t: steps are taken
-        in x, on an ellipsoid that stays.
+        A problem, or a case by its name, its file or as a ``vl.Case``; or a run, of which the tokens are taken if it
+        has some. Measures are represented by Gauss nodes with weights in d <= 3, which stand for the limit of many
+        tokens, else by a sample. Under masks it is always a sample: no such nodes stand for places in a sequence. Under
+        post-norm beta must not move with t: steps are taken in x, on an ellipsoid that stays.
     times
         Output times; by default five from zero to the horizon, or those of the run.
     n, sampling, seed

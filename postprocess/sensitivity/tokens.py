@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from vlasov import checks
 from vlasov.attention import Attention, Masked, MultiHead, ReLU
+from vlasov.cases.solving import CaseLike, as_case
 from vlasov.checks import Array
 from vlasov.errors import InputError, choose
 from vlasov.measures import SAMPLINGS, Particles
@@ -46,16 +47,14 @@ class Start(NamedTuple):
     solver: str
 
 
-def start(given: Any, n: int | None, sampling: str, seed: int) -> Start:
+def start(given: CaseLike | xr.Dataset, n: int | None, sampling: str, seed: int) -> Start:
     """What the growth is asked of."""
     choose(sampling, ("auto", *SAMPLINGS), "sampling")
     checks.integer(seed, "seed", least=0, most=checks.SEEDS)
     if n is not None and checks.integer(n, "n", least=1) > _MOST:
         raise InputError(f"is {n:g} but derivatives of at most {_MOST:g} tokens fit into memory", "n")
-    if isinstance(given, Problem):
-        return _of_problem(given, n, sampling, seed, "")
     if not isinstance(given, xr.Dataset):
-        raise InputError(f"is {checks.short(given)}; give a vl.Problem, or what vl.solve returned", "problem")
+        return _of_problem(as_case(given).problem, n, sampling, seed, "")
     require(given, RUN, "run")
     problem, solver = problem_of(given), str(given.attrs.get("solver", ""))
     if solver == "layers":
@@ -121,7 +120,7 @@ def _fewer(cloud: Particles, problem: Problem) -> int:
     return max(1, round(_FEWER * len(cloud) / parts))
 
 
-def outputs(given: Problem | xr.Dataset, times: ArrayLike | None, begun: Start) -> Array:
+def outputs(given: object, times: ArrayLike | None, begun: Start) -> Array:
     """Output times, the first of which is where the tokens are."""
     horizon, first = begun.problem.horizon, begun.first
     if times is None:
@@ -155,7 +154,7 @@ def before_blow_up(begun: Start, times: Array) -> tuple[Array, float]:
     if begun.of != LIMIT or begun.first > 0.0 or times.size < 2 or not stays_gaussian(begun.problem):
         return times, math.nan
     last = float(times[-1])
-    run = solve(begun.problem.changed(horizon=last), "gaussian", times=[last], warn_above=math.inf)
+    run = solve(begun.problem.changed(horizon=last), "gaussian", times=[last])
     if run.attrs["status"] != "blow-up":
         return times, math.nan
     blow_up_time = float(run.attrs["blow_up_time"])

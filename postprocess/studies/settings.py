@@ -16,12 +16,6 @@ DETERMINISTIC = ("quantile", "quadrature")  # samplings that know no replicas
 MOST = 10**7  # tokens
 
 
-def check_problem(problem: object) -> None:
-    """Complain about anything else."""
-    if not isinstance(problem, Problem):
-        raise InputError(f"is a {type(problem).__name__} where a vlasov Problem is needed", "problem")
-
-
 def check_known(given: Iterable[str], known: Iterable[str], study: str) -> None:
     """Complain about settings that a study does not have."""
     names = list(known)

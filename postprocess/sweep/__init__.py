@@ -21,9 +21,10 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from vlasov import checks
-from vlasov.cases import Case, load_case
+from vlasov.cases import load_case
 from vlasov.cases.catalogue import read
 from vlasov.cases.settings import PROBLEM, apply_settings
+from vlasov.cases.solving import CaseLike, as_case, task
 from vlasov.codec import encode
 from vlasov.errors import AccuracyWarning, InputError, SlowRunWarning
 from vlasov.postprocess.studies import collect, schedule
@@ -34,7 +35,6 @@ from vlasov.postprocess.sweep.dataset import assemble
 from vlasov.postprocess.sweep.grid import Grid, checked
 from vlasov.postprocess.sweep.piece import Bench, Study, failure
 from vlasov.postprocess.sweep.told import troubles
-from vlasov.problem import Problem
 from vlasov.solvers.dataset import SWEEP, save as save_dataset
 from vlasov.solvers.files import as_path, check_writable
 
@@ -42,7 +42,7 @@ _FORMAT = 1  # of files in a folder
 
 
 def sweep(
-    case: str | os.PathLike[str] | Case | Problem,
+    case: CaseLike,
     parameters: Mapping[str, Sequence[Any] | ArrayLike],
     *,
     solver: str | None = None,
@@ -121,7 +121,7 @@ def sweep(
 
 
 def _study(
-    case: object,
+    case: CaseLike,
     solver: str | None,
     times: ArrayLike | None,
     settings: Sequence[str],
@@ -135,20 +135,12 @@ def _study(
         tables = {key: changed[key] for key in PROBLEM if key in changed} | {"name": loaded.problem.name}
     elif settings:
         raise InputError("are for cases by name or file; change the problem, or its parameters", "settings")
-    elif isinstance(case, Case):
-        loaded, tables = case, case.problem.to_dict()
-    elif isinstance(case, Problem):
-        loaded, tables = Case("", "", "", "", case, {}), case.to_dict()
     else:
-        raise InputError(
-            f"is {checks.short(case)} where the name of a case, a file, a Case or a Problem is needed", "case"
-        )
-    if solver is None and not loaded.solvers:
-        raise InputError('is missing: a problem names none; give one, such as solver="gaussian"', "solver")
-    name = next(iter(loaded.solvers)) if solver is None else solver
-    own = loaded.solvers.get(name, {}) if isinstance(name, str) else {}
-    outputs = loaded.times if times is None else checks.vector(times, "times").tolist()
-    return Study(loaded.name, encode(tables), name, encode(dict(own) | dict(options)), outputs, kept)
+        loaded = as_case(case, "case")
+        tables = loaded.problem.to_dict()
+    what = task(loaded, solver, times, **options)
+    outputs = None if what.times is None else checks.vector(what.times, "times").tolist()
+    return Study(loaded.name, encode(tables), what.solver, encode(what.options), outputs, kept)
 
 
 def _made(study: Study, grid: Grid, target: Path | None, progress: bool, scheduler: str | None) -> xr.Dataset:

@@ -113,9 +113,7 @@ class Bench:
 
     def _result(self, piece: Piece) -> Result:
         problem, options, plan = self.study.planned(piece.values)
-        run = solve(
-            problem, self.study.solver, times=self.study.times, case=self.study.case, warn_above=math.inf, **options
-        )
+        run = solve(problem, self.study.solver, times=self.study.times, case=self.study.case, **options)
         outputs = xr.DataArray(plan.times, dims="time")
         kept = {one.name: plain_of(one.name, _at_outputs(_value(one, run), run, outputs)) for one in self.study.saved}
         return {

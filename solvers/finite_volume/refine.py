@@ -69,7 +69,7 @@ def _tell_of_size(problem: Problem, options: Options) -> None:
         reason = f"are {grid}{sentence}, where this machine has {there:.2g}"
         raise InputError(f"{reason}; take fewer" + (", or fewer slices" if slices else ""), "cells")
     each = f", and each velocity {parts * (parts + 1) // 2:,} sums over one in another" if slices else ""
-    warnings.warn(f"finite-volume: {grid} cells{sentence}{each}; take fewer", SlowRunWarning, stacklevel=6)
+    warnings.warn(f"finite-volume: {grid} cells{sentence}{each}; take fewer", SlowRunWarning, stacklevel=7)
 
 
 def _memory() -> float:

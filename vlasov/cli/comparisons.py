@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import shlex
 import sys
 from dataclasses import dataclass, replace
@@ -185,7 +184,7 @@ def _solved(
         prepare(problem, name, times=at, options=options)
     found = []
     for problem, name, options in plans:
-        found.append(solve(problem, name, times=at, progress=not as_json, case=case, warn_above=math.inf, **options))
+        found.append(solve(problem, name, times=at, progress=not as_json, case=case, **options))
         if not as_json:
             print_doubt(doubt(found[-1]), name)
     return found

@@ -63,24 +63,20 @@ def run(
     before its horizon or shows that a fact does not hold.
     """
     from vlasov.cases.facts import verdicts
-    from vlasov.solvers import solve
+    from vlasov.cases.solving import solve, task
     from vlasov.solvers.dataset import RUN
     from vlasov.solvers.driver import prepare
 
     loaded = settings.load(case)
-    name = solver or next(iter(loaded.solvers))
-    target = output or Path(f"{loaded.name}-{name}.nc")
+    what = task(loaded, solver)
+    target = output or Path(f"{loaded.name}-{what.solver}.nc")
     if output is None:
         check_ours(target, RUN)
-    options = loaded.solvers.get(name, {})
     if dry_run:
-        plan = prepare(loaded.problem, name, times=loaded.times, output=target, options=options)
-        print_json(describe(loaded) | {"solver": name, "options": plan.resolved, "output": str(target)})
+        plan = prepare(what.problem, what.solver, times=what.times, output=target, options=what.options)
+        print_json(describe(loaded) | {"solver": what.solver, "options": plan.resolved, "output": str(target)})
         return
-    result = solve(
-        loaded.problem, name, times=loaded.times, progress=not as_json, output=target, case=loaded.name,
-        warn_above=math.inf, **options,
-    )  # fmt: skip
+    result = solve(loaded, solver, progress=not as_json, output=target, warn_above=math.inf)
     found = verdicts(loaded.facts, result)
     _tell(result, target, found, loaded.outdated, as_json)
     if result.attrs["status"] == "stopped":

@@ -12,8 +12,8 @@ import xarray as xr
 from vlasov.cases import Case, load_case
 from vlasov.cases.catalogue import case_path
 from vlasov.cases.facts import Fact, Verdict, verdicts
+from vlasov.cases.solving import solve
 from vlasov.postprocess import figures
-from vlasov.solvers import solve
 
 _BEST = ("layers", "finite-volume", "particles", "gaussian")
 #: Where a density would take longer than a page may: another solver, and settings, which the page says.
@@ -81,5 +81,4 @@ def _timed(case: Case, solver: str) -> tuple[xr.Dataset, float]:
 
 
 def _run(case: Case, solver: str) -> xr.Dataset:
-    options = case.solvers[solver]
-    return solve(case.problem, solver, times=case.times, case=case.name, warn_above=math.inf, **options)
+    return solve(case, solver, warn_above=math.inf)

@@ -25,7 +25,11 @@ GROUPS = (
     ),
     Group("Attentions", "The map from a measure of tokens to its velocity field.", (".attention",)),
     Group("Measures", "What is moved, and what a solution's state is again.", (".measures",)),
-    Group("Solving", "From a problem to an `xarray.Dataset`.", (".solvers", ".solvers.covariances", ".jit")),
+    Group(
+        "Solving",
+        "From a problem to an `xarray.Dataset`.",
+        (".cases.solving", ".solvers", ".solvers.covariances", ".jit"),
+    ),
     Group(
         "Reading solutions",
         "Densities in physical coordinates, clusters, energies, how far from a Gaussian.",
