@@ -103,7 +103,7 @@ def solved(stated: problems.Stated, solver: str) -> Iterator[Outcome]:
         yield outcome
         return
     outcome.warned = any(issubclass(one.category, vl.AccuracyWarning) for one in caught)
-    outcome.said = str(run.attrs["status"]) + " " + str(run.attrs.get("advice", ""))
+    outcome.said = str(run.attrs["status"]) + " " + str(run.attrs["advice"])
     told = [run[name].values for name in ("mean_error", "covariance_error") if name in run]
     outcome.estimate = float(np.max(told)) if told else float(run.attrs["error_estimate"])
     yield replace(outcome, end="no reference")

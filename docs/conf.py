@@ -10,7 +10,8 @@ sys.path.insert(0, str(HERE / "_ext"))
 PROGRAMS = Path(sys.executable).parent
 os.environ["PATH"] = os.pathsep.join([str(HERE / "_ext" / "bin"), str(PROGRAMS), os.environ["PATH"]])
 os.environ["VLASOV_PROGRAM"] = str(PROGRAMS / "vlasov")
-os.environ["PYTHONPATH"] = str(HERE / "_ext")  # and cells find what pages share
+os.environ["PYTHONPATH"] = str(HERE / "_ext")
+os.environ["PYTHONSTARTUP"] = str(HERE / "_ext" / "page_startup.py")  # what kernels run before the cells of a page
 
 import vlasov  # noqa: E402
 

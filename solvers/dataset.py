@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,7 +27,9 @@ from vlasov.solvers.files import as_path, check_writable, damage, write_sealed
 from vlasov.solvers.kinds import MADE_BY, spoken
 from vlasov.solvers.record import Record
 
-_OURS = "vlasov-1"
+_SCHEMA = 1
+_OURS = f"vlasov-{_SCHEMA}"
+_NAMED = re.compile(r"vlasov-(\d{1,9})")
 CONVENTIONS = f"CF-1.11 {_OURS}"
 AXES = ("xi", "eta", "zeta")  # of the frame, the first d of them
 _ONCE = ("x", "y", "z")  # their names in files older than 0.1.0
@@ -115,6 +118,7 @@ def build(
         "velocity_error_bound": record.flow.error_bound,
         "velocity_evaluations": record.flow.evaluations,
         **record.flow.told,
+        "advice": "",
         **record.attributes,
         "wall_seconds": wall_seconds,
     }
@@ -154,6 +158,8 @@ def require(dataset: Any, kind: str, field: str = "dataset") -> None:
 
     One that names no kind is a run if it has a run's moments.
     """
+    if isinstance(dataset, xr.Dataset):
+        _refuse_newer(dataset, field)
     found = dataset.attrs.get("kind") if isinstance(dataset, xr.Dataset) else None
     if isinstance(dataset, xr.Dataset) and "kind" not in dataset.attrs and _has_moments(dataset):
         found = RUN
@@ -311,13 +317,29 @@ def open_run(path: str | os.PathLike[str]) -> xr.Dataset:
         raise InputError(f'"{path}" is not a netCDF file, or damaged ({reason})', "path") from None
     if dataset is None:
         raise InputError(f'"{path}" is damaged: {reason}; write it again', "path")
-    if _OURS not in str(dataset.attrs.get("Conventions", "")).replace(",", " ").split():
+    _refuse_newer(dataset, "path", f'"{path}" ')
+    if _OURS not in _conventions(dataset):
         raise InputError(f'"{path}" was not written by vlasov (its Conventions do not name "{_OURS}")', "path")
     try:
         json.loads(dataset.attrs.get("problem") or "{}")
     except (TypeError, ValueError, RecursionError):
         raise InputError(f'"{path}" is damaged: its problem is not JSON; write it again', "path") from None
+    if dataset.attrs.get("kind", RUN) == RUN:
+        dataset.attrs.setdefault("advice", "")  # once it was left out where there was none
     return _with_present_axes(dataset)
+
+
+def _conventions(dataset: xr.Dataset) -> list[str]:
+    return str(dataset.attrs.get("Conventions", "")).replace(",", " ").split()
+
+
+def _refuse_newer(dataset: xr.Dataset, field: str, subject: str = "") -> None:
+    """Refuse a Dataset of a later schema, which this version would misread."""
+    names = _conventions(dataset)
+    newer = [name for name in names if (number := _NAMED.fullmatch(name)) and int(number[1]) > _SCHEMA]
+    if newer and _OURS not in names:
+        sentence = f'is of a newer vlasov: its schema is "{newer[0]}", and version {__version__} reads "{_OURS}"'
+        raise InputError(f"{subject}{sentence}; update vlasov, or read the file with xarray.open_dataset", field)
 
 
 def _with_present_axes(dataset: xr.Dataset) -> xr.Dataset:

@@ -26,6 +26,7 @@ from vlasov.solvers.files import as_path, check_writable
 from vlasov.solvers.options import parse
 from vlasov.solvers.progress import progress_bar, silent
 from vlasov.solvers.record import Record
+from vlasov.solvers.sampling import check_own_tokens
 
 SOLVERS = {
     "gaussian": "vlasov.solvers.gaussian",
@@ -142,6 +143,8 @@ def prepare(
             "attention",
         )
     module.check(problem, chosen)
+    if isinstance(problem.initial, Particles) and hasattr(chosen, "n"):
+        chosen = _with_own_tokens(len(problem.initial), chosen, options or {})
     outputs = _output_times(times, problem.horizon)
     if own := getattr(module, "output_times", None):  # of a solver that does not pass every time
         outputs = own(problem, chosen, None if times is None else outputs)
@@ -150,6 +153,14 @@ def prepare(
         check_writable(target)
         problem.to_json()  # complains about Python functions, which no file can hold
     return Plan(solver, module.run, chosen, outputs, target)
+
+
+def _with_own_tokens(count: int, chosen: Any, options: Mapping[str, Any]) -> Any:
+    """Return the options with the number of the initial measure's own tokens; refuse options that draw others."""
+    usual = type(chosen)()
+    drawn = {name: (getattr(chosen, name), getattr(usual, name)) for name in ("sampling", "moments", "seed")}
+    check_own_tokens(count, options.get("n"), drawn)
+    return dataclasses.replace(chosen, n=count)
 
 
 def resolve(solver: str, options: Mapping[str, Any]) -> tuple[Any, Any]:

@@ -44,7 +44,8 @@ class Options:
     Attributes
     ----------
     n
-        Number of particles; see ``Measure.sample``. An initial measure of particles is taken as it is.
+        Number of particles; see ``Measure.sample``. An initial measure of particles is taken as it is, all of it, and
+        options that draw others are refused.
     sampling
         "sobol", "random", "quantile" or "quadrature".
     moments

@@ -12,12 +12,13 @@ cloud: third moments feed the mean too.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import numpy as np
 
 from vlasov.blocks import AtOrigin
 from vlasov.checks import Array, finite
-from vlasov.errors import InputError, SolverError
+from vlasov.errors import InputError, SolverError, short
 from vlasov.measures import Gaussian, Measure, Particles
 from vlasov.problem import Problem
 from vlasov.solvers.accuracy import NOTABLE, units_of
@@ -77,6 +78,17 @@ def _mirrored(measure: Measure, cloud: Particles, sampling: str, seed: int) -> P
     half = measure.sample(n // 2, sampling, seed=seed).points - measure.mean
     middle = np.zeros((n % 2, half.shape[1]))
     return Particles.equally_weighted(np.concatenate([half, -half, middle]) + measure.mean)
+
+
+def check_own_tokens(count: int, n: object = None, drawn: Mapping[str, tuple[object, object]] | None = None) -> None:
+    """Refuse options that draw tokens where the initial measure has its own; ``drawn``: their values and defaults."""
+    if n is not None and n != count:
+        sentence = f"but the initial measure has {count:,} tokens of its own, and all are taken"
+        raise InputError(f"is {short(n)}, {sentence}; leave it out, or give it fewer points", "n")
+    for name, (value, default) in (drawn or {}).items():
+        if value != default:
+            sentence = f"but no tokens are drawn: the initial measure has {count:,} of its own; leave it out"
+            raise InputError(f"is {short(value)}, {sentence}", name)
 
 
 def sampling_error(cloud: Particles, initial: Measure) -> float:

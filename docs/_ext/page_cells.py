@@ -1,4 +1,4 @@
-"""What the cells of the manual's pages share, as the first import of each: one thread of BLAS, and short warnings."""
+"""What the cells of the manual's pages share, imported before them: one thread of BLAS, and short warnings."""
 
 import os
 import textwrap

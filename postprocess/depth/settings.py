@@ -19,16 +19,18 @@ from vlasov.problem import Problem
 from vlasov.solvers.driver import prepare
 from vlasov.solvers.layers import MOST
 from vlasov.solvers.ode.integrate import TIGHTEST
+from vlasov.solvers.sampling import check_own_tokens
 from vlasov.solvers.transformer import Stack
 
 _MOST_REPLICAS = 100_000
+_TOKENS = 256
 
 
 class Settings(TypedDict, total=False):
     """Options of a study by keyword; the text begins with what holds if one is not given."""
 
-    n: int
-    """256. Tokens; an initial measure of particles is taken as it is."""
+    n: int | None
+    """256. Tokens; an initial measure of particles is taken as it is, all of it."""
     replicas: int
     """8. Random repetitions, each with a seed made of (seed, replica): its numbers do not depend on what else is
     computed. Samplings without randomness, and given particles, have one."""
@@ -67,15 +69,17 @@ def checked(problem: Problem, depths: int | Sequence[int], settings: Settings) -
     """A study's settings, complained about in one sentence."""
     shared.check_known(settings, Settings.__annotations__, "depth study")
     layers = sorted({checks.integer(depth, "depths", least=1, most=MOST) for depth in shared.several(depths, "depths")})
-    given = isinstance(problem.initial, Particles)
-    n = checks.integer(settings.get("n", 256), "n", least=1, most=shared.MOST)
-    n = len(problem.initial) if isinstance(problem.initial, Particles) else n
+    own = len(problem.initial) if isinstance(problem.initial, Particles) else None
+    n = settings.get("n")
+    n = checks.integer((own or _TOKENS) if n is None else n, "n", least=1, most=shared.MOST)
+    if own is not None:
+        check_own_tokens(own, n)
     sampling = shared.sampling(settings.get("sampling", "random"), problem)
     replicas = checks.integer(settings.get("replicas", 8), "replicas", least=1, most=_MOST_REPLICAS)
     return Setup(
         layers,
         n,
-        1 if given or sampling in shared.DETERMINISTIC else replicas,
+        1 if own is not None or sampling in shared.DETERMINISTIC else replicas,
         tuple(checked_order(exponent) for exponent in shared.several(settings.get("p", (1, 2)), "p")),
         sampling,
         _times(problem, layers, settings.get("times")),

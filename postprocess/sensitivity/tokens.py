@@ -20,7 +20,7 @@ from vlasov.problem import Problem
 from vlasov.solvers import measure, problem_of
 from vlasov.solvers.dataset import RUN, require
 from vlasov.solvers.driver import solve
-from vlasov.solvers.sampling import followed_until, initial_cloud
+from vlasov.solvers.sampling import check_own_tokens, followed_until, initial_cloud
 
 LIMIT, TOKENS = "limit", "tokens"
 OUTPUTS = 5  # times
@@ -77,6 +77,7 @@ def start(given: CaseLike | xr.Dataset, n: int | None, sampling: str, seed: int)
 
 def _of_problem(problem: Problem, n: int | None, sampling: str, seed: int, solver: str) -> Start:
     if isinstance(problem.start, Particles):
+        check_own_tokens(len(problem.start), n, {"sampling": (sampling, "auto"), "seed": (seed, 0)})
         return Start(problem, problem.start, TOKENS, 0.0, None, solver)
     auto, causal = sampling == "auto", problem.attention.causal
     if (auto and _has_rule(problem)) or (sampling == "quadrature" and not causal):

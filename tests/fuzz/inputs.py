@@ -58,7 +58,7 @@ def given():
 def sound(run):
     """A run is finite, or says that it did not end well."""
     finite = all(np.isfinite(run[name]).all() for name in ("mean", "covariance"))
-    assert finite or run.attrs["status"] != "completed" or run.attrs.get("advice"), "completed, and not finite"
+    assert finite or run.attrs["status"] != "completed" or run.attrs["advice"], "completed, and not finite"
     return run.attrs["status"]
 
 

@@ -44,7 +44,7 @@ EULERIAN = {
 PARTS = {"part_weight": ("part",), "part_s": ("part",)}
 ATTRIBUTES = (
     "Conventions kind title case problem solver options status blow_up_time method error_estimate wall_seconds "
-    "vlasov_version created citation"
+    "vlasov_version created citation advice"
 ).split()
 
 PROBLEMS = {
@@ -357,6 +357,11 @@ def foreign(path):
     xr.Dataset({"a": ("x", [1.0])}, attrs={"Conventions": "CF-1.8"}).to_netcdf(path, engine="h5netcdf")
 
 
+def of_a_later_schema(path):
+    run = vl.solve(PLAIN, "gaussian").assign_attrs(Conventions="CF-1.13 vlasov-2", vlasov_version="3.0.0")
+    run.to_netcdf(path, engine="h5netcdf")
+
+
 def plain_hdf5(path):
     with h5py.File(path, "w") as file:
         file["a"] = 3
@@ -373,6 +378,10 @@ def plain_hdf5(path):
         (without_json, "is damaged: its problem is not JSON"),
         (foreign, "was not written by vlasov"),
         (plain_hdf5, "was not written by vlasov"),
+        (
+            of_a_later_schema,
+            'is of a newer vlasov: its schema is "vlasov-2", and version 0.1.0 reads "vlasov-1"; update ',
+        ),
         (Path.mkdir, "is not a file"),
         (lambda path: None, "is not a file"),
     ],
@@ -387,6 +396,23 @@ def test_a_path_without_a_run(make, words, tmp_path):
     gc.collect()  # nothing is said behind the exception's back: pytest makes an error of it
     assert sentence.startswith(f'path: "{path}" {words}')
     assert "\n" not in sentence
+
+
+def test_a_newer_run_is_refused_however_it_was_read():
+    newer = vl.solve(PLAIN, "gaussian", times=[0.0]).assign_attrs(Conventions="CF-1.11 vlasov-12")
+    with pytest.raises(vl.InputError, match=r'^dataset: is of a newer vlasov: its schema is "vlasov-12", .*; update '):
+        vl.measure(newer)
+    assert vl.measure(newer.assign_attrs(Conventions="vlasov-1 vlasov-2")).kind == "gaussian", "it says that it is both"
+
+
+@pytest.mark.parametrize("solver", ["gaussian", "particles", "finite-volume", "layers"])
+def test_a_run_without_advice_says_so(solver, tmp_path):
+    options = {"finite-volume": {"cells": 16}, "gaussian": {}}.get(solver, {"n": 64, "sampling": "quadrature"})
+    run = vl.solve(PLAIN, solver, times=[0.0], output=tmp_path / "run.nc", warn_above=np.inf, **options)
+    assert run.attrs["advice"] == vl.open_run(tmp_path / "run.nc").attrs["advice"] == ""
+    del run.attrs["advice"]
+    run.to_netcdf(tmp_path / "older.nc", engine="h5netcdf")
+    assert vl.open_run(tmp_path / "older.nc").attrs["advice"] == ""
 
 
 @pytest.mark.parametrize("path", [None, 3, b"run.nc", ["run.nc"]])

@@ -161,7 +161,6 @@ def test_numbers_of_numpy_are_numbers(tmp_path):
         ("Gaussian", 'solver: "Gaussian" is not known; did you mean "gaussian"?'),
         ("vlasov", 'solver: "vlasov" is not known; choose one of: finite-volume, gaussian, layers, particles.'),
         ("", 'solver: "" is not known'),
-        (None, 'solver: "None" is not known'),
         (["gaussian"], "solver: \"['gaussian']\" is not known"),
     ],
 )
@@ -380,6 +379,48 @@ def test_moments_that_overflow_are_refused():
     problem = vl.load_case("gaussian-blow-up", settings=["initial.mean=[1e200, 0.0]"]).problem
     with pytest.raises(InputError, match=r"^initial: lies so far out that its covariance overflows"):
         vl.solve(problem, "particles", n=64, times=[0.0, 0.1])
+
+
+# Tokens that are there are not drawn.
+
+TOKENS = vl.Problem(vl.Softmax(A=[[1.0]]), vl.Particles(np.linspace(-1.0, 1.0, 30)), 0.1)
+
+
+@pytest.mark.parametrize("solver", ["particles", "layers"])
+@pytest.mark.parametrize(
+    ("option", "value", "sentence"),
+    [
+        ("n", 10, "n: is 10, but the initial measure has 30 tokens of its own, and all are taken; leave it out, or"),
+        ("n", 10_000, "n: is 10000, but the initial measure has 30 tokens of its own, and all are taken"),
+        (
+            "sampling",
+            "random",
+            "sampling: is 'random', but no tokens are drawn: the initial measure has 30 of its own;",
+        ),
+        ("moments", "exact", "moments: is 'exact', but no tokens are drawn"),
+        ("seed", 1, "seed: is 1, but no tokens are drawn"),
+    ],
+)
+def test_options_that_draw_tokens_are_refused_where_there_are_some(solver, option, value, sentence):
+    with pytest.raises(vl.InputError) as caught:
+        vl.solve(TOKENS, solver, **{option: value})
+    assert str(caught.value).startswith(sentence)
+
+
+@pytest.mark.parametrize("solver", ["particles", "layers"])
+def test_a_run_of_own_tokens_records_how_many_and_is_repeated_by_its_options(solver):
+    run = vl.solve(TOKENS, solver, times=[0.1])
+    options = json.loads(run.attrs["options"])
+    assert options["n"] == run.sizes["particle"] == 30
+    assert vl.solve(TOKENS, solver, times=[0.1], **options)["position"].equals(run["position"])
+
+
+def test_studies_do_not_draw_them_either():
+    for function in (vl.sensitivity, vl.depth_study):
+        with pytest.raises(vl.InputError, match=r"^n: is 10, but the initial measure has 30 tokens of its own"):
+            function(TOKENS, n=10)
+    with pytest.raises(vl.InputError, match=r"^seed: is 1, but no tokens are drawn"):
+        vl.sensitivity(TOKENS, seed=1)
 
 
 # Warnings of accuracy.

@@ -159,7 +159,7 @@ def test_equal_tokens_have_no_spread_to_be_off_by(away, masked):
     run = vl.solve(problem, "particles", times=[0.0, 0.1])
     assert np.allclose(run["mean"].values[-1], away * np.exp(0.1), rtol=1e-8)
     assert run.attrs["error_estimate"] < 1e-8
-    assert not run.attrs.get("advice")
+    assert not run.attrs["advice"]
 
 
 def test_tokens_of_a_text_know_how_well_they_stand_for_it():

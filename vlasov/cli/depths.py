@@ -19,7 +19,7 @@ class Study:
     """What a depth study is made of."""
 
     depths: Annotated[str, typer.Option("--depths", metavar="L,L,...", help="Numbers of layers.")] = "6,12,24,48,96"
-    n: Annotated[int, typer.Option("--n", help="Tokens; given ones are taken as they are.")] = 256
+    n: Annotated[int | None, typer.Option("--n", help="Tokens; all that a case has of its own, else 256.")] = None
     replicas: Annotated[int, typer.Option("--replicas", help="Random samples of them.")] = 8
     p: Annotated[str, typer.Option("--p", metavar="P,P,...", help="Orders of the distances.")] = "1,2"
     sampling: Annotated[str, typer.Option("--sampling", help="random, sobol, quantile (d = 1) or quadrature.")] = (

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 #: What the attributes of a run say. ``unexplained`` holds runs of all solvers against it, in tests/docs.
 ATTRIBUTES = {
-    "Conventions": "`CF-1.11 vlasov-1`: the last word says that vlasov wrote it.",
+    "Conventions": "`CF-1.11 vlasov-1`: the last word says that vlasov wrote it, and is the version of the schema.",
     "kind": 'What the Dataset is: "run", "study", ..., see [kinds](statuses.md#kinds-of-dataset).',
     "title": "The problem's name, or a few words that describe it.",
     "case": "Name of the case; empty for a problem of one's own.",
@@ -30,7 +30,7 @@ ATTRIBUTES = {
     "vlasov_version": "Version that wrote it.",
     "created": "When, in UTC.",
     "citation": "What to cite.",
-    "advice": "What limited the accuracy, and what to do; empty or missing if nothing did.",
+    "advice": "What limited the accuracy, and what to do; empty if nothing did.",
     "sampling_error": "How far the first cloud's moments are off, in the units of `mean_error` and `covariance_error`.",
     "blow_up_time_error": "How far off the time of the blow-up may be.",
     "outflow": "Share of the mass that left the grid.",
