@@ -1,7 +1,7 @@
 """Named cases: TOML files, and the code that reads, checks and lists them.
 
 ``catalogue``: which there are. ``load``: a Case from its file, with settings. ``facts``: what its solutions must show.
-Called by the command line and by ``vl.load_case``.
+``solving``: ``vl.solve``, of cases and problems. Called by the command line, ``vl.load_case`` and ``postprocess``.
 """
 
 from vlasov.cases.catalogue import case_names, case_path

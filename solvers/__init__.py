@@ -1,6 +1,6 @@
 """HOW it is solved: every solver turns a Problem into a Dataset of one schema.
 
-``driver``: ``solve``, which checks, runs and saves. ``gaussian``, ``particles``, ``finite_volume``, ``layers``: the
+``driver``: ``solve``, which checks, runs and saves, for ``vl.solve`` (``vlasov.cases.solving``). ``gaussian``, ``particles``, ``finite_volume``, ``layers``: the
 solvers, with ``options``, ``record``, ``budget`` and ``progress`` between them and the driver; ``transformer`` has the
 layers, ``layer_errors`` what is wrong with them. ``replicas``: many small systems, for studies. ``covariances``: many
 Gaussians at once. ``reduction``: the moments of Gaussians. ``sampling``: first clouds. ``references``: what a run is
@@ -10,6 +10,6 @@ and files written whole. Called by ``cases``, ``postprocess`` and the command li
 """
 
 from vlasov.solvers.dataset import measure, open_run, problem_of
-from vlasov.solvers.driver import SOLVERS, solve
+from vlasov.solvers.driver import SOLVERS
 
-__all__ = ["SOLVERS", "measure", "open_run", "problem_of", "solve"]
+__all__ = ["SOLVERS", "measure", "open_run", "problem_of"]

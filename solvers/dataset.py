@@ -207,7 +207,7 @@ def problem_of(dataset: xr.Dataset) -> Problem:
 
     Examples
     --------
-    >>> run = vl.solve(vl.load_case("gaussian-blow-up").problem, "gaussian", times=[0.1])
+    >>> run = vl.solve("gaussian-blow-up", "gaussian", times=[0.1])
     >>> vl.solvers.problem_of(run).attention.kind
     'softmax'
     """

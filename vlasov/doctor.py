@@ -17,7 +17,7 @@ from vlasov.attention import Softmax
 from vlasov.jit import kernel
 from vlasov.measures import Gaussian, Particles
 from vlasov.problem import Problem
-from vlasov.solvers import solve
+from vlasov.solvers.driver import solve
 from vlasov.tilting import Request, tilt
 
 _NODES: dict[str, Any] = {"n": 48, "sampling": "quadrature", "tolerance": 1e-10}

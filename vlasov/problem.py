@@ -244,7 +244,7 @@ class Problem(Described):
 
         Examples
         --------
-        >>> run = vl.solve(vl.load_case("gaussian-blow-up").problem, "gaussian", times=[0.1])
+        >>> run = vl.solve("gaussian-blow-up", "gaussian", times=[0.1])
         >>> vl.Problem.from_json(run.attrs["problem"]).initial.kind  # every run holds its problem
         'gaussian'
         """

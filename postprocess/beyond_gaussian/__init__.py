@@ -27,9 +27,10 @@ from vlasov.postprocess.beyond_gaussian.passages import passages
 from vlasov.postprocess.naming import named
 from vlasov.postprocess.transport.methods import Distance
 from vlasov.problem import Problem
-from vlasov.solvers import measure, problem_of, solve
+from vlasov.solvers import measure, problem_of
 from vlasov.solvers.accuracy import doubt
 from vlasov.solvers.dataset import BEYOND, RUN, provenance, require
+from vlasov.solvers.driver import solve
 from vlasov.solvers.progress import shares_bar, silent
 
 _NAMES = {

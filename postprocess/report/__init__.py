@@ -42,7 +42,7 @@ class Report:
 
     Examples
     --------
-    >>> page = vl.report(vl.solve(vl.load_case("gaussian-collapse").problem, "gaussian"))
+    >>> page = vl.report(vl.solve("gaussian-collapse", "gaussian"))
     >>> page.save("collapse.html").name, "<script src" in page.html  # it loads nothing
     ('collapse.html', False)
     """
@@ -81,8 +81,7 @@ def report(run: Any, path: str | os.PathLike[str] | None = None) -> Report:
     Examples
     --------
     >>> import vlasov as vl
-    >>> case = vl.load_case("gaussian-collapse")
-    >>> vl.report(vl.solve(case.problem, "gaussian"))
+    >>> vl.report(vl.solve("gaussian-collapse", "gaussian"))
     Report(title='Gaussian collapse')
     """
     target = None if path is None else checked_target(path)

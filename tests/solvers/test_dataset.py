@@ -74,7 +74,8 @@ PLAIN = PROBLEMS["softmax"]
 
 
 def particles(problem=PLAIN, **options):
-    return vl.solve(problem, "particles", **{"n": 9, "times": [0.0, problem.horizon / 3, problem.horizon]} | options)
+    drawn = {} if isinstance(problem.initial, vl.Particles) else {"n": 9}
+    return vl.solve(problem, "particles", **drawn | {"times": [0.0, problem.horizon / 3, problem.horizon]} | options)
 
 
 RUNS = {

@@ -176,9 +176,8 @@ def _solved(
     plans: Sequence[tuple[Problem, str, Mapping[str, Any]]], at: Any, case: str, as_json: bool
 ) -> list[xr.Dataset]:
     """Solutions to be compared, all of them checked before the first is solved; what they doubt is printed."""
-    from vlasov.solvers import solve
     from vlasov.solvers.accuracy import doubt
-    from vlasov.solvers.driver import prepare
+    from vlasov.solvers.driver import prepare, solve
 
     for problem, name, options in plans:
         prepare(problem, name, times=at, options=options)

@@ -142,11 +142,7 @@ def commands(case: Case, solver: str, settings: tuple[str, ...] = ()) -> list[st
 
 
 def _python(case: Case, solver: str) -> str:
-    return (
-        "import vlasov as vl\n\n"
-        f'case = vl.load_case("{case.name}")\n'
-        f'run = vl.solve(case.problem, "{solver}", times=case.times, **case.solvers["{solver}"])'
-    )
+    return f'import vlasov as vl\n\nrun = vl.solve("{case.name}", "{solver}")'
 
 
 @cache
