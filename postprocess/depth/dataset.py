@@ -79,6 +79,8 @@ def assemble(setup: Setup, study: Study, results: Results) -> xr.Dataset:
         "tolerance": study.tolerance,
         "exact_up_to": study.exact_up_to,
     }
+    if setup.doubt:
+        dataset.attrs["doubt"] = setup.doubt
     if not _has_limit(study.problem, setup.depths[-1]):
         dataset.attrs["note"] = _NO_LIMIT
     return named(dataset.merge(_slopes(dataset), combine_attrs="override"))
