@@ -54,15 +54,19 @@ def test_bounded_attention_on_a_ball_needs_no_look_ahead(monkeypatch):
     assert "doubt" not in mean_field_study(box, n=[8], replicas=1).attrs
 
 
-def test_converge_of_a_blow_up_resumes_and_writes_its_study_once(tmp_path, monkeypatch, capsys):
+def test_converge_says_where_it_ends_and_goes_on_there(tmp_path, capsys):
+    command = ["converge", "exponential-blow-up", "--no-local", "--replicas", "2", "-o", str(tmp_path / "study")]
+    for n in ("16", "16,32"):
+        app([*command, "--n", n], standalone_mode=False)
+        said = " ".join(capsys.readouterr().out.split())
+        assert f"a quarter of that, t = {_EXPONENTIAL / 4:.3g}." in said
+    assert vl.open_run(tmp_path / "study" / "study.nc").sizes["n"] == 2
+
+
+def test_converge_writes_its_study_once(tmp_path, monkeypatch):
     written, replace = [], os.replace
     monkeypatch.setattr(os, "replace", lambda source, target: written.append(Path(target)) or replace(source, target))
-    command = ["converge", "relu-blow-up", "--n", "16,32", "--replicas", "2", "-o", str(tmp_path / "study")]
-    for _ in range(2):
-        written.clear()
-        app(command, standalone_mode=False)
-        assert [target.name for target in written].count("study.nc") == 1
-    assert "a quarter of that, t = 0.75" in " ".join(capsys.readouterr().out.split())
-    study = vl.open_run(tmp_path / "study" / "study.nc")
-    assert np.isfinite(study["log_optimal_growth"]).all()
-    assert "a quarter of that" in study.attrs["doubt"]
+    target = tmp_path / "study"
+    app(["converge", "dirac-pair", "--n", "8,16", "--replicas", "2", "-o", str(target)], standalone_mode=False)
+    assert [path.name for path in written].count("study.nc") == 1
+    assert np.isfinite(vl.open_run(target / "study.nc")["log_optimal_growth"]).all()
