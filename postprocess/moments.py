@@ -9,9 +9,16 @@ import numpy as np
 
 from vlasov.checks import Array
 from vlasov.measures import Density, Gaussian, Measure, Particles
+from vlasov.problem import Problem
 
 _NODES = 8  # Gauss nodes along an axis: polynomials of degree 15
 _MOST_NODES, _SAMPLE = 10**6, 4096  # in many dimensions, Sobol points in place of a tensor grid of nodes
+
+
+def stays_gaussian(problem: Problem) -> bool:
+    """Return whether the solution is a Gaussian at all times, whose moments have equations of their own."""
+    initial = problem.start
+    return isinstance(initial, Gaussian) and not problem.attention.causal and problem.block.affine(initial) is not None
 
 
 def nodes(measure: Measure) -> Particles:

@@ -30,7 +30,7 @@ _SCHEMES = {
 _SMOOTHNESS = Reason("castin2024", "the Lipschitz constant of attention, its bounds and the worst tokens")
 _SINGULAR = Reason("golub1965", "the largest singular value by bidiagonalisation")
 _RESTARTS = Reason("baglama2005", "its restarts")
-_SLOPES = Reason("efron1993", "intervals of slopes, by the bootstrap")
+_SLOPES = Reason("efron1981", "intervals of slopes, by the jackknife over replicas")
 _PACKAGES = (Reason("hoyer2017", "xarray, which holds the results"), Reason("harris2020", "NumPy, arrays"))
 _MADE = {
     datasets.STUDY: (

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Unpack
 
@@ -22,6 +23,7 @@ from vlasov.postprocess.depth.replica import Bench, Piece, Study
 from vlasov.postprocess.depth.settings import Settings, checked
 from vlasov.postprocess.studies import schedule
 from vlasov.postprocess.studies.conduct import Asked, conduct
+from vlasov.postprocess.studies.horizon import before_blow_up
 from vlasov.solvers.dataset import DEPTH
 
 _FORMAT = 1  # of files in a folder
@@ -30,7 +32,7 @@ _FORMAT = 1  # of files in a folder
 def depth_study(
     problem: CaseLike,
     *,
-    depths: int | Sequence[int] = (6, 12, 24, 48, 96),
+    depths: int | Sequence[int] | None = None,
     output: str | os.PathLike[str] | None = None,
     progress: bool = False,
     scheduler: str | None = None,
@@ -43,7 +45,8 @@ def depth_study(
     problem
         Attention, initial measure, horizon; LayerNorm and MLP. Or a case, by its name, its file or as a ``vl.Case``.
     depths
-        Numbers of layers L.
+        Numbers of layers L, 6, 12, 24, 48 and 96 if not given. All jumps of parameters are between layers: other
+        numbers are refused, and in place of these five the first that fits is doubled four times.
     output
         A folder that keeps each result, so that a study goes on where it was interrupted, and can be extended by more
         depths or replicas; at the end also the Dataset, as ``study.nc``.
@@ -53,13 +56,14 @@ def depth_study(
         None: the threads of this process. "local": a cluster of processes. Else the address of a running
         dask.distributed scheduler. The numbers are the same, to the last bit.
     settings
-        n=256, replicas=8, p=(1, 2), sampling="random", times=None (the horizon), seed=0, exact_up_to=2048 and
-        tolerance=1e-11, see ``vlasov.postprocess.depth.settings.Settings``.
+        n=256, replicas=8, p=(1, 2), sampling="random", times=None (the horizon, or a quarter of the time to a
+        blow-up), seed=0, exact_up_to=2048 and tolerance=1e-11, see ``vlasov.postprocess.depth.settings.Settings``.
 
     Returns
     -------
     xarray.Dataset
-        See ``vlasov.postprocess.depth.dataset``.
+        See ``vlasov.postprocess.depth.dataset``. The attribute ``doubt`` says where depths or the horizon are others
+        than usual.
 
     Examples
     --------
@@ -71,8 +75,11 @@ def depth_study(
     -1.0
     """
     problem = as_case(problem).problem
-    setup = checked(problem, depths, settings)
+    checked(problem, depths, settings)
     schedule.check(scheduler)
+    problem, doubt = before_blow_up(problem, settings.get("times"), tokens=True)
+    setup = checked(problem, depths, settings)
+    setup = replace(setup, doubt="; ".join(filter(None, [doubt, setup.doubt])))
     study = Study(problem, setup.n, setup.sampling, setup.p, setup.times, setup.seed, setup.tolerance, setup.exact)
     keys = [(depth, replica) for depth in setup.depths for replica in range(setup.replicas)]
     asked, made = Asked(output, scheduler, progress), partial(assemble, setup, study)

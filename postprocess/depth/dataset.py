@@ -9,7 +9,7 @@
 Slopes are those of many layers, with intervals: see ``slopes``. NaN stands where nothing was computed, such as
 transport beyond ``exact_up_to``, and for slopes where errors are no larger than the flow's own. Under post-norm with
 a beta that is not one positive number layers do not approach the flow: nothing is expected, as the attribute ``note``
-says.
+says. The attribute ``doubt`` says where depths avoid jumps of parameters, or the study ends before a blow-up.
 """
 
 from __future__ import annotations
@@ -79,6 +79,8 @@ def assemble(setup: Setup, study: Study, results: Results) -> xr.Dataset:
         "tolerance": study.tolerance,
         "exact_up_to": study.exact_up_to,
     }
+    if setup.doubt:
+        dataset.attrs["doubt"] = setup.doubt
     if not _has_limit(study.problem, setup.depths[-1]):
         dataset.attrs["note"] = _NO_LIMIT
     return named(dataset.merge(_slopes(dataset), combine_attrs="override"))

@@ -37,7 +37,7 @@ def draw(dataset: xr.Dataset, time: int | float = -1, *, width: Width = None) ->
     draw_errors(axes[2], [_curve(dataset, name, k, 0, label) for name, label in _MOMENTS.items()], _ACROSS)
     axes[2].set_title(f"Moments at $t$ = {t}")
     depths = dataset["depth"].values
-    for ax in axes:
+    for ax in axes if depths.size > 1 else []:
         ax.set_xticks(depths[:: -(-depths.size // _TICKS)], minor=False)
         ax.xaxis.set_major_formatter(ScalarFormatter())
         ax.xaxis.set_minor_locator(NullLocator())

@@ -29,8 +29,9 @@ def table(dataset: xr.Dataset, time: int | float = -1, width: int = WIDE) -> Tab
     own, samples = float(dataset["reference_error"].isel(time=k).max()), dataset.sizes["replica"]
     tokens = f"{dataset.attrs['tokens']:,} tokens" + (f", {samples} samples of them" if samples > 1 else "")
     caption = f"{tokens}. The flow's own error is about {own:.1e}."
-    if note := dataset.attrs.get("note", ""):
-        caption += f"\n{note}."
+    for name in ("doubt", "note"):
+        if words := dataset.attrs.get(name):
+            caption += f"\n{words[0].upper()}{words[1:]}."
     return tabulated(title, caption, ("error",), [rows(dataset, k)], width)
 
 

@@ -9,13 +9,13 @@ import xarray as xr
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullFormatter
 
 from vlasov.checks import Array
+from vlasov.postprocess.drawing.numbers import at_least_two
 from vlasov.postprocess.drawing.paper import Width, fitting, small
 from vlasov.postprocess.drawing.style import END, INK, PALE, PALETTE, entitle, legend_below, panelled, say_below, styled
 from vlasov.postprocess.lipschitz import growth
-from vlasov.postprocess.studies.figure import MARKERS
+from vlasov.postprocess.studies.figure import MARKERS, add_legend
 from vlasov.postprocess.studies.rates import Band
 from vlasov.solvers.dataset import LIPSCHITZ, require
 
@@ -30,7 +30,6 @@ _BOUNDS = {
 _FAR = 300.0  # times the largest value: a bound beyond is told in words
 _LEAST = 2.1  # inches of a panel in print
 _IN_LINE = 3  # of the legend
-_ROOM = 0.09  # of the height, for a line of words
 _LINE = 0.11  # of the height, that a bound in words takes
 _ROUND = 5e-3  # halves of intervals that two digits would call zero
 
@@ -91,6 +90,7 @@ def _draw_law(ax: Axes, here: xr.Dataset, name: str, k: int) -> None:
         ax.set_ylim(low, high * (high / low) ** (taken / (1 - taken)))
         # In the layout, words wider than their panel would make it narrower, down to nothing.
         ax.text(0.02, 0.98, "\n".join(told), transform=ax.transAxes, va="top", fontsize=small(), in_layout=False)
+    at_least_two(ax.yaxis)
 
 
 def _draw_all(ax: Axes, dataset: xr.Dataset, names: list[str]) -> None:
@@ -98,9 +98,8 @@ def _draw_all(ax: Axes, dataset: xr.Dataset, names: list[str]) -> None:
         _curve(ax, dataset["n"].values, growth.band(dataset["lipschitz"].sel(data=name).values), k, name)
     _scaled(ax)
     ax.set_title("all")
-    low, high = ax.get_ylim()
-    ax.set_ylim(low, high * (high / low) ** (_ROOM * len(names)))
-    ax.legend(loc="upper left", fontsize=small())
+    add_legend(ax, above=True, fontsize=small())
+    at_least_two(ax.yaxis)
 
 
 def _draw_flow_in_time(ax: Axes, dataset: xr.Dataset, names: list[str]) -> None:
@@ -109,7 +108,7 @@ def _draw_flow_in_time(ax: Axes, dataset: xr.Dataset, names: list[str]) -> None:
     for k, name in enumerate(names):
         _curve(ax, times, growth.band(dataset["growth"].isel(n=-1).sel(data=name).values.T), k, None)
     ax.set_yscale("log")
-    ax.yaxis.set_minor_formatter(NullFormatter())
+    at_least_two(ax.yaxis)
     ax.set_xlabel("time $t$")
     ax.set_title(f"flow, $n$ = {int(dataset['n'][-1])}: $|D_X\\phi_t|$")
 
@@ -123,9 +122,8 @@ def _draw_flow_in_n(ax: Axes, dataset: xr.Dataset, names: list[str]) -> None:
         _curve(ax, dataset["n"].values, curve, k, f"$n^{{{slope}}}$")
     _scaled(ax)
     ax.set_title(f"flow to $t$ = {float(last['time']):g}")
-    low, high = ax.get_ylim()
-    ax.set_ylim(low, high * (high / low) ** (_ROOM * len(names)))
-    ax.legend(loc="upper left", fontsize=small())
+    add_legend(ax, above=True, fontsize=small())
+    at_least_two(ax.yaxis)
 
 
 def _curve(ax: Axes, sizes: Array, values: Band, k: int, label: str | None) -> None:
@@ -152,5 +150,5 @@ def _power(bound: Array) -> str:
 def _scaled(ax: Axes) -> None:
     ax.set_xscale("log", base=2)
     ax.set_yscale("log")
-    ax.yaxis.set_minor_formatter(NullFormatter())
+    at_least_two(ax.xaxis)
     ax.set_xlabel("$n$")

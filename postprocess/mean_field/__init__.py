@@ -22,16 +22,19 @@ from typing import Unpack
 import numpy as np
 import xarray as xr
 
+from vlasov import checks
 from vlasov.cases.solving import CaseLike, as_case
 from vlasov.checks import Array
 from vlasov.compiled.blas import one_thread_of_blas
 from vlasov.postprocess.mean_field import limit as limits
 from vlasov.postprocess.mean_field.choice import Choice
 from vlasov.postprocess.mean_field.dataset import assemble
+from vlasov.postprocess.mean_field.local import with_local
 from vlasov.postprocess.mean_field.replica import Bench, Piece, Study, pieces
 from vlasov.postprocess.mean_field.settings import Settings, Setup, checked
 from vlasov.postprocess.studies import collect, schedule, store
 from vlasov.postprocess.studies.collect import Results
+from vlasov.postprocess.studies.horizon import before_blow_up
 from vlasov.solvers.dataset import save
 from vlasov.solvers.progress import waiting
 
@@ -45,6 +48,7 @@ def mean_field_study(
     output: str | os.PathLike[str] | None = None,
     progress: bool = False,
     scheduler: str | None = None,
+    local: bool = False,
     **settings: Unpack[Settings],
 ) -> xr.Dataset:
     """x_i' = Gamma_{mu^n}(x_i) against X_t' = Gamma_{mu(t)}(X_t): errors of n tokens, and their rates in n.
@@ -63,14 +67,17 @@ def mean_field_study(
     scheduler
         None: the threads of this process. "local": a cluster of processes. Else the address of a running
         dask.distributed scheduler. The numbers are the same, to the last bit.
+    local
+        Whether to find how much small changes grow at most in the limit, see ``vl.sensitivity``: some seconds.
     settings
-        replicas=16, p=(1, 2), sampling="random", times=None (zero and the horizon), reference="auto", seed=0,
+        replicas=16, p=(1, 2), sampling="random", times=None (zero and the horizon, or a quarter of the time to a
+        blow-up), reference="auto", seed=0,
         exact_up_to=2048 and tolerance=1e-8, see ``vlasov.postprocess.mean_field.settings.Settings``.
 
     Returns
     -------
     xarray.Dataset
-        See ``vlasov.postprocess.mean_field.dataset``.
+        See ``vlasov.postprocess.mean_field.dataset``. The attribute ``doubt`` says where a blow-up ends the study.
 
     Examples
     --------
@@ -83,8 +90,11 @@ def mean_field_study(
     """
     began = time.perf_counter()
     problem = as_case(problem).problem
-    setup = checked(problem, n, settings)
+    checked(problem, n, settings)
     schedule.check(scheduler)
+    checks.flag(local, "local")
+    problem, doubt = before_blow_up(problem, settings.get("times"), tokens=False)
+    setup = checked(problem, n, settings)
     folder = None if output is None else store.Store(output, _identity(setup))
     if folder is None and scheduler is not None:
         problem.to_json()  # complains about Python functions, which cannot be sent
@@ -94,6 +104,11 @@ def mean_field_study(
         study = Study(problem, limit.choice, setup.p, setup.seed, setup.tolerance, setup.exact_up_to)
         results = _collect(setup, Bench(study, limit), folder, scheduler, progress)
         dataset = assemble(setup, study, limit, errors, results)
+    if doubt:
+        dataset.attrs["doubt"] = doubt
+    if local:
+        with waiting("how much small differences grow at most", aloud=progress):
+            dataset = with_local(dataset, problem)
     dataset.attrs["wall_seconds"] = time.perf_counter() - began
     if output is not None:
         save(dataset, Path(output) / store.FINISHED)

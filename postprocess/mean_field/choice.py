@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from vlasov.errors import InputError
 from vlasov.measures import Density, Gaussian, Particles, Sequence as Ordered
+from vlasov.postprocess.moments import stays_gaussian
 from vlasov.problem import Problem
 from vlasov.solvers.replicas import TimeGrid
 
@@ -40,22 +41,18 @@ def kind_of(problem: Problem, reference: str) -> str:
     if reference == "auto":
         if isinstance(initial, Density):  # no nodes are finer than its cells
             return "finite-volume"
-        return "gaussian" if _stays_gaussian(problem) else "quadrature"
+        return "gaussian" if stays_gaussian(problem) else "quadrature"
     if reference == "gaussian" and not isinstance(initial, Gaussian):
         raise InputError(
             f'"gaussian" needs a Gaussian initial measure but this is a {initial.kind}; use "auto"', "reference"
         )
-    if reference == "gaussian" and not _stays_gaussian(problem):
+    if reference == "gaussian" and not stays_gaussian(problem):
         raise InputError(
             f'"gaussian" needs Gaussians that stay Gaussian, not {problem.block.kind}; use "auto"', "reference"
         )
     if reference == "quantile" and problem.dimension != 1:
         raise InputError(f'"quantile" needs d = 1 but the problem has d = {problem.dimension}; use "auto"', "reference")
     return reference
-
-
-def _stays_gaussian(problem: Problem) -> bool:
-    return isinstance(problem.start, Gaussian) and problem.block.affine(problem.start) is not None
 
 
 def ladder(problem: Problem, kind: str) -> list[int]:

@@ -16,6 +16,7 @@ and velocities are those of a token that sees all, as the attribute ``measured``
 
 NaN stands where nothing was computed: replicas beyond the one of a sampling without randomness, and transport beyond
 ``exact_up_to``; bias and a-posteriori bounds are known for few replicas of small n.
+The attribute ``doubt`` says so where the solution blows up, and the study ends before.
 """
 
 from __future__ import annotations

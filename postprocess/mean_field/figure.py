@@ -9,6 +9,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from vlasov.postprocess.drawing.numbers import at_least_two
 from vlasov.postprocess.drawing.paper import Width
 from vlasov.postprocess.drawing.style import END, INK, PALETTE, entitle, panelled, styled
 from vlasov.postprocess.mean_field.rates import values_of
@@ -92,17 +93,21 @@ def _draw_growth(ax: Axes, dataset: xr.Dataset, time: int, several: bool) -> Non
         if optimal < _REACH * top:
             ax.axhline(optimal, color=PALETTE[2], linewidth=1.0, label=f"optimal, of small differences {optimal:.3g}")
             top = max(top, optimal)
+    unseen: dict[str, list[str]] = {}
     for (name, bound), dashes in zip(bounds.items(), ("--", ":"), strict=True):
         if bound < min(_REACH * top, LARGEST):
             ax.axhline(bound, color=END, linestyle=dashes, linewidth=1.0, label=f"{name} bound {bound:.3g}")
             top = max(top, bound)
         elif not math.isnan(bound):
-            ax.plot([], [], " ", label=f"{name} bound: {told(bound)}")  # told where the others are, out of sight
-    ax.set_ylim(0, 1.25 * top)
+            unseen.setdefault(told(bound), []).append(name)
+    for words, names in unseen.items():  # in the legend alone, since they are out of sight
+        ax.plot([], [], " ", label=f"{', '.join(names)} bound: {words}")
+    ax.set_ylim(0, 1.1 * top)
     ax.set_xscale("log", base=2)
+    at_least_two(ax.xaxis)
     ax.set_xlabel(_ACROSS)
     ax.set_title("Largest ratio $W_p(t)\\,/\\,W_p(0)$")
-    add_legend(ax)
+    add_legend(ax, above=True)
 
 
 def _label(dataset: xr.Dataset, name: str, i: int, s: int, several: bool) -> str:

@@ -38,7 +38,8 @@ class Settings(TypedDict, total=False):
     sampling: str | Sequence[str]
     """"random". How tokens are drawn from the initial measure (``Measure.sample``); several for rates side by side."""
     times: ArrayLike | None
-    """Zero and the horizon. Increasing times in [0, horizon]; zero is always among them."""
+    """Zero and the horizon, or a quarter of the time to a blow-up. Increasing times in [0, horizon], before a blow-up;
+    zero is always among them."""
     reference: str
     """"auto". The limit: "gaussian" (exact, affine flow), "quadrature" (Gauss nodes), "quantile" (d = 1), or
     "finite-volume" (d <= 3, less accurate, and the one for a density on a grid)."""

@@ -93,6 +93,8 @@ def notes(dataset: xr.Dataset, time: int = -1) -> str:
             f"Largest W_p(t) / W_p(0): {float(end['growth'].max()):.4g}; {', '.join(known) or 'no bound is known'} "
             f"(R = {attrs['support_radius']:.3g}, {attrs['support']})."
         )
+    if "doubt" in attrs:
+        lines.append(f"{attrs['doubt'][0].upper()}{attrs['doubt'][1:]}.")
     if attrs.get("local_doubt"):
         lines.append(f"Growth of small differences: {attrs['local_doubt']}.")
     if "measured" in attrs:

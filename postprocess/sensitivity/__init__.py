@@ -27,7 +27,6 @@ from vlasov.postprocess.sensitivity import edge as edges, growth, moments
 from vlasov.postprocess.sensitivity.path import Path
 from vlasov.postprocess.sensitivity.tangency import Tangency
 from vlasov.postprocess.sensitivity.tokens import LIMIT, Start, before_blow_up, followed, kink, outputs, start
-from vlasov.problem import Problem
 from vlasov.solvers.dataset import SENSITIVITY, labels, provenance
 from vlasov.solvers.ode.integrate import accuracy_for
 
@@ -116,7 +115,7 @@ def sensitivity(
     rates, check = checks.flag(rates, "rates"), checks.flag(check, "check")
     began = clock.perf_counter()
     begun = start(problem, n, sampling, seed)
-    _check(begun.problem)
+    _check(begun)
     at, reason = followed(begun, outputs(problem, times, begun))
     at, blow_up_time = before_blow_up(begun, at)
     among, patience = _among(begun, at), Patience(what="the sensitivity", remedy=_REMEDY)
@@ -191,14 +190,21 @@ def _found(
     return _Found(path, found, edge, rated, among, limit)
 
 
-def _check(problem: Problem) -> None:
-    """Refuse what has no derivative."""
-    if not problem.block.continuous:
+def _check(begun: Start) -> None:
+    """Refuse an attention that has no derivative, or says none: one token tells."""
+    block, tokens = begun.problem.block, begun.cloud
+    if not block.continuous:
         raise InputError(
-            f"is {problem.block.kind}, whose velocities jump, so that they have no derivative; take softmax with a "
+            f"is {block.kind}, whose velocities jump, so that they have no derivative; take softmax with a "
             "large A instead",
             "attention",
         )
+    first = Particles(tokens.points[:1], [1.0], None if tokens.s is None else tokens.s[:1])
+    try:
+        block.linearised(first, begun.first)
+    except InputError as mistake:
+        if mistake.field == "attention":
+            raise
 
 
 def _dataset(begun: Start, whole: _Found, again: _Found | None) -> xr.Dataset:

@@ -23,6 +23,7 @@ from vlasov.attention import Attention
 from vlasov.checks import Array
 from vlasov.errors import InputError, SolverError
 from vlasov.measures import Gaussian
+from vlasov.postprocess.moments import stays_gaussian
 from vlasov.problem import Problem
 from vlasov.solvers.ode.integrate import inside, segments, steps
 
@@ -49,12 +50,6 @@ class Among(NamedTuple):
     growth: Array
     error: Array
     edge: Array
-
-
-def stays_gaussian(problem: Problem) -> bool:
-    """Whether the solution is a Gaussian at all times, whose moments have equations of their own."""
-    initial = problem.start
-    return isinstance(initial, Gaussian) and not problem.attention.causal and problem.block.affine(initial) is not None
 
 
 def growth(problem: Problem, times: Array) -> Among | None:

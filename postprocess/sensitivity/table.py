@@ -85,7 +85,8 @@ def notes(found: xr.Dataset) -> str:
         f"{attrs['products']} products with the tangent flow or its adjoint."
     ]
     if attrs["status"] == "blow-up":
-        said.append(f"The tokens blow up at t = {attrs['blow_up_time']:.6g}.")
+        whose = "solution blows" if attrs["of"] == "limit" else "tokens blow"  # a Gaussian may, where tokens do not
+        said.append(f"The {whose} up at t = {attrs['blow_up_time']:.6g}, before which times end.")
     if (found["sample"].values).any():
         since = float(found["time"].values[found["sample"].values.argmax()])
         said.append(f"From t = {since:.4g} on a few tokens carry the growth: the number is theirs, not the limit's.")

@@ -15,7 +15,7 @@ from vlasov.cases.solving import CaseLike, as_case
 from vlasov.checks import Array
 from vlasov.errors import InputError, choose
 from vlasov.measures import SAMPLINGS, Particles
-from vlasov.postprocess.sensitivity.moments import stays_gaussian
+from vlasov.postprocess.moments import stays_gaussian
 from vlasov.problem import Problem
 from vlasov.solvers import measure, problem_of
 from vlasov.solvers.dataset import RUN, require

@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
-from matplotlib.ticker import NullFormatter
 
 from vlasov.checks import Array
+from vlasov.postprocess.drawing.numbers import at_least_two
 from vlasov.postprocess.drawing.paper import small
 from vlasov.postprocess.drawing.style import INK, PALE, PALETTE
 from vlasov.postprocess.studies.rates import band
@@ -60,14 +60,20 @@ def draw_errors(ax: Axes, curves: Sequence[Curve], across: str) -> None:
         )
     ax.set_xscale("log", base=2)
     ax.set_yscale("log")
-    low, high = ax.get_ylim()
-    ax.set_ylim(low * (low / high) ** (_ROOM * len(curves)), high)  # the legend hides nothing
-    ax.yaxis.set_minor_formatter(NullFormatter())
     ax.set_xlabel(across)
     add_legend(ax)
+    at_least_two(ax.xaxis)
+    at_least_two(ax.yaxis)
 
 
-def add_legend(ax: Axes) -> None:
-    """Where there is something to name: distances may not have been computed."""
-    if ax.get_legend_handles_labels()[0]:
-        ax.legend(loc="lower left")
+def add_legend(ax: Axes, *, above: bool = False, fontsize: float | None = None) -> None:
+    """Add a legend below or above all that is drawn, in room that the y axis makes for it; none without labels."""
+    if not (lines := len(ax.get_legend_handles_labels()[0])):
+        return
+    scale = ax.yaxis.get_transform()
+    low, high = scale.transform(np.array(ax.get_ylim()))
+    taken = _ROOM * lines
+    room = (high - low) * taken / (1 - taken)
+    ends = np.array([low, high + room] if above else [low - room, high])
+    ax.set_ylim(*scale.inverted().transform(ends))
+    ax.legend(loc="upper left" if above else "lower left", fontsize=fontsize)

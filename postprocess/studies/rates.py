@@ -5,9 +5,9 @@
 
 t is the quantile of Student's law with the degrees of freedom of Welch and Satterthwaite. The jackknife's own v_n is
 smaller by (R - 1) / R, and too small for skew errors; with ours few replicas of such are covered as promised
-(``benchmarks/intervals.py``), which percentiles of a bootstrap are not. n is what a study lets grow: tokens, or layers.
+(``benchmarks/intervals.py``). n is what a study lets grow: tokens, or layers.
 
-Reference: Efron and Tibshirani, *An Introduction to the Bootstrap*, chapters 11 and 12.
+Reference: Efron and Stein (1981), *The jackknife estimate of variance*.
 """
 
 from __future__ import annotations

@@ -203,4 +203,7 @@ def test_the_command_line_replaces_nothing_that_it_reads(tmp_path: Path) -> None
 
 def test_a_folder_of_a_study_is_cited_as_its_file(tmp_path: Path) -> None:
     study = vl.mean_field_study(problem(), n=[4, 8], replicas=2, output=tmp_path / "study")
+    text = vl.cite(study)
+    assert "% intervals of slopes, by the jackknife over replicas\n@article{efron1981," in text
+    assert "bootstrap" not in text.lower()
     assert vl.cite(tmp_path / "study") == vl.cite(str(tmp_path / "study" / "study.nc")) == vl.cite(study)

@@ -234,10 +234,71 @@ def test_another_study_in_the_folder_is_refused(tmp_path):
         depth_study(PLANE, depths=2, **small, output=tmp_path / "tokens")
 
 
-def test_a_flow_that_blows_up_is_told():
-    blows = vl.Problem(vl.ReLU(A=[[1.0]]), vl.Particles([[1.0]]), 0.6)  # at t = 1/2
-    with pytest.raises(vl.SolverError):
-        depth_study(blows, depths=[2, 4])
+def test_a_study_ends_before_tokens_blow_up():
+    """x' = x^3: x = (1 - 2 t)^{-1/2}, which is infinite at t = 1/2; Euler's layers are made here."""
+    blows = vl.Problem(vl.ReLU(A=[[1.0]]), vl.Particles([[1.0]]), 0.6)
+    study = depth_study(blows)
+    assert study["time"].values.tolist() == [0.125]
+    for k, layers in enumerate(study["depth"].values):
+        x = 1.0
+        for _ in range(layers):
+            x += 0.125 / layers * x**3
+        assert study["coupled"].values[k, 0, 0, 0] == pytest.approx(0.75**-0.5 - x, rel=1e-6)
+    assert np.abs(study["slope"].sel(quantity="coupled") + 1).max() < 0.05
+    said = "The solution blows up at t = 0.5, so that the study ends at a quarter of that, t = 0.125."
+    assert said in " ".join(str(table(study).caption).split())
+    with pytest.raises(vl.InputError, match=r"^times: run to 0.6, but .* blows up at t = 0.5; choose earlier"):
+        depth_study(blows, depths=[2, 4], times=[0.3, 0.6])
+
+
+# Jumps of parameters
+
+
+JUMPING = {
+    "attention": {"attention": vl.Softmax(A=vl.Piecewise([A, -A, A], [0.0, 0.3, 0.7, 1.0]))},
+    "layer_norm": {"layer_norm": vl.LayerNorm(vl.Piecewise([[1, 1], [2, 2]], [0, 0.3, 1]), placement="pre")},
+    "mlp": {"mlp": vl.MLP(vl.Piecewise([A, -A], [0.0, 0.3, 1.0]), activation="tanh")},
+}
+
+
+@pytest.mark.parametrize("part", JUMPING)
+def test_layers_that_straddle_a_jump_are_refused(part):
+    """3/10 of the layers come before the jump: of 20 layers six, of 6, 12, 24, 48 and 96 none is a whole number."""
+    around = {"attention": PLANE.attention, "initial": vl.Box([0.5, -1.0], [2.0, 1.0]), "horizon": 1.0}
+    problem, small = vl.Problem(**(around | JUMPING[part])), {"n": 4, "replicas": 1, "exact_up_to": 0}
+    with pytest.raises(
+        vl.InputError,
+        match=r"^depths: are 6, 12 and 20, but with 6 and 12 layers a parameter jumps inside a layer, "
+        r"at t = 0\.3 with 6; choose multiples of 10$",
+    ):
+        depth_study(problem, depths=[12, 20, 6], **small)
+    study = depth_study(problem, **small)
+    assert study["depth"].values.tolist() == [10, 20, 40, 80, 160]
+    assert "with 6, 12, 24, 48 and 96 layers a parameter jumps" in study.attrs["doubt"]
+
+
+def test_jumps_that_no_layers_meet_are_refused():
+    never = vl.Problem(vl.Softmax(A=vl.Piecewise([A, -A], [0.0, 1 / np.pi, 1.0])), PLANE.initial, 1.0)
+    with pytest.raises(vl.InputError, match=r"are between layers for no number up to 1,000; round them$"):
+        depth_study(never, n=4)
+
+
+def test_a_jump_at_an_end_is_inside_no_layer():
+    for edges in ([0.0, 0.5, 1.0], [-1.0, 0.0, 1.0], [0.0, 1.0, 2.0], [0.0, 1.3, 2.0]):
+        problem = vl.Problem(vl.Softmax(A=vl.Piecewise([A, -A], edges)), PLANE.initial, 1.0)
+        study = depth_study(problem, n=4, replicas=1, exact_up_to=0)
+        assert study["depth"].values.tolist() == [6, 12, 24, 48, 96]
+        assert "doubt" not in study.attrs
+
+
+def test_forty_eight_layers_have_the_slope_of_the_theory():
+    """Jumps at 1/4, 1/2 and 3/4: six layers would straddle two of them."""
+    study = depth_study(vl.load_case("deep-layers").problem, n=32, replicas=2, exact_up_to=0)
+    slopes = study["slope"].sel(quantity=["coupled", "mean_error", "covariance_error"])
+    assert np.abs(slopes + 1).max() < 0.15
+    assert (study["depth"].values % 4 == 0).all()
+    assert "with 6 layers a parameter jumps" in study.attrs["doubt"]
+    assert "With 6 layers a parameter jumps" in str(table(study).caption)
 
 
 # What is shown
@@ -271,12 +332,6 @@ def test_dataset_says_what_was_done(straight):
 def test_functions_of_time_stay_in_memory(tmp_path):
     with pytest.raises(vl.InputError, match="is a Python function"):
         depth_study(PROBLEMS["a moving parameter"], depths=2, n=4, output=tmp_path / "study")
-
-
-def test_a_blow_up_of_the_flow_is_one_sentence():
-    problem = vl.Problem(vl.Linear(A=[[1.0]]), vl.Particles([[1.0], [-1.0]]), 1.0)
-    with pytest.raises(vl.SolverError, match="the flow cannot be followed to t = 1; if tokens blow up before, choose"):
-        depth_study(problem, depths=[2, 4])
 
 
 def test_tokens_that_stick_at_the_origin_have_no_flow(monkeypatch):

@@ -3,7 +3,7 @@
 import pytest
 
 import vlasov as vl
-from vlasov.postprocess.sensitivity.table import _share, _sure
+from vlasov.postprocess.sensitivity.table import _share, _sure, notes
 
 
 @pytest.mark.quick
@@ -44,3 +44,12 @@ def test_a_score_of_zero_under_relu_is_a_kink(first, doubts):
             for step in (1e-6, -1e-6)
         ]
         assert abs(ends[0] - ends[1]) > 0.05
+
+
+def test_a_gaussian_blows_up_and_its_tokens_do_not():
+    case = vl.load_case("gaussian-blow-up").problem
+    found = vl.sensitivity(case, times=[0.1, 1.5], n=16, rates=False, check=False)
+    assert found["time"].values.tolist() == [0.0, 0.1]
+    assert "The solution blows up at t = 1, before which times end." in notes(found)
+    tokens = vl.Problem(vl.ReLU(A=[[1.0]]), vl.Particles([[1.0]]), 0.6)  # x' = x^3
+    assert "The tokens blow up at t = 0.5, " in notes(vl.sensitivity(tokens, rates=False, check=False))

@@ -9,6 +9,7 @@ from scipy.linalg import expm
 
 import vlasov as vl
 from vlasov.attention import Attention
+from vlasov.cli.app import app
 from vlasov.measures import Measure
 from vlasov.measures.quadrature import legendre
 from vlasov.tilting import Field
@@ -142,3 +143,42 @@ def test_an_attention_of_ones_own_need_not_write_where_it_is_told():
     assert problem.flow().velocity(problem.initial, points, 0.0, out=(out := np.full((2, 2), np.nan))).values is out
     end = vl.solve(problem, "particles", times=[1.0])
     assert end["position"].values[0] == pytest.approx(np.exp(-1) * points, rel=1e-7)
+
+
+WITHOUT = r"^attention: is {}, which says no derivative; its class must have linearised\(\)$"
+
+
+def test_an_attention_of_ones_own_without_derivative_is_refused_by_sensitivity(tmp_path, monkeypatch):
+    """Alone, as one of several heads, within a block, and of a run: before any work."""
+    own, start = Shifted(vl.Softmax(A=A, V=V), SHIFT), vl.Gaussian([1.0, -0.5], 0.3 * np.eye(2))
+    problem = vl.Problem(own, start, 0.2)
+    cloud = vl.solve(problem, "particles", n=16, sampling="quadrature", times=[0.0, 0.2])
+    heads = problem.changed(attention=vl.MultiHead([vl.Softmax(A=A), own]))
+    masked = vl.Problem(vl.Masked(vl.MultiHead([vl.Softmax(A=A), own])), vl.Particles([[1.0, 0.0]], s=[0.5]), 0.2)
+    for asked in (problem, cloud, heads, problem.changed(mlp=vl.MLP(np.eye(2))), masked):
+        with pytest.raises(vl.InputError, match=WITHOUT.format("shifted")):
+            vl.sensitivity(asked)
+    (tmp_path / "own.toml").write_text(
+        """
+        title = "Own"
+        description = "An attention of one's own."
+        paper = "none"
+        horizon = 0.2
+        attention = {kind = "shifted", shift = [0.7, -0.2], attention = {kind = "softmax", A = [[0.6, 0.3], [0, 0.5]]}}
+        initial = {kind = "gaussian", mean = [1, 0], covariance = [[1, 0], [0, 1]]}
+        solvers = {particles = {n = 16}}
+        """
+    )
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(vl.InputError, match=WITHOUT.format("shifted")):
+        app(["sensitivity", "own.toml"], standalone_mode=False)
+    assert [path.name for path in tmp_path.iterdir()] == ["own.toml"]
+
+
+def test_a_comparison_tells_of_an_attention_without_derivative():
+    problem = vl.Problem(Shifted(vl.Softmax(A=A, V=V), SHIFT), vl.Gaussian([1.0, -0.5], 0.3 * np.eye(2)), 0.2)
+    runs = [vl.solve(problem, "particles", n=n, sampling="quadrature", times=[0.0, 0.2]) for n in (16, 25)]
+    found = vl.compare(*runs, local=True)
+    assert np.isfinite(found["wasserstein"]).all()
+    assert np.isnan(found["optimal_growth"]).all()
+    assert "is shifted, which says no derivative; its class must have linearised()" in found.attrs["doubt"]

@@ -18,7 +18,14 @@ from vlasov.cli.studies import conduct
 class Study:
     """What a depth study is made of."""
 
-    depths: Annotated[str, typer.Option("--depths", metavar="L,L,...", help="Numbers of layers.")] = "6,12,24,48,96"
+    depths: Annotated[
+        str | None,
+        typer.Option(
+            "--depths",
+            metavar="L,L,...",
+            help="Numbers of layers, which have jumps of parameters between them; 6,12,24,48,96 if not given and so.",
+        ),
+    ] = None
     n: Annotated[int | None, typer.Option("--n", help="Tokens; all that a case has of its own, else 256.")] = None
     replicas: Annotated[int, typer.Option("--replicas", help="Random samples of them.")] = 8
     p: Annotated[str, typer.Option("--p", metavar="P,P,...", help="Orders of the distances.")] = "1,2"
@@ -33,7 +40,8 @@ class Study:
 
     def arguments(self) -> dict[str, Any]:
         """Those of ``vl.depth_study``."""
-        return vars(self) | {"depths": numbers(self.depths, "depths", int), "p": numbers(self.p, "p", float)}
+        depths = None if self.depths is None else numbers(self.depths, "depths", int)
+        return vars(self) | {"depths": depths, "p": numbers(self.p, "p", float)}
 
 
 @command()

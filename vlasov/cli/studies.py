@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -68,23 +69,10 @@ def converge(
 ) -> None:
     """Study how fast n tokens approach the mean-field limit: errors, rates with confidence intervals, a picture."""
     from vlasov.postprocess.mean_field import figure, mean_field_study, table
-    from vlasov.postprocess.mean_field.local import with_local
-    from vlasov.postprocess.studies.store import FINISHED
-    from vlasov.solvers.dataset import save
-    from vlasov.solvers.progress import waiting
 
     loaded = settings.load(case)
-    target = output or Path(f"{loaded.name}-converge")
-
-    def made(**asked: Any) -> xr.Dataset:
-        result = mean_field_study(loaded.problem, **study.arguments(), **asked)
-        if local:
-            with waiting("how much small differences grow at most"):
-                result = with_local(result, loaded.problem)
-            save(result, target / FINISHED)
-        return result
-
-    conduct(made, target, (figure, table), picture, as_json)
+    made = partial(mean_field_study, loaded.problem, **study.arguments(), local=local)
+    conduct(made, output or Path(f"{loaded.name}-converge"), (figure, table), picture, as_json)
 
 
 def conduct(

@@ -1,0 +1,107 @@
+"""Pictures of studies: every axis has two numbers, and no legend lies on what is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+import vlasov as vl
+from vlasov.checks import Array
+from vlasov.postprocess.alone import drawn_alone
+from vlasov.postprocess.drawing.numbers import at_least_two
+
+PROBLEM = vl.Problem(vl.Softmax(A=0.3 * np.eye(2)), vl.Gaussian([0.2, 0.1], 0.1 * np.eye(2)), 0.2)
+LINE = vl.Problem(vl.Softmax(A=[[0.6]]), vl.Box(-1, 1), 0.5)
+STUDIES = {
+    "few tokens": lambda: vl.mean_field_study(PROBLEM, n=[48, 64], replicas=12, local=True),
+    "no power of two": lambda: vl.mean_field_study(PROBLEM, n=[100, 120], replicas=8),
+    "one n": lambda: vl.mean_field_study(LINE, n=[64], replicas=4),
+    "samplings": lambda: vl.mean_field_study(
+        LINE, n=[16, 32, 64], replicas=3, sampling=["random", "sobol", "quantile", "quadrature"], local=True
+    ),
+    "many p": lambda: vl.mean_field_study(LINE, n=[8, 16], replicas=6, p=[1, 1.5, 2, 3]),
+    "no transport": lambda: vl.mean_field_study(PROBLEM, n=[8, 16], replicas=2, exact_up_to=0),
+    "layers": lambda: vl.depth_study(PROBLEM, n=8, replicas=3),
+    "few layers": lambda: vl.depth_study(PROBLEM, depths=[40, 44, 48], n=8, replicas=3),
+    "one depth": lambda: vl.depth_study(PROBLEM, depths=[6], n=8, replicas=3),
+    "lipschitz": lambda: vl.lipschitz_study(PROBLEM, n=[16, 20], replicas=3, times=[0.1, 0.2]),
+}
+
+
+@pytest.fixture(scope="module", params=list(STUDIES))
+def study(request: pytest.FixtureRequest) -> xr.Dataset:
+    return STUDIES[request.param]()
+
+
+@pytest.mark.parametrize("width", [None, "column", "page"])
+def test_axes_have_numbers_and_legends_are_off_the_data(study: xr.Dataset, width: str | None) -> None:
+    figure: Figure = drawn_alone()[study.attrs["kind"]](study, width=width)  # type: ignore[call-arg]
+    FigureCanvasAgg(figure).draw()
+    for ax in figure.axes:
+        if not ax.get_visible():
+            continue
+        for axis in (ax.xaxis, ax.yaxis):
+            assert len(numbers(axis)) >= 2, (ax.get_title(), axis)
+        if (legend := ax.get_legend()) is None:
+            continue
+        box = legend.get_window_extent()
+        for points in drawn(ax):
+            inside = (points > box.min).all(axis=1) & (points < box.max).all(axis=1)
+            assert not inside.any(), ax.get_title()
+
+
+def numbers(axis: Axis) -> list[str]:
+    """Texts of the ticks that are in view."""
+    low, high = sorted(axis.get_view_interval())
+    ticks = [*axis.get_major_ticks(), *axis.get_minor_ticks()]
+    there = [tick for tick in ticks if low <= tick.get_loc() <= high and tick.label1.get_visible()]
+    return [text for tick in there if (text := tick.label1.get_text().strip())]
+
+
+def drawn(ax: Axes) -> Iterator[Array]:
+    """Points along lines and along the edges of bands, in pixels of the canvas."""
+    for line in ax.get_lines():
+        yield along(line.get_transform().transform_path(line.get_path()).vertices)
+    for band in ax.collections:
+        for path in band.get_paths():
+            yield along(band.get_transform().transform_path(path).vertices)
+
+
+def along(vertices: Array) -> Array:
+    """Also between them."""
+    vertices = vertices[np.isfinite(vertices).all(axis=1)]
+    if len(vertices) < 2:
+        return vertices.reshape(-1, 2)
+    share = np.linspace(0.0, 1.0, 40)[:, None, None]
+    return (vertices[:-1] + share * np.diff(vertices, axis=0)).reshape(-1, 2)
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("low", [1e-9, 2.3e-4, 0.11, 1.0, 7.5, 99_990.0, 3e12])
+@pytest.mark.parametrize("ratio", [1.003, 1.1, 1.7, 3.0, 9.0, 80.0, 1e7])
+def test_numbers_of_an_axis_are_where_they_say(low: float, ratio: float) -> None:
+    figure = Figure()
+    ax = figure.add_subplot()
+    ax.set_yscale("log")
+    ax.set_ylim(low, low * ratio)
+    at_least_two(ax.yaxis)
+    FigureCanvasAgg(figure).draw()
+    texts = numbers(ax.yaxis)
+    assert 2 <= len(set(texts)) == len(texts)
+    for tick in ax.yaxis.get_major_ticks():
+        if low <= tick.get_loc() <= low * ratio:
+            assert value(tick.label1.get_text()) == pytest.approx(tick.get_loc(), rel=1e-9)
+
+
+def value(text: str) -> float:
+    """Of a number as it is written at an axis."""
+    plain = text.replace(r"\mathdefault", "").replace("{", "").replace("}", "").replace("$", "").replace("−", "-")
+    factor, _, power = plain.rpartition(r"\times")
+    return float(factor or 1) * 10.0 ** float(power.removeprefix("10^")) if "^" in power else float(power)
