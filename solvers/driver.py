@@ -191,7 +191,7 @@ def prepare(
     module, chosen = resolve(solver, options or {})
     if not problem.block.continuous and solver not in _JUMPING:
         raise InputError(
-            f'is {problem.block.kind}, whose velocities jump, so that there is no flow; use the solver "layers"',
+            f'is {problem.block.kind}, whose velocities jump, so no solver follows its flow; use the solver "layers"',
             "attention",
         )
     module.check(problem, chosen)
