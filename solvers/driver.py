@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
-import warnings
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from importlib import import_module
@@ -19,7 +18,7 @@ from numpy.typing import ArrayLike
 from vlasov import checks
 from vlasov.checks import Array
 from vlasov.compiling import Stopwatch
-from vlasov.errors import AccuracyWarning, InputError, LateInputError, SolverError, choose, heard
+from vlasov.errors import AccuracyWarning, InputError, LateInputError, SolverError, choose, heard, warn
 from vlasov.measures import Particles
 from vlasov.problem import Problem
 from vlasov.solvers import dataset as schema
@@ -106,7 +105,7 @@ def solve(
     # Moments of large states overflow before the states do.
     bar = progress_bar(problem.horizon, what=_waited_for(plan)) if progress else nullcontext(silent)
     with np.errstate(all="ignore"), bar as report:
-        record = Record(plan.times, report, Budget(problem.horizon, plan.options.max_steps))
+        record = Record(plan.times, report, Budget(problem.horizon, plan.options.max_steps, solver=plan.solver))
         try:
             record = _run(plan, problem, record)
         except (SolverError, KeyboardInterrupt) as error:
@@ -117,7 +116,7 @@ def solve(
             raise
     result = _dataset(problem, plan, record, case, watch)
     if warn_above < math.inf and (reason := doubt(result, warn_above)):
-        warnings.warn(f"{plan.solver}: {reason}", AccuracyWarning, stacklevel=2)
+        warn(f"{plan.solver}: {reason}", AccuracyWarning)
     return result
 
 
