@@ -42,11 +42,14 @@ def case_path(name_or_path: str | os.PathLike[str]) -> Path:
     if text in case_names():
         return _FOLDER / f"{text}.toml"
     path = Path(text)
+    if path.suffix == ".nc":
+        ways = 'draw it by "vlasov plot", report it by "vlasov report", or read it by vl.open_run'
+        raise InputError(f'"{text}" is the name of a run, not of a case; {ways}', "case")
     if path.suffix == ".toml" or len(path.parts) > 1:
         if not os.path.isfile(path):  # False too for names that no file can have
             raise InputError(f'"{text}" is not a file; give a .toml file or the name of a case ("vlasov list")', "case")
         return path
-    raise InputError(f'"{text}" is not known; {did_you_mean(text, case_names())}', "case")
+    raise InputError(f'"{text}" is not known; {did_you_mean(text, case_names())} See "vlasov list".', "case")
 
 
 def read(name_or_path: str | os.PathLike[str]) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import warnings
 from typing import Any, NamedTuple, TypeAlias
 
 import xarray as xr
@@ -12,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from vlasov import checks
 from vlasov.cases.load import Case, load_case
-from vlasov.errors import AccuracyWarning, InputError, short
+from vlasov.errors import AccuracyWarning, InputError, short, warn
 from vlasov.problem import Problem
 from vlasov.solvers import driver
 from vlasov.solvers.accuracy import NOTABLE, doubt
@@ -125,5 +124,5 @@ def solve(
         what.problem, what.solver, times=what.times, progress=progress, output=output, case=name, **what.options
     )
     if warn_above < math.inf and (reason := doubt(run, warn_above)):
-        warnings.warn(f"{what.solver}: {reason}", AccuracyWarning, stacklevel=2)
+        warn(f"{what.solver}: {reason}", AccuracyWarning)
     return run

@@ -5,7 +5,6 @@ W_p(mu, nu) = ( min over couplings of x ~ mu, y ~ nu  of  E|x - y|^p )^{1/p},   
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any, TypedDict, Unpack
 
@@ -13,7 +12,7 @@ import numpy as np
 import xarray as xr
 
 from vlasov import checks
-from vlasov.errors import AccuracyWarning, InputError, choose
+from vlasov.errors import AccuracyWarning, InputError, choose, warn
 from vlasov.measures import Measure, Particles
 from vlasov.postprocess.transport import certain, conditional, methods
 from vlasov.postprocess.transport.lattices import NODES
@@ -70,11 +69,10 @@ def wasserstein(mu: Given, nu: Given, p: float = 2, **how: Unpack[How]) -> float
         states = [_measure(one, name, how.get("time")) for one, name in ((mu, "mu"), (nu, "nu"))]
         coordinates = sum(float(np.abs(state.mean).max()) for state in states)
         if found.error > _NOTHING * methods.size(*states) + 100 * _EPS * coordinates:
-            warnings.warn(
+            warn(
                 f"W_{p:g} is {found.value:.4g} with an error of up to {found.error:.2g} by the method "
                 f'"{found.method}"; vl.distance returns both, and fewer atoms or a finer grid make it smaller',
                 AccuracyWarning,
-                stacklevel=2,
             )
     return found.value
 

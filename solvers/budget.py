@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import time
-import warnings
 from dataclasses import dataclass, field
 
-from vlasov.errors import SlowRunWarning, SolverError
+from vlasov.errors import SlowRunWarning, SolverError, warn
 from vlasov.patience import Patience, clock
+from vlasov.remedies import with_remedy
 
 MAX_STEPS = 100_000
 # After this share of max_steps, a run that is expected to take so many times max_steps is not waited for.
@@ -26,7 +26,7 @@ class Budget(Patience):
 
     horizon: float = math.inf
     max_steps: int = MAX_STEPS
-    remedy: str = field(default="shorten the horizon, loosen the tolerance", kw_only=True)
+    remedies: tuple[str, ...] = field(default=("shorten the {horizon}", "loosen the {tolerance}"), kw_only=True)
     _times: list[float] = field(default_factory=lambda: [0.0])  # reached by each step
     _began: float = field(default_factory=lambda: time.perf_counter())
     _compiled: float = math.nan  # when the first step was done, and with it all compilation
@@ -59,7 +59,7 @@ class Budget(Patience):
         seconds = time.perf_counter() - self._compiled
         if not (self.told or self._foretold) and seconds > _LOOKED_FOR:
             sentence = f"the run is done, but how wrong it is takes long to know, {seconds:.3g} s in all by now"
-            self.say(f"{sentence}; {self.remedy}")
+            self.say(with_remedy(sentence, self.remedies, self.solver))
 
     def tick(self, what: str, done: int) -> None:
         """After each velocity, of the run or of answers beside it, and in those that take long."""
@@ -71,7 +71,7 @@ class Budget(Patience):
     def _waiting(self, done: str) -> str:
         steps, seconds = len(self._times) - 1, clock() - self._since
         reached = f"t = {self._times[-1]:.4g} of {self.horizon:g} after {steps:,} steps"
-        return f"{reached}: the next has taken {seconds:.3g} s so far, {done}; {self.smaller}{self.remedy}"
+        return self._with_remedy(f"{reached}: the next has taken {seconds:.3g} s so far, {done}")
 
     def _remaining(self) -> float:
         """Steps to the horizon at the pace of the last half of those taken, or to a blow-up before it."""
@@ -103,11 +103,12 @@ class Budget(Patience):
 
     def _sentence(self, t: float, steps: int, expected: float) -> str:
         seconds = time.perf_counter() - self._began
-        return (
+        sentence = (
             f"stopped at t = {t:.6g} of {self.horizon:g} after {steps:,} steps and {seconds:.3g} s: about "
             f"{_about(expected)} steps and {_duration(self._seconds_left(steps, expected))} would be needed, where "
-            f"max_steps is {self.max_steps:,}; {self.remedy}, or raise max_steps"
+            f"max_steps is {self.max_steps:,}"
         )
+        return with_remedy(sentence, [*self.remedies, "raise {max_steps}"], self.solver)
 
     def _tell(self, t: float, steps: int, expected: float) -> None:
         seconds = time.perf_counter() - self._began
@@ -116,12 +117,11 @@ class Budget(Patience):
         left = self._seconds_left(steps, min(expected, self.max_steps))
         if left > _LONG:
             self._foretold = True
-            warnings.warn(
+            sentence = (
                 f"t = {t:.4g} of {self.horizon:g} after {steps:,} steps and {seconds:.3g} s: about "
-                f"{_about(expected)} steps and {_duration(left)} are expected; {self.remedy}, or lower max_steps",
-                SlowRunWarning,
-                stacklevel=2,
+                f"{_about(expected)} steps and {_duration(left)} are expected"
             )
+            warn(with_remedy(sentence, [*self.remedies, "lower {max_steps}"], self.solver), SlowRunWarning)
 
 
 def _about(count: float) -> str:

@@ -57,7 +57,7 @@ def solve(
     # Moments of large states overflow before the states do.
     bar = progress_bar(problem.horizon, what=_waited_for(plan)) if progress else nullcontext(silent)
     with np.errstate(all="ignore"), bar as report:
-        record = Record(plan.times, report, Budget(problem.horizon, plan.options.max_steps))
+        record = Record(plan.times, report, Budget(problem.horizon, plan.options.max_steps, solver=plan.solver))
         try:
             record = _run(plan, problem, record)
         except (SolverError, KeyboardInterrupt) as error:
@@ -139,7 +139,7 @@ def prepare(
     module, chosen = resolve(solver, options or {})
     if not problem.block.continuous and solver not in _JUMPING:
         raise InputError(
-            f'is {problem.block.kind}, whose velocities jump, so that there is no flow; use the solver "layers"',
+            f'is {problem.block.kind}, whose velocities jump, so no solver follows its flow; use the solver "layers"',
             "attention",
         )
     module.check(problem, chosen)

@@ -129,7 +129,7 @@ def run(problem: Problem, options: Options, record: Record) -> None:
         record.resolved = {"depth": stack.count}
     cloud = initial_cloud(problem, options.n, options.sampling, options.seed, options.moments)
     flow = record.follow(alone(problem).flow(method=options.method))
-    record.budget.remedy = "lower n, or take fewer layers"
+    record.budget.remedies = ("lower {n}", "take fewer layers")
     flow.patience.needed = f", and there are {stack.count:,} layers"
     record.constants["weight"] = cloud.weights
     if cloud.s is not None:

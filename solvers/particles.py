@@ -9,17 +9,17 @@ Reference: Geshkovski, Letrouit, Polyanskiy, Rigollet (2023), arXiv:2305.05465.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
 from vlasov import checks
 from vlasov.checks import Array
-from vlasov.errors import AccuracyWarning, InputError, choose
+from vlasov.errors import AccuracyWarning, InputError, choose, warn
 from vlasov.flow import Flow
 from vlasov.measures import SAMPLINGS, Particles
 from vlasov.problem import Problem
+from vlasov.remedies import with_remedy
 from vlasov.solvers import references
 from vlasov.solvers.advice import AT_ORIGIN
 from vlasov.solvers.budget import MAX_STEPS
@@ -154,7 +154,8 @@ def run(problem: Problem, options: Options, record: Record) -> None:
     flow = record.follow(problem.flow(tolerance=accuracy_for(options.tolerance), method=options.method))
     tokens = Tokens(cloud, flow, coordinates(problem, options, flow))
     if problem.jumps_at_origin:
-        record.budget.remedy = f"{AT_ORIGIN}; else {record.budget.remedy}"
+        first, *others = record.budget.remedies
+        record.budget.remedies = (f"{AT_ORIGIN}; else {first}", *others)
     _tell_of_slow_steps(tokens, problem.horizon)
     record.constants["weight"] = cloud.weights
     if cloud.s is not None:
@@ -167,13 +168,12 @@ def run(problem: Problem, options: Options, record: Record) -> None:
             "initial",
         )
     if end < problem.horizon:
-        warnings.warn(
+        sentence = (
             f"particles: V makes errors of the mean grow so fast that from t = {end:.4g} on rounding is a notable part "
-            "of the spread: no cloud of tokens can be followed so far, and the run stops there; shorten the horizon, "
-            'or use the solver "gaussian"',
-            AccuracyWarning,
-            stacklevel=5,
+            "of the spread: no cloud of tokens can be followed so far, and the run stops there"
         )
+        ways = ["shorten the {horizon}", 'use the solver "gaussian"']
+        warn(with_remedy(sentence, ways, "particles"), AccuracyWarning)
     ends = _solve(tokens, end, options.tolerance, record)
     if record.status == "completed" and end < problem.horizon:
         record.status = "stopped"
@@ -194,7 +194,7 @@ def _tell_of_slow_steps(tokens: Tokens, end: float) -> None:
     sums = STAGES * max(1, len(tokens.flow.tilts(0.0)))
     patience.velocities = sums * max(1.0, count / _SEGMENTS)
     layers = f", and {count} layers as many steps or more" if count > 1 else ""
-    patience.smaller = "lower n, "
+    patience.smaller = ("lower {n}",)
     patience.needed = f", of which a step needs {sums}{layers}"
 
 

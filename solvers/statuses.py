@@ -35,6 +35,6 @@ ADVISERS: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "solvers.finite_volume.companion": ("finite-volume", ("_remedy", "_by_tokens", "_in_sequence")),
     "solvers.finite_volume.blow_up": ("finite-volume", ("tell",)),
-    "solvers.budget": ("all that step", ("remedy", "_sentence", "_tell", "look", "_waiting")),
-    "patience": ("all that wait for a velocity", ("remedy", "_waiting")),
+    "solvers.budget": ("all that step", ("remedies", "_sentence", "_tell", "look", "_waiting")),
+    "patience": ("all that wait for a velocity", ("remedies", "_waiting")),
 }

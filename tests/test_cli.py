@@ -327,6 +327,81 @@ def test_warnings_are_lines_of_ours(vlasov, monkeypatch, recwarn):
     assert second.startswith(f"warning: overflow (RuntimeWarning in {__file__}, line ")
 
 
+def test_an_unknown_case_is_answered_by_three_names(vlasov):
+    code, out, err = vlasov("run", "nothing")
+    assert (code, out) == (2, "")
+    suggested = err.partition("are: ")[2].partition(".")[0].split(", ")
+    assert len(suggested) == 3
+    assert set(suggested) < set(vl.case_names())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "field"),
+    [
+        (["run", "nothing"], 2, "case"),
+        (["run", QUICK, "--set", "initial.covariance.0.0=-1"], 2, "initial.covariance"),
+        (["run", QUICK, "--slover", "gaussian"], 2, None),
+        (["frobnicate"], 2, None),
+        (["plot"], 2, None),
+    ],
+    ids=["case", "field", "option", "command", "argument"],
+)
+def test_a_mistake_is_json_for_programs(vlasov, arguments, code, field):
+    assert vlasov(*arguments)[:2] == (code, "")
+    answered, out, err = vlasov(*arguments, "--json")
+    told = json.loads(out)
+    assert (answered, told["field"], set(told)) == (code, field, {"error", "field"})
+    assert err == f"vlasov: {told['error']}\n"
+
+
+def test_a_failure_and_an_interruption_are_json_too(vlasov, monkeypatch):
+    ends = [vl.SolverError("no"), KeyboardInterrupt()]
+
+    def fails(problem, options, record):
+        raise ends.pop(0)
+
+    monkeypatch.setattr("vlasov.solvers.gaussian.run", fails)
+    for code, words in [(1, "no"), (130, "interrupted.")]:
+        answered, out, _ = vlasov("run", QUICK, "--json")
+        assert answered == code
+        assert json.loads(out)["error"].startswith(words)
+
+
+LATE = {  # what is said where a run is slow, and to whom
+    "run": (
+        ["run", "box-2d", "--solver", "particles", "--set", "solvers.particles.n=16"],
+        [
+            "lower n (--set solvers.particles.n=...)",
+            "shorten the horizon (--set horizon=...)",
+            "loosen the tolerance (--set solvers.particles.tolerance=...)",
+        ],
+    ),
+    "sensitivity": (["sensitivity", "box-2d", "--n", "9"], ["lower n (--n)", "ask for fewer times (--times)"]),
+    "stability": (["stability", "dirac-pair", "--shift", "0.1", "--times", "2"], ["; take --no-local"]),
+}
+
+
+@pytest.mark.parametrize("name", LATE)
+def test_warnings_name_options_of_the_command(vlasov, monkeypatch, recwarn, name):
+    arguments, words = LATE[name]
+    warnings.simplefilter("always")
+    monkeypatch.setattr("vlasov.patience.LONG", 0.0)  # of seconds that nobody waits in silence
+    _, _, err = vlasov(*arguments, "--set", "horizon=0.1")
+    warned = " ".join(line for line in err.splitlines() if line.startswith("warning: "))
+    assert all(word in warned for word in words), err
+    assert not any(word in warned for word in ("=False", "the tolerance,", "lower n,")), err
+
+
+def test_a_doubt_names_the_setting_that_dispels_it(vlasov):
+    coarse = ("--set", "solvers.particles.n=64", "--set", "solvers.particles.sampling=random")
+    _, out, _ = vlasov("run", "mixture-2d", "--solver", "particles", *coarse)
+    (line,) = [line for line in out.splitlines() if "warning: " in line]
+    setting = line.partition("--set ")[2].split()[0].rstrip(";,")
+    assert setting.startswith("solvers.particles.")
+    code, _, err = vlasov("run", "mixture-2d", "--solver", "particles", "--dry-run", "--set", setting)
+    assert (code, err) == (0, "")
+
+
 def test_a_run_that_stops_before_its_horizon_has_failed(vlasov):
     """A blow-up has not: test_run_json and the like."""
     few = ("--set", "solvers.particles.n=16", "--set", "solvers.particles.tolerance=1e-3")
@@ -341,7 +416,9 @@ def test_a_run_that_stops_before_its_horizon_has_failed(vlasov):
 MISTAKES = {
     "unknown case": (["run", "gausian-line"], 'case: "gausian-line" is not known; did you mean "gaussian-line"?'),
     "unknown case to show": (["show", "box2d"], 'did you mean "box-2d"?'),
-    "unknown case to copy": (["copy", "nothing"], "choose one of: ball-3d, box-2d"),
+    "unknown case to copy": (["copy", "nothing"], "is not known; the nearest of", 'See "vlasov list".'),
+    "a run for a case": (["run", "long.nc"], '"long.nc" is the name of a run', "vlasov plot", "vlasov report"),
+    "a run to show": (["show", "out/long.nc"], '"out/long.nc" is the name of a run'),
     "missing file": (["run", "missing.toml"], 'case: "missing.toml" is not a file'),
     "unknown solver": (
         ["run", QUICK, "--solver", "gausian"],
@@ -503,13 +580,13 @@ def test_stability_of_layers_has_times_after_layers(vlasov):
 
 def test_stability_draws_again(vlasov):
     """Another seed is another cloud of the same measure; where none is drawn, two equal ones tell nothing."""
-    few = ("--times", "2", "-o", "s.png", "--json", "--set", "horizon=0.5", "--set", "solvers.particles.n=64")
+    few = ("--times", "2", "-o", "s.png", "--set", "horizon=0.5", "--set", "solvers.particles.n=64")
     given = ("stability", "gaussian-collapse", "--resample", "7", *few)
     assert refused(vlasov(*given), 'resample: needs another sampling than "quadrature"')
     drawn = (*given, "--set", "solvers.particles.sampling=sobol")
     assert refused(vlasov(*drawn, "--set", "solvers.particles.seed=7"), "resample: is 7, the seed of the first")
     assert refused(vlasov(*drawn, "--solver", "gaussian"), "resample: needs the solver particles")
-    code, out, _ = vlasov(*drawn)
+    code, out, _ = vlasov(*drawn, "--json")
     assert code == 0
     assert 0.01 < json.loads(out)["wasserstein"][0][0][1] < 0.5
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import difflib
+import sys
+import warnings
 from collections.abc import Iterable
 from typing import Any
 
 _LONG = 200  # characters of a word that are looked at
+_MANY, _NEAREST = 12, 3  # names that are too many for a sentence, and how many of these it names
 
 
 class InputError(ValueError):
@@ -120,6 +123,20 @@ class AccuracyWarning(UserWarning):
     """
 
 
+def warn(sentence: str, category: type[Warning]) -> None:
+    """Warn at the line of the user's own program that called this package, however deep inside the warning is made."""
+    frame = caller = sys._getframe(1)
+    while frame.f_back is not None:
+        if str(frame.f_globals.get("__name__")).partition(".")[0] == "vlasov":
+            caller = frame.f_back
+        frame = frame.f_back
+    names = caller.f_globals
+    warnings.warn_explicit(
+        sentence, category, caller.f_code.co_filename, caller.f_lineno,
+        module=names.get("__name__"), registry=names.setdefault("__warningregistry__", {}),
+    )  # fmt: skip
+
+
 def heard(error: SystemError) -> BaseException:
     """The Ctrl-C that came while results of machine code were made Python's, which is then told as a SystemError."""
     cause: BaseException | None = error
@@ -146,10 +163,14 @@ def some(kind: str) -> str:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """' Did you mean "x"?' with the closest known name, else the list of them."""
+    """Return 'did you mean "x"?' with the closest known name; else all names, or the nearest of many."""
     names = sorted(known)
-    close = difflib.get_close_matches(word[:_LONG], names, n=1, cutoff=0.6)
-    return f'did you mean "{close[0]}"?' if close else f"choose one of: {', '.join(names)}."
+    if close := difflib.get_close_matches(word[:_LONG], names, n=1, cutoff=0.6):
+        return f'did you mean "{close[0]}"?'
+    if len(names) <= _MANY:
+        return f"choose one of: {', '.join(names)}."
+    nearest = difflib.get_close_matches(word[:_LONG], names, n=_NEAREST, cutoff=0.0)
+    return f"the nearest of {len(names)} are: {', '.join(nearest)}."
 
 
 def choose(value: Any, known: Iterable[str], field: str) -> str:

@@ -12,7 +12,6 @@ Reference: Castin, Ablin, Peyre (2024), *How Smooth Is Attention?*, arXiv:2312.1
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,7 +21,7 @@ from vlasov import checks
 from vlasov.attention import Attention, Masked
 from vlasov.checks import Array
 from vlasov.compiled.blas import one_thread_of_blas
-from vlasov.errors import AccuracyWarning, InputError, short
+from vlasov.errors import AccuracyWarning, InputError, short, warn
 from vlasov.lanczos import MOST, largest_singular
 from vlasov.linearised import Linearised
 from vlasov.measures import Measure, Particles
@@ -135,9 +134,7 @@ def lipschitz(
         found = constant(attention, _tokens(attention, X), at, tolerance, most)
     if not found.error <= _SURE * found.value and found.error != 0:
         sentence = f"lipschitz: the value {found.value:.3g} is known to {found.error:.2g} only"
-        warnings.warn(
-            f"{sentence}; scale X, A or V down, or ask for a smaller tolerance", AccuracyWarning, stacklevel=2
-        )
+        warn(f"{sentence}; scale X, A or V down, or ask for a smaller tolerance", AccuracyWarning)
     return found
 
 

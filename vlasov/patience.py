@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 import time
-import warnings
 from dataclasses import dataclass, field
 
-from vlasov.errors import SlowRunWarning
+from vlasov.errors import SlowRunWarning, warn
+from vlasov.remedies import with_remedy
 
 LONG = 10.0  # seconds that nobody waits in silence
 _SOON = 0.8  # of these: what is under way now may take as long again
@@ -31,10 +31,12 @@ class Patience:
 
     Attributes
     ----------
-    remedy
-        What would make it faster.
+    remedies
+        Ways to make it faster, as in ``vlasov.remedies``.
     smaller
-        What would make each velocity faster, said before the remedy.
+        Ways to make each velocity faster, said before the remedies.
+    solver
+        The solver whose options they name; none for those of the function that was called.
     velocities
         How many are waited for at once, of which the first is told of: those of a step.
     needed
@@ -45,8 +47,9 @@ class Patience:
         Whether anything was said; then all that follows is silence.
     """
 
-    remedy: str = field(default="lower n, or loosen the tolerance", kw_only=True)
-    smaller: str = field(default="", kw_only=True)
+    remedies: tuple[str, ...] = field(default=("lower {n}", "loosen the {tolerance}"), kw_only=True)
+    smaller: tuple[str, ...] = field(default=(), kw_only=True)
+    solver: str = field(default="", kw_only=True)
     velocities: float = field(default=1.0, kw_only=True)
     needed: str = field(default="", kw_only=True)
     what: str = field(default="a velocity", kw_only=True)
@@ -58,7 +61,7 @@ class Patience:
         """Before a velocity of so many sums, each of so many seconds on one thread, whose ``cause`` is a clause."""
         if not self.told and seconds * sums * self.velocities > DEAR:
             sentence = f"{cause}: {seconds:.2g} s on one thread for each {each}{self.needed}"
-            self.say(f"{sentence}; {self.smaller}{self.remedy}")
+            self.say(self._with_remedy(sentence))
 
     def tick(self, what: str, done: int) -> None:
         """Between two of whatever takes long together: so many are done, half-steps for instance."""
@@ -71,7 +74,10 @@ class Patience:
     def say(self, sentence: str) -> None:
         """Once."""
         self.told = True
-        warnings.warn(sentence, SlowRunWarning, stacklevel=2)
+        warn(sentence, SlowRunWarning)
 
     def _waiting(self, done: str) -> str:
-        return f"{self.what} takes long: {done} in {clock() - self._since:.3g} s so far; {self.smaller}{self.remedy}"
+        return self._with_remedy(f"{self.what} takes long: {done} in {clock() - self._since:.3g} s so far")
+
+    def _with_remedy(self, sentence: str, *more: str) -> str:
+        return with_remedy(sentence, [*self.smaller, *self.remedies, *more], self.solver)

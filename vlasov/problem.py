@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,7 +16,7 @@ from vlasov.attention import Attention
 from vlasov.blocks import MLP, Block, LayerNorm, Normalised, normalised
 from vlasov.blocks.layer_norm import refuse_origin
 from vlasov.codec import Described, decode, encode
-from vlasov.errors import InputError
+from vlasov.errors import InputError, warn
 from vlasov.flow import Flow
 from vlasov.measures import Measure, Particles, in_sequence
 
@@ -264,11 +263,10 @@ def _check_places(attention: Attention, initial: Measure) -> None:
         except InputError as mistake:
             raise mistake.inside("initial") from None
     elif initial.ordered:
-        warnings.warn(
+        warn(
             f"{attention.kind} attention is not masked: the places s of its tokens are kept, but change nothing; "
             "mask it by vl.Masked(attention)",
             UserWarning,
-            stacklevel=4,
         )
 
 

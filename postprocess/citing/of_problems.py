@@ -38,6 +38,8 @@ ATTENTION = {
         Reason("castin2024", "masked attention on [0, 1] x R^d"),
     ),
 }
+_NORM = (Reason("ba2016", "LayerNorm"), Reason("zhang2019", "its form here, RMSNorm"))
+_CIRCLE = Reason("bruno2025", "how even tokens on the circle break into clusters that last")
 _PLACEMENT = {
     "post": Reason("geshkovski2024", "post-norm as a flow on the sphere"),
     "pre": Reason("xiong2020", "pre-norm"),
@@ -48,7 +50,9 @@ def of_problem(problem: Problem) -> list[Reason]:
     """Reasons in the order of the problem's parts."""
     found = [reason for kind in kinds(problem.attention) for reason in ATTENTION.get(kind, ())]
     if problem.layer_norm is not None:
-        found += [Reason("ba2016", "LayerNorm"), _PLACEMENT[problem.layer_norm.placement]]
+        found += [*_NORM, _PLACEMENT[problem.layer_norm.placement]]
+    if problem.post_norm is not None and problem.dimension == 2:
+        found.append(_CIRCLE)
     if problem.mlp is not None:
         found.append(Reason("vaswani2017", "the MLP of each token"))
     return found

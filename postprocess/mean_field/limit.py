@@ -45,11 +45,13 @@ _FINER = 2  # a Gaussian costs next to nothing: its steps are so much shorter th
 class Waiting(Patience):
     """Of somebody who has asked for a study."""
 
-    remedy: str = field(default="lower n, loosen the tolerance or shorten the times", kw_only=True)
+    remedies: tuple[str, ...] = field(
+        default=("lower {n}", "loosen the {tolerance}", "shorten the {times}"), kw_only=True
+    )
 
     def _waiting(self, done: str) -> str:
         seconds = clock() - self._since
-        return f"the study takes long to know its limit: {done} in {seconds:.3g} s so far; {self.remedy}"
+        return self._with_remedy(f"the study takes long to know its limit: {done} in {seconds:.3g} s so far")
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,7 +33,7 @@ from vlasov.solvers.ode.integrate import accuracy_for
 FEW = 8  # tokens: what they carry alone is theirs, not the limit's
 _LOOSER = 100.0  # the tolerance of the second look
 _TOLD = 1e-2  # relative error that is told as a doubt
-_REMEDY = "lower n or the number of times, loosen the tolerance, or take check=False and rates=False"
+_REMEDIES = ("lower {n}", "ask for fewer {times}", "loosen the {tolerance}", "take {rates=False}", "take {check=False}")
 _NAMES = {
     "growth": "largest growth of a small change, |h(t)| / |h(0)|",
     "growth_error": "estimated error of the growth",
@@ -118,7 +118,7 @@ def sensitivity(
     _check(begun)
     at, reason = followed(begun, outputs(problem, times, begun))
     at, blow_up_time = before_blow_up(begun, at)
-    among, patience = _among(begun, at), Patience(what="the sensitivity", remedy=_REMEDY)
+    among, patience = _among(begun, at), Patience(what="the growth of small changes", remedies=_REMEDIES)
     whole = _found(begun, begun.cloud, at, tolerance, among, rates=rates, patience=patience)
     if reason:
         whole.path.cut(len(whole.path.reached), reason)

@@ -15,6 +15,7 @@ from vlasov.errors import InputError, SolverError
 from vlasov.measures import Particles
 from vlasov.postprocess.sensitivity import sensitivity
 from vlasov.problem import Problem
+from vlasov.remedies import renamed
 from vlasov.solvers import problem_of
 
 _SURE = 0.1  # error of an integral of rates, of which more tells nothing
@@ -51,7 +52,8 @@ def along(given: Problem | xr.Dataset, times: Array) -> Along:
             return nothing(times, why)
         given = problem  # the limit, which so many tokens stand for
     try:
-        found = sensitivity(given, times=times)
+        with renamed({"check=False": "local=False"}):
+            found = sensitivity(given, times=times)
     except (InputError, SolverError, np.linalg.LinAlgError) as mistake:
         return nothing(times, f"no derivative is known along it ({mistake})")
     held = {name: np.full(len(times), np.nan) for name in _NAMES}

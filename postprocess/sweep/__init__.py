@@ -26,7 +26,7 @@ from vlasov.cases.catalogue import read
 from vlasov.cases.settings import PROBLEM, apply_settings
 from vlasov.cases.solving import CaseLike, as_case, task
 from vlasov.codec import encode
-from vlasov.errors import AccuracyWarning, InputError, SlowRunWarning
+from vlasov.errors import AccuracyWarning, InputError, SlowRunWarning, warn
 from vlasov.postprocess.studies import collect, schedule
 from vlasov.postprocess.studies.collect import Results
 from vlasov.postprocess.studies.store import FINISHED, Result, Store
@@ -116,7 +116,7 @@ def sweep(
     if target is not None:
         save_dataset(dataset, target / FINISHED if kept else target)
     if dataset.attrs["trouble"]:
-        warnings.warn(dataset.attrs["trouble"], AccuracyWarning, stacklevel=2)
+        warn(dataset.attrs["trouble"], AccuracyWarning)
     return dataset
 
 
@@ -205,4 +205,4 @@ def _said_once() -> Iterator[None]:
         warnings.simplefilter("ignore", SlowRunWarning)
         yield
     for one in {(one.category, str(one.message)): one for one in heard}.values():
-        warnings.warn(one.message, one.category, stacklevel=4)
+        warn(str(one.message), one.category)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import os
-import warnings
 from dataclasses import replace
 
 import numpy as np
 
-from vlasov.errors import InputError, SlowRunWarning, SolverError
+from vlasov.errors import InputError, SlowRunWarning, SolverError, warn
 from vlasov.problem import Problem
+from vlasov.remedies import with_remedy
 from vlasov.solvers.accuracy import NOTABLE
 from vlasov.solvers.budget import Budget
 from vlasov.solvers.finite_volume import blow_up, solver
@@ -40,7 +40,7 @@ def run(problem: Problem, options: Options, record: Record) -> Record:
         if spent > _CHEAP:
             break
         finer_cells = tuple(2 * int(count) for count in record.resolved["cells"])
-        finer = Record(record.times, record.report, Budget(problem.horizon, options.max_steps))
+        finer = Record(record.times, record.report, Budget(problem.horizon, options.max_steps, solver="finite-volume"))
         try:
             if free and options.slices:
                 options = replace(options, slices=2 * options.slices)
@@ -69,7 +69,10 @@ def _tell_of_size(problem: Problem, options: Options) -> None:
         reason = f"are {grid}{sentence}, where this machine has {there:.2g}"
         raise InputError(f"{reason}; take fewer" + (", or fewer slices" if slices else ""), "cells")
     each = f", and each velocity {parts * (parts + 1) // 2:,} sums over one in another" if slices else ""
-    warnings.warn(f"finite-volume: {grid} cells{sentence}{each}; take fewer", SlowRunWarning, stacklevel=7)
+    warn(
+        with_remedy(f"finite-volume: {grid} cells{sentence}{each}", ["take fewer {cells}"], "finite-volume"),
+        SlowRunWarning,
+    )
 
 
 def _memory() -> float:

@@ -38,7 +38,7 @@ _GLANCE = 1e-3  # of the first step, to see how velocities begin to change
 _LARGEST_TURN = 0.3  # |S^{-1} S'| dt
 _HURRIED = 10  # paths of frames, less steps done, that turn too fast for a step; then a run is given up
 _SHORT, _IN_A_ROW, _MANY = 0.1, 30, 1000  # of a stable step; so short ones, and as many left: then a run is given up
-_REMEDY = 'shorten the horizon, take fewer cells or the solver "particles"'
+_REMEDIES = ("shorten the {horizon}", "take fewer {cells}", 'use the solver "particles"')
 _RESOLUTION = 1e-7  # fraction of t that is left when a blow-up is called
 _NEAR, _GROWN = 1e-2, 1e2  # the same where frames cannot be foretold; covariances that have, if the edge has not alone
 
@@ -50,7 +50,7 @@ def run(problem: Problem, options: Options, record: Record) -> None:
     solver = _Solver(problem, flow, options, record)
     resolved(record, options, solver.parts, solver.text)
     record.begin(solver.snapshot)
-    record.budget.remedy = _REMEDY
+    record.budget.remedies = _REMEDIES
     for segment in segments(flow.breakpoints, horizon):
         solver.enter(segment)
         watch, escape, foreseen = BlowUpWatch(segment[1], _RESOLUTION), Escape(), math.nan

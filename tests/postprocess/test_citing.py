@@ -107,8 +107,8 @@ def test_a_problem_cites_its_attention_and_no_other(attention: Any, cited: set[s
 def test_blocks_cite_their_parts() -> None:
     post = problem(initial=vl.Particles([[1.0, 0.5]]), layer_norm=vl.LayerNorm())
     pre = problem(layer_norm=vl.LayerNorm(placement="pre"))
-    assert keys(vl.cite(post)) - ALWAYS == {"vaswani2017", "ba2016", "geshkovski2024"}
-    assert keys(vl.cite(pre)) - ALWAYS == {"vaswani2017", "ba2016", "xiong2020"}
+    assert keys(vl.cite(post)) - ALWAYS == {"vaswani2017", "ba2016", "zhang2019", "geshkovski2024", "bruno2025"}
+    assert keys(vl.cite(pre)) - ALWAYS == {"vaswani2017", "ba2016", "zhang2019", "xiong2020"}
     assert "% softmax attention; the MLP of each token" in vl.cite(problem(mlp=vl.MLP(np.eye(2))))
 
 

@@ -94,7 +94,7 @@ def test_a_blow_up_is_not_taken_for_a_slow_run(monkeypatch):
 def test_slow_steps_need_not_be_many_before_they_are_told_of(monkeypatch):
     now = [0.0]
     monkeypatch.setattr(budget.time, "perf_counter", lambda: now[0])
-    purse = Budget(1.0, remedy="take fewer cells")
+    purse = Budget(1.0, remedies=("take fewer {cells}",))
     for step in range(1, 4):
         now[0] += 3.0
         purse.spend(0.01 * step, step)

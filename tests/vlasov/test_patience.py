@@ -78,7 +78,7 @@ def test_a_long_step_says_so_meanwhile(slow, kind):
     problem = vl.Problem(attention, cloud, 0.1)
     (sentence,) = told(lambda: vl.solve(problem, "particles", times=[0.1]))
     assert sentence.startswith("t = 0 of 0.1 after 0 steps: the next has taken ")
-    assert sentence.endswith("; lower n, shorten the horizon, loosen the tolerance")
+    assert sentence.endswith("; lower n, shorten the horizon, or loosen the tolerance")
     assert (" of Sinkhorn's half-steps" if masked else " velocities;") in sentence
 
 
@@ -112,6 +112,21 @@ def test_answers_beside_a_run_say_so_too(solver, monkeypatch):
     options = {"particles": {"n": 50}, "finite-volume": {"cells": 16}}[solver]
     (sentence,) = told(lambda: vl.solve(problem, solver, times=[0.2], warn_above=np.inf, **options))
     assert sentence.startswith("the run is done, but how wrong it is takes long to know")
+
+
+def test_a_warning_stands_at_the_line_of_the_caller(slow):
+    """However deep inside the package it is made."""
+    cloud = vl.Particles(POINTS)
+    problem = vl.Problem(vl.Softmax(A=EYE), cloud, 0.1)
+    calls = [
+        lambda: vl.solve(problem, "particles", times=[0.1]),
+        lambda: vl.Sinkhorn(A=3 * EYE).velocity(cloud, POINTS),
+    ]
+    for call in calls:
+        with pytest.warns(SlowRunWarning) as said:
+            call()
+        lines = {(warning.filename, warning.lineno) for warning in said}
+        assert lines == {(__file__, call.__code__.co_firstlineno)}
 
 
 def test_velocities_do_not_depend_on_who_waits(slow):

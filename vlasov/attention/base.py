@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from functools import reduce
 from typing import Unpack
@@ -15,7 +14,7 @@ from vlasov.attention.regularity import Regularity
 from vlasov.checks import Array, finite
 from vlasov.codec import Described
 from vlasov.compiled.workspace import Workspace
-from vlasov.errors import InputError, heard
+from vlasov.errors import InputError, heard, warn
 from vlasov.linearised import Factors, Linearised
 from vlasov.linearised.base import tokens_of
 from vlasov.measures import Gaussian, How, Measure
@@ -111,7 +110,7 @@ class Attention(Described, ABC):
         if s is not None:
             how["s"] = checked_places(s, len(points))
             if not self.causal:
-                warnings.warn(f"{self.kind} attention is not masked: s is not used", UserWarning, stacklevel=2)
+                warn(f"{self.kind} attention is not masked: s is not used", UserWarning)
         try:
             with np.errstate(over="ignore", invalid="ignore"):  # what is no number is refused below
                 field = self.evaluate(measure, points, t, request, **how)

@@ -1,7 +1,7 @@
 """The program: its name, what it says beside its answers, and how it ends.
 
 Exit code 0, 1 (a run failed, or stopped before its horizon for another reason than a blow-up), 2 (bad input) or 130
-(interrupted).
+(interrupted). With --json an error is JSON too, {"error": ..., "field": ...}, and a sentence on stderr.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from vlasov.cli.printing import answered, print_json
 from vlasov.errors import AccuracyWarning, InputError, SlowRunWarning, SolverError, heard
 
 if TYPE_CHECKING:
@@ -59,10 +60,11 @@ def main() -> None:
 
 def _answer(settings: dict[str, Any]) -> int:
     """The exit code."""
+    answered.set(False)
     try:
         return app(sys.argv[1:] or ["--help"], prog_name="vlasov", standalone_mode=False, **settings) or 0
     except InputError as mistake:
-        return _complain(_with_notes(mistake), 2)
+        return _complain(_with_notes(mistake), 2, mistake.field)
     except _Misuse as misuse:
         command = getattr(getattr(misuse, "ctx", None), "command_path", "vlasov")
         return _complain(f'{misuse.format_message()} See "{command} --help".', 2)
@@ -112,15 +114,18 @@ def _plain(sentence: str) -> str:
     return "".join(letter if letter.isprintable() else " " for letter in sentence)
 
 
-def _complain(sentence: str, code: int) -> int:
-    """Print a sentence for people; the exit code."""
+def _complain(sentence: str, code: int, field: str = "") -> int:
+    """Print a sentence for people, and for programs that asked for JSON and have none yet; the exit code."""
     print(f"vlasov: {_plain(sentence)}", file=sys.stderr)
+    if "--json" in sys.argv[1:] and not answered.get():
+        print_json({"error": _plain(sentence), "field": field or None})
     return code
 
 
 def _unwritten(error: OSError) -> int:
     """Nobody reads what is printed any more, or it has no place."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still in the buffer goes nowhere
+    if error.filename is None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still in the buffer goes nowhere
     if isinstance(error, BrokenPipeError):
         return 141  # as shells say it
     return _complain(f"{error.filename or 'standard output'} cannot be written: {error.strerror}", 1)

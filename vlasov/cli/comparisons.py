@@ -185,7 +185,7 @@ def _solved(
     for problem, name, options in plans:
         found.append(solve(problem, name, times=at, progress=not as_json, case=case, **options))
         if not as_json:
-            print_doubt(doubt(found[-1]), name)
+            print_doubt(doubt(found[-1]), name, named=True)
     return found
 
 

@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import MISSING, dataclass, fields, is_dataclass
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
@@ -18,6 +18,7 @@ import typer
 
 from vlasov.cli.app import Interrupted, app
 from vlasov.errors import InputError
+from vlasov.remedies import named_by
 
 if TYPE_CHECKING:
     from vlasov.cases import Case
@@ -46,7 +47,8 @@ def command(**how: Any) -> Callable[[Command], Command]:
             made = {name: group(**{f.name: given.pop(f.name) for f in fields(group)}) for name, group in groups.items()}
             _running.set(function.__name__.replace("_", "-"))
             try:
-                function(**given, **made)
+                with named_by(partial(_named, {one.name for one in taken})):
+                    function(**given, **made)
             except KeyboardInterrupt as stop:
                 raise Interrupted(*getattr(stop, "__notes__", [])) from None
 
@@ -56,6 +58,21 @@ def command(**how: Any) -> Callable[[Command], Command]:
         return function
 
     return register
+
+
+def _named(own: set[str], option: str, solver: str) -> str | None:
+    """How a command with these parameters takes an option of Python; None if it does not."""
+    name, _, value = option.partition("=")
+    if name in own:
+        switch = f"--{'no-' if value == 'False' else ''}{name.replace('_', '-')}"
+        return switch if value else f"{name} ({switch})"
+    if "settings" not in own:
+        return None
+    if name == "horizon":
+        return "horizon (--set horizon=...)"
+    if solver and own & {"solver", "solvers"}:
+        return f"{name} (--set solvers.{solver}.{name}=...)"
+    return None
 
 
 def _parameters(argument: inspect.Parameter) -> list[inspect.Parameter]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +15,8 @@ if TYPE_CHECKING:
 
     from vlasov.cases import Case
 
+#: Whether this command has printed its answer for programs, of which there is one.
+answered: ContextVar[bool] = ContextVar("answered", default=False)
 _WIDTH = 160  # of tables that go into a file
 
 
@@ -31,7 +35,8 @@ def print_table(table: Any) -> None:
 
 
 def print_json(value: Any) -> None:
-    """Print for programs."""
+    """Print the answer for programs; whatever goes wrong later is told on stderr alone."""
+    answered.set(True)
     print(json.dumps(value, indent=1, allow_nan=False))
 
 
@@ -81,11 +86,25 @@ def print_run(result: xr.Dataset, target: Path) -> None:
     print(f"  written to {target}")
 
 
-def print_doubt(doubtful: str, solver: str = "") -> None:
-    """A line in the colour of a warning, whole, on a terminal and elsewhere."""
+def _as_settings(sentence: str, solver: str) -> str:
+    """The sentence with "n=8,000" as "--set solvers.particles.n=8000", where these are options of the solver."""
+    if not solver:
+        return sentence
+    from vlasov.solvers.driver import resolve
+
+    known = "|".join(vars(resolve(solver, {})[1]))
+    written = re.compile(rf'\b({known})=("[^"]*"|\d[\d,]*\d(?![\w.])|[^\s;,]*[^\s;,.])')
+    return written.sub(lambda m: f"--set solvers.{solver}.{m[1]}={m[2].strip(chr(34)).replace(',', '')}", sentence)
+
+
+def print_doubt(doubtful: str, solver: str = "", *, named: bool = False) -> None:
+    """Print a doubt as a line in the colour of a warning, whole, on a terminal and elsewhere.
+
+    ``solver`` is the solver that a command ran, by the options of which the doubt is dispelled; ``named``: say which.
+    """
     if doubtful:
         from rich.console import Console
         from rich.text import Text
 
-        line = f"  warning: {f'{solver}: ' if solver else ''}{doubtful}"
+        line = f"  warning: {f'{solver}: ' if named else ''}{_as_settings(doubtful, solver)}"
         Console(highlight=False).print(Text(line, style="bold yellow"), soft_wrap=True)

@@ -100,7 +100,7 @@ def _tell(result: xr.Dataset, target: Path, found: list[tuple[Fact, Verdict]], o
         print_json(summary(result) | about)
         return
     print_run(result, target)
-    print_doubt(doubtful)
+    print_doubt(doubtful, result.attrs["solver"])
     if outdated:
         print("  note: the facts of this case were stated for another problem, and are left out")
     for fact, verdict in found:

@@ -52,8 +52,7 @@ def steepness(attention: Attention, covariance: ArrayLike, t: float = 0.0) -> fl
 def gaussian_exponent(steepness: float) -> float:
     """Alpha = (2 s^2 - 1) / (2 (2 s^2 + 1)) for s^2 > 1/2, else 0.
 
-    |D_X f| = n^alpha up to powers of log n is conjectured, not proved.
-    1/4 for s^2 = 3/2, 1/2 for s to infinity.
+    |D_X f| = n^alpha up to powers of log n is conjectured, not proved; alpha tends to 1/2 for s to infinity.
 
     Parameters
     ----------
@@ -62,8 +61,8 @@ def gaussian_exponent(steepness: float) -> float:
 
     Examples
     --------
-    >>> round(vl.estimates.gaussian_exponent(np.sqrt(1.5)), 9), vl.estimates.gaussian_exponent(0.7)
-    (0.25, 0.0)
+    >>> round(vl.estimates.gaussian_exponent(1.0), 9), vl.estimates.gaussian_exponent(0.7)
+    (0.166666667, 0.0)
     """
     s = checks.number(steepness, "steepness")
     twice = 2 * s * s

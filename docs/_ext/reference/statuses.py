@@ -58,7 +58,12 @@ def _errors() -> str:
 def _advice() -> list[list[str]]:
     """Sentences that end as the attribute ``advice``, or as a part of one, in the order of the table; each once."""
     said = [(who, text) for module, (who, names) in ADVISERS.items() for text in sentences(f"vlasov.{module}", names)]
-    return [[who, plain(_TYPED.sub(r"``\g<0>``", text.replace("{}", "…")))] for who, text in dict.fromkeys(said)]
+    return [[who, plain(_TYPED.sub(r"``\g<0>``", _filled(text)))] for who, text in dict.fromkeys(said)]
+
+
+def _filled(text: str) -> str:
+    """A template with dots for what is filled in, and with the names of options, which stand in braces."""
+    return re.sub(r"\{([\w=]+)\}", r"\1", text.replace("{}", "…"))
 
 
 def sentences(module: str, names: tuple[str, ...]) -> list[str]:
