@@ -7,7 +7,7 @@ import math
 import os
 import warnings
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,10 +25,11 @@ from vlasov.problem import Problem
 from vlasov.solvers import dataset as schema
 from vlasov.solvers.accuracy import NOTABLE, doubt
 from vlasov.solvers.budget import Budget
-from vlasov.solvers.files import as_path, check_writable
+from vlasov.solvers.files import as_path
 from vlasov.solvers.options import parse
 from vlasov.solvers.progress import progress_bar, silent
 from vlasov.solvers.record import Record
+from vlasov.solvers.targets import check_suffix, check_target, origin, undisturbed
 
 SOLVERS = {
     "gaussian": "vlasov.solvers.gaussian",
@@ -47,6 +48,7 @@ def solve(
     times: ArrayLike | None = None,
     progress: bool = False,
     output: str | os.PathLike[str] | None = None,
+    overwrite: bool = False,
     case: str = "",
     warn_above: float = NOTABLE,
     **options: Any,
@@ -64,8 +66,10 @@ def solve(
     progress
         Draw a progress bar on a terminal.
     output
-        A .nc file to write, whole or not at all. If the run fails or is interrupted, the states until then are written,
-        with status "stopped".
+        A .nc file to write when the run has ended. If it fails or is interrupted, this file stays as it was, and the
+        states until then are in another beside it, run.partial.nc for run.nc, with status "stopped".
+    overwrite
+        Replace the file also where it holds something else than this run: another problem, solver, option or times.
     case
         Name of the case that the problem comes from, for the record.
     warn_above
@@ -98,7 +102,7 @@ def solve(
     >>> cloud["covariance"].values.squeeze().round(6)
     array([0.5, 1. ])
     """
-    plan = prepare(problem, solver, times=times, output=output, options=options)
+    plan = prepare(problem, solver, times=times, output=output, overwrite=overwrite, options=options)
     checks.text(case, "case")
     if warn_above != math.inf:
         checks.number(warn_above, "warn_above", above=0.0)
@@ -112,10 +116,13 @@ def solve(
         except (SolverError, KeyboardInterrupt) as error:
             record.status = "stopped"  # also where it was done, and its error was still looked for
             if plan.output is not None and record.reached:
-                _dataset(problem, plan, record, case, watch)
-                error.add_note(f"The solution up to t = {record.reached[-1]:.12g} is in {plan.output}.")
+                with suppress(KeyboardInterrupt), undisturbed():  # who presses Ctrl-C twice loses nothing
+                    place = schema.save_partial(_dataset(problem, plan, record, case, watch), plan.output)
+                error.add_note(f"The solution up to t = {record.reached[-1]:.12g} is in {place}.")
             raise
     result = _dataset(problem, plan, record, case, watch)
+    if plan.output is not None:
+        schema.save(result, plan.output)
     if warn_above < math.inf and (reason := doubt(result, warn_above)):
         warnings.warn(f"{plan.solver}: {reason}", AccuracyWarning, stacklevel=2)
     return result
@@ -170,6 +177,7 @@ class Plan(NamedTuple):
     options: Any
     times: Array
     output: Path | None
+    origin: str  # empty where a parameter is a Python function
 
     @property
     def resolved(self) -> dict[str, Any]:
@@ -183,11 +191,13 @@ def prepare(
     *,
     times: ArrayLike | None = None,
     output: str | os.PathLike[str] | None = None,
+    overwrite: bool = False,
     options: Mapping[str, Any] | None = None,
 ) -> Plan:
     """Check everything that can be checked before any work is done; parameters as in ``solve``."""
     if not isinstance(problem, Problem):
         raise InputError(f"is a {type(problem).__name__} where a vlasov Problem is needed", "problem")
+    overwrite = checks.flag(overwrite, "overwrite")
     module, chosen = resolve(solver, options or {})
     if not problem.block.continuous and solver not in _JUMPING:
         raise InputError(
@@ -198,11 +208,13 @@ def prepare(
     outputs = _output_times(times, problem.horizon)
     if own := getattr(module, "output_times", None):  # of a solver that does not pass every time
         outputs = own(problem, chosen, None if times is None else outputs)
-    target = None if output is None else as_path(output, "output")
+    target, made = None if output is None else as_path(output, "output"), ""
+    with suppress(InputError) if target is None else nullcontext():  # Python functions, which no file can hold
+        made = origin("run", problem.to_json(), solver, dataclasses.asdict(chosen), outputs.tolist())
     if target is not None:
-        check_writable(target)
-        problem.to_json()  # complains about Python functions, which no file can hold
-    return Plan(solver, module.run, chosen, outputs, target)
+        check_suffix(target)
+        check_target(target, made, overwrite=overwrite)
+    return Plan(solver, module.run, chosen, outputs, target, made)
 
 
 def resolve(solver: str, options: Mapping[str, Any]) -> tuple[Any, Any]:
@@ -212,13 +224,12 @@ def resolve(solver: str, options: Mapping[str, Any]) -> tuple[Any, Any]:
 
 
 def _dataset(problem: Problem, plan: Plan, record: Record, case: str, watch: Stopwatch) -> xr.Dataset:
-    """The Dataset, which is in the output file too if there is one."""
+    """The Dataset of a run that has ended."""
+    if plan.origin:
+        record.attributes["origin"] = plan.origin
     seconds, record.attributes["compile_seconds"] = watch.read()
     options = plan.resolved | record.resolved
-    result = schema.build(problem, plan.solver, options, record, case=case, wall_seconds=seconds)
-    if plan.output is not None:
-        schema.save(result, plan.output)
-    return result
+    return schema.build(problem, plan.solver, options, record, case=case, wall_seconds=seconds)
 
 
 def _output_times(times: ArrayLike | None, horizon: float) -> Array:

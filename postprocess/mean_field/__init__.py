@@ -94,7 +94,8 @@ def mean_field_study(
         results = _collect(setup, Bench(study, limit), folder, scheduler, progress)
         dataset = assemble(setup, study, limit, errors, results)
     dataset.attrs["wall_seconds"] = time.perf_counter() - began
-    if output is not None:
+    if output is not None and folder is not None:
+        dataset.attrs["origin"] = folder.origin
         save(dataset, Path(output) / store.FINISHED)
     return dataset
 
