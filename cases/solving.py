@@ -56,6 +56,7 @@ def solve(
     times: ArrayLike | None = None,
     progress: bool = False,
     output: str | os.PathLike[str] | None = None,
+    overwrite: bool = False,
     case: str = "",
     warn_above: float = NOTABLE,
     **options: Any,
@@ -75,8 +76,10 @@ def solve(
     progress
         Draw a progress bar on a terminal.
     output
-        A .nc file to write, whole or not at all. If the run fails or is interrupted, the states until then are written,
-        with status "stopped".
+        A .nc file to write when the run has ended. If it fails or is interrupted, this file stays as it was, and the
+        states until then are in another beside it, run.partial.nc for run.nc, with status "stopped".
+    overwrite
+        Replace the file also where it holds something else than this run: another problem, solver, option or times.
     case
         Name of the case that the problem comes from, for the record; that of the case if not given.
     warn_above
@@ -121,7 +124,14 @@ def solve(
     what = task(whole, solver, times, **options)
     name = checks.text(case, "case") or whole.name
     run = driver.solve(
-        what.problem, what.solver, times=what.times, progress=progress, output=output, case=name, **what.options
+        what.problem,
+        what.solver,
+        times=what.times,
+        progress=progress,
+        output=output,
+        overwrite=overwrite,
+        case=name,
+        **what.options,
     )
     if warn_above < math.inf and (reason := doubt(run, warn_above)):
         warn(f"{what.solver}: {reason}", AccuracyWarning)

@@ -23,7 +23,7 @@ from matplotlib.figure import Figure
 
 from vlasov.errors import InputError, choose, did_you_mean
 from vlasov.postprocess.drawing.beside import beside
-from vlasov.postprocess.drawing.canvas import checked_target, mark, written
+from vlasov.postprocess.drawing.canvas import checked_target, written
 from vlasov.postprocess.drawing.clusters import clusters
 from vlasov.postprocess.drawing.cone import cone
 from vlasov.postprocess.drawing.covariances import Datasets, as_list, eigenvalues, ellipses
@@ -36,6 +36,7 @@ from vlasov.postprocess.drawing.sphere import sphere
 from vlasov.postprocess.drawing.style import entitle, new_figure, panelled, say_below, styled
 from vlasov.postprocess.drawing.view import View
 from vlasov.solvers.accuracy import doubt_in_brief
+from vlasov.solvers.targets import signature
 
 __all__ = [
     "beside",
@@ -202,7 +203,7 @@ def plot(datasets: Datasets, kind: str = "overview", **options: Any) -> Figure:
 
 
 @styled
-def save(figure: Figure, path: str | os.PathLike[str], *, dpi: int = 200, command: str = "") -> Path:
+def save(figure: Figure, path: str | os.PathLike[str], *, dpi: int = 200, origin: str = "") -> Path:
     """Write a figure to a file whose suffix is its format: png, pdf or svg.
 
     The file appears whole or not at all; equal figures give equal files.
@@ -215,8 +216,8 @@ def save(figure: Figure, path: str | os.PathLike[str], *, dpi: int = 200, comman
         Where; the folder must exist.
     dpi
         Pixels per inch of png files and of the parts of the others that are drawn as pixels.
-    command
-        Of the command line, which the file then names: it replaces only what it has drawn itself.
+    origin
+        What the picture is made from, which the file then says: the command line replaces no picture of another origin.
 
     Returns
     -------
@@ -232,7 +233,7 @@ def save(figure: Figure, path: str | os.PathLike[str], *, dpi: int = 200, comman
     """
     target, suffix = checked_target(path, FORMATS)
     undated: dict[str, dict[str, Any]] = {"png": {}, "pdf": {"CreationDate": None}, "svg": {"Date": None}}
-    named = {"Comment" if suffix == "png" else "Keywords": mark(command)} if command else {}
+    named = {"Comment" if suffix == "png" else "Keywords": signature(origin)} if origin else {}
     with written(target) as unfinished:
         figure.savefig(unfinished, format=suffix, dpi=dpi, metadata=undated[suffix] | named)
     return target

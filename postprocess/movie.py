@@ -21,6 +21,7 @@ from vlasov.postprocess.drawing.places import place_bar
 from vlasov.postprocess.drawing.snapshots import Layers, brief, draw_panel, layers_of, one_scale
 from vlasov.postprocess.drawing.style import PALE, entitle, figure_of, new_figure, styled
 from vlasov.postprocess.drawing.view import Indices, padded, united
+from vlasov.solvers.targets import signature
 
 __all__ = ["movie"]
 
@@ -39,6 +40,7 @@ def movie(
     components: Sequence[int] | None = None,
     rescaled: bool = True,
     dpi: int = 120,
+    origin: str = "",
 ) -> Path:
     """Write a film of the measure, one picture for each output time; the file appears whole or not at all.
 
@@ -58,6 +60,8 @@ def movie(
         Show z = Phi^{-1} x where the solution holds its rescaling.
     dpi
         Pixels per inch; the picture is 4.4 inches wide.
+    origin
+        As in ``figures.save``.
 
     Returns
     -------
@@ -75,7 +79,7 @@ def movie(
     target, suffix = checked_target(path, FORMATS)
     fps, frames = checks.integer(fps, "fps", least=1), checks.integer(frames, "frames", least=1)
     dpi = checks.integer(dpi, "dpi", least=10)
-    writer = _writer(target, suffix, fps)
+    writer = _writer(target, suffix, fps, signature(origin))
     layers = layers_of(datasets, rescaled)
     view, plane = layers.main.seen(components)
     layers = Layers(view, layers.tokens)
@@ -89,6 +93,8 @@ def movie(
             film.draw(place)
             writer.grab_frame()
         writer.finish()
+        if suffix == "gif" and origin:
+            _comment(unfinished, signature(origin))
     return target
 
 
@@ -136,12 +142,20 @@ class _Film:
             ax.set_position(box)
 
 
-def _writer(target: Path, suffix: str, fps: int) -> AbstractMovieWriter:
+def _writer(target: Path, suffix: str, fps: int, comment: str) -> AbstractMovieWriter:
     if suffix == "gif":
         return PillowWriter(fps=fps)
     if not FFMpegWriter.isAvailable():
         raise InputError(f'"{target}" needs the program ffmpeg, which is not installed; write a .gif file', "path")
-    return FFMpegWriter(fps=fps, extra_args=["-vf", "pad=ceil(iw/2)*2:ceil(ih/2)*2", "-pix_fmt", "yuv420p"])
+    even = ["-vf", "pad=ceil(iw/2)*2:ceil(ih/2)*2", "-pix_fmt", "yuv420p"]
+    return FFMpegWriter(fps=fps, extra_args=even, metadata={"comment": comment} if comment else {})
+
+
+def _comment(film: Path, text: str) -> None:
+    """Put a comment before the end of a GIF, which PillowWriter cannot."""
+    with film.open("r+b") as file:
+        file.seek(-1, os.SEEK_END)  # its trailer, one semicolon
+        file.write(b"!\xfe" + bytes([len(text)]) + text.encode() + b"\0;")
 
 
 def _camera(windows: Array) -> Array:

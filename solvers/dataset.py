@@ -23,9 +23,10 @@ from vlasov.errors import InputError, SolverError, short, some
 from vlasov.measures import Density, Gaussian, Measure, Mixture, Particles, Sequence
 from vlasov.problem import Problem
 from vlasov.solvers import kinds
-from vlasov.solvers.files import as_path, check_writable, damage, write_sealed
+from vlasov.solvers.files import as_path, damage, write_sealed
 from vlasov.solvers.kinds import MADE_BY, spoken
 from vlasov.solvers.record import Record
+from vlasov.solvers.targets import check_place, check_suffix, partial_target, undisturbed
 
 _SCHEMA = 1
 _OURS = f"vlasov-{_SCHEMA}"
@@ -275,12 +276,24 @@ def cell_edges(centers: Array) -> Array:
 
 
 def save(dataset: xr.Dataset, path: Path) -> None:
-    """Write a .nc file whole or not at all."""
-    check_writable(path)
+    """Write a .nc file whole or not at all; Ctrl-C waits until then."""
+    check_suffix(path)
+    check_place(path)
     try:
-        write_sealed(path, dataset)
+        with undisturbed(f"{path} is written."):
+            write_sealed(path, dataset)
     except OSError as error:
         raise SolverError(f'"{path}" could not be written: {error.strerror or error}') from None
+
+
+def save_partial(dataset: xr.Dataset, target: Path) -> Path:
+    """Write what there is of a result beside its target, where nothing is replaced; the file."""
+    try:
+        with partial_target(target) as place:
+            save(dataset, place)
+    except OSError as error:
+        raise SolverError(f'nothing could be written beside "{target}": {error.strerror or error}') from None
+    return place
 
 
 def open_run(path: str | os.PathLike[str]) -> xr.Dataset:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,11 +22,12 @@ from vlasov.measures import Particles
 from vlasov.problem import Problem
 from vlasov.solvers import dataset as schema
 from vlasov.solvers.budget import Budget
-from vlasov.solvers.files import as_path, check_writable
+from vlasov.solvers.files import as_path
 from vlasov.solvers.options import parse
 from vlasov.solvers.progress import progress_bar, silent
 from vlasov.solvers.record import Record
 from vlasov.solvers.sampling import check_own_tokens
+from vlasov.solvers.targets import check_suffix, check_target, origin, undisturbed
 
 SOLVERS = {
     "gaussian": "vlasov.solvers.gaussian",
@@ -45,14 +46,16 @@ def solve(
     times: ArrayLike | None = None,
     progress: bool = False,
     output: str | os.PathLike[str] | None = None,
+    overwrite: bool = False,
     case: str = "",
     **options: Any,
 ) -> xr.Dataset:
     """Solve a problem: ``vl.solve`` (``vlasov.cases.solving``) without cases, and without warnings of doubtful results.
 
-    If the run fails or is interrupted, the states until then are in ``output``, with status "stopped".
+    If the run fails or is interrupted, ``output`` stays as it was, and the states until then are in another file beside
+    it, run.partial.nc for run.nc, with status "stopped".
     """
-    plan = prepare(problem, solver, times=times, output=output, options=options)
+    plan = prepare(problem, solver, times=times, output=output, overwrite=overwrite, options=options)
     watch = Stopwatch()
     # Moments of large states overflow before the states do.
     bar = progress_bar(problem.horizon, what=_waited_for(plan)) if progress else nullcontext(silent)
@@ -63,10 +66,14 @@ def solve(
         except (SolverError, KeyboardInterrupt) as error:
             record.status = "stopped"  # also where it was done, and its error was still looked for
             if plan.output is not None and record.reached:
-                _dataset(problem, plan, record, case, watch)
-                error.add_note(f"The solution up to t = {record.reached[-1]:.12g} is in {plan.output}.")
+                with suppress(KeyboardInterrupt), undisturbed():  # who presses Ctrl-C twice loses nothing
+                    place = schema.save_partial(_dataset(problem, plan, record, case, watch), plan.output)
+                error.add_note(f"The solution up to t = {record.reached[-1]:.12g} is in {place}.")
             raise
-    return _dataset(problem, plan, record, case, watch)
+    result = _dataset(problem, plan, record, case, watch)
+    if plan.output is not None:
+        schema.save(result, plan.output)
+    return result
 
 
 def _waited_for(plan: Plan) -> str:
@@ -118,6 +125,7 @@ class Plan(NamedTuple):
     options: Any
     times: Array
     output: Path | None
+    origin: str  # empty where a parameter is a Python function
 
     @property
     def resolved(self) -> dict[str, Any]:
@@ -131,11 +139,13 @@ def prepare(
     *,
     times: ArrayLike | None = None,
     output: str | os.PathLike[str] | None = None,
+    overwrite: bool = False,
     options: Mapping[str, Any] | None = None,
 ) -> Plan:
     """Check everything that can be checked before any work is done; parameters as in ``solve``."""
     if not isinstance(problem, Problem):
         raise InputError(f"is a {type(problem).__name__} where a vlasov Problem is needed", "problem")
+    overwrite = checks.flag(overwrite, "overwrite")
     module, chosen = resolve(solver, options or {})
     if not problem.block.continuous and solver not in _JUMPING:
         raise InputError(
@@ -148,11 +158,13 @@ def prepare(
     outputs = _output_times(times, problem.horizon)
     if own := getattr(module, "output_times", None):  # of a solver that does not pass every time
         outputs = own(problem, chosen, None if times is None else outputs)
-    target = None if output is None else as_path(output, "output")
+    target, made = None if output is None else as_path(output, "output"), ""
+    with suppress(InputError) if target is None else nullcontext():  # Python functions, which no file can hold
+        made = origin("run", problem.to_json(), solver, dataclasses.asdict(chosen), outputs.tolist())
     if target is not None:
-        check_writable(target)
-        problem.to_json()  # complains about Python functions, which no file can hold
-    return Plan(solver, module.run, chosen, outputs, target)
+        check_suffix(target)
+        check_target(target, made, overwrite=overwrite)
+    return Plan(solver, module.run, chosen, outputs, target, made)
 
 
 def _with_own_tokens(count: int, chosen: Any, options: Mapping[str, Any]) -> Any:
@@ -170,13 +182,12 @@ def resolve(solver: str, options: Mapping[str, Any]) -> tuple[Any, Any]:
 
 
 def _dataset(problem: Problem, plan: Plan, record: Record, case: str, watch: Stopwatch) -> xr.Dataset:
-    """The Dataset, which is in the output file too if there is one."""
+    """The Dataset of a run that has ended."""
+    if plan.origin:
+        record.attributes["origin"] = plan.origin
     seconds, record.attributes["compile_seconds"] = watch.read()
     options = plan.resolved | record.resolved
-    result = schema.build(problem, plan.solver, options, record, case=case, wall_seconds=seconds)
-    if plan.output is not None:
-        schema.save(result, plan.output)
-    return result
+    return schema.build(problem, plan.solver, options, record, case=case, wall_seconds=seconds)
 
 
 def _output_times(times: ArrayLike | None, horizon: float) -> Array:

@@ -10,11 +10,9 @@ from __future__ import annotations
 import hashlib
 import io
 import os
-import stat
-import tempfile
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +32,7 @@ _END = 2  # which of the addresses is that of the end
 def written_whole(target: Path) -> Iterator[Path]:
     """A place beside the target to write to, which takes the target's place at the end; nothing is left on failure."""
     target = Path(os.path.realpath(target))  # a link goes on pointing where it did
-    unfinished = target.with_name(f".vlasov-{os.getpid()}-{threading.get_ident()}{target.suffix}")
+    unfinished = target.with_name(f".vlasov-{uuid.uuid4().hex}{target.suffix}")  # also unlike those of other machines
     try:
         yield unfinished
         with unfinished.open("rb") as written:
@@ -118,69 +116,9 @@ def _claims(path: Path) -> bool:
         return _CLAIM in _programs(file)
 
 
-def kind_of(path: Path) -> str:
-    """The kind of Dataset that a file says it holds; empty where it is none of ours."""
-    import h5py
-
-    with suppress(OSError, RuntimeError, ValueError, KeyError), h5py.File(path) as file:
-        kind = file.attrs.get("kind", "")
-        return kind.decode() if isinstance(kind, bytes) else str(kind)
-    return ""
-
-
 def as_path(value: Any, field: str) -> Path:
     """A path from whatever the user gave."""
     try:
         return Path(value)
     except TypeError:
         raise InputError(f"is {short(value)} where the path of a file is needed", field) from None
-
-
-def check_writable(path: Path) -> None:
-    """Complain about a .nc file to be written before any work is done."""
-    if path.suffix != ".nc":
-        raise InputError(f'"{path}" must end in .nc', "output")
-    check_place(path)
-
-
-def check_apart(target: Path, *inputs: str | os.PathLike[str]) -> None:
-    """Complain where an output would take the place of what is read."""
-    for path in inputs:
-        same = False
-        with suppress(OSError, ValueError):  # not there, or no name of a file: others say so
-            same = os.path.samefile(target, path)
-        if same:
-            raise InputError(f'"{target}" is what is read, and would be lost; choose another name', "output")
-
-
-def check_replaced(target: Path, command: str, ours: Callable[[Path], bool]) -> None:
-    """Complain where a file that the user did not name is there already, and is nothing that this command has written.
-
-    ``ours`` says of a file whether the command has written it.
-    """
-    if target.is_file() and not ours(target):
-        raise InputError(
-            f'"{target}" is there already, and is nothing that "vlasov {command}" has written; '
-            "choose another name by -o",
-            "output",
-        )
-
-
-def check_place(path: Path) -> None:
-    """Complain where no file can be written."""
-    try:
-        if not path.parent.is_dir():
-            raise InputError(f'the folder "{path.parent}" does not exist; create it first', "output")
-        with suppress(FileNotFoundError):
-            mode = path.stat().st_mode
-            if stat.S_ISDIR(mode):
-                raise InputError(f'"{path}" is a folder; give the name of a file', "output")
-            if not stat.S_ISREG(mode):
-                raise InputError(f'"{path}" is no file that could be replaced; choose another name', "output")
-        with tempfile.NamedTemporaryFile(dir=Path(os.path.realpath(path)).parent, prefix=".vlasov-"):
-            pass
-    except InputError:
-        raise
-    except (OSError, ValueError) as error:  # ValueError: a null character in the name
-        reason = getattr(error, "strerror", None) or error
-        raise InputError(f'"{path}" cannot be written ({reason}); choose another name or folder', "output") from None

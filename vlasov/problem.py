@@ -230,6 +230,11 @@ class Problem(Described):
         >>> vl.Problem.from_json(problem.to_json()).to_dict() == problem.to_dict()
         True
         """
+        return self._json
+
+    @cached_property
+    def _json(self) -> str:
+        """Problems never change, and every Dataset made of a problem holds this text."""
         return json.dumps(self.to_dict(), allow_nan=False)
 
     @classmethod

@@ -11,8 +11,6 @@ from pathlib import Path
 from vlasov.errors import InputError
 from vlasov.solvers.files import written_whole
 
-_ENDS = 1 << 16  # bytes at both ends of a file, where formats say what they are
-
 
 def checked_target(path: str | os.PathLike[str], formats: Sequence[str]) -> tuple[Path, str]:
     """The path and its format, complained about before any work is done."""
@@ -23,19 +21,6 @@ def checked_target(path: str | os.PathLike[str], formats: Sequence[str]) -> tupl
     if not target.parent.is_dir():
         raise InputError(f'"{target}" cannot be written, its folder does not exist; create it first', "path")
     return target, suffix
-
-
-def mark(command: str) -> str:
-    """What a picture says of the command that has drawn it; empty for those of Python."""
-    return f"drawn by vlasov {command}." if command else ""
-
-
-def drawn_by(path: Path, command: str) -> bool:
-    """Whether this command has drawn a picture."""
-    with path.open("rb") as file:
-        head = file.read(_ENDS)
-        file.seek(max(path.stat().st_size - _ENDS, 0))
-        return mark(command).encode() in head + file.read(_ENDS)
 
 
 @contextmanager

@@ -110,7 +110,8 @@ def mean_field_study(
         with waiting("how much small differences grow at most", aloud=progress):
             dataset = with_local(dataset, problem)
     dataset.attrs["wall_seconds"] = time.perf_counter() - began
-    if output is not None:
+    if output is not None and folder is not None:
+        dataset.attrs["origin"] = folder.origin
         save(dataset, Path(output) / store.FINISHED)
     return dataset
 

@@ -21,7 +21,8 @@ from vlasov.postprocess.report.elements import Parts, escaped
 from vlasov.postprocess.report.page import VERSION, whole_page
 from vlasov.postprocess.report.sources import Source, opened
 from vlasov.solvers.dataset import RUN
-from vlasov.solvers.files import as_path, check_place, write_text
+from vlasov.solvers.files import as_path, write_text
+from vlasov.solvers.targets import check_place
 
 __all__ = ["Report", "report"]
 
@@ -91,13 +92,13 @@ def report(run: Any, path: str | os.PathLike[str] | None = None) -> Report:
     return made
 
 
-def of_sources(given: list[Source]) -> Report:
-    """The report of what was opened already."""
+def of_sources(given: list[Source], origin: str = "") -> Report:
+    """The report of what was opened already; the page says the origin."""
     title, parts = _title(given), Parts()
     parts.body.append(f"<h1>{escaped(title)}</h1>{_lead(given)}")
     sections.write(parts, given)
     footer = f"Written by vlasov {escaped(VERSION)}. This page holds all that it shows and loads nothing."
-    return Report(title, whole_page(title, parts, footer))
+    return Report(title, whole_page(title, parts, footer, origin))
 
 
 def checked_target(path: str | os.PathLike[str]) -> Path:

@@ -19,15 +19,16 @@ from vlasov.cases.solving import solve, task
 from vlasov.errors import InputError, SolverError
 from vlasov.postprocess.report import Report, of_sources, trust
 from vlasov.postprocess.report.elements import Parts, escaped, paragraph
-from vlasov.postprocess.report.page import check_ours, whole_page
+from vlasov.postprocess.report.page import whole_page
 from vlasov.postprocess.report.sources import Source, opened
 from vlasov.problem import Problem
 from vlasov.solvers.dataset import RUN
+from vlasov.solvers.targets import check_target, origin
 
 _INDEX = "index.html"
 
 
-def gallery(folder: Path, target: Path, say: Callable[[str], None] = print) -> list[Path]:
+def gallery(folder: Path, target: Path, say: Callable[[str], None] = print, *, overwrite: bool = False) -> list[Path]:
     """Write reports of all case files in a folder; the paths of the index and of each report.
 
     Parameters
@@ -38,6 +39,8 @@ def gallery(folder: Path, target: Path, say: Callable[[str], None] = print) -> l
         The folder to write to; it is made if it is not there.
     say
         What to do with a line about each case.
+    overwrite
+        Replace files of these names also where they are no pages of these cases.
     """
     if not folder.is_dir():
         raise InputError(f'"{folder}" is not a folder; give one with case files', "--all-cases")
@@ -45,27 +48,26 @@ def gallery(folder: Path, target: Path, say: Callable[[str], None] = print) -> l
     if not files:
         raise InputError(f'"{folder}" holds no case files (.toml); "vlasov copy" gives you one', "--all-cases")
     cases = [_loaded(file) for file in files]  # complained about before any work
-    for name in (_INDEX, *map(_page, cases)):
-        check_ours(target / name)
     try:
         target.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f'"{target}" cannot be made: {error.strerror}', "--output") from None
+    for name in (_INDEX, *map(_page, cases)):
+        check_target(target / name, _origin(name), overwrite=overwrite)
     runs, cards, written = _runs(folder, target), [], []
     for case in cases:
         try:
-            given = _of_case(case, runs, target, say)
+            given = _of_case(case, runs, target, say, overwrite=overwrite)
         except SolverError as failure:
             say(f"{case.name}: {failure}")
             cards.append(_card(case, None, f"The run failed: {failure}"))
             continue
-        written.append(of_sources(given).save(target / _page(case)))
+        written.append(of_sources(given, _origin(_page(case))).save(target / _page(case)))
         cards.append(_card(case, written[-1], "", [one.dataset for one in given]))
     body = "".join(cards)
     parts = Parts(body=[f"<h1>Cases in {escaped(folder.resolve().name)}</h1>", f'<ul class="cases">{body}</ul>'])
-    index = Report(
-        "Cases", whole_page(f"Cases in {folder.resolve().name}", parts, "Written by vlasov report --all-cases.")
-    )
+    title, footer = f"Cases in {folder.resolve().name}", "Written by vlasov report --all-cases."
+    index = Report("Cases", whole_page(title, parts, footer, _origin(_INDEX)))
     return [index.save(target / _INDEX), *written]
 
 
@@ -82,6 +84,11 @@ def _page(case: Case) -> str:
     return f"{case.name}-case.html" if f"{case.name}.html" == _INDEX else f"{case.name}.html"
 
 
+def _origin(page: str) -> str:
+    """A page is made anew whenever its case has changed."""
+    return origin("report", page)
+
+
 def _runs(*folders: Path) -> list[Source]:
     """Runs in the folders, each file once; what is no run of ours is passed over."""
     found = []
@@ -93,7 +100,9 @@ def _runs(*folders: Path) -> list[Source]:
     return [one for one in found if one.kind == RUN]
 
 
-def _of_case(case: Case, runs: list[Source], target: Path, say: Callable[[str], None]) -> list[Source]:
+def _of_case(
+    case: Case, runs: list[Source], target: Path, say: Callable[[str], None], *, overwrite: bool
+) -> list[Source]:
     """The runs of a case, or one made now."""
     known = [one for one in runs if _solves(one.dataset, case.problem)]
     if known:
@@ -101,11 +110,8 @@ def _of_case(case: Case, runs: list[Source], target: Path, say: Callable[[str], 
         return known
     solver = task(case).solver
     file = target / f"{case.name}-{solver}.nc"
-    if file.exists():
-        sentence = f'"{file}" is there already, and is no run of this case as it stands'
-        raise InputError(f"{sentence}; move it, or choose another folder by -o", "output")
     say(f"{case.name}: no run of it in the folder; solving it by {solver}")
-    solve(case, output=file, warn_above=math.inf)
+    solve(case, output=file, overwrite=overwrite, warn_above=math.inf)
     return opened(file)
 
 

@@ -6,27 +6,25 @@ import base64
 import hashlib
 from functools import cache
 from importlib.resources import files
-from pathlib import Path
 from string import Template
 
 from vlasov import __version__
 from vlasov.postprocess.drawing import palette
 from vlasov.postprocess.report.elements import Parts, as_json, escaped
-from vlasov.solvers.files import check_replaced
+from vlasov.solvers.targets import signature
 
 VERSION = __version__
 _ASSETS = "assets"
-_MARK = b'<meta name="generator" content="vlasov report"'
-_HEAD = 4096  # bytes of a page among which the mark stands
 
 
-def whole_page(title: str, parts: Parts, footer: str) -> str:
-    """A whole page; its policy lets no other script run and nothing be loaded."""
+def whole_page(title: str, parts: Parts, footer: str, origin: str = "") -> str:
+    """A whole page, which says its origin; its policy lets no other script run and nothing be loaded."""
     script = _script()
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return Template(_asset("page.html")).substitute(
         allowed=f"'sha256-{digest}'",
         version=__version__,
+        generator=signature(origin) or "vlasov report",
         title=escaped(title),
         style=_series() + _asset("page.css"),
         body="\n".join(parts.body),
@@ -34,19 +32,6 @@ def whole_page(title: str, parts: Parts, footer: str) -> str:
         data=as_json({"scenes": parts.scenes, "charts": parts.charts}),
         script=script,
     )
-
-
-def check_ours(target: Path) -> None:
-    """Complain where a file that the user did not name is there already, and is no report."""
-    check_replaced(target, "report", _is_marked)
-
-
-def _is_marked(page: Path) -> bool:
-    try:
-        with page.open("rb") as file:
-            return _MARK in file.read(_HEAD)
-    except OSError:
-        return False
 
 
 def _series() -> str:

@@ -45,13 +45,17 @@ def opened(given: Any) -> list[Source]:
     return [_source(one) for one in listed]
 
 
+def file_of(path: Path) -> Path:
+    """The Dataset of a study in its folder; any other path as it is."""
+    return path / FINISHED if (path / FINISHED).is_file() else path
+
+
 def _source(given: Any) -> Source:
     if isinstance(given, xr.Dataset):
         dataset, name = given, str(given.encoding.get("source", "") or "")
         name = Path(name).name
     elif isinstance(given, str | os.PathLike):
-        path = Path(given)
-        path = path / FINISHED if (path / FINISHED).is_file() else path
+        path = file_of(Path(given))
         if path.is_dir():
             sentence = f'"{path}" is a folder without a finished study ({FINISHED}); give a .nc file'
             raise InputError(f'{sentence}, or "--all-cases {path}" for case files', "report")

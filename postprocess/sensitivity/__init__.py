@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import time as clock
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -111,6 +112,22 @@ def sensitivity(
     >>> found["growth"].values.round(5), found["edge"].values.round(5)
     (array([1.     , 2.71828]), array([1., 1.]))
     """
+    options: dict[str, Any] = {"tolerance": tolerance, "rates": rates, "check": check}
+    return list(looks(problem, times=times, n=n, sampling=sampling, seed=seed, **options))[-1]
+
+
+def looks(
+    problem: CaseLike | xr.Dataset,
+    *,
+    times: ArrayLike | None = None,
+    n: int | None = None,
+    sampling: str = "auto",
+    seed: int = 0,
+    tolerance: float = 1e-8,
+    rates: bool = True,
+    check: bool = True,
+) -> Iterator[xr.Dataset]:
+    """The result of ``sensitivity`` before it is checked, if it will be, and then with its errors: its last."""
     tolerance = checks.number(tolerance, "tolerance", above=1e-13, below=1e-2)
     rates, check = checks.flag(rates, "rates"), checks.flag(check, "check")
     began = clock.perf_counter()
@@ -128,10 +145,11 @@ def sensitivity(
     if check and len(whole.path.reached) > 1:
         other = begun.cloud if begun.fewer is None else begun.fewer
         looser = min(tolerance * _LOOSER, 1e-3)
+        yield _dataset(begun, whole, None)
         again = _found(begun, other, np.array(whole.path.reached), looser, among, rates=rates, patience=patience)
     result = _dataset(begun, whole, again)
     result.attrs["wall_seconds"] = clock.perf_counter() - began
-    return result
+    yield result
 
 
 class _Found(NamedTuple):

@@ -56,6 +56,7 @@ def conduct(
         results |= collect.collect(bench, missing, store, asked.scheduler, asked.progress)
         dataset = assemble(results)
     dataset.attrs["wall_seconds"] = time.perf_counter() - began
-    if asked.output is not None:
+    if asked.output is not None and store is not None:
+        dataset.attrs["origin"] = store.origin
         save(dataset, Path(asked.output) / FINISHED)
     return dataset

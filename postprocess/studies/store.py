@@ -16,6 +16,7 @@ from vlasov import checks
 from vlasov.errors import InputError, SolverError
 from vlasov.solvers.dataset import STUDY
 from vlasov.solvers.files import written_whole
+from vlasov.solvers.targets import origin
 
 Key = tuple[Any, ...]  # texts and whole numbers, such as sampling, n and replica
 Result = dict[str, Any]  # plain lists and numbers
@@ -54,6 +55,11 @@ class Store:
                     f'"{folder}" holds another study: its {where} is {was} and not {wanted}; choose another folder'
                 )
                 raise InputError(sentence, "output")
+
+    @property
+    def origin(self) -> str:
+        """What the Dataset of the study is made from, however many results it has by now."""
+        return origin("study", self._identity)
 
     @property
     def settled(self) -> Any:

@@ -11,7 +11,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -35,8 +35,9 @@ from vlasov.postprocess.sweep.dataset import assemble
 from vlasov.postprocess.sweep.grid import Grid, checked
 from vlasov.postprocess.sweep.piece import Bench, Study, failure
 from vlasov.postprocess.sweep.told import troubles
-from vlasov.solvers.dataset import SWEEP, save as save_dataset
-from vlasov.solvers.files import as_path, check_writable
+from vlasov.solvers.dataset import SWEEP, save as save_dataset, save_partial
+from vlasov.solvers.files import as_path
+from vlasov.solvers.targets import check_target, origin, undisturbed
 
 _FORMAT = 1  # of files in a folder
 
@@ -50,6 +51,7 @@ def sweep(
     product: bool = True,
     times: ArrayLike | None = None,
     output: str | os.PathLike[str] | None = None,
+    overwrite: bool = False,
     progress: bool = False,
     scheduler: str | None = None,
     settings: Sequence[str] = (),
@@ -75,7 +77,11 @@ def sweep(
         Output times; those of the case, or 101 equidistant ones, which they also are where the horizon is swept.
     output
         A folder that keeps each run as soon as it is done, so that a sweep goes on where it was interrupted, with the
-        same bits, and can be extended by more values; at the end also the Dataset, as ``study.nc``. Or a .nc file.
+        same bits, and can be extended by more values; at the end also the Dataset, as ``study.nc``. Or a .nc
+        file, which is written at the end; what an interrupted sweep has done goes beside it, into x.partial.nc for
+        x.nc.
+    overwrite
+        Replace this .nc file also where it holds something else.
     progress
         Draw a progress bar on a terminal.
     scheduler
@@ -102,7 +108,7 @@ def sweep(
            [0.5 , 0.25]])
     """
     began = time.perf_counter()
-    target = None if output is None else as_path(output, "output")
+    target, overwrite = None if output is None else as_path(output, "output"), checks.flag(overwrite, "overwrite")
     with _said_once():
         grid = checked(parameters, product)  # type: ignore[arg-type]  # says itself what is no list
         kept, sent = target is not None and target.suffix != ".nc", scheduler is not None
@@ -111,8 +117,11 @@ def sweep(
             study = replace(study, times=None)
         schedule.check(scheduler)
         _check(study, grid)
+        made = origin("sweep", study.plain(), [] if kept else [piece.keys for piece in grid.pieces])
+        if target is not None and not kept:
+            check_target(target, made, overwrite=overwrite)
         dataset = _made(study, grid, target, progress, scheduler)
-    dataset.attrs["wall_seconds"] = time.perf_counter() - began
+    dataset.attrs |= {"origin": made, "wall_seconds": time.perf_counter() - began}
     if target is not None:
         save_dataset(dataset, target / FINISHED if kept else target)
     if dataset.attrs["trouble"]:
@@ -151,8 +160,9 @@ def _made(study: Study, grid: Grid, target: Path | None, progress: bool, schedul
         _collect(study, grid, target, progress, scheduler, results)
     except KeyboardInterrupt as stop:
         if target is not None and target.suffix == ".nc" and results:
-            save_dataset(assemble(grid, study, problem, results), target)
-            stop.add_note(f"What is done, {len(results):,} of {len(grid.pieces):,} runs, is in {target}.")
+            with suppress(KeyboardInterrupt), undisturbed():  # who presses Ctrl-C twice loses nothing
+                place = save_partial(assemble(grid, study, problem, results), target)
+            stop.add_note(f"What is done, {len(results):,} of {len(grid.pieces):,} runs, is in {place}.")
         raise
     dataset = assemble(grid, study, problem, results)
     dataset.attrs["trouble"] = troubles(dataset, grid)
@@ -178,9 +188,7 @@ def _collect(
 ) -> None:
     """All results: those that are kept, and the others, computed now; into ``results``."""
     store = None
-    if target is not None and target.suffix == ".nc":
-        check_writable(target)
-    elif target is not None:
+    if target is not None and target.suffix != ".nc":
         names = {"tables": "problem", "saved": "save"}
         identity = {names.get(name, name): value for name, value in study.plain().items() if name != "case"}
         store = Store(target, {"format": _FORMAT} | identity, SWEEP)

@@ -1,7 +1,8 @@
 """The program: its name, what it says beside its answers, and how it ends.
 
-Exit code 0, 1 (a run failed, or stopped before its horizon for another reason than a blow-up), 2 (bad input) or 130
-(interrupted). With --json an error is JSON too, {"error": ..., "field": ...}, and a sentence on stderr.
+Exit code 0, 1 (a run failed, or stopped before its horizon for another reason than a blow-up), 2 (bad input), 130
+(interrupted by Ctrl-C) or 143 (by SIGTERM). With --json an error is JSON too, {"error": ..., "field": ...}, and a
+sentence on stderr.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import io
 import os
 import shutil
+import signal
 import sys
 import warnings
 from contextlib import contextmanager
@@ -31,12 +33,14 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
+_heard: list[int] = [signal.SIGINT]  # which signals have interrupted the command, by default the first
+
 # The command line's own exception for unknown commands and options; Typer does not export it by name.
 _Misuse: Any = typer.BadParameter.__base__
 
 
 class Interrupted(Exception):
-    """Ctrl-C during a command; its arguments say what was kept."""
+    """Ctrl-C or SIGTERM during a command; its arguments say what was kept."""
 
 
 def main() -> None:
@@ -50,7 +54,7 @@ def main() -> None:
     columns = shutil.get_terminal_size().columns
     app.rich_markup_mode = "rich" if columns >= _NARROW else None
     try:
-        with _warnings_as_lines():
+        with _warnings_as_lines(), _terminated_as_interrupted():
             code = _answer({"terminal_width": columns} if columns < _NARROW else {})
         sys.stdout.flush()
     except OSError as error:
@@ -74,12 +78,33 @@ def _answer(settings: dict[str, Any]) -> int:
         return _complain("memory does not suffice; take fewer tokens, cells, slices or output times", 1)
     except SystemError as error:
         if isinstance(heard(error), KeyboardInterrupt):
-            return _complain("interrupted", 130)
+            return _interrupted()
         raise
     except Interrupted as stop:
-        return _complain(" ".join(["interrupted.", *(stop.args or ["Nothing was written."])]), 130)  # as shells say it
+        return _interrupted(*(stop.args or ["Nothing was written."]))
     except (KeyboardInterrupt, typer.Abort):
-        return _complain("interrupted", 130)
+        return _interrupted()
+
+
+def _interrupted(*kept: str) -> int:
+    """Say what was kept; the exit code is that of shells."""
+    return _complain(" ".join(["interrupted.", *kept]) if kept else "interrupted", 128 + _heard[-1])
+
+
+@contextmanager
+def _terminated_as_interrupted() -> Iterator[None]:
+    """Let SIGTERM, which batch systems send, end a command as Ctrl-C does."""
+
+    def interrupt(number: int, _: object) -> None:
+        _heard.append(number)
+        raise KeyboardInterrupt
+
+    _heard[:] = [signal.SIGINT]
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vlasov.cli.options import JsonOption, command
-from vlasov.cli.pictures import Picture, beside
+from vlasov.cli.pictures import Picture, beside, keep
 from vlasov.cli.printing import finite, print_doubt, print_json
 
 if TYPE_CHECKING:
@@ -30,22 +30,22 @@ def beyond_gaussian(
 ) -> None:
     """Distances of a run to Gaussians of the same moments, now and at the start; when it grows or collapses."""
     from vlasov.postprocess.beyond_gaussian import beyond_gaussian as compared, figure
-    from vlasov.solvers.dataset import open_run, save
+    from vlasov.solvers.dataset import open_run
 
     target, numbers_only = picture.place_or_numbers(output, beside(path, "{}-beyond"), path)
     found = compared(open_run(path), instants=instants, progress=not as_json)
     if numbers_only:
-        save(found, target)
+        keep(found, target)
     else:
         picture.write(lambda: figure.draw(found), target)
     if as_json:
         held = {str(name): finite(values.values) for name, values in found.variables.items()}
         ends = {name: finite(found.attrs[name]) for name in ("blow_up_time", "predicted_blow_up_time")}
-        print_json(held | ends | {"output": str(target)})
+        print_json(held | ends | {"output": str(target.path)})
         return
     print("\n".join(_lines(found)))
     print_doubt(found.attrs["doubt"])
-    print(target)
+    print(target.path)
 
 
 def _lines(found: xr.Dataset) -> list[str]:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vlasov.cli.options import CaseArgument, JsonOption, command
+from vlasov.cli.options import CaseArgument, ForceOption, JsonOption, command
+from vlasov.cli.pictures import write_text
 from vlasov.cli.printing import describe, print_json
-from vlasov.errors import InputError
 from vlasov.postprocess.equations import around, seen
 
 if TYPE_CHECKING:
@@ -73,17 +73,15 @@ def copy(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="The file to write; CASE.toml here if not given.")
     ] = None,
+    force: ForceOption = False,
 ) -> None:
     """Copy a case's file, to change it and to run the copy."""
     from vlasov.cases.catalogue import case_path
     from vlasov.cases.load import copied
-    from vlasov.solvers.files import write_text
 
     source, text = case_path(case), copied(case)
     target = output or Path(source.name)
     if target.is_dir():
         target = target / source.name
-    if target.exists():
-        raise InputError(f'"{target}" exists already; choose another name', "output")
-    write_text(target, text, "output")
+    write_text(target, text, source, force=force)
     print(target)

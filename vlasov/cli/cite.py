@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from vlasov.cli.options import command
+from vlasov.cli.options import ForceOption, command
+from vlasov.cli.pictures import write_text
 from vlasov.errors import InputError
 
 _FORMATS = ("bibtex",)
@@ -25,11 +26,11 @@ def cite(
     *,
     style: Annotated[str, typer.Option("--format", help="bibtex is all there is.")] = "bibtex",
     output: Annotated[Path | None, typer.Option("-o", "--output", help="A .bib file to write.")] = None,
+    force: ForceOption = False,
 ) -> None:
     """Print BibTeX of this software, and of the theorems and methods that runs used, each with the reason why."""
     from vlasov.errors import choose
     from vlasov.postprocess.citing import cite_all
-    from vlasov.solvers.files import check_apart, check_place, write_text
 
     choose(style, _FORMATS, "--format")
     if output is None:
@@ -37,7 +38,5 @@ def cite(
         return
     if output.suffix.lower() != _SUFFIX:
         raise InputError(f'"{output}" must end in {_SUFFIX}', "output")
-    check_apart(output, *paths)
-    check_place(output)
-    write_text(output, cite_all(paths) + "\n", "output")
+    write_text(output, cite_all(paths) + "\n", *paths, force=force)
     print(output)

@@ -56,7 +56,7 @@ def clusters(
         if rank:
             raise InputError("is for one run; leave it out", "--rank")
         picture.write(lambda: figures.beside(runs[0], runs[1], **options), target)
-        _print_agreement(runs[0], runs[1], options, target, as_json)
+        _print_agreement(runs[0], runs[1], options, target.path, as_json)
         return
     from vlasov.postprocess.clusters import clusters as find
 
@@ -66,13 +66,13 @@ def clusters(
     if as_json:
         held = {str(name): finite(values.values) for name, values in found.data_vars.items()}
         print_json(
-            {"time": finite(found["time"].values)} | held | {"doubt": found.attrs["doubt"], "picture": str(target)}
+            {"time": finite(found["time"].values)} | held | {"doubt": found.attrs["doubt"], "picture": str(target.path)}
         )
         return
     from vlasov.postprocess.clusters.table import lines, table
 
     print_table(table(found))
-    print("\n".join([*lines(found), str(target)]))
+    print("\n".join([*lines(found), str(target.path)]))
 
 
 def _print_agreement(

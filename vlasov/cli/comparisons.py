@@ -6,12 +6,12 @@ import shlex
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from vlasov.cli.options import CaseArgument, JsonOption, LocalOption, Settings, command, names
-from vlasov.cli.pictures import Picture, check_ours
+from vlasov.cli.pictures import Picture, Target, claim, keep, keeping, sources_of
 from vlasov.cli.printing import finite, print_doubt, print_json, print_table, width
 from vlasov.errors import InputError
 
@@ -86,7 +86,7 @@ def compare(
     as_json: JsonOption = False,
 ) -> None:
     """Solve a case by several solvers, or take solutions; print and draw distances, errors and stability estimates."""
-    from vlasov.postprocess.compare import compare as compare_solutions
+    from vlasov.postprocess.compare import compare as compare_solutions, figure
     from vlasov.solvers.dataset import STUDY, open_run, require
 
     _check_comparison(times, bandwidth)
@@ -94,7 +94,10 @@ def compare(
     if len(cases) > 1 and not files:
         raise InputError("takes one case, or several .nc files that vlasov run wrote", "CASE")
     read: list[str | Path] = [*cases, *([] if study is None else [study])]
-    target, numbers_only = picture.place_or_numbers(output, Path(f"{Path(cases[0]).stem}-compare"), *read)
+    asked = None if files else _of_case(cases[0], solvers, settings, times)
+    sources = sources_of(read) if asked is None else [*asked.origins(), *sources_of(read[1:])]
+    default = Path(f"{Path(cases[0]).stem}-compare")
+    target, numbers_only = picture.place_or_numbers(output, default, *read, sources=sources)
     if numbers_only and study is not None:
         raise InputError(
             f'is drawn beside the comparison, but -o names "{output}", for numbers; leave it out', "--study"
@@ -102,26 +105,26 @@ def compare(
     beside = None if study is None else open_run(study)
     if beside is not None:
         require(beside, STUDY, str(study))
-    datasets = [open_run(path) for path in cases] if files else _of_case(cases[0], solvers, settings, times, as_json)
-    result = compare_solutions(
-        *datasets, bandwidth=bandwidth, instants=max(times, 5), local=local, progress=not as_json
-    )
-    if numbers_only:
-        _keep(result, target)
-        _print_comparison(result, {"output": str(target)}, as_json)
-    else:
-        _draw_comparison(result, datasets, picture, target, as_json, beside)
+    with keeping(target) as solved:
+        datasets = [open_run(path) for path in cases] if asked is None else _solved(asked, solved, as_json)
+        result = compare_solutions(
+            *datasets, bandwidth=bandwidth, instants=max(times, 5), local=local, progress=not as_json
+        )
+        if numbers_only:
+            _keep(result, target)
+        else:
+            picture.write(lambda: figure.draw(result, datasets, beside), target)
+    _print_comparison(result, {"output" if numbers_only else "picture": str(target.path)}, as_json)
 
 
-def _of_case(case: str, solvers: str | None, settings: Settings, times: int, as_json: bool) -> list[xr.Dataset]:
-    """A case, solved by those solvers, or by all that it lists."""
+def _of_case(case: str, solvers: str | None, settings: Settings, times: int) -> _Solutions:
+    """A case to be solved by these solvers, or by all that it lists."""
     loaded = settings.load(case)
     chosen = names(solvers) if solvers else list(loaded.solvers)
     if len(chosen) < 2:
         raise InputError(f"needs at least two to compare but got {len(chosen)}; see --solvers", "solvers")
     at = _outputs(_end(loaded.problem, chosen), times)
-    plans = [(loaded.problem, name, loaded.solvers.get(name, {})) for name in chosen]
-    return _solved(plans, at, loaded.name, as_json)
+    return _Solutions([(loaded.problem, name, loaded.solvers.get(name, {})) for name in chosen], at, loaded.name)
 
 
 @command()
@@ -140,53 +143,62 @@ def stability(
     as_json: JsonOption = False,
 ) -> None:
     """Solve a case from two initial measures; print, draw and write W_p(t) / W_p(0) and the theory's bounds of it."""
-    from vlasov.postprocess.compare import compare as compare_solutions
-    from vlasov.solvers.dataset import COMPARISON
-    from vlasov.solvers.files import check_apart, check_writable
+    from vlasov.postprocess.compare import compare as compare_solutions, figure
 
     perturbation.check()
     _check_comparison(times, None)
     loaded = settings.load(case)
-    target = picture.place(output, Path(f"{loaded.name}-stability"))
-    numbers = target.with_suffix(".nc")
-    check_apart(numbers, case, *filter(None, [perturbation.initial]))
-    check_writable(numbers)
-    check_ours(numbers, COMPARISON)
     first = "particles" if perturbation.resample is not None else next(iter(loaded.solvers))
     problem, name = loaded.problem, solver or first
     options = loaded.solvers.get(name, {})
     other, others = perturbation.of(problem, name, options)
-    plans = [(problem, name, options), (other, name, others)]
     at = None if name == "layers" else _outputs(problem.horizon, times)  # these have times of their own
-    datasets = _solved(plans, at, loaded.name, as_json)
-    result = compare_solutions(*datasets, instants=times, initial="different", local=local, progress=not as_json)
-    _keep(result, numbers)
-    _draw_comparison(result, datasets, picture, target, as_json)
+    asked = _Solutions([(problem, name, options), (other, name, others)], at, loaded.name)
+    sources, read = asked.origins(), [case, *filter(None, [perturbation.initial])]
+    target = picture.place(output, Path(f"{loaded.name}-stability"), *read, sources=sources)
+    numbers = claim(target.path.with_suffix(".nc"), sources, *read, force=picture.force)
+    with keeping(target) as solved:
+        datasets = _solved(asked, solved, as_json)
+        result = compare_solutions(*datasets, instants=times, initial="different", local=local, progress=not as_json)
+        _keep(result, numbers)
+        picture.write(lambda: figure.draw(result, datasets), target)
+    _print_comparison(result, {"picture": str(target.path)}, as_json)
 
 
-def _keep(result: xr.Dataset, target: Path) -> None:
+def _keep(result: xr.Dataset, target: Target) -> None:
     """Write a comparison with its command, which alone says how a perturbed run was made."""
-    from vlasov.solvers.dataset import save
-
     result.attrs["command"] = shlex.join(["vlasov", *sys.argv[1:]])
-    save(result, target)
+    keep(result, target)
 
 
-def _solved(
-    plans: Sequence[tuple[Problem, str, Mapping[str, Any]]], at: Any, case: str, as_json: bool
-) -> list[xr.Dataset]:
-    """Solutions to be compared, all of them checked before the first is solved; what they doubt is printed."""
+class _Solutions(NamedTuple):
+    """What is solved to be compared: problems with their solvers and options, at common times."""
+
+    plans: Sequence[tuple[Problem, str, Mapping[str, Any]]]
+    times: Any
+    case: str
+
+    def origins(self) -> list[str]:
+        """Those of the solutions, all of them checked before the first is solved."""
+        from vlasov.solvers.driver import prepare
+
+        return [
+            prepare(problem, name, times=self.times, options=options).origin for problem, name, options in self.plans
+        ]
+
+
+def _solved(asked: _Solutions, solved: dict[str, xr.Dataset], as_json: bool) -> list[xr.Dataset]:
+    """Solutions to be compared, which ``solved`` takes in one by one; what they doubt is printed."""
     from vlasov.solvers.accuracy import doubt
-    from vlasov.solvers.driver import prepare, solve
+    from vlasov.solvers.driver import solve
 
-    for problem, name, options in plans:
-        prepare(problem, name, times=at, options=options)
-    found = []
-    for problem, name, options in plans:
-        found.append(solve(problem, name, times=at, progress=not as_json, case=case, **options))
+    for number, (problem, name, options) in enumerate(asked.plans, 1):
+        how = {"times": asked.times, "progress": not as_json, "case": asked.case}
+        result = solve(problem, name, **how, **options)
+        solved[f".{number}-{name}"] = result
         if not as_json:
-            print_doubt(doubt(found[-1]), name, named=True)
-    return found
+            print_doubt(doubt(result), name, named=True)
+    return list(solved.values())
 
 
 def _check_comparison(times: int, bandwidth: float | None) -> None:
@@ -209,21 +221,6 @@ def _outputs(horizon: float, times: int) -> Any:
     import numpy as np
 
     return np.linspace(0.0, horizon, times)
-
-
-def _draw_comparison(
-    result: xr.Dataset,
-    datasets: list[xr.Dataset],
-    picture: Picture,
-    target: Path,
-    as_json: bool,
-    study: xr.Dataset | None = None,
-) -> None:
-    """Draw a comparison, and print it."""
-    from vlasov.postprocess.compare import figure
-
-    picture.write(lambda: figure.draw(result, datasets, study), target)
-    _print_comparison(result, {"picture": str(target)}, as_json)
 
 
 def _print_comparison(result: xr.Dataset, written: dict[str, str], as_json: bool) -> None:

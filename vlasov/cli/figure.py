@@ -44,17 +44,18 @@ def figure(
         raise InputError("stands beside names; give either", "--all")
     chosen = known if every else [choose(name, known, "figure") for name in names or []]
     alone = len(chosen) == 1 and output is not None and bool(output.suffix)
-    targets = {name: picture.place(output if alone else None, (output or Path()) / name) for name in chosen}
+    folder = output or Path()
+    targets = {name: picture.place(output if alone else None, folder / name, sources=[name]) for name in chosen}
     set_threads(threads)
     found: dict[str, Any] = {}
     for name, target in targets.items():
         with waiting(f"figure {name}"), printed(picture.width):
             drawn, facts = paper_figure(name)
         picture.write(lambda drawn=drawn: drawn, target)  # type: ignore[misc]
-        found[name] = facts | {"picture": str(target)}
+        found[name] = facts | {"picture": str(target.path)}
         if not as_json:
             _tell(name, parameters(name)["title"], facts)
-            print(target)
+            print(target.path)
     if as_json:
         print_json(found)
 

@@ -100,6 +100,9 @@ SchedulerOption = Annotated[
 LocalOption = Annotated[
     bool, typer.Option("--local/--no-local", help="Find how much small differences grow at most: some seconds.")
 ]
+ForceOption = Annotated[
+    bool, typer.Option("--force", help="Replace what is there already, also where it holds something else.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 

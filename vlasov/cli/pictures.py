@@ -1,24 +1,86 @@
 """Where commands write: pictures for a screen or for print, and numbers beside them.
 
-A file that the user names is replaced, unless it is what is read. One that the command names itself is replaced only
-where it is what the same command has written before.
+Whatever a command writes has an origin, which is known before any work: a file of another origin is replaced by --force
+alone, whether the user named it or not.
 """
 
 from __future__ import annotations
 
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from vlasov.cli.options import running
+from vlasov.cli.options import ForceOption, running
 from vlasov.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
 
+    import xarray as xr
     from matplotlib.figure import Figure
+
+
+class Target(NamedTuple):
+    """A file to be written, and the origin of what it will hold."""
+
+    path: Path
+    origin: str
+
+
+def claim(path: Path, sources: Sequence[Any], *inputs: str | Path, force: bool) -> Target:
+    """A path as the target of what the running command makes from these sources; refused where a result may be lost."""
+    from vlasov.solvers.targets import check_target, origin
+
+    target = Target(path, origin(running(), *sources))
+    check_target(path, target.origin, *inputs, overwrite=force)
+    return target
+
+
+def sources_of(paths: Sequence[str | Path]) -> list[str]:
+    """The origins of files that a command reads."""
+    from vlasov.solvers.targets import origin_of
+
+    return [origin_of(path) for path in paths]
+
+
+def keep(dataset: xr.Dataset, target: Target) -> None:
+    """Write numbers."""
+    from vlasov.solvers.dataset import save
+
+    dataset.attrs["origin"] = target.origin
+    save(dataset, target.path)
+
+
+def write_text(path: Path, text: str, *inputs: str | Path, force: bool) -> None:
+    """Write a text, whose origin is itself: users may have changed the file."""
+    from vlasov.solvers.files import write_text as write
+    from vlasov.solvers.targets import check_target, origin_of_text
+
+    check_target(path, origin_of_text(text), *inputs, overwrite=force)
+    write(path, text, "output")
+
+
+@contextmanager
+def keeping(target: Target) -> Iterator[dict[str, xr.Dataset]]:
+    """Results by what ends their names: where a command fails or is interrupted, they are written beside its target."""
+    from vlasov.solvers.dataset import save_partial
+    from vlasov.solvers.targets import undisturbed
+
+    results: dict[str, xr.Dataset] = {}
+    try:
+        yield results
+    except (Exception, KeyboardInterrupt) as stop:
+        files: list[str] = []
+        with suppress(KeyboardInterrupt), undisturbed():  # who presses Ctrl-C twice loses nothing
+            for name, result in results.items():
+                place = target.path.with_name(f"{target.path.stem}{name}.nc")
+                files.append(str(save_partial(result, place)))
+        if files:
+            stop.add_note(f"What was solved until then is in {' and '.join(files)}.")
+        raise
 
 
 @dataclass(frozen=True)
@@ -33,35 +95,41 @@ class Picture:
         str | None,
         typer.Option("--width", metavar="WIDTH", help="For print: column, page, or a number such as 86mm or 3.4in."),
     ] = None
+    force: ForceOption = False
 
-    def place(self, output: Path | None, default: Path, *inputs: str | Path) -> Path:
-        """Where the picture goes: what -o names, or a default, to which the end is added; checked before any work."""
+    def place(
+        self, output: Path | None, default: Path, *inputs: str | Path, sources: Sequence[Any] | None = None
+    ) -> Target:
+        """Where the picture goes: what -o names, or a default, to which the end is added; checked before any work.
+
+        It is made from the inputs, if no other ``sources`` are given.
+        """
+        from vlasov.postprocess.drawing.canvas import checked_target
+        from vlasov.postprocess.figures import FORMATS
+
         form = self._checked()
-        if output is None:
-            target = default.with_name(f"{default.name}.{form or 'png'}")
-            _picture_place(target, *inputs)
-            check_ours(target)
-            return target
-        if form is not None and output.suffix.lower() != f".{form}":
+        if output is not None and form is not None and output.suffix.lower() != f".{form}":
             raise InputError(f'is "{form}", but -o names "{output}"; leave out one of them', "--format")
-        _picture_place(output, *inputs)
-        return output
+        path = default.with_name(f"{default.name}.{form or 'png'}") if output is None else output
+        checked_target(path, FORMATS)
+        return claim(path, sources_of(inputs) if sources is None else sources, *inputs, force=self.force)
 
-    def inside(self, folder: Path) -> Path:
-        """Where the picture of a study goes, in a folder that may have to be made."""
-        form = self._checked()
-        return self.place(None, folder / "study") if folder.is_dir() else folder / f"study.{form or 'png'}"
+    def inside(self, folder: Path) -> Target:
+        """Where the picture of a study goes, in a folder that may have to be made, and that no other study may use."""
+        from vlasov.solvers.targets import origin
 
-    def place_or_numbers(self, output: Path | None, default: Path, *inputs: str | Path) -> tuple[Path, bool]:
+        if folder.is_dir():
+            return self.place(None, folder / "study")
+        return Target(folder / f"study.{self._checked() or 'png'}", origin(running()))
+
+    def place_or_numbers(
+        self, output: Path | None, default: Path, *inputs: str | Path, sources: Sequence[Any] | None = None
+    ) -> tuple[Target, bool]:
         """As ``place``; and whether -o names a .nc file, for numbers."""
-        from vlasov.solvers.files import check_apart, check_writable
-
         if output is None or output.suffix != ".nc":
-            return self.place(output, default, *inputs), False
+            return self.place(output, default, *inputs, sources=sources), False
         self.refuse(f'-o names "{output}", for numbers')
-        check_apart(output, *inputs)
-        check_writable(output)
-        return output, True
+        return claim(output, sources_of(inputs) if sources is None else sources, *inputs, force=self.force), True
 
     def refuse(self, why: str) -> None:
         """Complain about options for pictures where none is drawn."""
@@ -69,14 +137,14 @@ class Picture:
             if value is not None:
                 raise InputError(f"is for pictures, but {why}; leave it out", name)
 
-    def write(self, draw: Callable[[], Figure], target: Path) -> Path:
+    def write(self, draw: Callable[[], Figure], target: Target) -> Path:
         """Draw a picture so wide, and write it."""
         from vlasov.postprocess import figures
         from vlasov.postprocess.drawing.paper import printed
         from vlasov.solvers.progress import waiting
 
         with waiting("drawing"), printed(self.width):
-            return figures.save(draw(), target, command=running())
+            return figures.save(draw(), target.path, origin=target.origin)
 
     def _checked(self) -> str | None:
         """The format, without its dot."""
@@ -95,26 +163,3 @@ def beside(path: Path, name: str) -> Path:
     if path.is_dir() or not path.name:
         raise InputError(f'"{path}" is a folder; give a .nc file that "vlasov run -o" wrote', "path")
     return path.with_name(name.format(path.stem))
-
-
-def check_ours(target: Path, kind: str | None = None) -> None:
-    """Complain where a file that the user did not name is there already, and is nothing that this command has written.
-
-    A picture says which command has drawn it, a .nc file its kind.
-    """
-    from vlasov.postprocess.drawing.canvas import drawn_by
-    from vlasov.solvers.files import check_replaced, kind_of
-
-    command = running()
-    check_replaced(target, command, lambda file: drawn_by(file, command) if kind is None else kind_of(file) == kind)
-
-
-def _picture_place(target: Path, *inputs: str | Path) -> None:
-    """Complain where a picture cannot be written, or would take the place of what is read."""
-    from vlasov.postprocess.drawing.canvas import checked_target
-    from vlasov.postprocess.figures import FORMATS
-    from vlasov.solvers.files import check_apart, check_place
-
-    checked_target(target, FORMATS)
-    check_apart(target, *inputs)
-    check_place(target)

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from vlasov.cli.options import JsonOption, command
+from vlasov.cli.options import ForceOption, JsonOption, command
+from vlasov.cli.pictures import claim, sources_of
 from vlasov.cli.printing import print_json
 from vlasov.errors import InputError
 
@@ -31,34 +32,30 @@ def report(
             "-o", "--output", help="The .html file, or the folder of --all-cases; beside the first if not given."
         ),
     ] = None,
+    force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Show runs, studies and comparisons on one HTML page that opens without a network; several runs side by side."""
     from vlasov.postprocess.report import checked_target, of_sources
     from vlasov.postprocess.report.gallery import gallery
-    from vlasov.postprocess.report.page import check_ours
-    from vlasov.postprocess.report.sources import opened
-    from vlasov.solvers.files import check_apart
+    from vlasov.postprocess.report.sources import file_of, opened
 
     if bool(paths) == (every is not None):
         raise InputError("needs files to show, or --all-cases DIR, and not both", "report")
     if every is not None:
-        pages = gallery(every, output or every / "report", say=(lambda _: None) if as_json else print)
+        pages = gallery(every, output or every / "report", overwrite=force, say=(lambda _: None) if as_json else print)
         if as_json:
             print_json({"output": str(pages[0]), "reports": [str(page) for page in pages[1:]]})
         else:
             print(pages[0])
         return
-    first = (paths or [])[0]
-    target = checked_target(output or _beside(first))
-    check_apart(target, *(paths or []))
-    if output is None:
-        check_ours(target)
-    target = of_sources(opened(paths)).save(target)
+    first, files = (paths or [])[0], [file_of(path) for path in paths or []]
+    target = claim(checked_target(output or _beside(first)), sources_of(files), *files, force=force)
+    path = of_sources(opened(paths), target.origin).save(target.path)
     if as_json:
-        print_json({"output": str(target), "bytes": target.stat().st_size})
+        print_json({"output": str(path), "bytes": path.stat().st_size})
     else:
-        print(target)
+        print(path)
 
 
 def _beside(first: Path) -> Path:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from vlasov.cli.options import CaseArgument, JsonOption, Settings, command
-from vlasov.cli.pictures import Picture, beside, check_ours
+from vlasov.cli.options import CaseArgument, ForceOption, JsonOption, Settings, command
+from vlasov.cli.pictures import Picture, beside, claim, keep, sources_of
 from vlasov.cli.printing import describe, finite, print_doubt, print_json, print_run, summary
 from vlasov.errors import InputError, SolverError
 
@@ -54,6 +54,7 @@ def run(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="The .nc file to write; CASE-SOLVER.nc here if not given.")
     ] = None,
+    force: ForceOption = False,
     as_json: JsonOption = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check everything and print what would be run.")] = False,
 ) -> None:
@@ -64,19 +65,18 @@ def run(
     """
     from vlasov.cases.facts import verdicts
     from vlasov.cases.solving import solve, task
-    from vlasov.solvers.dataset import RUN
     from vlasov.solvers.driver import prepare
 
     loaded = settings.load(case)
     what = task(loaded, solver)
     target = output or Path(f"{loaded.name}-{what.solver}.nc")
-    if output is None:
-        check_ours(target, RUN)
     if dry_run:
-        plan = prepare(what.problem, what.solver, times=what.times, output=target, options=what.options)
+        plan = prepare(
+            what.problem, what.solver, times=what.times, output=target, overwrite=force, options=what.options
+        )
         print_json(describe(loaded) | {"solver": what.solver, "options": plan.resolved, "output": str(target)})
         return
-    result = solve(loaded, solver, progress=not as_json, output=target, warn_above=math.inf)
+    result = solve(loaded, solver, progress=not as_json, output=target, overwrite=force, warn_above=math.inf)
     found = verdicts(loaded.facts, result)
     _tell(result, target, found, loaded.outdated, as_json)
     if result.attrs["status"] == "stopped":
@@ -137,8 +137,8 @@ def plot(
     if output is not None:
         film = checked_target(output, (*figures.FORMATS, *movie.FORMATS))[1] in movie.FORMATS
     if output is not None and film:
-        target = output
         picture.refuse(f'"{output}" is a film')
+        target = claim(output, sources_of(paths), *paths, force=picture.force)
     else:
         target = picture.place(output, beside(paths[0], "{}"), *paths)
     datasets = [open_run(path) for path in paths]
@@ -147,16 +147,16 @@ def plot(
             what = datasets[0].attrs["kind"]
             raise InputError(f'is "{kind}", but the file holds no run but a {what}, which has one picture', "--kind")
         picture.write(lambda: draw(datasets[0]), target)
-        print(target)
+        print(target.path)
         return
     for path, dataset in zip(paths, datasets, strict=True):
         require(dataset, RUN, str(path))
     if film:
         with waiting("drawing the film"):
-            movie.movie(datasets, target)
+            movie.movie(datasets, target.path, origin=target.origin)
     else:
         picture.write(lambda: figures.plot(datasets, kind), target)
-    print(target)
+    print(target.path)
 
 
 @command()
@@ -173,18 +173,20 @@ def energies(
     """Energy, dissipation and the identity between them along a run with V = A = A^T, softmax or Sinkhorn."""
     from vlasov.postprocess.drawing.energies import draw
     from vlasov.postprocess.energies import energies as energies_of
-    from vlasov.solvers.dataset import open_run, save
+    from vlasov.solvers.dataset import open_run
     from vlasov.solvers.progress import waiting
 
     target, numbers_only = picture.place_or_numbers(output, beside(path, "{}-energies"), path)
     with waiting("energies along the run"):
         found = energies_of(open_run(path))
     if numbers_only:
-        save(found, target)
+        keep(found, target)
     else:
         picture.write(lambda: draw(found), target)
     if as_json:
-        print_json({name: finite(values.values) for name, values in found.variables.items()} | {"output": str(target)})
+        print_json(
+            {name: finite(values.values) for name, values in found.variables.items()} | {"output": str(target.path)}
+        )
         return
     first, last = found.isel(time=0), found.isel(time=-1)
     print(f"{found.attrs['title']}, solver {found.attrs['solver']}: gradient flow, metric {found.attrs['metric']}")
@@ -195,4 +197,4 @@ def energies(
     off, doubt = float(found["identity_error"].max()), float(found["quadrature_error"].max())
     print(f"  gained = dissipated up to {off:.2g}; outputs let the integral be off by {doubt:.2g}")
     print_doubt(found.attrs["doubt"])
-    print(target)
+    print(target.path)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from vlasov.cli.options import JsonOption, Settings, command
-from vlasov.cli.pictures import Picture, check_ours
+from vlasov.cli.pictures import Picture, claim, keep, keeping, sources_of
 from vlasov.cli.printing import finite, print_json, print_table, width
 from vlasov.errors import InputError
 
@@ -43,33 +43,34 @@ def sensitivity(
 ) -> None:
     """Say how much a small change of the tokens can grow, who carries it, and what bounds it; draw and write it."""
     from vlasov import checks
-    from vlasov.postprocess.sensitivity import sensitivity as sensitivity_of
+    from vlasov.postprocess.sensitivity import looks
     from vlasov.postprocess.sensitivity.figure import draw
     from vlasov.postprocess.sensitivity.table import table
-    from vlasov.solvers.dataset import SENSITIVITY, save
-    from vlasov.solvers.files import check_apart, check_writable
     from vlasov.solvers.progress import waiting
 
     if times is not None:
         checks.integer(times, "times", least=2)
-    target = picture.place(output, Path(f"{Path(case).stem}-sensitivity"), case)
-    numbers = target.with_name(f"{target.stem.removesuffix(_NAME)}{_NAME}.nc")
-    check_apart(numbers, case)
-    check_writable(numbers)
-    check_ours(numbers, SENSITIVITY)
+    tokens: dict[str, Any] = {"n": n, "sampling": sampling, "seed": 0 if seed is None else seed}
+    solved = sources_of([case]) if case.endswith(".nc") else [settings.load(case).problem.to_json()]
+    sources = [*solved, times, tokens]
+    target = picture.place(output, Path(f"{Path(case).stem}-sensitivity"), case, sources=sources)
+    stem = target.path.stem.removesuffix(_NAME)
+    numbers = claim(target.path.with_name(f"{stem}{_NAME}.nc"), sources, case, force=picture.force)
     given, at = _asked(case, settings, times)
     if case.endswith(".nc") and seed is not None and n is None and sampling == "auto":
         raise InputError("draws nothing, since the tokens are those of the run; leave it out", "--seed")
-    with waiting("how much small changes of the tokens grow"):
-        found = sensitivity_of(given, times=at, n=n, sampling=sampling, seed=0 if seed is None else seed)
-    save(found, numbers)
-    picture.write(lambda: draw(found), target)
+    with keeping(numbers) as looked:
+        with waiting("how much small changes of the tokens grow"):
+            for found in looks(given, times=at, **tokens):
+                looked[""] = found
+        keep(found, numbers)
+        picture.write(lambda: draw(found), target)
     if as_json:
         shown = ("time", "growth", "growth_error", "edge", "log_logarithmic_norm", "log_norm", "carriers", "sample")
-        print_json({name: finite(found[name].values) for name in shown} | {"picture": str(target)})
+        print_json({name: finite(found[name].values) for name in shown} | {"picture": str(target.path)})
         return
     print_table(table(found, width=width()))
-    print(target)
+    print(target.path)
 
 
 def _asked(case: str, settings: Settings, times: int | None) -> tuple[Problem | xr.Dataset, Array | None]:

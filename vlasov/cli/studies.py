@@ -95,10 +95,10 @@ def conduct(
     if as_json:
         fitted = {name: finite(result[name].values) for name in ("slope", "low", "high", "expected")}
         told = {"doubt": result.attrs["doubt"]} if "doubt" in result.attrs else {}
-        print_json({**fitted, **told, "study": str(target / FINISHED), "picture": str(place)})
+        print_json({**fitted, **told, "study": str(target / FINISHED), "picture": str(place.path)})
         return
     print_table(table.table(result, width=width()))
-    print(place)
+    print(place.path)
 
 
 @contextmanager

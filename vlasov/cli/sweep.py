@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vlasov.cli.options import CaseArgument, JsonOption, Settings, command, names, numbers
-from vlasov.cli.pictures import Picture
+from vlasov.cli.pictures import Picture, Target
 from vlasov.cli.printing import print_json
 from vlasov.cli.studies import resumable
 from vlasov.errors import InputError, SolverError
@@ -81,7 +81,6 @@ def sweep(
     """
     from vlasov.jit import set_threads
     from vlasov.postprocess.sweep import sweep as sweep_case
-    from vlasov.solvers.files import check_writable
 
     swept, fixed = parsed(settings.settings or [])
     if not swept:
@@ -89,11 +88,12 @@ def sweep(
     set_threads(settings.threads)
     target = output or Path(f"{Path(case).stem}-sweep")
     if target.suffix == ".nc":
-        check_writable(target)
-        place = picture.place(None, target.with_suffix(""), case)
+        place = picture.place(None, target.with_suffix(""), case, sources=[case, settings.settings, sweep.arguments()])
     else:
         place = picture.inside(target)
-    arguments = sweep.arguments() | {"output": target, "settings": fixed, "progress": not as_json}
+    arguments = sweep.arguments() | {
+        "output": target, "overwrite": picture.force, "settings": fixed, "progress": not as_json,
+    }  # fmt: skip
     if target.suffix == ".nc":
         result = sweep_case(case, swept, **arguments)
     else:
@@ -102,7 +102,7 @@ def sweep(
     _show(result, target, picture, place, as_json)
 
 
-def _show(result: xr.Dataset, target: Path, picture: Picture, place: Path, as_json: bool) -> None:
+def _show(result: xr.Dataset, target: Path, picture: Picture, place: Target, as_json: bool) -> None:
     """Draw a sweep of one or two parameters, print how its runs ended, and where it is."""
     from vlasov.postprocess.studies.store import FINISHED
     from vlasov.postprocess.sweep import figure

@@ -17,6 +17,7 @@ ATTRIBUTES = {
     "case": "Name of the case; empty for a problem of one's own.",
     "problem": "JSON that rebuilds the problem, exactly; empty where a parameter is a Python function.",
     "solver": "Which solver made it.",
+    "origin": "What the run is made from: runs with the same are the same, and may replace each other's files.",
     "options": "JSON of all its options, with the values that it chose itself.",
     "status": "How the run ended, see [statuses](statuses.md).",
     "blow_up_time": "NaN if there was none.",

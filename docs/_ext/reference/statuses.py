@@ -26,6 +26,7 @@ _CODES = {
     "2": "A mistake in what was given: one sentence says where and what to do.",
     "130": "Interrupted by Ctrl-C.",
     "141": "Nobody reads the output any more, as after `| head`.",
+    "143": "Interrupted by SIGTERM, as batch systems and `timeout` send it.",
 }
 
 
