@@ -16,9 +16,9 @@ from vlasov.checks import Array
 from vlasov.errors import InputError
 from vlasov.postprocess.drawing.canvas import checked_target, written
 from vlasov.postprocess.drawing.covariances import Datasets
-from vlasov.postprocess.drawing.densities import coloured, density_bar, density_scale
+from vlasov.postprocess.drawing.densities import coloured, density_bar, density_scale, highest
 from vlasov.postprocess.drawing.places import place_bar
-from vlasov.postprocess.drawing.snapshots import Layers, brief, draw_panel, layers_of, one_scale
+from vlasov.postprocess.drawing.snapshots import Layers, draw_panel, layers_of, one_scale
 from vlasov.postprocess.drawing.style import PALE, entitle, figure_of, new_figure, styled
 from vlasov.postprocess.drawing.view import Indices, padded, united
 from vlasov.solvers.targets import signature
@@ -112,7 +112,7 @@ class _Film:
             few = self.instants[np.unique(np.linspace(0, self.instants.size - 1, 8).astype(int))]
             self.colours = density_scale([view.mesh(int(instant), plane) for instant in few])
             if layers.tokens is None:
-                density_bar(self.figure, self.colours, [panel], of_text=view.is_text)
+                density_bar(self.figure, self.colours, [panel], view)
         if layers.placed:
             place_bar(self.figure, [panel])
         self.heights = None  # of curves: as they come, or where the camera stands still those of the highest
@@ -126,8 +126,8 @@ class _Film:
         draw_panel(self.panel, self.layers, instant, self.plane, self.limits[place], self.colours)
         if self.heights is not None:
             self.panel.set_ylim(0, self.heights)
-        highest = rf",  max $\rho$ = {brief(view.mesh(instant, self.plane).level(0.0))}" if self.colours else ""
-        _tell_time(self.panel, float(view.times[instant]), self.times, highest)
+        note = f",  {highest(view, instant, self.plane)}" if self.colours else ""
+        _tell_time(self.panel, float(view.times[instant]), self.times, note)
 
     def settle(self) -> None:
         """Give the axes fixed places, with room for the widest labels of a few pictures: the film does not jump."""

@@ -38,6 +38,7 @@ from vlasov.solvers.dataset import COMPARISON, STUDY, require
 
 _PANEL = 2.1  # inches of a panel in print, at least
 _DRAWABLE = 1e200
+_ELLIPSES = 4  # of each solution
 _DASHES = ("-", "--", "-.", ":")
 _SAMPLE = 3.2  # lengths of letters: dashes can be told apart
 _OF_SOLVER = {"particles": TOKEN, "finite-volume": END}  # as in snapshots
@@ -49,10 +50,12 @@ _REACH = 1e4  # times the largest ratio: bounds beyond are told, not drawn
 def draw(
     comparison: xr.Dataset, datasets: Sequence[xr.Dataset], study: xr.Dataset | None = None, *, width: Width = None
 ) -> Figure:
-    """Densities with tokens over them, or ellipses; below, distances, errors of moments, and radii with their bound.
+    """Densities or tokens, or ellipses of Gaussians; below, distances, errors of moments, and radii with their bound.
 
-    Of solutions from different initial data, the growth of their distance and its bounds take the place of moments.
-    With a mean-field study, its errors against n take the place of the radii.
+    Above, a density with tokens over it; else the first solution alone; with a Gaussian solution, or on the line, the
+    covariances of all. Of solutions from different initial data, the growth of their distance and its bounds take the
+    place of moments. With a mean-field study, its errors against n take the place of the radii. A panel that nothing is
+    known for is left out.
     """
     require(comparison, COMPARISON, "comparison")
     if study is not None:
@@ -68,27 +71,42 @@ def draw(
     if narrow:
         figure.set_figheight(9.4)  # no more than a page
     rows = figure.add_gridspec(2, 1, height_ratios=(1.15 if not narrow else 2.0, 3.0 if narrow else 1.0))
-    if overlay:
+    if overlay or _all_are_pictured(datasets):
         panels = _panels(figure, rows[0], shown.size, SNAPSHOT)
-        plane = (0, 1) if datasets[0].sizes["component"] > 2 else None
-        snapshots([dataset.sel(time=times) for dataset in pair], times=shown, components=plane, axes=panels)
+        measures = [dataset.sel(time=times) for dataset in (pair if overlay else datasets[:1])]
+        plane = (0, 1) if "density" in measures[0] else None
+        snapshots(measures, times=shown, components=plane, axes=panels)
+        if not overlay:
+            panels[0].set_title(f"{comparison['solution'].values[0]}: {panels[0].get_title()}")
     else:
         _draw_covariances(figure, rows[0], datasets)
-    left, middle, right = _panels(figure, rows[1], 3)
-    _draw_distances(left, comparison)
-    if stable:
-        _draw_growth(middle, comparison)
-    else:
-        _draw_moments(middle, comparison)
-    if study is None:
-        _draw_radii(right, comparison)
-    else:
-        _draw_study(right, study)
-    lines = _add_legend(figure, comparison, solvers=overlay or study is None)
+    known = _known(comparison, ["wasserstein", "growth" if stable else "moment_error", "radius"])
+    known = [name for name in known if study is None or name != "radius"]
+    panels = _panels(figure, rows[1], len(known) + (study is not None))
+    for ax, name in zip(panels, known, strict=False):
+        _DRAW[name](ax, comparison)
+    if study is not None:
+        _draw_study(panels[-1], study)
+    lines = _add_legend(figure, comparison, solvers=overlay or "radius" in known)
     if doubtful := _doubtful(comparison):
         say_below(figure, f"Not to be trusted: {doubtful}.", above=lines + 1)
     entitle(figure, str(comparison.attrs["title"]))
     return figure
+
+
+def _all_are_pictured(datasets: Sequence[xr.Dataset]) -> bool:
+    """Whether all solutions in d > 1 hold tokens or a density: none is a Gaussian, which its covariance describes."""
+    return all({"position", "density"} & set(one.data_vars) and one.sizes["component"] > 1 for one in datasets)
+
+
+def _known(comparison: xr.Dataset, names: Sequence[str]) -> list[str]:
+    """The quantities of which something is known, at least the moments: they are drawn."""
+
+    def anything(name: str) -> bool:
+        values = np.fmax(comparison[name].values, comparison.get(f"{name}_error", np.nan))
+        return bool((np.isfinite(values) & (values > 0)).any())
+
+    return [name for name in names if anything(name)] or ["moment_error"]
 
 
 def _doubtful(comparison: xr.Dataset) -> str:
@@ -125,7 +143,7 @@ def _draw_covariances(figure: Figure, place: SubplotSpec, datasets: Sequence[xr.
     on_line = datasets[0].sizes["component"] == 1
     panels = _panels(figure, place, 1 if on_line else 2)
     if not on_line:
-        ellipses(list(datasets), ax=panels[0])
+        ellipses(list(datasets), count=_ELLIPSES, ax=panels[0])
     eigenvalues(list(datasets), ax=panels[-1])
 
 
@@ -272,3 +290,11 @@ def _draw_study(ax: Axes, study: xr.Dataset) -> None:
             ax.plot(n, 0.7 * errors[0] * (n / n[0]) ** -0.5, color="0.5", ls="--", label="$n^{-1/2}$")
     ax.set(xlabel="number of tokens $n$", ylabel="to the mean-field limit", xscale="log", yscale="log")
     ax.legend(fontsize=small(6.0))
+
+
+_DRAW = {
+    "wasserstein": _draw_distances,
+    "growth": _draw_growth,
+    "moment_error": _draw_moments,
+    "radius": _draw_radii,
+}

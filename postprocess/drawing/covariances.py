@@ -130,10 +130,9 @@ def ellipses(
     if span.vmax != span.vmin:
         bar = figure.colorbar(ScalarMappable(span, time_colours()), ax=ax, pad=0.03, fraction=0.05)
         bar.ax.set_title("$t$")
-    if len(views) > 1:
-        called = names([view.dataset for view in views], labels)
-        dashes = zip(called, cycle(_DASHES), strict=False)
-        legend_above(ax, [Line2D([], [], color=INK, linestyle=dash, label=name) for name, dash in dashes])
+    called = names([view.dataset for view in views], labels) if len(views) > 1 else [f"covariance, {deviations:g} s.d."]
+    dashes = zip(called, cycle(_DASHES), strict=False)
+    legend_above(ax, [Line2D([], [], color=INK, linestyle=dash, label=name) for name, dash in dashes])
     return figure
 
 

@@ -78,7 +78,22 @@ def _line_on(shade: float) -> str:
     return "white" if shade > _DARK else INK
 
 
-def density_bar(figure: Figure, scale: PowerNorm, panels: list[Axes], *, of_text: bool = False) -> None:
+def highest(view: View, instant: int, plane: Indices) -> str:
+    """The maximum of what a panel shows, in words: the density, for d = 3 its integral over the third axis."""
+    density = r"\rho"
+    for component in set(range(view.dimension)) - set(plane):
+        density = rf"\int\!\rho\,dx_{component + 1}"
+    return rf"max ${density}$ = {brief(view.mesh(instant, plane).level(0.0))}"
+
+
+def brief(value: float) -> str:
+    """Two or three digits, powers of ten in mathematical type."""
+    text = f"{value:.0f}" if 100 <= value < 1e4 else f"{value:.2g}"
+    mantissa, _, power = text.partition("e")
+    return rf"${mantissa}\cdot10^{{{int(power)}}}$" if power else text
+
+
+def density_bar(figure: Figure, scale: PowerNorm, panels: list[Axes], view: View) -> None:
     """The colour bar of several panels, with the values where the colours are spread evenly."""
     places = [place for panel in panels if (place := panel.get_subplotspec()) is not None]
     rows = len({place.rowspan.start for place in places})
@@ -93,7 +108,8 @@ def density_bar(figure: Figure, scale: PowerNorm, panels: list[Axes], *, of_text
     )
     bar.ax.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
     bar.ax.minorticks_off()
-    bar.ax.set_ylabel(r"density $\rho\,/\,\max\rho$" + ("\nof all places $s$" if of_text else ""))
+    name = r"density $\rho\,/\,\max\rho$" if view.dimension < 3 else "marginal density / its maximum"
+    bar.ax.set_ylabel(name + ("\nof all places $s$" if view.is_text else ""))
 
 
 def key(panels: Iterable[Axes], dimension: int, *, tokens: bool) -> list[Artist]:

@@ -10,12 +10,21 @@ from matplotlib.ticker import NullLocator
 
 from vlasov.checks import Array
 from vlasov.postprocess.drawing.paper import Width
-from vlasov.postprocess.drawing.style import END, INK, PALETTE, TOKEN, entitle, panelled, say_below, styled
+from vlasov.postprocess.drawing.style import (
+    END,
+    INK,
+    PALETTE,
+    TOKEN,
+    entitle,
+    legend_inside,
+    panelled,
+    say_below,
+    styled,
+)
 from vlasov.solvers.dataset import ENERGIES, require
 
 _DECADES = 3.0  # over which a quantity goes before it is drawn by its logarithm
 _LEAST = 1e-17  # below which errors are rounding
-_ROOM = 0.35  # of the height, for the legend
 _FEW = 30  # outputs, which are marked
 _RATE = {"softmax": r"$\int Z_\mu\,|\Gamma|^2\,d\mu$", "sinkhorn": r"$\int |\Gamma|^2\,d\mu$, speed squared"}
 
@@ -38,8 +47,7 @@ def draw(dataset: xr.Dataset, *, width: Width = None) -> Figure:
     if kind == "softmax" and not logarithmic:
         middle.plot(times, squares, color=PALETTE[2], linestyle="--", label=r"speed squared, $\int |\Gamma|^2\,d\mu$")
     middle.set_title(f"Dissipation $d{letter}/dt$")
-    if middle.get_legend_handles_labels()[0]:
-        middle.legend(loc="best")
+    legend_inside(middle)
     _draw_errors(right, dataset, left)
     for ax in (left, middle, right):
         ax.set_xlabel("time $t$")
@@ -82,7 +90,4 @@ def _draw_errors(ax: Axes, dataset: xr.Dataset, left: Axes) -> None:
     ax.set_title("Error of the identity")
     ax.set_xlim(*left.get_xlim())
     ax.yaxis.set_minor_locator(NullLocator())
-    if ax.get_legend_handles_labels()[0]:
-        low, high = ax.get_ylim()
-        ax.set_ylim(low, high * (high / low) ** _ROOM)  # the legend hides nothing
-        ax.legend(loc="upper left")
+    legend_inside(ax)

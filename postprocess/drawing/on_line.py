@@ -1,4 +1,4 @@
-"""The measure on the line: a histogram of its tokens, and the density of the cells or of the normal law beside it."""
+"""The measure on the line: what its tokens say of the density, and the density of cells or of a Gaussian."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from vlasov.postprocess.drawing.paths import FEW_TOKENS
 from vlasov.postprocess.drawing.places import colours_of, place_colours
 from vlasov.postprocess.drawing.style import END, TOKEN
 from vlasov.postprocess.drawing.view import View
+from vlasov.postprocess.quantiles import distribution
 
 _LAYERS = 10  # of places in a histogram
 
@@ -21,7 +22,7 @@ def draw_on_line(panel: Axes, view: View, instant: int, limits: Array, over: tup
     panel.set(xlabel=view.name(0, short=True), ylabel=name, xlim=tuple(limits))
     tokens, when = (view, instant) if over is None else over
     if tokens.has_positions:
-        few = _draw_histogram(panel, tokens, when, grid)
+        few = _draw_tokens(panel, tokens, when, grid)
         if few and tokens is view:
             return
     if view.has_density:
@@ -31,15 +32,15 @@ def draw_on_line(panel: Axes, view: View, instant: int, limits: Array, over: tup
         panel.plot(cells.centers[order, 0], cells.values[order], color=colour, linewidth=1.0)
         if not tokens.has_positions:
             panel.fill_between(cells.centers[order, 0], cells.values[order], color=TOKEN, alpha=0.15, linewidth=0)
-    elif view.deviation[instant, 0] > 0:
+    elif not view.has_positions and view.deviation[instant, 0] > 0:
         mean, deviation = view.mean[instant, 0], view.deviation[instant, 0]
         normal = np.exp(-(((grid - mean) / deviation) ** 2) / 2) / (deviation * np.sqrt(2 * np.pi))
-        panel.plot(grid, normal, color=END if view.has_positions else TOKEN, linewidth=1.0)
+        panel.plot(grid, normal, color=TOKEN, linewidth=1.0)
     panel.set_ylim(bottom=0)
 
 
-def _draw_histogram(panel: Axes, view: View, instant: int, grid: Array) -> bool:
-    """The tokens' density on the line; of a few, their weights instead, and then the answer is yes."""
+def _draw_tokens(panel: Axes, view: View, instant: int, grid: Array) -> bool:
+    """Fill the area below the tokens' density; of a few draw the weights instead, and return True."""
     x, weights = view.positions(view.visible, np.array([instant]))[0, :, 0], view.weights[view.visible]
     if x.size <= FEW_TOKENS:
         colours = colours_of(view, view.visible)
@@ -47,7 +48,9 @@ def _draw_histogram(panel: Axes, view: View, instant: int, grid: Array) -> bool:
         panel.scatter(x, weights, s=16, color=colours, zorder=2)
         panel.set(ylabel="weight", ylim=(0, 1.1 * weights.max()))
         return True
-    if np.ptp(weights) <= 1e-9 * weights.max():
+    if (exact := distribution(view.dataset, x)) is not None:
+        panel.stairs(exact.averages(grid), grid, fill=True, color=TOKEN, alpha=0.5)
+    elif np.ptp(weights) <= 1e-9 * weights.max():
         bins = int(np.clip(np.sqrt(x.size), 12, 60))
         _stack(panel, x, np.linspace(grid[0], grid[-1], bins + 1), view)
     else:

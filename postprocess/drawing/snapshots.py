@@ -11,11 +11,21 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from vlasov.checks import Array
 from vlasov.errors import InputError
 from vlasov.postprocess.drawing.covariances import Datasets, as_list
-from vlasov.postprocess.drawing.densities import coloured, density_bar, density_scale, draw_cells, key, planes_of
+from vlasov.postprocess.drawing.densities import (
+    brief,
+    coloured,
+    density_bar,
+    density_scale,
+    draw_cells,
+    highest,
+    key,
+    planes_of,
+)
 from vlasov.postprocess.drawing.mesh import Mesh
 from vlasov.postprocess.drawing.on_line import draw_on_line
 from vlasov.postprocess.drawing.paper import Width, fitting
@@ -50,10 +60,10 @@ def snapshots(
 ) -> Figure:
     """The measure at several times, one panel each.
 
-    On the line the density, beside the normal density of the same mean and variance if there are only tokens; in the
-    plane the tokens, with marker areas by weight, and covariance ellipses of one and two standard deviations; or the
-    density relative to its maximum, by a power scale, with contours that enclose given shares of the mass. All panels
-    have the same limits, unless some of them would show nothing then.
+    On the line the density; in the plane the tokens, with marker areas by weight; or the density relative to its
+    maximum, by a power scale, with contours that enclose given shares of the mass. For d = 3 that density is a
+    marginal: integrated over the third axis. A Gaussian solution has ellipses of one and two standard deviations. All
+    panels have the same limits, unless some of them would show nothing then.
 
     Parameters
     ----------
@@ -95,7 +105,7 @@ def snapshots(
     drawn = list(panels[: len(shown) * instants.size])
     figure = figure_of(drawn[0])
     if scale is not None and layers.tokens is None:
-        density_bar(figure, scale, drawn, of_text=layers.main.is_text)
+        density_bar(figure, scale, drawn, layers.main)
     if layers.placed:
         place_bar(figure, drawn)
     if axes is None and has_key(layers):
@@ -146,13 +156,20 @@ def is_overlay(datasets: Datasets) -> bool:
 
 def has_key(layers: Layers) -> bool:
     """Whether lines and dots need to be explained."""
-    return coloured(layers.main) or layers.tokens is not None
+    return coloured(layers.main) or layers.tokens is not None or _is_ellipse(layers.main)
 
 
 def add_key(figure: Figure, layers: Layers) -> int:
-    """Below everything, what the lines and dots over a density mean; in how many lines."""
+    """Below everything, what the lines and dots mean; in how many lines."""
+    if _is_ellipse(layers.main):
+        return legend_below(figure, [Line2D([], [], color=END, label="covariance, 1 and 2 standard deviations")])
     entries = key(figure.axes, layers.main.dimension, tokens=layers.tokens is not None)
     return legend_below(figure, entries)
+
+
+def _is_ellipse(view: View) -> bool:
+    """Whether a snapshot shows ellipses: of the covariance of a Gaussian solution, which has nothing else."""
+    return not (view.has_density or view.has_positions) and view.dimension > 1
 
 
 @dataclass(frozen=True)
@@ -225,20 +242,13 @@ def _notes(row: _Row) -> list[str]:
     """The maximum of the density, which the colours do not tell, and how far a panel has zoomed since the first."""
     widths = np.ptp(row.limits, axis=-1).max(axis=1)
     notes = []
-    for cells, width in zip(row.meshes, widths, strict=True):
+    for instant, width in zip(row.instants, widths, strict=True):
         zoom = widths[0] / width
-        note = rf"max $\rho$ = {brief(cells.level(0.0))}"
+        note = highest(row.layers.main, int(instant), row.plane)
         if not row.shared:
             note += f"\nzoom {brief(zoom)}" if zoom > 0.995 else f"\nzoom 1/{brief(1 / zoom)}"
         notes.append(note)
     return notes
-
-
-def brief(value: float) -> str:
-    """Two or three digits, powers of ten in mathematical type."""
-    text = f"{value:.0f}" if 100 <= value < 1e4 else f"{value:.2g}"
-    mantissa, _, power = text.partition("e")
-    return rf"${mantissa}\cdot10^{{{int(power)}}}$" if power else text
 
 
 def _panels(view: View, axes: Sequence[Axes] | None, shape: tuple[int, int], shared: bool) -> Sequence[Axes]:
@@ -295,9 +305,11 @@ def _distinct(times: Array) -> list[str]:
 def _plane_panel(panel: Axes, view: View, instant: int, plane: Indices, limits: Array) -> None:
     if view.has_positions:
         _draw_tokens(panel, view, instant, plane)
-    mean, covariance = view.mean[instant, plane], view.covariance[instant][np.ix_(plane, plane)]
-    for deviations, width in ((1.0, 1.2), (2.0, 0.8)):
-        panel.add_patch(covariance_ellipse(mean, covariance, deviations, fill=False, edgecolor=END, linewidth=width))
+    else:
+        mean, covariance = view.mean[instant, plane], view.covariance[instant][np.ix_(plane, plane)]
+        for deviations, width in ((1.0, 1.2), (2.0, 0.8)):
+            look: dict[str, Any] = {"fill": False, "edgecolor": END, "linewidth": width}
+            panel.add_patch(covariance_ellipse(mean, covariance, deviations, **look))
     set_plane(panel, view, plane, limits)
 
 

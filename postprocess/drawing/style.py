@@ -32,6 +32,7 @@ TOKEN, END, SKY, INK, PALE = PALETTE[0], PALETTE[1], PALETTE[5], "#333333", "#99
 WIDTH = 3.4  # inches: one column of a paper
 
 _ALONE = 3  # axes of a panel, its colour bar, and one panel more
+_ROOM = 0.1  # of a panel's height, for a line of its legend
 _PLAIN = (1e-3, 1e5)  # numbers at an axis that need no power of ten
 
 _LOOK: Any = {
@@ -165,6 +166,18 @@ def legend_above(ax: Axes, handles: Sequence[Artist] | None = None) -> None:
     if ax.name != "3d" and ax.get_yscale() == "linear" and not _PLAIN[0] < np.abs(ax.get_ylim()).max() < _PLAIN[1]:
         place["borderaxespad"] = 1.6  # above the power of ten at the end of the axis
     ax.legend(handles=entries, **place)
+
+
+def legend_inside(ax: Axes) -> None:
+    """The legend in the upper left, in room that the axis makes for it above all that is drawn."""
+    lines = len(ax.get_legend_handles_labels()[0])
+    if not lines:
+        return
+    scale = ax.yaxis.get_transform()
+    low, high = scale.transform(np.array(ax.get_ylim()))
+    taken = min(_ROOM * (lines + 0.5), 0.8)
+    ax.set_ylim(*scale.inverted().transform([low, high + (high - low) * taken / (1 - taken)]))
+    ax.legend(loc="upper left", fontsize=paper.small())
 
 
 def legend_below(figure: Figure, handles: Sequence[Artist], labels: Sequence[str] | None = None, most: int = 4) -> int:

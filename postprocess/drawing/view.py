@@ -192,23 +192,19 @@ class View:
         return np.asarray(np.linalg.norm(np.diff(self.mean, axis=0), axis=1) + np.linalg.norm(moved, axis=(1, 2)))
 
     def window(self, time: int, plane: Indices, deviations: float) -> Array:
-        """Limits (component, 2) around the bulk of the mass at one time: mean +- deviations, 99.8 % of the tokens.
-
-        Where there is a density, 99.8 % of the mass in the cells and nothing else.
-        """
+        """Limits (component, 2) around 99.8 % of the mass at one time; of a Gaussian solution mean +- deviations."""
         if self.has_density:
             cells = self.mesh(time, plane)
             carrying = cells.masses > NEGLIGIBLE * cells.masses.max()
             return _bulk(cells.centers[carrying], cells.masses[carrying]).T
-        center, reach = self.mean[time, plane], deviations * self.deviation[time, plane]
-        low, high = center - reach, center + reach
         if self.has_positions:
             x = self.positions(self.visible, np.array([time]))[0][:, plane]
             inner, outer = _bulk(x, self.weights[self.visible])
             if x.size and (np.ptp(x, axis=0) <= _NEARLY * (outer - inner)).all():  # those at the edge are no outliers
                 inner, outer = x.min(axis=0), x.max(axis=0)
-            low, high = np.minimum(low, inner), np.maximum(high, outer)
-        return np.stack([low, high], axis=1)
+            return np.stack([inner, outer], axis=1)
+        center, reach = self.mean[time, plane], deviations * self.deviation[time, plane]
+        return np.stack([center - reach, center + reach], axis=1)
 
     def before_runaway(self) -> Indices:
         """The output times to which a picture at one scale is fitted: all, but for the last ones before blow-up."""

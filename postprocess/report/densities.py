@@ -3,8 +3,8 @@
     rho(x) = f(z) / |det S|,     z = S^{-1} (x - c)     (c and S: frame_origin and frame_matrix at that time)
 
 The page turns pixels into cells, so that hover reads the cell's value to the digits kept. Where a run holds more cells
-than fit, neighbours are joined to larger cells, whose means are exact too, and then times are left out. The line has
-one more: tokens as a density by kernels, as ``vl.on_grid`` has it.
+than fit, neighbours are joined to larger cells, whose means are exact too, and then times are left out. On the line
+tokens have a density as well: quantiles by their spacing, others by kernels, as ``vl.on_grid`` has it.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import xarray as xr
 from vlasov.checks import Array
 from vlasov.errors import InputError
 from vlasov.postprocess.averages import averages, box
+from vlasov.postprocess.quantiles import distribution
 from vlasov.postprocess.report.packing import DIGITS, FEWER, FLOOR, pack_density, size_of
 from vlasov.solvers import measure
 from vlasov.solvers.dataset import cell_edges
@@ -66,22 +67,25 @@ def of_frames(run: xr.Dataset, times: list[int], joined: int, most_bytes: int) -
 
 
 def of_tokens_on_line(run: xr.Dataset, times: list[int], most_bytes: int) -> dict[str, Any] | None:
-    """Tokens on the line as a density by Gaussian kernels of Scott's width; None where they have no spread."""
-    fields, lows, widths = [], [], []
+    """Averages over cells of the density that tokens on the line stand for; None where tokens have no spread."""
+    fields, lows, widths, exact = [], [], [], True
     try:
         for k in times:
+            known = distribution(run, run["position"].isel(time=k, component=0).values)
             state = measure(run, k)
-            (low,), (high,) = box(state)
+            low, high = np.concatenate(box(state)) if known is None else known.places[[0, -1]]
             if not high - low > 1e-9 * max(abs(low), abs(high)):
                 return None
-            fields.append([averages(state, [np.linspace(low, high, _ON_LINE + 1)])])
+            edges = np.linspace(low, high, _ON_LINE + 1)
+            fields.append([averages(state, [edges]) if known is None else known.averages(edges)])
             lows.append([[float(low)]])
             widths.append([[[float(high - low)]]])
+            exact = exact and known is not None
     except (InputError, np.linalg.LinAlgError):
         return None
     return _packed(fields, most_bytes) | {
         "kind": "grid", "joined": 1, "lower": [0.0], "step": [1 / _ON_LINE], "origin": lows, "matrix": widths,
-        "estimated": True,
+        "by": "spacing" if exact else "kernels",
     }  # fmt: skip
 
 
@@ -122,7 +126,9 @@ def rounding(density: dict[str, Any]) -> str:
         return "The density is that of the Gaussian of this mean and covariance, by its formula."
     said = f"Densities are rounded to {density['digits']} significant digits; "
     said += f"what is {density['floor']} decades below the largest is shown as none. "
-    if density.get("estimated"):
+    if density.get("by") == "spacing":
+        return said + "Tokens are quantiles: between neighbours lies 1/n of the mass, which is the density shown."
+    if density.get("by") == "kernels":
         return said + "They are estimated from all tokens by Gaussian kernels of Scott's width, as vl.on_grid has it."
     joined = density["joined"]
     said += "Cells are the solver's own, in its moving frame, with nothing interpolated."

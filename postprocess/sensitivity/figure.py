@@ -6,11 +6,22 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogFormatterMathtext, LogLocator, NullFormatter, ScalarFormatter
 
 from vlasov.checks import Array
-from vlasov.postprocess.drawing.paper import Width, small
-from vlasov.postprocess.drawing.style import END, INK, PALE, PALETTE, TOKEN, entitle, panelled, say_below, styled
+from vlasov.postprocess.drawing.numbers import at_least_two
+from vlasov.postprocess.drawing.paper import Width
+from vlasov.postprocess.drawing.style import (
+    END,
+    INK,
+    PALE,
+    PALETTE,
+    TOKEN,
+    entitle,
+    legend_inside,
+    panelled,
+    say_below,
+    styled,
+)
 from vlasov.postprocess.sensitivity.table import notes
 from vlasov.solvers.dataset import SENSITIVITY, require
 
@@ -51,10 +62,8 @@ def _draw_growth(ax: Axes, found: xr.Dataset) -> None:
             values = np.exp(np.minimum(found[name].values, 700.0))
             ax.plot(times, np.where(values < top, values, np.nan), dash, color=INK, label=label)
     ax.set(xlabel="time $t$", ylabel="$|h(t)|\\,/\\,|h(0)|$", yscale="log")
-    ax.yaxis.set_major_formatter(ScalarFormatter() if top < 1e6 * _REACH else LogFormatterMathtext())
-    ax.yaxis.set_minor_formatter(NullFormatter())
-    ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if top < 100 * _REACH else (1.0,)))
-    ax.legend(fontsize=small())
+    legend_inside(ax)
+    at_least_two(ax.yaxis)
 
 
 def _draw_changes(ax: Axes, found: xr.Dataset, name: str, time: int, title: str) -> None:

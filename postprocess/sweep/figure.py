@@ -17,8 +17,18 @@ from matplotlib.figure import Figure
 
 from vlasov.checks import Array
 from vlasov.errors import InputError
+from vlasov.postprocess.drawing.numbers import at_least_two
 from vlasov.postprocess.drawing.paper import Width, fitting
-from vlasov.postprocess.drawing.style import END, PALE, PALETTE, entitle, panelled, styled, time_colours
+from vlasov.postprocess.drawing.style import (
+    END,
+    PALE,
+    PALETTE,
+    entitle,
+    legend_inside,
+    panelled,
+    styled,
+    time_colours,
+)
 from vlasov.postprocess.sweep.grid import RUNS
 from vlasov.postprocess.sweep.piece import FAILED
 from vlasov.solvers.dataset import SWEEP, require
@@ -156,6 +166,7 @@ def _set_axis(ax: Axes, which: str, values: Array, label: str, ticks: list[str])
         axis.set_ticks(values, ticks)
     elif values.min() > 0 and math.log10(values.max() / values.min()) >= _WIDE:
         (ax.set_xscale if which == "x" else ax.set_yscale)("log")
+        at_least_two(axis)
 
 
 def _draw_lines(ax: Axes, dataset: xr.Dataset, dim: str, one: Quantity) -> None:
@@ -174,7 +185,9 @@ def _draw_lines(ax: Axes, dataset: xr.Dataset, dim: str, one: Quantity) -> None:
     _set_axis(ax, "x", x, label, ticks)
     ax.plot(x, np.full(x.shape, 0.5), alpha=0.0, transform=ax.get_xaxis_transform())  # one range in all panels
     if len(one.lines) > 1:
-        ax.legend(loc="best")
+        legend_inside(ax)
+    if ax.get_yscale() == "log":
+        at_least_two(ax.yaxis)
 
 
 def _draw_image(figure: Figure, ax: Axes, dataset: xr.Dataset, dims: list[str], values: Array) -> None:

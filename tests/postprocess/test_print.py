@@ -11,6 +11,7 @@ from matplotlib.text import Text
 
 import vlasov as vl
 from tests.overlaps import faults
+from tests.panels import panel_faults
 from tests.postprocess.conftest import SCENES
 from vlasov.errors import InputError
 from vlasov.postprocess import figures
@@ -33,7 +34,9 @@ SHOWN = [
 @pytest.mark.parametrize("width", [None, "column", "page"])
 @pytest.mark.parametrize(("kind", "name"), SHOWN)
 def test_no_words_overlap_or_leave_the_canvas(kind, name, width):
-    assert faults(figures.plot(SCENES[name](), kind, width=width)) == []
+    figure = figures.plot(SCENES[name](), kind, width=width)
+    assert faults(figure) == []
+    assert panel_faults(figure) == []
 
 
 A = [[0.6, 0.1], [0.1, 0.3]]
@@ -46,8 +49,14 @@ def made():
     """A Dataset of each kind that has one picture, and a comparison with its runs."""
     few = vl.solve(PROBLEM, "particles", n=9, sampling="quadrature", **QUIET)
     runs = [vl.solve(PROBLEM, "gaussian", **QUIET), few]
+    start = vl.Box([-1.0, -0.5], [0.5, 1.0])
+    away = [vl.Problem(vl.Softmax(A=A, V=A), start.image(np.eye(2), by), 0.5) for by in (np.zeros(2), np.full(2, 0.1))]
+    pair = [vl.solve(problem, "particles", n=9, sampling="quadrature", **QUIET) for problem in away]
+    gaussians = [vl.solve(problem, "gaussian", **QUIET) for problem in (PROBLEM, PROBLEM.until(0.5))]
     return {
         "comparison": (vl.compare(*runs, local=False), runs),
+        "stability": (vl.compare(*pair, initial="different"), pair),
+        "stability of Gaussians": (vl.compare(*gaussians, initial="different", local=False), gaussians),
         "study": vl.mean_field_study(PROBLEM, n=[4, 8], replicas=2),
         "depth study": vl.depth_study(PROBLEM, depths=[2, 4], n=4, replicas=2),
         "Lipschitz study": vl.lipschitz_study(PROBLEM, n=[4, 8], replicas=2, data=["random", "adversarial"]),
@@ -59,19 +68,42 @@ def made():
 
 
 def drawn(made, name, width) -> Figure:
-    if name == "comparison":
+    if isinstance(made[name], tuple):
         return comparisons.draw(*made[name], width=width)
     dataset = made[name]
     return drawn_alone()[dataset.attrs["kind"]](dataset, width=width)  # type: ignore[call-arg]
 
 
-NAMES = ["comparison", "study", "depth study", "Lipschitz study", "sweep", "sensitivity", "energies", "beyond"]
+STUDIES = ["study", "depth study"]
+NAMES = ["comparison", "stability", "stability of Gaussians", "Lipschitz study", "sweep", "sensitivity", "energies",
+         "beyond"]  # fmt: skip
+
+
+@pytest.mark.parametrize("width", [None, "column", "page"])
+@pytest.mark.parametrize("name", [*NAMES, *STUDIES])
+def test_no_words_of_studies_overlap_or_leave_the_canvas(made, name, width):
+    assert faults(drawn(made, name, width)) == []
 
 
 @pytest.mark.parametrize("width", [None, "column", "page"])
 @pytest.mark.parametrize("name", NAMES)
-def test_no_words_of_studies_overlap_or_leave_the_canvas(made, name, width):
-    assert faults(drawn(made, name, width)) == []
+def test_panels_of_studies_have_numbers_and_legends_beside_what_is_drawn(made, name, width):
+    assert panel_faults(drawn(made, name, width)) == []
+
+
+def test_faults_of_panels_are_found():
+    """Otherwise the tests above would show nothing."""
+    left, middle, _ = (figure := Figure()).subplots(1, 3)
+    left.plot([0, 1], [0, 1], label="covered")
+    left.legend(loc="center")
+    middle.set(yscale="log", ylim=(2, 3))
+    middle.plot([0, 1], [2, 3])
+    middle.yaxis.set_minor_formatter("")
+    assert panel_faults(figure) == [
+        "panel 0 (): a legend lies on what is drawn",
+        "panel 1 (): the y axis has fewer than two numbers",
+        "panel 2 (): nothing is drawn",
+    ]
 
 
 def test_overlaps_are_found():
