@@ -17,11 +17,11 @@ from vlasov.solvers.finite_volume.reconstruction import muscl, upwind, upwind5, 
 
 
 class Tableau(NamedTuple):
-    """Explicit Runge-Kutta: y_i = y + dt sum_j a_ij F(t + c_j dt, y_j), and at a share s of the step, 0 <= s <= 1,
+    """Explicit Runge-Kutta: y_i = y + dt sum_j a_ij F(t + c_j dt, y_j), and states at a share s <= 1 of the step.
 
-        y(t + s dt) = y + dt sum_i b_i(s) F(t + c_i dt, y_i),   b_i(s) = sum_k growth[i][k] s^{k+1}.
+        y(t + s dt) = y + dt sum_i b_i(s) F(t + c_i dt, y_i),   b_i(s) = sum_k growth[i][k] s^{k+1}
 
-    Up to s = 1 the order is one less than that of the step, so that errors there are of the size that steps add up to.
+    For s < 1 the order is one less than that of the step: errors are of the size that steps add up to.
     """
 
     a: tuple[tuple[float, ...], ...]

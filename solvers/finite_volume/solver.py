@@ -65,7 +65,9 @@ def run(problem: Problem, options: Options, record: Record) -> None:
                 near = watch.foreseen - solver.t
                 if not flow.bounded and near < _NEAR * solver.t:  # steps too short to go on are what comes before it
                     record.end("blow-up", watch.foreseen)
-                    size = float(np.trace(solver.snapshot(solver.t)["covariance"]) / np.trace(problem.initial.covariance))
+                    size = float(
+                        np.trace(solver.snapshot(solver.t)["covariance"]) / np.trace(problem.initial.covariance)
+                    )
                     of_edge = solver.time_of_a_cell if escape.quickens and size < _GROWN else 0.0
                     off = max(near, abs(watch.foreseen - foreseen), of_edge)
                     record.attributes |= solver.report() | {"blow_up_time_error": off}

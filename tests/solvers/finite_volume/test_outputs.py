@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.integrate import solve_ivp
 
 import vlasov as vl
 from tests import references
@@ -71,7 +70,10 @@ def test_gaussians_are_exact_between_steps():
 def test_the_order_in_time_between_steps(tableau, order, monkeypatch):
     """At the same outputs, by steps of several lengths, beside the same semi-discrete system in steps far shorter."""
     monkeypatch.setitem(SCHEMES, "smooth", replace(SCHEMES["upwind5"], tableau=tableau))
-    problem, times = vl.Problem(vl.Softmax(A=[[-0.6]], V=[[0.8]]), vl.Gaussian([0.3], [[0.5]]), 1.0), np.linspace(0, 1, 99)
+    problem, times = (
+        vl.Problem(vl.Softmax(A=[[-0.6]], V=[[0.8]]), vl.Gaussian([0.3], [[0.5]]), 1.0),
+        np.linspace(0, 1, 99),
+    )
 
     def solved(courant):
         monkeypatch.setattr(solver, "_COURANT", courant)
@@ -98,21 +100,6 @@ def test_order_conditions_inside_a_step(tableau, order, share):
     for value, exact in conditions[: order if order < 3 else 4]:
         power = {1: 1, 1 / 2: 2}.get(exact, 3)
         assert value == pytest.approx(exact * share**power, abs=1e-15)
-
-
-def test_the_edge_of_an_interval_between_steps():
-    """Its radius, which markers carry, beside the end of the interval as it moves among Gauss nodes."""
-    y, w = np.polynomial.legendre.leggauss(40)
-
-    def rhs(_, x):
-        shares = np.exp(np.outer(x, x[:-1])) * w
-        return shares @ x[:-1] / shares.sum(axis=1)
-
-    times = np.linspace(0.0, 1.0, 21)
-    edge = solve_ivp(rhs, (0.0, 1.0), [*y, 1.0], method="DOP853", rtol=1e-10, atol=1e-12, t_eval=times).y[-1]
-    found = run(vl.Problem(vl.Softmax(A=[[1.0]]), vl.Box([-1.0], [1.0]), 1.0), cells=256, times=times)
-    assert found.attrs["steps"] < 20
-    np.testing.assert_allclose(found["radius"], edge, rtol=1e-3)
 
 
 def test_a_run_that_stops_keeps_outputs_up_to_its_last_step(tmp_path):
