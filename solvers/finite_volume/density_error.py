@@ -5,7 +5,8 @@
 with the expectation over the true measure, whose nodes are at x_i: what is missing there is too much elsewhere. The
 larger of the two is told, where a node counts once at most, so that tails count little. The integral is a sum over
 Gauss nodes in time, at which the companion's states are kept. Densities with jumps have no such estimate: there L1 says
-how wide the cells are, and what is told is how far cell averages overshoot. Where the truth is a Gaussian, its cell averages are known, and L1 is summed over the cells.
+how wide the cells are, and what is told is how far cell averages overshoot. Where the truth is a Gaussian, its cell
+averages are known, and L1 is summed over the cells.
 """
 
 from __future__ import annotations
