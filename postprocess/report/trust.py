@@ -19,6 +19,7 @@ _TOLD = {
     "sampling_error": "error by which the tokens stand for the initial measure",
     "blow_up_time_error": "estimated error of the blow-up time",
     "outflow": "mass that left the grid",
+    "overshoot": "overshoot of the density at jumps, where its error is not known",
     "limited_cells": "share of cells where the limiter acted",
     "doublings": "times that the grid was doubled",
 }

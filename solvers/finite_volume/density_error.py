@@ -5,7 +5,8 @@
 with the expectation over the true measure, whose nodes are at x_i: what is missing there is too much elsewhere. The
 larger of the two is told, where a node counts once at most, so that tails count little. The integral is a sum over
 Gauss nodes in time, at which the companion's states are kept. Densities with jumps have no such estimate: there L1 says
-how wide the cells are. Where the truth is a Gaussian, its cell averages are known, and L1 is summed over the cells.
+how wide the cells are, and what is told is how far cell averages overshoot. Where the truth is a Gaussian, its cell
+averages are known, and L1 is summed over the cells.
 """
 
 from __future__ import annotations
@@ -140,6 +141,17 @@ def density_error(grid: Record, known: Mapping[int, Known]) -> Array:
     errors = [_error(grid, k, known[k]) for k in seen]
     times = np.array(grid.reached)
     return np.interp(times, np.array([0.0, *times[seen]]), np.array([0.0, *errors]))
+
+
+def overshoot(grid: Record, known: Mapping[int, Known]) -> float:
+    """By how much the largest density on the grid exceeds the largest at the nodes, relative to the latter."""
+    weights = np.atleast_1d(np.asarray(grid.constants.get("part_weight", 1.0)))
+    excess = [0.0]
+    for k, truth in known.items():
+        matrices, values = grid.series["frame_matrix"][k], grid.series["density"][k]
+        tops = values.reshape(len(weights), -1).max(axis=1) / np.abs(np.linalg.det(matrices))
+        excess.append(float((weights * tops).max() / truth.density.max()) - 1.0)
+    return max(excess)
 
 
 def _error(grid: Record, k: int, truth: Known) -> float:

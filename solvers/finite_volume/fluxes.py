@@ -56,7 +56,7 @@ class Fluxes:
         faces = [_faces(self._full, axis) if axis in self._axes else (0, 0, 0) for axis in range(3)]
         self._levels = tuple(np.zeros((SPARE + 1, *shape)) for shape in faces)
         self._fluxes = tuple(np.zeros((stages, *shape)) for shape in faces)
-        self._velocities = tuple(np.zeros(shape) for shape in faces)
+        self._velocities, self._totals = (tuple(np.zeros(shape) for shape in faces) for _ in range(2))
         self._allowed = np.ones((*self._full[:2], self._full[2] + 2))
         rows = self._full[0] * self._full[1]
         self._outflow, self._limited = np.zeros(rows), np.zeros(rows, dtype=np.int64)
@@ -94,17 +94,17 @@ class Fluxes:
         self._run(kernels.stage, cells, self._fluxes, row, self._ratios(dt), target)
         return out
 
-    def finish(self, f: Array, dt: float, out: Array) -> Finished:
-        """Out = f - dt div(R sum_i b_i F_i) >= 0 at any dt; the fluxes F_i are used up. ``out`` may be f.
+    def finish(self, f: Array, dt: float, out: Array, share: float = 1.0) -> Finished:
+        """Out = f - dt div(R sum_i b_i(share) F_i) >= 0 at any dt, the state at a share of the step dt.
 
-        R scales what a cell loses to what it has. Nothing flows in at the edges of the domain.
+        R scales what a cell loses to what it has. Nothing flows in at the edges of the domain. ``out`` may be f.
         """
-        b, ratios = np.array(self.scheme.tableau.b), self._ratios(dt)
-        cells, target = f[self._lead], out[self._lead]
+        b, ratios = self.scheme.tableau.weights(share), self._ratios(dt)
+        cells, target, totals = f[self._lead], out[self._lead], self._totals
         for axis in self._axes:
-            self._run(kernels.total_flux, self._fluxes[axis], b, axis)
-        self._run(kernels.allowed_outflow, cells, self._fluxes, ratios, self._allowed, self._limited)
-        self._run(kernels.limited_update, cells, self._fluxes, ratios, self._allowed, target, self._outflow)
+            self._run(kernels.total_flux, self._fluxes[axis], b, axis, totals[axis])
+        self._run(kernels.allowed_outflow, cells, totals, ratios, self._allowed, self._limited)
+        self._run(kernels.limited_update, cells, totals, ratios, self._allowed, target, self._outflow)
         return Finished(out, float(np.add.reduce(self._outflow)), int(np.add.reduce(self._limited)))
 
     def rate(self, f: Array, threshold: float) -> float:

@@ -19,11 +19,11 @@ from __future__ import annotations
 import itertools
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from scipy.integrate import solve_ivp
+from scipy.integrate import OdeSolution, solve_ivp
 
 from vlasov.checks import Array
 from vlasov.errors import SolverError
@@ -63,6 +63,7 @@ class Moments(NamedTuple):
 
 
 Drift = Callable[[float], Affine]  # in time
+Path = Callable[[float], Place]
 
 
 class Frame(ABC):
@@ -85,8 +86,8 @@ class Frame(ABC):
         return self.flow.values(self.inside(t))
 
     @abstractmethod
-    def path(self, t: float, times: Sequence[float], place: Place, drift: Drift) -> list[Place]:
-        """Where the frame is at increasing ``times`` >= t, from its place at t."""
+    def path(self, t: float, end: float, place: Place, drift: Drift) -> Path:
+        """Where the frame is from t to ``end``, from its place at t."""
 
     def followed(self, fit: Affine) -> Affine:
         """What of the fit g + K (z - b) the path takes away."""
@@ -126,8 +127,8 @@ class FixedFrame(Frame):
     def model(self, t: float, place: Place) -> tuple[Array, Array]:
         return np.zeros_like(place.origin), np.zeros_like(place.matrix)
 
-    def path(self, t: float, times: Sequence[float], place: Place, drift: Drift) -> list[Place]:
-        return [place] * len(times)
+    def path(self, t: float, end: float, place: Place, drift: Drift) -> Path:
+        return lambda time: place
 
 
 class RescaledFrame(Frame):
@@ -140,10 +141,14 @@ class RescaledFrame(Frame):
     def model(self, t: float, place: Place) -> tuple[Array, Array]:
         return np.zeros_like(place.origin), self.values(t)
 
-    def path(self, t: float, times: Sequence[float], place: Place, drift: Drift) -> list[Place]:
-        phi = self._rescaling.matrix(t)
-        factors = [self._rescaling.matrix(time) @ np.linalg.inv(phi) for time in times]
-        return [Place(factor @ place.origin, factor @ place.matrix) for factor in factors]
+    def path(self, t: float, end: float, place: Place, drift: Drift) -> Path:
+        inverse = np.linalg.inv(self._rescaling.matrix(t))
+
+        def at(time: float) -> Place:
+            factor = self._rescaling.matrix(time) @ inverse
+            return Place(factor @ place.origin, factor @ place.matrix)
+
+        return at
 
 
 class MovingFrame(Frame):
@@ -209,23 +214,24 @@ class MovingFrame(Frame):
         _, told = self._gaussian(t, place)
         return norm(told - seen) / max(norm(seen), 1e-300)
 
-    def path(self, t: float, times: Sequence[float], place: Place, drift: Drift) -> list[Place]:
+    def path(self, t: float, end: float, place: Place, drift: Drift) -> Path:
         d, shape = len(place.origin), place.matrix.shape
         start, count = np.concatenate([place.origin, place.matrix.ravel()]), itertools.count()
 
         def rhs(t: float, y: Array) -> Array:
             if next(count) > _MOST_EVALUATIONS:
                 raise TooFast(_TOO_FAST.format(t))
-            origin, matrix = self._derivative(t, Place(y[:d], y[d:].reshape(shape)), drift)
+            origin, matrix = self._derivative(t, _place(y, d), drift)
             return np.concatenate([origin, matrix.ravel()])
 
-        if times[-1] - t <= self.explicit(t):
+        if end - t <= self.explicit(t):
             # Rounding of the origin's turns is noise beside a small matrix, which keeps its own accuracy.
             atol = np.repeat([_NOISE * norm(start), 1e-3 * _PATH_TOLERANCE * norm(place.matrix)], [d, d * d])
-            return [Place(y[:d], y[d:].reshape(shape)) for y in through(rhs, t, times, start, atol=atol)]
+            both = through(rhs, t, end, start, atol=atol)
+            return lambda time: _place(both(time), d)
         # The origin obeys c' ~ V c: an implicit method. The matrix is slow, and as accurate as ever.
         solution = solve_ivp(
-            rhs, (t, times[-1]), start, method="Radau", rtol=1e-9, atol=1e-12 * norm(place.matrix), dense_output=True
+            rhs, (t, end), start, method="Radau", rtol=1e-9, atol=1e-12 * norm(place.matrix), dense_output=True
         )
         if not solution.success:
             raise SolverError(solution.message)
@@ -234,8 +240,8 @@ class MovingFrame(Frame):
         def slow(t: float, y: Array) -> Array:
             return self._derivative(t, Place(origin(t)[:d], y.reshape(shape)), drift)[1].ravel()
 
-        matrices = through(slow, t, times, start[d:])
-        return [Place(origin(time)[:d], y.reshape(shape)) for time, y in zip(times, matrices, strict=True)]
+        matrix = through(slow, t, end, start[d:])
+        return lambda time: Place(origin(time)[:d], matrix(time).reshape(shape))
 
     def explicit(self, t: float) -> float:
         v = self.values(t)
@@ -265,6 +271,10 @@ class MovingFrame(Frame):
         return beta + slope @ c + s @ constant, slope @ s + s @ correction
 
 
+def _place(y: Array, d: int) -> Place:
+    return Place(y[:d], y[d:].reshape(d, d))
+
+
 class TooFast(SolverError):
     """A path takes so many steps that a shorter one is better."""
 
@@ -272,21 +282,18 @@ class TooFast(SolverError):
 def through(
     rhs: Callable[[float, Array], Array],
     t: float,
-    times: Sequence[float],
+    end: float,
     y: Array,
     *,
     rtol: float = _PATH_TOLERANCE,
     atol: float | Array | None = None,
-) -> list[Array]:
-    """The solution of y' = rhs(t, y) at increasing times."""
-    states, count = [], 0
+) -> Callable[[float], Array]:
+    """The solution of y' = rhs(t, y) from t to ``end``, as a function of time: a polynomial for each step."""
+    times, pieces = [t], []
     atol = 1e-3 * rtol * norm(y) if atol is None else atol
-    for time in times:
-        if time > t:
-            for step in steps(rhs, (t, time), y, rtol=rtol, atol=atol):
-                y, count = step.y, count + 1
-                if count > _MOST_STEPS:
-                    raise TooFast(_TOO_FAST.format(step.t))
-        states.append(np.array(y))
-        t = time
-    return states
+    for step in steps(rhs, (t, end), y, rtol=rtol, atol=atol):
+        times.append(step.t)
+        pieces.append(step.dense_output())
+        if len(pieces) > _MOST_STEPS:
+            raise TooFast(_TOO_FAST.format(step.t))
+    return OdeSolution(times, pieces)  # type: ignore[no-any-return]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -33,8 +33,8 @@ class Frames(ABC):
         """For each part v and W with Gamma(c + S z) - u ~ v + W z; u = ``Flow.base``."""
 
     @abstractmethod
-    def path(self, t: float, times: Sequence[float], places: Sequence[Place], drifts: Sequence[Drift]) -> list[Places]:
-        """Where the frames are at increasing ``times`` >= t, from their places at t."""
+    def path(self, t: float, end: float, places: Sequence[Place], drifts: Sequence[Drift]) -> Paths:
+        """Where the frames are from t to ``end``, from their places at t."""
 
     @abstractmethod
     def rates(self, t: float, places: Sequence[Place], drifts: Sequence[Affine]) -> list[float]:
@@ -73,6 +73,7 @@ class Frames(ABC):
 
 
 Places = list[Place]  # one for each part
+Paths = Callable[[float], Places]  # in time
 
 
 class OneFrame(Frames):
@@ -84,8 +85,9 @@ class OneFrame(Frames):
     def closures(self, t: float, places: Sequence[Place]) -> list[Affine]:
         return [self._frame.closure(t, places[0])]
 
-    def path(self, t: float, times: Sequence[float], places: Sequence[Place], drifts: Sequence[Drift]) -> list[Places]:
-        return [[place] for place in self._frame.path(t, times, places[0], drifts[0])]
+    def path(self, t: float, end: float, places: Sequence[Place], drifts: Sequence[Drift]) -> Paths:
+        alone = self._frame.path(t, end, places[0], drifts[0])
+        return lambda time: [alone(time)]
 
     def rates(self, t: float, places: Sequence[Place], drifts: Sequence[Affine]) -> list[float]:
         return [self._frame.rate(t, places[0], drifts[0])]
@@ -143,10 +145,10 @@ class ManyFrames(Frames):
         bases = [self._flow.base(origin, self.inside(t)) for origin in origins]
         return [Affine(v - u, w) for v, u, w in zip(constants, bases, slope @ matrices, strict=True)]
 
-    def path(self, t: float, times: Sequence[float], places: Sequence[Place], drifts: Sequence[Drift]) -> list[Places]:
+    def path(self, t: float, end: float, places: Sequence[Place], drifts: Sequence[Drift]) -> Paths:
         origins, matrices = _stacked(places)
         count, d = origins.shape
-        drift = _together(drifts, t, times[-1])
+        drift = _together(drifts, t, end)
 
         def rhs(t: float, y: Array) -> Array:
             return np.concatenate([part.ravel() for part in self._derivative(t, *_unpacked(y, count, d), drift(t))])
@@ -154,9 +156,8 @@ class ManyFrames(Frames):
         y = np.concatenate([origins.ravel(), matrices.ravel()])
         sizes = np.repeat([max(norm(matrix), 1e-300) for matrix in matrices], d * d)
         atol = _TOLERANCE * np.concatenate([np.full(count * d, norm(y)), sizes])
-        states = through(rhs, t, times, y, rtol=_TOLERANCE, atol=atol)
-        pairs = (zip(*_unpacked(state, count, d), strict=True) for state in states)
-        return [[Place(np.array(c), np.array(s)) for c, s in both] for both in pairs]
+        state = through(rhs, t, end, y, rtol=_TOLERANCE, atol=atol)
+        return lambda time: [Place(c, s) for c, s in zip(*_unpacked(state(time), count, d), strict=True)]
 
     def rates(self, t: float, places: Sequence[Place], drifts: Sequence[Affine]) -> list[float]:
         origins, matrices = _stacked(places)

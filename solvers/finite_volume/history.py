@@ -131,10 +131,12 @@ class History:
             weights[SPARE] = 1.0
         self._fluxes.velocities(weights, *self.drift(time))
 
-    def at_markers(self, time: float, markers: Array) -> Array:
-        """W = r - drift at the markers."""
+    def at_markers(self, time: float, markers: Array, residual: Array | None = None) -> Array:
+        """W = r - drift at the markers: r as it is extrapolated along them, or as given."""
         constant, slope = self.drift(time)
-        return self._extrapolated(time, [level.markers for level in self._levels]) - constant - markers @ slope.T
+        if residual is None:
+            residual = self._extrapolated(time, [level.markers for level in self._levels])
+        return residual - constant - markers @ slope.T
 
     def error(self, time: float) -> float:
         """Expected error of the velocity extrapolated to ``time``; infinity before there are enough levels."""

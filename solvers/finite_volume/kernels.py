@@ -146,27 +146,27 @@ def stage(f, fluxes, coefficients, ratios, out, thread, threads):  # type: ignor
 
 
 @kernel()
-def total_flux(fluxes, coefficients, axis, thread, threads):  # type: ignore[no-untyped-def]
-    """fluxes[0] becomes sum_s coefficients[s] fluxes[s], with 0 for what would flow in at the edge of the domain."""
-    rows, n = fluxes.shape[2], fluxes.shape[3]
-    first, last = share(fluxes.shape[1] * rows, thread, threads)
+def total_flux(fluxes, coefficients, axis, out, thread, threads):  # type: ignore[no-untyped-def]
+    """Out = sum_s coefficients[s] fluxes[s], with 0 for what would flow in at the edge of the domain."""
+    rows, n = out.shape[1], out.shape[2]
+    first, last = share(out.shape[0] * rows, thread, threads)
     for r in range(first, last):
         i, j = r // rows, r % rows
         for k in range(n):
-            fluxes[0, i, j, k] *= coefficients[0]
+            out[i, j, k] = coefficients[0] * fluxes[0, i, j, k]
         for s in range(1, coefficients.size):
             for k in range(n):
-                fluxes[0, i, j, k] += coefficients[s] * fluxes[s, i, j, k]
+                out[i, j, k] += coefficients[s] * fluxes[s, i, j, k]
         position = i if axis == 0 else j
         if axis == 2:
-            fluxes[0, i, j, 0] = min(fluxes[0, i, j, 0], 0.0)
-            fluxes[0, i, j, n - 1] = max(fluxes[0, i, j, n - 1], 0.0)
+            out[i, j, 0] = min(out[i, j, 0], 0.0)
+            out[i, j, n - 1] = max(out[i, j, n - 1], 0.0)
         elif position == 0:
             for k in range(n):
-                fluxes[0, i, j, k] = min(fluxes[0, i, j, k], 0.0)
-        elif position == fluxes.shape[axis + 1] - 1:
+                out[i, j, k] = min(out[i, j, k], 0.0)
+        elif position == out.shape[axis] - 1:
             for k in range(n):
-                fluxes[0, i, j, k] = max(fluxes[0, i, j, k], 0.0)
+                out[i, j, k] = max(out[i, j, k], 0.0)
 
 
 @kernel()
@@ -175,14 +175,14 @@ def _leaving(lower, upper):  # type: ignore[no-untyped-def]
 
 
 @kernel()
-def _add_leaving(ratio, fluxes, axis, i, j, out):  # type: ignore[no-untyped-def]
+def _add_leaving(ratio, total, axis, i, j, out):  # type: ignore[no-untyped-def]
     if axis == 2:
         for k in range(out.size):
-            out[k] += ratio * _leaving(fluxes[0, i, j, k], fluxes[0, i, j, k + 1])
+            out[k] += ratio * _leaving(total[i, j, k], total[i, j, k + 1])
     else:
         a, b = (i + 1, j) if axis == 0 else (i, j + 1)
         for k in range(out.size):
-            out[k] += ratio * _leaving(fluxes[0, i, j, k], fluxes[0, a, b, k])
+            out[k] += ratio * _leaving(total[i, j, k], total[a, b, k])
 
 
 @kernel(flags=SUMS)
@@ -198,10 +198,10 @@ def _allow(f, i, j, outflow, allowed):  # type: ignore[no-untyped-def]
 
 
 @kernel()
-def allowed_outflow(f, fluxes, ratios, allowed, limited, thread, threads):  # type: ignore[no-untyped-def]
+def allowed_outflow(f, totals, ratios, allowed, limited, thread, threads):  # type: ignore[no-untyped-def]
     """The part R of its outflow P that a cell can pay: 1 if P <= f, else f/P. How many cells cannot, for each row.
 
-    The flux is fluxes[k][0]. ``allowed`` has a column more than the cells at either end of a row.
+    The flux is totals[k]. ``allowed`` has a column more than the cells at either end of a row.
     """
     rows = f.shape[1]
     first, last = share(f.shape[0] * rows, thread, threads)
@@ -212,7 +212,7 @@ def allowed_outflow(f, fluxes, ratios, allowed, limited, thread, threads):  # ty
             outflow[k] = 0.0
         for axis in range(3):
             if ratios[axis] != 0.0:
-                _add_leaving(ratios[axis], fluxes[axis], axis, i, j, outflow)
+                _add_leaving(ratios[axis], totals[axis], axis, i, j, outflow)
         limited[r] = _allow(f, i, j, outflow, allowed)
 
 
@@ -223,42 +223,42 @@ def _limit(flux, below, above):  # type: ignore[no-untyped-def]
 
 
 @kernel(flags=SUMS)
-def _edge(fluxes, a, b, allowed, i, j):  # type: ignore[no-untyped-def]
+def _edge(total, a, b, allowed, i, j):  # type: ignore[no-untyped-def]
     """What flows through the row (a, b) of faces out of the row (i, j) of cells."""
-    total = 0.0
-    for k in range(fluxes.shape[3]):
-        total += fluxes[0, a, b, k] * allowed[i, j, k + 1]
-    return total
+    leaving = 0.0
+    for k in range(total.shape[2]):
+        leaving += total[a, b, k] * allowed[i, j, k + 1]
+    return leaving
 
 
 @kernel()
-def _subtract_limited(ratio, fluxes, axis, allowed, i, j, out):  # type: ignore[no-untyped-def]
+def _subtract_limited(ratio, total, axis, allowed, i, j, out):  # type: ignore[no-untyped-def]
     """Out -= ratio (difference of R F along an axis); what leaves the domain there."""
     n = out.shape[2]
     if axis == 2:
         for k in range(n):
-            upper = _limit(fluxes[0, i, j, k + 1], allowed[i, j, k + 1], allowed[i, j, k + 2])
-            lower = _limit(fluxes[0, i, j, k], allowed[i, j, k], allowed[i, j, k + 1])
+            upper = _limit(total[i, j, k + 1], allowed[i, j, k + 1], allowed[i, j, k + 2])
+            lower = _limit(total[i, j, k], allowed[i, j, k], allowed[i, j, k + 1])
             out[i, j, k] -= ratio * (upper - lower)
-        return ratio * (fluxes[0, i, j, n] * allowed[i, j, n] - fluxes[0, i, j, 0] * allowed[i, j, 1])
+        return ratio * (total[i, j, n] * allowed[i, j, n] - total[i, j, 0] * allowed[i, j, 1])
     di, dj = (1, 0) if axis == 0 else (0, 1)
     # Beyond the edge R is not needed: nothing flows in.
     position, end = (i if axis == 0 else j), out.shape[axis] - 1
     a, b = (i - di, j - dj) if position > 0 else (i, j)
     c, d = (i + di, j + dj) if position < end else (i, j)
     for k in range(n):
-        upper = _limit(fluxes[0, i + di, j + dj, k], allowed[i, j, k + 1], allowed[c, d, k + 1])
-        lower = _limit(fluxes[0, i, j, k], allowed[a, b, k + 1], allowed[i, j, k + 1])
+        upper = _limit(total[i + di, j + dj, k], allowed[i, j, k + 1], allowed[c, d, k + 1])
+        lower = _limit(total[i, j, k], allowed[a, b, k + 1], allowed[i, j, k + 1])
         out[i, j, k] -= ratio * (upper - lower)
-    left = -ratio * _edge(fluxes, i, j, allowed, i, j) if position == 0 else 0.0
-    return left + (ratio * _edge(fluxes, i + di, j + dj, allowed, i, j) if position == end else 0.0)
+    left = -ratio * _edge(total, i, j, allowed, i, j) if position == 0 else 0.0
+    return left + (ratio * _edge(total, i + di, j + dj, allowed, i, j) if position == end else 0.0)
 
 
 @kernel()
-def limited_update(f, fluxes, ratios, allowed, out, outflow, thread, threads):  # type: ignore[no-untyped-def]
+def limited_update(f, totals, ratios, allowed, out, outflow, thread, threads):  # type: ignore[no-untyped-def]
     """Out = f - sum_k ratios_k (difference of R F along axis k), R that of the cell which F leaves; never negative.
 
-    F is fluxes[k][0]; ``outflow[r]`` is what leaves the domain from the row r of cells.
+    F is totals[k]; ``outflow[r]`` is what leaves the domain from the row r of cells.
     """
     rows = f.shape[1]
     first, last = share(f.shape[0] * rows, thread, threads)
@@ -269,6 +269,6 @@ def limited_update(f, fluxes, ratios, allowed, out, outflow, thread, threads):  
         outflow[r] = 0.0
         for axis in range(3):
             if ratios[axis] != 0.0:
-                outflow[r] += _subtract_limited(ratios[axis], fluxes[axis], axis, allowed, i, j, out)
+                outflow[r] += _subtract_limited(ratios[axis], totals[axis], axis, allowed, i, j, out)
         for k in range(f.shape[2]):
             out[i, j, k] = 0.0 if out[i, j, k] < TINY else out[i, j, k]  # a NaN stays

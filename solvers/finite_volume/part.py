@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -63,7 +64,7 @@ class Part:
         self.fluxes = Fluxes(scheme, self.grid.lower, self.grid.widths, self.grid.cells)
         self.history = History(self.grid, self.fluxes)
         self.velocity = Velocity(problem, flow, self.grid, start, alone=options.frame != PARTS)
-        self._order = scheme.order
+        self._order, self._tableau = scheme.order, scheme.tableau
         self.outflow = self.limited = 0.0
         self.still = False  # whether all that moves is the frame
 
@@ -95,6 +96,7 @@ class Part:
         self.history.remember(t, residual, look.density, drift)
         self.history.to_faces(t)
         self.fluxes.flux(0, self.f)
+        self.velocity.begin_markers(self.history.at_markers(t, self.velocity.markers))
 
     def pace(self, growth: float) -> Pace:
         """With the rate of growth of the frame."""
@@ -102,26 +104,36 @@ class Part:
         return Pace(rate, growth, rate * float(self.grid.widths.min()) + growth)
 
     def stage(self, number: int, dt: float) -> Array:
-        """The density at a stage of a step."""
+        """The density at a stage of a step, to which the markers go too."""
+        self.velocity.stage_markers(self._tableau.a[number], dt)
         return self.fluxes.stage(number, self.f, dt, self._stage)
 
-    def flux(self, number: int, time: float, state: Array, residual: Array | None) -> float:
+    def flux(self, number: int, time: float, state: Array, residual: Residual | None) -> float:
         """The fluxes of a stage, by a residual velocity that is given or extrapolated; the largest rate of flow."""
-        self.history.to_faces(time, residual)
+        nodes, markers = (None, None) if residual is None else residual
+        self.history.to_faces(time, nodes)
+        self.velocity.follow_markers(number, self.history, time, markers)
         fastest = self.fluxes.rate(self.f, NOTICED * float(self.f.max()))
         self.fluxes.flux(number, state)
         return fastest
 
-    def finish(self, t: float, dt: float, place: Place) -> bool:
+    def finish(self, dt: float, place: Place) -> bool:
         """Take the step whose fluxes are known; whether the density stays finite, else nothing happens."""
         new, outflow, limited = self.fluxes.finish(self.f, dt, self._spare)
         if not math.isfinite(float(new.sum())):
             return False
-        self.velocity.move_markers(self.history, t, dt)
+        self.velocity.move_markers(self._tableau.weights(1.0), dt)
         self.f, self._spare, self.place = new, self.f, place
         self.outflow += outflow * self.grid.volume
         self.limited += limited
         return True
+
+    def inside_step(self, dt: float, share: float, place: Place) -> Part:
+        """A copy in the state at a share of the last step, which was dt long."""
+        inside = copy(self)
+        inside.f, inside.place = self.fluxes.finish(self._spare, dt, np.empty_like(self.f), share).f, place
+        inside.velocity = self.velocity.inside_step(self._tableau.weights(share), dt)
+        return inside
 
     def can_extrapolate(self, time: float, speed: float) -> bool:
         """Whether velocities extrapolated over a step err about as the scheme does, which is of order 2 with a hull."""

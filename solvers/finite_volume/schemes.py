@@ -1,7 +1,8 @@
 """Schemes as data: how face values are reconstructed, and how time is stepped.
 
 References: Jiang, Shu (1996) for WENO5; Borges, Carmona, Costa, Don (2008) for its weights Z; van Leer (1977) for the
-monotonised central limiter; Shu, Osher (1988) for SSPRK3.
+monotonised central limiter; Shu, Osher (1988) for SSPRK3; Hairer, Norsett, Wanner, section II.6, for states inside a
+step.
 """
 
 from __future__ import annotations
@@ -9,26 +10,48 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from vlasov.checks import Array
 from vlasov.solvers.finite_volume.reconstruction import muscl, upwind, upwind5, weno5
 
 
 class Tableau(NamedTuple):
-    """Explicit Runge-Kutta: y_i = y + dt sum_j a_ij F(t + c_j dt, y_j), y_new = y + dt sum_i b_i F(t + c_i dt, y_i)."""
+    """Explicit Runge-Kutta: y_i = y + dt sum_j a_ij F(t + c_j dt, y_j), and states at a share s <= 1 of the step.
+
+        y(t + s dt) = y + dt sum_i b_i(s) F(t + c_i dt, y_i),   b_i(s) = sum_k growth[i][k] s^{k+1}
+
+    For s < 1 the order is one less than that of the step: errors are of the size that steps add up to.
+    """
 
     a: tuple[tuple[float, ...], ...]
-    b: tuple[float, ...]
     c: tuple[float, ...]
+    growth: tuple[tuple[float, ...], ...]
+
+    def weights(self, share: float) -> Array:
+        """b(s)."""
+        growth = np.array(self.growth)
+        return growth @ share ** np.arange(1, growth.shape[1] + 1)
+
+    @property
+    def b(self) -> tuple[float, ...]:
+        """Weights of the stages in the whole step."""
+        return tuple(self.weights(1.0).tolist())
 
     @property
     def stages(self) -> int:
         """How often F is evaluated in a step."""
-        return len(self.b)
+        return len(self.c)
 
 
 RK4 = Tableau(
-    a=((), (1 / 2,), (0.0, 1 / 2), (0.0, 0.0, 1.0)), b=(1 / 6, 1 / 3, 1 / 3, 1 / 6), c=(0.0, 1 / 2, 1 / 2, 1.0)
+    a=((), (1 / 2,), (0.0, 1 / 2), (0.0, 0.0, 1.0)),
+    c=(0.0, 1 / 2, 1 / 2, 1.0),
+    growth=((1.0, -3 / 2, 2 / 3), (0.0, 1.0, -2 / 3), (0.0, 1.0, -2 / 3), (0.0, -1 / 2, 2 / 3)),
 )
-SSPRK3 = Tableau(a=((), (1.0,), (1 / 4, 1 / 4)), b=(1 / 6, 1 / 6, 2 / 3), c=(0.0, 1.0, 1 / 2))
+SSPRK3 = Tableau(
+    a=((), (1.0,), (1 / 4, 1 / 4)), c=(0.0, 1.0, 1 / 2), growth=((1.0, -5 / 6), (0.0, 1 / 6), (0.0, 2 / 3))
+)
 
 
 @dataclass(frozen=True)

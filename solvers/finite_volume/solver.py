@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,10 +22,10 @@ from vlasov.flow import Flow
 from vlasov.problem import Problem
 from vlasov.solvers.finite_volume.blow_up import Escape
 from vlasov.solvers.finite_volume.frame import Affine, FixedFrame, MovingFrame, Place, RescaledFrame, TooFast
-from vlasov.solvers.finite_volume.frames import Frames, ManyFrames, OneFrame, Places
+from vlasov.solvers.finite_volume.frames import Frames, ManyFrames, OneFrame, Paths, Places
 from vlasov.solvers.finite_volume.history import History, Residual
 from vlasov.solvers.finite_volume.options import PARTS, Options
-from vlasov.solvers.finite_volume.part import Look, Pace, begin, residuals
+from vlasov.solvers.finite_volume.part import Look, Pace, Part, begin, residuals
 from vlasov.solvers.finite_volume.partition import chosen
 from vlasov.solvers.finite_volume.schemes import SCHEMES
 from vlasov.solvers.finite_volume.slices import slices
@@ -49,22 +51,23 @@ def run(problem: Problem, options: Options, record: Record) -> None:
     options = chosen(problem, options)
     solver = _Solver(problem, flow, options, record)
     resolved(record, options, solver.parts, solver.text)
-    record.begin(solver.snapshot)
+    record.begin(partial(solver.snapshot, 0.0))
     record.budget.remedies = _REMEDIES
     for segment in segments(flow.breakpoints, horizon):
         solver.enter(segment)
         watch, escape, foreseen = BlowUpWatch(segment[1], _RESOLUTION), Escape(), math.nan
         while solver.t < segment[1]:
-            due = record.times[np.searchsorted(record.times, solver.t, side="right") :]
             try:
-                solver.step(min([*due[:1].tolist(), segment[1]]))
+                solver.step(segment[1])
             except np.linalg.LinAlgError:
                 raise NonFiniteState(record.steps + 1, solver.t, 0.0) from None
             except SolverError as error:
                 near = watch.foreseen - solver.t
                 if not flow.bounded and near < _NEAR * solver.t:  # steps too short to go on are what comes before it
                     record.end("blow-up", watch.foreseen)
-                    size = float(np.trace(solver.snapshot()["covariance"]) / np.trace(problem.initial.covariance))
+                    size = float(
+                        np.trace(solver.snapshot(solver.t)["covariance"]) / np.trace(problem.initial.covariance)
+                    )
                     of_edge = solver.time_of_a_cell if escape.quickens and size < _GROWN else 0.0
                     off = max(near, abs(watch.foreseen - foreseen), of_edge)
                     record.attributes |= solver.report() | {"blow_up_time_error": off}
@@ -73,8 +76,8 @@ def run(problem: Problem, options: Options, record: Record) -> None:
                     error.add_note("(Tokens at the edge quicken as before a blow-up.)")
                 raise
             for time in record.due(solver.t):
-                record.add(time, solver.snapshot())
-            record.step(solver.t, solver.snapshot)
+                record.add(time, solver.snapshot(time))
+            record.step(solver.t, partial(solver.snapshot, solver.t))
             if watch.sees(solver.t, solver.growth):
                 record.end("blow-up", watch.time)
                 record.attributes |= solver.report() | {"blow_up_time_error": abs(watch.time - foreseen)}
@@ -88,6 +91,14 @@ def run(problem: Problem, options: Options, record: Record) -> None:
     record.attributes |= solver.report()
 
 
+class _Step(NamedTuple):
+    """A step that was taken: when it began, its length, and how the frames moved over it."""
+
+    start: float
+    dt: float
+    path: Paths
+
+
 class _Solver:
     """The state of a run: its ``parts``, mostly one, their ``frames``, time ``t``; and what carries over."""
 
@@ -97,6 +108,7 @@ class _Solver:
         self.parts = begin(problem, flow, options, self.text)
         self.scheme = SCHEMES[options.reconstruction]
         self.record, self.t, self._horizon = record, 0.0, problem.horizon
+        self._last: _Step | None = None
         self.doublings = self._astray = 0.0
         self.pace_at_edge, self.time_of_a_cell = 0.0, math.nan  # of the fastest mass: see ``Escape``; when it began
         self.growth, self._longest = 0.0, math.inf  # step, where one before had to be shortened
@@ -138,9 +150,9 @@ class _Solver:
         dt = self._length(paces, end)
         if len(self._history.times) == 1 and any(drift.slope.any() for drift in drifts):
             self._look_ahead(_GLANCE * dt, looks)
-        asked, (dt, places) = dt, self._stages(dt, paces)
+        asked, (dt, path) = dt, self._stages(dt, paces)
         self._refuse_to_creep(dt, paces, end)
-        self._finish(dt, places, end)
+        self._finish(dt, path, end)
         self._longest = dt if dt < asked else 2 * self._longest
         self.growth = max(pace.growth for pace in paces)
         self._see_edge(paces)
@@ -184,32 +196,32 @@ class _Solver:
 
     def _look_ahead(self, dt: float, looks: Sequence[Look]) -> None:
         """How what the frames take away begins to change: one that follows leaves less for the scheme to move."""
-        dt, places = self._move_frames(dt)
-        found = self._residuals(self.t + dt, [part.f for part in self.parts], places[1.0])
+        dt, path = self._move_frames(dt)
+        found = self._residuals(self.t + dt, [part.f for part in self.parts], path(self.t + dt))
         for part, residual, look in zip(self.parts, found, looks, strict=True):
             later = self.frames.followed(part.grid.fit(look.density, residual.nodes, look.moments))
             part.history.foresee(dt, later)
 
-    def _stages(self, dt: float, paces: Sequence[Pace]) -> tuple[float, Places]:
-        """The fluxes of a step dt, shorter if the flow quickens; its length, and where it takes the frames."""
+    def _stages(self, dt: float, paces: Sequence[Pace]) -> tuple[float, Paths]:
+        """The fluxes of a step dt, shorter if the flow quickens; its length, and how the frames move over it."""
         rate = max(pace.rate for pace in paces)
         while True:
-            dt, places = self._move_frames(dt)
+            dt, path = self._move_frames(dt)
             extrapolated = all(part.still for part in self.parts) or self._can_extrapolate(dt, paces)
-            fastest = self._later_stages(dt, places, extrapolated)
+            fastest = self._later_stages(dt, path, extrapolated)
             if not fastest * dt > _LARGEST_COURANT:
-                return dt, places[1.0]
+                return dt, path
             slope = (fastest - rate) / dt  # the frames leave more of the velocity to the scheme as time goes on
             dt = min(dt / 2, (math.sqrt(rate * rate + 4 * slope * _COURANT) - rate) / (2 * slope))
 
-    def _later_stages(self, dt: float, places: dict[float, Places], extrapolated: bool) -> float:
+    def _later_stages(self, dt: float, path: Paths, extrapolated: bool) -> float:
         """The fluxes at all stages of a step but the first; the largest rate of flow."""
         fastest = 0.0
         for number, c in enumerate(self.scheme.tableau.c[1:], start=1):
             time, states = self.t + c * dt, [part.stage(number, dt) for part in self.parts]
-            found = None if extrapolated else self._residuals(time, states, places[c])
+            found = None if extrapolated else self._residuals(time, states, path(time))
             for k, (part, state) in enumerate(zip(self.parts, states, strict=True)):
-                residual = None if found is None else found[k].nodes
+                residual = None if found is None else found[k]
                 fastest = max(fastest, part.flux(number, time, state, residual))
         return fastest
 
@@ -230,17 +242,23 @@ class _Solver:
         with np.errstate(divide="ignore"):
             return float(min(_COURANT / np.float64(rate), _LARGEST_TURN / np.float64(growth)))
 
-    def _finish(self, dt: float, places: Places, end: float) -> None:
+    def _finish(self, dt: float, path: Paths, end: float) -> None:
         """Take the step whose fluxes are known."""
-        for part, place in zip(self.parts, places, strict=True):
-            if not part.finish(self.t, dt, place):
+        for part, place in zip(self.parts, path(self.t + dt), strict=True):
+            if not part.finish(dt, place):
                 raise NonFiniteState(self.record.steps + 1, self.t, dt)
+        self._last = _Step(self.t, dt, path)
         self.t = end if self.t + dt >= end else self.t + dt
         self._hurried = max(0, self._hurried - 1)
 
-    def snapshot(self) -> Snapshot:
-        """What is kept of the present state."""
-        return snapshot(self.parts, several=self._options.frame == PARTS)
+    def snapshot(self, time: float) -> Snapshot:
+        """What is kept of the state at a time of the last step."""
+        parts: Sequence[Part] = self.parts
+        if self._last is not None and time < self.t:
+            start, dt, path = self._last
+            places, share = path(time), (time - start) / dt
+            parts = [part.inside_step(dt, share, place) for part, place in zip(parts, places, strict=True)]
+        return snapshot(parts, several=self._options.frame == PARTS)
 
     def report(self) -> dict[str, float | str]:
         """Attributes that tell how the run went."""
@@ -285,16 +303,14 @@ class _Solver:
             )
         return left / max(1, math.ceil(left / longest)) if left < 4 * longest else longest
 
-    def _move_frames(self, dt: float) -> tuple[float, dict[float, Places]]:
-        """The frames at the times of the stages, by c, and at the end of a step dt, or of a part of it that works."""
-        shares: Sequence[float] = sorted({*self.scheme.tableau.c, 1.0} - {0.0})
+    def _move_frames(self, dt: float) -> tuple[float, Paths]:
+        """How the frames move over a step dt, or over a part of it that works; and the length of that."""
         drifts = [part.history.drift for part in self.parts]
         while True:
             for part in self.parts:
                 part.history.aim(self.t + dt)
             try:
-                places = self.frames.path(self.t, [self.t + c * dt for c in shares], self._places, drifts)
-                return dt, dict(zip(shares, places, strict=True)) | {0.0: self._places}
+                return dt, self.frames.path(self.t, self.t + dt, self._places, drifts)
             except LateInputError:
                 raise
             except (InputError, SolverError) as mistake:

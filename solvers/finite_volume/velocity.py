@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from copy import copy
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from vlasov.checks import Array
 from vlasov.compiled.products import map_rows
@@ -67,7 +69,8 @@ class Velocity:
         self._positive = np.empty_like(start.values)
         found = markers(problem.initial) if flow.bounded else None
         found = np.empty((0, grid.dimension)) if found is None else found - start.place.origin
-        self._markers = _solve(start.place.matrix, found)
+        self._markers = self._before = self._staged = _solve(start.place.matrix, found)
+        self._slopes: list[Array] = []  # velocities of the markers at the stages of a step
         self.hull: Hull | None = None
         self._refuse(start)
 
@@ -114,7 +117,7 @@ class Velocity:
 
     def targets(self, f: Array) -> Targets:
         """Where velocities are needed, in the frame: the nodes, or those that tell all others, and the markers."""
-        return targets(self._grid, f, self._markers, compact=self.compact)
+        return targets(self._grid, f, self._staged, compact=self.compact)
 
     def known(self, f: Array, place: Place, t: float) -> Density:
         """A density at a stage, as a measure whose velocities are those of the solution."""
@@ -124,7 +127,7 @@ class Velocity:
         """R at the nodes and at the markers, from velocities at the targets less ``Flow.base`` at the origin."""
         relative, nodes = targets.everywhere(velocities) - closure.constant, len(self._grid.nodes)
         relative[:nodes] -= map_rows(self._grid.nodes, closure.slope, threads=1)
-        relative[nodes:] -= map_rows(self._markers, closure.slope, threads=1)
+        relative[nodes:] -= map_rows(self._staged, closure.slope, threads=1)
         result = _solve(place.matrix, relative)
         return Residual(np.ascontiguousarray(result[:nodes]), result[nodes:])
 
@@ -137,20 +140,39 @@ class Velocity:
         half, pull = float(np.abs(self._grid.nodes).max()), self.pull(place, frame.inside(t))
         return self._accuracy(covariance) * (half + _AMPLIFIED * pull) * norm(drift)
 
-    def move_markers(self, history: History, t: float, dt: float) -> None:
-        """Markers move with w = r - g - K (z - b), by Simpson's rule over what is extrapolated in time."""
-        if not len(self._markers):
-            return
-        moved = np.zeros_like(self._markers)
-        for share, weight in ((0.0, 1 / 6), (0.5, 4 / 6), (1.0, 1 / 6)):
-            moved += weight * history.at_markers(t + share * dt, self._markers)
-        self._markers = self._markers + dt * moved
-        self.hull = None
+    def begin_markers(self, slope: Array) -> None:
+        """Markers begin a step with this velocity."""
+        self._staged, self._slopes = self._markers, [slope]
+
+    def stage_markers(self, weights: ArrayLike, dt: float) -> None:
+        """Markers go to the next stage of a step dt, from where they began with these weights of their velocities."""
+        self._staged = self._moved(self._markers, weights, dt)
+
+    def follow_markers(self, number: int, history: History, time: float, residual: Array | None) -> None:
+        """The velocity of the markers at a stage."""
+        self._slopes[number:] = [history.at_markers(time, self._staged, residual)]
+
+    def move_markers(self, weights: ArrayLike, dt: float) -> None:
+        """Markers take a step dt."""
+        self._before, self._markers = self._markers, self._moved(self._markers, weights, dt)
+        self._staged = self._markers
+        if len(self._markers):
+            self.hull = None
+
+    def inside_step(self, weights: ArrayLike, dt: float) -> Velocity:
+        """A copy whose markers are inside the last step, which was dt long."""
+        inside = copy(self)
+        inside._markers = self._moved(self._before, weights, dt)
+        return inside
+
+    def _moved(self, markers: Array, weights: ArrayLike, dt: float) -> Array:
+        weights = np.asarray(weights)
+        return markers + dt * np.tensordot(weights, self._slopes[: weights.size], axes=1)
 
     def rescale(self, middle: Array) -> None:
         """For a frame whose units are twice as long."""
         self._defect = Defect(self._defect.mean / 2, self._defect.covariance / 4)
-        self._markers = middle + (self._markers - middle) / 2
+        self._markers = self._staged = middle + (self._markers - middle) / 2
         self._tails = None if self._tails is None else self._tails.halved(middle)
         self.hull = None
 
@@ -198,6 +220,11 @@ class Velocity:
             points = self._grid.cell_centers[f.ravel() > _CARRYING * f.max()]
             points = points + np.copysign(self._grid.widths / 2, points)
         return math.sqrt(float(np.square(place.origin + map_rows(points, place.matrix, threads=1)).sum(axis=1).max()))
+
+    @property
+    def markers(self) -> Array:
+        """On the boundary of a compact support, in the frame; none of other measures."""
+        return self._markers
 
     @property
     def compact(self) -> bool:

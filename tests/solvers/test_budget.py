@@ -171,7 +171,7 @@ def test_looks_ahead_and_paths_of_frames_end(monkeypatch):
         strong=True,
     )
     with pytest.raises(frame.TooFast, match=r"^frames turn too fast"):
-        moving.path(0.0, [1e300], frame.Place(np.ones(2), np.eye(2)), lambda t: asked.append(t) or still)
+        moving.path(0.0, 1e300, frame.Place(np.ones(2), np.eye(2)), lambda t: asked.append(t) or still)
     assert len(asked) <= 301
 
 

@@ -209,11 +209,11 @@ def test_after_a_path_that_failed_steps_are_careful(monkeypatch):
     problem, failed = vl.Problem(vl.Softmax(A=[[-0.1]]), vl.Gaussian([0.0], 1.0), 0.2), []
     path = OneFrame.path
 
-    def fails(self, t, times, places, drifts):
-        if times[-1] - t > 0.01:
+    def fails(self, t, end, places, drifts):
+        if end - t > 0.01:
             failed.append(t)
             raise vl.SolverError("too far")
-        return path(self, t, times, places, drifts)
+        return path(self, t, end, places, drifts)
 
     monkeypatch.setattr(OneFrame, "path", fails)
     found = run(problem, cells=32)
