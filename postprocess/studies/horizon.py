@@ -46,7 +46,7 @@ def _blow_up_time(problem: Problem, *, tokens: bool) -> float:
     limit = without_mask(problem)
     if not tokens and stays_gaussian(limit):
         return _when(limit, "gaussian")
-    if problem.layer_norm is not None or problem.attention.bounded or not problem.block.continuous:
+    if problem.layer_norm is not None or problem.attention.bounded:
         return math.inf
     return _when(problem.changed(initial=problem.drawn_from.sample(_WITNESSES, "sobol", seed=0)), "particles")
 

@@ -23,7 +23,7 @@ class Study:
         typer.Option(
             "--depths",
             metavar="L,L,...",
-            help="Numbers of layers, which have jumps of parameters between them; 6,12,24,48,96 if not given and so.",
+            help="Numbers of layers; 6,12,24,48,96 if not given, or others that have jumps of parameters between them.",
         ),
     ] = None
     n: Annotated[int | None, typer.Option("--n", help="Tokens; all that a case has of its own, else 256.")] = None

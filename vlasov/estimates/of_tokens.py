@@ -250,7 +250,11 @@ def _of_heads(attention: Attention, t: float, bound: Callable[[Head], float]) ->
     if isinstance(inner, MultiHead):
         sizes = [1.0] * len(inner.heads) if inner.outputs is None else [norm(at(w, t)) for w in inner.outputs]
         return math.fsum(size * _of_heads(head, t, bound) for size, head in zip(sizes, inner.heads, strict=True))
-    raise InputError(f"is {attention.kind}; the bounds on tokens are those of softmax and L2 attention", "attention")
+    raise InputError(
+        f"is {attention.kind}, but the bounds on tokens are those of softmax and L2 attention; take one of these, or "
+        "ask vl.lipschitz for |D_X f| alone",
+        "attention",
+    )
 
 
 def _tokens(value: ArrayLike, head: Head) -> Array:
