@@ -195,8 +195,10 @@ def test_the_command_line_replaces_nothing_that_it_reads(tmp_path: Path) -> None
         app(["cite", str(run), "-o", str(tmp_path / "no" / "papers.bib")], standalone_mode=False)
     assert run.read_bytes() == held
     bib.unlink()
-    bib.write_text("of before")  # named by the user: it is replaced
-    app(["cite", str(run), "-o", str(bib)], standalone_mode=False)
+    bib.write_text("of before")
+    with pytest.raises(vl.InputError, match="is there already"):
+        app(["cite", str(run), "-o", str(bib)], standalone_mode=False)
+    app(["cite", str(run), "-o", str(bib), "--force"], standalone_mode=False)
     assert keys(bib.read_text(encoding="utf-8")) >= ALWAYS
     assert sorted(path.name for path in tmp_path.iterdir()) == ["papers.bib", "run.nc"]
 

@@ -94,7 +94,8 @@ def test_pages_of_others_are_not_replaced(tmp_path, monkeypatch):
     for _ in range(2):  # its own it replaces
         assert CliRunner().invoke(app, ["report", "run.nc"]).exit_code == 0
     page.write_text("<h1>mine</h1>")
-    assert CliRunner().invoke(app, ["report", "run.nc", "-o", "run.html"]).exit_code == 0  # as it is told
+    assert CliRunner().invoke(app, ["report", "run.nc", "-o", "run.html"]).exit_code
+    assert CliRunner().invoke(app, ["report", "run.nc", "-o", "run.html", "--force"]).exit_code == 0
 
 
 @pytest.mark.parametrize("name", ["index.html", "small.html", "small-gaussian.nc"])

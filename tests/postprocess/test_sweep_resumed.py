@@ -74,7 +74,8 @@ def test_interrupted_without_a_folder(straight, tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt) as stop:
         vl.sweep(BLOW_UP, {"attention.beta": BETAS}, **ARGUMENTS, output=file)
     assert "2 of 4 runs" in stop.value.__notes__[0]
-    found = vl.open_run(file)
+    assert [left.name for left in tmp_path.iterdir()] == ["sweep.partial.nc"]
+    found = vl.open_run(tmp_path / "sweep.partial.nc")
     done = found["status"].values != "not run"
     assert done.sum() == 2
     assert np.array_equal(found["covariance"].values[done], straight["covariance"].values[done], equal_nan=True)

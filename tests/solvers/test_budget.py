@@ -34,7 +34,7 @@ def test_every_solver_counts_its_steps(solver, tmp_path):
     options = {"finite-volume": {"cells": 32}, "particles": {"n": 8}}.get(solver, {})
     with pytest.raises(SolverError, match=r"stopped at t = .* after 3 steps .* max_steps is 3; .*raise max_steps"):
         vl.solve(problem, solver, max_steps=3, output=tmp_path / "run.nc", **options)
-    left = vl.open_run(tmp_path / "run.nc")
+    left = vl.open_run(tmp_path / "run.partial.nc")
     assert left.attrs["status"] == "stopped"
     assert 0 < left["time"].values[-1] < 4.0
     with pytest.raises(vl.InputError, match=r"^max_steps: is 0"):

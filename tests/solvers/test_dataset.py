@@ -542,7 +542,7 @@ def test_an_existing_file_is_replaced_not_rewritten(tmp_path):
     path, other_name = tmp_path / "run.nc", tmp_path / "link"
     path.write_text("old")
     os.link(path, other_name)
-    result = vl.solve(PLAIN, "gaussian", output=path)
+    result = vl.solve(PLAIN, "gaussian", output=path, overwrite=True)
     assert vl.open_run(path).identical(result)
     assert other_name.read_text() == "old", "who reads the old file goes on reading it"
 
@@ -560,7 +560,7 @@ def test_an_interrupted_write_leaves_the_old_file_and_no_other(error, tmp_path, 
     monkeypatch.setattr(xr.Dataset, "to_netcdf", interrupted)
     expected = vl.SolverError if isinstance(error, OSError) else type(error)
     with pytest.raises(expected, match=r"No space left on device" if isinstance(error, OSError) else None):
-        particles(output=path)
+        particles(output=path, overwrite=True)
     monkeypatch.undo()
     assert list(tmp_path.iterdir()) == [path]
     assert vl.open_run(path).identical(before)

@@ -241,9 +241,9 @@ JUMPS = {
 @pytest.mark.parametrize("solver", FLOWS)
 def test_a_state_that_overflows_leaves_the_last_good_one_on_disk(solver, name, tmp_path):
     problem = vl.Problem(vl.Softmax(A=[[0.0]], V=JUMPS[name]), vl.Gaussian([1.5], [[0.1]]), 1.0)
-    path = tmp_path / "run.nc"
+    path = tmp_path / "run.partial.nc"
     with pytest.raises(NonFiniteState) as caught:
-        run(solver, problem, output=path, times=[0.0, 0.15, 0.5, 1.0])
+        run(solver, problem, output=tmp_path / "run.nc", times=[0.0, 0.15, 0.5, 1.0])
     error = caught.value
     assert error.step > 1
     assert abs(error.time - 0.3) < 1e-9
@@ -279,7 +279,7 @@ def test_a_failure_in_the_first_step_leaves_the_initial_state(solver, tmp_path):
     problem = vl.Problem(vl.Softmax(A=[[0.0]], V=[[1e308]]), vl.Gaussian([2.0], [[0.1]]), 1.0)
     with pytest.raises(NonFiniteState):
         run(solver, problem, output=tmp_path / "run.nc", times=[1.0])
-    left = vl.open_run(tmp_path / "run.nc")
+    left = vl.open_run(tmp_path / "run.partial.nc")
     assert left["time"].values.tolist() == [0.0]
     assert abs(left["mean"].values[0, 0] - 2.0) < 1e-15
 

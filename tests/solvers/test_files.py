@@ -6,7 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import vlasov as vl
-from vlasov.solvers.files import check_writable, written_whole
+from vlasov.solvers.files import written_whole
+from vlasov.solvers.targets import check_place
 
 
 @pytest.mark.quick
@@ -50,13 +51,13 @@ def test_a_link_goes_on_pointing_where_it_did(tmp_path):
 
 def test_names_as_long_as_they_may_be_and_no_longer(tmp_path):
     longest = tmp_path / ("é" * 126 + ".nc")  # 255 bytes
-    check_writable(longest)
+    check_place(longest)
     with written_whole(longest) as unfinished:
         unfinished.write_text("new")
     assert longest.read_text() == "new"
     longest.unlink()
     with pytest.raises(vl.InputError, match=r"cannot be written \(File name too long\)"):
-        check_writable(tmp_path / ("é" * 127 + ".nc"))
+        check_place(tmp_path / ("é" * 127 + ".nc"))
     assert not list(tmp_path.iterdir())
 
 
@@ -66,4 +67,4 @@ def test_what_is_no_file_is_not_replaced(tmp_path):
     (tmp_path / "round.nc").symlink_to("round.nc")
     for name, words in {"pipe": "is no file that could be replaced", "full": "is no file", "round": "symbolic"}.items():
         with pytest.raises(vl.InputError, match=words):
-            check_writable(tmp_path / f"{name}.nc")
+            check_place(tmp_path / f"{name}.nc")

@@ -228,7 +228,7 @@ def test_overflow_names_layer_and_time_and_keeps_the_last_good_state(tmp_path):
     explosive = vl.Problem(vl.ReLU(A=[[1.0]]), vl.Particles([[2.0]]), 60.0)
     with pytest.raises(vl.SolverError, match=r"^layer \d+ of 60, from t = \d+: .* not finite") as failed:
         vl.solve(explosive, "layers", step=1, output=tmp_path / "run.nc")
-    kept = vl.open_run(tmp_path / "run.nc")
+    kept = vl.open_run(tmp_path / "run.partial.nc")
     layer = int(str(failed.value).split()[1])
     assert kept.attrs["status"] == "stopped"
     assert kept["layer"].values.tolist() == list(range(layer))

@@ -51,7 +51,7 @@ def test_the_error_of_a_run_that_stopped_is_not_known(tmp_path):
     problem = vl.Problem(vl.Softmax(A=[[1.0]]), vl.Gaussian(0.5, 1.0), 0.4)
     with pytest.raises(vl.SolverError):
         vl.solve(problem, "gaussian", max_steps=5, output=tmp_path / "run.nc")
-    left = vl.open_run(tmp_path / "run.nc")
+    left = vl.open_run(tmp_path / "run.partial.nc")
     assert left.attrs["error_estimate"] == np.inf
     assert "its error is not known" in doubt(left)
 

@@ -93,18 +93,20 @@ def compare(
     files = all(name.endswith(".nc") for name in cases)
     if len(cases) > 1 and not files:
         raise InputError("takes one case, or several .nc files that vlasov run wrote", "CASE")
+    if study is not None and output is not None and output.suffix == ".nc":
+        raise InputError(
+            f'is drawn beside the comparison, but -o names "{output}", for numbers; leave it out', "--study"
+        )
     read: list[str | Path] = [*cases, *([] if study is None else [study])]
     asked = None if files else _of_case(cases[0], solvers, settings, times)
     sources = sources_of(read) if asked is None else [*asked.origins(), *sources_of(read[1:])]
     default = Path(f"{Path(cases[0]).stem}-compare")
     target, numbers_only = picture.place_or_numbers(output, default, *read, sources=sources)
-    if numbers_only and study is not None:
-        raise InputError(
-            f'is drawn beside the comparison, but -o names "{output}", for numbers; leave it out', "--study"
-        )
     beside = None if study is None else open_run(study)
     if beside is not None:
         require(beside, STUDY, str(study))
+    if asked is not None and len(asked.plans) < 2:
+        raise InputError(f"needs at least two to compare but got {len(asked.plans)}; see --solvers", "solvers")
     with keeping(target) as solved:
         datasets = [open_run(path) for path in cases] if asked is None else _solved(asked, solved, as_json)
         result = compare_solutions(
@@ -121,8 +123,6 @@ def _of_case(case: str, solvers: str | None, settings: Settings, times: int) -> 
     """A case to be solved by these solvers, or by all that it lists."""
     loaded = settings.load(case)
     chosen = names(solvers) if solvers else list(loaded.solvers)
-    if len(chosen) < 2:
-        raise InputError(f"needs at least two to compare but got {len(chosen)}; see --solvers", "solvers")
     at = _outputs(_end(loaded.problem, chosen), times)
     return _Solutions([(loaded.problem, name, loaded.solvers.get(name, {})) for name in chosen], at, loaded.name)
 

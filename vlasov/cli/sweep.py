@@ -81,6 +81,7 @@ def sweep(
     """
     from vlasov.jit import set_threads
     from vlasov.postprocess.sweep import sweep as sweep_case
+    from vlasov.solvers.targets import check_place
 
     swept, fixed = parsed(settings.settings or [])
     if not swept:
@@ -88,6 +89,7 @@ def sweep(
     set_threads(settings.threads)
     target = output or Path(f"{Path(case).stem}-sweep")
     if target.suffix == ".nc":
+        check_place(target)
         place = picture.place(None, target.with_suffix(""), case, sources=[case, settings.settings, sweep.arguments()])
     else:
         place = picture.inside(target)

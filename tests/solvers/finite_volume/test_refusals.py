@@ -134,7 +134,7 @@ OVERFLOWING = vl.Problem(vl.Softmax(A=[[0.0]], V=JUMP), vl.Gaussian([1.5], [[0.1
 def fails(tmp_path, **options):
     with pytest.raises(NonFiniteState) as caught:
         run(OVERFLOWING, cells=64, output=tmp_path / "run.nc", times=[0.0, 0.15, 0.5, 1.0], **options)
-    with xr.open_dataset(tmp_path / "run.nc", engine="h5netcdf") as left:
+    with xr.open_dataset(tmp_path / "run.partial.nc", engine="h5netcdf") as left:
         return caught.value, left.load()
 
 
@@ -146,7 +146,7 @@ def test_a_state_that_overflows_leaves_the_last_good_one_on_disk(frame, tmp_path
     assert error.dt >= 0
     for part in (f"step {error.step} at t = 0.3", f"dt = {error.dt:.3g}"):
         assert part in str(error)
-    assert str(tmp_path / "run.nc") in "".join(error.__notes__)
+    assert str(tmp_path / "run.partial.nc") in "".join(error.__notes__)
     assert left["time"].values[:2].tolist() == [0.0, 0.15]
     assert abs(left["time"].values[-1] - 0.3) < 1e-9
     for name, variable in left.items():
