@@ -199,11 +199,14 @@ def test_a_single_token_has_no_error():
     assert np.isnan(found["slope"]).all()
 
 
-def test_blow_up_is_an_error_that_says_when():
+def test_a_study_ends_at_a_quarter_of_the_time_to_a_blow_up():
+    """s' = 2 s^2: s = 1 / (1 - 2 t)."""
     linear = vl.Problem(vl.Linear(A=np.eye(1)), vl.Gaussian(0.0, 1.0), 2.0)
-    sentence = r"256 tokens cannot be followed to t = 2; if they blow up, choose earlier times \(.* at t = 0\.50"
-    with pytest.raises(vl.SolverError, match=sentence):
-        mean_field_study(linear, n=[8], replicas=2)
+    study = mean_field_study(linear, n=[8, 16], replicas=2)
+    assert study["time"].values.tolist() == [0.0, 0.125]
+    assert study["limit_covariance"].values[-1] == pytest.approx(4 / 3, rel=1e-8)
+    with pytest.raises(vl.InputError, match=r"^times: run to 2, but the solution blows up at t = 0.5; choose earlier"):
+        mean_field_study(linear, n=[8], replicas=2, times=[2.0])
 
 
 @pytest.mark.parametrize("replicas", [6, 12, 32])
