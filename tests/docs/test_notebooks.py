@@ -1,4 +1,4 @@
-"""Tutorials and how-to pages are notebooks for readers who have Jupyter and vlasov, and nothing else of this project."""
+"""Tutorials and how-to pages are notebooks for readers who have Jupyter and vlasov, and nothing else of ours."""
 
 import ast
 import re
