@@ -26,7 +26,8 @@ def as_case(problem: CaseLike, field: str = "problem") -> Case:
     if isinstance(problem, Problem):
         return Case("", "", "", "", problem, {})
     if not isinstance(problem, Case):
-        raise InputError(f"is {short(problem)} where a vlasov Problem is needed, or a case's name, file or Case", field)
+        where = "where a vlasov Problem is needed, or a case: its name, its .toml file or a vl.Case"
+        raise InputError(f"is {short(problem)} {where}", field)
     return problem
 
 

@@ -6,8 +6,7 @@ between them and the driver; ``transformer`` has the layers, ``layer_errors`` wh
 many small systems, for studies. ``covariances``: many Gaussians at once. ``reduction``: the moments of Gaussians.
 ``sampling``: first clouds. ``references``: what a run is compared with, to know its error in the units of ``accuracy``.
 ``ode``: integrators. ``dataset``, ``files``, ``targets``: the schema, and files written whole, never over another
-result. Called by ``cases``, ``postprocess`` and the command line; velocities come from
-``vlasov.flow``.
+result. Called by ``cases``, ``postprocess`` and the command line; velocities come from ``vlasov.flow``.
 """
 
 from vlasov.solvers.dataset import measure, open_run, problem_of

@@ -239,7 +239,11 @@ def test_post_norm_changes_stay_on_the_ellipsoid():
 @pytest.mark.parametrize(
     ("problem", "how", "sentence"),
     [
-        (3, {}, "problem: is 3 where a vlasov Problem is needed, or a case's name, file or Case"),
+        (
+            3,
+            {},
+            "problem: is 3 where a vlasov Problem is needed, or a case: its name, its .toml file or a vl.Case",
+        ),
         (None, {"n": 0}, "n: is 0 but must be at least 1"),
         (None, {"times": [0.5, 0.2]}, "times: must increase; sort them and leave out repetitions"),
         (None, {"times": [2.0]}, "times: run from 2 to 2 but must lie in [0, 1]"),
