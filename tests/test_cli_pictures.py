@@ -1,5 +1,6 @@
 """Where commands draw: for print, in other formats, and never over a file that is not theirs."""
 
+import json
 import os
 import pty
 import subprocess
@@ -24,7 +25,8 @@ def folder(tmp_path, monkeypatch):
 
 def refused(found, sentence):
     code, out, err = found
-    return (code, out, err.count("\n")) == (2, "", 1) and err.startswith(f"vlasov: {sentence}")
+    told = (json.loads(out)["error"] if out else sentence).startswith(sentence)  # with --json
+    return (code, told, err.count("\n")) == (2, True, 1) and err.startswith(f"vlasov: {sentence}")
 
 
 @pytest.mark.quick

@@ -133,7 +133,7 @@ def warn(sentence: str, category: type[Warning]) -> None:
     names = caller.f_globals
     warnings.warn_explicit(
         sentence, category, caller.f_code.co_filename, caller.f_lineno,
-        module=names.get("__name__"), registry=names.setdefault("__warningregistry__", {}),
+        module=str(names.get("__name__", "<string>")), registry=names.setdefault("__warningregistry__", {}),
     )  # fmt: skip
 
 

@@ -114,8 +114,9 @@ def test_integers_are_numbers(tmp_path):
     [
         ("mixture2d", 'case: "mixture2d" is not known; did you mean "mixture-2d"?'),
         ("Box-2d", 'case: "Box-2d" is not known; did you mean "box-2d"?'),
-        ("nothing like it", 'case: "nothing like it" is not known; choose one of: ball-3d, box-2d,'),
-        ("", 'case: "" is not known; choose one of: ball-3d, box-2d,'),
+        ("nothing like it", 'case: "nothing like it" is not known; the nearest of'),
+        ("", 'case: "" is not known; the nearest of'),
+        ("run.nc", 'case: "run.nc" is the name of a run, not of a case; draw it by'),
         ("missing.toml", 'case: "missing.toml" is not a file; give a .toml file or the name of a case'),
         ("some/where", 'case: "some/where" is not a file'),
         ("/tmp", 'case: "/tmp" is not a file'),

@@ -127,6 +127,8 @@ def test_a_warning_stands_at_the_line_of_the_caller(slow):
             call()
         lines = {(warning.filename, warning.lineno) for warning in said}
         assert lines == {(__file__, call.__code__.co_firstlineno)}
+    with pytest.warns(SlowRunWarning):  # a program without a name, as those that are exec'ed
+        exec('vl.solve(problem, "particles", times=[0.1])', {"vl": vl, "problem": problem})
 
 
 def test_velocities_do_not_depend_on_who_waits(slow):

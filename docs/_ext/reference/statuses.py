@@ -86,11 +86,17 @@ def _names(node: ast.AST) -> list[str]:
 
 
 def _texts(node: ast.AST) -> Iterator[str]:
-    """The texts of a piece of code, without docstrings."""
+    """The texts of a piece of code, without docstrings; remedies, a tuple of ways, are one."""
     if isinstance(node, ast.JoinedStr):
         yield "".join(str(part.value) if isinstance(part, ast.Constant) else "…" for part in node.values)
     elif isinstance(node, ast.Constant) and isinstance(node.value, str):
         yield node.value
+    elif isinstance(node, ast.Tuple) and (ways := [text for text in _texts_in(node) if "{" in text]):
+        yield ", ".join(ways)
     elif not isinstance(node, ast.Expr) or not isinstance(node.value, ast.Constant):
-        for inner in ast.iter_child_nodes(node):
-            yield from _texts(inner)
+        yield from _texts_in(node)
+
+
+def _texts_in(node: ast.AST) -> Iterator[str]:
+    for inner in ast.iter_child_nodes(node):
+        yield from _texts(inner)
