@@ -36,10 +36,10 @@ def between(mu: Measure, nu: Measure, orders: Sequence[float]) -> list[Distance]
     found: dict[float, Distance] = {}
     shift = float(np.linalg.norm(mu.mean - nu.mean))
     spread = math.sqrt(float(np.trace(mu.covariance)))
+    approximate = mu.dimension > 1 and not all(isinstance(one, Particles) for one in (mu, nu))
     for p in sorted(orders, key=lambda p: (p < 2, p)):
-        two = found.get(2.0)
-        room = math.nan if two is None or p > 2 else two.value + two.error - shift
-        if two is not None and room <= _CLOSE * max(two.value, spread):
+        two = found.get(2.0) if p < 2 and approximate else None
+        if two is not None and (room := two.value + two.error - shift) <= _CLOSE * max(two.value, spread):
             found[p] = Distance(shift, max(room, 0.0), two.method)
         else:
             found[p] = _in_a_second(mu, nu, p)
