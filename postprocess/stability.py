@@ -67,8 +67,11 @@ def exponent(rates: Array, times: Array) -> tuple[Array, Array]:
     fine, last = _log_linear(rates, times), times.size - 1
     if last < 2:
         return fine, np.where(fine > 0, math.inf, 0.0)
-    some = np.union1d(np.arange(last, -1, -2), 0)
-    return fine, np.interp(times, times[some], np.abs(fine[some] - _log_linear(rates[some], times[some])))
+    errors = []
+    for some in (np.union1d(np.arange(0, last, 2), last), np.union1d(np.arange(last, 0, -2), 0)):
+        apart = np.abs(fine[some] - _log_linear(rates[some], times[some]))
+        errors.append(np.interp(times, times[some], apart))
+    return fine, np.maximum(*errors)
 
 
 def settled(rate_at: Callable[[int], float], times: Array, shown: Array) -> tuple[Array, Array]:
@@ -76,12 +79,12 @@ def settled(rate_at: Callable[[int], float], times: Array, shown: Array) -> tupl
     rates: dict[int, float] = {}
     places = shown
     while True:
+        finer = np.union1d(places, (places[1:] + places[:-1]) // 2)
+        last, places = finer.size == places.size, finer
         rates |= {k: rate_at(k) for k in places.tolist() if k not in rates}
         found, error = exponent(np.array([rates[k] for k in places.tolist()]), times[places])
-        more = np.union1d(places, (places[1:] + places[:-1]) // 2)
-        if more.size == places.size or not (error > SETTLED * found).any():
+        if last or not (error > SETTLED * found).any():
             return found[np.isin(places, shown)], error[np.isin(places, shown)]
-        places = more
 
 
 def _log_linear(rates: Array, times: Array) -> Array:
@@ -117,7 +120,7 @@ def written(exponent: float) -> str:
     power = exponent / math.log(10)
     if power == math.inf:
         return "infinite"
-    return f"10^{power:.4g}" if power < 1e5 else f"10^({power:.2g})"
+    return f"10^{power:.4g}" if power < 1e4 else f"10^({power:.2g})"
 
 
 def _room(points: Array) -> float:

@@ -322,7 +322,7 @@ def test_equal_runs_are_drawn_without_warnings(solutions):
 def test_a_density_is_as_far_from_a_gaussian_as_bures_says(case):
     """Of one problem next to zero, by either order; from a moved start as two Gaussians are, in closed form."""
     problem = vl.load_case(case).problem
-    times = [0.0, 0.5 * problem.horizon]
+    times = [0.0, 0.2 * problem.horizon]
     moved = problem.changed(initial=problem.initial.image(1.2 * np.eye(2), [0.1, 0.0]))
     exact, other = (vl.solve(one, "gaussian", times=times, tolerance=1e-12) for one in (problem, moved))
     density = vl.solve(problem, "finite-volume", times=times, cells=48)
@@ -403,3 +403,14 @@ def test_densities_without_a_bounded_support_have_no_radius_and_no_estimate():
     assert all(np.isnan(found[name]).all() for name in ("log_a_posteriori", "log_a_priori", "radius_bound"))
     drawn = draw(found, runs)
     assert all(ax.lines or ax.collections for ax in drawn.axes)
+
+
+def test_a_rate_that_jumps_between_times_is_refined_or_told():
+    """L = 1 until t = 1/2, and 1e-6 from there on: by 6 of 641 times, by all, or by 6 alone."""
+    times = np.linspace(0.0, 1.0, 641)
+    found, error = stability.settled(lambda k: 1.0 if times[k] < 0.5 else 1e-6, times, np.arange(0, 641, 128))
+    assert found[-1] == pytest.approx(0.5, rel=0.01)
+    assert error[-1] <= 0.01 * found[-1]
+    few = times[::128]
+    rough, doubt = stability.exponent(np.where(few < 0.5, 1.0, 1e-6), few)
+    assert doubt[-1] >= 0.5 * abs(rough[-1] - 0.5) > 0.01 * rough[-1]
