@@ -27,7 +27,7 @@ from vlasov.postprocess.stability import written
 
 SMALL = 1e-4  # of the deviation: how far the second start is
 TOKENS = 200
-TIMES = 5
+TIMES, BETWEEN = 5, 16  # at which numbers are compared; output times for each of them
 SLACK = 1e-3  # second order of the small change, and rates between output times
 
 
@@ -47,10 +47,10 @@ def starts(problem: vl.Problem, along: str) -> tuple[vl.Problem, vl.Problem]:
 
 def compared(one: vl.Problem, other: vl.Problem, solver: str) -> xr.Dataset:
     """Both solved and compared with all numbers of the chain."""
-    times = np.linspace(0.0, one.horizon, TIMES)
+    times = np.linspace(0.0, one.horizon, BETWEEN * (TIMES - 1) + 1)
     how = {"tolerance": 1e-10} if solver in ("particles", "gaussian") else {}
     runs = [vl.solve(each, solver, times=times, warn_above=math.inf, **how) for each in (one, other)]
-    return vl.compare(*runs, p=2, initial="different", local=True)
+    return vl.compare(*runs, p=2, instants=TIMES, initial="different", local=True)
 
 
 def chain(found: xr.Dataset) -> list[tuple[float, list[float], bool]]:

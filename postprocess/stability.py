@@ -1,4 +1,4 @@
-"""The stability estimate with quantities read off two solutions: far smaller than the a-priori bound, still a bound.
+"""The stability estimate with quantities read off two solutions: far smaller than the a-priori bound.
 
     d/dt W_p(mu, nu) <= (|V| |A| r^2 + sup_x c(x)) W_p(mu, nu)
     c(x) = |V| (1 + |Ax| sup_y |y - m(Ax)|) sup_y e^{<Ax, y>} / int e^{<Ax, y'>} dmu(y'),   x and y in the two supports
@@ -9,6 +9,9 @@ nu), and h(y) = (y - m_nu) e^{<Ax, y>} / Z_mu has the Lipschitz constant c(x) / 
 smaller rate counts. Under L2 attention the exponent phi(y) = <Ax, y> - <y, P y> is concave: between points it is larger
 than at them by |P| r^2 at most, and its gradient by 2 |P| |y| than |Ax|. Velocities that are no sum of tilted means
 have the a-priori rate, at the radius that the two solutions have.
+
+Suprema are taken over points of the supports and the integral over output times: it is an estimate, no bound. Supports
+that are not bounded have none.
 
 Reference: Castin, Ablin, Carrillo, Peyre (2025), arXiv:2501.18322, section 3.
 """
@@ -23,46 +26,84 @@ import numpy as np
 from vlasov.attention import Attention
 from vlasov.checks import Array
 from vlasov.errors import InputError
-from vlasov.measures import Density, Measure, Particles
+from vlasov.measures import Measure, Particles
 from vlasov.postprocess.moments import nodes
 from vlasov.problem import Problem
 from vlasov.tilting import Head
 
-_MOST = 1000  # points of each support at which suprema are taken
-_CARRYING = 1e-12  # of the largest density, as for the radius of a solution
+_MOST = 200  # points of each support at which suprema are taken
+_BEYOND = 1e-9  # of the radius: rounding
+SETTLED = 0.01  # of the exponent: what further output times may change
 _DIRECTIONS = 32  # along which the extreme points are among them
 LARGEST = 1e9  # bound that tells a reader something
 
 
-def rate(attention: Attention, mu: Measure, nu: Measure, t: float) -> float:
-    """L with d/dt W_p(mu, nu) <= L W_p(mu, nu) at this time; NaN for attentions without the estimate."""
-    heads = attention.heads_at(t)
-    clouds = [nodes(measure) for measure in (mu, nu)]
-    supports = [_carrying(cloud, measure) for cloud, measure in zip(clouds, (mu, nu), strict=True)]
-    points = np.concatenate(supports)
+def rate(attention: Attention, mu: Measure, nu: Measure, t: float, radius: float) -> float:
+    """L with d/dt W_p(mu, nu) <= L W_p(mu, nu) at this time; NaN for attentions without the estimate.
+
+    ``radius`` is the largest |x| in the two supports; NaN where one is not bounded, and then L is NaN too.
+    """
+    if math.isnan(radius):
+        return math.nan
     try:
-        known = attention.regularity(math.sqrt(float(np.square(points).sum(axis=1).max())), t).rate
+        largest = attention.regularity(radius, t).rate
     except InputError:
         return math.nan
-    if heads is None:
-        return known
-    support, room = np.concatenate([_sample(one) for one in supports]), _room(points)
-    found = [sum(_rate_of_head(head, cloud, support, room) for head in heads) for cloud in clouds]
-    return min([known, *found])
+    heads = attention.heads_at(t)
+    clouds = [nodes(measure) for measure in (mu, nu)]
+    supports = [_inside(cloud, radius) for cloud in clouds]
+    points = np.concatenate(supports)
+    if heads is None or not len(points):
+        return largest
+    support, room = np.concatenate([_sample(part) for part in supports]), _room(points)
+    return min(largest, *(sum(_rate_of_head(head, cloud, support, room) for head in heads) for cloud in clouds))
 
 
-def exponent(rates: Array, times: Array) -> Array:
-    """int_0^t L at each time, so that W_p(t) <= e^{int L} W_p(0); between two times the larger rate counts."""
-    steps = np.diff(times) * np.maximum(rates[1:], rates[:-1])
-    return np.concatenate([[0.0], np.cumsum(steps)])
+def exponent(rates: Array, times: Array) -> tuple[Array, Array]:
+    """int_0^t L at each time, with W_p(t) <= e^{int L} W_p(0), and how far it is from that over every second time.
+
+    Rates are exponentials of the squared radius: between two times log L is linear.
+    """
+    fine, last = _log_linear(rates, times), times.size - 1
+    if last < 2:
+        return fine, np.where(fine > 0, math.inf, 0.0)
+    errors = []
+    for some in (np.union1d(np.arange(0, last, 2), last), np.union1d(np.arange(last, 0, -2), 0)):
+        apart = np.abs(fine[some] - _log_linear(rates[some], times[some]))
+        errors.append(np.interp(times, times[some], apart))
+    return fine, np.maximum(*errors)
+
+
+def settled(rate_at: Callable[[int], float], times: Array, shown: Array) -> tuple[Array, Array]:
+    """``exponent`` at the times with the indices ``shown``, from as many others as it takes to know it to 1 %."""
+    rates: dict[int, float] = {}
+    places = shown
+    while True:
+        finer = np.union1d(places, (places[1:] + places[:-1]) // 2)
+        last, places = finer.size == places.size, finer
+        rates |= {k: rate_at(k) for k in places.tolist() if k not in rates}
+        found, error = exponent(np.array([rates[k] for k in places.tolist()]), times[places])
+        if last or not (error > SETTLED * found).any():
+            return found[np.isin(places, shown)], error[np.isin(places, shown)]
+
+
+def _log_linear(rates: Array, times: Array) -> Array:
+    before, after = rates[:-1], rates[1:]
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        ratio = np.log(after / before)
+        means = np.where(np.abs(ratio) > _BEYOND, (after - before) / ratio, after)
+        means = np.where(np.isfinite(ratio), means, np.maximum(before, after))  # zero or infinite rates
+        start = np.where(np.isnan(rates[:1]), math.nan, 0.0)
+        return np.cumsum(np.concatenate([start, np.diff(times) * means]))
 
 
 def by_theory(estimate: Callable[..., float], problem: Problem, radius: float, times: Iterable[float]) -> Array:
-    """One of the theory's estimates from this radius on, at each time; NaN for attentions that it does not know."""
+    """One of the theory's estimates at each time; NaN for attentions that it does not know, and without a radius."""
+    none = np.array([math.nan for _ in times])
     try:
-        return np.array([estimate(problem.block, radius, float(t)) for t in times])
+        return none if math.isnan(radius) else np.array([estimate(problem.block, radius, float(t)) for t in times])
     except InputError:
-        return np.array([np.nan for _ in times])
+        return none
 
 
 def told(bound: float) -> str:
@@ -79,7 +120,7 @@ def written(exponent: float) -> str:
     power = exponent / math.log(10)
     if power == math.inf:
         return "infinite"
-    return f"10^{power:.4g}" if power < 1e5 else f"10^({power:.2g})"
+    return f"10^{power:.4g}" if power < 1e4 else f"10^({power:.2g})"
 
 
 def _room(points: Array) -> float:
@@ -110,10 +151,10 @@ def _farthest(x: Array, support: Array) -> Array:
     return np.sqrt(np.maximum(squares, 0.0))
 
 
-def _carrying(cloud: Particles, measure: Measure) -> Array:
-    """Points that carry mass; all but empty cells do not."""
-    least = _CARRYING * cloud.weights.max() if isinstance(measure, Density) else 0.0
-    return cloud.points[cloud.weights > least]
+def _inside(cloud: Particles, radius: float) -> Array:
+    """Points that carry mass within the radius: a grid's cells beyond hold what diffused there."""
+    near = np.square(cloud.points).sum(axis=1) <= (radius * (1 + _BEYOND)) ** 2
+    return cloud.points[near & (cloud.weights > 0)]
 
 
 def _sample(points: Array) -> Array:

@@ -54,7 +54,7 @@ class Variable(NamedTuple):
 SCHEMA = {
     "mean": Variable(("time", "component"), "mean of the measure"),
     "covariance": Variable(("time", "component", "component_b"), "covariance of the measure"),
-    "radius": Variable(("time",), "largest distance from the origin that carries mass"),
+    "radius": Variable(("time",), "largest distance from the origin in the support"),
     "mass": Variable(("time",), "total mass"),
     "mean_error": Variable(("time",), "estimated error of the mean, in standard deviations"),
     "covariance_error": Variable(("time",), "estimated error of the covariance, relative to its norm"),

@@ -3,7 +3,7 @@
 For each pair of solutions of one attention, at the output times that they share:
 
     W_p(mu, nu),   |mean - mean'| / s,   |Sigma - Sigma'|_F / |Sigma|_F,   moments of order 3 and 4,   |rho - rho'|_L1,
-    W_p(t) / W_p(0) <= exp(int L) (a posteriori) <= exp(int L(R)) (a priori)
+    W_p(t) / W_p(0) <= exp(int L) (a posteriori, estimated) <= exp(int L(R)) (a priori)
 
 Solvers of one problem are held against each other so, or solutions from different initial data: their stability. This
 file makes the Dataset of the ``solutions``, ``distances`` finds W_p and ``differences`` all that is told beside it,
@@ -17,6 +17,7 @@ import json
 import math
 from collections.abc import Sequence
 from contextlib import nullcontext
+from functools import partial
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -82,9 +83,11 @@ def compare(
     xarray.Dataset
         Coordinates pair, solution, time, p and order. Variables: wasserstein and wasserstein_error (estimated; NaN for
         d > 3 between particles and a solution that is none), moment_error (relative, by order), mean_error and
-        covariance_error (in the units of a run's own), density_error (L1), growth = W_p(t) / W_p(0), log_a_posteriori
-        and log_a_priori (logarithms of its bounds, which are often huge), bounded (pair, p): whether they are bounds of
-        this order, which under masks they are of conditional distances from p = 2 on, radius and radius_bound,
+        covariance_error (in the units of a run's own), density_error (L1), growth = W_p(t) / W_p(0), NaN unless both
+        distances are above their errors, log_a_posteriori with log_a_posteriori_error (the logarithm of its estimate
+        from the solutions at all common times) and log_a_priori (of its bound), which are often huge, and NaN where a
+        support is not bounded, bounded (pair, p): whether they hold for this order, which under masks they do for
+        conditional distances from p = 2 on, radius and radius_bound,
         amplified (pair, time): whether solutions of one problem have parted only because the flow multiplies small
         differences of their starts, so that their distance says nothing about the solvers. With ``local`` (pair, time):
         optimal_growth with optimal_error, log_logarithmic_norm and log_norm, which bound the growth for p = 2 of
@@ -104,14 +107,15 @@ def compare(
     array([1.      , 2.718282])
     """
     (orders, bandwidth), local = _checked(datasets, p, bandwidth, initial), checks.flag(local, "local")
-    problems, times = solutions.common(datasets)
-    times = solutions.spread(times, checks.integer(instants, "instants", least=1))
-    runs = [dataset.sel(time=times) for dataset in datasets]
+    problems, every = solutions.common(datasets)
+    times = solutions.spread(every, checks.integer(instants, "instants", least=1))
+    runs, wholes = ([dataset.sel(time=at) for dataset in datasets] for at in (times, every))
     pairs, names = list(combinations(range(len(runs)), 2)), solutions.names(datasets)
     called = [f"{names[a]} / {names[b]}" for a, b in pairs]
     start = initial if initial != "auto" else "same" if solutions.same(problems) else "different"
     series = _series(problems[0], runs, dict(zip(called, pairs, strict=True)), (orders, bandwidth), progress=progress)
     variables = _variables(problems, runs, pairs, series, same=start == "same")
+    variables |= _estimates(problems[0], wholes, pairs, times, bounded=variables["bounded"][1])
     attributes = _attributes(datasets, names) | {"initial": start}
     if local:
         with waiting("how much small differences grow at most", aloud=progress):
@@ -170,8 +174,8 @@ def _series(
     with shares_bar(float(len(pairs) * times.size), what=what) if progress else nullcontext(silent) as report:
         for name, (a, b) in pairs.items():
             series.append([])
-            for mu, nu, t in zip(states[a], states[b], times, strict=True):
-                series[-1].append(_held(problem, mu, nu, t, *asked))
+            for mu, nu in zip(states[a], states[b], strict=True):
+                series[-1].append(_held(problem, mu, nu, *asked))
                 report(name, 1.0)
     return series
 
@@ -182,16 +186,14 @@ class _Held(NamedTuple):
     distances: list[Distance]
     moment_error: Array
     density_error: float
-    rate: float
-    bounded: list[bool]  # by order: whether the rate bounds its growth
+    bounded: list[bool]  # by order: whether the theory bounds its growth
 
 
-def _held(problem: Problem, mu: Measure, nu: Measure, t: float, orders: list[float], bandwidth: float | None) -> _Held:
+def _held(problem: Problem, mu: Measure, nu: Measure, orders: list[float], bandwidth: float | None) -> _Held:
     distances, causal = between(mu, nu, orders), problem.attention.causal
     # Masked measures have an estimate in the conditional distance alone, from p = 2 on.
     bounded = [not causal or (p >= 2 and one.method == CONDITIONAL) for p, one in zip(orders, distances, strict=True)]
-    rate = stability.rate(problem.block, mu, nu, t) if any(bounded) else math.nan
-    return _Held(distances, moment_errors(mu, nu), density_error(mu, nu, bandwidth), rate, bounded)
+    return _Held(distances, moment_errors(mu, nu), density_error(mu, nu, bandwidth), bounded)
 
 
 def _variables(
@@ -202,36 +204,54 @@ def _variables(
     *,
     same: bool,
 ) -> dict[str, tuple[tuple[str, ...], Array]]:
-    """By pair and time what was found, with the solutions' radii and the estimates from the largest of these."""
+    """Distances and differences by pair and time, with the solutions' radii."""
     times, radii = runs[0]["time"].values, np.array([run["radius"].values for run in runs])
     found = np.array([[[one[:2] for one in held.distances] for held in row] for row in series])
-    rates = [np.array([held.rate for held in row]) for row in series]
+    seen = found[..., 0] > found[..., 1]
     errors = [_errors_of_moments(problems[a], runs[a], runs[b]) for a, b in pairs]
     parted = [_amplified(problems[0], runs[a], runs[b]) & same for a, b in pairs]
     each, bounded = ("pair", "time"), np.array([[held.bounded for held in row] for row in series]).all(axis=1)
-    variables = {
+    start = float(np.nanmax(radii[:, 0], initial=0.0))
+    limit = stability.by_theory(estimates.support_radius, problems[0], start or math.nan, times)
+    return {
         "wasserstein": ((*each, "p"), found[..., 0]),
         "wasserstein_error": ((*each, "p"), found[..., 1]),
         "moment_error": ((*each, "order"), np.array([[held.moment_error for held in row] for row in series])),
         "density_error": (each, np.array([[held.density_error for held in row] for row in series])),
-        "log_a_posteriori": (each, np.array([stability.exponent(row, times) for row in rates])),
         "mean_error": (each, np.array([found[:, 0] for found in errors])),
         "covariance_error": (each, np.array([found[:, 1] for found in errors])),
-        "growth": ((*each, "p"), found[..., 0] / found[:, :1, :, 0]),
+        "growth": ((*each, "p"), np.where(seen & seen[:, :1], found[..., 0] / found[:, :1, :, 0], np.nan)),
         "bounded": (("pair", "p"), bounded),
         "radius": (("solution", "time"), radii),
         "amplified": (each, np.array(parted)),
+        "radius_bound": (("time",), limit),
     }
-    start = float(np.nanmax(radii[:, 0], initial=0.0))
-    for name, function in (("log_a_priori", estimates.stability_exponent), ("radius_bound", estimates.support_radius)):
-        bounds = stability.by_theory(function, problems[0], start, times)
-        if name == "log_a_priori" and not bounded.any():
-            bounds = np.full(times.size, np.nan)
-        variables[name] = (("time",), bounds if start > 0 else np.full(times.size, np.nan))
-    # Between output times the larger rate counts: of few times a bound that may be above the other one.
-    posteriori, priori = variables["log_a_posteriori"][1], variables["log_a_priori"][1]
-    smaller = np.where(np.isnan(posteriori), np.nan, np.fmin(posteriori, priori))
-    return variables | {"log_a_posteriori": (each, smaller)}
+
+
+def _estimates(
+    problem: Problem, runs: list[xr.Dataset], pairs: list[tuple[int, int]], shown: Array, *, bounded: Array
+) -> dict[str, tuple[tuple[str, ...], Array]]:
+    """The theory's estimates of growth at the times ``shown``, from solutions at all of their common times."""
+    times, radii = runs[0]["time"].values, np.array([run["radius"].values for run in runs])
+    places = np.flatnonzero(np.isin(times, shown))
+    start = float(radii[:, 0].max())  # NaN where a support is not bounded
+    priori = stability.by_theory(estimates.stability_exponent, problem, start or math.nan, shown)
+    priori = priori if priori.any() else np.full(shown.size, np.nan)
+
+    def rate(a: int, b: int, k: int) -> float:
+        states = measure(runs[a], k), measure(runs[b], k)
+        return stability.rate(problem.block, *states, float(times[k]), float(np.maximum(radii[a, k], radii[b, k])))
+
+    found = np.full((2, len(pairs), shown.size), np.nan)
+    for i, pair in enumerate(pairs):
+        if bounded[i].any():
+            found[:, i] = stability.settled(partial(rate, *pair), times, places)
+    posteriori = np.where(np.isnan(found[0]), np.nan, np.fmin(found[0], priori))
+    return {
+        "log_a_posteriori": (("pair", "time"), posteriori),
+        "log_a_posteriori_error": (("pair", "time"), found[1]),
+        "log_a_priori": (("time",), priori),
+    }
 
 
 def _local(

@@ -16,7 +16,6 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter
 
 from vlasov.checks import Array
-from vlasov.postprocess.compare.table import bound
 from vlasov.postprocess.drawing.covariances import eigenvalues, ellipses
 from vlasov.postprocess.drawing.paper import Width, fitting, small
 from vlasov.postprocess.drawing.snapshots import SNAPSHOT, is_overlay, snapshots
@@ -32,7 +31,7 @@ from vlasov.postprocess.drawing.style import (
     say_below,
     styled,
 )
-from vlasov.postprocess.stability import LARGEST
+from vlasov.postprocess.stability import LARGEST, written
 from vlasov.postprocess.studies.rates import rms
 from vlasov.solvers.dataset import COMPARISON, STUDY, require
 
@@ -216,8 +215,8 @@ def _draw_growth(ax: Axes, comparison: xr.Dataset) -> None:
     if "optimal_growth" in comparison:
         _draw_local(ax, comparison, top)
     bounds = {
-        "a posteriori": comparison["log_a_posteriori"].values,
-        "a priori": comparison["log_a_priori"].values[None],
+        "a-posteriori estimate": comparison["log_a_posteriori"].values,
+        "a-priori bound": comparison["log_a_priori"].values[None],
     }
     for (name, each), dash in zip(bounds.items(), _DASHES[1:], strict=False):
         exponents = np.where(np.isnan(each).all(axis=0), np.nan, np.fmax.reduce(each))
@@ -225,9 +224,9 @@ def _draw_growth(ax: Axes, comparison: xr.Dataset) -> None:
             continue
         values = np.exp(np.minimum(exponents, 600.0))
         if (values[1:] < top).any():
-            ax.plot(times, np.where(values < top, values, np.nan), color=INK, ls=dash, label=f"{name} bound")
+            ax.plot(times, np.where(values < top, values, np.nan), color=INK, ls=dash, label=name)
         if not values[-1] < top:
-            told.append(f"{name} bound at the end: {bound(float(exponents[-1]))}")
+            told.append(f"{name} at the end: {written(float(exponents[-1]))}")
     ax.text(0.03, 0.97, "\n".join(told), transform=ax.transAxes, va="top", fontsize=small(6.0), color=INK)
     _decimal(ax, f"${order}(t)\\,/\\,{order}(0)$", drawn=bool((growth > 0).any()))
     if ax.get_legend_handles_labels()[0]:

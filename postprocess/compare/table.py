@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from vlasov.postprocess.drawing.listed import listed
-from vlasov.postprocess.stability import written
+from vlasov.postprocess.stability import SETTLED, written
 from vlasov.solvers.dataset import COMPARISON, require
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def table(comparison: xr.Dataset, width: int = _WIDE) -> Table:
     count = comparison.sizes["time"]
     shown = np.unique(np.linspace(0, count - 1, min(count, _ROWS)).round().astype(int))
     rows = [
-        (str(pair), [_numbers(own.isel(time=j), own.isel(time=0), different=different) for j in shown])
+        (str(pair), [_numbers(own.isel(time=j), different=different) for j in shown])
         for pair, own in ((pair, comparison.isel(pair=i)) for i, pair in enumerate(comparison["pair"].values))
     ]
     if width < _WIDE:
@@ -63,14 +63,40 @@ def notes(comparison: xr.Dataset) -> str:
     if "far" in comparison and not different:
         said += _possible(comparison.isel(pair=0))
     if different and "far" in comparison and comparison["far"].values.any():
-        since = float(comparison["time"].values[comparison["far"].values.any(axis=0)].min())
-        said.append(
-            f"local: from t = {since:.4g} on solutions are too far apart for the derivative of the flow, which says "
-            "how small differences grow; then what was measured may be more."
-        )
+        said.append(_far(comparison))
+    said += _of_theory(comparison)
     if doubt := comparison.attrs.get("doubt", ""):
         said.append(f"doubtful: {doubt}.")
     return "\n".join(said)
+
+
+def _far(comparison: xr.Dataset) -> str:
+    """Since when numbers for small differences are local, and how much more was measured."""
+    far = comparison["far"].values
+    since = float(comparison["time"].values[far.any(axis=0)].min())
+    with np.errstate(invalid="ignore"):
+        excess = np.where(far, comparison["growth"].values[..., -1] / comparison["optimal_growth"].values, np.nan)
+    text = (
+        f"local: from t = {since:.4g} on solutions are too far apart for the derivative of the flow, which says how "
+        "small differences grow along each of them; between them differences may grow more."
+    )
+    most = float(np.nanmax(excess, initial=0.0))
+    return text if most <= 1 else f"{text} Measured was up to {most:.4g} times the local optimum."
+
+
+def _of_theory(comparison: xr.Dataset) -> list[str]:
+    """Why there is no estimate, or how well it is known."""
+    logs, errors = (comparison[name].values for name in ("log_a_posteriori", "log_a_posteriori_error"))
+    radii = comparison["radius"].isel(time=0)
+    without = [str(name) for name in comparison["solution"].values[np.isnan(radii.values)]]
+    if without and not np.isfinite(logs[:, 1:]).any():
+        return [f"?: no estimate holds, since the support is not bounded ({', '.join(without)})."]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        open_to = float(np.nanmax(errors[:, 1:] / logs[:, 1:], initial=0.0, where=logs[:, 1:] > 0))
+    if open_to <= SETTLED:
+        return []
+    exact = f"to {100 * open_to:.2g} %" if open_to < 1 else "to no digit"
+    return [f"estimate, a posteriori: these output times tell its exponent {exact}; more of them would tell more."]
 
 
 def _possible(found: xr.Dataset) -> list[str]:
@@ -88,7 +114,7 @@ def _possible(found: xr.Dataset) -> list[str]:
     ]
 
 
-def _numbers(at: xr.Dataset, start: xr.Dataset, *, different: bool) -> dict[str, str]:
+def _numbers(at: xr.Dataset, *, different: bool) -> dict[str, str]:
     """What is known of a pair at one time, as text by its name."""
     amplified = bool(at["amplified"])
     orders = at["p"].values
@@ -105,29 +131,19 @@ def _numbers(at: xr.Dataset, start: xr.Dataset, *, different: bool) -> dict[str,
         found[name] = (
             _AMPLIFIED if amplified and np.isfinite(number) else f"{number:.1e}" if np.isfinite(number) else ""
         )
-    resolved = _resolved(start) and _resolved(at)
-    last = f"W_{orders[-1]:g}"
-    growth = f"{float(at['growth'][-1]):.3g}" if resolved else "unresolved"
-    found[f"{last}(t) / {last}(0)"] = _AMPLIFIED if amplified else growth
+    last, growth = f"W_{orders[-1]:g}", float(at["growth"][-1])
+    found[f"{last}(t) / {last}(0)"] = (
+        _AMPLIFIED if amplified else "unresolved" if math.isnan(growth) else f"{growth:.3g}"
+    )
     if different and "optimal_growth" in at:
         where = " (local)" if bool(at["far"]) else ""
-        where += " (among Gaussians)" if bool(at.get("among_gaussians", False)) else ""
+        kind = " (among Gaussians)" if bool(at.get("among_gaussians", False)) else ""
         optimal = float(at["optimal_growth"])
-        found["optimal"] = f"{optimal:.4g}{where}" if math.isfinite(optimal) else ""
+        found["optimal"] = f"{optimal:.4g}{where}{kind}" if math.isfinite(optimal) else ""
         for name, variable in _RATES:
             value = float(at[variable])
-            found[name] = bound(value) if not math.isnan(value) else ""
+            found[name] = f"{written(value)}{where}" if not math.isnan(value) else ""
     known = "bounded" not in at or bool(at["bounded"].values[-1])
-    for name, variable in (("at most, a posteriori", "log_a_posteriori"), ("a priori", "log_a_priori")):
-        found[name] = bound(float(at[variable]) if known else math.nan)
+    for name, variable in (("estimate, a posteriori", "log_a_posteriori"), ("at most, a priori", "log_a_priori")):
+        found[name] = written(float(at[variable]) if known else math.nan)
     return found
-
-
-def _resolved(at: xr.Dataset) -> bool:
-    """Whether the distance is more than its error."""
-    return bool(at["wasserstein"].values[-1] > at["wasserstein_error"].values[-1])
-
-
-def bound(exponent: float) -> str:
-    """E to the exponent, as text."""
-    return written(exponent)

@@ -7,16 +7,14 @@
                 reference_error (reference_quantity, time), transport_bias (n, p)
     rates       slope, low, high (sampling, quantity, time, p), expected (sampling, quantity, p)
     stability   growth (sampling, n, time, p): the largest W_p(t) / W_p(0) over replicas; a_priori_bound (time);
-                a_posteriori_bound (sampling, n, replica, time): from the tokens and the limit at the output times,
-                between two of which the larger rate counts
+                a_posteriori_estimate (sampling, n, replica, time): from the tokens and the limit at the output times
     beside      tokens (sampling, n), radius (sampling, n, replica, time)
 
 Under masks tokens have places s in a sequence, which the coupled distance knows; ``wasserstein`` is of the laws of x
 and velocities are those of a token that sees all, as the attribute ``measured`` says. Bounds of growth are not known.
 
 NaN stands where nothing was computed: replicas beyond the one of a sampling without randomness, and transport beyond
-``exact_up_to``; bias and a-posteriori bounds are known for few replicas of small n.
-The attribute ``doubt`` says so where the solution blows up, and the study ends before.
+``exact_up_to``; bias and a-posteriori estimates are known for few replicas of small n. The attribute ``doubt`` says so where the solution blows up, and the study ends before.
 """
 
 from __future__ import annotations
@@ -82,7 +80,7 @@ def assemble(setup: Setup, study: Study, limit: Limit, errors: Array, results: R
 
 
 def _measured(setup: Setup, study: Study, results: Results) -> dict[str, tuple[tuple[str, ...], Array, str]]:
-    """What replicas say, and their a-posteriori bounds: dimensions, values and names."""
+    """What replicas say, and their a-posteriori estimates: dimensions, values and names."""
     samplings, times = list(setup.counts), np.array(setup.times)
     shape, tail = (len(samplings), len(setup.sizes), setup.replicas, len(times)), (len(study.p),)
     arrays = {name: np.full(shape + (tail if name in _WITH_P else ()), np.nan) for name in _ERRORS}
@@ -93,10 +91,10 @@ def _measured(setup: Setup, study: Study, results: Results) -> dict[str, tuple[t
         for quantity, array in arrays.items():
             array[s, k, replica] = result[quantity]
         if "stability_rate" in result:
-            stable[s, k, replica] = np.exp(stability.exponent(np.array(result["stability_rate"], float), times))
+            stable[s, k, replica] = np.exp(stability.exponent(np.array(result["stability_rate"], float), times)[0])
     return {
         **{name: ((*_WHERE, "p") if name in _WITH_P else _WHERE, arrays[name], _ERRORS[name]) for name in _ERRORS},
-        "a_posteriori_bound": (_WHERE, stable, "a-posteriori bound of W_p / W_p(0), the same for every p"),
+        "a_posteriori_estimate": (_WHERE, stable, "a-posteriori estimate of W_p / W_p(0), the same for every p"),
         "tokens": (("sampling", "n"), tokens, "number of tokens; quadrature rounds n to a grid"),
     }
 

@@ -85,8 +85,8 @@ def _draw_growth(ax: Axes, dataset: xr.Dataset, time: int, several: bool) -> Non
     ax.axhline(1.0, color=INK, linewidth=0.6)
     top = float(growth.where(np.isfinite(growth)).max()) if np.isfinite(growth).any() else 1.0
     bounds = {
-        "a-posteriori": float(dataset["a_posteriori_bound"].isel(time=time).max()),
-        "a-priori": float(dataset["a_priori_bound"].isel(time=time)),
+        "a-posteriori estimate": float(dataset["a_posteriori_estimate"].isel(time=time).max()),
+        "a-priori bound": float(dataset["a_priori_bound"].isel(time=time)),
     }
     if "log_optimal_growth" in dataset:
         optimal = math.exp(min(float(dataset["log_optimal_growth"].isel(time=time)), 600.0))
@@ -96,12 +96,12 @@ def _draw_growth(ax: Axes, dataset: xr.Dataset, time: int, several: bool) -> Non
     unseen: dict[str, list[str]] = {}
     for (name, bound), dashes in zip(bounds.items(), ("--", ":"), strict=True):
         if bound < min(_REACH * top, LARGEST):
-            ax.axhline(bound, color=END, linestyle=dashes, linewidth=1.0, label=f"{name} bound {bound:.3g}")
+            ax.axhline(bound, color=END, linestyle=dashes, linewidth=1.0, label=f"{name} {bound:.3g}")
             top = max(top, bound)
         elif not math.isnan(bound):
             unseen.setdefault(told(bound), []).append(name)
     for words, names in unseen.items():  # in the legend alone, since they are out of sight
-        ax.plot([], [], " ", label=f"{', '.join(names)} bound: {words}")
+        ax.plot([], [], " ", label=f"{', '.join(names)}: {words}")
     ax.set_ylim(0, 1.1 * top)
     ax.set_xscale("log", base=2)
     at_least_two(ax.xaxis)

@@ -130,9 +130,12 @@ def _run(bench: Bench, piece: Piece) -> list[Result]:
             finer = _sample_limit(study, FINER * multiple(initial.dimension) * piece.n, piece.n)
             found["wasserstein_finer"] = [_distance(clouds[number], finer, p) for p in study.p]
             if not causal:  # whose estimate is for the same places on both sides
+                states = [Particles(state, clouds[number].weights) for state in moved[:, number]]
                 found["stability_rate"] = [
-                    stability.rate(study.problem.block, Particles(state, clouds[number].weights), around, t)
-                    for t, state, around in zip(grid.times, moved[:, number], points, strict=True)
+                    stability.rate(
+                        study.problem.block, state, around, t, max(state.support_radius, around.support_radius)
+                    )
+                    for t, state, around in zip(grid.times, states, points, strict=True)
                 ]
         results.append(found)
     return results

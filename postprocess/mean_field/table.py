@@ -86,9 +86,10 @@ def notes(dataset: xr.Dataset, time: int = -1) -> str:
             f"{100 * worst:.2g} % where that was checked."
         )
     if np.isfinite(end["growth"]).any():
-        bounds = [("a-priori", float(end["a_priori_bound"])), ("a-posteriori", float(end["a_posteriori_bound"].max()))]
+        posteriori = float(end["a_posteriori_estimate"].max())
+        bounds = [("a-priori bound", float(end["a_priori_bound"])), ("a-posteriori estimate", posteriori)]
         known = [f"{name} {written(float(end[variable]))} (local)" for name, variable in _LOCAL if variable in end]
-        known += [f"{name} bound {told(bound)}" for name, bound in bounds if not math.isnan(bound)]
+        known += [f"{name} {told(bound)}" for name, bound in bounds if not math.isnan(bound)]
         lines.append(
             f"Largest W_p(t) / W_p(0): {float(end['growth'].max()):.4g}; {', '.join(known) or 'no bound is known'} "
             f"(R = {attrs['support_radius']:.3g}, {attrs['support']})."

@@ -43,7 +43,7 @@ def of_comparison(parts: Parts, found: xr.Dataset) -> str:
 
 def _growth(pair: str, here: xr.Dataset, t: Any, orders: Any) -> dict[str, Any] | None:
     series = [curve(f"W_{p:g}(t) / W_{p:g}(0)", t, here["growth"].values[:, i]) for i, p in enumerate(orders)]
-    bounds = {"log_a_posteriori": "a-posteriori bound", "log_a_priori": "a-priori bound", "log_norm": "exp ∫|J|",
+    bounds = {"log_a_posteriori": "a-posteriori estimate", "log_a_priori": "a-priori bound", "log_norm": "exp ∫|J|",
               "log_logarithmic_norm": "exp ∫ log-norm"}  # fmt: skip
     for name, words in bounds.items():
         if name in here and np.nanmin(here[name].values[1:], initial=np.inf) < _REACH:
@@ -121,7 +121,7 @@ def of_moments(run: xr.Dataset) -> str:
     columns = {"t": times} | {f"mean x_{k + 1}": mean[:, k] for k in range(shown)}
     columns |= {f"λ_{k + 1}": values[:, k] for k in range(shown)} | {"trace of Σ": values.sum(axis=1)}
     names = ("layer", "radius", "mass", "mean_error", "covariance_error", "density_error")
-    columns |= {name.replace("_", " "): run[name].values for name in names if name in run}
+    columns |= {name.replace("_", " "): run[name].values for name in names if name in run and run[name].notnull().any()}
     heads, rows = list(columns), list(zip(*columns.values(), strict=True))
     return table(heads, _thinned(rows), "Moments and errors at output times")
 

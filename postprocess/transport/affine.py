@@ -63,7 +63,9 @@ def factor(covariance: Array) -> tuple[Array, float]:
 def removed(means: tuple[Array, Array], covariances: tuple[Array, Array]) -> Affine:
     """The affine part between measures with these moments."""
     shift = float(np.sum((means[0] - means[1]) ** 2))
-    d = means[0].size
+    d, size = means[0].size, max(float(np.trace(c)) for c in covariances)
+    if size > 0:  # products of small covariances would underflow
+        covariances = covariances[0] / size, covariances[1] / size
     spectra = [np.linalg.eigvalsh(c) for c in covariances]
     if any(s[0] <= _CONDITION * s[-1] for s in spectra):
         return Affine(shift, np.eye(d), np.eye(d), explained=False)
@@ -75,7 +77,7 @@ def removed(means: tuple[Array, Array], covariances: tuple[Array, Array]) -> Aff
     common = forward @ covariances[0] @ forward
     axes = np.linalg.eigh(common / 2 + common.T / 2)[1]
     distance, _ = bures(*covariances)
-    return Affine(shift + distance**2, axes.T @ forward, axes.T @ np.linalg.inv(forward), explained=True)
+    return Affine(shift + size * distance**2, axes.T @ forward, axes.T @ np.linalg.inv(forward), explained=True)
 
 
 def _root(matrix: Array) -> Array:

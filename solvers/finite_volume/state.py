@@ -23,7 +23,7 @@ def snapshot(parts: Sequence[Part], *, several: bool) -> Snapshot:
     kept: Snapshot = {
         "mean": whole.mean,
         "covariance": whole.covariance,
-        "radius": max(part.velocity.radius(part.f, part.place) for part in parts),
+        "radius": max(part.velocity.radius(part.place) for part in parts),
         "mass": sum(part.weight * measure.mass for part, measure in zip(parts, measures, strict=True)),
     }
     if not several:

@@ -13,7 +13,7 @@ from vlasov.checks import Array
 from vlasov.compiled.products import map_rows
 from vlasov.errors import InputError
 from vlasov.flow import Flow
-from vlasov.measures import Density, Gaussian
+from vlasov.measures import Density, Gaussian, Measure
 from vlasov.measures.density.grid import TensorGrid
 from vlasov.problem import Problem
 from vlasov.solvers.finite_volume import initial
@@ -38,7 +38,6 @@ D = TypeVar("D", bound=Density)
 
 _ACCURACY = 2e-12  # of velocities, relative to the grid's half width
 _AMPLIFIED = 50.0  # times that error, which the tilted covariances of later states have
-_CARRYING = 1e-12  # of the largest density: cells below carry no mass worth a radius
 _LEAST_AMPLIFIED = 0.5  # log of what diffused mass outside of the hull may be magnified by
 _DIFFUSED = 5  # cells
 _INSIDE = 0.2  # of a cell: mass at the edge of the hull has come by diffusion from so far inside, or further
@@ -67,10 +66,11 @@ class Velocity:
         self._glances = 0
         self._tilts_unknown = not (self.compact or flow.tilts(0.0) or affine)
         self._positive = np.empty_like(start.values)
-        found = markers(problem.initial) if flow.bounded else None
-        found = np.empty((0, grid.dimension)) if found is None else found - start.place.origin
-        self._markers = self._before = self._staged = _solve(start.place.matrix, found)
+        around = markers(problem.initial)
+        around = np.empty((0, grid.dimension)) if around is None else around
+        self._markers = self._before = self._staged = _solve(start.place.matrix, around - start.place.origin)
         self._slopes: list[Array] = []  # velocities of the markers at the stages of a step
+        self._inward = _inward(problem.initial, around)
         self.hull: Hull | None = None
         self._refuse(start)
 
@@ -212,14 +212,13 @@ class Velocity:
         for head in self._flow.attention.heads_at(t) or ():
             self._misfit = max(self._misfit, density.misfit(around, head))
 
-    def radius(self, f: Array, place: Place) -> float:
-        """The largest |x| that carries mass: that of the markers, or of cells that are not all but empty."""
-        if len(self._markers):
-            points = self._markers
-        else:
-            points = self._grid.cell_centers[f.ravel() > _CARRYING * f.max()]
-            points = points + np.copysign(self._grid.widths / 2, points)
-        return math.sqrt(float(np.square(place.origin + map_rows(points, place.matrix, threads=1)).sum(axis=1).max()))
+    def radius(self, place: Place) -> float:
+        """The largest |x| of the markers; NaN where there are none, as around a support that is not bounded."""
+        if not len(self._markers):
+            return math.nan
+        middle = self._markers.mean(axis=0)
+        points = map_rows(middle + self._inward * (self._markers - middle), place.matrix, threads=1)
+        return math.sqrt(float(np.square(place.origin + points).sum(axis=1).max()))
 
     @property
     def markers(self) -> Array:
@@ -252,7 +251,7 @@ class Velocity:
         """The density with what is known of its tails or of its support."""
         strength = self.strength(place, t)
         self._strongest = max(self._strongest, strength)
-        if len(self._markers):
+        if len(self._markers) and self._flow.bounded:
             size = float(np.abs(self._markers).max())
             self._steepest = max(self._steepest, strength * size * float(self._grid.widths.max()))
             tilt = strength * size + self.pull(place, t)
@@ -263,6 +262,16 @@ class Velocity:
         if self.compact:
             return self._measure(Smooth, f, place, defect=self._defect)
         return self._measure(GaussianTails, f, place, defect=self._defect, tails=self._tails)
+
+
+def _inward(initial: Measure, markers: Array) -> float:
+    """The share of their distance from the middle at which markers around a round support are on its boundary."""
+    if not len(markers):
+        return 1.0
+    middle = markers.mean(axis=0)
+    centred = initial.image(np.eye(len(middle)), -middle)
+    reach = math.sqrt(float(np.square(markers - middle).sum(axis=1).max()))
+    return 1.0 if centred is None or reach == 0 else min(1.0, centred.support_radius / reach)
 
 
 def _solve(matrix: Array, rows: Array) -> Array:

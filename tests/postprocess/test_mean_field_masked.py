@@ -82,7 +82,7 @@ def test_rates_in_a_text():
     assert found["reference_error"].max() < 0.05 * found["coupled"].isel(time=-1).min()
     assert found["expected"].sel(quantity="coupled").values.tolist() == [[-0.5, -0.5]]
     assert np.isfinite(found["wasserstein"]).all()
-    for bound in ("a_priori_bound", "a_posteriori_bound"):  # theirs is another distance
+    for bound in ("a_priori_bound", "a_posteriori_estimate"):  # theirs is another distance
         assert np.isnan(found[bound]).all()
     assert "laws of x alone" in found.attrs["measured"]
     assert "Masked: tokens with places s" in notes(found)

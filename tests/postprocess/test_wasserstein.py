@@ -351,3 +351,12 @@ def test_masses_that_differ_by_a_rounding(p):
     found = vl.distance(mu, nu, p)
     assert abs(found.value - 0.001) <= found.error
     assert abs(found.value - (0.001**p + 5.55e-17) ** (1 / p)) <= found.error
+
+
+@pytest.mark.parametrize("p", [1, 3])
+def test_measures_far_smaller_than_their_distance(p):
+    """Products of such covariances are zero in floating point; W_p is the distance of the means."""
+    small = 1e-170 * np.array([[1.0, 0.2], [0.2, 0.8]])
+    found = vl.distance(vl.Gaussian([0.0, 0.0], small), vl.Gaussian([3.0, 4.0], 1.1 * small), p)
+    assert found.value == pytest.approx(5.0, rel=1e-9)
+    assert found.error < 1e-9

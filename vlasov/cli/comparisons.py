@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from vlasov.problem import Problem
 
+_INTERVALS = 64  # between output times, at least
+
 
 @dataclass(frozen=True)
 class Perturbation:
@@ -68,9 +70,7 @@ def compare(
         str | None, typer.Option("--solvers", metavar="A,B,...", help="All that the case lists if not given.")
     ] = None,
     settings: Settings,
-    times: Annotated[
-        int, typer.Option("--times", help="How many output times of a case, from zero to the horizon.")
-    ] = 3,
+    times: Annotated[int, typer.Option("--times", help="At how many times to compare, from zero to the horizon.")] = 3,
     bandwidth: Annotated[
         float | None, typer.Option("--bandwidth", help="Compare densities of particles too, smoothed by so much.")
     ] = None,
@@ -109,9 +109,8 @@ def compare(
         raise InputError(f"needs at least two to compare but got {len(asked.plans)}; see --solvers", "solvers")
     with keeping(target) as solved:
         datasets = [open_run(path) for path in cases] if asked is None else _solved(asked, solved, as_json)
-        result = compare_solutions(
-            *datasets, bandwidth=bandwidth, instants=max(times, 5), local=local, progress=not as_json
-        )
+        instants = max(times, 5) if asked is None else times
+        result = compare_solutions(*datasets, bandwidth=bandwidth, instants=instants, local=local, progress=not as_json)
         if numbers_only:
             _keep(result, target)
         else:
@@ -134,7 +133,7 @@ def stability(
     perturbation: Perturbation,
     solver: Annotated[str | None, typer.Option("--solver", help="The case's first if not given.")] = None,
     settings: Settings,
-    times: Annotated[int, typer.Option("--times", help="How many output times, from zero to the horizon.")] = 6,
+    times: Annotated[int, typer.Option("--times", help="At how many times to compare, from zero to the horizon.")] = 6,
     local: LocalOption = True,
     picture: Picture,
     output: Annotated[
@@ -142,7 +141,7 @@ def stability(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Solve a case from two initial measures; print, draw and write W_p(t) / W_p(0) and the theory's bounds of it."""
+    """Solve a case from two initial measures; print, draw and write W_p(t) / W_p(0) and what the theory says of it."""
     from vlasov.postprocess.compare import compare as compare_solutions, figure
 
     perturbation.check()
@@ -218,9 +217,11 @@ def _end(problem: Problem, solvers: Sequence[str]) -> float:
 
 
 def _outputs(horizon: float, times: int) -> Any:
+    """The times to compare at, and as many between them as settle what the theory estimates from solutions."""
     import numpy as np
 
-    return np.linspace(0.0, horizon, times)
+    between = 2 ** max(0, math.ceil(math.log2(_INTERVALS / (times - 1))))
+    return np.linspace(0.0, horizon, (times - 1) * between + 1)
 
 
 def _print_comparison(result: xr.Dataset, written: dict[str, str], as_json: bool) -> None:

@@ -45,7 +45,7 @@ _QUANTITIES = {
     "blew_up": "1 if the run ended by a blow-up, else 0.",
     "mean": "The mean, d numbers.",
     "covariance": "The covariance, d times d numbers.",
-    "radius": "Largest distance from the origin that carries mass; infinite for a Gaussian.",
+    "radius": "Largest distance from the origin in the support; NaN where that is not bounded.",
     "eigenvalues": "Eigenvalues of the covariance, increasing.",
     "position": "Positions of all tokens.",
     "clusters": "Number of groups of tokens, linked by steps of 5 % of the initial radius.",

@@ -138,3 +138,20 @@ def test_centres_in_space_move_towards_the_middle_and_onto_the_hull():
     assert np.allclose(kept, shares[:, None] * outward, rtol=0.0, atol=1e-12)
     assert (triangulation.find_simplex(middle + kept * (1 - 1e-9)) >= 0).all()
     assert (triangulation.find_simplex(middle + kept * (1 + 1e-9)) < 0).all()
+
+
+@pytest.mark.parametrize(("d", "kind"), [(2, "ball"), (2, "ring"), (3, "ball")])
+def test_the_radius_of_a_run_is_that_of_its_support(d, kind):
+    """Linear attention with A = V = I scales round supports, radius and deviation alike."""
+    start = vl.Ball(1.5, np.zeros(d)) if kind == "ball" else vl.Ring(0.5, 1.5, np.zeros(d))
+    problem = vl.Problem(vl.Linear(A=np.eye(d)), start, horizon=0.5)
+    run = vl.solve(problem, "finite-volume", cells=16, times=[0.0, 0.5], warn_above=np.inf)
+    deviations = np.sqrt(np.trace(run["covariance"].values, axis1=1, axis2=2))
+    assert run["radius"].values[0] == pytest.approx(1.5, rel=1e-12)
+    assert run["radius"].values[1] == pytest.approx(1.5 * deviations[1] / deviations[0], rel=1e-6)
+
+
+def test_a_support_that_is_not_bounded_has_no_radius():
+    clouds = vl.Mixture([vl.Gaussian([-1.0], [[0.1]]), vl.Gaussian([1.0], [[0.1]])])
+    run = vl.solve(vl.Problem(vl.Softmax(A=[[0.5]]), clouds, horizon=0.1), "finite-volume", cells=64, times=[0.0, 0.1])
+    assert run["radius"].isnull().all()
