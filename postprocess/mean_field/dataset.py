@@ -14,7 +14,8 @@ Under masks tokens have places s in a sequence, which the coupled distance knows
 and velocities are those of a token that sees all, as the attribute ``measured`` says. Bounds of growth are not known.
 
 NaN stands where nothing was computed: replicas beyond the one of a sampling without randomness, and transport beyond
-``exact_up_to``; bias and a-posteriori estimates are known for few replicas of small n. The attribute ``doubt`` says so where the solution blows up, and the study ends before.
+``exact_up_to``; bias and a-posteriori estimates are known for few replicas of small n. The attribute
+``doubt`` says so where the solution blows up, and the study ends before.
 """
 
 from __future__ import annotations
