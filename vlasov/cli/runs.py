@@ -75,7 +75,8 @@ def run(
     options = loaded.solvers.get(name, {})
     if dry_run:
         plan = prepare(loaded.problem, name, times=loaded.times, output=target, options=options)
-        print_json(describe(loaded) | {"solver": name, "options": plan.resolved, "output": str(target)})
+        about = {"states": str(plan.states), "memory_gb": round(1e-9 * plan.states.nbytes, 6), "output": str(target)}
+        print_json(describe(loaded) | {"solver": name, "options": plan.resolved} | about)
         return
     result = solve(
         loaded.problem, name, times=loaded.times, progress=not as_json, output=target, case=loaded.name,
