@@ -20,7 +20,7 @@ from vlasov.compiling import Stopwatch
 from vlasov.errors import InputError, LateInputError, SolverError, choose, heard
 from vlasov.measures import Particles
 from vlasov.problem import Problem
-from vlasov.solvers import dataset as schema
+from vlasov.solvers import dataset as schema, memory
 from vlasov.solvers.budget import Budget
 from vlasov.solvers.files import as_path
 from vlasov.solvers.options import parse
@@ -37,6 +37,7 @@ SOLVERS = {
 }
 _JUMPING = ("layers",)  # solvers that need no flow
 OUTPUTS = 101  # output times where none are asked for
+_LARGE = 1e8  # bytes of states: fewer fit everywhere
 
 
 def solve(
@@ -117,6 +118,20 @@ def _out_of_memory(plan: Plan, problem: Problem) -> LateInputError:
     return LateInputError(f"{size}, for which memory does not suffice; take fewer, or fewer output times", field)
 
 
+class States(NamedTuple):
+    """States that a run will return: how many, of how many tokens, cells or moments, and the bytes of all."""
+
+    times: int
+    size: int
+    parts: str  # "tokens", "cells" or "moments"
+    nbytes: int
+    refined: bool  # whether the run may choose more cells
+
+    def __str__(self) -> str:
+        more = ", or more where the run refines its grid" if self.refined else ""
+        return f"{self.times:,} states of {self.size:,} {self.parts}{more}"
+
+
 class Plan(NamedTuple):
     """A run that has been checked: which solver, with which options, for which outputs."""
 
@@ -126,6 +141,7 @@ class Plan(NamedTuple):
     times: Array
     output: Path | None
     origin: str  # empty where a parameter is a Python function
+    states: States
 
     @property
     def resolved(self) -> dict[str, Any]:
@@ -164,7 +180,11 @@ def prepare(
     if target is not None:
         check_suffix(target)
         check_target(target, made, overwrite=overwrite)
-    return Plan(solver, module.run, chosen, outputs, target, made)
+    expected = _states(problem, solver, chosen, outputs.size)
+    if expected.nbytes > _LARGE and expected.nbytes > (there := memory.available()):
+        sentence = f"ask for {expected}, which take {1e-9 * expected.nbytes:,.3g} GB, where {1e-9 * there:,.3g} GB of "
+        raise InputError(f"{sentence}memory are available; take fewer times or fewer {expected.parts}", "times")
+    return Plan(solver, module.run, chosen, outputs, target, made, expected)
 
 
 def _with_own_tokens(count: int, chosen: Any, options: Mapping[str, Any]) -> Any:
@@ -173,6 +193,21 @@ def _with_own_tokens(count: int, chosen: Any, options: Mapping[str, Any]) -> Any
     drawn = {name: (getattr(chosen, name), getattr(usual, name)) for name in ("sampling", "moments", "seed")}
     check_own_tokens(count, options.get("n"), drawn)
     return dataclasses.replace(chosen, n=count)
+
+
+def _states(problem: Problem, solver: str, options: Any, times: int) -> States:
+    """The states of a run, as far as they are known before; grids may be refined later."""
+    d, refined = problem.dimension, False
+    if solver == "finite-volume":
+        from vlasov.solvers.finite_volume import cells_in_all
+
+        size, parts, numbers, refined = cells_in_all(problem, options), "cells", 1, options.cells is None
+    elif solver == "gaussian":
+        size, parts, numbers = d + d * d, "moments", 0
+    else:
+        size, parts, numbers = options.n, "tokens", d
+    matrices = 2 if getattr(options, "rescaled", False) else 1
+    return States(times, size, parts, 8 * times * (size * numbers + d + matrices * d * d), refined)
 
 
 def resolve(solver: str, options: Mapping[str, Any]) -> tuple[Any, Any]:

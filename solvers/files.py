@@ -52,19 +52,46 @@ def write_text(target: Path, text: str, field: str) -> None:
 
 
 def write_sealed(target: Path, dataset: xr.Dataset) -> None:
-    """Write a Dataset and its digest; Python complains about full disks where HDF5 crashes.
-
-    It is made in memory: that is one more copy, as large as the file.
-    """
+    """Write a Dataset straight to disk, then its digest behind the end; memory holds no copy of the file."""
     import h5py
 
-    buffer = io.BytesIO()
-    dataset.to_netcdf(buffer, engine="h5netcdf")
-    with h5py.File(buffer, "r+") as file:
-        file.attrs[_PROGRAMS] = _programs(file) + b"," + _CLAIM
-    with written_whole(target) as unfinished, unfinished.open("wb") as sealed:
-        sealed.write(buffer.getbuffer())
-        sealed.write(_seal(hashlib.sha256(buffer.getbuffer())))
+    with written_whole(target) as unfinished:
+        with _Disk(unfinished, "w+") as disk:
+            dataset.to_netcdf(disk, engine="h5netcdf")
+        with _Disk(unfinished, "r+") as disk:
+            with h5py.File(disk, "r+") as file:
+                file.attrs[_PROGRAMS] = _programs(file) + b"," + _CLAIM
+            disk.seek(0)
+            disk.write(_seal(hashlib.file_digest(disk, "sha256")))
+
+
+class _Disk(io.FileIO):
+    """A file whose first failure is raised when it is closed: HDF5 crashes where it sees a write fail."""
+
+    _failure: BaseException | None = None
+
+    def __exit__(self, *raised: Any) -> None:
+        super().__exit__(*raised)
+        if self._failure is not None:
+            raise self._failure
+
+    def write(self, data: Any, /) -> int:
+        """Write all of the data, where the system takes a part only too; returns the number of its bytes."""
+        left = memoryview(data).cast("B")
+        try:
+            while left and self._failure is None:
+                left = left[super().write(left) :]
+        except BaseException as failure:  # Ctrl-C too
+            self._failure = failure
+        return len(data)
+
+    def truncate(self, size: int | None = None, /) -> int:
+        """Set the length of the file; returns it."""
+        try:
+            return super().truncate(size)
+        except OSError as failure:
+            self._failure = self._failure or failure
+            return size or 0
 
 
 def _programs(file: Any) -> bytes:

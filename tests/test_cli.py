@@ -15,6 +15,7 @@ import xarray as xr
 import vlasov as vl
 from vlasov.cli.cases import around, seen
 from vlasov.errors import SlowRunWarning
+from vlasov.solvers import memory
 from vlasov.solvers.driver import SOLVERS, resolve
 
 QUICK = "gaussian-line"  # a case that takes no time
@@ -249,6 +250,17 @@ def test_a_dry_run_resolves_everything_and_writes_nothing(vlasov):
     set_in_the_case = {"n": 1600, "sampling": "quadrature", "tolerance": 1e-10}
     defaults = {"seed": 0, "rescaled": False, "method": "auto", "moments": "auto", "max_steps": 100_000}
     assert plan["options"] == set_in_the_case | defaults
+    assert plan["states"] == "101 states of 1,600 tokens"
+    assert plan["memory_gb"] == pytest.approx(1e-9 * 8 * 101 * 1600 * 2, rel=0.01)
+    assert files() == []
+
+
+def test_states_that_do_not_fit_are_refused_in_a_dry_run_too(vlasov, monkeypatch):
+    monkeypatch.setattr(memory, "available", lambda: 12e9)
+    many = ("run", "mixture-2d", "--solver", "particles", "--set", "solvers.particles.n=10000000")
+    words = "times: ask for 101 states of 10,000,000 tokens, which take 16.2 GB, where 12 GB of memory are available"
+    for arguments in (many, (*many, "--dry-run")):
+        assert refused(vlasov(*arguments), words, "take fewer times or fewer tokens")
     assert files() == []
 
 

@@ -10,6 +10,7 @@ import pytest
 import vlasov as vl
 from vlasov.cli.cases import seen
 from vlasov.errors import NonFiniteLayer, NonFiniteState
+from vlasov.solvers import memory
 from vlasov.solvers.finite_volume import refine
 
 EYE = np.eye(2)
@@ -73,11 +74,11 @@ def test_nothing_is_summed_at_no_points():
 
 def test_grids_say_before_what_they_take(monkeypatch):
     problem, plenty = vl.Problem(MASKED, TEXT, 1.0), {"cells": 512, "slices": 200, "times": [0, 1]}
-    monkeypatch.setattr(refine, "_memory", lambda: 10.0)
-    sentence = r"^cells: are 512 x 512 in 201 slices, which take about 26 GB, where this machine has 10;"
+    monkeypatch.setattr(memory, "available", lambda: 10e9)
+    sentence = r"^cells: are 512 x 512 in 201 slices, which take about 26 GB, where 10 GB of memory are available;"
     with pytest.raises(vl.InputError, match=sentence):
         vl.solve(problem, "finite-volume", **plenty)
-    monkeypatch.setattr(refine, "_memory", lambda: 1000.0)
+    monkeypatch.setattr(memory, "available", lambda: 1000e9)
     monkeypatch.setattr(refine.solver, "run", lambda *_: 1 / 0)
     told = r"512 x 512 cells in 201 slices, which take about 26 GB, and each velocity 20,301 sums"
     with pytest.warns(vl.SlowRunWarning, match=told), pytest.raises(ZeroDivisionError):

@@ -18,7 +18,9 @@ from vlasov.blocks.layer_norm import refuse_origin
 from vlasov.codec import Described, decode, encode
 from vlasov.errors import InputError, warn
 from vlasov.flow import Flow
-from vlasov.measures import Measure, Particles, in_sequence
+from vlasov.measures import Density, Measure, Particles, in_sequence
+
+_LOST = 0.01  # of the mass: finite volumes and grids that are a little small lose so much
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +32,7 @@ class Problem(Described):
     attention
         The map from mu to its velocity field Gamma_mu.
     initial
-        mu(0).
+        mu(0). A ``Density`` whose mass is not one (pixels, counts) is divided by it, with a warning.
     horizon
         The final time, positive.
     name
@@ -82,6 +84,7 @@ class Problem(Described):
 
         self._check_parts()
         _check_places(self.attention, self.initial)
+        self._set(initial=_of_mass_one(self.initial))
 
     def _check_parts(self) -> None:
         """LayerNorm and MLP fit the tokens, none of which is where LayerNorm is not defined."""
@@ -273,6 +276,20 @@ def _check_places(attention: Attention, initial: Measure) -> None:
             "mask it by vl.Masked(attention)",
             UserWarning,
         )
+
+
+def _of_mass_one(initial: Measure) -> Measure:
+    """The initial measure; a density of another mass is divided by it, with a warning."""
+    if not isinstance(initial, Density) or abs(initial.mass - 1) <= _LOST:
+        return initial
+    mass = f"{initial.mass:.4g}"
+    warnings.warn(
+        f"initial has mass {mass} and is divided by it, since a solution has mass 1; give values divided by {mass} if "
+        "that is meant",
+        UserWarning,
+        stacklevel=4,
+    )
+    return Density(initial.values / initial.mass, initial.edges, origin=initial.origin, matrix=initial.matrix)
 
 
 def _has_moments(measure: Measure) -> bool:

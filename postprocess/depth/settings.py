@@ -129,7 +129,8 @@ def _and(numbers: Sequence[int]) -> str:
 
 
 def _times(problem: Problem, depths: list[int], times: ArrayLike | None) -> tuple[float, ...]:
-    wanted = prepare(problem, "particles", times=[problem.horizon] if times is None else times).times
+    outputs = [problem.horizon] if times is None else times
+    wanted = prepare(problem, "particles", times=outputs, options={"n": 1}).times
     for depth in depths:
         try:
             Stack(depth, problem.horizon, np.zeros(0)).layers(wanted)

@@ -11,6 +11,6 @@ compiled arithmetic only.
 
 from vlasov.solvers.finite_volume.judge import judge
 from vlasov.solvers.finite_volume.options import Options, check
-from vlasov.solvers.finite_volume.refine import run
+from vlasov.solvers.finite_volume.refine import cells_in_all, run
 
-__all__ = ["Options", "check", "judge", "run"]
+__all__ = ["Options", "cells_in_all", "check", "judge", "run"]

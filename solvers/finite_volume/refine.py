@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-import os
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -11,11 +11,13 @@ import numpy as np
 from vlasov.errors import InputError, SlowRunWarning, SolverError, warn
 from vlasov.problem import Problem
 from vlasov.remedies import with_remedy
+from vlasov.solvers import memory
 from vlasov.solvers.accuracy import NOTABLE
 from vlasov.solvers.budget import Budget
 from vlasov.solvers.finite_volume import blow_up, solver
 from vlasov.solvers.finite_volume.judge import judge
 from vlasov.solvers.finite_volume.options import PARTS, Options, cells, few_slices
+from vlasov.solvers.finite_volume.partition import chosen, components
 from vlasov.solvers.record import Record
 from vlasov.solvers.references import is_text
 
@@ -56,31 +58,35 @@ def run(problem: Problem, options: Options, record: Record) -> Record:
     return record
 
 
+def cells_in_all(problem: Problem, options: Options) -> int:
+    """Number of cells of all grids with which a run begins, each part of a measure on its own."""
+    grids = 1
+    if is_text(problem):
+        options, laws = replace(options, frame=PARTS), len(getattr(problem.initial, "measures", [0]))
+        grids += (options.slices or few_slices(problem)) * (laws - 1)  # the first law has one
+    else:
+        with suppress(np.linalg.LinAlgError):  # of parameters that overflow, as the run says
+            options = chosen(problem.unmasked, options)
+        grids = len(components(problem.initial)) if options.frame == PARTS else 1
+    return grids * math.prod(cells(options, problem.dimension))
+
+
 def _tell_of_size(problem: Problem, options: Options) -> None:
-    """Say before the run what grids of so many cells will take, if that is much; refuse what this machine has not."""
-    count = cells(options, problem.dimension)
-    parts = 1 + (options.slices or 0) * (len(getattr(problem.initial, "measures", [0])) - 1)  # the first law has one
-    size, grid = 1e-9 * _BYTES * parts * math.prod(count), " x ".join(map(str, count))
+    """Warn of grids that will take much memory; refuse those that will take more than is available."""
+    count, in_all = cells(options, problem.dimension), cells_in_all(problem, options)
+    size, parts, grid = 1e-9 * _BYTES * in_all, in_all // math.prod(count), " x ".join(map(str, count))
     if size < _LARGE:
         return
     slices = f" in {parts:,} slices" if options.slices else ""
     sentence = f"{slices}, which take about {size:,.2g} GB"
-    if size > (there := _memory()):
-        reason = f"are {grid}{sentence}, where this machine has {there:.2g}"
+    if size > (there := 1e-9 * memory.available()):
+        reason = f"are {grid}{sentence}, where {there:.2g} GB of memory are available"
         raise InputError(f"{reason}; take fewer" + (", or fewer slices" if slices else ""), "cells")
     each = f", and each velocity {parts * (parts + 1) // 2:,} sums over one in another" if slices else ""
     warn(
         with_remedy(f"finite-volume: {grid} cells{sentence}{each}", ["take fewer {cells}"], "finite-volume"),
         SlowRunWarning,
     )
-
-
-def _memory() -> float:
-    """GB of this machine; infinite where it does not say."""
-    try:
-        return 1e-9 * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, OSError, ValueError):
-        return math.inf
 
 
 def _may_gain(options: Options, record: Record, unsure: float) -> bool:

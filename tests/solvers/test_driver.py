@@ -201,7 +201,7 @@ def test_preparing_resolves_and_runs_nothing(solver, tmp_path):
         vl.Ring(0.5, 1.0, [0.0, 0.0]),
         vl.Box([-1.0, -1.0], [1.0, 1.0]),
         vl.Mixture([vl.Gaussian([0.0, 0.0], np.eye(2)), vl.Particles([[1.0, 1.0]])]),
-        vl.Density(np.ones((4, 4)), [np.linspace(-1, 1, 5)] * 2),
+        vl.Density(np.full((4, 4), 0.25), [np.linspace(-1, 1, 5)] * 2),
         vl.Gaussian([0.0, 0.0], [[1.0, 0.0], [0.0, 0.0]]),
     ],
     ids=lambda initial: initial.kind,

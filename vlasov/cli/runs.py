@@ -74,7 +74,8 @@ def run(
         plan = prepare(
             what.problem, what.solver, times=what.times, output=target, overwrite=force, options=what.options
         )
-        print_json(describe(loaded) | {"solver": what.solver, "options": plan.resolved, "output": str(target)})
+        about = {"states": str(plan.states), "memory_gb": round(1e-9 * plan.states.nbytes, 6), "output": str(target)}
+        print_json(describe(loaded) | {"solver": what.solver, "options": plan.resolved} | about)
         return
     result = solve(loaded, solver, progress=not as_json, output=target, overwrite=force, warn_above=math.inf)
     found = verdicts(loaded.facts, result)

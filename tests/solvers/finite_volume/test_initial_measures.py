@@ -66,10 +66,18 @@ def test_a_run_goes_on_from_what_another_left():
             run(vl.Problem(attention(2), half, 0.2), cells=64, frame=frame)
 
 
-def test_a_density_is_normalised():
-    """As by the particles, which give every cell its share."""
-    initial = vl.Density([[1.0, 2.0], [3.0, 4.0]], [[0.0, 1.0, 2.0], [0.0, 1.0, 2.0]])
-    problem = vl.Problem(attention(2), initial, 0.1)
+def test_a_density_of_another_mass_is_divided_by_it_with_a_warning():
+    """Pixels are the problem of a density with mass 1; files hold that problem, and say no more."""
+    pixels, edges = np.array([[10, 20], [30, 240]], dtype=np.uint8), [[0.0, 1.0, 2.0], [0.0, 1.0, 2.0]]
+    sentence = "^initial has mass 300 and is divided by it, since a solution has mass 1; give values divided by 300 if"
+    with pytest.warns(UserWarning, match=sentence) as caught:
+        problem = vl.Problem(attention(2), vl.Density(pixels, edges), 0.1)
+    assert caught[0].filename == __file__
+    normalised = vl.Problem(attention(2), vl.Density(pixels / 300, edges), 0.1)  # of which nothing is said
+    assert problem == normalised
+    assert vl.Problem.from_json(problem.to_json()) == problem  # and nothing of a problem in a file
     assert np.allclose(vl.solve(problem, "particles", times=[0.1])["mass"], 1.0, rtol=1e-13, atol=0.0)
     result = run(problem, cells=32, frame="fixed", times=[0.0])
     assert np.allclose(result["mass"], 1.0, rtol=1e-13, atol=0.0)
+    lossy = vl.Density(0.995 * pixels / 300, edges)  # as finite volumes leave it
+    assert vl.Problem(attention(2), lossy, 0.1).initial is lossy

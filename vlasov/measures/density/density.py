@@ -35,7 +35,8 @@ class Density(Measure, kind="density"):
         x = origin + matrix z,   rho_x(x) = rho(z) / |det matrix|,   rho_i = (1 / |cell_i|) int_{cell_i} rho(z) dz
 
     The total mass need not be one (a finite-volume run loses a little); mean, covariance, tilts and samples are those
-    of rho / mass. ``edges``, ``widths``, ``centers`` and ``volumes`` are those of cells in z; all else speaks of x.
+    of rho / mass. A ``Problem`` divides rho by a mass that is off by more than 1 %, with a warning. ``edges``,
+    ``widths``, ``centers`` and ``volumes`` are those of cells in z; all else speaks of x.
 
     How averages are read depends on the axis:
 
