@@ -283,11 +283,10 @@ def _of_mass_one(initial: Measure) -> Measure:
     if not isinstance(initial, Density) or abs(initial.mass - 1) <= _LOST:
         return initial
     mass = f"{initial.mass:.4g}"
-    warnings.warn(
+    warn(
         f"initial has mass {mass} and is divided by it, since a solution has mass 1; give values divided by {mass} if "
         "that is meant",
         UserWarning,
-        stacklevel=4,
     )
     return Density(initial.values / initial.mass, initial.edges, origin=initial.origin, matrix=initial.matrix)
 
