@@ -41,7 +41,7 @@ class InputError(ValueError):
 
 
 class SolverError(RuntimeError):
-    """A run that cannot go on; what was computed until then is kept where ``solve`` was told to write.
+    """A run that cannot go on; what was computed until then is kept beside the file that ``solve`` was told to write.
 
     Examples
     --------

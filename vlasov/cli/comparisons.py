@@ -155,7 +155,7 @@ def stability(
     at = None if name == "layers" else _outputs(problem.horizon, times)  # these have times of their own
     asked = _Solutions([(problem, name, options), (other, name, others)], at, loaded.name)
     sources = asked.origins()
-    read = [Path(case)] if perturbation.initial is None else [Path(case), perturbation.initial]
+    read: list[str | Path] = [case, *([] if perturbation.initial is None else [perturbation.initial])]
     target = picture.place(output, Path(f"{loaded.name}-stability"), *read, sources=sources)
     numbers = claim(target.path.with_suffix(".nc"), sources, *read, force=picture.force)
     with keeping(target) as solved:
