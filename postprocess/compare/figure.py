@@ -84,7 +84,7 @@ def draw(
         _draw_radii(right[0], comparison)
     if study is not None:
         _draw_study(right[0], study)
-    lines = _add_legend(figure, comparison, solvers=overlay or study is None)
+    lines = _add_legend(figure, comparison, solvers=overlay or with_radii)
     if doubtful := _doubtful(comparison):
         say_below(figure, f"Not to be trusted: {doubtful}.", above=lines + 1)
     entitle(figure, str(comparison.attrs["title"]))
