@@ -22,6 +22,7 @@ import math
 from collections.abc import Callable, Iterable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from vlasov.attention import Attention
 from vlasov.checks import Array
@@ -74,7 +75,7 @@ def exponent(rates: Array, times: Array) -> tuple[Array, Array]:
     return fine, np.maximum(*errors)
 
 
-def settled(rate_at: Callable[[int], float], times: Array, shown: Array) -> tuple[Array, Array]:
+def settled(rate_at: Callable[[int], float], times: Array, shown: NDArray[np.int64]) -> tuple[Array, Array]:
     """``exponent`` at the times with the indices ``shown``, from as many others as it takes to know it to 1 %."""
     rates: dict[int, float] = {}
     places = shown

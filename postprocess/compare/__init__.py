@@ -210,7 +210,8 @@ def _variables(
     seen = found[..., 0] > found[..., 1]
     errors = [_errors_of_moments(problems[a], runs[a], runs[b]) for a, b in pairs]
     parted = [_amplified(problems[0], runs[a], runs[b]) & same for a, b in pairs]
-    each, bounded = ("pair", "time"), np.array([[held.bounded for held in row] for row in series]).all(axis=1)
+    each = ("pair", "time")
+    bounded: Any = np.array([[held.bounded for held in row] for row in series]).all(axis=1)
     start = float(np.nanmax(radii[:, 0], initial=0.0))
     limit = stability.by_theory(estimates.support_radius, problems[0], start or math.nan, times)
     return {

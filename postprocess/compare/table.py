@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _ROWS = 6  # times that are shown
 _WIDE = 130  # letters that the wide table needs
-_AMPLIFIED = "amplified"
+_AMPLIFIED, _ROUNDING = "amplified", 1e-6
 _RATES = ("log. norm", "log_logarithmic_norm"), ("exp int |J|", "log_norm")  # names, and logarithms
 
 
@@ -81,7 +81,7 @@ def _far(comparison: xr.Dataset) -> str:
         "small differences grow along each of them; between them differences may grow more."
     )
     most = float(np.nanmax(excess, initial=0.0))
-    return text if most <= 1 else f"{text} Measured was up to {most:.4g} times the local optimum."
+    return text if most <= 1 + _ROUNDING else f"{text} Measured was up to {most:.4g} times the local optimum."
 
 
 def _of_theory(comparison: xr.Dataset) -> list[str]:
@@ -89,14 +89,15 @@ def _of_theory(comparison: xr.Dataset) -> list[str]:
     logs, errors = (comparison[name].values for name in ("log_a_posteriori", "log_a_posteriori_error"))
     radii = comparison["radius"].isel(time=0)
     without = [str(name) for name in comparison["solution"].values[np.isnan(radii.values)]]
-    if without and not np.isfinite(logs[:, 1:]).any():
-        return [f"?: no estimate holds, since the support is not bounded ({', '.join(without)})."]
+    if np.isnan(logs).all():
+        why = f"the support is not bounded ({', '.join(without)})" if without else "none is known for this attention"
+        return [f"?: no estimate holds, since {why}."]
     with np.errstate(invalid="ignore", divide="ignore"):
         open_to = float(np.nanmax(errors[:, 1:] / logs[:, 1:], initial=0.0, where=logs[:, 1:] > 0))
     if open_to <= SETTLED:
         return []
     exact = f"to {100 * open_to:.2g} %" if open_to < 1 else "to no digit"
-    return [f"estimate, a posteriori: these output times tell its exponent {exact}; more of them would tell more."]
+    return [f"estimate, a posteriori: these output times tell its exponent {exact}; more of them tell more."]
 
 
 def _possible(found: xr.Dataset) -> list[str]:
@@ -144,6 +145,6 @@ def _numbers(at: xr.Dataset, *, different: bool) -> dict[str, str]:
             value = float(at[variable])
             found[name] = f"{written(value)}{where}" if not math.isnan(value) else ""
     known = "bounded" not in at or bool(at["bounded"].values[-1])
-    for name, variable in (("estimate, a posteriori", "log_a_posteriori"), ("at most, a priori", "log_a_priori")):
+    for name, variable in (("estimate", "log_a_posteriori"), ("at most", "log_a_priori")):
         found[name] = written(float(at[variable]) if known else math.nan)
     return found
