@@ -21,12 +21,13 @@ from typing import Any
 from vlasov import checks
 from vlasov.cases.catalogue import case_path, read
 from vlasov.cases.facts import Fact
-from vlasov.cases.settings import PROBLEM, apply_settings, problem_from
+from vlasov.cases.settings import PROBLEM, apply_settings, problem_from, tokens_replace
 from vlasov.codec import decode
 from vlasov.errors import InputError, choose, did_you_mean
 from vlasov.problem import Problem
 from vlasov.solvers import SOLVERS
 from vlasov.solvers.driver import resolve
+from vlasov.solvers.sampling import undrawn
 
 _TEXTS = ("title", "description", "paper")
 _NEEDED = ("attention", "initial", "horizon")
@@ -117,6 +118,8 @@ def _digest(problem: Problem, times: list[float] | None) -> str:
 def _case(name_or_path: str | os.PathLike[str], settings: Sequence[str]) -> Case:
     file = read(name_or_path)
     tables = apply_settings(file, settings)
+    if tokens_replace(file.get("initial"), tables.get("initial")):
+        tables = apply_settings(file | {"solvers": _undrawn(file.get("solvers"))}, settings)
     for key in tables:
         if key not in _KEYS:
             raise InputError(f"is not a key of a case; {did_you_mean(key, _KEYS)}", key)
@@ -146,6 +149,13 @@ def _case(name_or_path: str | os.PathLike[str], settings: Sequence[str]) -> Case
 def _is_of_layers(setting: str) -> bool:
     """Whether it says how many layers there are, which is another map."""
     return setting.strip().startswith(("solvers.layers.depth", "solvers.layers.step"))
+
+
+def _undrawn(solvers: Any) -> Any:
+    """Return the file's options of solvers without those that drew tokens."""
+    if not isinstance(solvers, Mapping):
+        return solvers
+    return {name: undrawn(options) if isinstance(options, Mapping) else options for name, options in solvers.items()}
 
 
 def _solvers(solvers: Any) -> dict[str, dict[str, Any]]:

@@ -22,6 +22,7 @@ from vlasov.attention import L2, Attention, Masked, MultiHead
 from vlasov.attention.query_key_value import QueryKeyValue
 from vlasov.codec import fields_of
 from vlasov.errors import InputError
+from vlasov.measures import Particles
 from vlasov.problem import Problem
 from vlasov.schedule import Parameter, Piecewise
 
@@ -86,6 +87,12 @@ def apply_settings(tables: dict[str, Any], settings: Sequence[str]) -> dict[str,
             raise InputError(f'"{setting[:200]}" is not of the form section.key=value', "--set")
         put(tables, path.strip(), value_of(text, path))
     return tables
+
+
+def tokens_replace(before: Any, after: Any) -> bool:
+    """Whether tokens stand where another measure stood, by their tables: how that was drawn says nothing of them."""
+    kinds = [table.get("kind") if isinstance(table, Mapping) else None for table in (before, after)]
+    return kinds[1] == Particles.kind and kinds[0] != Particles.kind
 
 
 def put(tables: dict[str, Any], path: str, value: Any) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -26,6 +27,7 @@ from vlasov.solvers.ode.integrate import inside, norm, segments
 from vlasov.solvers.references import gaussian_moments
 
 MOMENTS = ("auto", "sampled", "exact")
+_DRAWN = ("n", "sampling", "moments", "seed")  # options that draw tokens
 _SYMMETRIC = ("gaussian", "ball", "box", "ring")
 _PANELS = 32  # of an integral over a segment of smooth parameters
 _LOOKS = 64  # times at which the spread is compared with errors
@@ -78,6 +80,11 @@ def _mirrored(measure: Measure, cloud: Particles, sampling: str, seed: int) -> P
     half = measure.sample(n // 2, sampling, seed=seed).points - measure.mean
     middle = np.zeros((n % 2, half.shape[1]))
     return Particles.equally_weighted(np.concatenate([half, -half, middle]) + measure.mean)
+
+
+def undrawn(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a solver's options without those that draw tokens, for when tokens take the place of a measure."""
+    return {name: value for name, value in options.items() if name not in _DRAWN}
 
 
 def check_own_tokens(count: int, n: object = None, drawn: Mapping[str, tuple[object, object]] | None = None) -> None:

@@ -522,7 +522,7 @@ def test_plot_draws_a_gaussian_run(vlasov, kind):
     ("kind", "suffix", "magic"), [("trajectories", "svg", b"<?xml"), ("snapshots", "pdf", b"%PDF")]
 )
 def test_plot_draws_tokens_in_other_formats(vlasov, kind, suffix, magic):
-    vlasov("run", "polytope", "--set", "solvers.particles.n=20", "--set", "times=[0.0, 4.0, 8.0]", "-o", "run.nc")
+    vlasov("run", "polytope", "--set", "times=[0.0, 4.0, 8.0]", "-o", "run.nc")
     code, out, _ = vlasov("plot", "run.nc", "--kind", kind, "-o", f"picture.{suffix}")
     assert (code, out) == (0, f"picture.{suffix}\n")
     assert Path(f"picture.{suffix}").read_bytes().startswith(magic)
@@ -678,7 +678,7 @@ def test_energies_are_printed_drawn_and_written(vlasov):
 
 
 def test_plot_makes_films(vlasov):
-    vlasov("run", "polytope", "--set", "solvers.particles.n=20", "--set", "times=[0.0, 4.0, 8.0]", "-o", "run.nc")
+    vlasov("run", "polytope", "--set", "times=[0.0, 4.0, 8.0]", "-o", "run.nc")
     assert vlasov("plot", "run.nc", "-o", "film.gif")[:2] == (0, "film.gif\n")
     assert Path("film.gif").read_bytes().startswith(b"GIF8")
 

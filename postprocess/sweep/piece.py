@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from vlasov.cases.settings import PROBLEM, problem_from, put
+from vlasov.cases.settings import PROBLEM, problem_from, put, tokens_replace
 from vlasov.codec import kind_is_ours
 from vlasov.errors import InputError, SolverError, did_you_mean
 from vlasov.postprocess.studies.store import Result
@@ -20,6 +20,7 @@ from vlasov.postprocess.sweep.saved import Saved, Unsavable, plain_of
 from vlasov.problem import Problem
 from vlasov.solvers.accuracy import doubt
 from vlasov.solvers.driver import Plan, prepare, solve
+from vlasov.solvers.sampling import undrawn
 
 FAILED, MISSING = "failed", "not run"  # beside the status of runs
 _SOLVERS = "solvers"
@@ -52,6 +53,8 @@ class Study:
     def made(self, changes: Mapping[str, Any]) -> tuple[Problem, dict[str, Any]]:
         """Problem and options of the solver with these changes."""
         tables, options = dict(self.tables), dict(self.options)
+        if tokens_replace(tables.get("initial"), changes.get("initial")):
+            options = undrawn(options)
         for head in {path.partition(".")[0] for path in changes} & set(tables):
             tables[head] = copy.deepcopy(tables[head])
         for path, value in changes.items():

@@ -82,3 +82,28 @@ def test_studies_and_sensitivities_take_cases_too():
         for function, how, name in calls:
             found = [function(what, **how) for what in (case.problem, case, "gaussian-collapse")]
             assert all(one[name].equals(found[0][name]) for one in found), function.__name__
+
+
+TOKENS = {"kind": "particles", "points": [[1.0, 0.0], [0.0, 1.0]]}
+
+
+def test_tokens_in_the_place_of_a_measure_do_not_inherit_how_it_was_drawn(vlasov, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    setting = 'initial={kind="particles", points=[[1.0, 0.0], [0.0, 1.0]]}'
+    case = vl.load_case("multi-head-mixed", settings=[setting])
+    assert vl.solve(case, "particles", times=[0.1]).sizes["particle"] == 2
+    asked = vl.load_case("multi-head-mixed", settings=[setting, "solvers.particles.n=9"])
+    with pytest.raises(vl.InputError, match=r"^n: is 9, but the initial measure has 2 tokens of its own"):
+        vl.solve(asked, "particles")
+    swept = vl.sweep("multi-head-mixed", {"initial": [TOKENS]}, solver="particles", times=[0.1])
+    assert swept["status"].values.tolist() == ["completed"]
+    (tmp_path / "pair.toml").write_text(vl.cases.case_path("kuramoto-circle").read_text())
+    few = ["--solver", "particles", "--times", "2", "--no-local", "--set", "horizon=0.1", "--json"]
+    assert vlasov("stability", "gaussian-collapse", "--initial", "pair.toml", *few)[0] == 0
+
+
+def test_a_number_of_tokens_for_a_case_that_has_its_own_is_refused_on_the_command_line(vlasov, tmp_path):
+    code, out, err = vlasov("run", "dirac-pair", "--set", "solvers.particles.n=9", "-o", str(tmp_path / "run.nc"))
+    assert (code, out) == (2, "")
+    assert err.startswith("vlasov: n: is 9, but the initial measure has 2 tokens of its own, and all are taken; leave")
+    assert not list(tmp_path.iterdir())

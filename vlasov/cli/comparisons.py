@@ -45,7 +45,9 @@ class Perturbation:
     def of(self, problem: Problem, solver: str, options: Mapping[str, Any]) -> tuple[Problem, Mapping[str, Any]]:
         """The other problem, and the options of its solver."""
         from vlasov.cases import load_case
+        from vlasov.measures import Particles
         from vlasov.postprocess import perturbed
+        from vlasov.solvers.sampling import undrawn
 
         other = problem
         if self.shift is not None:
@@ -54,6 +56,8 @@ class Perturbation:
             other = perturbed.scaled(problem, self.scale)
         elif self.initial is not None:
             other = perturbed.from_other(problem, load_case(str(self.initial)).problem.initial)
+            if isinstance(other.initial, Particles) and not isinstance(problem.initial, Particles):
+                options = undrawn(options)
         elif self.resample is not None:
             other = perturbed.resampled(problem, solver, options, self.resample)
             options = {**options, "seed": self.resample}
