@@ -296,4 +296,4 @@ def through(
         pieces.append(step.dense_output())
         if len(pieces) > _MOST_STEPS:
             raise TooFast(_TOO_FAST.format(step.t))
-    return OdeSolution(times, pieces)  # type: ignore[no-any-return]
+    return OdeSolution(times, pieces)
