@@ -23,7 +23,7 @@ from vlasov.measures.jumps import cut, jumps
 from vlasov.problem import Problem
 from vlasov.solvers import references
 from vlasov.solvers.accuracy import units_of
-from vlasov.solvers.finite_volume.density_error import Known, Samples, looks, of_gaussian, of_nodes, samples
+from vlasov.solvers.finite_volume.density_error import Known, Samples, has_values, looks, of_gaussian, of_nodes, samples
 from vlasov.solvers.ode.clouds import Tokens, states
 from vlasov.solvers.ode.integrate import accuracy_for
 from vlasov.solvers.ode.texts import Text
@@ -136,7 +136,7 @@ class _Followed(NamedTuple):
 def _by_nodes(problem: Problem, outputs: Array, grid: Record) -> Companion | None:
     """Gauss nodes, of as many sizes as are needed or can be paid for."""
     budget = max(_LEAST_PAIRS, _PAIRS_PER_CELL * _cell_evaluations(grid))
-    size, spent = _FIRST[problem.dimension], 0.0
+    size, spent, has_density = _FIRST[problem.dimension], 0.0, has_values(problem.initial)
     first, none = _tokens(problem, _nodes(problem.initial, size), grid), Samples(np.empty(0), np.empty(0))
     found = _followed(first, outputs, none, budget)
     if found is None:
@@ -148,7 +148,7 @@ def _by_nodes(problem: Problem, outputs: Array, grid: Record) -> Companion | Non
         if len(cloud) <= len(found.cloud):  # all cells of a density
             break
         spent += found.cost
-        summed = samples(problem, outputs, found.evaluations // _EVALUATIONS)
+        summed = samples(problem, outputs, found.evaluations // _EVALUATIONS) if has_density else none
         if gap < math.inf and spent + found.cost * _cost(cloud) / _cost(found.cloud) > budget:
             break
         finer = _followed(_tokens(problem, cloud, grid), outputs, summed, budget)
@@ -158,7 +158,7 @@ def _by_nodes(problem: Problem, outputs: Array, grid: Record) -> Companion | Non
         gap = float(max(part.max() for part in gaps))
         differs = float(max(part.max() for part in differences(problem, moments(grid), finer.moments)))
         found = finer
-    known = of_nodes(problem, found.cloud, found.positions, found.samples, outputs)
+    known = of_nodes(problem, found.cloud, found.positions, found.samples, outputs) if has_density else {}
     return Companion(found.moments, *gaps, _remedy(problem, size, gap), known)
 
 

@@ -72,6 +72,13 @@ def is_smooth(measure: Measure) -> bool:
     return isinstance(measure, Gaussian) or (isinstance(measure, Density) and measure.looks_smooth)
 
 
+def has_values(measure: Measure) -> bool:
+    """Whether the measure has a density, as no measure of tokens has."""
+    if isinstance(measure, Mixture):
+        return all(has_values(part) for part in measure.components)
+    return not isinstance(measure, Particles)
+
+
 def samples(problem: Problem, outputs: Array, steps: int) -> Samples:
     """Gauss nodes up to the times of the looks, for a companion that takes so many steps."""
     horizon = float(outputs[-1])

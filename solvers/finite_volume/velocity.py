@@ -71,7 +71,8 @@ class Velocity:
         self._markers = self._before = self._staged = _solve(start.place.matrix, around - start.place.origin)
         self._slopes: list[Array] = []  # velocities of the markers at the stages of a step
         self._inward = _inward(problem.initial, around)
-        self.hull: Hull | None = None
+        self.hull: Hull | None = None  # where sums need it
+        self._stale = True  # since the markers have moved
         self._refuse(start)
 
     def _refuse(self, start: initial.Start) -> None:
@@ -146,7 +147,7 @@ class Velocity:
 
     def stage_markers(self, weights: ArrayLike, dt: float) -> None:
         """Markers go to the next stage of a step dt, from where they began with these weights of their velocities."""
-        self._staged = self._moved(self._markers, weights, dt)
+        self._staged, self._stale = self._moved(self._markers, weights, dt), True
 
     def follow_markers(self, number: int, history: History, time: float, residual: Array | None) -> None:
         """The velocity of the markers at a stage."""
@@ -155,9 +156,7 @@ class Velocity:
     def move_markers(self, weights: ArrayLike, dt: float) -> None:
         """Markers take a step dt."""
         self._before, self._markers = self._markers, self._moved(self._markers, weights, dt)
-        self._staged = self._markers
-        if len(self._markers):
-            self.hull = None
+        self._staged, self._stale = self._markers, True
 
     def inside_step(self, weights: ArrayLike, dt: float) -> Velocity:
         """A copy whose markers are inside the last step, which was dt long."""
@@ -174,7 +173,7 @@ class Velocity:
         self._defect = Defect(self._defect.mean / 2, self._defect.covariance / 4)
         self._markers = self._staged = middle + (self._markers - middle) / 2
         self._tails = None if self._tails is None else self._tails.halved(middle)
-        self.hull = None
+        self._stale = True
 
     def strength(self, place: Place, t: float) -> float:
         """Largest tilt |S^T A S| over a standard deviation, of all heads."""
@@ -252,13 +251,15 @@ class Velocity:
         strength = self.strength(place, t)
         self._strongest = max(self._strongest, strength)
         if len(self._markers) and self._flow.bounded:
-            size = float(np.abs(self._markers).max())
+            size = float(np.abs(self._staged).max())
             self._steepest = max(self._steepest, strength * size * float(self._grid.widths.max()))
             tilt = strength * size + self.pull(place, t)
             if tilt * _DIFFUSED * float(self._grid.widths.max()) > _LEAST_AMPLIFIED:
-                if self.hull is None:
-                    self.hull = Hull(self._markers, self._grid.cell_centers, self._grid.widths * _INSIDE)
+                if self.hull is None or self._stale:
+                    self.hull = Hull(self._staged, self._grid.cell_centers, self._grid.widths * _INSIDE)
+                    self._stale = False
                 return self._measure(Hulled, f, place, hull=self.hull)
+            self.hull = None
         if self.compact:
             return self._measure(Smooth, f, place, defect=self._defect)
         return self._measure(GaussianTails, f, place, defect=self._defect, tails=self._tails)
