@@ -121,7 +121,7 @@ def of_moments(run: xr.Dataset) -> str:
     columns = {"t": times} | {f"mean x_{k + 1}": mean[:, k] for k in range(shown)}
     columns |= {f"λ_{k + 1}": values[:, k] for k in range(shown)} | {"trace of Σ": values.sum(axis=1)}
     names = ("layer", "radius", "mass", "mean_error", "covariance_error", "density_error")
-    columns |= {name.replace("_", " "): run[name].values for name in names if name in run}
+    columns |= {name.replace("_", " "): run[name].values for name in names if name in run and run[name].notnull().any()}
     heads, rows = list(columns), list(zip(*columns.values(), strict=True))
     return table(heads, _thinned(rows), "Moments and errors at output times")
 
