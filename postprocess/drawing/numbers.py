@@ -16,7 +16,7 @@ _PLAIN = (1e-3, 1e5)  # numbers without a power of ten
 def at_least_two(axis: Axis) -> None:
     """Label a logarithmic axis, whose limits are final: powers, else their multiples, else round numbers between."""
     axis.set_minor_formatter(NullFormatter())
-    low, high = sorted(axis.get_view_interval().tolist())
+    low, high = sorted(map(float, axis.get_view_interval()))
     if sum(low <= place <= high for place in axis.get_majorticklocs()) >= _LEAST:
         return
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
