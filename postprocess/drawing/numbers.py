@@ -21,9 +21,8 @@ def at_least_two(axis: Axis) -> None:
         return
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     for digits in _DIGITS:
-        places = [
-            digit * 10.0**decade for decade, digit in product(decades, digits) if low <= digit * 10.0**decade <= high
-        ]
+        multiples = [digit * 10.0**decade for decade, digit in product(decades, digits)]
+        places = [place for place in multiples if low <= place <= high]
         if _LEAST <= len(places) <= _MOST:
             break
     else:
