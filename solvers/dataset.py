@@ -151,7 +151,8 @@ def provenance(problem: Problem, kind: str) -> dict[str, Any]:
 
 def _title(problem: Problem) -> str:
     around = problem.block.kind.removeprefix(problem.attention.kind)
-    return f"{problem.attention.kind} attention{around} on {some(problem.initial.kind)}"
+    title = f"{problem.attention.kind} attention{around} on {some(problem.initial.kind)}"
+    return (title[0].upper() + title[1:]).replace("gaussian", "Gaussian")
 
 
 def require(dataset: Any, kind: str, field: str = "dataset") -> None:

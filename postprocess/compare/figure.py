@@ -17,7 +17,8 @@ from matplotlib.ticker import LogLocator, NullFormatter
 
 from vlasov.checks import Array
 from vlasov.postprocess.drawing.covariances import eigenvalues, ellipses
-from vlasov.postprocess.drawing.paper import Width, fitting, small
+from vlasov.postprocess.drawing.numbers import at_least_two
+from vlasov.postprocess.drawing.paper import Width, fitting
 from vlasov.postprocess.drawing.snapshots import SNAPSHOT, is_overlay, snapshots
 from vlasov.postprocess.drawing.style import (
     END,
@@ -27,6 +28,7 @@ from vlasov.postprocess.drawing.style import (
     TOKEN,
     entitle,
     legend_below,
+    legend_inside,
     new_figure,
     say_below,
     styled,
@@ -39,6 +41,7 @@ _PANEL = 2.1  # inches of a panel in print, at least
 _DRAWABLE = 1e200
 _ELLIPSES = 4  # of each solution
 _DASHES = ("-", "--", "-.", ":")
+_LETTERS = 6.0  # points, of legends in panels
 _SAMPLE = 3.2  # lengths of letters: dashes can be told apart
 _OF_SOLVER = {"particles": TOKEN, "finite-volume": END}  # as in snapshots
 _OTHERS, _PAIRS = (PALETTE[2], PALETTE[4], PALETTE[5]), (PALETTE[3], PALETTE[6], PALE)
@@ -168,7 +171,7 @@ def _draw_distances(ax: Axes, comparison: xr.Dataset) -> None:
         since = times[comparison["amplified"].values.any(axis=0)].min()
         ax.axvline(since, color=PALE, ls=":", label="amplified from here on")
     _decimal(ax, "distance", drawn=drawn)
-    ax.legend(fontsize=small(6.0), handlelength=_SAMPLE)
+    legend_inside(ax, points=_LETTERS, handlelength=_SAMPLE)
 
 
 def _decimal(ax: Axes, name: str, *, drawn: bool) -> None:
@@ -200,7 +203,7 @@ def _draw_moments(ax: Axes, comparison: xr.Dataset) -> None:
             label = f"order {order}" if i == 0 else None
             ax.plot(times, values, color=_PAIRS[i % len(_PAIRS)], ls=_DASHES[k], label=label)
     _decimal(ax, "error of moments", drawn=True)
-    ax.legend(fontsize=small(6.0), handlelength=_SAMPLE)
+    legend_inside(ax, points=_LETTERS, handlelength=_SAMPLE)
 
 
 def _draw_growth(ax: Axes, comparison: xr.Dataset) -> None:
@@ -227,10 +230,10 @@ def _draw_growth(ax: Axes, comparison: xr.Dataset) -> None:
             ax.plot(times, np.where(values < top, values, np.nan), color=INK, ls=dash, label=name)
         if not values[-1] < top:
             told.append(f"{name} at the end: {written(float(exponents[-1]))}")
-    ax.text(0.03, 0.97, "\n".join(told), transform=ax.transAxes, va="top", fontsize=small(6.0), color=INK)
+    for words in told:
+        ax.plot([], [], " ", label=words)
     _decimal(ax, f"${order}(t)\\,/\\,{order}(0)$", drawn=bool((growth > 0).any()))
-    if ax.get_legend_handles_labels()[0]:
-        ax.legend(fontsize=small(6.0), handlelength=_SAMPLE)
+    legend_inside(ax, points=_LETTERS, handlelength=_SAMPLE)
 
 
 def _draw_local(ax: Axes, comparison: xr.Dataset, top: float) -> None:
@@ -272,8 +275,8 @@ def _draw_radii(ax: Axes, comparison: xr.Dataset) -> None:
     if np.isfinite(limit).any() and largest > 0:
         shown = np.where(limit < _REACH * largest, limit, np.nan)
         ax.plot(times, _drawable(shown), color=INK, ls="--", label=r"$R_0\, e^{\int |V|}$")
-        ax.legend(fontsize=small(6.0))
     _decimal(ax, "radius of the support", drawn=largest > 0)
+    legend_inside(ax, points=_LETTERS)
 
 
 def _draw_study(ax: Axes, study: xr.Dataset) -> None:
@@ -288,7 +291,9 @@ def _draw_study(ax: Axes, study: xr.Dataset) -> None:
         if i == 0:
             ax.plot(n, 0.7 * errors[0] * (n / n[0]) ** -0.5, color="0.5", ls="--", label="$n^{-1/2}$")
     ax.set(xlabel="number of tokens $n$", ylabel="to the mean-field limit", xscale="log", yscale="log")
-    ax.legend(fontsize=small(6.0))
+    legend_inside(ax, points=_LETTERS)
+    at_least_two(ax.xaxis)
+    at_least_two(ax.yaxis)
 
 
 _DRAW = {

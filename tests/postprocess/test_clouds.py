@@ -16,6 +16,7 @@ from vlasov.postprocess.drawing.on_line import smoothed
 from vlasov.postprocess.drawing.paths import trajectories
 from vlasov.postprocess.drawing.snapshots import snapshots
 from vlasov.postprocess.drawing.view import FAINT, View
+from vlasov.postprocess.figures import plot
 
 Scene = Callable[[str], xr.Dataset]
 
@@ -63,7 +64,7 @@ def test_clouds_in_many_dimensions_are_drawn_in_principal_components() -> None:
     pooled = paths.reshape(-1, 64) - paths.mean(axis=(0, 1))
     _, sizes, rows = np.linalg.svd(pooled, full_matrices=False)
     shares = 100 * sizes**2 / (sizes**2).sum()
-    for axes, last in ((trajectories(dataset, lines=200).axes, False), (snapshots(dataset, times=2).axes, True)):
+    for axes in (trajectories(dataset, lines=200).axes, snapshots(dataset, times=2).axes):
         ax: Any = axes[-1]
         drawn = np.array(ax.collections[-1].get_offsets())
         exact = paths[-1] @ rows[:2].T
@@ -71,11 +72,6 @@ def test_clouds_in_many_dimensions_are_drawn_in_principal_components() -> None:
         np.testing.assert_allclose(drawn, signs * exact, rtol=0, atol=1e-9)
         assert ax.get_xlabel() == f"PC 1 of 64 ({shares[0]:.0f} %)"
         assert axes[0].get_ylabel() == f"PC 2 of 64 ({shares[1]:.0f} %)"
-        if last:
-            ellipse = next(patch for patch in ax.patches if isinstance(patch, Ellipse))
-            spread = np.linalg.eigvalsh(np.cov((paths[-1] @ rows[:2].T).T, ddof=0))
-            widths = sorted([ellipse.get_width(), ellipse.get_height()])
-            np.testing.assert_allclose(widths, 2 * np.sqrt(spread), rtol=1e-9)
     assert snapshots(dataset, times=1, components=(3, 7)).axes[0].get_xlabel() == "$x_{4}$"
 
 
@@ -124,7 +120,7 @@ def test_snapshot_limits_are_shared_unless_the_scale_changes(scene: Scene) -> No
     assert np.ptp(alone[0].get_xlim()) > 20 * np.ptp(alone[-1].get_xlim())
 
 
-def test_snapshots_hold_the_bulk_and_the_ellipses(scene: Scene) -> None:
+def test_snapshots_hold_the_bulk_and_nothing_but_tokens(scene: Scene) -> None:
     dataset = scene("collapse-2")
     for ax, moment in zip(snapshots(dataset, times=2).axes, (0, -1), strict=True):
         points = dataset["position"].values[moment]
@@ -134,10 +130,35 @@ def test_snapshots_hold_the_bulk_and_the_ellipses(scene: Scene) -> None:
         inside = ((points > limits[:, 0]) & (points < limits[:, 1])).all(axis=1)
         assert inside.mean() > 0.99
         assert dots.get_rasterized()
+        assert not ax.patches  # no ellipse that means nothing where the tokens are no Gaussian
+
+
+def test_snapshots_of_a_gaussian_are_ellipses_which_a_legend_names(scene: Scene) -> None:
+    dataset = scene("gaussian-2")
+    figure = snapshots(dataset, times=2)
+    for ax, moment in zip(figure.axes, (0, -1), strict=True):
         spectrum = np.linalg.eigvalsh(dataset["covariance"].values[moment])
         for deviations, ellipse in zip((1, 2), (p for p in ax.patches if isinstance(p, Ellipse)), strict=True):
             axes = sorted([ellipse.get_width(), ellipse.get_height()])
             np.testing.assert_allclose(axes, 2 * deviations * np.sqrt(spectrum), rtol=1e-12)
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["covariance, 1 and 2 standard deviations"]
+
+
+def test_overviews_draw_ellipses_only_where_a_legend_says_what_they_are(every_scene: xr.Dataset) -> None:
+    for ax in plot(every_scene).axes:
+        if any(isinstance(patch, Ellipse) for patch in ax.patches):
+            legend = ax.get_legend()
+            assert legend is not None
+            assert legend.get_texts()[0].get_text() == "covariance, 1 s.d."
+
+
+def test_snapshots_of_a_box_show_the_box_and_no_normal_law(scene: Scene) -> None:
+    """Tokens alone say how wide a picture is, and on the line what the density is."""
+    box = np.stack(np.meshgrid(*[np.linspace(-1, 1, 21)] * 2), axis=-1).reshape(1, -1, 2)
+    ax = snapshots(following(box, np.zeros(1))).axes[0]
+    assert -1.2 < ax.get_xlim()[0] < -1 < 1 < ax.get_xlim()[1] < 1.2
+    assert not snapshots(scene("collapse-1"), times=1).axes[0].lines
 
 
 def test_marker_areas_follow_the_weights(scene: Scene) -> None:

@@ -6,6 +6,7 @@ import json
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
+from matplotlib.patches import Ellipse
 from rich.console import Console
 from scipy.linalg import sqrtm
 
@@ -219,6 +220,32 @@ def test_many_dimensions_are_compared_by_moments():
     assert np.isnan(found["wasserstein"]).all()
     assert found["covariance_error"].values == pytest.approx(0.0, abs=0.2)
     assert table(found).row_count == 2
+
+
+def test_panels_that_nothing_is_known_for_are_left_out():
+    """Distances between tokens and a Gaussian in d = 4, radii of what has unbounded support."""
+    problem = vl.Problem(vl.Softmax(A=0.1 * np.eye(4)), vl.Gaussian(np.zeros(4), np.eye(4)), 0.5)
+    gaussian, other = (vl.solve(problem, "gaussian", times=[0.0, t]) for t in (0.5, 0.5))
+    tokens = vl.solve(problem, "particles", n=64, times=[0.0, 0.5])
+
+    def panels(*runs):
+        return {ax.get_ylabel() for ax in draw(compare(*runs, local=False), runs).axes[3:]}
+
+    assert panels(gaussian, tokens) == {"error of moments", "radius of the support"}
+    assert panels(gaussian, tokens.assign(radius=gaussian["radius"])) == {"error of moments"}
+    shifted = other.assign(mean=other["mean"] + 0.1)
+    assert panels(gaussian, shifted) == {"distance", "error of moments"}
+
+
+def test_a_comparison_of_what_is_no_gaussian_shows_its_tokens():
+    """Not ellipses of covariances, which mean nothing for a box."""
+    problem = vl.Problem(vl.Softmax(A=0.5 * np.eye(2)), vl.Box([-1.0, -1.0], [1.0, 1.0]), 0.2)
+    runs = [vl.solve(problem, "particles", n=64, seed=seed, times=[0.0, 0.2]) for seed in (0, 1)]
+    panels = draw(compare(*runs, initial="different", local=False), runs).axes
+    assert not any(isinstance(patch, Ellipse) for ax in panels for patch in ax.patches)
+    (dots,) = panels[1].collections
+    np.testing.assert_array_equal(dots.get_offsets(), runs[0]["position"].values[-1])
+    assert panels[0].get_title() == "particles 1: $t$ = 0"
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])

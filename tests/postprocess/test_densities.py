@@ -202,6 +202,20 @@ def test_a_density_with_d_3_shows_all_planes_unless_one_is_asked_for(scene: Scen
     assert len(snapshots(dataset, times=2, components=(2, 0)).axes) == 2 + 1  # and the colour bar
 
 
+def test_the_maximum_that_a_picture_tells_is_that_of_what_it_shows(scene: Scene) -> None:
+    """For d = 3 of marginals, and it says so; against the Gaussian's closed form."""
+    dataset = scene("euler-3")
+    covariance = dataset["covariance"].values[0]
+    for panel, plane, away in zip(snapshots(dataset, times=1).axes, ((0, 1), (0, 2), (1, 2)), (3, 2, 1), strict=False):
+        words, _, number = panel.get_title().splitlines()[-1].rpartition(" = ")
+        assert words == rf"max $\int\!\rho\,dx_{away}$"
+        peak = 1 / (2 * np.pi * np.sqrt(np.linalg.det(covariance[np.ix_(plane, plane)])))
+        assert float(number) == pytest.approx(peak, rel=0.08)
+    assert snapshots(dataset, times=1).axes[-1].get_ylabel() == "marginal density / its maximum"
+    plane_title = snapshots(scene("euler-2"), times=1).axes[0].get_title()
+    assert r"max $\rho$ = " in plane_title
+
+
 def test_curves_on_the_line_are_the_physical_density(scene: Scene) -> None:
     dataset = scene("euler-1")
     for panel, moment in zip(snapshots(dataset, times=[0.0, 2.0]).axes, (0, 40), strict=True):

@@ -107,6 +107,14 @@ def test_what_does_not_compress_is_shown_at_fewer_times(plane, monkeypatch):
     assert "2 of 3 output times" in scene.said_of(made)
 
 
+def test_a_radius_that_is_infinite_has_no_panel_and_no_column(plane):
+    """The support of a Gaussian has none."""
+    bounded = vl.report(plane.assign(radius=("time", [1.0, 1.1, 1.2]))).html
+    unbounded = vl.report(plane.assign(radius=("time", np.full(3, np.nan)))).html
+    assert ("Radius of the support" in bounded, ">radius<" in bounded) == (True, True)
+    assert ("Radius of the support" in unbounded, ">radius<" in unbounded) == (False, False)
+
+
 @pytest.mark.parametrize("name", ["mixture-2d", "multi-head-mixed", "masked-two-topics", "deep-layers", "mlp-escape"])
 def test_the_case_file_makes_the_problem_again(name, tmp_path, gaussian):
     case = vl.load_case(name)

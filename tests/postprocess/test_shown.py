@@ -38,11 +38,11 @@ KINDS = ["run", "comparison", "study", "depth study", "Lipschitz study", "sweep"
 @pytest.mark.parametrize("name", [*KINDS, "beyond Gaussian", "clusters"])
 def test_every_variable_says_what_it_is(made, name):
     dataset = made[name]
-    assert dataset.attrs["title"] == "softmax attention on a gaussian"
+    assert dataset.attrs["title"] == "Softmax attention on a Gaussian"
     unnamed = [key for key, variable in dataset.variables.items() if not variable.attrs.get("long_name")]
     assert unnamed == []
     numbers = [key for key, one in dataset.variables.items() if one.dtype.kind == "f"]
     assert [key for key in numbers if dataset[key].attrs.get("units") != "1"] == []
     shown = unescape(dataset._repr_html_())
-    assert shown.index("softmax attention on a gaussian") > 0
+    assert shown.index("Softmax attention on a Gaussian") > 0
     assert [one.attrs["long_name"] for one in dataset.variables.values() if one.attrs["long_name"] not in shown] == []
