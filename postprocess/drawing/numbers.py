@@ -17,6 +17,8 @@ def at_least_two(axis: Axis) -> None:
     """Label a logarithmic axis, whose limits are final: powers, else their multiples, else round numbers between."""
     axis.set_minor_formatter(NullFormatter())
     low, high = sorted(map(float, axis.get_view_interval()))
+    if not 0 < low < high < math.inf:  # nothing is drawn
+        return
     if sum(low <= place <= high for place in axis.get_majorticklocs()) >= _LEAST:
         return
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)

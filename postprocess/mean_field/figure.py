@@ -73,6 +73,7 @@ def _draw_errors(ax: Axes, dataset: xr.Dataset, time: int, shown: list[tuple[str
 
 def _draw_growth(ax: Axes, dataset: xr.Dataset, time: int, several: bool) -> None:
     """The largest ratio W_p(t) / W_p(0) over replicas, and the bounds that are in reach of the picture."""
+    ax.set_xscale("log", base=2)
     growth, last = dataset["growth"].isel(time=time), dataset.sizes["p"] - 1
     curves = [(last, s) for s in _samplings(dataset)] if several else [(i, 0) for i in range(last + 1)]
     for number, (i, s) in enumerate(curves):
@@ -103,7 +104,6 @@ def _draw_growth(ax: Axes, dataset: xr.Dataset, time: int, several: bool) -> Non
     for words, names in unseen.items():  # in the legend alone, since they are out of sight
         ax.plot([], [], " ", label=f"{', '.join(names)}: {words}")
     ax.set_ylim(0, 1.1 * top)
-    ax.set_xscale("log", base=2)
     at_least_two(ax.xaxis)
     ax.set_xlabel(_ACROSS)
     ax.set_title("Largest ratio $W_p(t)\\,/\\,W_p(0)$")
