@@ -31,7 +31,7 @@ def spend(paces, horizon, max_steps):
 @pytest.mark.parametrize("solver", ["gaussian", "particles", "finite-volume"])
 def test_every_solver_counts_its_steps(solver, tmp_path):
     problem = vl.Problem(vl.Softmax(A=[[-0.5]]), vl.Gaussian([0.3], [[0.5]]), 4.0)
-    options = {"finite-volume": {"cells": 32}, "particles": {"n": 8}}.get(solver, {})
+    options = {"finite-volume": {"cells": 64, "frame": "fixed", "extent": 8.0}, "particles": {"n": 8}}.get(solver, {})
     with pytest.raises(SolverError, match=r"stopped at t = .* after 3 steps .* max_steps is 3; .*raise max_steps"):
         vl.solve(problem, solver, max_steps=3, output=tmp_path / "run.nc", **options)
     left = vl.open_run(tmp_path / "run.partial.nc")
