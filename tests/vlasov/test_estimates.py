@@ -113,7 +113,7 @@ def test_velocities_of_neighbours_differ_by_no_more_than_the_rates_allow(seed, k
     gap = np.linalg.norm(x - moved, axis=1).max()  # W_infinity, and its growth
     change = np.linalg.norm(attention.velocity(mu, x) - attention.velocity(nu, moved), axis=1).max()
     radius = max(mu.support_radius, nu.support_radius)
-    measured = stability.rate(attention, mu, nu, 0.0)
+    measured = stability.rate(attention, mu, nu, 0.0, radius)
     assert change <= measured * gap * (1 + 1e-9) + 1e-12
     assert measured <= estimates.stability_rate(attention, radius) * (1 + 1e-9)
 
@@ -124,4 +124,4 @@ def test_rates_know_that_velocities_are_steep_between_the_supports(width):
     attention = vl.Softmax(A=5 / width * np.outer([0, 1.0], [1.0, 0]), V=[[0, 1.0], [0, 0]])
     points = np.array([[-width, -1], [-width, 1], [width, -1], [width, 1]])
     mu, nu = (vl.Particles(points, 0.25 + 1e-3 * sign * np.array([1, 1, -1, -1])) for sign in (1, -1))
-    assert stability.rate(attention, mu, nu, 0.0) >= math.tanh(5) / width
+    assert stability.rate(attention, mu, nu, 0.0, mu.support_radius) >= math.tanh(5) / width
