@@ -28,8 +28,9 @@ _SIGNED = re.compile(rb"vlasov ([a-z-]+ [0-9a-f]{16})")
 
 
 def origin(maker: str, *sources: Any) -> str:
-    """The origin of what ``maker``, one word, makes from ``sources``, which are values that JSON knows."""
-    return f"{maker} {_digest(json.dumps(sources, sort_keys=True).encode())}"
+    """The origin of what ``maker``, one word, makes from ``sources``, which are plain values or NumPy's."""
+    text = json.dumps(sources, sort_keys=True, default=lambda value: getattr(value, "tolist", value.__repr__)())
+    return f"{maker} {_digest(text.encode())}"
 
 
 def origin_of_text(text: str) -> str:

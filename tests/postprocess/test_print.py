@@ -151,12 +151,12 @@ def test_two_processes_write_the_same_files(tmp_path):
     program = (
         "import sys, xarray; from vlasov.postprocess import figures\n"
         "drawn = figures.plot(xarray.load_dataset(sys.argv[1]), 'ellipses', width='column')\n"
-        "[figures.save(drawn, f'two.{form}', command='plot') for form in figures.FORMATS]"
+        "[figures.save(drawn, f'two.{form}', origin='plot 0123456789abcdef') for form in figures.FORMATS]"
     )
     subprocess.run([sys.executable, "-c", program, "run.nc"], check=True, cwd=tmp_path)
     drawn = figures.plot(run, "ellipses", width="column")
     for form in figures.FORMATS:
-        figures.save(drawn, tmp_path / f"one.{form}", command="plot")
+        figures.save(drawn, tmp_path / f"one.{form}", origin="plot 0123456789abcdef")
     for form in figures.FORMATS:
         assert (tmp_path / f"one.{form}").read_bytes() == (tmp_path / f"two.{form}").read_bytes()
 

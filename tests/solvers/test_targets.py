@@ -5,6 +5,7 @@ import signal
 import threading
 from pathlib import Path
 
+import numpy as np
 import pytest
 import xarray as xr
 
@@ -165,6 +166,7 @@ def test_writers_of_one_file_leave_a_whole_one(tmp_path):
 def test_an_origin_depends_on_what_a_result_is_made_from():
     first = origin("plot", "a", {"b": 1, "c": 2})
     assert first == origin("plot", "a", {"c": 2, "b": 1})
+    assert origin("run", {"n": np.int64(3)}) == origin("run", {"n": 3})
     others = [origin("plot", "a", {"b": 1, "c": 3}), origin("run", "a", {"b": 1, "c": 2}), origin("plot", {"b": 1})]
     assert len({first, *others}) == 4
 
