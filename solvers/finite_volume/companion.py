@@ -23,7 +23,16 @@ from vlasov.measures.jumps import cut, jumps
 from vlasov.problem import Problem
 from vlasov.solvers import references
 from vlasov.solvers.accuracy import units_of
-from vlasov.solvers.finite_volume.density_error import Known, Samples, has_values, looks, of_gaussian, of_nodes, samples
+from vlasov.solvers.finite_volume.density_error import (
+    Known,
+    Samples,
+    has_values,
+    is_smooth,
+    looks,
+    of_gaussian,
+    of_nodes,
+    samples,
+)
 from vlasov.solvers.ode.clouds import Tokens, states
 from vlasov.solvers.ode.integrate import accuracy_for
 from vlasov.solvers.ode.texts import Text
@@ -44,6 +53,7 @@ _LEAST_PAIRS = 5e7  # that any run may pay for: 50 ms
 _LINEAR = 500  # sources, from which sums take linear time
 _PATIENCE = 10.0  # times the budget, for the first size
 _EVALUATIONS = 13  # in a step
+_ROUGHLY = 4  # steps for one of the sum of divergences, where densities tell an overshoot only
 _CALL = 3e4  # pairs in the time that a step takes for each evaluation, however few the nodes
 
 
@@ -137,6 +147,7 @@ def _by_nodes(problem: Problem, outputs: Array, grid: Record) -> Companion | Non
     """Gauss nodes, of as many sizes as are needed or can be paid for."""
     budget = max(_LEAST_PAIRS, _PAIRS_PER_CELL * _cell_evaluations(grid))
     size, spent, has_density = _FIRST[problem.dimension], 0.0, has_values(problem.initial)
+    each = _EVALUATIONS * (1 if is_smooth(problem.initial) else _ROUGHLY)
     first, none = _tokens(problem, _nodes(problem.initial, size), grid), Samples(np.empty(0), np.empty(0))
     found = _followed(first, outputs, none, budget)
     if found is None:
@@ -148,7 +159,7 @@ def _by_nodes(problem: Problem, outputs: Array, grid: Record) -> Companion | Non
         if len(cloud) <= len(found.cloud):  # all cells of a density
             break
         spent += found.cost
-        summed = samples(problem, outputs, found.evaluations // _EVALUATIONS) if has_density else none
+        summed = samples(problem, outputs, max(1, found.evaluations // each)) if has_density else none
         if gap < math.inf and spent + found.cost * _cost(cloud) / _cost(found.cloud) > budget:
             break
         finer = _followed(_tokens(problem, cloud, grid), outputs, summed, budget)
