@@ -33,7 +33,7 @@ from vlasov.problem import Problem
 from vlasov.tilting import Head
 
 _MOST = 200  # points of each support at which suprema are taken
-_BEYOND = 1e-9  # of the radius: rounding
+_ROUNDING = 1e-9  # relative
 SETTLED = 0.01  # of the exponent: what further output times may change
 _DIRECTIONS = 32  # along which the extreme points are among them
 LARGEST = 1e9  # bound that tells a reader something
@@ -92,7 +92,7 @@ def _log_linear(rates: Array, times: Array) -> Array:
     before, after = rates[:-1], rates[1:]
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         ratio = np.log(after / before)
-        means = np.where(np.abs(ratio) > _BEYOND, (after - before) / ratio, after)
+        means = np.where(np.abs(ratio) > _ROUNDING, (after - before) / ratio, after)
         means = np.where(np.isfinite(ratio), means, np.maximum(before, after))  # zero or infinite rates
         start = np.where(np.isnan(rates[:1]), math.nan, 0.0)
         return np.cumsum(np.concatenate([start, np.diff(times) * means]))
@@ -154,7 +154,7 @@ def _farthest(x: Array, support: Array) -> Array:
 
 def _inside(cloud: Particles, radius: float) -> Array:
     """Points that carry mass within the radius: a grid's cells beyond hold what diffused there."""
-    near = np.square(cloud.points).sum(axis=1) <= (radius * (1 + _BEYOND)) ** 2
+    near = np.square(cloud.points).sum(axis=1) <= (radius * (1 + _ROUNDING)) ** 2
     return cloud.points[near & (cloud.weights > 0)]
 
 

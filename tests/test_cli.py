@@ -411,7 +411,7 @@ def test_a_doubt_names_the_setting_that_dispels_it(vlasov):
     (line,) = [line for line in out.splitlines() if "warning: " in line]
     setting = line.partition("--set ")[2].split()[0].rstrip(";,")
     assert setting.startswith("solvers.particles.")
-    code, _, err = vlasov("run", "mixture-2d", "--solver", "particles", "--dry-run", "--set", setting)
+    code, _, err = vlasov("run", "mixture-2d", "--solver", "particles", "--dry-run", "--force", "--set", setting)
     assert (code, err) == (0, "")
 
 
@@ -804,7 +804,7 @@ DIFFUSED += ["--set", "solvers.finite-volume.reconstruction=upwind"]
 def test_a_doubtful_run_says_so_and_holds_no_fact(vlasov):
     Path("mine.toml").write_text(
         Path(vl.cases.case_path("mixture-2d")).read_text().partition("[[facts]]")[0]
-        + '\n[[facts]]\nsays = "it moves"\nquantity = "radius"\nat_least = 0.0\nsolvers = ["finite-volume"]\n'
+        + '\n[[facts]]\nsays = "it moves"\nquantity = "anisotropy"\nat_least = 0.0\nsolvers = ["finite-volume"]\n'
     )
     code, out, err = vlasov("run", "mine.toml", *DIFFUSED)
     assert (code, err) == (0, "")

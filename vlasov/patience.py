@@ -79,5 +79,5 @@ class Patience:
     def _waiting(self, done: str) -> str:
         return self._with_remedy(f"{self.what} takes long: {done} in {clock() - self._since:.3g} s so far")
 
-    def _with_remedy(self, sentence: str, *more: str) -> str:
-        return with_remedy(sentence, [*self.smaller, *self.remedies, *more], self.solver)
+    def _with_remedy(self, sentence: str) -> str:
+        return with_remedy(sentence, [*self.smaller, *self.remedies], self.solver)

@@ -44,9 +44,9 @@ def remedy(ways: Sequence[str], solver: str = "") -> str:
     """Return the ways that the user has as one clause, "lower n, or loosen the tolerance"; "" if there are none."""
     said = []
     for way in ways:
-        names = {option: _naming(option, solver) for option in _OPTION.findall(way)}
-        if None not in names.values():
-            said.append(_OPTION.sub(lambda option, names=names: str(names[option[1]]), way))  # type: ignore[misc]
+        names = [_naming(option, solver) for option in _OPTION.findall(way)]
+        if None not in names:
+            said.append(_OPTION.sub("{}", way).format(*names))
     return ", or ".join([", ".join(said[:-1]), said[-1]] if len(said) > 1 else said)
 
 

@@ -237,7 +237,7 @@ def _estimates(
     places = np.flatnonzero(np.isin(times, shown))
     start = float(radii[:, 0].max())  # NaN where a support is not bounded
     priori = stability.by_theory(estimates.stability_exponent, problem, start or math.nan, shown)
-    priori = priori if priori.any() else np.full(shown.size, np.nan)
+    priori = priori if bounded.any() else np.full(shown.size, np.nan)
 
     def rate(a: int, b: int, k: int) -> float:
         states = measure(runs[a], k), measure(runs[b], k)

@@ -17,7 +17,7 @@ from matplotlib.ticker import LogLocator, NullFormatter
 
 from vlasov.checks import Array
 from vlasov.postprocess.drawing.covariances import eigenvalues, ellipses
-from vlasov.postprocess.drawing.numbers import at_least_two
+from vlasov.postprocess.drawing.legible import at_least_two, legend_inside
 from vlasov.postprocess.drawing.paper import Width, fitting
 from vlasov.postprocess.drawing.snapshots import SNAPSHOT, is_overlay, snapshots
 from vlasov.postprocess.drawing.style import (
@@ -28,7 +28,6 @@ from vlasov.postprocess.drawing.style import (
     TOKEN,
     entitle,
     legend_below,
-    legend_inside,
     new_figure,
     say_below,
     styled,

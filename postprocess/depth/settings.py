@@ -130,7 +130,7 @@ def _and(numbers: Sequence[int]) -> str:
 
 def _times(problem: Problem, depths: list[int], times: ArrayLike | None) -> tuple[float, ...]:
     outputs = [problem.horizon] if times is None else times
-    wanted = prepare(problem, "particles", times=outputs, options={"n": 1}).times
+    wanted = prepare(problem, "particles", times=outputs).times
     for depth in depths:
         try:
             Stack(depth, problem.horizon, np.zeros(0)).layers(wanted)

@@ -9,18 +9,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
 from vlasov.checks import Array
+from vlasov.postprocess.drawing.legible import legend_inside
 from vlasov.postprocess.drawing.paper import Width
-from vlasov.postprocess.drawing.style import (
-    END,
-    INK,
-    PALETTE,
-    TOKEN,
-    entitle,
-    legend_inside,
-    panelled,
-    say_below,
-    styled,
-)
+from vlasov.postprocess.drawing.style import END, INK, PALETTE, TOKEN, entitle, panelled, say_below, styled
 from vlasov.solvers.dataset import ENERGIES, require
 
 _DECADES = 3.0  # over which a quantity goes before it is drawn by its logarithm

@@ -32,8 +32,7 @@ TOKEN, END, SKY, INK, PALE = PALETTE[0], PALETTE[1], PALETTE[5], "#333333", "#99
 WIDTH = 3.4  # inches: one column of a paper
 
 _ALONE = 3  # axes of a panel, its colour bar, and one panel more
-_ROOM = 0.0125  # of a panel's height, for each line of its legend and point of its letters
-_PLAIN = (1e-3, 1e5)  # numbers at an axis that need no power of ten
+PLAIN = (1e-3, 1e5)  # numbers at an axis that need no power of ten
 
 _LOOK: Any = {
     "axes.edgecolor": INK,
@@ -163,24 +162,9 @@ def legend_above(ax: Axes, handles: Sequence[Artist] | None = None) -> None:
         return
     columns = _columns([str(entry.get_label()) for entry in entries], 0.9 * _across(ax))
     place: Any = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "ncols": columns}
-    if ax.name != "3d" and ax.get_yscale() == "linear" and not _PLAIN[0] < np.abs(ax.get_ylim()).max() < _PLAIN[1]:
+    if ax.name != "3d" and ax.get_yscale() == "linear" and not PLAIN[0] < np.abs(ax.get_ylim()).max() < PLAIN[1]:
         place["borderaxespad"] = 1.6  # above the power of ten at the end of the axis
     ax.legend(handles=entries, **place)
-
-
-def legend_inside(ax: Axes, *, points: float = 7.0, **options: Any) -> None:
-    """The legend in the upper left, in room that the axis makes for it above all that is drawn.
-
-    ``points``: the size of its letters on a screen. ``options``: those of ``Axes.legend``.
-    """
-    lines, size = len(ax.get_legend_handles_labels()[0]), paper.small(points)
-    if not lines:
-        return
-    scale = ax.yaxis.get_transform()
-    low, high = scale.transform(np.array(ax.get_ylim()))
-    taken = min(_ROOM * size * (lines + 0.5), 0.8)
-    ax.set_ylim(*scale.inverted().transform([low, high + (high - low) * taken / (1 - taken)]))
-    ax.legend(loc="upper left", fontsize=size, **options)
 
 
 def legend_below(figure: Figure, handles: Sequence[Artist], labels: Sequence[str] | None = None, most: int = 4) -> int:

@@ -11,11 +11,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from vlasov.checks import Array
-from vlasov.postprocess.drawing.numbers import at_least_two
+from vlasov.postprocess.drawing.legible import at_least_two, legend_inside
 from vlasov.postprocess.drawing.paper import Width, fitting, small
 from vlasov.postprocess.drawing.style import END, INK, PALE, PALETTE, entitle, legend_below, panelled, say_below, styled
 from vlasov.postprocess.lipschitz import growth
-from vlasov.postprocess.studies.figure import MARKERS, add_legend
+from vlasov.postprocess.studies.figure import MARKERS
 from vlasov.postprocess.studies.rates import Band
 from vlasov.solvers.dataset import LIPSCHITZ, require
 
@@ -98,7 +98,7 @@ def _draw_all(ax: Axes, dataset: xr.Dataset, names: list[str]) -> None:
         _curve(ax, dataset["n"].values, growth.band(dataset["lipschitz"].sel(data=name).values), k, name)
     _scaled(ax)
     ax.set_title("all")
-    add_legend(ax, above=True, fontsize=small())
+    legend_inside(ax)
     at_least_two(ax.yaxis)
 
 
@@ -122,7 +122,7 @@ def _draw_flow_in_n(ax: Axes, dataset: xr.Dataset, names: list[str]) -> None:
         _curve(ax, dataset["n"].values, curve, k, f"$n^{{{slope}}}$")
     _scaled(ax)
     ax.set_title(f"flow to $t$ = {float(last['time']):g}")
-    add_legend(ax, above=True, fontsize=small())
+    legend_inside(ax)
     at_least_two(ax.yaxis)
 
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Unpack
 
 import numpy as np
@@ -35,7 +34,6 @@ from vlasov.postprocess.mean_field.settings import Settings, Setup, checked
 from vlasov.postprocess.studies import collect, schedule, store
 from vlasov.postprocess.studies.collect import Results
 from vlasov.postprocess.studies.horizon import before_blow_up
-from vlasov.solvers.dataset import save
 from vlasov.solvers.progress import waiting
 
 _FORMAT = 2  # of files in a folder
@@ -110,9 +108,8 @@ def mean_field_study(
         with waiting("how much small differences grow at most", aloud=progress):
             dataset = with_local(dataset, problem)
     dataset.attrs["wall_seconds"] = time.perf_counter() - began
-    if output is not None and folder is not None:
-        dataset.attrs["origin"] = folder.origin
-        save(dataset, Path(output) / store.FINISHED)
+    if folder is not None:
+        folder.finish(dataset)
     return dataset
 
 

@@ -9,12 +9,12 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from vlasov.postprocess.drawing.numbers import at_least_two
-from vlasov.postprocess.drawing.paper import Width
+from vlasov.postprocess.drawing.legible import at_least_two, legend_inside
+from vlasov.postprocess.drawing.paper import TEXT, Width
 from vlasov.postprocess.drawing.style import END, INK, PALETTE, entitle, panelled, styled
 from vlasov.postprocess.mean_field.rates import values_of
 from vlasov.postprocess.stability import LARGEST, told
-from vlasov.postprocess.studies.figure import MARKERS, Curve, add_legend, draw_errors
+from vlasov.postprocess.studies.figure import MARKERS, Curve, draw_errors
 from vlasov.solvers.dataset import STUDY, require, time_index
 
 _OBSERVABLES = {"mean_error": "mean", "covariance_error": "covariance", "velocity_error": "velocity"}
@@ -107,7 +107,7 @@ def _draw_growth(ax: Axes, dataset: xr.Dataset, time: int, several: bool) -> Non
     at_least_two(ax.xaxis)
     ax.set_xlabel(_ACROSS)
     ax.set_title("Largest ratio $W_p(t)\\,/\\,W_p(0)$")
-    add_legend(ax, above=True)
+    legend_inside(ax, points=TEXT)
 
 
 def _label(dataset: xr.Dataset, name: str, i: int, s: int, several: bool) -> str:

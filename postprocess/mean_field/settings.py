@@ -100,5 +100,5 @@ def checked(problem: Problem, n: int | Sequence[int], settings: Settings) -> Set
 
 def _times(problem: Problem, times: ArrayLike | None) -> list[float]:
     wanted = [0.0, problem.horizon] if times is None else times
-    given: list[float] = prepare(problem, "particles", times=wanted, options={"n": 1}).times.tolist()
+    given: list[float] = prepare(problem, "particles", times=wanted).times.tolist()
     return given if given[0] == 0.0 else [0.0, *given]

@@ -8,20 +8,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from vlasov.checks import Array
-from vlasov.postprocess.drawing.numbers import at_least_two
+from vlasov.postprocess.drawing.legible import at_least_two, legend_inside
 from vlasov.postprocess.drawing.paper import Width
-from vlasov.postprocess.drawing.style import (
-    END,
-    INK,
-    PALE,
-    PALETTE,
-    TOKEN,
-    entitle,
-    legend_inside,
-    panelled,
-    say_below,
-    styled,
-)
+from vlasov.postprocess.drawing.style import END, INK, PALE, PALETTE, TOKEN, entitle, panelled, say_below, styled
 from vlasov.postprocess.sensitivity.table import notes
 from vlasov.solvers.dataset import SENSITIVITY, require
 

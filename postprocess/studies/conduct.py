@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -15,8 +14,7 @@ from vlasov.compiled.blas import one_thread_of_blas
 from vlasov.postprocess.studies import collect
 from vlasov.postprocess.studies.collect import Results
 from vlasov.postprocess.studies.schedule import Bench, P
-from vlasov.postprocess.studies.store import FINISHED, Key, Store
-from vlasov.solvers.dataset import save
+from vlasov.postprocess.studies.store import Key, Store
 
 
 class Asked(NamedTuple):
@@ -56,7 +54,6 @@ def conduct(
         results |= collect.collect(bench, missing, store, asked.scheduler, asked.progress)
         dataset = assemble(results)
     dataset.attrs["wall_seconds"] = time.perf_counter() - began
-    if asked.output is not None and store is not None:
-        dataset.attrs["origin"] = store.origin
-        save(dataset, Path(asked.output) / FINISHED)
+    if store is not None:
+        store.finish(dataset)
     return dataset

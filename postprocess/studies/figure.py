@@ -11,15 +11,14 @@ import xarray as xr
 from matplotlib.axes import Axes
 
 from vlasov.checks import Array
-from vlasov.postprocess.drawing.numbers import at_least_two
-from vlasov.postprocess.drawing.paper import small
+from vlasov.postprocess.drawing.legible import at_least_two, legend_inside
+from vlasov.postprocess.drawing.paper import TEXT, small
 from vlasov.postprocess.drawing.style import INK, PALE, PALETTE
 from vlasov.postprocess.studies.rates import band
 
 MARKERS = "osD^v"
 _NARROW = 5e-3  # half intervals that two digits would call zero
 _BELOW = 0.7  # where the theory's slope stands, relative to the errors
-_ROOM = 0.1  # of the height for each line of a legend
 
 
 class Curve(NamedTuple):
@@ -61,19 +60,6 @@ def draw_errors(ax: Axes, curves: Sequence[Curve], across: str) -> None:
     ax.set_xscale("log", base=2)
     ax.set_yscale("log")
     ax.set_xlabel(across)
-    add_legend(ax)
+    legend_inside(ax, below=True, points=TEXT)
     at_least_two(ax.xaxis)
     at_least_two(ax.yaxis)
-
-
-def add_legend(ax: Axes, *, above: bool = False, fontsize: float | None = None) -> None:
-    """Add a legend below or above all that is drawn, in room that the y axis makes for it; none without labels."""
-    if not (lines := len(ax.get_legend_handles_labels()[0])):
-        return
-    scale = ax.yaxis.get_transform()
-    low, high = scale.transform(np.array(ax.get_ylim()))
-    taken = _ROOM * lines
-    room = (high - low) * taken / (1 - taken)
-    ends = np.array([low, high + room] if above else [low - room, high])
-    ax.set_ylim(*scale.inverted().transform(ends))
-    ax.legend(loc="upper left" if above else "lower left", fontsize=fontsize)

@@ -12,9 +12,11 @@ import os
 from pathlib import Path
 from typing import Any
 
+import xarray as xr
+
 from vlasov import checks
 from vlasov.errors import InputError, SolverError
-from vlasov.solvers.dataset import STUDY
+from vlasov.solvers.dataset import STUDY, save
 from vlasov.solvers.files import written_whole
 from vlasov.solvers.targets import origin
 
@@ -57,11 +59,6 @@ class Store:
                 raise InputError(sentence, "output")
 
     @property
-    def origin(self) -> str:
-        """What the Dataset of the study is made from, however many results it has by now."""
-        return origin("study", self._identity)
-
-    @property
     def settled(self) -> Any:
         """What was settled when the study began, such as reference and time steps; None if it begins now."""
         return None if self._head is None else self._head["settled"]
@@ -70,6 +67,11 @@ class Store:
         """Begin: keep what all results share."""
         self._head = {**self._identity, "settled": settled}
         self._write(_HEAD, self._head)
+
+    def finish(self, dataset: xr.Dataset) -> None:
+        """Write the Dataset of the study; its origin is that of the study, however many results there are."""
+        dataset.attrs["origin"] = origin("study", self._identity)
+        save(dataset, self._folder / FINISHED)
 
     def get(self, key: Key) -> Result | None:
         """A result, None if there is none yet."""

@@ -17,18 +17,9 @@ from matplotlib.figure import Figure
 
 from vlasov.checks import Array
 from vlasov.errors import InputError
-from vlasov.postprocess.drawing.numbers import at_least_two
+from vlasov.postprocess.drawing.legible import at_least_two, legend_inside
 from vlasov.postprocess.drawing.paper import Width, fitting
-from vlasov.postprocess.drawing.style import (
-    END,
-    PALE,
-    PALETTE,
-    entitle,
-    legend_inside,
-    panelled,
-    styled,
-    time_colours,
-)
+from vlasov.postprocess.drawing.style import END, PALE, PALETTE, entitle, panelled, styled, time_colours
 from vlasov.postprocess.sweep.grid import RUNS
 from vlasov.postprocess.sweep.piece import FAILED
 from vlasov.solvers.dataset import SWEEP, require

@@ -165,7 +165,8 @@ def test_finite_volumes_give_the_same_limit(d, monkeypatch):
 def test_a_density_is_studied_by_finite_volumes():
     """Cells of the grid as boxes of a mixture have the same law, and a reference of nodes."""
     edges = np.linspace(-1, 1, 9)
-    averages = vl.Gaussian(0.2, 0.3).on_grid([edges])
+    masses = vl.Gaussian(0.2, 0.3).on_grid([edges]).values
+    averages = vl.Density(masses / masses.sum() / np.diff(edges), [edges])
     boxes = [vl.Box(a, b) for a, b in itertools.pairwise(edges)]
     cells = vl.Mixture(boxes, averages.values)
     on_grid, by_nodes = (

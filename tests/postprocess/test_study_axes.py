@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 import xarray as xr
-from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 import vlasov as vl
-from vlasov.checks import Array
+from tests.panels import panel_faults
 from vlasov.postprocess.alone import drawn_alone
-from vlasov.postprocess.drawing.numbers import at_least_two
+from vlasov.postprocess.drawing.legible import at_least_two
 
 PROBLEM = vl.Problem(vl.Softmax(A=0.3 * np.eye(2)), vl.Gaussian([0.2, 0.1], 0.1 * np.eye(2)), 0.2)
 LINE = vl.Problem(vl.Softmax(A=[[0.6]]), vl.Box(-1, 1), 0.5)
@@ -43,18 +40,8 @@ def study(request: pytest.FixtureRequest) -> xr.Dataset:
 @pytest.mark.parametrize("width", [None, "column", "page"])
 def test_axes_have_numbers_and_legends_are_off_the_data(study: xr.Dataset, width: str | None) -> None:
     figure: Figure = drawn_alone()[study.attrs["kind"]](study, width=width)  # type: ignore[call-arg]
-    FigureCanvasAgg(figure).draw()
-    for ax in figure.axes:
-        if not ax.get_visible():
-            continue
-        for axis in (ax.xaxis, ax.yaxis):
-            assert len(numbers(axis)) >= 2, (ax.get_title(), axis)
-        if (legend := ax.get_legend()) is None:
-            continue
-        box = legend.get_window_extent()
-        for points in drawn(ax):
-            inside = (points > box.min).all(axis=1) & (points < box.max).all(axis=1)
-            assert not inside.any(), ax.get_title()
+    empty = "nothing is drawn" if study.attrs.get("exact_up_to") == 0 else "no panel"  # distances that nobody asked for
+    assert [fault for fault in panel_faults(figure) if not fault.endswith(empty)] == []
 
 
 def numbers(axis: Axis) -> list[str]:
@@ -63,24 +50,6 @@ def numbers(axis: Axis) -> list[str]:
     ticks = [*axis.get_major_ticks(), *axis.get_minor_ticks()]
     there = [tick for tick in ticks if low <= tick.get_loc() <= high and tick.label1.get_visible()]
     return [text for tick in there if (text := tick.label1.get_text().strip())]
-
-
-def drawn(ax: Axes) -> Iterator[Array]:
-    """Points along lines and along the edges of bands, in pixels of the canvas."""
-    for line in ax.get_lines():
-        yield along(line.get_transform().transform_path(line.get_path()).vertices)
-    for band in ax.collections:
-        for path in band.get_paths():
-            yield along(band.get_transform().transform_path(path).vertices)
-
-
-def along(vertices: Array) -> Array:
-    """Also between them."""
-    vertices = vertices[np.isfinite(vertices).all(axis=1)]
-    if len(vertices) < 2:
-        return vertices.reshape(-1, 2)
-    share = np.linspace(0.0, 1.0, 40)[:, None, None]
-    return (vertices[:-1] + share * np.diff(vertices, axis=0)).reshape(-1, 2)
 
 
 @pytest.mark.quick

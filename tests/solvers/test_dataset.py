@@ -651,6 +651,6 @@ def test_the_names_of_the_schema_are_held_once():
 
 
 def test_titles_have_an_article_where_it_belongs():
-    for initial, words in ((vl.Particles([0.1, 0.2]), "on particles"), (vl.Gaussian(0.1, 0.2), "on a gaussian")):
+    for initial, words in ((vl.Particles([0.1, 0.2]), "on particles"), (vl.Gaussian(0.1, 0.2), "on a Gaussian")):
         problem = vl.Problem(vl.Softmax(A=[[0.1]]), initial, 0.1)
-        assert particles(problem).attrs["title"] == f"softmax attention {words}"
+        assert particles(problem).attrs["title"] == f"Softmax attention {words}"

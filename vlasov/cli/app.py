@@ -33,7 +33,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-_heard: list[int] = [signal.SIGINT]  # which signals have interrupted the command, by default the first
+_signals: list[int] = [signal.SIGINT]  # which signals have interrupted the command, by default the first
 
 # The command line's own exception for unknown commands and options; Typer does not export it by name.
 _Misuse: Any = typer.BadParameter.__base__
@@ -88,7 +88,7 @@ def _answer(settings: dict[str, Any]) -> int:
 
 def _interrupted(*kept: str) -> int:
     """Say what was kept; the exit code is that of shells."""
-    return _complain(" ".join(["interrupted.", *kept]) if kept else "interrupted", 128 + _heard[-1])
+    return _complain(" ".join(["interrupted.", *kept]) if kept else "interrupted", 128 + _signals[-1])
 
 
 @contextmanager
@@ -96,10 +96,10 @@ def _terminated_as_interrupted() -> Iterator[None]:
     """Let SIGTERM, which batch systems send, end a command as Ctrl-C does."""
 
     def interrupt(number: int, _: object) -> None:
-        _heard.append(number)
+        _signals.append(number)
         raise KeyboardInterrupt
 
-    _heard[:] = [signal.SIGINT]
+    _signals[:] = [signal.SIGINT]
     before = signal.signal(signal.SIGTERM, interrupt)
     try:
         yield

@@ -184,7 +184,7 @@ class _Solutions(NamedTuple):
     case: str
 
     def origins(self) -> list[str]:
-        """Those of the solutions, all of them checked before the first is solved."""
+        """Return the origin of each solution; all are checked before the first is solved."""
         from vlasov.solvers.driver import prepare
 
         return [

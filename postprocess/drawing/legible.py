@@ -1,16 +1,38 @@
-"""Numbers at logarithmic axes: at least two, however short the axis is."""
+"""What makes a panel legible: two numbers at a logarithmic axis, and a legend beside all that is drawn."""
 
 from __future__ import annotations
 
 import math
 from itertools import product
+from typing import Any
 
+import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
+from vlasov.postprocess.drawing.paper import small
+from vlasov.postprocess.drawing.style import PLAIN
+
 _LEAST, _MOST = 2, 6  # numbers
+_ROOM = 0.0125  # of a panel's height, for each line of its legend and point of its letters
 _DIGITS = ((1, 3), (1, 2, 5), range(1, 10))  # leading ones, from few numbers to many
-_PLAIN = (1e-3, 1e5)  # numbers without a power of ten
+
+
+def legend_inside(ax: Axes, *, below: bool = False, points: float = 7.0, **options: Any) -> None:
+    """Add a legend in the upper or lower left, in room that the y axis makes for it; none without labels.
+
+    ``points``: the size of its letters on a screen. ``options``: of ``Axes.legend``.
+    """
+    lines, size = len(ax.get_legend_handles_labels()[0]), small(points)
+    if not lines:
+        return
+    scale = ax.yaxis.get_transform()
+    low, high = scale.transform(np.array(ax.get_ylim()))
+    taken = min(_ROOM * size * (lines + 0.5), 0.8)
+    room = (high - low) * taken / (1 - taken)
+    ax.set_ylim(*scale.inverted().transform([low - room, high] if below else [low, high + room]))
+    ax.legend(loc="lower left" if below else "upper left", fontsize=size, **options)
 
 
 def at_least_two(axis: Axis) -> None:
@@ -35,7 +57,7 @@ def at_least_two(axis: Axis) -> None:
 
 
 def _text(number: float, _: int | None = None) -> str:
-    if number == 0 or _PLAIN[0] <= abs(number) < _PLAIN[1]:
+    if number == 0 or PLAIN[0] <= abs(number) < PLAIN[1]:
         return f"{number:.10g}"
     exponent = math.floor(math.log10(abs(number)) + 1e-12)
     digits = f"{number / 10.0**exponent:.10g}"
