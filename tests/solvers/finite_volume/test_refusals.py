@@ -150,7 +150,7 @@ def test_a_state_that_overflows_leaves_the_last_good_one_on_disk(frame, tmp_path
     assert left["time"].values[:2].tolist() == [0.0, 0.15]
     assert abs(left["time"].values[-1] - 0.3) < 1e-9
     for name, variable in left.items():
-        assert np.isfinite(variable).all() or name in ("blow_up_time", "error_estimate", "radius")  # not known, or of a Gaussian
+        assert np.isfinite(variable).all() or name in ("blow_up_time", "error_estimate", "radius")  # unknown
     # The last state is the solution there: the mean grows like e^t.
     assert np.allclose(
         left["mean"].values[:, 0],
