@@ -101,7 +101,7 @@ def _all_are_pictured(datasets: Sequence[xr.Dataset]) -> bool:
 
 
 def _known(comparison: xr.Dataset, names: Sequence[str]) -> list[str]:
-    """The quantities of which something is known, at least the moments: they are drawn."""
+    """Return the names of the quantities with a positive number to draw; the moments if there are none."""
 
     def anything(name: str) -> bool:
         values = np.fmax(comparison[name].values, comparison.get(f"{name}_error", np.nan))

@@ -90,6 +90,7 @@ def test_bounds_of_masked_measures_are_of_the_conditional_distance():
     ]
     two, both, other = (vl.compare(*runs, p=p, instants=2) for p in (2, (1, 2), (2, 1)))
     assert both["bounded"].values.tolist() == [[False, True]]
+    assert np.isnan(vl.compare(*runs, p=1, instants=2, local=False)["log_a_priori"]).all()
     for name in ("log_a_posteriori", "log_a_priori"):
         assert both[name].values.tolist() == two[name].values.tolist()
     assert both["growth"].sel(p=2, time=0.2) <= np.exp(both["log_a_posteriori"].sel(time=0.2))

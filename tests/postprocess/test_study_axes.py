@@ -17,7 +17,7 @@ from vlasov.postprocess.drawing.legible import at_least_two
 PROBLEM = vl.Problem(vl.Softmax(A=0.3 * np.eye(2)), vl.Gaussian([0.2, 0.1], 0.1 * np.eye(2)), 0.2)
 LINE = vl.Problem(vl.Softmax(A=[[0.6]]), vl.Box(-1, 1), 0.5)
 STUDIES = {
-    "few tokens": lambda: vl.mean_field_study(PROBLEM, n=[48, 64], replicas=12, local=True),
+    "few tokens": lambda: vl.mean_field_study(PROBLEM, n=[48, 64], replicas=12),
     "no power of two": lambda: vl.mean_field_study(PROBLEM, n=[100, 120], replicas=8),
     "one n": lambda: vl.mean_field_study(LINE, n=[64], replicas=4),
     "samplings": lambda: vl.mean_field_study(

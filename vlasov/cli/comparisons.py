@@ -103,18 +103,18 @@ def compare(
             f'is drawn beside the comparison, but -o names "{output}", for numbers; leave it out', "--study"
         )
     read: list[str | Path] = [*cases, *([] if study is None else [study])]
-    asked = None if files else _of_case(cases[0], solvers, settings, times)
-    sources = sources_of(read) if asked is None else [*asked.origins(), *sources_of(read[1:])]
+    tasks = None if files else _of_case(cases[0], solvers, settings, times)
+    sources = sources_of(read) if tasks is None else [*tasks.origins(), *sources_of(read[1:])]
     default = Path(f"{Path(cases[0]).stem}-compare")
     target, numbers_only = picture.place_or_numbers(output, default, *read, sources=sources)
     beside = None if study is None else open_run(study)
     if beside is not None:
         require(beside, STUDY, str(study))
-    if asked is not None and len(asked.plans) < 2:
-        raise InputError(f"needs at least two to compare but got {len(asked.plans)}; see --solvers", "solvers")
-    with keeping(target) as solved:
-        datasets = [open_run(path) for path in cases] if asked is None else _solved(asked, solved, as_json)
-        instants = max(times, 5) if asked is None else times
+    if tasks is not None and len(tasks.plans) < 2:
+        raise InputError(f"needs at least two to compare but got {len(tasks.plans)}; see --solvers", "solvers")
+    with keeping(target) as solutions:
+        datasets = [open_run(path) for path in cases] if tasks is None else _solve(tasks, solutions, as_json)
+        instants = max(times, 5) if tasks is None else times
         result = compare_solutions(*datasets, bandwidth=bandwidth, instants=instants, local=local, progress=not as_json)
         if numbers_only:
             _keep(result, target)
@@ -123,12 +123,12 @@ def compare(
     _print_comparison(result, {"output" if numbers_only else "picture": str(target.path)}, as_json)
 
 
-def _of_case(case: str, solvers: str | None, settings: Settings, times: int) -> _Solutions:
+def _of_case(case: str, solvers: str | None, settings: Settings, times: int) -> _Tasks:
     """A case to be solved by these solvers, or by all that it lists."""
     loaded = settings.load(case)
     chosen = names(solvers) if solvers else list(loaded.solvers)
     at = _outputs(_end(loaded.problem, chosen), times)
-    return _Solutions([(loaded.problem, name, loaded.solvers.get(name, {})) for name in chosen], at, loaded.name)
+    return _Tasks([(loaded.problem, name, loaded.solvers.get(name, {})) for name in chosen], at, loaded.name)
 
 
 @command()
@@ -157,13 +157,13 @@ def stability(
     options = loaded.solvers.get(name, {})
     other, others = perturbation.of(problem, name, options)
     at = None if name == "layers" else _outputs(problem.horizon, times)  # these have times of their own
-    asked = _Solutions([(problem, name, options), (other, name, others)], at, loaded.name)
-    sources = asked.origins()
+    tasks = _Tasks([(problem, name, options), (other, name, others)], at, loaded.name)
+    sources = tasks.origins()
     read: list[str | Path] = [case, *([] if perturbation.initial is None else [perturbation.initial])]
     target = picture.place(output, Path(f"{loaded.name}-stability"), *read, sources=sources)
     numbers = claim(target.path.with_suffix(".nc"), sources, *read, force=picture.force)
-    with keeping(target) as solved:
-        datasets = _solved(asked, solved, as_json)
+    with keeping(target) as solutions:
+        datasets = _solve(tasks, solutions, as_json)
         result = compare_solutions(*datasets, instants=times, initial="different", local=local, progress=not as_json)
         _keep(result, numbers)
         picture.write(lambda: figure.draw(result, datasets), target)
@@ -176,7 +176,7 @@ def _keep(result: xr.Dataset, target: Target) -> None:
     keep(result, target)
 
 
-class _Solutions(NamedTuple):
+class _Tasks(NamedTuple):
     """What is solved to be compared: problems with their solvers and options, at common times."""
 
     plans: Sequence[tuple[Problem, str, Mapping[str, Any]]]
@@ -192,18 +192,18 @@ class _Solutions(NamedTuple):
         ]
 
 
-def _solved(asked: _Solutions, solved: dict[str, xr.Dataset], as_json: bool) -> list[xr.Dataset]:
-    """Solutions to be compared, which ``solved`` takes in one by one; what they doubt is printed."""
+def _solve(tasks: _Tasks, solutions: dict[str, xr.Dataset], as_json: bool) -> list[xr.Dataset]:
+    """Return the solutions to be compared, put into ``solutions`` one by one; print what they doubt."""
     from vlasov.solvers.accuracy import doubt
     from vlasov.solvers.driver import solve
 
-    for number, (problem, name, options) in enumerate(asked.plans, 1):
-        how = {"times": asked.times, "progress": not as_json, "case": asked.case}
+    for number, (problem, name, options) in enumerate(tasks.plans, 1):
+        how = {"times": tasks.times, "progress": not as_json, "case": tasks.case}
         result = solve(problem, name, **how, **options)
-        solved[f".{number}-{name}"] = result
+        solutions[f".{number}-{name}"] = result
         if not as_json:
             print_doubt(doubt(result), name, named=True)
-    return list(solved.values())
+    return list(solutions.values())
 
 
 def _check_comparison(times: int, bandwidth: float | None) -> None:

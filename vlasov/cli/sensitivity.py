@@ -51,18 +51,18 @@ def sensitivity(
     if times is not None:
         checks.integer(times, "times", least=2)
     tokens: dict[str, Any] = {"n": n, "sampling": sampling, "seed": 0 if seed is None else seed}
-    solved = sources_of([case]) if case.endswith(".nc") else [settings.load(case).problem.to_json()]
-    sources = [*solved, times, tokens]
+    origins = sources_of([case]) if case.endswith(".nc") else [settings.load(case).problem.to_json()]
+    sources = [*origins, times, tokens]
     target = picture.place(output, Path(f"{Path(case).stem}-sensitivity"), case, sources=sources)
     stem = target.path.stem.removesuffix(_NAME)
     numbers = claim(target.path.with_name(f"{stem}{_NAME}.nc"), sources, case, force=picture.force)
     given, at = _asked(case, settings, times)
     if case.endswith(".nc") and seed is not None and n is None and sampling == "auto":
         raise InputError("draws nothing, since the tokens are those of the run; leave it out", "--seed")
-    with keeping(numbers) as looked:
+    with keeping(numbers) as results:
         with waiting("how much small changes of the tokens grow"):
             for found in looks(given, times=at, **tokens):
-                looked[""] = found
+                results[""] = found
         keep(found, numbers)
         picture.write(lambda: draw(found), target)
     if as_json:
