@@ -137,9 +137,10 @@ def _scale(dataset: xr.Dataset, variable: str) -> float:
         return 1.0
     values = np.abs(dataset[variable].values)
     largest = float(values[np.isfinite(values)].max(initial=0.0))
-    if variable not in VECTORS:
+    sizes = [name for name in ("limit_covariance", "covariance") if name in dataset]  # a comparison has none
+    if variable not in VECTORS or not sizes:
         return largest
-    covariance = dataset["limit_covariance" if "limit_covariance" in dataset else "covariance"].values
+    covariance = dataset[sizes[0]].values
     return max(largest, float(np.sqrt(np.abs(covariance).max())))
 
 
