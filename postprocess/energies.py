@@ -17,7 +17,7 @@ from vlasov import checks
 from vlasov.attention import Sinkhorn
 from vlasov.balance import along, check
 from vlasov.checks import Array
-from vlasov.errors import InputError, heard
+from vlasov.errors import InputError, interrupted
 from vlasov.problem import Problem
 from vlasov.solvers import measure, problem_of
 from vlasov.solvers.accuracy import doubt
@@ -80,8 +80,10 @@ def energies(run: xr.Dataset, *, tolerance: float = 1e-10) -> xr.Dataset:
     states = [measure(run, k) for k in range(times.size)]
     try:
         found = along(problem, states, times, tolerance=tolerance)
-    except SystemError as error:
-        raise heard(error) from None
+    except (SystemError, RuntimeError) as error:
+        if interrupted(error):
+            raise KeyboardInterrupt from None
+        raise
     variables = {
         "speed": found.speed,
         "energy_error": found.error,

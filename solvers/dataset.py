@@ -26,7 +26,7 @@ from vlasov.solvers import kinds
 from vlasov.solvers.files import as_path, damage, write_sealed
 from vlasov.solvers.kinds import MADE_BY, spoken
 from vlasov.solvers.record import Record
-from vlasov.solvers.targets import check_place, check_suffix, partial_target, undisturbed
+from vlasov.solvers.targets import check_place, check_suffix, origin_of, partial_target, undisturbed
 
 _SCHEMA = 1
 _OURS = f"vlasov-{_SCHEMA}"
@@ -276,13 +276,23 @@ def cell_edges(centers: Array) -> Array:
     return np.linspace(centers[0] - width / 2, centers[-1] + width / 2, centers.size + 1)
 
 
-def save(dataset: xr.Dataset, path: Path) -> None:
-    """Write a .nc file whole or not at all; Ctrl-C waits until then."""
+def save(dataset: xr.Dataset, path: Path, *, overwrite: bool = True) -> None:
+    """Write a .nc file whole or not at all; Ctrl-C waits until then.
+
+    Without ``overwrite`` a file of another origin stays, also where it came while this was computed or written; the
+    Dataset is then beside it, and a SolverError says where.
+    """
     check_suffix(path)
     check_place(path)
+    made = dataset.attrs.get("origin")
     try:
         with undisturbed(f"{path} is written."):
-            write_sealed(path, dataset)
+            write_sealed(path, dataset, new=not overwrite and origin_of(path) != made)
+    except FileExistsError:
+        if origin_of(path) != made:  # else another process made the same
+            place = save_partial(dataset, path)
+            sentence = f'"{path}" came while this was computed, and holds something else'
+            raise SolverError(f'{sentence}; the result is in "{place}"') from None
     except OSError as error:
         raise SolverError(f'"{path}" could not be written: {error.strerror or error}') from None
 

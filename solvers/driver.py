@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from vlasov import checks
 from vlasov.checks import Array
 from vlasov.compiling import Stopwatch
-from vlasov.errors import InputError, LateInputError, SolverError, choose, heard
+from vlasov.errors import InputError, LateInputError, SolverError, choose, interrupted
 from vlasov.measures import Particles
 from vlasov.problem import Problem
 from vlasov.solvers import dataset as schema, memory
@@ -73,7 +73,7 @@ def solve(
             raise
     result = _dataset(problem, plan, record, case, watch)
     if plan.output is not None:
-        schema.save(result, plan.output)
+        schema.save(result, plan.output, overwrite=overwrite)
     return result
 
 
@@ -90,8 +90,10 @@ def _run(plan: Plan, problem: Problem, record: Record) -> Record:
     except SolverError:
         record.rescue()  # not after an interruption, in which the latest state may be half a step
         raise
-    except SystemError as error:
-        raise heard(error) from None
+    except (SystemError, RuntimeError) as error:
+        if interrupted(error):
+            raise KeyboardInterrupt from None
+        raise
     except MemoryError:
         record.rescue()
         raise _out_of_memory(plan, problem) from None

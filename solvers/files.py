@@ -7,6 +7,7 @@ how long it is: those without a digest, as ``Dataset.to_netcdf`` writes them, ar
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
 import os
@@ -29,17 +30,35 @@ _END = 2  # which of the addresses is that of the end
 
 
 @contextmanager
-def written_whole(target: Path) -> Iterator[Path]:
-    """A place beside the target to write to, which takes the target's place at the end; nothing is left on failure."""
+def written_whole(target: Path, *, new: bool = False) -> Iterator[Path]:
+    """A place beside the target to write to, which takes the target's place at the end; nothing is left on failure.
+
+    ``new``: a file that stands there by the end stays, with FileExistsError.
+    """
     target = Path(os.path.realpath(target))  # a link goes on pointing where it did
     unfinished = target.with_name(f".vlasov-{uuid.uuid4().hex}{target.suffix}")  # also unlike those of other machines
     try:
         yield unfinished
         with unfinished.open("rb") as written:
             os.fsync(written.fileno())
-        unfinished.replace(target)
+        if new:
+            _name(unfinished, target)
+        else:
+            unfinished.replace(target)
     finally:
         unfinished.unlink(missing_ok=True)
+
+
+def _name(unfinished: Path, target: Path) -> None:
+    """Give a file a name that no file has: of several processes at once, the first succeeds alone."""
+    try:
+        os.link(unfinished, target)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without links
+        if target.exists():
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target)) from None
+        unfinished.replace(target)
 
 
 def write_text(target: Path, text: str, field: str) -> None:
@@ -51,11 +70,14 @@ def write_text(target: Path, text: str, field: str) -> None:
         raise InputError(f'"{target}" cannot be written: {error.strerror}', field) from None
 
 
-def write_sealed(target: Path, dataset: xr.Dataset) -> None:
-    """Write a Dataset straight to disk, then its digest behind the end; memory holds no copy of the file."""
+def write_sealed(target: Path, dataset: xr.Dataset, *, new: bool = False) -> None:
+    """Write a Dataset straight to disk, then its digest behind the end; memory holds no copy of the file.
+
+    ``new`` as in ``written_whole``.
+    """
     import h5py
 
-    with written_whole(target) as unfinished:
+    with written_whole(target, new=new) as unfinished:
         with _Disk(unfinished, "w+") as disk:
             dataset.to_netcdf(disk, engine="h5netcdf")
         with _Disk(unfinished, "r+") as disk:
@@ -119,6 +141,11 @@ def damage(path: Path) -> str:
         if size > end:
             return "" if file.read(1000) == _seal(digest) else "its checksum is not that of its content"
     return "its checksum is missing" if _claims(path) else ""
+
+
+def sealed(path: Path) -> bool:
+    """Return whether a file claims a digest behind its end, and that is there and right."""
+    return _claims(path) and not damage(path)
 
 
 def _end(head: bytes) -> int | None:

@@ -1,8 +1,8 @@
 """Where results are written: every file says its origin, and gives way only to a result of the same origin.
 
 An origin is a text such as "run 9f0c4b1ad2e83c57": what makes a file, and a digest of all that it is made from. Two
-files of one origin are one result, made twice. NetCDF files have it as an attribute; pictures, films and pages have it
-among their metadata, as ``signature`` writes it.
+files of one origin are one result, made twice. NetCDF files have it as an attribute, which is believed while nobody has
+changed the file; pictures, films and pages have it among their metadata, as ``signature`` writes it.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from vlasov.errors import InputError
+from vlasov.solvers.files import sealed
 
 _ENDS = 1 << 16  # bytes at both ends of a file, where formats keep their metadata
 _SIGNED = re.compile(rb"vlasov ([a-z-]+ [0-9a-f]{16})")
@@ -53,9 +54,11 @@ def origin_of(path: str | os.PathLike[str]) -> str:
             file.seek(max(os.fstat(file.fileno()).st_size - _ENDS, 0))
             if signed := _SIGNED.search(head) or _SIGNED.search(file.read(_ENDS)):
                 return signed[1].decode()
-        with suppress(OSError, RuntimeError, ValueError, KeyError), h5py.File(path) as data:
-            if said := data.attrs.get("origin"):
-                return said.decode() if isinstance(said, bytes) else str(said)
+        with suppress(Exception):  # of damaged files, HDF5 raises almost anything
+            if sealed(Path(path)):  # else somebody may have changed it
+                with h5py.File(path) as data:
+                    if said := data.attrs.get("origin"):
+                        return said.decode() if isinstance(said, bytes) else str(said)
         with open(path, "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()[:16]
     except (OSError, ValueError):  # ValueError: a null character in the name

@@ -286,6 +286,20 @@ def test_a_blow_up_before_the_first_output_time(vlasov):
     assert 0.999 < json.loads(out)["final_time"] < 1
 
 
+@pytest.mark.parametrize("where", ["vlasov.solvers.gaussian.run", "vlasov.cases.solving.driver.solve"])
+def test_ctrl_c_in_a_compiler_ends_the_command(vlasov, monkeypatch, where):
+    def uncompiled(*args, **options):
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt:
+            raise RuntimeError("no compiled object yet for <Library>")  # noqa: B904
+
+    monkeypatch.setattr(where, uncompiled)
+    code, out, err = vlasov("run", QUICK)
+    assert (code, out) == (130, "")
+    assert err.startswith("vlasov: interrupted")
+
+
 def test_memory_that_is_not_there_is_one_sentence(vlasov, monkeypatch):
     def greedy(*args):
         raise MemoryError
@@ -428,6 +442,7 @@ def test_a_run_that_stops_before_its_horizon_has_failed(vlasov):
 
 MISTAKES = {
     "unknown case": (["run", "gausian-line"], 'case: "gausian-line" is not known; did you mean "gaussian-line"?'),
+    "unknown case in capitals": (["show", "MIXTURE-2D"], 'did you mean "mixture-2d"?'),
     "unknown case to show": (["show", "box2d"], 'did you mean "box-2d"?'),
     "unknown case to copy": (["copy", "nothing"], "is not known; the nearest of", 'See "vlasov list".'),
     "a run for a case": (["run", "long.nc"], '"long.nc" is the name of a run', "vlasov plot", "vlasov report"),

@@ -122,6 +122,21 @@ def test_another_picture_of_the_same_run_takes_its_place(vlasov):
     assert refused(vlasov("beyond-gaussian", "a.nc", "-o", "x.png"), "x.png")  # by another command
 
 
+@pytest.mark.parametrize("target", ["x.png", "x.nc"])
+def test_what_comes_during_a_command_stays(vlasov, monkeypatch, target):
+    energies = vl.energies
+
+    def meanwhile(run):
+        Path(target).write_bytes(b"of somebody else")
+        return energies(run)
+
+    monkeypatch.setattr("vlasov.postprocess.energies.energies", meanwhile)
+    code, _, err = vlasov("energies", "a.nc", "-o", target)
+    assert (code, Path(target).read_bytes()) == ({"x.png": 2, "x.nc": 1}[target], b"of somebody else")
+    assert f'"{target}"' in err
+    assert Path("x.partial.nc").exists() == (target == "x.nc")
+
+
 def test_a_run_made_again_may_be_drawn_again(vlasov):
     """What counts is the result, not the file: not its name, and not when it was made."""
     assert vlasov("plot", "a.nc", "-o", "x.png")[0] == 0

@@ -137,14 +137,12 @@ def warn(sentence: str, category: type[Warning]) -> None:
     )  # fmt: skip
 
 
-def heard(error: SystemError) -> BaseException:
-    """The Ctrl-C that came while results of machine code were made Python's, which is then told as a SystemError."""
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, KeyboardInterrupt):
-            return KeyboardInterrupt()
-        cause = cause.__cause__
-    return error
+def interrupted(error: BaseException) -> bool:
+    """Return whether Ctrl-C is behind an error: machine code and its compilers turn it into errors of their own."""
+    chain = [error]
+    for link in chain:
+        chain += [cause for cause in (link.__cause__, link.__context__) if cause is not None and cause not in chain]
+    return any(isinstance(link, KeyboardInterrupt) for link in chain)
 
 
 def short(value: Any) -> str:
@@ -164,13 +162,14 @@ def some(kind: str) -> str:
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return 'did you mean "x"?' with the closest known name; else all names, or the nearest of many."""
-    names = sorted(known)
-    if close := difflib.get_close_matches(word[:_LONG], names, n=1, cutoff=0.6):
-        return f'did you mean "{close[0]}"?'
+    names, word = sorted(known), word[:_LONG].lower()
+    spelled = {name.lower(): name for name in names}
+    if close := difflib.get_close_matches(word, spelled, n=1, cutoff=0.6):
+        return f'did you mean "{spelled[close[0]]}"?'
     if len(names) <= _MANY:
         return f"choose one of: {', '.join(names)}."
-    nearest = difflib.get_close_matches(word[:_LONG], names, n=_NEAREST, cutoff=0.0)
-    return f"the nearest of {len(names)} are: {', '.join(nearest)}."
+    nearest = difflib.get_close_matches(word, spelled, n=_NEAREST, cutoff=0.0)
+    return f"the nearest of {len(names)} are: {', '.join(spelled[name] for name in nearest)}."
 
 
 def choose(value: Any, known: Iterable[str], field: str) -> str:

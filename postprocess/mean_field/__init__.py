@@ -127,8 +127,8 @@ def _limit(setup: Setup, folder: store.Store | None) -> tuple[limits.Limit, Arra
     limit, errors = limits.choose(
         setup.problem, tuple(setup.times), reference=setup.reference, tolerance=setup.tolerance
     )
-    if folder is not None:
-        folder.settle({"choice": limit.choice.plain(), "errors": errors.tolist()})
+    if folder is not None and not folder.settle({"choice": limit.choice.plain(), "errors": errors.tolist()}):
+        return _limit(setup, folder)  # as another process has settled it meanwhile
     return limit, errors
 
 

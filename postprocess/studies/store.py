@@ -18,7 +18,7 @@ from vlasov import checks
 from vlasov.errors import InputError, SolverError
 from vlasov.solvers.dataset import STUDY, save
 from vlasov.solvers.files import written_whole
-from vlasov.solvers.targets import origin
+from vlasov.solvers.targets import check_place, origin, origin_of
 
 Key = tuple[Any, ...]  # texts and whole numbers, such as sampling, n and replica
 Result = dict[str, Any]  # plain lists and numbers
@@ -42,9 +42,19 @@ class Store:
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or error
             raise InputError(f'"{folder}" cannot be made a folder ({reason}); choose another', "output") from None
-        self._head = self._read(_HEAD)
+        self._kind = kind
+        self._begun()
         if self._head is None and any(self._folder.glob("[!.]*")):
             raise InputError(f'"{folder}" is not empty and holds no study; choose a new folder', "output")
+        finished = self._folder / FINISHED
+        check_place(finished)
+        if finished.is_file() and origin_of(finished) != self.origin:
+            raise InputError(f'"{finished}" is not what this study wrote; move it elsewhere', "output")
+
+    def _begun(self) -> None:
+        """Read what the folder says of its study; refuse another study."""
+        folder, kind = self._folder, self._kind
+        self._head = self._read(_HEAD)
         held = kind if self._head is None else self._head.get("kind", STUDY)
         if held != kind:
             raise InputError(
@@ -59,19 +69,30 @@ class Store:
                 raise InputError(sentence, "output")
 
     @property
+    def origin(self) -> str:
+        """The origin of the Dataset of the study, however many results there are."""
+        return origin("study", self._identity)
+
+    @property
     def settled(self) -> Any:
         """What was settled when the study began, such as reference and time steps; None if it begins now."""
         return None if self._head is None else self._head["settled"]
 
-    def settle(self, settled: Any) -> None:
-        """Begin: keep what all results share."""
-        self._head = {**self._identity, "settled": settled}
-        self._write(_HEAD, self._head)
+    def settle(self, settled: Any) -> bool:
+        """Begin: keep what all results share; return False where another process has begun the study meanwhile."""
+        head = {**self._identity, "settled": settled}
+        try:
+            self._write(_HEAD, head, new=True)
+        except FileExistsError:
+            self._begun()
+            return False
+        self._head = head
+        return True
 
     def finish(self, dataset: xr.Dataset) -> None:
-        """Write the Dataset of the study; its origin is that of the study, however many results there are."""
-        dataset.attrs["origin"] = origin("study", self._identity)
-        save(dataset, self._folder / FINISHED)
+        """Write the Dataset of the study."""
+        dataset.attrs["origin"] = self.origin
+        save(dataset, self._folder / FINISHED, overwrite=False)
 
     def get(self, key: Key) -> Result | None:
         """A result, None if there is none yet."""
@@ -93,11 +114,13 @@ class Store:
         except OSError as error:
             raise InputError(f'"{self._folder / name}" cannot be read ({error.strerror})', "output") from None
 
-    def _write(self, name: str, content: Any) -> None:
+    def _write(self, name: str, content: Any, *, new: bool = False) -> None:
         target = self._folder / name
         try:
-            with written_whole(target) as unfinished:
+            with written_whole(target, new=new) as unfinished:
                 unfinished.write_text(json.dumps(content))
+        except FileExistsError:
+            raise
         except OSError as error:
             raise SolverError(f'"{target}" could not be written: {error.strerror or error}') from None
 

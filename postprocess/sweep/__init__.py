@@ -29,7 +29,7 @@ from vlasov.codec import encode
 from vlasov.errors import AccuracyWarning, InputError, SlowRunWarning, warn
 from vlasov.postprocess.studies import collect, schedule
 from vlasov.postprocess.studies.collect import Results
-from vlasov.postprocess.studies.store import FINISHED, Result, Store
+from vlasov.postprocess.studies.store import Result, Store
 from vlasov.postprocess.sweep import saved
 from vlasov.postprocess.sweep.dataset import assemble
 from vlasov.postprocess.sweep.grid import Grid, checked
@@ -117,13 +117,16 @@ def sweep(
             study = replace(study, times=None)
         schedule.check(scheduler)
         _check(study, grid)
-        made = origin("sweep", study.plain(), [] if kept else [piece.keys for piece in grid.pieces])
+        made = origin("sweep", study.plain(), [piece.keys for piece in grid.pieces])
         if target is not None and not kept:
             check_target(target, made, overwrite=overwrite)
-        dataset = _made(study, grid, target, progress, scheduler)
+        store = _stored(study, target) if target is not None and kept else None
+        dataset = _made(study, grid, None if kept else target, store, progress, scheduler)
     dataset.attrs |= {"origin": made, "wall_seconds": time.perf_counter() - began}
-    if target is not None:
-        save_dataset(dataset, target / FINISHED if kept else target)
+    if store is not None:
+        store.finish(dataset)
+    elif target is not None:
+        save_dataset(dataset, target, overwrite=overwrite)
     if dataset.attrs["trouble"]:
         warn(dataset.attrs["trouble"], AccuracyWarning)
     return dataset
@@ -152,14 +155,26 @@ def _study(
     return Study(loaded.name, encode(tables), what.solver, encode(what.options), outputs, kept)
 
 
-def _made(study: Study, grid: Grid, target: Path | None, progress: bool, scheduler: str | None) -> xr.Dataset:
+def _stored(study: Study, folder: Path) -> Store:
+    """The folder of a sweep, begun."""
+    names = {"tables": "problem", "saved": "save"}
+    identity = {names.get(name, name): value for name, value in study.plain().items() if name != "case"}
+    store = Store(folder, {"format": _FORMAT} | identity, SWEEP)
+    if store.settled is None:
+        store.settle({})
+    return store
+
+
+def _made(
+    study: Study, grid: Grid, target: Path | None, store: Store | None, progress: bool, scheduler: str | None
+) -> xr.Dataset:
     """All runs in one Dataset, with what is doubtful; in a file also those that are done where the sweep is stopped."""
     results: Results = {}
     problem = study.made({})[0]
     try:
-        _collect(study, grid, target, progress, scheduler, results)
+        _collect(study, grid, store, progress, scheduler, results)
     except KeyboardInterrupt as stop:
-        if target is not None and target.suffix == ".nc" and results:
+        if target is not None and results:
             with suppress(KeyboardInterrupt), undisturbed():  # who presses Ctrl-C twice loses nothing
                 place = save_partial(assemble(grid, study, problem, results), target)
             stop.add_note(f"What is done, {len(results):,} of {len(grid.pieces):,} runs, is in {place}.")
@@ -184,16 +199,9 @@ def _check(study: Study, grid: Grid) -> None:
 
 
 def _collect(
-    study: Study, grid: Grid, target: Path | None, progress: bool, scheduler: str | None, results: Results
+    study: Study, grid: Grid, store: Store | None, progress: bool, scheduler: str | None, results: Results
 ) -> None:
     """All results: those that are kept, and the others, computed now; into ``results``."""
-    store = None
-    if target is not None and target.suffix != ".nc":
-        names = {"tables": "problem", "saved": "save"}
-        identity = {names.get(name, name): value for name, value in study.plain().items() if name != "case"}
-        store = Store(target, {"format": _FORMAT} | identity, SWEEP)
-        if store.settled is None:
-            store.settle({})
     results |= collect.kept(store, [piece.keys[0] for piece in grid.pieces])
     missing = [piece for piece in grid.pieces if piece.keys[0] not in results]
     alone = study.alone([piece.values for piece in missing])

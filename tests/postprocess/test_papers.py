@@ -120,6 +120,8 @@ def test_the_command_draws_and_says_numbers(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     listed = CliRunner().invoke(app, ["figure"])
     assert [line.split()[0] for line in listed.output.splitlines()] == figure_names()
+    listed = json.loads(CliRunner().invoke(app, ["figure", "--json"]).output)
+    assert listed == [{"name": name, "title": parameters(name)["title"]} for name in figure_names()]
     drawn = CliRunner().invoke(app, ["figure", "to-a-plane", "--json"])
     facts = json.loads(drawn.output)["to-a-plane"]
     assert facts["multi-head"]["ranks of limits"]["2"] == 100

@@ -7,7 +7,7 @@ import pytest
 
 import vlasov as vl
 from vlasov.compiled.threads import in_threads
-from vlasov.errors import InputError, SolverError, heard
+from vlasov.errors import InputError, SolverError, interrupted
 from vlasov.solvers import driver
 from vlasov.tilting.all_pairs import tiles
 from vlasov.tilting.prefixes import pair_kernels
@@ -29,14 +29,41 @@ def out_of_dispatch():
 def test_an_interrupt_in_machine_code_is_an_interrupt(monkeypatch, tmp_path):
     with pytest.raises(SystemError) as told:
         out_of_dispatch()
-    assert isinstance(heard(told.value), KeyboardInterrupt)
-    assert heard(other := SystemError("of another kind")) is other
+    assert interrupted(told.value)
+    assert not interrupted(SystemError("of another kind"))
     monkeypatch.setattr(vl.Softmax, "evaluate", lambda *_, **__: out_of_dispatch())
     points = np.zeros((3, 1))
     with pytest.raises(KeyboardInterrupt):
         vl.Softmax(A=[[1.0]]).velocity(vl.Particles(points), points)
     with pytest.raises(KeyboardInterrupt):
         vl.solve(PROBLEM, "particles", n=8, output=tmp_path / "run.nc")
+
+
+def test_an_interrupt_in_a_compiler_is_an_interrupt(monkeypatch, tmp_path):
+    """Numba finds that its library was not finished, and says so instead."""
+
+    def uncompiled(*_, **__):
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt:
+            raise RuntimeError("no compiled object yet for <Library>")  # noqa: B904
+
+    monkeypatch.setattr(vl.Softmax, "evaluate", uncompiled)
+    points = np.zeros((3, 1))
+    with pytest.raises(KeyboardInterrupt):
+        vl.Softmax(A=[[1.0]]).velocity(vl.Particles(points), points)
+    with pytest.raises(KeyboardInterrupt):
+        vl.solve(PROBLEM, "particles", n=8, output=tmp_path / "run.nc")
+
+
+def test_other_errors_are_no_interrupts(monkeypatch):
+    def failing(*_, **__):
+        raise RuntimeError("of another kind") from ValueError()
+
+    monkeypatch.setattr(vl.Softmax, "evaluate", failing)
+    with pytest.raises(RuntimeError, match="of another kind") as told:
+        vl.solve(PROBLEM, "particles", n=8)
+    assert isinstance(told.value.__cause__, ValueError)
 
 
 def test_kernels_give_python_no_class_of_its_own():

@@ -52,6 +52,45 @@ def test_files_that_say_nothing_are_not_replaced(tmp_path):
     assert path.read_bytes() == before
 
 
+@pytest.mark.quick
+def test_a_run_that_its_user_changed_is_not_replaced(tmp_path):
+    path = tmp_path / "run.nc"
+    run = solved(path)
+    assert origin_of(path) == run.attrs["origin"]
+    run.assign(mine=("time", run["time"].values ** 2)).to_netcdf(path, engine="h5netcdf")
+    assert " " not in origin_of(path)  # a digest alone
+    with pytest.raises(vl.InputError, match="is there already"):
+        solved(path)
+    assert "mine" in vl.open_run(path)
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("links", [True, False])
+def test_a_file_that_comes_during_a_run_stays(links, tmp_path, monkeypatch):
+    path, run = tmp_path / "run.nc", gaussian.run
+
+    def meanwhile(*asked):
+        monkeypatch.setattr("vlasov.solvers.gaussian.run", run)
+        solved(path, PROBLEM.until(0.25))
+        return run(*asked)
+
+    def unlinked(*_):
+        raise PermissionError
+
+    if not links:
+        monkeypatch.setattr(os, "link", unlinked)
+    monkeypatch.setattr("vlasov.solvers.gaussian.run", meanwhile)
+    with pytest.raises(vl.SolverError, match=r'run\.nc" came while .*; the result is in ".*run\.partial\.nc"$'):
+        solved(path)
+    assert float(vl.open_run(path)["time"][-1]) == 0.25
+    assert float(vl.open_run(tmp_path / "run.partial.nc")["time"][-1]) == 0.5
+    assert len(list(tmp_path.iterdir())) == 2
+    path.unlink()
+    monkeypatch.setattr("vlasov.solvers.gaussian.run", meanwhile)
+    solved(path, overwrite=True)
+    assert float(vl.open_run(path)["time"][-1]) == 0.5
+
+
 def test_overwrite_is_a_flag(tmp_path):
     with pytest.raises(vl.InputError, match=r"^overwrite: is 1 where True or False is needed"):
         solved(tmp_path / "run.nc", overwrite=1)

@@ -14,7 +14,7 @@ from vlasov.attention.regularity import Regularity
 from vlasov.checks import Array, finite
 from vlasov.codec import Described
 from vlasov.compiled.workspace import Workspace
-from vlasov.errors import InputError, heard, warn
+from vlasov.errors import InputError, interrupted, warn
 from vlasov.linearised import Factors, Linearised
 from vlasov.linearised.base import tokens_of
 from vlasov.measures import Gaussian, How, Measure
@@ -114,8 +114,10 @@ class Attention(Described, ABC):
         try:
             with np.errstate(over="ignore", invalid="ignore"):  # what is no number is refused below
                 field = self.evaluate(measure, points, t, request, **how)
-        except SystemError as error:
-            raise heard(error) from None
+        except (SystemError, RuntimeError) as error:
+            if interrupted(error):
+                raise KeyboardInterrupt from None
+            raise
         except MemoryError:
             sentence = f"are {len(points):,}, for which memory does not suffice in one call; give fewer at a time"
             raise InputError(sentence, "x") from None

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from vlasov.cli.printing import answered, print_json
-from vlasov.errors import AccuracyWarning, InputError, SlowRunWarning, SolverError, heard
+from vlasov.errors import AccuracyWarning, InputError, SlowRunWarning, SolverError, interrupted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -76,14 +76,14 @@ def _answer(settings: dict[str, Any]) -> int:
         return _complain(_with_notes(failure), 1)
     except MemoryError:
         return _complain("memory does not suffice; take fewer tokens, cells, slices or output times", 1)
-    except SystemError as error:
-        if isinstance(heard(error), KeyboardInterrupt):
-            return _interrupted()
-        raise
     except Interrupted as stop:
         return _interrupted(*(stop.args or ["Nothing was written."]))
     except (KeyboardInterrupt, typer.Abort):
         return _interrupted()
+    except (SystemError, RuntimeError) as error:
+        if interrupted(error):
+            return _interrupted()
+        raise
 
 
 def _interrupted(*kept: str) -> int:

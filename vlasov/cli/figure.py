@@ -35,6 +35,9 @@ def figure(
     from vlasov.solvers.progress import waiting
 
     known = figure_names()
+    if not names and not every and as_json:
+        print_json([{"name": name, "title": parameters(name)["title"]} for name in known])
+        return
     if not names and not every:
         width = max(map(len, known))
         for name in known:

@@ -24,17 +24,18 @@ if TYPE_CHECKING:
 
 
 class Target(NamedTuple):
-    """A file to be written, and the origin of what it will hold."""
+    """A file to be written, the origin of what it will hold, and whether a file of another origin is replaced."""
 
     path: Path
     origin: str
+    force: bool
 
 
 def claim(path: Path, sources: Sequence[Any], *inputs: str | Path, force: bool) -> Target:
     """A path as the target of what the running command makes from these sources; refused where a result may be lost."""
     from vlasov.solvers.targets import check_target, origin
 
-    target = Target(path, origin(running(), *sources))
+    target = Target(path, origin(running(), *sources), force)
     check_target(path, target.origin, *inputs, overwrite=force)
     return target
 
@@ -51,7 +52,7 @@ def keep(dataset: xr.Dataset, target: Target) -> None:
     from vlasov.solvers.dataset import save
 
     dataset.attrs["origin"] = target.origin
-    save(dataset, target.path)
+    save(dataset, target.path, overwrite=target.force)
 
 
 def write_text(path: Path, text: str, *inputs: str | Path, force: bool) -> None:
@@ -120,7 +121,7 @@ class Picture:
 
         if folder.is_dir():
             return self.place(None, folder / "study")
-        return Target(folder / f"study.{self._checked() or 'png'}", origin(running()))
+        return Target(folder / f"study.{self._checked() or 'png'}", origin(running()), self.force)
 
     def place_or_numbers(
         self, output: Path | None, default: Path, *inputs: str | Path, sources: Sequence[Any] | None = None
@@ -138,13 +139,16 @@ class Picture:
                 raise InputError(f"is for pictures, but {why}; leave it out", name)
 
     def write(self, draw: Callable[[], Figure], target: Target) -> Path:
-        """Draw a picture so wide, and write it."""
+        """Draw a picture so wide, and write it; refused where a file of another origin came meanwhile."""
         from vlasov.postprocess import figures
         from vlasov.postprocess.drawing.paper import printed
         from vlasov.solvers.progress import waiting
+        from vlasov.solvers.targets import check_target
 
         with waiting("drawing"), printed(self.width):
-            return figures.save(draw(), target.path, origin=target.origin)
+            drawn = draw()
+            check_target(target.path, target.origin, overwrite=target.force)
+            return figures.save(drawn, target.path, origin=target.origin)
 
     def _checked(self) -> str | None:
         """The format, without its dot."""
