@@ -77,8 +77,8 @@ def doubt_in_brief(run: xr.Dataset) -> list[str]:
     if advice or not estimate <= NOTABLE:
         about = "is not to be trusted" if estimate <= NOTABLE else f"has an estimated error of {estimate:.2g}"
         said.append(about + (": see its advice" if advice else ""))
-    if (over := float(run.attrs.get("overshoot", 0.0))) > NOTABLE:
-        said.append(f"overshoots by {100 * over:.2g} % at jumps of its density, whose error is not known there")
+    if note := run.attrs.get("density_note"):
+        said.append(f"notes that {note}")
     return said
 
 

@@ -34,6 +34,7 @@ class Record:
     reached: list[float] = field(default_factory=list)  # output times passed so far
     constants: Snapshot = field(default_factory=dict)  # arrays that do not depend on time
     steps: int = 0
+    ends: list[float] = field(default_factory=list)  # of the steps taken
     status: Status = "stopped"
     blow_up_time: float = np.nan
     flow: Flow | None = None  # it knows how many velocities there were, how they were evaluated, how wrong they may be
@@ -103,6 +104,7 @@ class Record:
     def step(self, t: float, latest: Callable[[], Snapshot]) -> None:
         """Count an accepted step that reached t; ``latest`` makes a snapshot of it if it turns out to be the last."""
         self.steps += 1
+        self.ends.append(t)
         self._latest = t, latest
         self.report(t, self.steps)
         self.budget.spend(t, self.steps)

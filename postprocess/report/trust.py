@@ -19,7 +19,6 @@ _TOLD = {
     "sampling_error": "error by which the tokens stand for the initial measure",
     "blow_up_time_error": "estimated error of the blow-up time",
     "outflow": "mass that left the grid",
-    "overshoot": "overshoot of the density at jumps, where its error is not known",
     "limited_cells": "share of cells where the limiter acted",
     "doublings": "times that the grid was doubled",
 }
@@ -68,6 +67,8 @@ def _rows(dataset: xr.Dataset) -> list[tuple[str, str]]:
                     f"{number(top, 2)} at its largest, estimated: {_name(dataset, name)}",
                 )
             )
+    if note := str(attrs.get("density_note", "")):
+        rows.append(("Density error", note))
     if "mass" in dataset and "density" in dataset:
         lost = float(abs(dataset["mass"] - dataset["mass"][0]).max())
         rows.append(("Mass lost or gained", f"at most {number(lost, 2)}"))

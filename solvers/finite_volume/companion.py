@@ -26,7 +26,6 @@ from vlasov.solvers.accuracy import units_of
 from vlasov.solvers.finite_volume.density_error import (
     Known,
     Samples,
-    has_values,
     is_smooth,
     looks,
     of_gaussian,
@@ -53,7 +52,6 @@ _LEAST_PAIRS = 5e7  # that any run may pay for: 50 ms
 _LINEAR = 500  # sources, from which sums take linear time
 _PATIENCE = 10.0  # times the budget, for the first size
 _EVALUATIONS = 13  # in a step
-_ROUGHLY = 4  # steps for one of the sum of divergences, where densities tell an overshoot only
 _CALL = 3e4  # pairs in the time that a step takes for each evaluation, however few the nodes
 
 
@@ -123,8 +121,7 @@ def _exact(problem: Problem, outputs: Array, grid: Record) -> Companion | None:
         both.append(Moments(*(np.array(part) for part in zip(*rows, strict=True))))
     found, errors = both[1], differences(problem, *both)
     densities = {
-        k: of_gaussian(Gaussian(found.means[k], found.covariances[k]), _FIRST[initial.dimension])
-        for k in looks(outputs)
+        k: of_gaussian(Gaussian(found.means[k], found.covariances[k]), _FIRST[initial.dimension]) for k in looks(grid)
     }
     return Companion(found, *errors, 'the solver "gaussian" is exact here', densities)
 
@@ -146,8 +143,7 @@ class _Followed(NamedTuple):
 def _by_nodes(problem: Problem, outputs: Array, grid: Record) -> Companion | None:
     """Gauss nodes, of as many sizes as are needed or can be paid for."""
     budget = max(_LEAST_PAIRS, _PAIRS_PER_CELL * _cell_evaluations(grid))
-    size, spent, has_density = _FIRST[problem.dimension], 0.0, has_values(problem.initial)
-    each = _EVALUATIONS * (1 if is_smooth(problem.initial) else _ROUGHLY)
+    size, spent, has_density = _FIRST[problem.dimension], 0.0, is_smooth(problem.initial)
     first, none = _tokens(problem, _nodes(problem.initial, size), grid), Samples(np.empty(0), np.empty(0))
     found = _followed(first, outputs, none, budget)
     if found is None:
@@ -159,7 +155,8 @@ def _by_nodes(problem: Problem, outputs: Array, grid: Record) -> Companion | Non
         if len(cloud) <= len(found.cloud):  # all cells of a density
             break
         spent += found.cost
-        summed = samples(problem, outputs, max(1, found.evaluations // each)) if has_density else none
+        steps = max(1, found.evaluations // _EVALUATIONS)
+        summed = samples(problem, outputs, steps, looks(grid)) if has_density else none
         if gap < math.inf and spent + found.cost * _cost(cloud) / _cost(found.cloud) > budget:
             break
         finer = _followed(_tokens(problem, cloud, grid), outputs, summed, budget)
@@ -234,7 +231,7 @@ def _followed(
     nodes = tokens.cloud
     most = max(1, int(_PATIENCE * budget / (_EVALUATIONS * _cost(nodes))))
     times = np.union1d(outputs, summed.times)
-    kept = set(np.union1d(outputs[looks(outputs)], summed.times).tolist()) if summed.times.size else set()
+    kept = set(np.union1d(outputs[list(summed.looks)], summed.times).tolist()) if summed.times.size else set()
     rows, positions = [], []
     try:
         for time, cloud in zip(times.tolist(), states(tokens, times.tolist(), tolerance, most), strict=False):

@@ -9,7 +9,7 @@ import numpy as np
 from vlasov.problem import Problem
 from vlasov.solvers.accuracy import NOTABLE
 from vlasov.solvers.finite_volume import companion
-from vlasov.solvers.finite_volume.density_error import density_error, is_smooth, overshoot
+from vlasov.solvers.finite_volume.density_error import density_error
 from vlasov.solvers.record import Record
 
 _CONVERGED = 1e-3  # errors of a companion that knows better than what is suspected
@@ -32,13 +32,10 @@ def judge(problem: Problem, record: Record) -> float:
         "mean_error": np.maximum(of_mean, found.mean_error),
         "covariance_error": np.maximum(of_covariance, found.covariance_error),
     }
-    smooth = is_smooth(problem.initial) and bool(found.densities)
-    if smooth:
+    if found.densities:
         errors["density_error"] = density_error(record, found.densities)
-    elif found.densities:
-        record.attributes["overshoot"] = overshoot(record, found.densities)
     record.tell(errors)
-    small = NOTABLE if smooth else _CONVERGED  # moments alone say less
+    small = NOTABLE if found.densities else _CONVERGED  # moments alone say less
     cleared = record.largest_error <= small and found.largest <= _CONVERGED
     record.attributes["advice"] = "" if cleared else _advice(suspected, record, found)
     return found.largest

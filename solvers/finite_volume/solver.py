@@ -21,6 +21,7 @@ from vlasov.errors import InputError, LateInputError, NonFiniteState, SolverErro
 from vlasov.flow import Flow
 from vlasov.problem import Problem
 from vlasov.solvers.finite_volume.blow_up import Escape
+from vlasov.solvers.finite_volume.density_error import density_note
 from vlasov.solvers.finite_volume.frame import Affine, FixedFrame, MovingFrame, Place, RescaledFrame, TooFast
 from vlasov.solvers.finite_volume.frames import Frames, ManyFrames, OneFrame, Paths, Places
 from vlasov.solvers.finite_volume.history import History, Residual
@@ -51,6 +52,7 @@ def run(problem: Problem, options: Options, record: Record) -> None:
     options = chosen(problem, options)
     solver = _Solver(problem, flow, options, record)
     resolved(record, options, solver.parts, solver.text)
+    record.attributes["density_note"] = density_note(problem.initial, options.reconstruction)
     record.begin(partial(solver.snapshot, 0.0))
     record.budget.remedies = _REMEDIES
     for segment in segments(flow.breakpoints, horizon):

@@ -84,6 +84,8 @@ def print_run(result: xr.Dataset, target: Path) -> None:
         f"{attrs['title']}, solver {attrs['solver']}: {end} after {attrs['steps']} steps, {attrs['wall_seconds']:.2g} s"
     )
     print(f"  written to {target}")
+    if note := attrs.get("density_note"):
+        print(f"  note: {note}")
 
 
 def _as_settings(sentence: str, solver: str) -> str:

@@ -36,8 +36,7 @@ ATTRIBUTES = {
     "blow_up_time_error": "How far off the time of the blow-up may be.",
     "outflow": "Share of the mass that left the grid.",
     "doublings": "How often the domain was doubled.",
-    "overshoot": "By how much the largest cell average exceeds the largest true density, relative to the latter, where "
-    "the initial density jumps; the error of the density is not known there.",
+    "density_note": "Why there is no `density_error`, where the initial density jumps; empty where it does not.",
     "limited_cells": "Share of cells and steps in which the limiter acted, which keeps densities non-negative.",
     "refinements": "How often the run was repeated with twice as many cells.",
     "layer_step": "The step h of a layer: x + h Gamma.",

@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
+from scipy.interpolate import CubicSpline
 from scipy.special import ndtr
 
 import vlasov as vl
@@ -128,6 +129,33 @@ def test_the_density_in_l1(cells):
     assert result["density_error"][0] == 0
 
 
+def test_the_density_at_outputs_inside_steps():
+    """Beside the masses between characteristics: of two steps, the middles err ten times as much as the ends."""
+    variances, A, V, T, centre = np.array([0.4155, 0.3888]), -1.0764, -0.1764, 0.967, 0.42
+    nodes, weights = np.polynomial.hermite_e.hermegauss(40)
+    sources = (np.array([-centre, centre])[:, None] + np.sqrt(variances)[:, None] * nodes).ravel()
+    shares, starts = np.tile(weights, 2) / weights.sum() / 2, np.linspace(-6.0, 6.0, 2001)
+
+    def velocity(_, x):
+        exponents = A * np.outer(x, x[: sources.size])
+        tilted = shares * np.exp(exponents - exponents.max(axis=1, keepdims=True))
+        return V * (tilted @ x[: sources.size]) / tilted.sum(axis=1)
+
+    start = vl.Mixture([vl.Gaussian([c], [[v]]) for c, v in zip((-centre, centre), variances, strict=True)], [0.5, 0.5])
+    times = np.linspace(0.0, T, 5)
+    problem = vl.Problem(vl.Softmax(A=[[A]], V=[[V]]), start, T)
+    result = vl.solve(problem, "finite-volume", times=times, cells=160, frame="moving")
+    assert result.attrs["steps"] == 2
+    ends = solve_ivp(velocity, (0.0, T), np.concatenate([sources, starts]), "DOP853", times, rtol=1e-10, atol=1e-12).y.T
+    masses = sum(ndtr((starts - c) / np.sqrt(v)) / 2 for c, v in zip((-centre, centre), variances, strict=True))
+    for k in range(1, 5):
+        state = vl.measure(result, k)
+        x = state.origin + state.matrix[0, 0] * state.edges[0]
+        exact = np.diff(CubicSpline(ends[k, sources.size :], masses)(np.clip(x, *ends[k, [sources.size, -1]])))
+        error = float(np.abs(exact - state.values * state.volumes).sum())
+        assert error / 1.5 <= float(result["density_error"][k]) <= 10 * error
+
+
 @pytest.mark.parametrize("cells", [14, 20])
 def test_the_density_of_a_gaussian_is_held_against_its_cell_averages(cells):
     """Softmax with V = 1, A = 1/2: Sigma = 1 / (5/2 - t), alpha = alpha_0 e^t (Sigma / Sigma_0)^{1/2}."""
@@ -206,7 +234,7 @@ def test_sums_over_time_know_jumps_of_parameters():
     """Polynomials of degree five between the jumps are summed up exactly."""
     layers = vl.Piecewise([np.eye(2), 2 * np.eye(2)], [0.0, 0.3, 1.0])
     problem = vl.Problem(vl.Softmax(A=np.eye(2), V=layers), CLOUDS, 1.0)
-    found = samples(problem, np.array([0.0, 0.6, 1.0]), 1)
+    found = samples(problem, np.array([0.0, 0.6, 1.0]), 1, [1, 2])
     values = np.where(found.times < 0.3, found.times**5, 7.0)
     assert abs(found.weights @ values - (0.3**6 / 6 + 0.7 * 7)) < 1e-14
     assert abs(found.weights[found.times < 0.6].sum() - 0.6) < 1e-14
