@@ -1,6 +1,7 @@
 """What must hold before the first test module is imported: threads, backend and reproducible random examples."""
 
 import os
+import signal
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -11,6 +12,9 @@ os.environ.setdefault("MPLBACKEND", "Agg")  # also for the subprocesses of the t
 
 import pytest
 from hypothesis import settings
+
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # as shells start what runs in the background
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # No deadline: the first example of many tests compiles.
 settings.register_profile("dev", deadline=None)

@@ -64,9 +64,10 @@ def test_converge_says_where_it_ends_and_goes_on_there(tmp_path, capsys):
 
 
 def test_converge_writes_its_study_once(tmp_path, monkeypatch):
-    written, replace = [], os.replace
-    monkeypatch.setattr(os, "replace", lambda source, target: written.append(Path(target)) or replace(source, target))
-    target = tmp_path / "study"
+    written, target = [], tmp_path / "study"
+    for name in ("replace", "link"):  # a file takes its name by one of them
+        move = getattr(os, name)
+        monkeypatch.setattr(os, name, lambda source, to, move=move: written.append(Path(to)) or move(source, to))
     app(["converge", "dirac-pair", "--n", "8,16", "--replicas", "2", "-o", str(target)], standalone_mode=False)
     assert [path.name for path in written].count("study.nc") == 1
     assert np.isfinite(vl.open_run(target / "study.nc")["log_optimal_growth"]).all()
