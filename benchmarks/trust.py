@@ -89,6 +89,8 @@ def solved(stated: problems.Stated, solver: str) -> Iterator[Outcome]:
     problem, truth = _built(stated)
     times = None if solver == "layers" else np.linspace(0.0, stated.horizon, 4)
     options = _options(stated, solver)
+    if isinstance(problem.initial, vl.Particles):  # none are drawn
+        options = {name: value for name, value in options.items() if name not in ("n", "seed")}
     began = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -160,9 +162,9 @@ def _study(stated: problems.Stated, outcome: Outcome) -> Outcome:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            study = vl.depth_study(
-                blocks.built_block(stated), depths=stated.depths, n=40, replicas=3, seed=stated.index
-            )
+            problem = blocks.built_block(stated)
+            n = None if isinstance(problem.initial, vl.Particles) else 40
+            study = vl.depth_study(problem, depths=stated.depths, n=n, replicas=3, seed=stated.index)
         except (vl.InputError, vl.SolverError) as mistake:
             outcome.end = "refused" if isinstance(mistake, vl.InputError) else "failed"
             outcome.said = str(mistake)
