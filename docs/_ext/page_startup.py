@@ -1,4 +1,4 @@
-"""What the kernel of each page runs before its cells (conf.py names it): no cell needs what readers do not have."""
+"""Code that the kernel of each page runs before its cells (conf.py names this file): cells need vlasov alone."""
 
 import page_cells
 

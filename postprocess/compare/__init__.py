@@ -243,14 +243,14 @@ def _estimates(
         states = measure(runs[a], k), measure(runs[b], k)
         return stability.rate(problem.block, *states, float(times[k]), float(np.maximum(radii[a, k], radii[b, k])))
 
-    found = np.full((2, len(pairs), shown.size), np.nan)
+    exponents, errors = np.full((2, len(pairs), shown.size), np.nan)
     for i, pair in enumerate(pairs):
         if bounded[i].any():
-            found[:, i] = stability.settled(partial(rate, *pair), times, places)
-    posteriori = np.where(np.isnan(found[0]), np.nan, np.fmin(found[0], priori))
+            exponents[i], errors[i] = stability.settled(partial(rate, *pair), times, places)
+    posteriori = np.where(np.isnan(exponents), np.nan, np.fmin(exponents, priori))
     return {
         "log_a_posteriori": (("pair", "time"), posteriori),
-        "log_a_posteriori_error": (("pair", "time"), found[1]),
+        "log_a_posteriori_error": (("pair", "time"), errors),
         "log_a_priori": (("time",), priori),
     }
 

@@ -81,14 +81,14 @@ def draw(
             panels[0].set_title(f"{comparison['solution'].values[0]}: {panels[0].get_title()}")
     else:
         _draw_covariances(figure, rows[0], datasets)
-    known = _known(comparison, ["wasserstein", "growth" if stable else "moment_error", "radius"])
-    known = [name for name in known if study is None or name != "radius"]
-    panels = _panels(figure, rows[1], len(known) + (study is not None))
-    for ax, name in zip(panels, known, strict=False):
+    drawn = _with_values(comparison, ["wasserstein", "growth" if stable else "moment_error", "radius"])
+    drawn = [name for name in drawn if study is None or name != "radius"]
+    panels = _panels(figure, rows[1], len(drawn) + (study is not None))
+    for ax, name in zip(panels, drawn, strict=False):
         _DRAW[name](ax, comparison)
     if study is not None:
         _draw_study(panels[-1], study)
-    lines = _add_legend(figure, comparison, solvers=overlay or "radius" in known)
+    lines = _add_legend(figure, comparison, solvers=overlay or "radius" in drawn)
     if doubtful := _doubtful(comparison):
         say_below(figure, f"Not to be trusted: {doubtful}.", above=lines + 1)
     entitle(figure, str(comparison.attrs["title"]))
@@ -100,7 +100,7 @@ def _all_are_pictured(datasets: Sequence[xr.Dataset]) -> bool:
     return all({"position", "density"} & set(one.data_vars) and one.sizes["component"] > 1 for one in datasets)
 
 
-def _known(comparison: xr.Dataset, names: Sequence[str]) -> list[str]:
+def _with_values(comparison: xr.Dataset, names: Sequence[str]) -> list[str]:
     """Return the names of the quantities with a positive number to draw; the moments if there are none."""
 
     def anything(name: str) -> bool:

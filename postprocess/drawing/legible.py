@@ -1,4 +1,4 @@
-"""What makes a panel legible: two numbers at a logarithmic axis, and a legend beside all that is drawn."""
+"""Legible panels: at least two numbers at a logarithmic axis, and a legend beside all that is drawn."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def assemble(setup: Setup, study: Study, limit: Limit, errors: Array, results: R
 
 
 def _measured(setup: Setup, study: Study, results: Results) -> dict[str, tuple[tuple[str, ...], Array, str]]:
-    """What replicas say, and their a-posteriori estimates: dimensions, values and names."""
+    """Return errors of the replicas and their a-posteriori estimates: dimensions, values and names."""
     samplings, times = list(setup.counts), np.array(setup.times)
     shape, tail = (len(samplings), len(setup.sizes), setup.replicas, len(times)), (len(study.p),)
     arrays = {name: np.full(shape + (tail if name in _WITH_P else ()), np.nan) for name in _ERRORS}
