@@ -14,6 +14,7 @@ import numpy as np
 import xarray as xr
 
 from vlasov import checks
+from vlasov.kinds import Kind
 from vlasov.attention import Sinkhorn
 from vlasov.balance import along, check
 from vlasov.checks import Array
@@ -21,7 +22,14 @@ from vlasov.errors import InputError, interrupted
 from vlasov.problem import Problem
 from vlasov.solvers import measure, problem_of
 from vlasov.solvers.accuracy import doubt
-from vlasov.solvers.dataset import ENERGIES, RUN, provenance, require
+from vlasov.solvers.dataset import RUN, provenance, require
+
+ENERGIES = Kind(
+    "energies",
+    'what vl.energies returned or "vlasov observe" wrote',
+    title="Energies",
+    cites=(("sander2022", "attention as a gradient flow of an energy"),),
+)
 
 _METRIC = {"softmax": "Wasserstein, twisted by Z", "sinkhorn": "Wasserstein"}
 _NAMES = {

@@ -16,12 +16,14 @@ import xarray as xr
 from vlasov import checks
 from vlasov.checks import Array
 from vlasov.errors import InputError, some
+from vlasov.kinds import Kind
 from vlasov.measures import Measure, Particles
 from vlasov.measures.density.grid import TensorGrid
 from vlasov.measures.smoothing import scott
 from vlasov.postprocess.averages import averages, box
-from vlasov.solvers.dataset import GRID, RUN, measure, require, time_index
+from vlasov.solvers.dataset import RUN, measure, require, time_index
 
+GRID = Kind("grid", "what vl.on_grid returned")
 _AXES = ("x", "y", "z")
 _MOST = 2e8  # averages, which take 1.6 GB
 _TINIEST = 1e-100  # span
@@ -82,7 +84,7 @@ def on_grid(
         {"time": times} | {name: (name, x, {"long_name": "position", "units": "1"}) for name, x in named.items()},
         ("time", *named),
         name="density",
-        attrs={"kind": GRID, "long_name": "density, averages over cells", "units": "1"},
+        attrs={"kind": GRID.name, "long_name": "density, averages over cells", "units": "1"},
     )
     if isinstance(states[0], Particles):
         result = result.assign_coords(bandwidth=("time", widths))

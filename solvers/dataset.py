@@ -20,11 +20,10 @@ import xarray as xr
 from vlasov import __version__, checks
 from vlasov.checks import Array
 from vlasov.errors import InputError, SolverError, short, some
+from vlasov.kinds import Kind
 from vlasov.measures import Density, Gaussian, Measure, Mixture, Particles, Sequence
 from vlasov.problem import Problem
-from vlasov.solvers import kinds
 from vlasov.solvers.files import as_path, damage, write_sealed
-from vlasov.solvers.kinds import MADE_BY, spoken
 from vlasov.solvers.record import Record
 from vlasov.solvers.targets import check_place, check_suffix, origin_of, partial_target, undisturbed
 
@@ -34,10 +33,7 @@ _NAMED = re.compile(r"vlasov-(\d{1,9})")
 CONVENTIONS = f"CF-1.11 {_OURS}"
 AXES = ("xi", "eta", "zeta")  # of the frame, the first d of them
 _ONCE = ("x", "y", "z")  # their names in files older than 0.1.0
-RUN, STUDY, DEPTH, SWEEP, COMPARISON = kinds.RUN, kinds.STUDY, kinds.DEPTH, kinds.SWEEP, kinds.COMPARISON
-LIPSCHITZ, BEYOND = kinds.LIPSCHITZ, kinds.BEYOND
-GRID, ENERGIES, CLUSTERS, BESIDE = kinds.GRID, kinds.ENERGIES, kinds.CLUSTERS, kinds.BESIDE
-SENSITIVITY = kinds.SENSITIVITY
+RUN = Kind("run", 'what vl.solve returned or "vlasov run" wrote', title="The solution in time")
 CITATION = (
     "Castin, Ablin, Carrillo, Peyre (2025): A Unified Perspective on the Dynamics of Deep Transformers, "
     "arXiv:2501.18322"
@@ -132,15 +128,15 @@ def labels(dimension: int) -> dict[str, Any]:
     return {name: (name, names, {"long_name": "physical coordinate"}) for name in ("component", "component_b")}
 
 
-def provenance(problem: Problem, kind: str) -> dict[str, Any]:
-    """Attributes of every Dataset: what it is, of which problem, and whence."""
+def provenance(problem: Problem, kind: Kind) -> dict[str, Any]:
+    """Return attributes of every Dataset: its kind and problem, and by which version it was made."""
     try:
         text = problem.to_json()
     except InputError:  # a parameter is a Python function: fine in memory, refused when a file is written
         text = ""
     return {
         "Conventions": CONVENTIONS,
-        "kind": kind,
+        "kind": kind.name,
         "title": problem.name or _title(problem),
         "problem": text,
         "vlasov_version": __version__,
@@ -155,7 +151,7 @@ def _title(problem: Problem) -> str:
     return (title[0].upper() + title[1:]).replace("gaussian", "Gaussian")
 
 
-def require(dataset: Any, kind: str, field: str = "dataset") -> None:
+def require(dataset: Any, kind: Kind, field: str = "dataset") -> None:
     """Complain about a Dataset that is not of this kind, or whose time, moments or texts are not what they should be.
 
     One that names no kind is a run if it has a run's moments.
@@ -164,11 +160,11 @@ def require(dataset: Any, kind: str, field: str = "dataset") -> None:
         _refuse_newer(dataset, field)
     found = dataset.attrs.get("kind") if isinstance(dataset, xr.Dataset) else None
     if isinstance(dataset, xr.Dataset) and "kind" not in dataset.attrs and _has_moments(dataset):
-        found = RUN
-    if found != kind:
-        what = spoken(str(found)) if found in MADE_BY else "no Dataset that vlasov made"
-        raise InputError(f"is {what} where {spoken(kind)} is needed; give {MADE_BY[kind]}", field)
-    if kind == RUN:
+        found = RUN.name
+    if found != kind.name:
+        what = f'a Dataset of kind "{found}"' if isinstance(found, str) else "no Dataset that vlasov made"
+        raise InputError(f'is {what} where kind "{kind.name}" is needed; give {kind.made_by}', field)
+    if kind is RUN:
         _check_run(dataset, field)
 
 
@@ -183,13 +179,13 @@ def _check_run(dataset: xr.Dataset, field: str) -> None:
         needed.add("s")
     for name in sorted(needed | (set(SCHEMA) & set(dataset.variables))):
         if name not in dataset.variables:
-            raise InputError(f'has no "{name}"; give {MADE_BY[RUN]}', field)
+            raise InputError(f'has no "{name}"; give {RUN.made_by}', field)
         if dataset[name].dtype.kind not in "iuf":
-            raise InputError(f'its "{name}" holds no numbers; give {MADE_BY[RUN]}', field)
+            raise InputError(f'its "{name}" holds no numbers; give {RUN.made_by}', field)
     if not (np.diff(dataset["time"].values) > 0).all():
         raise InputError("its output times do not increase; sort them, as in run.sortby('time')", field)
     if "weight" in dataset and (dataset["weight"].values < 0).any():
-        raise InputError("its weights are negative; give " + MADE_BY[RUN], field)
+        raise InputError("its weights are negative; give " + RUN.made_by, field)
     for name in ("problem", "solver", "status"):
         if not isinstance(dataset.attrs.get(name, ""), str):
             raise InputError(f'its "{name}" is {short(dataset.attrs[name])} where a text is needed', field)
@@ -348,7 +344,7 @@ def open_run(path: str | os.PathLike[str]) -> xr.Dataset:
         json.loads(dataset.attrs.get("problem") or "{}")
     except (TypeError, ValueError, RecursionError):
         raise InputError(f'"{path}" is damaged: its problem is not JSON; write it again', "path") from None
-    if dataset.attrs.get("kind", RUN) == RUN:
+    if dataset.attrs.get("kind", RUN.name) == RUN.name:
         dataset.attrs.setdefault("advice", "")  # once it was left out where there was none
     return _with_present_axes(dataset)
 

@@ -9,16 +9,13 @@ from typing import Any
 import xarray as xr
 
 from vlasov.errors import InputError
+from vlasov.kinds import GAUSSIANS, NUMBA, SCIPY, STEPS
 from vlasov.postprocess.citing.of_problems import EQUATION, Reason, kinds, of_problem
+from vlasov.postprocess.registry import kind_of
 from vlasov.problem import Problem
-from vlasov.solvers import kinds as datasets
 from vlasov.solvers.dataset import problem_of
 
-_STEPS = Reason("hairer1993", "DOP853, the Runge-Kutta method of order 8 that steps in time")
-_SCIPY = Reason("virtanen2020", "SciPy, with the coefficients of DOP853")
-_NUMBA = Reason("lam2015", "Numba, which compiles the sums")
-_GAUSSIANS = Reason("castin2025", "Gaussians stay Gaussian: the equations of mean and covariance")
-_TRANSPORT = Reason("flamary2021", "POT, for exact optimal transport")
+_STEPS, _SCIPY, _NUMBA, _GAUSSIANS = (Reason(*pair) for pair in (STEPS, SCIPY, NUMBA, GAUSSIANS))
 _CELLS = Reason("leveque2002", "finite volumes")
 _RK3 = Reason("shu1988", "the Runge-Kutta method of order 3 that is strongly stable")
 _SCHEMES = {
@@ -27,45 +24,22 @@ _SCHEMES = {
     "muscl": (Reason("vanleer1977", "face values by the monotonised central limiter"), _RK3),
     "upwind": (_RK3,),
 }
-_SMOOTHNESS = Reason("castin2024", "the Lipschitz constant of attention, its bounds and the worst tokens")
-_SINGULAR = Reason("golub1965", "the largest singular value by bidiagonalisation")
-_RESTARTS = Reason("baglama2005", "its restarts")
-_SLOPES = Reason("efron1981", "intervals of slopes, by the jackknife over replicas")
 _PACKAGES = (Reason("hoyer2017", "xarray, which holds the results"), Reason("harris2020", "NumPy, arrays"))
-_MADE = {
-    datasets.STUDY: (
-        Reason("fournier2015", "the rate of empirical measures in Wasserstein distance"), _TRANSPORT, _SLOPES, _STEPS,
-        _SCIPY, _NUMBA,
-    ),
-    datasets.DEPTH: (Reason("sander2022", "layers as steps of a flow"), _TRANSPORT, _STEPS, _SCIPY, _NUMBA),
-    datasets.LIPSCHITZ: (_SMOOTHNESS, Reason("kim2021", "tokens at which attention is rough"), _SINGULAR, _RESTARTS,
-                         _NUMBA),
-    datasets.SENSITIVITY: (_SMOOTHNESS, _SINGULAR, _RESTARTS, _STEPS, _SCIPY, _NUMBA),
-    datasets.BEYOND: (_GAUSSIANS, Reason("mardia1970", "skewness and kurtosis of several variables"), _TRANSPORT),
-    datasets.COMPARISON: (_TRANSPORT,),
-    datasets.ENERGIES: (Reason("sander2022", "attention as a gradient flow of an energy"),),
-    datasets.CLUSTERS: (
-        Reason("geshkovski2023", "clusters, leaders and polytopes of tokens"),
-        Reason("barber1996", "Qhull, the polytope of the limits"),
-    ),
-    datasets.BESIDE: (Reason("geshkovski2023", "rescaled tokens and their clusters"),),
-    datasets.GRID: (),
-}  # fmt: skip
 
 
 def reasons_of(dataset: xr.Dataset | xr.DataArray) -> list[Reason]:
     """Equation, problem, solver, what was made of it, packages."""
-    kind = dataset.attrs.get("kind")
+    kind = kind_of(dataset)
     if _in_bulk(dataset):
         return [EQUATION, _GAUSSIANS, Reason("hairer1993", "Runge-Kutta methods"), _SCIPY, _NUMBA, *_PACKAGES]
-    if kind not in datasets.MADE_BY and kind != datasets.GRID:
+    if kind is None:
         raise InputError("is no Dataset that vlasov made; give what vl.solve or a study returned", "what")
     problem = _problem(dataset)
     found = [EQUATION, *([] if problem is None else of_problem(problem))]
     runs = [dataset.attrs] if "solver" in dataset.attrs else list(_compared(dataset))
     for attributes in runs:
         found += _of_run(attributes, problem)
-    return [*found, *_MADE.get(str(kind), ()), *_PACKAGES]
+    return [*found, *(Reason(*pair) for pair in kind.cites), *_PACKAGES]
 
 
 def _of_run(attributes: dict[Any, Any], problem: Problem | None) -> list[Reason]:

@@ -23,6 +23,7 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from vlasov import checks
+from vlasov.kinds import Kind
 from vlasov.checks import Array
 from vlasov.errors import InputError
 from vlasov.geometry import linked, polytope
@@ -30,7 +31,17 @@ from vlasov.postprocess.clusters.beside import beside as beside
 from vlasov.postprocess.clusters.directions import problem_if_known
 from vlasov.postprocess.clusters.sight import Sight, leader_since, ranks
 from vlasov.postprocess.clusters.tokens import Tokens
-from vlasov.solvers.dataset import CLUSTERS, labels
+from vlasov.solvers.dataset import labels
+
+CLUSTERS = Kind(
+    "clusters",
+    'what vl.clusters returned or "vlasov observe" wrote',
+    title="Clusters",
+    cites=(
+        ("geshkovski2023", "clusters, leaders and polytopes of tokens"),
+        ("barber1996", "Qhull, the polytope of the limits"),
+    ),
+)
 
 TOLERANCE, MARGIN = 0.05, 0.005
 _PLATEAUS = 5
@@ -132,7 +143,7 @@ def clusters(
         "movement": ((), tokens.moved()),
         **_of_sight(tokens, final, rank=bool(rank)),
     }
-    about = {"kind": CLUSTERS, "tolerance": tolerance, "margin": margin, "rescaled": int("rescaling" in run)}
+    about = {"kind": CLUSTERS.name, "tolerance": tolerance, "margin": margin, "rescaled": int("rescaling" in run)}
     return _assembled(tokens, found, about)
 
 

@@ -19,7 +19,7 @@ from vlasov.errors import InputError
 from vlasov.geometry import linked
 from vlasov.postprocess.clusters.directions import directions, problem_if_known
 from vlasov.postprocess.clusters.tokens import Tokens
-from vlasov.solvers.dataset import BESIDE, labels
+from vlasov.solvers.dataset import labels
 
 _NO_DIRECTION = 1e-6  # of the largest |z|: tokens so close to zero have none
 _SAME_START = 1e-6  # between directions of one token at the first time
@@ -106,7 +106,7 @@ def beside(rescaled: xr.Dataset, normed: xr.Dataset, *, tolerance: float = 0.1) 
         "component": labels(rescaled.sizes["component"])["component"],
     }
     told = {name: normed.attrs[name] for name in ("Conventions", "title", "vlasov_version") if name in normed.attrs}
-    return xr.Dataset(variables, coordinates, told | {"kind": BESIDE, "tolerance": reach})
+    return xr.Dataset(variables, coordinates, told | {"kind": "directions", "tolerance": reach})
 
 
 def _check_roles(rescaled: xr.Dataset, normed: xr.Dataset) -> None:

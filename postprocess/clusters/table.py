@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import xarray as xr
 
-from vlasov.solvers.dataset import CLUSTERS, require
+from vlasov.solvers.dataset import require
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -19,6 +19,8 @@ _COMPONENTS = 4
 def table(found: xr.Dataset) -> Table:
     """The heaviest clusters: mass, tokens, leaders, where the limit lies, and its first components."""
     from rich.table import Table
+
+    from vlasov.postprocess.clusters import CLUSTERS
 
     require(found, CLUSTERS, "clusters")
     count = found.sizes["cluster"]

@@ -25,6 +25,7 @@ import numpy as np
 import xarray as xr
 
 from vlasov import checks, estimates
+from vlasov.kinds import TRANSPORT, Kind
 from vlasov.checks import Array
 from vlasov.errors import InputError, choose
 from vlasov.measures import Measure
@@ -39,7 +40,9 @@ from vlasov.postprocess.wasserstein import CONDITIONAL, checked_order
 from vlasov.problem import Problem
 from vlasov.solvers import measure, problem_of
 from vlasov.solvers.accuracy import doubt, units_of
-from vlasov.solvers.dataset import COMPARISON, provenance
+from vlasov.solvers.dataset import provenance
+
+COMPARISON = Kind("comparison", "what vl.compare returned", title="How far solutions are apart", cites=(TRANSPORT,))
 from vlasov.solvers.progress import shares_bar, silent, waiting
 
 _PARTED = 0.1  # of the deviation: means this far apart, where instability explains it, say so

@@ -34,7 +34,7 @@ from vlasov.postprocess.drawing.style import (
 )
 from vlasov.postprocess.stability import LARGEST, written
 from vlasov.postprocess.studies.rates import rms
-from vlasov.solvers.dataset import COMPARISON, STUDY, require
+from vlasov.solvers.dataset import require
 
 _PANEL = 2.1  # inches of a panel in print, at least
 _DRAWABLE = 1e200
@@ -58,6 +58,8 @@ def draw(
     place of moments. With a mean-field study, its errors against n take the place of the radii. A panel that nothing is
     known for is left out.
     """
+    from vlasov.postprocess.compare import COMPARISON
+
     require(comparison, COMPARISON, "comparison")
     if study is not None:
         require(study, STUDY, "study")

@@ -10,7 +10,7 @@ import xarray as xr
 
 from vlasov.postprocess.drawing.listed import listed
 from vlasov.postprocess.stability import SETTLED, written
-from vlasov.solvers.dataset import COMPARISON, require
+from vlasov.solvers.dataset import require
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -24,6 +24,8 @@ _RATES = ("log. norm", "log_logarithmic_norm"), ("exp int |J|", "log_norm")  # n
 def table(comparison: xr.Dataset, width: int = _WIDE) -> Table:
     """Errors of each pair at a few times, the last among them."""
     from rich.table import Table
+
+    from vlasov.postprocess.compare import COMPARISON
 
     require(comparison, COMPARISON, "comparison")
     different = comparison.attrs.get("initial") == "different"

@@ -34,7 +34,8 @@ from vlasov.postprocess.drawing.style import (
     styled,
 )
 from vlasov.postprocess.drawing.view import Indices, View, padded
-from vlasov.solvers.dataset import CLUSTERS, require
+from vlasov.postprocess.clusters import CLUSTERS
+from vlasov.solvers.dataset import require
 
 _LARGEST, _SMALLEST = 160.0, 14.0  # areas of markers
 _MANY = 40  # clusters, from which on their number has a logarithmic axis

@@ -12,7 +12,6 @@ from vlasov.checks import Array
 from vlasov.postprocess.drawing.legible import legend_inside
 from vlasov.postprocess.drawing.paper import Width
 from vlasov.postprocess.drawing.style import END, INK, PALETTE, TOKEN, entitle, panelled, say_below, styled
-from vlasov.solvers.dataset import ENERGIES, require
 
 _DECADES = 3.0  # over which a quantity goes before it is drawn by its logarithm
 _LEAST = 1e-17  # below which errors are rounding
@@ -23,7 +22,6 @@ _RATE = {"softmax": r"$\int Z_\mu\,|\Gamma|^2\,d\mu$", "sinkhorn": r"$\int |\Gam
 @styled
 def draw(dataset: xr.Dataset, *, width: Width = None) -> Figure:
     """Energy, dissipation with the Wasserstein speed, and the error of the identity between them, against time."""
-    require(dataset, ENERGIES)
     kind, times = str(dataset.attrs.get("attention", "")), dataset["time"].values
     figure, (left, middle, right) = panelled(7.0, 2.9, 1, 3)
     letter = "E" if kind == "softmax" else "F"

@@ -122,7 +122,7 @@ def _lead(given: list[Source]) -> str:
         kinds = [f"{count} {_several(kind)}" if count > 1 else f"one {kind}" for kind, count in counts.items()]
         return f'<p class="lead">{escaped(" and ".join(kinds)[:1].upper() + " and ".join(kinds)[1:])}</p>'
     one = given[0]
-    if one.kind != RUN:
+    if one.kind != RUN.name:
         made = str(one.dataset.attrs.get("created", ""))[:10]
         return (
             f'<p class="lead">{escaped(one.kind[:1].upper() + one.kind[1:] + (f", made on {made}" * bool(made)))}.</p>'

@@ -34,7 +34,7 @@ def case_file(dataset: xr.Dataset) -> str:
     plain = {key: value for key, value in held.to_dict().items() if key != "name"}
     tables = {"title": held.name or "A run", **about, **plain}
     solver = str(dataset.attrs.get("solver") or "particles")
-    is_run = dataset.attrs.get("kind") == RUN
+    is_run = dataset.attrs.get("kind") == RUN.name
     if is_run and (times := _times(dataset, held)):
         tables["times"] = times
     tables["solvers"] = {solver: _options(dataset) if is_run else {}}

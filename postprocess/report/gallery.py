@@ -97,7 +97,7 @@ def _runs(*folders: Path) -> list[Source]:
             found += opened(file)
         except InputError:
             continue
-    return [one for one in found if one.kind == RUN]
+    return [one for one in found if one.kind == RUN.name]
 
 
 def _of_case(

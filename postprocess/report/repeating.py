@@ -33,7 +33,7 @@ def repeated(one: Source) -> str:
         return ""
     text, name = casefile.case_file(one.dataset), casefile.case_name(one.dataset)
     saved = f"# with the case file above, saved as {name}.toml\n" if len(text) <= casefile.LONGEST else ""
-    if one.kind == RUN and one.dataset.attrs.get("solver"):
+    if one.kind == RUN.name and one.dataset.attrs.get("solver"):
         solver = shlex.quote(str(one.dataset.attrs["solver"]))
         command = f"vlasov run {name}.toml --solver {solver} -o again.nc"
         return saved + command if saved else _from_file(one, "import json\n", _RUN_AGAIN)

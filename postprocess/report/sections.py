@@ -51,7 +51,7 @@ _OF_KIND: dict[str, tuple[str, Callable[[Parts, xr.Dataset], str]]] = {
 
 def write(parts: Parts, given: Sequence[Source]) -> None:
     """All sections: runs first, side by side where they are several, then everything else."""
-    runs = [one for one in given if one.kind == RUN]
+    runs = [one for one in given if one.kind == RUN.name]
     if runs:
         _problems(parts, runs)
         _pictures(parts, runs)
@@ -60,7 +60,7 @@ def write(parts: Parts, given: Sequence[Source]) -> None:
             _side_by_side(parts, runs)
         _numbers(parts, runs)
     for one in given:
-        if one.kind != RUN:
+        if one.kind != RUN.name:
             _study(parts, one, alone=len(given) == 1)
     _making(parts, given)
 

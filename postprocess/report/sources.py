@@ -14,7 +14,7 @@ import xarray as xr
 from vlasov.errors import InputError, short
 from vlasov.postprocess.studies.store import FINISHED
 from vlasov.solvers.dataset import RUN, open_run, require
-from vlasov.solvers.kinds import MADE_BY
+from vlasov.postprocess.registry import kind_named
 
 _ROUNDING = 1e-6  # of the largest density: so much below zero is rounding
 
@@ -29,7 +29,7 @@ class Source:
     @property
     def kind(self) -> str:
         """Which kind of Dataset it is."""
-        return str(self.dataset.attrs.get("kind", RUN))
+        return str(self.dataset.attrs.get("kind", RUN.name))
 
     @property
     def title(self) -> str:
@@ -63,13 +63,13 @@ def _source(given: Any) -> Source:
     else:
         raise InputError(f"is {short(given)} where a Dataset of vlasov or the path of its file is needed", "report")
     _check_attributes(dataset, name or "report")
-    kind = dataset.attrs.get("kind", RUN)
-    if kind == RUN:
+    kind = dataset.attrs.get("kind", RUN.name)
+    if kind == RUN.name:
         require(dataset, RUN, name or "report")
         _check_finite(dataset, name or "report")
         _check_mass(dataset, name or "report")
-    elif kind not in MADE_BY:
-        raise InputError(f"is {short(kind)}, which a report does not know; give {MADE_BY[RUN]}", name or "report")
+    elif kind_named(kind) is None:
+        raise InputError(f"is {short(kind)}, which a report does not know; give {RUN.made_by}", name or "report")
     return Source(dataset, name)
 
 

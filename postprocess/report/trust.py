@@ -37,7 +37,7 @@ def badge(dataset: xr.Dataset) -> str:
 
 def section(dataset: xr.Dataset) -> str:
     """What limited the accuracy of a run, or what a study says against itself."""
-    said = doubt(dataset) if dataset.attrs.get("kind") == RUN else str(dataset.attrs.get("doubt", ""))
+    said = doubt(dataset) if dataset.attrs.get("kind") == RUN.name else str(dataset.attrs.get("doubt", ""))
     said = said or str(dataset.attrs.get("trouble", ""))
     parts = []
     if said:
@@ -49,7 +49,7 @@ def section(dataset: xr.Dataset) -> str:
 
 def _rows(dataset: xr.Dataset) -> list[tuple[str, str]]:
     attrs = dataset.attrs
-    if dataset.attrs.get("kind") != RUN:
+    if dataset.attrs.get("kind") != RUN.name:
         return []
     status = str(attrs.get("status", ""))
     rows = [("Status", f"{status}. {_SAID.get(status, '')}".strip())]
@@ -90,7 +90,7 @@ def options(dataset: xr.Dataset) -> list[tuple[str, str]]:
     except (ValueError, AttributeError):
         said = str(attrs["options"])
     rows = [("Solver", str(attrs.get("solver", ""))), ("Options", said)]
-    steps = f"{attrs['steps']} steps" if "steps" in attrs and attrs.get("kind") == RUN else ""
+    steps = f"{attrs['steps']} steps" if "steps" in attrs and attrs.get("kind") == RUN.name else ""
     seconds = _number(attrs.get("wall_seconds"))
     cost = ", ".join(filter(None, [steps, "" if math.isnan(seconds) else f"{seconds:.3g} s"]))
     rows += [("Cost", cost), ("Case", str(attrs.get("case", ""))), ("Made", str(attrs.get("created", "")))]

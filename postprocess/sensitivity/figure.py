@@ -12,7 +12,7 @@ from vlasov.postprocess.drawing.legible import at_least_two, legend_inside
 from vlasov.postprocess.drawing.paper import Width
 from vlasov.postprocess.drawing.style import END, INK, PALE, PALETTE, TOKEN, entitle, panelled, say_below, styled
 from vlasov.postprocess.sensitivity.table import notes
-from vlasov.solvers.dataset import SENSITIVITY, require
+from vlasov.solvers.dataset import require
 
 _ARROWS = 600  # tokens that show their change
 _VISIBLE = 1e-4  # share of the largest weight, below which a node is not drawn
@@ -22,6 +22,8 @@ _REACH = 1e4  # times the growth: bounds beyond are not drawn
 @styled
 def draw(found: xr.Dataset, *, width: Width = None) -> Figure:
     """Growth with its bounds on a logarithmic axis; carriers; the optimal change at time zero and what comes of it."""
+    from vlasov.postprocess.sensitivity import SENSITIVITY
+
     require(found, SENSITIVITY, "sensitivity")
     figure, (left, middle, right) = panelled(9.0, 3.3, 1, 3)
     _draw_growth(left, found)

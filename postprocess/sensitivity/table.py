@@ -9,7 +9,7 @@ import xarray as xr
 
 from vlasov.postprocess.drawing.listed import listed
 from vlasov.postprocess.stability import written
-from vlasov.solvers.dataset import SENSITIVITY, require
+from vlasov.solvers.dataset import require
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -23,6 +23,8 @@ _OF = {"limit": "in the limit of many tokens", "tokens": "of these tokens"}
 def table(found: xr.Dataset, width: int = 160) -> Table:
     """Growth, edge and rates at each time; on a narrow terminal a line for each number."""
     from rich.table import Table
+
+    from vlasov.postprocess.sensitivity import SENSITIVITY
 
     require(found, SENSITIVITY, "sensitivity")
     title = f"{found.attrs['title']}: growth of small changes {_OF[found.attrs['of']]}"

@@ -1,10 +1,6 @@
-"""What studies share, which hold many small solutions against a limit: one store, one schedule, one progress.
+"""Studies: many small computations on a grid of parameters, joined in one Dataset.
 
-``schedule``: pieces of a study, computed by threads, by processes (``workers``, ``worker``) or by dask, each by one
-thread, also of ``blas``; ``store``: a
-folder that keeps each result; ``collect``: both of them, so that a study goes on where it was interrupted or where a
-piece failed, and its progress; ``conduct``: a study from
-what is asked to its Dataset; ``rates``: slopes fitted to errors, with their intervals; ``table`` and ``figure``: how
-slopes and errors are shown. Used by ``mean_field``, ``depth`` and ``sweep``; a new study says what its pieces are, and
-how one is computed.
+A study is a subclass of ``study.Study``: options, axes, ``measure``. The rest of this package does what all studies
+share: run them (``run``, ``schedule``, ``store``), fit slopes (``slopes``), show them (``show``), and give them their
+function (``front``). ``vlasov.postprocess.registry`` lists them.
 """

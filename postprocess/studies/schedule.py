@@ -1,198 +1,187 @@
-"""Who computes the pieces of a study: threads, processes (``workers``), or the workers of dask.distributed.
+"""Who measures the points of a study: threads, processes (loky), or the workers of dask.distributed.
 
-The numbers do not depend on it: each piece is computed by one thread, also of BLAS, from the study and its own seeds
-alone.
+The numbers do not depend on it: a batch of points is measured by one thread, also of BLAS, from the study and the seeds
+of its points alone.
 """
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from functools import lru_cache
-from importlib import import_module
-from typing import Any, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+import xarray as xr
 
 from vlasov.compiled.blas import one_thread_of_blas
 from vlasov.compiling import Stopwatch
-from vlasov.errors import InputError
-from vlasov.postprocess.studies.store import Key, Result
-from vlasov.postprocess.studies.workers import Workers
+from vlasov.errors import InputError, SolverError, short
 
+if TYPE_CHECKING:
+    from vlasov.postprocess.studies.study import Point, Study
+
+Scheduler: TypeAlias = Any  # None, a text, a distributed.Client or a cluster
+Batch: TypeAlias = "Sequence[Point]"
+HERE = ("threads", "processes")
 _WORTH_PROCESSES = 4.0  # seconds of work: a process takes one or two before it begins
 
 
-class Piece(Protocol):
-    """Results that are computed in one call, by their keys in the order of the results."""
-
-    @property
-    def keys(self) -> Sequence[Key]:
-        """Those under which a store keeps them."""
-
-    @property
-    def label(self) -> str:
-        """What a progress bar says of it."""
-
-
-P = TypeVar("P", bound=Piece)
-P_contra = TypeVar("P_contra", bound=Piece, contravariant=True)
-
-
-class Study(Protocol):
-    """What all pieces share; it becomes plain values and back without loss."""
-
-    def plain(self) -> dict[str, Any]:
-        """As plain values."""
-
-    @classmethod
-    def from_plain(cls, plain: dict[str, Any]) -> Self:
-        """The study that ``plain`` described."""
-
-    def bench(self) -> Bench[Any]:
-        """The study at work, with all that is solved once for its pieces."""
-
-
-class Bench(Protocol[P_contra]):
-    """A study at work."""
-
-    @property
-    def study(self) -> Study:
-        """Which."""
-
-    def run(self, piece: P_contra) -> list[Result]:
-        """The results of a piece, in the order of its keys."""
-
-    def cost(self, piece: P_contra) -> float:
-        """About so many seconds: for the remaining time alone."""
-
-
 class Outcome(Protocol):
-    """What has come of a piece."""
+    """What has come of a batch."""
 
-    def result(self) -> list[Result]:
-        """Its results, or the exception that ended it."""
-
-
-Outcomes = Generator[tuple[P, Outcome]]
+    def result(self) -> list[xr.Dataset]:
+        """The Dataset of each of its points, or the exception that ended it."""
 
 
-def compute(bench: Bench[P], pieces: Sequence[P], scheduler: str | None, *, processes: bool = False) -> Outcomes[P]:
-    """Pieces with what has come of them, as they are finished.
-
-    ``processes``: also in processes of this machine, for pieces that hold Python's lock most of the time, and that
-    share nothing which is dear to solve.
-    """
-    if scheduler is not None:
-        yield from _by_dask(bench.study, pieces, scheduler)
-        return
-    with one_thread_of_blas():
-        yield from _here(bench, pieces) if processes else _in_threads(bench.run, pieces)
+Outcomes: TypeAlias = "Generator[tuple[Batch, Outcome]]"
 
 
-def check(scheduler: str | None) -> None:
-    """Complain about a scheduler before any work is done."""
-    if scheduler is None:
-        return
-    if not isinstance(scheduler, str) or not (scheduler == "local" or ":" in scheduler):
+def check_scheduler(scheduler: Scheduler, field: str) -> Scheduler:
+    """Return a scheduler; raise InputError before any work if it is none."""
+    if scheduler is None or scheduler in HERE:
+        return scheduler
+    described = isinstance(scheduler, str) and (scheduler == "local" or ":" in scheduler)
+    if not described and not hasattr(scheduler, "submit") and not hasattr(scheduler, "scheduler_address"):
         raise InputError(
-            f'is {scheduler!r}; give "local", or the address of a dask scheduler such as "tcp://10.0.0.1:8786"',
-            "scheduler",
+            f'is {short(scheduler)}; give "threads", "processes", "local", the address of a dask scheduler such as '
+            '"tcp://10.0.0.1:8786", or a dask Client or Cluster',
+            field,
         )
     try:
         import distributed  # noqa: F401
     except ImportError:
         raise InputError(
-            f'"{scheduler}" needs dask.distributed; install it: pip install "vlasov[distributed]"', "scheduler"
+            f'{short(scheduler)} needs dask.distributed; install it: pip install "vlasov[distributed]"', field
         ) from None
+    return scheduler
 
 
-def _here(bench: Bench[P], pieces: Sequence[P]) -> Outcomes[P]:
-    """The first piece or two, which tell how long they take; the others in processes where these are worth it."""
+def compute(study: Study, prepared: Any, settled: Any, batches: Sequence[Batch]) -> Outcomes:
+    """Yield batches with what has come of them, as they end."""
+    scheduler = study.scheduler
+    with one_thread_of_blas():
+        if scheduler in (None, *HERE):
+            yield from _here(study, prepared, settled, batches)
+        else:
+            yield from _by_dask(_pickled(study, settled), batches, scheduler)
+
+
+def _here(study: Study, prepared: Any, settled: Any, batches: Sequence[Batch]) -> Outcomes:
+    """Threads; or processes, if these are asked for or worth their start, as the first batch or two tell."""
     from numba import get_num_threads
 
-    done, seconds = 0, 0.0
-    for piece in pieces[:2]:
-        watch, first = Stopwatch(), Future[list[Result]]()
+    def measure(batch: Batch) -> list[xr.Dataset]:
+        return study.measure_all(prepared, batch)
+
+    rest, seconds = list(batches), _WORTH_PROCESSES if study.scheduler == "processes" else 0.0
+    while study.scheduler is None and study.processes and rest and len(rest) > len(batches) - 2:
+        watch, first, batch = Stopwatch(), Future[list[xr.Dataset]](), rest.pop(0)
         try:
-            first.set_result(bench.run(piece))
+            first.set_result(measure(batch))
         except Exception as error:
             first.set_exception(error)
-        done, seconds = done + 1, watch.read()[0]
-        yield piece, first
-        if not _WORTH_PROCESSES / len(pieces) < seconds < _WORTH_PROCESSES:
-            break  # else the first one may have been slow because it loaded modules
-    count, rest = min(get_num_threads(), len(pieces) - done), pieces[done:]
-    if count < 2 or seconds * len(rest) < _WORTH_PROCESSES:
-        yield from _in_threads(bench.run, rest)
-        return
-    workers = Workers(to_json(bench.study), count)
-    try:
-        yield from _in_threads(workers.run, rest, workers.kill)
-    finally:
-        workers.close()
+        seconds = watch.read()[0]
+        yield batch, first
+        if not _WORTH_PROCESSES / len(batches) < seconds < _WORTH_PROCESSES:
+            break  # else the first may have been slow because it loaded modules
+    count = min(get_num_threads(), len(rest))
+    if rest and (study.scheduler == "processes" or (count > 1 and seconds * len(rest) >= _WORTH_PROCESSES)):
+        yield from _in_processes(_pickled(study, settled), rest, count)
+    else:
+        yield from _in_threads(measure, rest)
 
 
-def _in_threads(
-    run: Callable[[P], list[Result]], pieces: Sequence[P], stop: Callable[[], None] | None = None
-) -> Outcomes[P]:
-    """Pieces side by side; ``stop`` ends those that still run before they are waited for."""
+def _in_threads(measure: Callable[[Batch], list[xr.Dataset]], batches: Sequence[Batch]) -> Outcomes:
     from numba import get_num_threads
 
-    pool = ThreadPoolExecutor(get_num_threads(), thread_name_prefix="study", initializer=one_thread)
+    pool = ThreadPoolExecutor(get_num_threads(), thread_name_prefix="study", initializer=_one_thread)
     try:
-        futures = {pool.submit(run, piece): piece for piece in pieces}
+        futures = {pool.submit(measure, batch): batch for batch in batches}
         for future in as_completed(futures):
             yield futures.pop(future), future
     finally:
-        pool.shutdown(wait=False, cancel_futures=True)
-        if stop is not None:
-            stop()
-        pool.shutdown()
+        pool.shutdown(cancel_futures=True)
 
 
-def _by_dask(study: Study, pieces: Sequence[P], scheduler: str) -> Outcomes[P]:
+def _in_processes(study: bytes, batches: Sequence[Batch], count: int) -> Outcomes:
+    """Batches in processes; where one of these dies, what it may have been at is measured alone, and then the rest."""
+    from loky.process_executor import BrokenProcessPool, ProcessPoolExecutor, TerminatedWorkerError
+
+    rest, workers = list(batches), count
+    while rest:
+        pool = ProcessPoolExecutor(workers)
+        suspects: list[Batch] = []
+        try:
+            futures = {pool.submit(_measure, study, batch): batch for batch in rest[: len(rest) if workers > 1 else 1]}
+            for future in as_completed(futures):
+                batch = futures[future]
+                if isinstance(future.exception(), BrokenProcessPool | TerminatedWorkerError):
+                    suspects.append(batch)
+                    continue
+                rest.remove(batch)
+                yield batch, future
+        finally:
+            pool.shutdown(wait=True, kill_workers=True)
+        if suspects and workers == 1:
+            rest.remove(suspects[0])
+            lost = Future[list[xr.Dataset]]()
+            lost.set_exception(SolverError("the process that computed it was ended from outside, or by lack of memory"))
+            yield suspects[0], lost
+        workers = 1 if suspects else count
+
+
+def _by_dask(study: bytes, batches: Sequence[Batch], scheduler: Scheduler) -> Outcomes:
     import distributed
 
-    options: dict[str, Any] = {"n_workers": os.cpu_count(), "threads_per_worker": 1, "dashboard_address": None}
+    local: dict[str, Any] = {"n_workers": os.cpu_count(), "threads_per_worker": 1, "dashboard_address": None}
+    owned = not hasattr(scheduler, "submit")
     try:
-        client = distributed.Client(**options) if scheduler == "local" else distributed.Client(scheduler, timeout=10)
+        client = (
+            scheduler if not owned
+            else distributed.Client(**local) if scheduler == "local"
+            else distributed.Client(scheduler, timeout=10)
+        )  # fmt: skip
     except (OSError, ValueError) as error:
-        raise InputError(f'"{scheduler}" does not answer ({error}); start it, or use "local"', "scheduler") from None
-    with client:
-        text = to_json(study)
-        futures = {client.submit(run_described, text, piece, pure=False): piece for piece in pieces}
+        sentence = f'{short(scheduler)} does not answer ({error}); start it, or use "local"'
+        raise InputError(sentence, "scheduler") from None
+    try:
+        futures = {client.submit(_measure, study, batch, pure=False): batch for batch in batches}
         for future in distributed.as_completed(futures):
             yield futures[future], future
+    finally:
+        if owned:
+            client.close()
 
 
-def run_described(text: str, piece: Piece) -> list[Result]:
-    """A piece of a study that comes as text, on a worker."""
-    one_thread()
-    with one_thread_of_blas():
-        return _bench(text).run(piece)
+def _pickled(study: Study, settled: Any) -> bytes:
+    """Return a study with what is settled, as bytes; functions of a user's script travel too."""
+    import cloudpickle
+
+    return cloudpickle.dumps((study, settled))
 
 
-@lru_cache(maxsize=1)  # a worker's next piece is of the same study
-def _bench(text: str) -> Bench[Any]:
-    return from_json(text).bench()
+def _measure(study: bytes, batch: Batch) -> list[xr.Dataset]:
+    """Return what a study measures, on a worker."""
+    import warnings
+
+    _one_thread()
+    with one_thread_of_blas(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # results say what is doubtful
+        return _prepared(study)(batch)
 
 
-def to_json(study: Study) -> str:
-    """One line that rebuilds the study bit for bit."""
-    kind = type(study)
-    return json.dumps({"module": kind.__module__, "class": kind.__qualname__, **study.plain()})
+@lru_cache(maxsize=1)  # a worker's next batch is of the same study
+def _prepared(study: bytes) -> Callable[[Batch], list[xr.Dataset]]:
+    import cloudpickle
+
+    loaded, settled = cloudpickle.loads(study)
+    prepared = loaded.prepare(settled)
+    return lambda batch: loaded.measure_all(prepared, batch)
 
 
-def from_json(text: str) -> Study:
-    """The study that ``to_json`` wrote."""
-    plain = json.loads(text)
-    kind: type[Study] = getattr(import_module(plain.pop("module")), plain.pop("class"))
-    return kind.from_plain(plain)
-
-
-def one_thread() -> None:
-    """In the compiled loops of this thread."""
+def _one_thread() -> None:
+    """Set the threads of compiled loops, since batches are what runs side by side."""
     from vlasov.jit import set_threads
 
-    set_threads(1)  # of compiled loops: pieces are what runs side by side
+    set_threads(1)

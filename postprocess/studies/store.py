@@ -1,14 +1,16 @@
-"""Results of a study on disk: one small file for each, whole or not at all.
+"""Results of a study on disk: one small file for each point, whole or not at all.
 
-A folder holds ``study.json``, which says what is studied and by which reference, and files such as
-``random-64-0.json``, named by the key of what they hold. Python writes the shortest text that reads back to the same
-number, so that a study that is resumed ends with the same bits as one that never stopped.
+A folder holds ``study.json``, which says what is studied and what was settled, and a file for each point, which is
+named by a digest of the point and holds the Dataset measured there as JSON. Python writes the shortest text that reads
+back to the same number, so that a study that is resumed ends with the same bits as one that never stopped.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,24 +18,22 @@ import xarray as xr
 
 from vlasov import checks
 from vlasov.errors import InputError, SolverError
-from vlasov.solvers.dataset import STUDY, save
+from vlasov.solvers.dataset import save
 from vlasov.solvers.files import written_whole
 from vlasov.solvers.targets import check_place, origin, origin_of
 
-Key = tuple[Any, ...]  # texts and whole numbers, such as sampling, n and replica
-Result = dict[str, Any]  # plain lists and numbers
 FINISHED = "study.nc"  # the Dataset of a study that has ended, in its folder
 _HEAD = "study.json"
 _WHOLE = 1e15  # from which on whole numbers are told as floats
+_DIGITS = 24  # of the name of a file
 _LONG = 80  # letters of two lists, from which on only what differs is said
 
 
 class Store:
     """The folder of one study, made if it does not exist; ``identity`` has what makes results comparable."""
 
-    def __init__(self, folder: str | os.PathLike[str], identity: dict[str, Any], kind: str = STUDY) -> None:
-        told = {} if kind == STUDY else {"kind": kind}  # the first study did not say which it was
-        self._identity = json.loads(json.dumps(told | identity))
+    def __init__(self, folder: str | os.PathLike[str], identity: dict[str, Any]) -> None:
+        self._identity = json.loads(json.dumps(identity))
         try:
             self._folder = Path(folder)
             self._folder.mkdir(exist_ok=True)
@@ -42,7 +42,6 @@ class Store:
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or error
             raise InputError(f'"{folder}" cannot be made a folder ({reason}); choose another', "output") from None
-        self._kind = kind
         self._begun()
         if self._head is None and any(self._folder.glob("[!.]*")):
             raise InputError(f'"{folder}" is not empty and holds no study; choose a new folder', "output")
@@ -53,12 +52,14 @@ class Store:
 
     def _begun(self) -> None:
         """Read what the folder says of its study; refuse another study."""
-        folder, kind = self._folder, self._kind
+        folder = self._folder
         self._head = self._read(_HEAD)
-        held = kind if self._head is None else self._head.get("kind", STUDY)
+        held, kind = (self._head or self._identity).get("kind"), self._identity["kind"]
         if held != kind:
             raise InputError(
-                f'"{folder}" holds a {checks.short(held)[1:-1]}, and not a {kind}; choose another', "output"
+                f'"{folder}" holds {"another study" if held is None else f"a {checks.short(held)[1:-1]}"}, and not a '
+                f"{kind}; choose another",
+                "output",
             )
         for name, value in self._identity.items():
             if self._head is not None and (found := self._head.get(name)) != value:
@@ -94,13 +95,17 @@ class Store:
         dataset.attrs["origin"] = self.origin
         save(dataset, self._folder / FINISHED, overwrite=False)
 
-    def get(self, key: Key) -> Result | None:
-        """A result, None if there is none yet."""
-        return self._read(_name(key))
+    def get(self, point: Mapping[str, Any]) -> xr.Dataset | None:
+        """Return what was measured at a point, None if there is nothing yet."""
+        kept = self._read(_name(point))
+        try:
+            return None if kept is None else xr.Dataset.from_dict(kept["dataset"])
+        except (TypeError, KeyError, ValueError):
+            return None  # damaged: measured again
 
-    def put(self, key: Key, result: Result) -> None:
-        """Keep a result."""
-        self._write(_name(key), result)
+    def put(self, point: Mapping[str, Any], dataset: xr.Dataset) -> None:
+        """Keep what was measured at a point."""
+        self._write(_name(point), {"point": dict(point), "dataset": dataset.to_dict()})
 
     def _read(self, name: str) -> Any:
         try:
@@ -146,5 +151,19 @@ def _said(value: Any) -> str:
     return checks.short(int(value) if whole else value)
 
 
-def _name(key: Key) -> str:
-    return f"{'-'.join(map(str, key))}.json"
+def _name(point: Mapping[str, Any]) -> str:
+    return f"{hashlib.sha256(text_of(dict(point)).encode()).hexdigest()[:_DIGITS]}.json"
+
+
+def text_of(value: Any) -> str:
+    """Return a text that is equal for equal values: 1 is 1.0."""
+    return json.dumps(_as_floats(value), sort_keys=True)
+
+
+def _as_floats(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _as_floats(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_as_floats(item) for item in value]
+    exact = isinstance(value, int) and not isinstance(value, bool) and abs(value) <= 2**53
+    return float(value) + 0.0 if exact or isinstance(value, float) else value

@@ -1,0 +1,152 @@
+"""What results are shown as: panels of curves, images and tables, which pictures, reports and the terminal render.
+
+Labels are plain text with Greek letters as they are and indices after an underscore: "W_2(t) / W_2(0)", "λ_1".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+import xarray as xr
+
+from vlasov.checks import Array
+
+_DECADES = 100.0  # ratio of the largest to the smallest value from which an axis is logarithmic
+_REACH = 5.0  # times the largest datum: a bound beyond is said in words
+_MOST_CURVES = 8
+_MOST_COLUMNS, _MOST_ROWS = 12, 400  # of a table that nobody laid out
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """One curve, with a band from ``low`` to ``high`` where these are given; all arrays of shape (m,).
+
+    ``role``: "data"; "bound", drawn where it is in reach of the data and said in words elsewhere; or "guide", a grey
+    line such as a slope by the theory. Curves of one ``colour`` (0, 1, ...) go together; by default each has its own.
+    """
+
+    label: str
+    x: Array
+    y: Array
+    low: Array | None = None
+    high: Array | None = None
+    role: Literal["data", "bound", "guide"] = "data"
+    dash: str = "-"
+    colour: int | None = None
+    marks: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """Curves over one axis. ``logy`` None: logarithmic where values are positive and cover two decades.
+
+    ``note`` stands below the panel on a page; ``least`` is the shortest range of the y axis, since what changes less is
+    rounding.
+    """
+
+    title: str
+    x: str
+    curves: Sequence[Curve]
+    y: str = ""
+    logx: bool = False
+    logy: bool | None = None
+    note: str = ""
+    least: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Image:
+    """Values (columns, rows) over two axes; NaN stays empty. Texts at an axis stand where its places are no numbers."""
+
+    title: str
+    x: str
+    y: str
+    places: tuple[Array, Array]
+    values: Array
+    texts: tuple[Sequence[str], Sequence[str]] = ((), ())
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Rows under heads; a cell is a number, which the renderer writes, or a text."""
+
+    title: str
+    heads: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+
+
+def drawable(panel: Panel) -> Panel | None:
+    """Return the panel with ``logy`` decided and bounds cut to what is in reach; None if nothing is left to draw."""
+    curves = [curve for curve in panel.curves if np.isfinite(curve.y).any()]
+    if not curves:
+        return None
+    data = _finite([curve.y for curve in curves if curve.role == "data"])
+    values = _finite([curve.y for curve in curves])
+    logy = panel.logy
+    if logy is None:
+        shown = data if data.size else values
+        logy = bool(shown.min() > 0 and shown.max() > _DECADES * shown.min())
+    if data.size:
+        top = (_REACH**2 if logy else _REACH) * float(data.max())
+        curves = [_in_reach(curve, top) for curve in curves]
+    return replace(panel, curves=curves, logy=logy)
+
+
+def _finite(arrays: Sequence[Array]) -> Array:
+    values = np.concatenate([np.asarray(array, float).ravel() for array in arrays]) if arrays else np.empty(0)
+    return values[np.isfinite(values)]
+
+
+def _in_reach(curve: Curve, top: float) -> Curve:
+    """Return a bound without the values above ``top``; its label says the last value where that is one of them."""
+    if curve.role != "bound":
+        return curve
+    shown = np.where(curve.y <= top, curve.y, np.nan)
+    last = float(curve.y[-1])
+    label = curve.label if last <= top or math.isnan(last) else f"{curve.label}: {power(last)} at the end"
+    return replace(curve, y=shown, label=label)
+
+
+def power(value: float) -> str:
+    """Return a large number in words, such as 10^12."""
+    if math.isinf(value):
+        return "infinite"
+    return f"{value:.4g}" if value < 1e6 else f"10^{math.log10(value):.0f}"
+
+
+def plain_panels(dataset: xr.Dataset) -> list[Panel]:
+    """Return a panel for each variable over one axis of numbers: of a kind that declares no panels."""
+    panels = []
+    for name, array in dataset.data_vars.items():
+        (dim, *more) = array.dims or ("",)
+        if more or array.dtype.kind not in "iuf" or not dim or array.size < 2:
+            continue
+        axis = dataset[dim] if dim in dataset.coords else None
+        x = axis.values if axis is not None and axis.dtype.kind in "iuf" else np.arange(float(array.size))
+        label = str(array.attrs.get("long_name", name))
+        panels.append(Panel(label, str(dim), [Curve(str(name), x.astype(float), array.values.astype(float))]))
+    return panels[:_MOST_CURVES]
+
+
+def plain_tables(dataset: xr.Dataset) -> list[Table]:
+    """Return a table for each axis, of the variables over this axis alone: of a kind that declares no tables."""
+    tables = []
+    for dim in map(str, dataset.sizes):
+        names = [str(name) for name, array in dataset.data_vars.items() if array.dims == (dim,)][:_MOST_COLUMNS]
+        if not names:
+            continue
+        places = dataset[dim].values if dim in dataset.coords else np.arange(dataset.sizes[dim])
+        rows = list(zip(places.tolist(), *(dataset[name].values.tolist() for name in names), strict=True))
+        tables.append(Table(f"By {dim}", [dim, *(name.replace("_", " ") for name in names)], thinned(rows)))
+    return tables
+
+
+def thinned(rows: Sequence[Any], most: int = _MOST_ROWS) -> list[Any]:
+    """Return evenly spread rows, the first and the last among them, where there are more than ``most``."""
+    if len(rows) <= most:
+        return list(rows)
+    return [rows[k] for k in np.unique(np.linspace(0, len(rows) - 1, most).round().astype(int))]

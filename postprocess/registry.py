@@ -1,0 +1,89 @@
+"""Which kinds of Dataset and which studies there are, and in which module each is declared; loaded when it is needed.
+
+A new study or kind is one line of ``_ENTRIES``, or a call of ``register`` elsewhere.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from vlasov.kinds import Kind
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from vlasov.postprocess.studies.study import Study
+
+
+class Entry(NamedTuple):
+    """``where``: a Kind, a Study class, or "room.module:name" of one; ``command`` and ``says``: of a study's command."""
+
+    where: Any
+    command: str = ""
+    says: str = ""
+
+
+_ENTRIES: dict[str, Entry] = {
+    "run": Entry("solvers.dataset:RUN"),
+    "depth study": Entry(
+        "postprocess.depth:DepthStudy", "depth", "Study how fast L layers approach the flow: errors and slopes in L."
+    ),
+    "grid": Entry("postprocess.on_grid:GRID"),
+    "comparison": Entry("postprocess.compare:COMPARISON"),
+    "sensitivity": Entry("postprocess.sensitivity:SENSITIVITY"),
+    "energies": Entry("postprocess.energies:ENERGIES"),
+    "clusters": Entry("postprocess.clusters:CLUSTERS"),
+}
+
+
+def register(thing: Kind | type[Study], command: str = "") -> None:
+    """Make a kind known, or a study with its kind, its command line and its help."""
+    if isinstance(thing, Kind):
+        _ENTRIES[thing.name] = Entry(thing)
+    else:
+        _ENTRIES[thing.kind.name] = Entry(thing, command, (thing.__doc__ or "").partition("\n")[0])
+
+
+def names() -> list[str]:
+    """Return the names of all kinds."""
+    return list(_ENTRIES)
+
+
+def kind_of(dataset: xr.Dataset) -> Kind | None:
+    """Return the kind of a Dataset; None if vlasov knows none of that name."""
+    return kind_named(str(dataset.attrs.get("kind", "")))
+
+
+def kind_named(name: str) -> Kind | None:
+    """Return the kind of this name, if there is one."""
+    thing = _load(_ENTRIES[name]) if name in _ENTRIES else None
+    return thing if thing is None or isinstance(thing, Kind) else thing.kind
+
+
+def study_of(dataset: xr.Dataset) -> type[Study] | None:
+    """Return the study that made a Dataset; None if no study did."""
+    entry = _ENTRIES.get(str(dataset.attrs.get("kind", "")))
+    return None if entry is None or not entry.command else _load(entry)
+
+
+def commands() -> dict[str, str]:
+    """Return the commands of studies, each with its line of help."""
+    return {entry.command: entry.says for entry in _ENTRIES.values() if entry.command}
+
+
+def study_named(command: str) -> type[Study]:
+    """Return the study of a command."""
+    return _load(next(entry for entry in _ENTRIES.values() if entry.command == command))
+
+
+def command_of(study: type[Study]) -> str:
+    """Return the command of a study."""
+    return _ENTRIES[study.kind.name].command
+
+
+def _load(entry: Entry) -> Any:
+    if not isinstance(entry.where, str):
+        return entry.where
+    module, _, name = entry.where.partition(":")
+    return getattr(import_module(f"vlasov.{module}"), name)

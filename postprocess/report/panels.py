@@ -1,0 +1,67 @@
+"""Panels, images and tables of a Dataset on a page: as the page's scripts read them, and as HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from vlasov.postprocess.panels import Curve, Image, Panel, Table, drawable, plain_panels, plain_tables, thinned
+from vlasov.postprocess.registry import kind_of
+from vlasov.postprocess.report.elements import Parts, charts, paragraph, table
+
+_MOST_LINES = 7  # of an image
+
+
+def section(parts: Parts, dataset: xr.Dataset) -> str:
+    """Return panels, notes and tables of a Dataset, as its kind declares them."""
+    kind = kind_of(dataset)
+    panels = plain_panels(dataset) if kind is None or kind.panels is None else kind.panels(dataset)
+    tables = plain_tables(dataset) if kind is None or kind.tables is None else kind.tables(dataset)
+    notes = () if kind is None else kind.notes(dataset)
+    return drawn(parts, panels) + "".join(paragraph(note, "note") for note in notes) + tabulated(tables)
+
+
+def drawn(parts: Parts, panels: Sequence[Panel | Image]) -> str:
+    """Return panels as figures of the page; their numbers go into the page's data."""
+    as_panels = [_lines(panel) if isinstance(panel, Image) else panel for panel in panels]
+    shown = [panel for panel in map(drawable, as_panels) if panel is not None]
+    return charts(parts, [_chart(panel) for panel in shown])
+
+
+def tabulated(tables: Sequence[Table]) -> str:
+    """Return tables with their titles."""
+    return "".join(
+        f"<h3>{title}</h3>{table(one.heads, thinned(one.rows), one.title)}"
+        for one in tables if one.rows for title in [one.title]
+    )  # fmt: skip
+
+
+def _chart(panel: Panel) -> dict[str, Any]:
+    series, number = [], 0
+    for curve in panel.curves:
+        place = number if curve.colour is None else curve.colour
+        number += curve.role == "data"
+        series.append(_series(curve, place))
+    return {
+        "title": panel.title, "xname": panel.x, "series": series, "logx": panel.logx, "logy": bool(panel.logy),
+        "note": panel.note, "least": panel.least,
+    }  # fmt: skip
+
+
+def _series(curve: Curve, colour: int) -> dict[str, Any]:
+    look = {"colour": colour} if curve.role == "data" else {"grey": True}
+    bands = {"low": curve.low, "high": curve.high}
+    numbers = {name: np.asarray(band, float).tolist() for name, band in bands.items() if band is not None}
+    x, y = (np.asarray(values, float).tolist() for values in (curve.x, curve.y))
+    return {"name": curve.label, "x": x, "y": y, "dash": curve.dash != "-", **look, **numbers}
+
+
+def _lines(image: Image) -> Panel:
+    """Return an image as curves over its first axis, one for each of the first places of the second."""
+    names = list(image.texts[1]) or [f"{place:.4g}" for place in image.places[1]]
+    curves = [Curve(f"{image.y} = {name}", image.places[0], image.values[:, k])
+              for k, name in enumerate(names[:_MOST_LINES])]  # fmt: skip
+    return Panel(image.title, image.x, curves)

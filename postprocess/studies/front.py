@@ -1,0 +1,47 @@
+"""``front``: from a study to the function that users call, with its docstring made from the options."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import MISSING
+from functools import wraps
+from typing import ParamSpec
+
+import xarray as xr
+
+from vlasov.cases.solving import CaseLike
+from vlasov.postprocess.studies.run import run_study
+from vlasov.postprocess.studies.study import Study, options
+
+P = ParamSpec("P")
+_PROBLEM = "Attention, initial measure and horizon; or a case, by its name, its .toml file or as a ``vl.Case``."
+
+
+def front(study: Callable[P, Study]) -> Callable[P, xr.Dataset]:
+    """Return the function that users call: it takes the options of a study by keyword and returns its Dataset."""
+    assert isinstance(study, type)
+
+    @wraps(study, assigned=("__module__",), updated=())
+    def function(*args: P.args, **kwargs: P.kwargs) -> xr.Dataset:
+        return run_study(study(*args, **kwargs))
+
+    items = options(study)
+    summary, _, rest = inspect.cleandoc(study.__doc__ or "").partition("\n\n")
+    lines = [f"{item.name}\n    {item.metadata['says']}" for item in items]
+    head = [summary, "", "Parameters", "----------", f"problem\n    {_PROBLEM}", *lines]
+    function.__doc__ = "\n".join(head) + (f"\n\n{rest}" if rest else "")
+    function.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [
+            inspect.Parameter("problem", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=CaseLike),
+            *(
+                inspect.Parameter(
+                    item.name, inspect.Parameter.KEYWORD_ONLY, annotation=item.type,
+                    default=inspect.Parameter.empty if item.default is MISSING else item.default,
+                )
+                for item in items
+            ),
+        ],
+        return_annotation=xr.Dataset,
+    )  # fmt: skip
+    return function

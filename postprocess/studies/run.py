@@ -1,0 +1,246 @@
+"""``run_study``: a study from its options to its Dataset, whoever measures its points.
+
+What a folder keeps is not measured again, each new result is kept as soon as it is there, and all of them are joined
+along the axes of the study.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import defaultdict
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import closing, contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from vlasov.compiled.blas import one_thread_of_blas
+from vlasov.errors import InputError, SolverError, short
+from vlasov.postprocess.naming import named
+from vlasov.postprocess.studies import schedule
+from vlasov.postprocess.studies.store import Store, text_of
+from vlasov.postprocess.studies.study import Point, Study
+from vlasov.solvers.dataset import save, save_partial
+from vlasov.solvers.files import as_path
+from vlasov.solvers.progress import shares_bar, silent, waiting
+from vlasov.solvers.targets import check_target, origin, undisturbed
+
+REASON = "reason"  # the variable that says why a point is NaN
+
+
+@dataclass
+class _Results:
+    """What was measured, by the text of the point, with the reasons and the first error of points that failed."""
+
+    measured: dict[str, xr.Dataset] = field(default_factory=dict)
+    reasons: dict[str, str] = field(default_factory=dict)
+    error: Exception | None = None
+
+
+def run_study(study: Study) -> xr.Dataset:
+    """Return the Dataset of a study: all points of its grid, and what follows from them.
+
+    A point that fails is NaN and has its reason in the variable ``reason``; where all fail, the first error is raised.
+    """
+    began = time.perf_counter()
+    target = None if study.output is None else as_path(study.output, "output")
+    in_file = target is not None and target.suffix == ".nc"
+    identity = study.identity() if target is not None else {}
+    made = origin("study", identity, [text_of(dict(point)) for point in study.points()]) if in_file else ""
+    store = Store(target, identity) if target is not None and not in_file else None
+    if target is not None and in_file:
+        check_target(target, made, overwrite=study.overwrite)
+    with np.errstate(all="ignore"), one_thread_of_blas():
+        prepared, settled = _prepared(study, store)
+        with _kept_in_part(study, prepared, target if in_file else None) as results:
+            _collect(study, prepared, settled, store, results)
+        dataset = _assembled(study, prepared, results)
+    dataset.attrs["wall_seconds"] = time.perf_counter() - began
+    if store is not None:
+        store.finish(dataset)
+    elif target is not None:
+        dataset.attrs["origin"] = made
+        save(dataset, target, overwrite=study.overwrite)
+    return dataset
+
+
+def _prepared(study: Study, store: Store | None) -> tuple[Any, Any]:
+    """Return what all points need, and plain values from which a worker, or a later session, makes it again."""
+    settled = None if store is None else store.settled
+    with waiting(f"what all points of the {study.kind.name} share", aloud=study.progress):
+        prepared = study.prepare(settled)
+    if settled is not None or store is None:
+        return prepared, settled or study.settled(prepared)
+    settled = study.settled(prepared) or {}
+    if not store.settle(settled):  # another process has begun the study meanwhile
+        return study.prepare(store.settled), store.settled
+    return prepared, settled
+
+
+@contextmanager
+def _kept_in_part(study: Study, prepared: Any, target: Path | None) -> Iterator[_Results]:
+    """Results to be filled; where a study with a .nc file is interrupted, they go into a file beside it."""
+    results = _Results()
+    try:
+        yield results
+    except KeyboardInterrupt as stop:
+        if target is not None and results.measured:
+            with suppress(KeyboardInterrupt), undisturbed():  # who presses Ctrl-C twice loses nothing
+                place = save_partial(_assembled(study, prepared, results), target)
+            count, total = len(results.measured), len(study.points())
+            stop.add_note(f"What is done, {count:,} of {total:,} points, is in {place}.")
+        raise
+
+
+def _collect(study: Study, prepared: Any, settled: Any, store: Store | None, results: _Results) -> None:
+    """Fill ``results``: what the folder keeps, and the rest, measured now."""
+    missing: list[Point] = []
+    for point in study.points():
+        kept = None if store is None else store.get(point)
+        if kept is None:
+            missing.append(point)
+        elif REASON in kept.attrs:
+            results.reasons[text_of(point)] = kept.attrs[REASON]
+        else:
+            results.measured[text_of(point)] = kept
+    batches = _batches(study, missing)
+    costs = {id(batch): sum(study.cost(**point) for point in batch) for batch in batches}
+    what = _label(missing[0]) if missing else ""
+    bar = shares_bar(sum(costs.values()), what=what) if study.progress else nullcontext(silent)
+    with bar as report, closing(schedule.compute(study, prepared, settled, batches)) as outcomes:
+        for batch, outcome in outcomes:
+            try:
+                measured: Sequence[xr.Dataset] = outcome.result()
+            except Exception as error:
+                if isinstance(error, study.fatal):
+                    raise
+                _fail(error, batch, store, results)
+            else:
+                for point, dataset in zip(batch, measured, strict=True):
+                    results.measured[text_of(point)] = dataset
+                    if store is not None:
+                        store.put(point, dataset)
+            report(_label(batch[0]), costs[id(batch)])
+    if results.error is not None and not results.measured:
+        raise results.error
+
+
+def _batches(study: Study, points: Sequence[Point]) -> list[list[Point]]:
+    groups: dict[Hashable, list[Point]] = defaultdict(list)
+    for number, point in enumerate(points):
+        label = study.together(**point)
+        groups[("alone", number) if label is None else ("together", label)].append(point)
+    return list(groups.values())
+
+
+def _fail(error: Exception, batch: Sequence[Point], store: Store | None, results: _Results) -> None:
+    """Note why points failed; a folder keeps the reason unless memory or a signal was to blame."""
+    reason = str(error) or type(error).__name__
+    if not isinstance(error, SolverError | InputError):
+        reason = f"{type(error).__name__}: {error}"
+    reason = " ".join(reason.split())
+    again = isinstance(error, MemoryError) or isinstance(error.__context__, MemoryError) or "process" in reason
+    results.error = results.error or error
+    for point in batch:
+        results.reasons[text_of(point)] = reason
+        if store is not None and not again:
+            store.put(point, xr.Dataset(attrs={REASON: reason}))
+
+
+def _label(point: Point) -> str:
+    return ", ".join(f"{name} = {short(value)}" for name, value in point.items())
+
+
+def _assembled(study: Study, prepared: Any, results: _Results) -> xr.Dataset:
+    """Return the Dataset of the study, with what follows from its points."""
+    dataset = join(study, results.measured)
+    if results.reasons:
+        reasons = _filled(study, {key: np.array(text) for key, text in results.reasons.items()}, ())
+        dataset[REASON] = (tuple(study.axes), reasons, {"long_name": "why a point is NaN"})
+        label, reason = next((_label(p), results.reasons[text_of(p)]) for p in study.points()
+                             if text_of(p) in results.reasons)  # fmt: skip
+        count, total = len(results.reasons), len(study.points())
+        dataset.attrs["trouble"] = (
+            f"{count:,} of {total:,} points failed, the first ({label}): {reason.rstrip('.')}; see the variable reason"
+        )
+    dataset.attrs = study.attributes() | dataset.attrs
+    return named(study.finish(dataset, prepared), study.kind.variables)
+
+
+def join(study: Study, measured: dict[str, xr.Dataset]) -> xr.Dataset:
+    """Return one Dataset along the axes of a study; NaN, or an empty text, where nothing was measured.
+
+    A coordinate that differs from point to point becomes a variable, over places NAME_index in its stead.
+    """
+    uneven = _uneven(measured.values())
+    parts = {key: _with_places(part, uneven) for key, part in measured.items()}
+    dataset = xr.Dataset(coords=_coordinates(study))
+    dims = {name: array.dims for part in parts.values() for name, array in part.variables.items()}
+    for name, inner in dims.items():
+        arrays = {key: part[name].values for key, part in parts.items() if name in part}
+        own = next(part[name].attrs for part in parts.values() if name in part)
+        if name in inner:  # a coordinate, equal wherever it is
+            dataset = dataset.assign_coords({name: (inner, max(arrays.values(), key=np.size), own)})
+        else:
+            dataset[name] = ((*study.axes, *inner), _filled(study, arrays, inner), own)
+    return dataset
+
+
+def _uneven(parts: Any) -> set[str]:
+    """Return the names of coordinates that are not equal, as far as they go."""
+    longest: dict[str, np.ndarray[Any, Any]] = {}
+    found: set[str] = set()
+    for part in parts:
+        for name in map(str, part.dims):
+            if name in part.coords:
+                values, other = part[name].values, longest.get(name, part[name].values)
+                if not np.array_equal(values[: other.size], other[: values.size]):
+                    found.add(name)
+                longest[name] = max(values, other, key=np.size)
+    return found
+
+
+def _with_places(part: xr.Dataset, uneven: set[str]) -> xr.Dataset:
+    names = {name: f"{name}_index" for name in uneven if name in part.dims}
+    if not names:
+        return part
+    return part.drop_indexes(list(names)).rename_dims(names).reset_coords(list(names))
+
+
+def _filled(study: Study, arrays: dict[str, Any], inner: Sequence[Hashable]) -> Any:
+    """Return one array over the axes of the study and the inner dimensions, padded at the ends."""
+    kinds = {array.dtype.kind for array in arrays.values()}
+    sizes = tuple(max(array.shape[k] for array in arrays.values()) for k in range(len(inner)))
+    shape = tuple(len(values) for values in study.axes.values())
+    text = kinds <= {"U", "S", "O"}
+    whole = np.full((*shape, *sizes), "" if text else np.nan, dtype=object if text else float)
+    axes = [{text_of(value): k for k, value in enumerate(values)} for values in study.axes.values()]
+    for point in study.points():
+        array = arrays.get(text_of(point))
+        if array is not None:
+            place = tuple(axis[text_of(value)] for axis, value in zip(axes, point.values(), strict=True))
+            whole[(*place, *(slice(size) for size in array.shape))] = array
+    return whole.astype(str) if text else whole.astype(int) if kinds <= set("iu") and np.isfinite(whole).all() else whole
+
+
+def _coordinates(study: Study) -> dict[str, Any]:
+    """Return the values of axes whose values are numbers or texts alike, and places of those of all others."""
+    coordinates = {}
+    for name, values in study.axes.items():
+        kinds = {"number" if isinstance(value, int | float) and not isinstance(value, bool) else type(value)
+                 for value in values}  # fmt: skip
+        scalar = len(kinds) == 1 and not isinstance(values[0], list | dict | tuple)
+        coordinates[name] = (name, list(values) if scalar else np.arange(len(values)))
+    return coordinates
+
+
+def parsed_options(dataset: xr.Dataset) -> dict[str, Any]:
+    """Return the options that a Dataset of a study was made with; empty for files older than 0.1.0."""
+    try:
+        return dict(json.loads(str(dataset.attrs.get("options", "{}"))))
+    except ValueError:
+        return {}

@@ -1,0 +1,98 @@
+"""How studies are shown: panels of values against what grows, with their slopes, and a table of these."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from vlasov.checks import Array
+from vlasov.postprocess.panels import Curve, Panel, Table
+from vlasov.postprocess.studies.slopes import LEVEL, Fit, band
+
+_BELOW = 0.7  # where the theory's slope stands, relative to the first value
+_NARROW = 5e-3  # half intervals that two digits would call zero
+ERRORS = Fit()
+
+
+def slope_text(fitted: xr.Dataset) -> str:
+    """Return a slope with half of its interval, such as −0.51 ± 0.02; "" where none is known."""
+    slope, low, high = (float(fitted[part]) for part in ("slope", "low", "high"))
+    if not math.isfinite(slope):
+        return ""
+    digits = 3 if (high - low) / 2 < _NARROW else 2
+    text = f"{slope:.{digits}f}" + (f" ± {(high - low) / 2:.{digits}f}" if math.isfinite(low) else "")
+    return text.replace("-", "−")
+
+
+def value_curves(
+    label: str, sizes: Array, values: Array, fitted: xr.Dataset, *, fit: Fit = ERRORS, colour: int = 0
+) -> list[Curve]:
+    """Return the curve of values (sizes, replicas) with its band and slope, and that of the theory's slope."""
+    means = band(values, fit)
+    shown = np.where(means.mean > 0, means.mean, np.nan)
+    slope = slope_text(fitted)
+    curves = [
+        Curve(f"{label}: {slope}" if slope else label, sizes, shown, means.low, means.high, colour=colour, marks=True)
+    ]
+    expected = float(fitted["expected"]) if "expected" in fitted else math.nan
+    kept = np.isfinite(shown)
+    if math.isfinite(expected) and kept.sum() > 1:
+        guide = _BELOW * shown[kept][0] * (sizes / sizes[kept][0]) ** expected
+        curves.append(Curve(f"{expected:.2g}".replace("-", "−"), sizes, guide, role="guide", dash="--"))
+    return curves
+
+
+def value_panel(title: str, across: str, curves: Sequence[Curve]) -> Panel:
+    """Return a panel of values against what grows, both by their logarithms, each guide once and below all values."""
+    guides: dict[str, Curve] = {}
+    for curve in curves:
+        if curve.role == "guide" and not (curve.label in guides and guides[curve.label].y[0] <= curve.y[0]):
+            guides[curve.label] = curve
+    data = [curve for curve in curves if curve.role != "guide"]
+    note = f"Lines are means over replicas, bands their intervals of level {LEVEL:g}; dashed: slopes of the theory."
+    return Panel(title, across, [*data, *guides.values()], logx=True, logy=True, note=note)
+
+
+def slope_cells(fitted: xr.Dataset) -> dict[str, Any]:
+    """Return the cells of a table that say a slope."""
+    slope, low, high, expected = (
+        float(fitted[part]) if part in fitted else math.nan for part in ("slope", "low", "high", "expected")
+    )
+    interval = f"{low:.3f} .. {high:.3f}" if math.isfinite(low) else ""
+    cells = {"slope": f"{slope:.3f}" if math.isfinite(slope) else "-", f"{100 * LEVEL:.0f} % interval": interval}
+    return cells | {"theory": f"{expected:.2f}" if math.isfinite(expected) else "-"}
+
+
+def slope_table(title: str, rows: Sequence[Mapping[str, Any]]) -> Table:
+    """Return a table of rows that have equal heads."""
+    return Table(title, list(rows[0]) if rows else [], [list(row.values()) for row in rows])
+
+
+def end_cells(name: str, sizes: Array, means: Array) -> dict[str, Any]:
+    """Return the cells with the value at the smallest and at the largest size, or at the largest that has one."""
+    known = np.flatnonzero(np.isfinite(means))
+    last = float(means[-1])
+    end: Any = last
+    if known.size and known[-1] != len(means) - 1:
+        end = f"{means[known[-1]]:.3g} ({name} = {int(sizes[known[-1]])})"
+    cells = {f"{name} = {int(sizes[0])}": float(means[0]), f"{name} = {int(sizes[-1])}": end}
+    return cells
+
+
+def plain_study(dataset: xr.Dataset, over: str) -> tuple[list[Panel], list[Table]]:
+    """Return panels and a table of all variables with a slope, of a study that declares neither."""
+    panels, rows = [], []
+    sizes = dataset[over].values
+    for name in map(str, dataset["quantity"].values):
+        values = dataset[name].transpose(over, "replica", ...)
+        fitted = dataset.sel(quantity=name)
+        if values.ndim > 2:
+            continue
+        label = str(values.attrs.get("long_name", name))
+        panels.append(value_panel(label, over, value_curves(name, sizes, values.values, fitted)))
+        rows.append({"": name} | end_cells(over, sizes, band(values.values).mean) | slope_cells(fitted))
+    return panels, [slope_table(str(dataset.attrs.get("title", "")), rows)]
