@@ -120,6 +120,11 @@ class Study:
     def validate(self) -> None:
         """Check options against each other and the problem; may change them by ``put``."""
 
+    @classmethod
+    def from_settings(cls, settings: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
+        """Return those of the command line's ``--set`` that change the case, and options made from the others."""
+        return list(settings), {}
+
     @property
     def axes(self) -> Mapping[str, Sequence[Any]]:
         """Values by axis: the first dimensions of the result."""

@@ -1,8 +1,8 @@
 """The command line: parse, call, print.
 
 ``app``: the program and how it ends. ``options``: how commands take theirs. ``pictures``: where they draw. ``cases``,
-``runs``, ``clusters``, ``comparisons``, ``studies``, ``depths``, ``lipschitz``, ``beyond_gaussian``, ``sensitivity``,
-``sweep``, ``figure``, ``report``, ``cite``, ``installation``: its commands. ``printing``: what they print. Everything
+``runs``, ``clusters``, ``comparisons``, ``studies``, ``beyond_gaussian``, ``sensitivity``,
+``figure``, ``report``, ``cite``, ``installation``: its commands. ``printing``: what they print. Everything
 heavy is imported inside the commands, so that --help answers at once.
 """
 
@@ -13,10 +13,7 @@ from vlasov.cli import (  # noqa: I001  # in the order of the help
     comparisons,
     studies,
     sensitivity,
-    lipschitz,
     beyond_gaussian,
-    depths,
-    sweep,
     figure,
     report,
     cite,
@@ -31,14 +28,11 @@ __all__ = [
     "cite",
     "clusters",
     "comparisons",
-    "depths",
     "figure",
     "installation",
-    "lipschitz",
     "main",
     "report",
     "runs",
     "sensitivity",
     "studies",
-    "sweep",
 ]

@@ -34,8 +34,8 @@ def running() -> str:
     return _running.get()
 
 
-def command(**how: Any) -> Callable[[Command], Command]:
-    """As ``app.command``, for functions whose arguments may be groups."""
+def command(into: typer.Typer = app, **how: Any) -> Callable[[Command], Command]:
+    """As ``into.command``, for functions whose arguments may be groups."""
 
     def register(function: Command) -> Command:
         hints = get_type_hints(function, include_extras=True)
@@ -55,7 +55,7 @@ def command(**how: Any) -> Callable[[Command], Command]:
 
         called.__signature__ = inspect.Signature(taken)  # type: ignore[attr-defined]  # what Typer reads
         called.__annotations__ = {one.name: one.annotation for one in taken}
-        app.command(**how)(called)
+        into.command(**how)(called)
         return function
 
     return register
@@ -117,13 +117,13 @@ class Settings:
     ] = None
     threads: Annotated[int | None, typer.Option("--threads", help="How many to use; all if not given.")] = None
 
-    def load(self, case: str) -> Case:
-        """The case with its changes, to be run by so many threads."""
+    def load(self, case: str, settings: list[str] | None = None) -> Case:
+        """Return the case with its changes, or with others, to be run by so many threads."""
         from vlasov.cases import load_case
         from vlasov.jit import set_threads
 
         set_threads(self.threads)
-        return load_case(case, settings=self.settings or [])
+        return load_case(case, settings=(self.settings or []) if settings is None else settings)
 
 
 @dataclass(frozen=True)

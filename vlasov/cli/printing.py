@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from vlasov.cases import Case
+    from vlasov.postprocess.panels import Table
 
 #: Whether this command has printed its answer for programs, of which there is one.
 answered: ContextVar[bool] = ContextVar("answered", default=False)
@@ -32,6 +33,61 @@ def print_table(table: Any) -> None:
     from rich.console import Console
 
     Console(width=None if sys.stdout.isatty() else _WIDTH).print(table)
+
+
+def print_tables(dataset: xr.Dataset) -> None:
+    """Print the tables of a Dataset, as its kind declares them, and below them its notes."""
+    from vlasov.postprocess.panels import plain_tables
+    from vlasov.postprocess.registry import kind_of
+
+    kind = kind_of(dataset)
+    tables = plain_tables(dataset) if kind is None or kind.tables is None else kind.tables(dataset)
+    for table in tables:
+        print_table(laid_out(table, width()))
+    for note in kind.notes(dataset) if kind is not None else ():
+        print(note)
+
+
+def laid_out(table: Table, columns: int) -> Any:
+    """Return a table of rich: wide, or where the terminal has fewer columns with a line for each number."""
+    from rich.console import Console
+    from rich.table import Table as RichTable
+
+    rows = [[_cell(value) for value in row] for row in table.rows]
+    wide = RichTable(title=table.title, title_style="bold")
+    for k, head in enumerate(table.heads):
+        numeric = any(isinstance(row[k], int | float) for row in table.rows)
+        wide.add_column(head, justify="right" if numeric else "left", no_wrap=True)
+    for row in rows:
+        wide.add_row(*row)
+    if Console(width=10**4).measure(wide).maximum <= columns:
+        return wide
+    narrow = RichTable(title=table.title, title_style="bold", show_header=False)
+    narrow.add_column()
+    narrow.add_column(justify="right")
+    for row in rows:
+        narrow.add_row(row[0], "")
+        for head, text in zip(table.heads[1:], row[1:], strict=True):
+            if text:
+                narrow.add_row(f"  {head}", text)
+        narrow.add_section()
+    return narrow
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float) or hasattr(value, "dtype"):
+        return f"{float(value):.3g}" if math.isfinite(value) else "-" if math.isnan(value) else "infinite"
+    return str(value)
+
+
+def numbers_of(dataset: xr.Dataset) -> dict[str, Any]:
+    """Return all variables and coordinates of a Dataset for programs, and its doubts."""
+    numbers = {
+        str(name): finite(values.values) if values.dtype.kind in "iufb" else values.values.tolist()
+        for name, values in dataset.variables.items()
+    }
+    words = {name: dataset.attrs[name] for name in ("doubt", "trouble") if dataset.attrs.get(name)}
+    return numbers | words
 
 
 def print_json(value: Any) -> None:

@@ -1,104 +1,155 @@
-"""Commands for studies in a folder, where they go on if they were interrupted: converge, and what they all share."""
+"""The commands of studies: converge, depth and all others that ``vlasov.postprocess.registry`` lists.
+
+Their options are made from the fields of the study. The help of ``vlasov`` needs their names alone; a study's module is
+imported when its command runs.
+"""
 
 from __future__ import annotations
 
+import types
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import MISSING, field, fields, make_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 import typer
 
-from vlasov.cli.options import (
-    CaseArgument,
-    FolderOption,
-    JsonOption,
-    LocalOption,
-    SchedulerOption,
-    Settings,
-    command,
-    names,
-    numbers,
-)
+from vlasov.cli.app import app
+from vlasov.cli.options import CaseArgument, FolderOption, JsonOption, Settings, Times, command, names, numbers
 from vlasov.cli.pictures import Picture
-from vlasov.cli.printing import finite, print_json, print_table, width
+from vlasov.cli.printing import numbers_of, print_json, print_tables
+from vlasov.errors import InputError
+from vlasov.postprocess import registry
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from types import ModuleType
+    from vlasov.cases import Case
+    from vlasov.postprocess.studies.study import Study
 
-    import xarray as xr
-
-
-@dataclass(frozen=True)
-class Study:
-    """What a mean-field study is made of."""
-
-    n: Annotated[str, typer.Option("--n", metavar="N,N,...", help="Numbers of tokens.")] = "64,256,1024,4096"
-    replicas: Annotated[int, typer.Option("--replicas", help="Random repetitions for each n.")] = 16
-    p: Annotated[str, typer.Option("--p", metavar="P,P,...", help="Orders of the distances.")] = "1,2"
-    sampling: Annotated[
-        str, typer.Option("--sampling", metavar="A,B,...", help="random, sobol, quantile (d = 1), quadrature.")
-    ] = "random"
-    reference: Annotated[
-        str, typer.Option("--reference", help="The limit: auto, gaussian, quadrature, quantile or finite-volume.")
-    ] = "auto"
-    seed: Annotated[int, typer.Option("--seed", help="Makes the study repeatable.")] = 0
-    exact_up_to: Annotated[
-        int, typer.Option("--exact-up-to", help="Largest n with Wasserstein distances in d >= 2.")
-    ] = 2048
-    scheduler: SchedulerOption = None
-
-    def arguments(self) -> dict[str, Any]:
-        """Those of ``vl.mean_field_study``."""
-        lists = {"n": numbers(self.n, "n", int), "p": numbers(self.p, "p", float), "sampling": names(self.sampling)}
-        return vars(self) | lists
+_LEFT_OUT = ("output", "overwrite", "progress")  # which all commands have in their own words
+_SIMPLE = (bool, int, float, str)
 
 
-@command()
-def converge(
-    case: CaseArgument,
-    *,
-    study: Study,
-    settings: Settings,
-    local: LocalOption = True,
-    picture: Picture,
-    output: FolderOption = None,
-    as_json: JsonOption = False,
+def _add(name: str, says: str) -> None:
+    """Add a command to the program that passes its arguments on, unread, to the command made when it runs."""
+
+    @app.command(
+        name, help=says, add_help_option=False,
+        context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+    )  # fmt: skip
+    def passed_on(context: typer.Context) -> None:
+        program(name)(context.args, prog_name=f"vlasov {name}", standalone_mode=False)
+
+
+def program(name: str) -> typer.Typer:
+    """Return the program of a study."""
+    study = registry.study_named(name)
+    made = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=app.rich_markup_mode)
+    group = _group(study)
+
+    def run(
+        case: CaseArgument,
+        *,
+        options: Any,
+        settings: Settings,
+        picture: Picture,
+        output: FolderOption = None,
+        as_json: JsonOption = False,
+    ) -> None:
+        fixed, swept = study.from_settings(settings.settings or [])
+        loaded = settings.load(case, fixed)
+        arguments = _arguments(study, options, loaded) | swept
+        _conduct(study, loaded, arguments, output or Path(f"{loaded.name}-{name}"), picture, as_json)
+
+    run.__name__, run.__doc__ = name, registry.commands()[name]
+    run.__annotations__["options"] = group
+    command(made)(run)
+    return made
+
+
+def _group(study: type[Study]) -> type:
+    """Return a dataclass of the options of a study, as Typer reads them; with --times and --at if it has times."""
+    from vlasov.postprocess.studies.study import options
+
+    hints = get_type_hints(study)
+    made = []
+    for item in options(study):
+        if item.name in (*_LEFT_OUT, "times") or item.metadata["flag"] == "-" or item.default is MISSING:
+            continue
+        kind, several = _kind(hints[item.name])
+        flags = [item.metadata["flag"]] if item.metadata["flag"] else []
+        metavar = {int: "N,N,...", float: "X,X,...", str: "A,B,..."}.get(kind) if several else None
+        help_text = item.metadata["says"].replace("``", "")
+        annotation = Annotated[
+            str | None if several else kind | None if item.default is None else kind,  # type: ignore[valid-type]
+            typer.Option(*flags, metavar=metavar, help=help_text),
+        ]
+        default = item.default
+        if several and default is not None:
+            default = ",".join(map(str, default if isinstance(default, tuple) else (default,)))
+        made.append((item.name, annotation, field(default=default, kw_only=True)))
+    has_times = any(item.name == "times" for item in options(study))
+    return make_dataclass("Options", made, bases=(Times,) if has_times else (), frozen=True)
+
+
+def _kind(hint: Any) -> tuple[Any, bool]:
+    """Return the type of an option's values, and whether there may be several, from its annotation."""
+    parts = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+    simple = [part for part in parts if part in _SIMPLE]
+    several = [part for part in parts if get_origin(part) is not None]
+    if several:
+        inner = [part for part in get_args(several[0]) if part in _SIMPLE]
+        return (simple or inner or [str])[0], True
+    return (simple or [str])[0], False
+
+
+def _arguments(study: type[Study], options: Any, case: Case) -> dict[str, Any]:
+    """Return what the study is called with, from the options of its command."""
+    hints, arguments = get_type_hints(study), {}
+    for item in fields(options):
+        value = getattr(options, item.name)
+        if item.name == "at" or (item.name == "times" and isinstance(options, Times)):
+            continue
+        kind, several = _kind(hints[item.name])
+        if several and value is not None:
+            value = names(value) if kind is str else numbers(value, item.name, kind)
+        arguments[item.name] = value
+    if isinstance(options, Times) and (times := options.until(case.problem.horizon)) is not None:
+        arguments["times"] = times
+    return arguments
+
+
+def _conduct(
+    study: type[Study], case: Case, arguments: dict[str, Any], target: Path, picture: Picture, as_json: bool
 ) -> None:
-    """Study how fast n tokens approach the mean-field limit: errors, rates with confidence intervals, a picture."""
-    from vlasov.postprocess.mean_field import figure, mean_field_study, table
-
-    loaded = settings.load(case)
-    made = partial(mean_field_study, loaded.problem, **study.arguments(), local=local)
-    conduct(made, output or Path(f"{loaded.name}-converge"), (figure, table), picture, as_json)
-
-
-def conduct(
-    study: Callable[..., xr.Dataset],
-    target: Path,
-    modules: tuple[ModuleType, ModuleType],
-    picture: Picture,
-    as_json: bool,
-) -> None:
-    """Make a study in its folder, save its picture there, and print its slopes, for programs or as a table.
-
-    ``modules``: those with the study's ``draw`` and ``table``.
-    """
+    """Make a study in its folder or file, save its picture there, and print it for programs or as a table."""
+    from vlasov.postprocess.drawing.panels import draw
+    from vlasov.postprocess.studies.run import run_study
     from vlasov.postprocess.studies.store import FINISHED
+    from vlasov.solvers.targets import check_place
 
-    place, (figure, table) = picture.inside(target), modules
+    in_file = target.suffix == ".nc"
+    if in_file:
+        check_place(target)
+    place = picture.place(None, target.with_suffix(""), sources=[case.name, arguments]) if in_file else (
+        picture.inside(target)
+    )  # fmt: skip
+    made = study(case, **arguments, output=target, overwrite=picture.force, progress=not as_json)
     with resumable(target):
-        result = study(output=target, progress=not as_json)
-    picture.write(lambda: figure.draw(result), place)
+        result = run_study(made)
+    file, drawn, undrawn = target if in_file else target / FINISHED, None, ""
+    try:
+        drawn = picture.write(lambda: draw(result), place)
+    except InputError as reason:  # such as three parameters of a sweep
+        undrawn = f"no picture: it {reason.sentence}"
     if as_json:
-        fitted = {name: finite(result[name].values) for name in ("slope", "low", "high", "expected")}
-        told = {"doubt": result.attrs["doubt"]} if "doubt" in result.attrs else {}
-        print_json({**fitted, **told, "study": str(target / FINISHED), "picture": str(place.path)})
+        print_json(numbers_of(result) | {"study": str(file), "picture": None if drawn is None else str(drawn)})
         return
-    print_table(table.table(result, width=width()))
-    print(place.path)
+    print_tables(result)
+    if trouble := result.attrs.get("trouble"):
+        print(f"  warning: {trouble}")
+    print(f"written to {file}")
+    print(drawn or undrawn)
 
 
 @contextmanager
@@ -107,5 +158,16 @@ def resumable(folder: Path) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt as stop:
-        stop.add_note(f"What is done is in {folder}, and the same command goes on with it.")
+        if folder.suffix != ".nc":
+            stop.add_note(f"What is done is in {folder}, and the same command goes on with it.")
         raise
+
+
+def add_all(listed: Sequence[str] = ()) -> None:
+    """Add the commands of all studies, those of ``listed`` alone if it is not empty."""
+    for name, says in registry.commands().items():
+        if not listed or name in listed:
+            _add(name, says)
+
+
+add_all()
