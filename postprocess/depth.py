@@ -1,9 +1,9 @@
 """How fast L layers approach the flow: errors of the discrete Transformer against L, and the slopes fitted to them.
 
-    x <- x + (T/L) Gamma_mu(x), L times,   against   x' = Gamma_mu(x) up to T, from the same tokens: O(1/L)
+x <- x + (T/L) Gamma_mu(x), L times,   against   x' = Gamma_mu(x) up to T, from the same tokens: O(1/L)
 
-    coupled distance      (sum_i w_i |x_i^L(t) - x_i(t)|^p)^{1/p}
-    Wasserstein distance  W_p(mu^L(t), mu(t)), of the laws of x, at most the coupled one
+coupled distance      (sum_i w_i |x_i^L(t) - x_i(t)|^p)^{1/p}
+Wasserstein distance  W_p(mu^L(t), mu(t)), of the laws of x, at most the coupled one
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from vlasov import checks
 from vlasov.checks import Array
 from vlasov.errors import InputError, SolverError
 from vlasov.kinds import NUMBA, SCIPY, STEPS, TRANSPORT, Kind
@@ -225,7 +224,7 @@ class DepthStudy(Study):
     def finish(self, dataset: xr.Dataset, prepared: Any) -> xr.Dataset:
         own = dataset["reference_error"].max("depth")
         floor = _ABOVE_FLOOR * np.maximum(own.max("replica"), _ROUNDING)
-        floors = xr.Dataset({name: floor for name in _ERRORS})
+        floors = xr.Dataset(dict.fromkeys(_ERRORS, floor))
         dataset = dataset.assign(
             reference_error=own.transpose("replica", "time"),
             step=("depth", self.pde.horizon / np.array(self.layers)),
