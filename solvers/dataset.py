@@ -35,8 +35,8 @@ CONVENTIONS = f"CF-1.11 {_OURS}"
 AXES = ("xi", "eta", "zeta")  # of the frame, the first d of them
 _ONCE = ("x", "y", "z")  # their names in files older than 0.1.0
 RUN, STUDY, DEPTH, SWEEP, COMPARISON = kinds.RUN, kinds.STUDY, kinds.DEPTH, kinds.SWEEP, kinds.COMPARISON
-LIPSCHITZ, BEYOND = kinds.LIPSCHITZ, kinds.BEYOND
-GRID, ENERGIES, CLUSTERS, BESIDE = kinds.GRID, kinds.ENERGIES, kinds.CLUSTERS, kinds.BESIDE
+LIPSCHITZ, GAUSSIANITY = kinds.LIPSCHITZ, kinds.GAUSSIANITY
+GRID, ENERGIES, CLUSTERS = kinds.GRID, kinds.ENERGIES, kinds.CLUSTERS
 SENSITIVITY = kinds.SENSITIVITY
 CITATION = (
     "Castin, Ablin, Carrillo, Peyre (2025): A Unified Perspective on the Dynamics of Deep Transformers, "

@@ -41,14 +41,13 @@ _MADE = {
     datasets.LIPSCHITZ: (_SMOOTHNESS, Reason("kim2021", "tokens at which attention is rough"), _SINGULAR, _RESTARTS,
                          _NUMBA),
     datasets.SENSITIVITY: (_SMOOTHNESS, _SINGULAR, _RESTARTS, _STEPS, _SCIPY, _NUMBA),
-    datasets.BEYOND: (_GAUSSIANS, Reason("mardia1970", "skewness and kurtosis of several variables"), _TRANSPORT),
+    datasets.GAUSSIANITY: (_GAUSSIANS, Reason("mardia1970", "skewness and kurtosis of several variables"), _TRANSPORT),
     datasets.COMPARISON: (_TRANSPORT,),
     datasets.ENERGIES: (Reason("sander2022", "attention as a gradient flow of an energy"),),
     datasets.CLUSTERS: (
         Reason("geshkovski2023", "clusters, leaders and polytopes of tokens"),
         Reason("barber1996", "Qhull, the polytope of the limits"),
     ),
-    datasets.BESIDE: (Reason("geshkovski2023", "rescaled tokens and their clusters"),),
     datasets.GRID: (),
 }  # fmt: skip
 
