@@ -37,7 +37,7 @@ _REPLACED = {  # by the name of a command that is no longer there
     "beyond-gaussian": '"vlasov beyond-gaussian" is now "vlasov observe RUN.nc --quantity gaussianity"',
     "clusters": '"vlasov clusters" is now "vlasov observe RUN.nc --quantity clusters"',
     "energies": '"vlasov energies" is now "vlasov observe RUN.nc --quantity energies"',
-    "figure": '"vlasov figure" is now a program in docs/examples, one for each figure',
+    "figure": '"vlasov figure" is now programs in docs/examples, such as covariance_limits.py and limit_ranks.py',
 }
 
 _signals: list[int] = [signal.SIGINT]  # which signals have interrupted the command, by default the first
