@@ -85,15 +85,10 @@ def gaussianity(run: xr.Dataset, *, instants: int = 9) -> xr.Dataset:
     predicted = _predicted(run, problem)
     rows = [_at(measure(run, k), _state(predicted, float(times[k]))) for k in picked.tolist()]
     variables = {name: ("time", [row[name] for row in rows], {"long_name": text}) for name, text in _NAMES.items()}
-    blow_ups = [math.nan if of is None else float(of.attrs.get("blow_up_time", math.nan)) for of in (run, predicted)]
-    attributes = {
-        **provenance(problem, GAUSSIANITY),
-        "solver": str(run.attrs.get("solver", "")),
-        **dict(zip(("blow_up_time", "predicted_blow_up_time"), blow_ups, strict=True)),
-        "doubt": doubt(run),
-    }
-    time = ("time", times[picked], {"long_name": "time"})
-    return named(xr.Dataset(variables, {"time": time}, attributes))
+    attributes = provenance(problem, GAUSSIANITY) | {"solver": str(run.attrs.get("solver", "")), "doubt": doubt(run)}
+    for name, solution in (("blow_up_time", run), ("predicted_blow_up_time", predicted)):
+        attributes[name] = math.nan if solution is None else float(solution.attrs.get("blow_up_time", math.nan))
+    return named(xr.Dataset(variables, {"time": times[picked]}, attributes))
 
 
 def _predicted(run: xr.Dataset, problem: Problem) -> xr.Dataset | None:
@@ -135,13 +130,13 @@ def _at(state: Measure, predicted: Measure | None) -> dict[str, float]:
 
 def to_gaussian(law: Measure, gaussian: Measure, lattice: tuple[int, ...] = _NODES) -> Distance:
     """Return W_2, beyond d = 3 to as many tokens drawn from the Gaussian; NaN there for densities."""
-    tokens = isinstance(law, Particles)
-    if law.dimension > _GRIDS and tokens:
-        return distance(law, gaussian.sample(len(law), "random", seed=_SEED), 2)
-    if law.dimension > _GRIDS and not isinstance(law, Gaussian):
+    if law.dimension > _GRIDS and isinstance(law, Particles):
+        gaussian = gaussian.sample(len(law), "random", seed=_SEED)
+    elif law.dimension > _GRIDS and not isinstance(law, Gaussian):
         return Distance(math.nan, math.nan, "")
-    several = tokens and len(law) > _FEW and law.dimension > 1
-    return quickly(law, gaussian, 2, lattice) if several else distance(law, gaussian, 2)
+    elif law.dimension > 1 and isinstance(law, Particles) and len(law) > _FEW:
+        return quickly(law, gaussian, 2, lattice)
+    return distance(law, gaussian, 2)
 
 
 def cumulants(state: Measure) -> tuple[float, float]:
