@@ -8,18 +8,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 import xarray as xr
 
 from vlasov import checks
 from vlasov.attention import Sinkhorn
 from vlasov.balance import along, check
-from vlasov.checks import Array
 from vlasov.errors import InputError, interrupted
 from vlasov.kinds import Kind
-from vlasov.problem import Problem
+from vlasov.postprocess.naming import named
 from vlasov.solvers import measure, problem_of
 from vlasov.solvers.accuracy import doubt
 from vlasov.solvers.dataset import RUN, provenance, require
@@ -81,45 +78,27 @@ def energies(run: xr.Dataset, *, tolerance: float = 1e-10) -> xr.Dataset:
     """
     require(run, RUN, "run")
     tolerance = checks.number(tolerance, "tolerance", above=0.0, below=1.0)
-    problem = problem_of(run)
+    problem, times = problem_of(run), run["time"].values
     check(problem)
-    if not run.sizes["time"]:
+    if not times.size:
         raise InputError("has no output times left; keep some, as in run.isel(time=[1])", "run")
-    times = run["time"].values
-    states = [measure(run, k) for k in range(times.size)]
     try:
+        states = [measure(run, k) for k in range(times.size)]
         found = along(problem, states, times, tolerance=tolerance)
     except (SystemError, RuntimeError) as error:
         if interrupted(error):
             raise KeyboardInterrupt from None
         raise
-    variables = {
-        "speed": found.speed,
-        "energy_error": found.error,
-        "identity_error": found.identity_error,
-        "quadrature_error": found.quadrature_error,
-    }
-    if isinstance(problem.attention, Sinkhorn):
-        variables |= {"energy": found.value, "dissipation": found.rate}
-    else:
-        variables |= {"log_energy": found.value, "log_dissipation": found.log_dissipation}
-        with np.errstate(over="ignore"):  # what is beyond the numbers is infinite; the logarithms hold it
-            variables |= {"energy": np.exp(found.value), "dissipation": np.exp(found.log_dissipation)}
-    attributes = {"metric": _METRIC[problem.attention.kind], "method": found.method}
-    return _dataset(run, problem, variables, attributes)
-
-
-def _dataset(
-    run: xr.Dataset, problem: Problem, variables: Mapping[str, Array], attributes: Mapping[str, str]
-) -> xr.Dataset:
-    """The Dataset, with what is known of the run."""
-    named = {
-        name: ("time", variables[name], {"long_name": words, "units": "1"})
-        for name, words in _NAMES.items()
-        if name in variables
-    }
-    time = ("time", run["time"].values, {"long_name": "time", "units": "1"})
-    about = {name: str(run.attrs.get(name, "")) for name in ("case", "solver", "options", "status")}
-    told = {"attention": problem.attention.kind, **attributes, "doubt": doubt(run)}
-    attrs = provenance(problem, ENERGIES) | {"title": str(run.attrs.get("title", problem.name))} | about | told
-    return xr.Dataset(named, {"time": time}, attrs)
+    values = {"energy": found.value, "dissipation": found.rate}
+    if not isinstance(problem.attention, Sinkhorn):
+        values = {"log_energy": found.value, "log_dissipation": found.log_dissipation}
+        with np.errstate(over="ignore"):  # energies beyond the largest number are infinite; their logarithms are not
+            values |= {name.removeprefix("log_"): np.exp(value) for name, value in values.items()}
+    values |= {name: getattr(found, name) for name in ("speed", "identity_error", "quadrature_error")}
+    values["energy_error"] = found.error
+    described = {name: ("time", values[name], {"long_name": text}) for name, text in _NAMES.items() if name in values}
+    attributes = provenance(problem, ENERGIES)
+    attributes |= {name: str(run.attrs.get(name, "")) for name in ("case", "solver", "options", "status")}
+    attributes |= {"title": str(run.attrs.get("title", problem.name)), "attention": problem.attention.kind}
+    attributes |= {"metric": _METRIC[problem.attention.kind], "method": found.method, "doubt": doubt(run)}
+    return named(xr.Dataset(described, {"time": times}, attributes))

@@ -22,7 +22,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from vlasov.errors import InputError, choose, did_you_mean
-from vlasov.postprocess.drawing.beside import beside
 from vlasov.postprocess.drawing.canvas import checked_target, written
 from vlasov.postprocess.drawing.clusters import clusters
 from vlasov.postprocess.drawing.cone import cone
@@ -39,7 +38,6 @@ from vlasov.solvers.accuracy import doubt_in_brief
 from vlasov.solvers.targets import signature
 
 __all__ = [
-    "beside",
     "clusters",
     "cone",
     "eigenvalues",

@@ -10,7 +10,6 @@ import xarray as xr
 COORDINATES = {
     "data": "law of the tokens",
     "depth": "number of layers",
-    "factor": "factor of growth or collapse",
     "n": "number of tokens",
     "order": "order of the moments",
     "p": "order of the distance",

@@ -33,6 +33,7 @@ _ENTRIES: dict[str, Entry] = {
     "comparison": Entry("postprocess.compare:COMPARISON"),
     "sensitivity": Entry("postprocess.sensitivity:SENSITIVITY"),
     "energies": Entry("postprocess.energies:ENERGIES"),
+    "gaussianity": Entry("postprocess.gaussianity:GAUSSIANITY"),
     "clusters": Entry("postprocess.clusters:CLUSTERS"),
 }
 

@@ -675,21 +675,73 @@ def test_energies_are_printed_drawn_and_written(vlasov):
     """F of one token is <A x, x> / 2, which grows as x' = A x."""
     few = ["--set", "initial={kind='particles', points=[[1.0, 0.0]]}", "--set", "times=[0.0, 0.5, 1.0]"]
     assert vlasov("run", "gradient-flow-sinkhorn", "--solver", "particles", *few, "-o", "run.nc")[0] == 0
-    code, out, _ = vlasov("energies", "run.nc")
+    code, out, _ = vlasov("observe", "run.nc", "-q", "energies", "-o", "picture.png")
     assert code == 0
-    assert f"energy: 0.25 -> {np.exp(1) / 4:.9g}" in out
-    assert out.endswith("run-energies.png\n")
-    assert Path("run-energies.png").read_bytes().startswith(b"\x89PNG")
-    told = json.loads(vlasov("energies", "run.nc", "--json", "-o", "energies.nc")[1])
+    assert f"energy: 0.25 -> {np.exp(1) / 4:.6g}" in out
+    assert "identity error: at most " in out
+    assert out.endswith("picture.png\n")
+    assert Path("picture.png").read_bytes().startswith(b"\x89PNG")
+    told = json.loads(vlasov("observe", "run.nc", "-q", "energies", "--json", "-o", "energies.nc")[1])["energies"]
     assert told["time"] == [0.0, 0.5, 1.0]
     np.testing.assert_allclose(told["dissipation"], 0.25 * np.exp([0, 0.5, 1.0]), rtol=1e-8)
     assert vlasov("plot", "energies.nc")[:2] == (0, "energies.png\n")
     before = files()
-    assert refused(vlasov("energies", "energies.nc"), "run: is a table of energies where a run is needed")
-    assert refused(vlasov("energies", "run.nc", "-o", "energies.txt"), 'path: "energies.txt" does not end in')
+    assert refused(vlasov("observe", "energies.nc"), "run: is a table of energies where a run is needed")
+    assert refused(
+        vlasov("observe", "run.nc", "-q", "energies", "-o", "energies.txt"), 'path: "energies.txt" does not end in'
+    )
     vlasov("run", QUICK, "-o", "other.nc")
-    assert refused(vlasov("energies", "other.nc"), "problem.attention.V: is not A; energies need softmax or Sinkhorn")
+    sentence = "problem.attention.V: is not A; energies need softmax or Sinkhorn"
+    assert refused(vlasov("observe", "other.nc", "--quantity", "clusters,energies"), "holds no tokens", "particles")
+    assert refused(vlasov("observe", "other.nc", "--quantity", "energies"), sentence)
     assert files() == sorted([*before, "other.nc"])
+
+
+def test_all_that_applies_to_a_run_is_observed(vlasov):
+    """A Gaussian has no tokens that cluster; V = A alone gives energies."""
+    vlasov("run", "gradient-flow-sinkhorn", "--solver", "gaussian", "--set", "times=[0.0, 0.1]", "-o", "climbing.nc")
+    vlasov("run", QUICK, "--set", "times=[0.0, 0.1]", "-o", "gaussian.nc")
+    before = files()
+    for name, observed in (("climbing", ["energies", "gaussianity"]), ("gaussian", ["gaussianity"])):
+        assert list(json.loads(vlasov("observe", f"{name}.nc", "--json")[1])) == observed
+        code, out, err = vlasov("observe", f"{name}.nc")
+        assert (code, err) == (0, "")
+        assert max(map(len, out.splitlines())) <= 80
+    assert files() == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["-q", "energy"], '--quantity: "energy" is not known; did you mean "energies"'),
+        (["-q", "energies", "--rank"], "--quantity: leaves out clusters, of which an option is set"),
+        (["--times", "0"], "instants: is 0 but must be at least 1"),
+        (["--width", "page"], "--width: is for pictures, but without -o nothing is drawn"),
+        (["-o", "x.nc"], '-o: names "x.nc", for one quantity; choose it by --quantity'),
+        (["-q", "gaussianity", "-o", "x.png"], "-o: names a picture, which gaussianity does not have"),
+    ],
+)
+def test_what_cannot_be_observed_is_one_sentence(vlasov, arguments, sentence):
+    vlasov("run", QUICK, "--set", "times=[0.0, 0.1]", "-o", "run.nc")
+    assert refused(vlasov("observe", "run.nc", *arguments), sentence)
+    assert files() == ["run.nc"]
+
+
+@pytest.mark.parametrize(
+    ("command", "new"),
+    [
+        ("energies", "vlasov observe RUN.nc --quantity energies"),
+        ("clusters", "vlasov observe RUN.nc --quantity clusters"),
+        ("beyond-gaussian", "vlasov observe RUN.nc --quantity gaussianity"),
+        ("figure", "docs/examples"),
+    ],
+)
+def test_replaced_commands_name_the_new_one(vlasov, command, new):
+    code, out, err = vlasov(command, "run.nc", "--json")
+    assert (code, err.count("\n")) == (2, 1)
+    assert err.startswith(f'vlasov: "vlasov {command}" is now ')
+    assert new in err
+    assert json.loads(out)["error"]
 
 
 def test_plot_makes_films(vlasov):

@@ -73,9 +73,12 @@ def test_studies_are_drawn_in_their_folder(vlasov):
             ["plot", "run.nc", "-o", "a.gif", "--format", "png"],
             '--format: is for pictures, but "a.gif" is a film; leave',
         ),
-        (["energies", "run.nc", "-o", "a.nc", "--width", "page"], '--width: is for pictures, but -o names "a.nc", for'),
+        (
+            ["observe", "run.nc", "-q", "energies", "-o", "a.nc", "--width", "page"],
+            '--width: is for pictures, but -o names "a.nc", for',
+        ),
         (["depth", "gaussian-line", "--format", "gif"], '--format: is "gif"; '),
-        (["figure", "ranks", "--width", "1in"], "width: is 1 inches, where pictures have"),
+        (["plot", "run.nc", "--width", "1in"], "width: is 1 inches, where pictures have"),
     ],
 )
 def test_mistakes_are_one_sentence_before_any_work(vlasov, monkeypatch, arguments, sentence):

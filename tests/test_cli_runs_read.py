@@ -8,6 +8,7 @@ import xarray as xr
 
 import vlasov as vl
 
+ALSO = {"compare": ["g.nc"], "observe": ["-q", "clusters"]}
 LINE = vl.Problem(vl.Softmax(A=[[0.6]]), vl.Box([-1.0], [1.0]), 0.5)
 
 
@@ -20,7 +21,7 @@ def run(tmp_path, monkeypatch):
 
 
 @pytest.mark.quick
-@pytest.mark.parametrize("command", ["beyond-gaussian", "energies", "clusters", "plot", "compare", "sensitivity"])
+@pytest.mark.parametrize("command", ["observe", "plot", "compare", "sensitivity"])
 def test_nothing_is_written_over_a_run(vlasov, run, command):
     before = run.read_bytes()
     other = run.with_name("other.nc")
@@ -28,7 +29,7 @@ def test_nothing_is_written_over_a_run(vlasov, run, command):
     picture = run.with_name("g.png")
     picture.symlink_to("g.nc")
     for target in ("g.nc", "other.nc", "g.png"):
-        code, _, err = vlasov(command, "g.nc", *(["g.nc"] if command == "compare" else []), "-o", target)
+        code, _, err = vlasov(command, "g.nc", *ALSO.get(command, []), "-o", target)
         assert code == 2
         assert err.count("\n") == 1
         assert run.read_bytes() == before
@@ -85,10 +86,10 @@ def test_what_a_run_cannot_have_is_refused(vlasov, run, given, sentence):
 
 
 @pytest.mark.quick
-@pytest.mark.parametrize("command", ["beyond-gaussian", "energies", "clusters", "plot"])
-def test_a_folder_is_no_run(vlasov, run, command):
+@pytest.mark.parametrize(("command", "what"), [("observe", "is not a file"), ("plot", "is a folder")])
+def test_a_folder_is_no_run(vlasov, run, command, what):
     for folder in (".", ".."):
-        sentence = f'vlasov: path: "{folder}" is a folder; give a .nc file that "vlasov run -o" wrote\n'
+        sentence = f'vlasov: path: "{folder}" {what}; give a .nc file that "vlasov run -o" wrote\n'
         assert vlasov(command, folder) == (2, "", sentence)
 
 

@@ -41,12 +41,12 @@ from .measures import (
     Ring as Ring,
     Sequence as Sequence,
 )
-from .postprocess.beyond_gaussian import beyond_gaussian as beyond_gaussian
 from .postprocess.citing import cite as cite
 from .postprocess.clusters import clusters as clusters
 from .postprocess.compare import compare as compare
 from .postprocess.depth import depth_study as depth_study
 from .postprocess.energies import energies as energies
+from .postprocess.gaussianity import gaussianity as gaussianity
 from .postprocess.lipschitz import lipschitz_study as lipschitz_study
 from .postprocess.mean_field import mean_field_study as mean_field_study
 from .postprocess.on_grid import on_grid as on_grid

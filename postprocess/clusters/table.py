@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 _ROWS = 12
-_COMPONENTS = 4
+_COMPONENTS = 3
 
 
 def table(found: xr.Dataset) -> Table:
@@ -38,27 +38,23 @@ def table(found: xr.Dataset) -> Table:
 
 
 def lines(found: xr.Dataset) -> list[str]:
-    """When tokens have clustered, on what plateaus their number stayed, and what speaks against calling them limits."""
+    """Return when tokens have clustered, where limits lie, and on what plateaus the number of clusters stayed."""
     count = found["count"].values
     said = [
-        f"{count[0]} clusters at t = {float(found['time'][0]):.4g}, {count[-1]} at t = {float(found['time'][-1]):.4g}; "
-        f"together as at the end from t = {float(found['time_to_cluster']):.4g} on"
+        f"{count[0]} clusters at t = {float(found['time'][0]):.4g}, {count[-1]} at t = {float(found['time'][-1]):.4g}",
+        f"tokens together as at the end: from t = {float(found['time_to_cluster']):.4g} on",
     ]
     inside = int((~found["boundary"] & ~found["zero"]).sum())
     said.append(
-        f"polytope of dimension {int(found['polytope_dimension'])} with {int(found['vertex'].sum())} vertices, "
-        f"{int((found['boundary'] & ~found['vertex']).sum())} other limits on its boundary, "
+        f"polytope of dimension {int(found['polytope_dimension'])}: {int(found['vertex'].sum())} vertices, "
+        f"{int((found['boundary'] & ~found['vertex']).sum())} on the boundary, "
         f"{int(found['zero'].sum())} at zero, {inside} elsewhere"
     )
     spans = zip(*(found[f"plateau_{name}"].values for name in ("start", "end", "count")), strict=True)
-    told = [f"{number} from {start:.4g} to {end:.4g}" for start, end, number in spans]
-    if told:
-        said.append("plateaus: " + ", ".join(told))
+    said += [f"plateau of {number} clusters from t = {start:.4g} to {end:.4g}" for start, end, number in spans]
     if "attention_rank" in found:
         rank, distance = found["attention_rank"].values, float(found["boolean_distance"][-1])
-        said.append(f"rank of the attention: {rank[0]}, in the end {rank[-1]}, {distance:.1e} away from zeros and ones")
-    if found.attrs.get("doubt"):
-        said.append(f"note: {found.attrs['doubt']}")
+        said.append(f"rank of the attention: {rank[0]} -> {rank[-1]}, {distance:.1e} away from zeros and ones")
     return said
 
 

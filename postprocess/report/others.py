@@ -1,4 +1,4 @@
-"""What else vlasov makes, on a page: comparisons, energies, sensitivities, Gaussian matches, clusters."""
+"""What else vlasov makes, on a page: comparisons, energies, sensitivities, clusters."""
 
 from __future__ import annotations
 
@@ -74,24 +74,6 @@ def of_sensitivity(parts: Parts, found: xr.Dataset) -> str:
     share = curve("share of the measure that carries it", t, found["participation"].values)
     made = [chart("Growth of small changes", "t", series), chart("Who carries it", "t", [share], logy=False)]
     return charts(parts, [one for one in made if one]) + _table(found, ("time",))
-
-
-def of_gaussian_match(parts: Parts, found: xr.Dataset) -> str:
-    """Distances to Gaussians, cumulants, and eigenvalues beside those foretold."""
-    t = found["time"].values
-    named = {name: curve(str(found[name].attrs.get("long_name", name)), t, found[name].values)
-             for name in ("wasserstein", "sample", "predicted_wasserstein", "skewness", "kurtosis")}  # fmt: skip
-    values = [
-        curve(f"λ_{found.sizes['rank'] - k}{who}", found["output"].values, found[f"{name}eigenvalues"].values[:, k],
-              dash=bool(name), colour=k)
-        for name, who in (("", ""), ("predicted_", ", foretold")) for k in range(found.sizes["rank"])
-    ]  # fmt: skip
-    made = [
-        chart("Distance to Gaussians", "t", [named[one] for one in ("wasserstein", "sample", "predicted_wasserstein")]),
-        chart("Cumulants of the whitened measure", "t", [named["skewness"], named["kurtosis"]], logy=False),
-        chart("Eigenvalues of the covariance", "t", values[: 2 * 6]),
-    ]
-    return charts(parts, [one for one in made if one]) + _table(found, ("time",)) + _table(found, ("factor",))
 
 
 def of_any(parts: Parts, found: xr.Dataset) -> str:

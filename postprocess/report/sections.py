@@ -26,10 +26,10 @@ from vlasov.postprocess.report.repeating import repeated
 from vlasov.postprocess.report.scene import said_of, scene
 from vlasov.postprocess.report.sources import Source
 from vlasov.solvers.dataset import (
-    BEYOND,
     COMPARISON,
     DEPTH,
     ENERGIES,
+    GAUSSIANITY,
     LIPSCHITZ,
     RUN,
     SENSITIVITY,
@@ -45,7 +45,7 @@ _OF_KIND: dict[str, tuple[str, Callable[[Parts, xr.Dataset], str]]] = {
     COMPARISON: ("How far solutions are apart", others.of_comparison),
     ENERGIES: ("Energies", others.of_energies_alone),
     SENSITIVITY: ("How much small changes grow", others.of_sensitivity),
-    BEYOND: ("How far from Gaussian", others.of_gaussian_match),
+    GAUSSIANITY: ("How far from Gaussian", others.of_any),
 }
 
 

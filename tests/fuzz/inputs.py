@@ -22,7 +22,6 @@ from tests.fuzz import values
 from vlasov import cli
 from vlasov.cases import load
 from vlasov.postprocess import figures
-from vlasov.postprocess.clusters import beside
 from vlasov.solvers.driver import prepare
 
 EYE = [[1.0, 0.0], [0.0, 1.0]]
@@ -206,10 +205,7 @@ def calls():
             ),
             ([2, 4], ["random", "adversarial"], 2, 1.0, [0.1]),
         ),
-        "beyond_gaussian": (
-            lambda *a: vl.beyond_gaussian(a[0], instants=a[1], factors=a[2])["relative"].values,
-            (g.runs["gaussian"], 2, [2.0, 10.0]),
-        ),
+        "gaussianity": (lambda *a: vl.gaussianity(a[0], instants=a[1])["relative"].values, (g.runs["gaussian"], 2)),
         "tokens_bound": (lambda *a: vl.estimates.tokens_bound(*a), (g.problem.attention, 1.0, 4)),
         "adversarial_tokens": (lambda *a: vl.estimates.adversarial_tokens(*a), (g.problem.attention, 1.0, 4)),
         "attention_received": (lambda *a: vl.estimates.attention_received(*a), (g.problem.attention, EYE)),
@@ -231,10 +227,6 @@ def calls():
         "clusters": (
             lambda *a: vl.clusters(a[0], tolerance=a[1], margin=a[2], along=a[3], rank=a[4]).attrs["doubt"],
             (g.runs["particles"], 0.05, 0.005, [1.0, 0.0], True),
-        ),
-        "beside": (
-            lambda *a: beside(*a[:2], tolerance=a[2])["share"].values,
-            (g.runs["particles"], g.runs["particles"], 0.1),
         ),
         "energies": (lambda *a: climbed(vl.energies(a[0], tolerance=a[1])), (g.runs["climbing"], 1e-6)),
         "lipschitz": (

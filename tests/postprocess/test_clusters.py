@@ -190,7 +190,6 @@ def test_what_is_still_on_its_way_is_no_limit():
     problem = vl.Problem(vl.Softmax(A=EYE), vl.Particles([[1.0, 0.0], [0.0, 1.0], [-1.0, -1.0]]), 1.0)
     plain = vl.clusters(vl.solve(problem, "particles", times=np.linspace(0, 1, 11), tolerance=1e-5))
     assert "over the last tenth of the run; go on for longer, or solve with rescaled=True" in plain.attrs["doubt"]
-    assert plain.attrs["doubt"] in lines(plain)[-1]
     one_time = vl.clusters(vl.solve(problem, "particles", times=[1.0], tolerance=1e-5))
     assert "one output time does not show" in one_time.attrs["doubt"]
 
@@ -234,7 +233,7 @@ def test_every_variable_says_what_it_is_and_files_keep_it(tmp_path):
     with xr.open_dataset(tmp_path / "found.nc") as read:
         xr.testing.assert_identical(read.load(), found)
     assert table(found).row_count == found.sizes["cluster"]
-    assert "vertices" in lines(found)[1]
+    assert "vertices" in lines(found)[2]
 
 
 def test_attentions_whose_looks_are_no_single_sum_have_no_leaders():

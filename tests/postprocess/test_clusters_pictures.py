@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import vlasov as vl
-from tests.postprocess.test_clusters_beside import both
 from tests.postprocess.test_figures import assert_tidy
 from tests.test_cli import refused
 from vlasov.postprocess import figures
@@ -16,7 +15,16 @@ from vlasov.postprocess import figures
 def runs():
     """A rescaled and a post-norm run by dimension."""
     points = np.random.default_rng(0).uniform(-1, 1, (12, 4))
-    return {d: both(points[:, :d], 2 * np.eye(d), 6.0) for d in (1, 2, 3, 4)}
+    how = {"times": np.linspace(0, 6.0, 5), "tolerance": 1e-6, "warn_above": np.inf}
+    pairs = {}
+    for d in (1, 2, 3, 4):
+        problem = vl.Problem(vl.Softmax(A=2 * np.eye(d)), vl.Particles(points[:, :d]), 6.0)
+        normed = problem.changed(layer_norm=vl.LayerNorm())
+        pairs[d] = (
+            vl.solve(problem, "particles", rescaled=True, **how),
+            vl.solve(normed, "particles", **how),
+        )
+    return pairs
 
 
 @pytest.mark.quick
@@ -26,11 +34,6 @@ def test_clusters_are_tidy(runs, d):
     assert_tidy(figure)
     assert figure.axes[1].get_ylabel() == "number of clusters"
     assert_tidy(figures.plot(runs[d][1], "clusters"))
-
-
-@pytest.mark.parametrize("d", [2, 3, 4])
-def test_a_run_beside_another_is_tidy(runs, d):
-    assert_tidy(figures.beside(*runs[d]))
 
 
 @pytest.mark.quick
@@ -81,7 +84,7 @@ def files(runs, tmp_path, monkeypatch):
 
 @pytest.mark.quick
 def test_clusters_of_a_run_are_printed_and_drawn(files, vlasov):
-    code, out, err = vlasov("clusters", "free.nc", "--rank")
+    code, out, err = vlasov("observe", "free.nc", "-q", "clusters", "--rank", "-o", "free-clusters.png")
     assert (code, err) == (0, "")
     assert "vertex" in out
     assert "rank of the attention: " in out
@@ -90,28 +93,26 @@ def test_clusters_of_a_run_are_printed_and_drawn(files, vlasov):
 
 
 def test_clusters_as_json(files, vlasov):
-    code, out, _ = vlasov("clusters", "free.nc", "--json", "-o", "picture.svg", "--tolerance", "0.1")
-    found = json.loads(out)
+    code, out, _ = vlasov("observe", "free.nc", "-q", "clusters", "--json", "-o", "picture.svg", "--tolerance", "0.1")
     assert code == 0
-    assert found["picture"] == "picture.svg"
+    assert json.loads(out)["output"] == "picture.svg"
+    found = json.loads(out)["clusters"]
     assert sum(found["mass"]) == pytest.approx(1.0)
     assert len(found["count"]) == len(found["time"]) == 5
     assert found["reach"] == pytest.approx(float(vl.clusters(vl.open_run("free.nc"), tolerance=0.1)["reach"]))
 
 
-def test_two_runs_beside_each_other(files, vlasov):
-    code, out, _ = vlasov("clusters", "free.nc", "normed.nc", "-o", "both.png")
-    assert code == 0
-    assert "% of the mass in corresponding clusters at t = 6, " in out
-    code, out, _ = vlasov("clusters", "free.nc", "normed.nc", "-o", "both.png", "--json")
-    assert 0 < json.loads(out)["share"][-1] <= 1
+def test_clusters_are_written_as_numbers(files, vlasov):
+    assert vlasov("observe", "free.nc", "-q", "clusters", "-o", "numbers.nc")[0] == 0
+    written, known = vl.open_run("numbers.nc"), vl.clusters(vl.open_run("free.nc"))
+    assert written.drop_attrs().equals(known.drop_attrs())
 
 
 def test_mistakes_are_one_line(files, vlasov):
-    assert refused(vlasov("clusters", "free.nc", "--tolerance", "-1"), "tolerance: is -1")
-    assert refused(vlasov("clusters", "free.nc", "-o", "picture.txt"), "does not end in a known format")
-    assert refused(vlasov("clusters", "free.nc", "normed.nc", "free.nc"), "RUN.nc: takes one run, or a rescaled")
-    assert refused(vlasov("clusters", "free.nc", "normed.nc", "--rank"), "--rank: is for one run")
+    assert refused(vlasov("observe", "free.nc", "--tolerance", "-1"), "tolerance: is -1")
+    assert refused(
+        vlasov("observe", "free.nc", "-q", "clusters", "-o", "picture.txt"), "does not end in a known format"
+    )
     problem = vl.Problem(vl.Softmax(A=np.eye(2)), vl.Gaussian([0, 0], np.eye(2)), 0.1)
     vl.solve(problem, "gaussian", times=[0.0, 0.1], output="gaussian.nc")
-    assert refused(vlasov("clusters", "gaussian.nc"), "holds no tokens", "particles")
+    assert refused(vlasov("observe", "gaussian.nc", "-q", "clusters"), "holds no tokens", "particles")

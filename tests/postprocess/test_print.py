@@ -64,7 +64,6 @@ def made():
         "sweep": vl.sweep(PROBLEM, {"horizon": [0.2, 0.3]}, solver="gaussian", times=[0.1]),
         "sensitivity": vl.sensitivity(PROBLEM, n=9, times=[0.0, 0.5]),
         "energies": vl.energies(few),
-        "beyond": vl.beyond_gaussian(few, instants=3),
     }
 
 
@@ -76,7 +75,7 @@ def drawn(made, name, width) -> Figure:
 
 
 STUDIES = ["study", "depth study", "Lipschitz study"]
-NAMES = ["comparison", "stability", "stability of Gaussians", "sweep", "sensitivity", "energies", "beyond", *STUDIES]
+NAMES = ["comparison", "stability", "stability of Gaussians", "sweep", "sensitivity", "energies", *STUDIES]
 
 
 @pytest.mark.parametrize("width", [None, "column", "page"])

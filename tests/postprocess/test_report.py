@@ -200,8 +200,8 @@ def test_all_kinds_have_their_page(gaussian, tmp_path):
     line = vl.solve(case.problem, "particles", times=[0.0, 0.1, 0.2], n=64, warn_above=np.inf)
     study = vl.mean_field_study(case.problem, n=[8, 16], replicas=2, p=(1,))
     deep = vl.depth_study(case.problem, depths=[2, 4], n=8, replicas=2)
-    energy, beyond, gathered = vl.energies(line), vl.beyond_gaussian(line, instants=2), vl.clusters(line)
-    told = {"coupled distance": study, "number of layers": deep, "Gradient flow": energy, "Cumulants": beyond,
+    energy, matched, gathered = vl.energies(line), vl.gaussianity(line, instants=2), vl.clusters(line)
+    told = {"coupled distance": study, "number of layers": deep, "Gradient flow": energy, "cumulant": matched,
             "clusters": gathered}  # fmt: skip
     for word, dataset in told.items():
         page = vl.report(dataset).html

@@ -46,7 +46,7 @@ def test_a_study_is_repeated_by_what_its_page_says(how, tmp_path, monkeypatch):
         np.testing.assert_array_equal(again[name].values, study[name].values, err_msg=name)
 
 
-@pytest.mark.parametrize("made", ["sensitivity", "sweep", "beyond"])
+@pytest.mark.parametrize("made", ["sensitivity", "sweep", "gaussianity"])
 def test_what_no_file_tells_gets_a_sentence(made):
     run = vl.solve(LINE, "gaussian", times=[0.0, 1.0])
     if made == "sensitivity":
@@ -54,7 +54,7 @@ def test_what_no_file_tells_gets_a_sentence(made):
     elif made == "sweep":
         found = vl.sweep(vl.load_case("gaussian-line"), {"horizon": [0.1, 0.2]}, solver="gaussian")
     else:
-        found = vl.beyond_gaussian(run, instants=2)
+        found = vl.gaussianity(run, instants=2)
     page = vl.report(found).html
     assert "does not hold all that repeats it" in page
     assert f"vlasov {made}" not in page

@@ -1,20 +1,17 @@
 """The command line: parse, call, print.
 
 ``app``: the program and how it ends. ``options``: how commands take theirs. ``pictures``: where they draw. ``cases``,
-``runs``, ``clusters``, ``comparisons``, ``studies``, ``beyond_gaussian``, ``sensitivity``,
-``figure``, ``report``, ``cite``, ``installation``: its commands. ``printing``: what they print. Everything
+``runs``, ``observe``, ``comparisons``, ``studies``, ``sensitivity``, ``report``, ``cite``, ``installation``: its commands. ``printing``: what they print. Everything
 heavy is imported inside the commands, so that --help answers at once.
 """
 
 from vlasov.cli import (  # noqa: I001  # in the order of the help
     cases,
     runs,
-    clusters,
+    observe,
     comparisons,
     studies,
     sensitivity,
-    beyond_gaussian,
-    figure,
     report,
     cite,
     installation,
@@ -23,14 +20,12 @@ from vlasov.cli.app import app, main
 
 __all__ = [
     "app",
-    "beyond_gaussian",
     "cases",
     "cite",
-    "clusters",
     "comparisons",
-    "figure",
     "installation",
     "main",
+    "observe",
     "report",
     "runs",
     "sensitivity",

@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperCommand
 
 from vlasov.cli.options import CaseArgument, ForceOption, JsonOption, Settings, Times, command
-from vlasov.cli.pictures import Picture, beside, claim, keep, sources_of
+from vlasov.cli.pictures import Picture, beside, claim, sources_of
 from vlasov.cli.printing import describe, finite, print_doubt, print_json, print_run, summary
 from vlasov.errors import InputError, SolverError
 
@@ -160,45 +160,4 @@ def plot(
             movie.movie(datasets, target.path, origin=target.origin)
     else:
         picture.write(lambda: figures.plot(datasets, kind), target)
-    print(target.path)
-
-
-@command()
-def energies(
-    path: Annotated[Path, typer.Argument(metavar="RUN.nc", help="What vlasov run wrote.")],
-    *,
-    picture: Picture,
-    output: Annotated[
-        Path | None,
-        typer.Option("-o", "--output", help="A picture, or .nc for the numbers; RUN-energies.png if not given."),
-    ] = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Energy, dissipation and the identity between them along a run with V = A = A^T, softmax or Sinkhorn."""
-    from vlasov.postprocess.drawing.energies import draw
-    from vlasov.postprocess.energies import energies as energies_of
-    from vlasov.solvers.dataset import open_run
-    from vlasov.solvers.progress import waiting
-
-    target, numbers_only = picture.place_or_numbers(output, beside(path, "{}-energies"), path)
-    with waiting("energies along the run"):
-        found = energies_of(open_run(path))
-    if numbers_only:
-        keep(found, target)
-    else:
-        picture.write(lambda: draw(found), target)
-    if as_json:
-        print_json(
-            {name: finite(values.values) for name, values in found.variables.items()} | {"output": str(target.path)}
-        )
-        return
-    first, last = found.isel(time=0), found.isel(time=-1)
-    print(f"{found.attrs['title']}, solver {found.attrs['solver']}: gradient flow, metric {found.attrs['metric']}")
-    for name in ("log_energy", "energy", "dissipation", "speed"):
-        if name in found:
-            span = f"{float(first['time']):g} to {float(last['time']):g}"
-            print(f"  {name.replace('_', ' ')}: {float(first[name]):.10g} -> {float(last[name]):.10g} from t = {span}")
-    off, doubt = float(found["identity_error"].max()), float(found["quadrature_error"].max())
-    print(f"  gained = dissipated up to {off:.2g}; outputs let the integral be off by {doubt:.2g}")
-    print_doubt(found.attrs["doubt"])
     print(target.path)

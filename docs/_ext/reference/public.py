@@ -35,7 +35,7 @@ GROUPS = (
         "Densities in physical coordinates, clusters, energies, how far from a Gaussian.",
         (
             *(".postprocess.on_grid", ".postprocess.clusters", ".postprocess.energies"),
-            *(".postprocess.beyond_gaussian",),
+            *(".postprocess.gaussianity",),
         ),
     ),
     Group(
