@@ -79,9 +79,9 @@ def copy(
     from vlasov.cases.catalogue import case_path
     from vlasov.cases.load import copied
 
-    source, text = case_path(case), copied(case)
+    source = case_path(case)
     target = output or Path(source.name)
     if target.is_dir():
         target = target / source.name
-    write_text(target, text, source, force=force)
+    write_text(target, copied(case, target.parent), source, force=force)
     print(target)
