@@ -35,3 +35,97 @@ def test_output_times_are_a_count_or_named(vlasov, option, times):
 )
 def test_output_times_that_cannot_be(vlasov, options, sentence):
     assert vlasov("run", QUICK, *options.split()) == (2, "", f"vlasov: {sentence}\n")
+
+
+# --save.
+
+OPTIONS = ("solvers.particles.n=64", "solvers.particles.sampling=quadrature")
+PLAIN = ("mixture-2d", "--solver", "particles", "--set", OPTIONS[0], "--set", OPTIONS[1], "--times", "3")
+
+
+@pytest.mark.quick
+def test_a_run_may_keep_its_statistics_alone(vlasov):
+    assert vlasov("run", *PLAIN, "-o", "all.nc")[0] == 0
+    code, out, err = vlasov("run", *PLAIN, "--save", "mean,covariance", "-o", "few.nc")
+    assert (code, err) == (0, "")
+    assert "note: without states 1 fact of this case cannot be checked" in out
+    everything, few = vl.open_run("all.nc"), vl.open_run("few.nc")
+    scalars = {"blow_up_time", "error_estimate", "steps"}
+    assert set(few.data_vars) - scalars == {"mean", "covariance", "mean_error", "covariance_error"}
+    assert few.attrs["saved"] == "mean, covariance, mean_error, covariance_error"
+    assert set(few.dims) == {"time", "component", "component_b"}
+    for name in few.variables:
+        np.testing.assert_array_equal(few[name], everything[name])
+    assert few.attrs["problem"] == everything.attrs["problem"]
+    assert vlasov("plot", "few.nc", "--kind", "eigenvalues")[0] == 0
+    assert vlasov("plot", "few.nc", "all.nc", "-o", "both.png")[0] == 0
+
+
+def test_runs_that_keep_other_variables_do_not_replace_each_other(vlasov):
+    assert vlasov("run", *PLAIN, "-o", "run.nc")[0] == 0
+    code, _, err = vlasov("run", *PLAIN, "--save", "mean", "-o", "run.nc")
+    assert code == 2
+    assert 'output: "run.nc" is there already, and holds something else' in err
+    assert "position" in vl.open_run("run.nc")
+    assert vlasov("run", *PLAIN, "--save", "mean", "-o", "run.nc", "--force")[0] == 0
+    assert vlasov("run", *PLAIN, "--save", "mean", "-o", "run.nc")[0] == 0  # the same once more
+
+
+@pytest.mark.parametrize(
+    ("solver", "options"),
+    [("particles", {"n": 64}), ("layers", {"n": 64, "depth": 2}), ("finite-volume", {"cells": 16})],
+)
+def test_what_needs_states_says_that_there_are_none(solver, options):
+    from vlasov.postprocess import figures
+
+    problem = vl.load_case("mixture-2d").problem.until(0.2)
+    times = [0.0, 0.2]
+    run = vl.solve(problem, solver, times=times, save=("mean", "covariance"), warn_above=np.inf, **options)
+    whole = vl.solve(problem, solver, times=times, warn_above=np.inf, **options)
+    assert not {"position", "density", "weight", "xi", "frame_matrix"} & set(run.variables)
+    np.testing.assert_array_equal(run["covariance"], whole["covariance"])
+    sentence = "keeps statistics alone .*, where its states are needed; solve it again without save="
+    for ask in (vl.measure, figures.snapshots, lambda few: vl.compare(few, whole)):
+        with pytest.raises(vl.InputError, match=sentence):
+            ask(run)
+
+
+def test_a_state_is_kept_with_what_belongs_to_it():
+    problem = vl.load_case("masked-two-topics").problem.until(0.1)
+    run = vl.solve(problem, "particles", n=32, times=[0.0, 0.1], save="position", warn_above=np.inf)
+    assert {"position", "weight", "s", "mean"} <= set(run.variables)
+    assert "radius" not in run
+    assert vl.measure(run).ordered
+
+
+def test_a_gaussian_is_its_statistics():
+    run = vl.solve(QUICK, save=["mean"], times=[0.0, 1.0])
+    assert vl.measure(run).kind == "gaussian"
+
+
+def test_states_that_are_not_kept_take_no_memory():
+    import tracemalloc
+
+    problem = vl.Problem(vl.Softmax(A=[[0.1]]), vl.Gaussian(0.0, 1.0), horizon=1e-3)
+    how = {"n": 2000, "times": np.linspace(0.0, 1e-3, 1001), "sampling": "quantile", "warn_above": np.inf}
+    vl.solve(problem, "particles", save="mean", **how)  # compiles
+    tracemalloc.start()
+    vl.solve(problem, "particles", save="mean", **how)
+    assert tracemalloc.get_traced_memory()[1] < 1001 * 2000 * 8 / 4
+    tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    ("save", "sentence"),
+    [
+        ("men", '"men" is not known; did you mean "mean"?'),
+        ((), "is empty; give at least one variable"),
+        (3, "is 3 where a list is needed"),
+        ("density", '"density" is not in runs of this solver'),
+        (["mean", None], '"None" is not known'),
+    ],
+)
+def test_variables_that_cannot_be_kept(save, sentence):
+    problem = vl.Problem(vl.Softmax(A=[[0.1]]), vl.Gaussian(0.0, 1.0), horizon=1.0)
+    with pytest.raises(vl.InputError, match=f"save: {sentence}"):
+        vl.solve(problem, "particles", n=16, save=save, output="run.nc")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from vlasov.cli.options import CaseArgument, ForceOption, JsonOption, Settings, Times, command
+from vlasov.cli.options import CaseArgument, ForceOption, JsonOption, Settings, Times, command, names
 from vlasov.cli.pictures import Picture, beside, claim, keep, sources_of
 from vlasov.cli.printing import describe, finite, print_doubt, print_json, print_run, summary
 from vlasov.errors import InputError, SolverError
@@ -51,6 +51,10 @@ def run(
         typer.Option("--solver", help="gaussian, particles, finite-volume or layers; the case's first if not given."),
     ] = None,
     times: Times,
+    save: Annotated[
+        str | None,
+        typer.Option("--save", metavar="NAME,NAME,...", help="Keep these variables alone, such as mean,covariance."),
+    ] = None,
     settings: Settings,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="The .nc file to write; CASE-SOLVER.nc here if not given.")
@@ -71,18 +75,17 @@ def run(
     loaded = settings.load(case)
     what = task(loaded, solver, times.until(loaded.problem.horizon))
     target = output or Path(f"{loaded.name}-{what.solver}.nc")
+    how: dict[str, Any] = {"times": what.times, "output": target, "overwrite": force}
+    how["save"] = None if save is None else names(save)
     if dry_run:
-        plan = prepare(
-            what.problem, what.solver, times=what.times, output=target, overwrite=force, options=what.options
-        )
+        plan = prepare(what.problem, what.solver, **how, options=what.options)
         about = {"states": str(plan.states), "memory_gb": round(1e-9 * plan.states.nbytes, 6), "output": str(target)}
         print_json(describe(loaded) | {"solver": what.solver, "options": plan.resolved} | about)
         return
-    result = solve(
-        loaded, solver, times=what.times, progress=not as_json, output=target, overwrite=force, warn_above=math.inf
-    )
+    result = solve(loaded, solver, **how, progress=not as_json, warn_above=math.inf)
     found = verdicts(loaded.facts, result)
-    _tell(result, target, found, loaded.outdated, as_json)
+    unseen = sum(fact.concerns(what.solver) for fact in loaded.facts) - len(found)
+    _tell(result, target, found, unseen, loaded.outdated, as_json)
     if result.attrs["status"] == "stopped":
         raise SolverError(
             f"the run stopped before its horizon, {loaded.problem.horizon:g}; what it found until then is in {target}"
@@ -93,7 +96,14 @@ def run(
         )
 
 
-def _tell(result: xr.Dataset, target: Path, found: list[tuple[Fact, Verdict]], outdated: bool, as_json: bool) -> None:
+def _tell(
+    result: xr.Dataset,
+    target: Path,
+    found: list[tuple[Fact, Verdict]],
+    unseen: int,
+    outdated: bool,
+    as_json: bool,
+) -> None:
     """Print a run, what it doubts of itself, and which facts of its case hold; or all of it for programs."""
     from vlasov.solvers.accuracy import doubt
 
@@ -111,6 +121,8 @@ def _tell(result: xr.Dataset, target: Path, found: list[tuple[Fact, Verdict]], o
         # A number that may be off by more than a percent does not show that a fact holds.
         held = "holds, if the run is right:" if doubtful else "holds "
         print(f"  {held if verdict.holds else 'FAILS '} {fact.says}")
+    if unseen:
+        print(f"  note: without states {unseen} fact{'s' * (unseen > 1)} of this case cannot be checked")
 
 
 @command()
