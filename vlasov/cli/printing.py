@@ -11,13 +11,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import xarray as xr
 
     from vlasov.cases import Case
 
 #: Whether this command has printed its answer for programs, of which there is one.
 answered: ContextVar[bool] = ContextVar("answered", default=False)
-_WIDTH = 160  # of tables that go into a file
+_WIDTH = 100  # of tables that go into a file
+_CUT = " ..."
+_ARRAY = re.compile(r"\[\[.{,40}?\]\]|\[[^\[\]]{,40}\]")  # a matrix or a row of one, if it is short
 
 
 def width() -> int:
@@ -32,6 +36,26 @@ def print_table(table: Any) -> None:
     from rich.console import Console
 
     Console(width=None if sys.stdout.isatty() else _WIDTH).print(table)
+
+
+def print_rows(rows: Iterable[tuple[str, str]]) -> None:
+    """Print names with a text beside each, which goes on below itself where the line ends, but not inside an array."""
+    import textwrap
+
+    names, texts = zip(*rows, strict=True)
+    indent = max(map(len, names)) + 2
+    for name, text in zip(names, texts, strict=True):
+        held = _ARRAY.sub(lambda array: array[0].replace(" ", "\xa0"), text)
+        lines = textwrap.wrap(held, max(width() - indent, 20), break_long_words=False, break_on_hyphens=False)
+        print(f"{name:<{indent}}" + f"\n{'':<{indent}}".join(lines).replace("\xa0", " "))
+
+
+def cut(text: str, room: int) -> str:
+    """Return the words of a text that fit, with dots where some do not."""
+    import textwrap
+
+    said = textwrap.shorten(text, max(room, len(_CUT)), placeholder=_CUT, break_on_hyphens=False)
+    return "" if said == _CUT.strip() else said
 
 
 def print_json(value: Any) -> None:
