@@ -1,5 +1,7 @@
 """What of a run is written, and when: output times, statistics, numbers for other programs."""
 
+import csv
+
 import numpy as np
 import pytest
 
@@ -129,3 +131,97 @@ def test_variables_that_cannot_be_kept(save, sentence):
     problem = vl.Problem(vl.Softmax(A=[[0.1]]), vl.Gaussian(0.0, 1.0), horizon=1.0)
     with pytest.raises(vl.InputError, match=f"save: {sentence}"):
         vl.solve(problem, "particles", n=16, save=save, output="run.nc")
+
+
+# export.
+
+
+def columns(name):
+    """A CSV file by a reader of its own."""
+    with open(name, newline="") as file:
+        rows = list(csv.DictReader(file))
+    return {key: np.array([float(row[key]) for row in rows]) for key in rows[0]}
+
+
+@pytest.mark.quick
+def test_export_writes_statistics_over_time(vlasov):
+    vlasov("run", *PLAIN, "-o", "run.nc")
+    assert vlasov("export", "run.nc")[:2] == (0, "run.csv\n")
+    run, table = vl.open_run("run.nc"), columns("run.csv")
+    np.testing.assert_array_equal(table["time"], run["time"])
+    np.testing.assert_array_equal(table["mean_x_2"], run["mean"].sel(component="x_2"))
+    covariance = run["covariance"].sel(component="x_2", component_b="x_1")
+    np.testing.assert_array_equal(table["covariance_x_2_x_1"], covariance)
+    np.testing.assert_array_equal(table["covariance_error"], run["covariance_error"])
+    assert set(table) == {
+        *("time", "mean_x_1", "mean_x_2", "radius", "mass", "mean_error", "covariance_error"),
+        *(f"covariance_x_{i}_x_{j}" for i in (1, 2) for j in (1, 2)),
+    }
+
+
+def test_export_writes_tokens_at_one_time(vlasov):
+    run = vl.solve("masked-product", "particles", n=16, times=[0.0, 0.25], output="run.nc", warn_above=np.inf)
+    assert vlasov("export", "run.nc", "--at", "0.25", "-o", "tokens.csv")[:2] == (0, "tokens.csv\n")
+    table = columns("tokens.csv")
+    assert list(table) == ["x_1", "x_2", "weight", "s"]
+    np.testing.assert_array_equal(np.stack([table["x_1"], table["x_2"]], axis=1), run["position"][1])
+    np.testing.assert_array_equal(table["s"], run["s"])
+
+
+@pytest.mark.parametrize(
+    ("case", "options"), [("mixture-2d", {"cells": 48}), ("masked-two-topics", {"cells": 32, "slices": 2})]
+)
+def test_export_writes_cells_whose_sums_are_the_moments(vlasov, case, options):
+    problem = vl.load_case(case).problem.until(0.2)
+    run = vl.solve(problem, "finite-volume", times=[0.0, 0.2], output="run.nc", warn_above=np.inf, **options)
+    assert vlasov("export", "run.nc", "--at", "0.2", "-o", "cells.csv")[0] == 0
+    table = columns("cells.csv")
+    parts = table.pop("part", np.ones(table["density"].size))
+    x, found = np.stack([table["x_1"], table["x_2"]], axis=1), np.zeros(3)
+    for number in np.unique(parts):
+        own = x[parts == number]
+        cells = own.reshape(options["cells"], options["cells"], 2)
+        volume = abs(np.linalg.det(np.stack([cells[1, 0] - cells[0, 0], cells[0, 1] - cells[0, 0]])))
+        masses = volume * table["density"][parts == number]
+        found += [masses.sum(), *(masses @ own)]
+    np.testing.assert_allclose(found[0], run["mass"][1], rtol=1e-10)
+    np.testing.assert_allclose(found[1:] / found[0], run["mean"][1], atol=1e-8)
+
+
+def test_export_writes_all_arrays_of_any_file(vlasov):
+    vlasov("run", *PLAIN, "-o", "run.nc")
+    vl.sweep(QUICK, {"horizon": [0.1, 0.2]}, times=[0.1], output="sweep.nc")
+    for name in ("run", "sweep"):
+        assert vlasov("export", f"{name}.nc", "-o", f"{name}.npz")[:2] == (0, f"{name}.npz\n")
+        dataset = vl.open_run(f"{name}.nc")
+        with np.load(f"{name}.npz", allow_pickle=False) as arrays:
+            assert set(arrays.files) == set(dataset.variables)
+            for key in arrays.files:
+                np.testing.assert_array_equal(arrays[key], dataset[key].values.astype(arrays[key].dtype))
+    assert vlasov("export", "run.nc", "-o", "end.npz", "--at", "1")[0] == 0
+    np.testing.assert_array_equal(np.load("end.npz")["position"][0], vl.open_run("run.nc")["position"][-1])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ("run.nc -o run.txt", 'output: "run.txt" ends in neither .csv nor .npz; name such a file'),
+        ("run.nc --at 0.3", "--at: 0.3 is not an output time; the nearest are 0.0 and 0.5"),
+        ("run.nc --at nan", "--at: is nan but must be a finite number"),
+        ("gaussian.nc --at 0.5", "dataset: has neither tokens nor cells at that time, but a Gaussian; leave out --at"),
+        ("few.nc --at 0.5", "dataset: keeps statistics alone (mean, covariance"),
+        ("sweep.nc", 'path: is a sweep, which is no table over time; write its arrays by "-o NAME.npz"'),
+        ("sweep.nc --at 0.1", "path: is a sweep where a run is needed"),
+        ("none.nc", 'path: "none.nc" is not a file'),
+        ("run.nc -o none/run.csv", 'output: the folder "none" does not exist; create it first'),
+        ("run.nc -o none/run.npz", 'output: the folder "none" does not exist; create it first'),
+    ],
+)
+def test_what_cannot_be_exported(vlasov, arguments, sentence):
+    vlasov("run", *PLAIN, "-o", "run.nc")
+    vlasov("run", *PLAIN, "--save", "mean", "-o", "few.nc")
+    vl.solve(QUICK, times=[0.0, 0.5], output="gaussian.nc")
+    vl.sweep(QUICK, {"horizon": [0.1, 0.2]}, times=[0.1], output="sweep.nc")
+    code, out, err = vlasov("export", *arguments.split())
+    assert (code, out) == (2, "")
+    assert err.startswith(f"vlasov: {sentence}")

@@ -72,6 +72,8 @@ COMMANDS = {
     "sensitivity": (("sensitivity", "a.nc"), ("sensitivity", "b.nc"), "x.png"),
     "figure": (("figure", "to-zero"), ("figure", "to-a-line"), "x.png"),
     "report": (("report", "a.nc"), ("report", "b.nc"), "x.html"),
+    "export": (("export", "a.nc"), ("export", "b.nc"), "x.csv"),
+    "export-arrays": (("export", "a.nc"), ("export", "b.nc"), "x.npz"),
     "cite": (("cite", "a.nc"), ("cite", "a-gaussian.nc", "sinkhorn-mixture"), "x.bib"),
     "copy": (("copy", "gaussian-line"), ("copy", "dirac-pair"), "x.toml"),
     "sweep": (

@@ -2,8 +2,8 @@
 
 ``app``: the program and how it ends. ``options``: how commands take theirs. ``pictures``: where they draw. ``cases``,
 ``runs``, ``clusters``, ``comparisons``, ``studies``, ``depths``, ``lipschitz``, ``beyond_gaussian``, ``sensitivity``,
-``sweep``, ``figure``, ``report``, ``cite``, ``installation``: its commands. ``printing``: what they print. Everything
-heavy is imported inside the commands, so that --help answers at once.
+``sweep``, ``figure``, ``report``, ``export``, ``cite``, ``installation``: its commands. ``printing``: what they print.
+Everything heavy is imported inside the commands, so that --help answers at once.
 """
 
 from vlasov.cli import (  # noqa: I001  # in the order of the help
@@ -19,6 +19,7 @@ from vlasov.cli import (  # noqa: I001  # in the order of the help
     sweep,
     figure,
     report,
+    export,
     cite,
     installation,
 )
@@ -32,6 +33,7 @@ __all__ = [
     "clusters",
     "comparisons",
     "depths",
+    "export",
     "figure",
     "installation",
     "lipschitz",
