@@ -24,6 +24,12 @@ def test_output_times_are_a_count_or_named(vlasov, option, times):
     np.testing.assert_allclose(vl.open_run("run.nc")["time"], times, rtol=0, atol=1e-15)
 
 
+def test_facts_are_stated_for_the_output_times_of_the_case(vlasov):
+    code, out, err = vlasov("run", "dirac-pair", "--times", "4")  # whose facts speak of t = 1
+    assert (code, err) == (0, "")
+    assert "note: the facts of this case are stated for its own output times, and are left out" in out
+
+
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
@@ -48,9 +54,8 @@ PLAIN = ("mixture-2d", "--solver", "particles", "--set", OPTIONS[0], "--set", OP
 @pytest.mark.quick
 def test_a_run_may_keep_its_statistics_alone(vlasov):
     assert vlasov("run", *PLAIN, "-o", "all.nc")[0] == 0
-    code, out, err = vlasov("run", *PLAIN, "--save", "mean,covariance", "-o", "few.nc")
+    code, _, err = vlasov("run", *PLAIN, "--save", "mean,covariance", "-o", "few.nc")
     assert (code, err) == (0, "")
-    assert "note: without states 1 fact of this case cannot be checked" in out
     everything, few = vl.open_run("all.nc"), vl.open_run("few.nc")
     scalars = {"blow_up_time", "error_estimate", "steps"}
     assert set(few.data_vars) - scalars == {"mean", "covariance", "mean_error", "covariance_error"}
@@ -61,6 +66,14 @@ def test_a_run_may_keep_its_statistics_alone(vlasov):
     assert few.attrs["problem"] == everything.attrs["problem"]
     assert vlasov("plot", "few.nc", "--kind", "eigenvalues")[0] == 0
     assert vlasov("plot", "few.nc", "all.nc", "-o", "both.png")[0] == 0
+
+
+def test_facts_that_need_states_are_not_checked_without_them(vlasov):
+    code, out, err = vlasov("run", "dirac-pair", "--save", "mean")
+    assert (code, err) == (0, "")
+    assert "note: without states 2 of the facts of this case cannot be checked" in out
+    assert "holds" not in out
+    assert vlasov("run", "gaussian-blow-up", "--save", "mean")[1].count("  holds  ") == 2  # the moments show them
 
 
 def test_runs_that_keep_other_variables_do_not_replace_each_other(vlasov):

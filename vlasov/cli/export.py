@@ -33,7 +33,8 @@ def export(
     A row of the table is an output time with mean, covariance, radius and errors; with --at it is a token with its
     place and weight, or a cell of the density with its centre and its value.
     """
-    from vlasov.solvers.dataset import RUN, open_run, require, spoken, time_index
+    from vlasov.solvers.dataset import RUN, open_run, require, time_index
+    from vlasov.solvers.kinds import spoken
 
     target = beside(path, "{}.csv") if output is None else output
     if target.suffix not in (".csv", ".npz"):

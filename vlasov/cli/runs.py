@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -70,10 +71,15 @@ def run(
     """
     from vlasov.cases.facts import verdicts
     from vlasov.cases.solving import solve, task
+    from vlasov.solvers.accuracy import doubt
     from vlasov.solvers.driver import prepare
 
-    loaded = settings.load(case)
-    what = task(loaded, solver, times.until(loaded.problem.horizon))
+    loaded, notes = settings.load(case), list[str]()
+    at = times.until(loaded.problem.horizon)
+    if at is not None and loaded.facts:
+        loaded = replace(loaded, facts=[])
+        notes.append("the facts of this case are stated for its own output times, and are left out")
+    what = task(loaded, solver, at)
     target = output or Path(f"{loaded.name}-{what.solver}.nc")
     how: dict[str, Any] = {"times": what.times, "output": target, "overwrite": force}
     how["save"] = None if save is None else names(save)
@@ -84,8 +90,16 @@ def run(
         return
     result = solve(loaded, solver, **how, progress=not as_json, warn_above=math.inf)
     found = verdicts(loaded.facts, result)
-    unseen = sum(fact.concerns(what.solver) for fact in loaded.facts) - len(found)
-    _tell(result, target, found, unseen, loaded.outdated, as_json)
+    if unseen := sum(fact.concerns(what.solver) for fact in loaded.facts) - len(found):
+        notes.append(f"without states {unseen} of the facts of this case cannot be checked")
+    if loaded.outdated:
+        notes.append("the facts of this case were stated for another problem, and are left out")
+    if as_json:
+        facts = [{"says": fact.says, "measured": finite(v.measured), "holds": v.holds} for fact, v in found]
+        about = {"output": str(target), "doubt": doubt(result), "facts": facts, "facts_outdated": loaded.outdated}
+        print_json(summary(result) | about)
+    else:
+        _tell(result, target, found, notes)
     if result.attrs["status"] == "stopped":
         raise SolverError(
             f"the run stopped before its horizon, {loaded.problem.horizon:g}; what it found until then is in {target}"
@@ -96,33 +110,19 @@ def run(
         )
 
 
-def _tell(
-    result: xr.Dataset,
-    target: Path,
-    found: list[tuple[Fact, Verdict]],
-    unseen: int,
-    outdated: bool,
-    as_json: bool,
-) -> None:
-    """Print a run, what it doubts of itself, and which facts of its case hold; or all of it for programs."""
+def _tell(result: xr.Dataset, target: Path, found: list[tuple[Fact, Verdict]], notes: list[str]) -> None:
+    """Print a run, what it doubts of itself, and which facts of its case hold."""
     from vlasov.solvers.accuracy import doubt
 
     doubtful = doubt(result)
-    if as_json:
-        facts = [{"says": fact.says, "measured": finite(v.measured), "holds": v.holds} for fact, v in found]
-        about = {"output": str(target), "doubt": doubtful, "facts": facts, "facts_outdated": outdated}
-        print_json(summary(result) | about)
-        return
     print_run(result, target)
     print_doubt(doubtful, result.attrs["solver"])
-    if outdated:
-        print("  note: the facts of this case were stated for another problem, and are left out")
+    for note in notes:
+        print(f"  note: {note}")
     for fact, verdict in found:
         # A number that may be off by more than a percent does not show that a fact holds.
         held = "holds, if the run is right:" if doubtful else "holds "
         print(f"  {held if verdict.holds else 'FAILS '} {fact.says}")
-    if unseen:
-        print(f"  note: without states {unseen} fact{'s' * (unseen > 1)} of this case cannot be checked")
 
 
 @command()
