@@ -9,18 +9,19 @@ import xarray as xr
 
 from vlasov.checks import Array
 from vlasov.errors import InputError
-from vlasov.solvers.dataset import AXES, RUN, SCHEMA, require, require_states, time_index
+from vlasov.solvers.dataset import AXES, OF_FRAMES, RUN, SCHEMA, require, require_states, time_index
 
 Table = dict[str, Array]  # columns of equal length, by name
-_OF_TIME = [name for name, variable in SCHEMA.items() if set(variable.dims[1:]) <= {"component", "component_b"}]
+_NO_STATISTICS = ("rescaling", *OF_FRAMES)
 
 
 def statistics(run: xr.Dataset) -> Table:
     """Return what a run knows at each output time: moments, radius, mass and errors; a row for each time."""
     require(run, RUN)
     columns = {"time": run["time"].values}
-    for name in _OF_TIME:
-        if name in run and run[name].dims[:1] == ("time",) and not name.startswith(("frame_", "rescaling")):
+    for name, (dims, _) in SCHEMA.items():
+        small = dims[:1] == ("time",) and {*dims} <= {"time", "component", "component_b"}
+        if name in run and small and name not in _NO_STATISTICS:
             entries = product(*(run[dim].values for dim in run[name].dims[1:]))
             names = ["_".join([name, *map(str, entry)]) for entry in entries]
             columns |= dict(zip(names, run[name].values.reshape(run.sizes["time"], -1).T, strict=True))

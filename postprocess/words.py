@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -96,8 +96,6 @@ def _value(value: Any) -> str:
         return "(" + ", ".join(_value(one) for one in value[:6]) + (", …)" if len(value) > 6 else ")")
     if isinstance(value, float | int | np.number):
         return _number(value)
-    if isinstance(value, Mapping):
-        return f"{len(value)} values"
     return "a function of time" if callable(value) else str(value)
 
 

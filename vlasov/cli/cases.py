@@ -25,9 +25,7 @@ _SHOWN = 160  # characters of a description, for programs
 class Filter:
     """Which cases are listed: those that have all of this."""
 
-    words: Annotated[
-        list[str] | None, typer.Argument(metavar="WORD...", help="Words in names and titles of cases.")
-    ] = None
+    words: Annotated[list[str] | None, typer.Argument(metavar="WORD...", help="Of names and titles of cases.")] = None
     subject: Annotated[str | None, typer.Option("--subject", help="One of the headings of the list.")] = None
     solver: Annotated[str | None, typer.Option("--solver", help="A solver that the case has options for.")] = None
     attention: Annotated[str | None, typer.Option("--attention", help="A kind, in a head or under a mask too.")] = None
@@ -103,8 +101,8 @@ def show(case: CaseArgument, as_json: JsonOption = False) -> None:
         return
     print(f"{loaded.name}: {loaded.title}\n")
     rows = [("Shows", loaded.description), *told(loaded.problem)]
-    for solver, options in loaded.solvers.items():
-        rows.append(("Solver", " ".join([solver, *(f"{key}={value}" for key, value in options.items())])))
+    ways = ([solver, *(f"{key}={value}" for key, value in own.items())] for solver, own in loaded.solvers.items())
+    rows += [("Solver", " ".join(way)) for way in ways]
     rows += [("Fact", fact.says) for fact in loaded.facts]
     print_rows([*rows, ("Source", loaded.paper)])
 

@@ -6,12 +6,13 @@ import json
 import math
 import re
 import sys
+import textwrap
 from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
     import xarray as xr
 
@@ -35,16 +36,13 @@ def print_table(table: Any) -> None:
     """Print a table of rich."""
     from rich.console import Console
 
-    Console(width=None if sys.stdout.isatty() else _WIDTH).print(table)
+    Console(width=width()).print(table)
 
 
-def print_rows(rows: Iterable[tuple[str, str]]) -> None:
+def print_rows(rows: Sequence[tuple[str, str]]) -> None:
     """Print names with a text beside each, which goes on below itself where the line ends, but not inside an array."""
-    import textwrap
-
-    names, texts = zip(*rows, strict=True)
-    indent = max(map(len, names)) + 2
-    for name, text in zip(names, texts, strict=True):
+    indent = max(len(name) for name, _ in rows) + 2
+    for name, text in rows:
         held = _ARRAY.sub(lambda array: array[0].replace(" ", "\xa0"), text)
         lines = textwrap.wrap(held, max(width() - indent, 20), break_long_words=False, break_on_hyphens=False)
         print(f"{name:<{indent}}" + f"\n{'':<{indent}}".join(lines).replace("\xa0", " "))
@@ -52,8 +50,6 @@ def print_rows(rows: Iterable[tuple[str, str]]) -> None:
 
 def cut(text: str, room: int) -> str:
     """Return the words of a text that fit, with dots where some do not."""
-    import textwrap
-
     said = textwrap.shorten(text, max(room, len(_CUT)), placeholder=_CUT, break_on_hyphens=False)
     return "" if said == _CUT.strip() else said
 
