@@ -13,7 +13,7 @@ import pytest
 import xarray as xr
 
 import vlasov as vl
-from vlasov.cli.cases import around, seen
+from vlasov.cli import printing
 from vlasov.errors import SlowRunWarning
 from vlasov.solvers import memory
 from vlasov.solvers.driver import SOLVERS, resolve
@@ -68,45 +68,85 @@ def refused(answer, *words):
 
 
 @pytest.mark.quick
-def test_list_says_of_every_case_what_it_is_and_what_it_shows(vlasov):
+@pytest.mark.parametrize("columns", [100, 80, 40, 10])
+def test_list_has_a_line_for_every_case_at_any_width(vlasov, monkeypatch, columns):
+    from vlasov.cases.subjects import SUBJECTS, subject
+
+    monkeypatch.setattr(printing, "_WIDTH", columns)
     code, out, err = vlasov("list")
     assert (code, err) == (0, "")
-    lines = out.splitlines()
-    assert len(lines) == 2 * len(vl.case_names())
-    for first, second, name in zip(lines[::2], lines[1::2], vl.case_names(), strict=True):
-        case = vl.load_case(name)
-        kind = f"d = {case.problem.dimension}, {seen(case.problem.attention)}{around(case.problem)}"
-        assert " ".join(first.split()) == f"{name} {kind}: {', '.join(case.solvers)}"
-        title, shows = second.strip().removesuffix(" ...")[: len(case.title)], second.strip()[len(case.title) + 2 :]
-        assert title == case.title
-        assert " ".join(case.description.split()).startswith(shows.removesuffix(" ..."))
-        assert len(shows) > 40
+    listed, about = {}, ""
+    for line in out.splitlines():
+        if not line.startswith("  "):
+            about, _, says = line.partition(".")
+            assert SUBJECTS[about].startswith(says.removesuffix(" ...").strip())
+            continue
+        name, dimension, *title = line.split()
+        case = listed[name] = vl.load_case(name)
+        assert dimension == f"{case.problem.dimension}D"
+        assert subject(case) == about
+        assert len(line) <= columns or not title
+        assert title[-1:] == ["..."] or columns < 80 or " ".join(title) == case.title
+        assert title == [] or case.title.split()[: len(title) - 1] == title[:-1]
+    assert sorted(listed) == vl.case_names()
 
 
 def test_list_for_programs(vlasov):
     code, out, _ = vlasov("list", "--json")
     assert code == 0
     assert [case["name"] for case in json.loads(out)] == vl.case_names()
-    assert all(case["title"] and case["solvers"] and case["d"] and case["shows"] for case in json.loads(out))
+    keys = ("title", "subject", "solvers", "d", "shows")
+    assert all(case[key] for case in json.loads(out) for key in keys)
+
+
+def test_list_by_what_cases_have(vlasov):
+    def names(*arguments):
+        return {case["name"] for case in json.loads(vlasov("list", "--json", *arguments)[1])}
+
+    every = {name: vl.load_case(name) for name in vl.case_names()}
+    assert names("--solver", "layers") == {name for name, case in every.items() if "layers" in case.solvers}
+    assert names("--dimension", "1") == {name for name, case in every.items() if case.problem.dimension == 1}
+    assert names("--subject", "masked") == {"masked-product", "masked-two-topics"}
+    assert names("--attention", "l2") == {"l2-growth", "multi-head-mixed"}
+    assert names("--attention", "softmax") > {"mixture-2d", "masked-product", "multi-head-mixed"}
+    assert names("gaussian", "COLLAPSE") == {"gaussian-collapse", "sinkhorn-collapse"}
+    assert names("gaussian", "--solver", "layers", "--dimension", "3") == set()
+    assert vlasov("list", "nothing-like-that")[:2] == (0, "No case has all of this; leave out a word or an option.\n")
+    wrong = {"subject": ("tokns", "Tokens"), "solver": ("particle", "particles"), "attention": ("relux", "relu")}
+    for option, (value, near) in wrong.items():
+        assert refused(vlasov("list", f"--{option}", value), f"--{option}: ", f'did you mean "{near}"?')
 
 
 @pytest.mark.quick
 @pytest.mark.parametrize("name", vl.case_names())
-def test_show_says_what_a_case_is(vlasov, name):
+def test_show_says_what_a_case_is(vlasov, monkeypatch, name):
+    monkeypatch.setattr(printing, "_WIDTH", 80)
     case = vl.load_case(name)
     code, out, err = vlasov("show", name)
     assert (code, err) == (0, "")
-    for text in (
-        name,
-        case.title,
-        case.description,
-        case.paper,
-        case.problem.attention.kind,
-        case.problem.initial.kind,
-    ):
-        assert text in out
-    for text in (*case.solvers, *(fact.says for fact in case.facts), f"{case.problem.horizon:g}"):
-        assert text in out
+    assert max(map(len, out.splitlines())) <= 80
+    said = " ".join(out.split())
+    facts = [fact.says for fact in case.facts]
+    for text in (name, case.title, case.description, case.paper, *case.solvers, *facts, f"{case.problem.horizon:g}"):
+        assert " ".join(text.split()) in said
+
+
+@pytest.mark.parametrize(
+    ("name", "texts"),
+    {
+        "mixture-2d": ["V = [[0.7, -0.6], [0.8, 0.5]], A = [[0.7, 0.5], [-0.4, 0.4]]", "0.5 × a Gaussian, with mean"],
+        "multi-head-mixed": ["3 heads, with outputs = (I, [[0.5, -0.3], [0.2, 0.4]]", "(2) L2 attention"],
+        "masked-two-topics": ["causal: each token sees those before it", "upper = [-1, 0.5]; then a uniform box"],
+        "linear-layer-norm": ["LayerNorm post-norm"],
+        "mlp-escape": ["W = [[2, -2], [0, 0]], U = [[1, 0], [-1, 0]]", "4 tokens in d = 2: [[3, 0], [-3, 0]"],
+        "text-like": ["(16 × 16)", "with mean = [0.2, -0.1, ..., 0, 0] (16)"],
+        "leaders-polytope": ["60 tokens in d = 2: [[0.02, 0.9], [-0.71, 0.9], ..., ", "(60 × 2)", "rescaled=True"],
+    }.items(),
+)  # fmt: skip
+def test_show_says_the_numbers_of_a_problem(vlasov, name, texts):
+    said = " ".join(vlasov("show", name)[1].split())
+    for text in texts:
+        assert text in said
 
 
 def test_show_for_programs_rebuilds_the_problem(vlasov):

@@ -70,6 +70,8 @@ COMMANDS = {
     "stability": (("stability", CASE, "--shift", "0.1", *FEW), ("stability", CASE, "--shift", "0.2", *FEW), "x.png"),
     "sensitivity": (("sensitivity", "a.nc"), ("sensitivity", "b.nc"), "x.png"),
     "report": (("report", "a.nc"), ("report", "b.nc"), "x.html"),
+    "export": (("export", "a.nc"), ("export", "b.nc"), "x.csv"),
+    "export-arrays": (("export", "a.nc"), ("export", "b.nc"), "x.npz"),
     "cite": (("cite", "a.nc"), ("cite", "a-gaussian.nc", "sinkhorn-mixture"), "x.bib"),
     "copy": (("copy", "gaussian-line"), ("copy", "dirac-pair"), "x.toml"),
     "sweep": (

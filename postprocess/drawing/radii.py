@@ -99,7 +99,7 @@ def _told_apart(views: Sequence[View], labels: Sequence[str] | None) -> tuple[li
 
 def _radius(view: View) -> Array:
     if "radius" not in view.dataset or not np.isfinite(radius := np.asarray(view.dataset["radius"].values)).all():
-        raise InputError('holds no radius, since its support is not bounded; use kind "eigenvalues"', "dataset")
+        raise InputError('holds no radius, which is infinite or was not saved; use kind "eigenvalues"', "dataset")
     return np.asarray(radius, dtype=np.float64)
 
 

@@ -41,6 +41,7 @@ from vlasov.postprocess.drawing.style import (
     styled,
 )
 from vlasov.postprocess.drawing.view import Indices, View, padded, united
+from vlasov.solvers.dataset import require_states
 
 _SHORT = 3  # letters of numbers, of which three have room side by side
 SNAPSHOT = 1.6  # inches of a panel in print, at least
@@ -133,6 +134,8 @@ class Layers:
 
 def layers_of(datasets: Datasets, rescaled: bool) -> Layers:
     """One solution, or a density with tokens of the same dimension over it."""
+    for dataset in as_list(datasets):
+        require_states(dataset)
     views = [View(dataset, rescaled) for dataset in as_list(datasets)]
     if len(views) == 1:
         return Layers(views[0])

@@ -10,7 +10,7 @@ import xarray as xr
 from vlasov.errors import InputError, SolverError
 from vlasov.postprocess.citing import cite
 from vlasov.postprocess.naming import called
-from vlasov.postprocess.report import casefile, curves, others, studies, trust, words
+from vlasov.postprocess.report import casefile, curves, others, studies, trust
 from vlasov.postprocess.report.elements import (
     Parts,
     charts,
@@ -25,6 +25,7 @@ from vlasov.postprocess.report.elements import (
 from vlasov.postprocess.report.repeating import repeated
 from vlasov.postprocess.report.scene import said_of, scene
 from vlasov.postprocess.report.sources import Source
+from vlasov.postprocess.words import told
 from vlasov.solvers.dataset import (
     COMPARISON,
     DEPTH,
@@ -88,7 +89,7 @@ def _problem(parts: Parts, one: Source, *, name: bool) -> None:
     if found is None:
         parts.body.append(paragraph("The problem is not in the file: one of its parameters was a Python function."))
         return
-    parts.body.append(facts(words.told(found)))
+    parts.body.append(facts(told(found)))
     text = casefile.case_file(one.dataset)
     if len(text) > casefile.LONGEST:
         said = f"As a case file the problem has {len(text):,} letters, too many for this page; the run's file holds it."

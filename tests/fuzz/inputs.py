@@ -381,7 +381,8 @@ def open_bytes(content):
     return "read"
 
 
-WORDS = """list show copy run plot clusters compare converge --help --json --set -o --solver --dry-run --kind
+WORDS = """list show copy run plot clusters compare converge export --help --json --set -o --solver --dry-run --kind
+--times --at --save --attention --dimension --subject 3 0,1 mean initial.points=no.npy out.csv out.npz
 gaussian-line gaussian-collapse mixture-2d gaussian horizon=1 horizon=nan missing.toml run.nc mine.toml cone = -1 é"""
 words = st.sampled_from([*WORDS.split(), "\0"])
 COMMANDS = st.lists(words | st.text(max_size=4), max_size=5).filter(

@@ -1,8 +1,7 @@
 """The command line: parse, call, print.
 
-``app``: the program and how it ends. ``options``: how commands take theirs. ``pictures``: where they draw. ``cases``,
-``runs``, ``observe``, ``comparisons``, ``studies``, ``sensitivity``, ``report``, ``cite``, ``installation``: its commands. ``printing``: what they print. Everything
-heavy is imported inside the commands, so that --help answers at once.
+``app`` is the program, and says how it ends; ``options`` and ``pictures`` are what commands share. Everything heavy is
+imported inside the commands, so that --help answers at once.
 """
 
 from vlasov.cli import (  # noqa: I001  # in the order of the help
@@ -13,6 +12,7 @@ from vlasov.cli import (  # noqa: I001  # in the order of the help
     studies,
     sensitivity,
     report,
+    export,
     cite,
     installation,
 )
@@ -23,6 +23,7 @@ __all__ = [
     "cases",
     "cite",
     "comparisons",
+    "export",
     "installation",
     "main",
     "observe",

@@ -6,11 +6,14 @@ import json
 import math
 import re
 import sys
+import textwrap
 from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import xarray as xr
 
     from vlasov.cases import Case
@@ -18,7 +21,9 @@ if TYPE_CHECKING:
 
 #: Whether this command has printed its answer for programs, of which there is one.
 answered: ContextVar[bool] = ContextVar("answered", default=False)
-_WIDTH = 160  # of tables that go into a file
+_WIDTH = 100  # of tables that go into a file
+_CUT = " ..."
+_ARRAY = re.compile(r"\[\[.{,40}?\]\]|\[[^\[\]]{,40}\]")  # a matrix or a row of one, if it is short
 
 
 def width() -> int:
@@ -32,7 +37,22 @@ def print_table(table: Any) -> None:
     """Print a table of rich."""
     from rich.console import Console
 
-    Console(width=None if sys.stdout.isatty() else _WIDTH).print(table)
+    Console(width=width()).print(table)
+
+
+def print_rows(rows: Sequence[tuple[str, str]]) -> None:
+    """Print names with a text beside each, which goes on below itself where the line ends, but not inside an array."""
+    indent = max(len(name) for name, _ in rows) + 2
+    for name, text in rows:
+        held = _ARRAY.sub(lambda array: array[0].replace(" ", "\xa0"), text)
+        lines = textwrap.wrap(held, max(width() - indent, 20), break_long_words=False, break_on_hyphens=False)
+        print(f"{name:<{indent}}" + f"\n{'':<{indent}}".join(lines).replace("\xa0", " "))
+
+
+def cut(text: str, room: int) -> str:
+    """Return the words of a text that fit, with dots where some do not."""
+    said = textwrap.shorten(text, max(room, len(_CUT)), placeholder=_CUT, break_on_hyphens=False)
+    return "" if said == _CUT.strip() else said
 
 
 def print_tables(dataset: xr.Dataset) -> None:

@@ -31,6 +31,7 @@ ATTRIBUTES = {
     "vlasov_version": "Version that wrote it.",
     "created": "When, in UTC.",
     "citation": "What to cite.",
+    "saved": "Which variables were kept, in runs that keep some alone (`save=`, `--save`).",
     "advice": "What limited the accuracy, and what to do; empty if nothing did.",
     "sampling_error": "How far the first cloud's moments are off, in the units of `mean_error` and `covariance_error`.",
     "blow_up_time_error": "How far off the time of the blow-up may be.",

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from vlasov.attention import Masked, MultiHead
 from vlasov.codec import Described
-from vlasov.measures import Mixture, Particles, Sequence
+from vlasov.measures import Density, Mixture, Particles, Sequence
 from vlasov.postprocess import equations
 from vlasov.problem import Problem
 from vlasov.schedule import Piecewise
 
-_SHOWN = 9  # numbers of a matrix or vector that are written out
+_SHOWN, _EDGE = 9, 2  # numbers of a matrix or vector that are written out; at each end of one of more
+_PARTS = 8  # of a mixture or a sequence
 
 
 def told(problem: Problem) -> list[tuple[str, str]]:
-    """Rows of a table: what, and in words."""
+    """Return rows of a table: what, and in words."""
     rows = [
         ("Equation", equations.of_problem(problem).text),
         ("Attention", _attention(problem.attention)),
@@ -48,14 +49,24 @@ def _measure(measure: Any) -> str:
     if isinstance(measure, Particles):
         weighted = "" if np.ptp(measure.weights) <= 1e-12 else ", with weights"
         count = len(measure.weights)
-        return f"{count:,} token{'s' * (count != 1)} in d = {measure.dimension}{weighted}"
+        where = f"{count:,} token{'s' * (count != 1)} in d = {measure.dimension}{weighted}"
+        return f"{where}: {_value(measure.points)}"
+    if isinstance(measure, Density):
+        box = " × ".join(f"[{_number(axis[0])}, {_number(axis[-1])}]" for axis in measure.edges)
+        return f"a density on {' × '.join(map(str, measure.values.shape))} cells of {box}"
     if isinstance(measure, Sequence):
-        return "a sequence whose law changes along s: " + "; then ".join(_measure(one) for one in measure.measures[:8])
+        laws = [_measure(law) for law in measure.measures[:_PARTS]]
+        return "a sequence whose law changes along s: " + "; then ".join(laws) + _more(len(measure.measures))
     if isinstance(measure, Mixture):
-        shares = zip(measure.weights, measure.components, strict=True)
-        return "a mixture: " + "; ".join(f"{weight:.4g} × {_measure(part)}" for weight, part in list(shares)[:8])
-    known = {"gaussian": "a Gaussian", "ball": "a uniform ball", "box": "a uniform box", "ring": "a uniform ring"}
-    return known.get(measure.kind, measure.kind) + _parameters(measure, skip=("values", "edges"))
+        shares = zip(measure.weights[:_PARTS], measure.components, strict=False)
+        parts = [f"{weight:.4g} × {_measure(part)}" for weight, part in shares]
+        return "a mixture: " + "; ".join(parts) + _more(len(measure.weights))
+    called = {"gaussian": "a Gaussian", "ball": "a uniform ball", "box": "a uniform box", "ring": "a uniform ring"}
+    return called.get(measure.kind, measure.kind) + _parameters(measure)
+
+
+def _more(count: int) -> str:
+    return f"; and {count - _PARTS} more" if count > _PARTS else ""
 
 
 def _parameters(described: Described, skip: tuple[str, ...] = ()) -> str:
@@ -75,20 +86,17 @@ def _value(value: Any) -> str:
         square = value.ndim == 2 and value.shape[0] == value.shape[1]
         if square and np.array_equal(value, np.eye(len(value))):
             return "I" if len(value) > 1 else "1"
-        if value.size <= _SHOWN:
-            return _list([_list(row) for row in value] if value.ndim == 2 else value)
-        return f"{' × '.join(map(str, value.shape))} matrix" if value.ndim == 2 else f"{value.size} numbers"
+        many = value.size > _SHOWN
+        said = np.array2string(
+            value + 0.0, separator=", ", threshold=_SHOWN, edgeitems=_EDGE, max_line_width=10**6,
+            formatter={"float_kind": _number},
+        )  # fmt: skip
+        return " ".join(said.split()) + (f" ({' × '.join(map(str, value.shape))})" if many else "")
     if isinstance(value, tuple | list) and len(value) and isinstance(value[0], np.ndarray):
         return "(" + ", ".join(_value(one) for one in value[:6]) + (", …)" if len(value) > 6 else ")")
     if isinstance(value, float | int | np.number):
         return _number(value)
-    if isinstance(value, Mapping):
-        return f"{len(value)} values"
     return "a function of time" if callable(value) else str(value)
-
-
-def _list(values: Any) -> str:
-    return "[" + ", ".join(v if isinstance(v, str) else _number(v) for v in values) + "]"
 
 
 def _number(value: Any) -> str:
