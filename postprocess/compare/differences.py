@@ -33,13 +33,11 @@ def density_error(mu: Measure, nu: Measure, bandwidth: float | None) -> float:
     grid, other = (mu, nu) if isinstance(mu, Density) else (nu, mu)
     if not isinstance(grid, Density):
         return math.nan
-    values = on_cells_of(grid, other, bandwidth)
-    if values is None:
-        return math.nan
-    return float((np.abs(grid.values / grid.mass - values) * grid.volumes).sum())
+    values = _on_cells(grid, other, bandwidth)
+    return math.nan if values is None else float((np.abs(grid.values / grid.mass - values) * grid.volumes).sum())
 
 
-def on_cells_of(grid: Density, other: Measure, bandwidth: float | None) -> Array | None:
+def _on_cells(grid: Density, other: Measure, bandwidth: float | None) -> Array | None:
     """The density of another measure on the cells of a grid, in the coordinates of its frame."""
     if isinstance(other, Density):
         mesh = np.stack(np.meshgrid(*grid.centers, indexing="ij"), axis=-1).reshape(-1, grid.dimension)

@@ -33,6 +33,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
+#: Commands that went, and a sentence that names what takes their place.
+REMOVED = {
+    "stability": "stability is now a comparison: vlasov compare CASE --shift 0.1 (or --scale, --resample, --initial)"
+}
+
 _signals: list[int] = [signal.SIGINT]  # which signals have interrupted the command, by default the first
 
 # The command line's own exception for unknown commands and options; Typer does not export it by name.
@@ -65,6 +70,8 @@ def main() -> None:
 def _answer(settings: dict[str, Any]) -> int:
     """The exit code."""
     answered.set(False)
+    if (removed := next(iter(sys.argv[1:]), "")) in REMOVED:
+        return _complain(REMOVED[removed], 2)
     try:
         return app(sys.argv[1:] or ["--help"], prog_name="vlasov", standalone_mode=False, **settings) or 0
     except InputError as mistake:
