@@ -98,8 +98,8 @@ def test_tokens_in_the_place_of_a_measure_do_not_inherit_how_it_was_drawn(vlasov
     swept = vl.sweep("multi-head-mixed", {"initial": [TOKENS]}, solver="particles", times=[0.1])
     assert swept["status"].values.tolist() == ["completed"]
     (tmp_path / "pair.toml").write_text(vl.cases.case_path("kuramoto-circle").read_text())
-    few = ["--solver", "particles", "--times", "2", "--no-local", "--set", "horizon=0.1", "--json"]
-    assert vlasov("stability", "gaussian-collapse", "--initial", "pair.toml", *few)[0] == 0
+    few = ["--solvers", "particles", "--times", "2", "--no-local", "--set", "horizon=0.1", "--json"]
+    assert vlasov("compare", "gaussian-collapse", "--initial", "pair.toml", *few)[0] == 0
 
 
 def test_a_number_of_tokens_for_a_case_that_has_its_own_is_refused_on_the_command_line(vlasov, tmp_path):

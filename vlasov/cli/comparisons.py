@@ -121,6 +121,8 @@ def compare(
     beside = None if study is None else open_run(study)
     if beside is not None:
         require(beside, STUDY, str(study))
+    if tasks is not None and len(tasks.plans) < 2:
+        raise InputError(f"needs at least two to compare but got {len(tasks.plans)}; see --solvers", "solvers")
     with keeping(target) as solutions:
         datasets = [open_run(path) for path in cases] if tasks is None else _solve(tasks, solutions, as_json)
         result = compare_solutions(
@@ -166,8 +168,6 @@ def _tasks(settings: Settings, case: str, solvers: str | None, perturbation: Per
     plans: list[Plan] = [(loaded.problem, name, loaded.solvers.get(name, {})) for name in chosen]
     if change and plans:
         plans.append(perturbation.apply(*plans[0]))
-    if len(plans) < 2:
-        raise InputError(f"needs at least two to compare but got {len(plans)}; see --solvers", "solvers")
     end = loaded.problem.horizon
     if "particles" in chosen:  # which rounding may keep from it
         end = min(end, *(followed_until(problem) for problem, _, _ in plans))
