@@ -567,7 +567,8 @@ EARLY = {
         ("--solvers gaussian,particle", 'did you mean "particles"?'),
     ],
     "both": [
-        ("--times 0", "--times: is 0"), ("--times -5", "--times: is -5"), ("--times 3 --at 0", "--times: is 3, but --at"),
+        ("--times 0", "--times: is 0"), ("--times -5", "--times: is -5"),
+        ("--times 3 --at 0", "--times: is 3, but --at"),
         ("-o a.bmp", '"a.bmp" does not end in a known'), ("-o no/a.png", '"no/a.png" cannot be written'),
         ("-o /proc/a.png", 'output: "/proc/a.png" cannot be written'),
         ("-o full.png", 'output: "full.png" is no file that could be replaced'),
@@ -633,7 +634,9 @@ def test_compare_at_times(vlasov):
     for options, count in ((("--times", "3"), 3), ((), 5), (("--at", f"0,{by_count}"), 2)):
         assert vlasov(*files, *options)[0] == 0
         assert vl.open_run("f.nc").sizes["time"] == count
-    assert refused(vlasov(*files[:-1], "--at", "0.0001"), "times: name t = 0.0001, which is no output time of all solutions")
+    assert refused(
+        vlasov(*files[:-1], "--at", "0.0001"), "times: name t = 0.0001, which is no output time of all solutions"
+    )
 
 
 def test_a_comparison_draws_again(vlasov):
