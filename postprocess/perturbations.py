@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -29,7 +28,7 @@ def scaled(problem: Problem, by: float) -> Problem:
     return _from_image(problem, by * np.eye(problem.dimension), mean - by * mean, "scale")
 
 
-def exchanged(problem: Problem, initial: Measure, options: Mapping[str, Any]) -> tuple[Problem, Mapping[str, Any]]:
+def exchanged(problem: Problem, initial: Measure, options: dict[str, Any]) -> tuple[Problem, dict[str, Any]]:
     """Return the problem with another initial measure, and the options that the solver then takes."""
     if initial.dimension != problem.dimension:
         raise InputError(f"has d = {initial.dimension} but the case has d = {problem.dimension}", "initial")
@@ -38,7 +37,7 @@ def exchanged(problem: Problem, initial: Measure, options: Mapping[str, Any]) ->
     return replace(problem, initial=initial), options
 
 
-def resampled(problem: Problem, solver: str, options: Mapping[str, Any], seed: int) -> Mapping[str, Any]:
+def resampled(problem: Problem, solver: str, options: dict[str, Any], seed: int) -> dict[str, Any]:
     """Return the solver's options with another seed, if that draws other tokens."""
     if solver != "particles" or isinstance(problem.initial, Particles):
         raise InputError("needs the solver particles and an initial measure that is none of particles", "resample")

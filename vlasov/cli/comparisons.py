@@ -7,7 +7,7 @@ import shlex
 import sys
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,14 +17,13 @@ from vlasov.cli.printing import finite, print_doubt, print_json, print_table, wi
 from vlasov.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     import xarray as xr
 
+    from vlasov.cases import Case
+    from vlasov.cases.solving import Task
     from vlasov.checks import Array
-    from vlasov.problem import Problem
-
-    Plan = tuple[Problem, str, Mapping[str, Any]]  # a problem, its solver, and the solver's options
 
 _TIMES = 5  # at which solutions are compared where no option says it
 _INTERVALS = 64  # between output times, at least
@@ -48,35 +47,33 @@ class Perturbation:
             raise InputError(f"makes a second change beside --{kinds[0]}; give one of them", f"--{kinds[1]}")
         return "".join(kinds)
 
-    def apply(self, problem: Problem, solver: str, options: Mapping[str, Any]) -> Plan:
+    def apply(self, task: Task) -> Task:
         """Return how the second solution is found."""
         from vlasov.cases import load_case
         from vlasov.postprocess import perturbations
 
+        problem, options = task.problem, task.options
         if self.shift is not None:
             problem = perturbations.shifted(problem, self.shift)
         elif self.scale is not None:
             problem = perturbations.scaled(problem, self.scale)
         elif self.resample is not None:
-            options = perturbations.resampled(problem, solver, options, self.resample)
+            options = perturbations.resampled(problem, task.solver, options, self.resample)
         elif self.initial is not None:
             initial = load_case(str(self.initial)).problem.initial
             problem, options = perturbations.exchanged(problem, initial, options)
-        return problem, solver, options
+        return task._replace(problem=problem, options=options)
 
 
 @command()
 def compare(
     cases: Annotated[
-        list[str],
-        typer.Argument(metavar="CASE | A.nc B.nc...", help="A case to solve, or files of runs."),
+        list[str], typer.Argument(metavar="CASE | A.nc B.nc...", help="A case to solve, or files of runs.")
     ],
     *,
     solvers: Annotated[
         str | None,
-        typer.Option(
-            "--solvers", metavar="A,B,...", help="All that the case lists if not given; its first for a change."
-        ),
+        typer.Option("--solvers", metavar="A,B,...", help="All of the case if not given; its first for two starts."),
     ] = None,
     perturbation: Perturbation,
     settings: Settings,
@@ -98,6 +95,7 @@ def compare(
     """Solve a case by several solvers or from two starts, or take solutions; print and draw how far they are apart."""
     from vlasov import checks
     from vlasov.postprocess.compare import compare as compare_solutions, figure
+    from vlasov.postprocess.compare.table import table
     from vlasov.solvers.dataset import STUDY, open_run, require
 
     change, files = perturbation.kind(), all(name.endswith(".nc") for name in cases)
@@ -111,22 +109,23 @@ def compare(
         raise InputError(
             f'is drawn beside the comparison, but -o names "{output}", for numbers; leave it out', "--study"
         )
-    which = times.until(1.0 if times.at is None else math.inf, usual=_TIMES)
-    tasks = None if files else _tasks(settings, cases[0], solvers, perturbation, times)
+    wanted = times.until(1.0 if times.at is None else math.inf, usual=_TIMES)
+    assert wanted is not None
+    name, tasks = Path(cases[0]).stem, [] if files else _tasks(settings.load(cases[0]), solvers, perturbation, times)
     beside_it: list[str | Path] = [] if study is None else [study]
-    sources = [*(sources_of(cases) if tasks is None else tasks.origins()), *sources_of(beside_it)]
+    sources = [*(sources_of(cases) if files else [_origin(task) for task in tasks]), *sources_of(beside_it)]
     read = [*cases, *beside_it, *([perturbation.initial] if perturbation.initial else [])]
-    default = Path(f"{Path(cases[0]).stem}-{change or 'compare'}")
+    default = Path(f"{name}-{change or 'compare'}")
     target, numbers_only = picture.place_or_numbers(output, default, *read, sources=sources)
     beside = None if study is None else open_run(study)
     if beside is not None:
         require(beside, STUDY, str(study))
-    if tasks is not None and len(tasks.plans) < 2:
-        raise InputError(f"needs at least two to compare but got {len(tasks.plans)}; see --solvers", "solvers")
+    if not files and len(tasks) < 2:
+        raise InputError(f"needs at least two to compare but got {len(tasks)}; see --solvers", "solvers")
     with keeping(target) as solutions:
-        datasets = [open_run(path) for path in cases] if tasks is None else _solve(tasks, solutions, as_json)
+        datasets = [open_run(path) for path in cases] if files else _solve(tasks, name, solutions, progress=not as_json)
         result = compare_solutions(
-            *datasets, bandwidth=bandwidth, times=which.size if times.at is None else which,
+            *datasets, bandwidth=bandwidth, times=wanted.size if times.at is None else wanted,
             initial="different" if change else "auto", local=local, progress=not as_json,
         )  # fmt: skip
         result.attrs["command"] = shlex.join(["vlasov", *sys.argv[1:]])  # says how a second start was made
@@ -134,80 +133,65 @@ def compare(
             keep(result, target)
         else:
             picture.write(lambda: figure.draw(result, datasets, beside), target)
-    _print_comparison(result, {"output" if numbers_only else "picture": str(target.path)}, as_json)
+    if as_json:
+        numbers = {name: finite(values.values) for name, values in result.data_vars.items()}
+        print_json(numbers | {"output" if numbers_only else "picture": str(target.path)})
+        return
+    print_table(table(result, width=width()))
+    print(target.path)
 
 
-class _Tasks(NamedTuple):
-    """Solutions of a case that are to be compared, at common times."""
+def _tasks(case: Case, solvers: str | None, perturbation: Perturbation, times: Times) -> list[Task]:
+    """Return what is solved, at common times: a case by each of the solvers, or by one of them from two starts."""
+    import numpy as np
 
-    plans: Sequence[Plan]
-    times: Array
-    case: str
-
-    def origins(self) -> list[str]:
-        """Return the origin of each solution; all are checked before the first is solved."""
-        from vlasov.solvers.driver import prepare
-
-        return [
-            prepare(problem, name, times=self.times, options=options).origin for problem, name, options in self.plans
-        ]
-
-
-def _tasks(settings: Settings, case: str, solvers: str | None, perturbation: Perturbation, times: Times) -> _Tasks:
-    """Return what is solved: a case by each of the solvers, or by one of them from two starts."""
+    from vlasov.cases.solving import task
     from vlasov.solvers.driver import prepare
     from vlasov.solvers.sampling import followed_until
 
-    loaded, change = settings.load(case), perturbation.kind()
-    usual = list(loaded.solvers)
+    change, usual = perturbation.kind(), list(case.solvers)
     if change:
         usual = ["particles"] if change == "resample" else usual[:1]
     chosen = names(solvers) if solvers else usual
     if change and len(chosen) > 1:
         raise InputError(f"names {len(chosen)}, but --{change} compares two starts by one solver", "--solvers")
-    plans: list[Plan] = [(loaded.problem, name, loaded.solvers.get(name, {})) for name in chosen]
-    if change and plans:
-        plans.append(perturbation.apply(*plans[0]))
-    end = loaded.problem.horizon
+    tasks = [task(case, name) for name in chosen]
+    if change:
+        tasks += [perturbation.apply(first) for first in tasks]
+    end = case.problem.horizon
     if "particles" in chosen:  # which rounding may keep from it
-        end = min(end, *(followed_until(problem) for problem, _, _ in plans))
-    shown = times.until(end, usual=_TIMES)
-    if "layers" not in chosen:
-        return _Tasks(plans, _finer(shown), loaded.name)
-    layers = next(plan for plan in plans if plan[1] == "layers")  # whose times are those after a layer
+        end = min(end, *(followed_until(each.problem) for each in tasks))
+    wanted = times.until(end, usual=_TIMES)
+    assert wanted is not None
+    shown = np.union1d(0.0, wanted)
     at = None if times.at is None else shown
-    return _Tasks(plans, prepare(layers[0], "layers", times=at, options=layers[2]).times, loaded.name)
+    layers = [prepare(*each[:2], times=at, options=each.options).times for each in tasks if each.solver == "layers"]
+    return [each._replace(times=layers[0] if layers else _finer(shown)) for each in tasks]
+
+
+def _origin(task: Task) -> str:
+    """Return the origin of a solution; what is wrong with its problem, solver and options shows here."""
+    from vlasov.solvers.driver import prepare
+
+    return prepare(task.problem, task.solver, times=task.times, options=task.options).origin
 
 
 def _finer(shown: Array) -> Array:
-    """Return zero and the times ``shown``, and as many between as settle what the theory estimates from solutions."""
+    """Return the times ``shown``, and as many between as settle what the theory estimates from solutions."""
     import numpy as np
 
-    ends = np.union1d(0.0, shown)
-    between = 2 ** max(0, math.ceil(math.log2(_INTERVALS / max(ends.size - 1, 1))))
-    return np.append(np.linspace(ends[:-1], ends[1:], between, endpoint=False, axis=1).ravel(), ends[-1])
+    between = 2 ** max(0, math.ceil(math.log2(_INTERVALS / max(shown.size - 1, 1))))
+    return np.append(np.linspace(shown[:-1], shown[1:], between, endpoint=False, axis=1).ravel(), shown[-1])
 
 
-def _solve(tasks: _Tasks, solutions: dict[str, xr.Dataset], as_json: bool) -> list[xr.Dataset]:
+def _solve(tasks: Sequence[Task], case: str, solutions: dict[str, xr.Dataset], *, progress: bool) -> list[xr.Dataset]:
     """Return the solutions to be compared, put into ``solutions`` one by one; print what they doubt."""
     from vlasov.solvers.accuracy import doubt
     from vlasov.solvers.driver import solve
 
-    for number, (problem, name, options) in enumerate(tasks.plans, 1):
-        result = solve(problem, name, times=tasks.times, progress=not as_json, case=tasks.case, **options)
-        solutions[f".{number}-{name}"] = result
-        if not as_json:
-            print_doubt(doubt(result), name, named=True)
+    for number, task in enumerate(tasks, 1):
+        result = solve(task.problem, task.solver, times=task.times, progress=progress, case=case, **task.options)
+        solutions[f".{number}-{task.solver}"] = result
+        if progress:
+            print_doubt(doubt(result), task.solver, named=True)
     return list(solutions.values())
-
-
-def _print_comparison(result: xr.Dataset, written: dict[str, str], as_json: bool) -> None:
-    """Print a comparison as a table or for programs, and what was written."""
-    from vlasov.postprocess.compare.table import table
-
-    if as_json:
-        numbers = {name: finite(values.values) for name, values in result.data_vars.items()}
-        print_json(numbers | written)
-        return
-    print_table(table(result, width=width()))
-    print(*written.values())
