@@ -6,8 +6,8 @@ For each pair of solutions of one attention, at the output times that they share
     W_p(t) / W_p(0) <= exp(int L) (a posteriori, estimated) <= exp(int L(R)) (a priori)
 
 Solutions are those of one problem by several solvers, or of one attention from different starts. ``solutions`` says
-which can be compared, ``distances`` finds W_p, ``differences`` all else at one time, ``local`` the growth of small
-differences; ``names`` says what each variable is, ``table`` and ``figure`` show them.
+which can be compared, ``distances`` how far two states are apart, ``local`` how much small differences grow; ``names``
+says what each variable is, ``table`` and ``figure`` show them.
 """
 
 from __future__ import annotations
@@ -29,8 +29,7 @@ from vlasov.checks import Array
 from vlasov.errors import InputError, choose
 from vlasov.postprocess import stability
 from vlasov.postprocess.compare import local as chain
-from vlasov.postprocess.compare.differences import ORDERS, density_error, moment_errors
-from vlasov.postprocess.compare.distances import between
+from vlasov.postprocess.compare.distances import ORDERS, between, density_error, moment_errors
 from vlasov.postprocess.compare.names import NAMES
 from vlasov.postprocess.compare.solutions import common, pick, same
 from vlasov.postprocess.naming import called, named
@@ -84,19 +83,15 @@ def compare(
     Returns
     -------
     xarray.Dataset
-        Coordinates pair, solution, time, p and order. Variables: wasserstein and wasserstein_error (estimated; NaN for
-        d > 3 between particles and a solution that is none), moment_error (relative, by order), mean_error and
-        covariance_error (in the units of a run's own), density_error (L1), growth = W_p(t) / W_p(0), NaN unless both
-        distances are above their errors, log_a_posteriori with log_a_posteriori_error (the logarithm of its estimate
-        from the solutions at all common times) and log_a_priori (of its bound), which are often huge, and NaN where a
-        support is not bounded, bounded (pair, p): whether they hold for this order, which under masks they do for
-        conditional distances from p = 2 on, radius and radius_bound,
-        amplified (pair, time): whether solutions of one problem have parted only because the flow multiplies small
-        differences of their starts, so that their distance says nothing about the solvers. With ``local`` (pair, time):
-        optimal_growth with optimal_error, log_logarithmic_norm and log_norm, which bound the growth for p = 2 of
-        solutions that stay close to these, far, whether they do not, and among_gaussians (pair,): whether that is of
-        Gaussian differences alone, as of two runs by "gaussian". Attributes: ``initial``, ``runs`` (what is known, as
-        JSON) and ``doubt`` (why some numbers are not to be trusted, or missing).
+        Coordinates pair, solution, time, p and order; each variable says in its ``long_name`` what it is. Distances are
+        NaN for d > 3 between particles and a solution that is none, and ``growth`` where a distance is below its error.
+        Logarithms of the theory's bounds are NaN where a support is not bounded; they hold for the orders where
+        ``bounded`` is true, under masks for conditional distances from p = 2 on. ``amplified``: solutions of one
+        problem have parted because the flow multiplies small differences of their starts, so that their distance says
+        nothing about the solvers. With ``local`` also the growth of small differences, which bounds that of solutions
+        for p = 2 unless they are ``far`` apart; ``among_gaussians``: of Gaussian differences alone, as of two runs by
+        "gaussian". Attributes: ``initial``, ``runs`` (each run's own, as JSON) and ``doubt`` (why some numbers are not
+        to be trusted, or missing).
 
     Examples
     --------

@@ -150,7 +150,7 @@ def test_two_processes_write_the_same_files(tmp_path):
     run.to_netcdf(tmp_path / "run.nc")
     program = (
         "import sys, xarray; from vlasov.postprocess import figures\n"
-        "drawn = figures.plot(xarray.load_dataset(sys.argv[1]), 'ellipses', width='column')\n"
+        "drawn = figures.plot(xarray.load_dataset(sys.argv[1]), kind='ellipses', width='column')\n"
         "[figures.save(drawn, f'two.{form}', origin='plot 0123456789abcdef') for form in figures.FORMATS]"
     )
     subprocess.run([sys.executable, "-c", program, "run.nc"], check=True, cwd=tmp_path)

@@ -33,9 +33,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-#: Commands that went, and a sentence that names what takes their place.
-REMOVED = {
-    "stability": "stability is now a comparison: vlasov compare CASE --shift 0.1 (or --scale, --resample, --initial)"
+_REPLACED = {  # by the name of a command that is no longer there
+    "stability": '"vlasov stability" is now "vlasov compare CASE --shift 0.1", or --scale, --resample, --initial',
 }
 
 _signals: list[int] = [signal.SIGINT]  # which signals have interrupted the command, by default the first
@@ -70,13 +69,13 @@ def main() -> None:
 def _answer(settings: dict[str, Any]) -> int:
     """The exit code."""
     answered.set(False)
-    if (removed := next(iter(sys.argv[1:]), "")) in REMOVED:
-        return _complain(REMOVED[removed], 2)
     try:
         return app(sys.argv[1:] or ["--help"], prog_name="vlasov", standalone_mode=False, **settings) or 0
     except InputError as mistake:
         return _complain(_with_notes(mistake), 2, mistake.field)
     except _Misuse as misuse:
+        if replaced := _REPLACED.get(next(iter(sys.argv[1:]), "")):
+            return _complain(replaced, 2)
         command = getattr(getattr(misuse, "ctx", None), "command_path", "vlasov")
         return _complain(f'{misuse.format_message()} See "{command} --help".', 2)
     except SolverError as failure:

@@ -76,8 +76,8 @@ def compare(
         typer.Option("--solvers", metavar="A,B,...", help="All of the case if not given; its first for two starts."),
     ] = None,
     perturbation: Perturbation,
-    settings: Settings,
     times: Times,
+    settings: Settings,
     bandwidth: Annotated[
         float | None, typer.Option("--bandwidth", help="Compare densities of particles too, smoothed by so much.")
     ] = None,
