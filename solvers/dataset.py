@@ -185,6 +185,14 @@ def _title(problem: Problem) -> str:
     return (title[0].upper() + title[1:]).replace("gaussian", "Gaussian")
 
 
+def several(datasets: tuple[Any, ...]) -> list[Any]:
+    """Return what a function was called with as a list: one argument or more, or a single list of them."""
+    single = len(datasets) == 1 and isinstance(datasets[0], list | tuple)
+    if not (items := list(datasets[0] if single else datasets)):
+        raise InputError("is empty; give at least one solution", "datasets")
+    return items
+
+
 def require(dataset: Any, kind: Kind, field: str = "dataset") -> None:
     """Complain about a Dataset that is not of this kind, or whose time, moments or texts are not what they should be.
 

@@ -27,7 +27,7 @@ from vlasov.solvers.options import parse
 from vlasov.solvers.progress import progress_bar, silent
 from vlasov.solvers.record import Record
 from vlasov.solvers.sampling import check_own_tokens
-from vlasov.solvers.targets import check_suffix, check_target, origin, undisturbed
+from vlasov.solvers.targets import check_suffix, check_target, origin, rescue
 
 SOLVERS = {
     "gaussian": "vlasov.solvers.gaussian",
@@ -71,7 +71,7 @@ def solve(
         except (SolverError, KeyboardInterrupt) as error:
             record.status = "stopped"  # also where it was done, and its error was still looked for
             if plan.output is not None and record.reached:
-                with suppress(KeyboardInterrupt), undisturbed():  # who presses Ctrl-C twice loses nothing
+                with rescue():  # who presses Ctrl-C twice loses nothing
                     place = schema.save_partial(_dataset(problem, plan, record, case, watch), plan.output)
                 error.add_note(f"The solution up to t = {record.reached[-1]:.12g} is in {place}.")
             raise

@@ -444,7 +444,7 @@ LATE = {  # what is said where a run is slow, and to whom
         ],
     ),
     "sensitivity": (["sensitivity", "box-2d", "--n", "9"], ["lower n (--n)", "ask for fewer times (--times)"]),
-    "stability": (["stability", "dirac-pair", "--shift", "0.1", "--times", "2"], ["; take --no-local"]),
+    "compare": (["compare", "dirac-pair", "--shift", "0.1", "--times", "2"], ["; take --no-local"]),
 }
 
 
@@ -607,7 +607,8 @@ EARLY = {
         ("--solvers gaussian,particle", 'did you mean "particles"?'),
     ],
     "both": [
-        ("--times 0", "times: is 0"), ("--times -5", "times: is -5"),
+        ("--times 0", "--times: is 0"), ("--times -5", "--times: is -5"),
+        ("--times 3 --at 0", "--times: is 3, but --at"),
         ("-o a.bmp", '"a.bmp" does not end in a known'), ("-o no/a.png", '"no/a.png" cannot be written'),
         ("-o /proc/a.png", 'output: "/proc/a.png" cannot be written'),
         ("-o full.png", 'output: "full.png" is no file that could be replaced'),
@@ -618,7 +619,7 @@ EARLY = {
 @pytest.mark.parametrize(
     ("command", "arguments", "sentence"),
     [("compare", *row) for row in EARLY["compare"] + EARLY["both"]]
-    + [("stability --shift 0.1", *row) for row in EARLY["both"]],
+    + [("compare --shift 0.1", *row) for row in EARLY["both"]],
 )
 def test_studies_refuse_before_any_work(vlasov, monkeypatch, command, arguments, sentence):
     Path("full.png").symlink_to("/dev/full")
@@ -627,47 +628,79 @@ def test_studies_refuse_before_any_work(vlasov, monkeypatch, command, arguments,
     assert files() == ["full.png"]
 
 
-def test_stability_solves_from_two_starts(vlasov):
-    code, out, _ = vlasov("stability", "gaussian-collapse", "--shift", "0.1", "--times", "2", "-o", "s.png", "--json")
+def test_compare_solves_from_two_starts(vlasov):
+    code, out, _ = vlasov("compare", "gaussian-collapse", "--shift", "0.1", "--times", "2", "-o", "s.nc", "--json")
     assert code == 0
     found = json.loads(out)
     assert found["wasserstein"][0][0] == pytest.approx([0.1, 0.1], rel=1e-9)
-    assert Path("s.png").is_file()
     said = xr.open_dataset("s.nc").attrs["command"]
-    assert said == "vlasov stability gaussian-collapse --shift 0.1 --times 2 -o s.png --json"
-    assert refused(vlasov("stability", QUICK), "stability: needs one of --shift, --scale, --resample and --initial")
-    assert refused(vlasov("stability", QUICK, "--scale", "-1"), "scale: ")
+    assert said == "vlasov compare gaussian-collapse --shift 0.1 --times 2 -o s.nc --json"
+    assert refused(vlasov("compare", QUICK, "--scale", "-1"), "scale: ")
+    assert refused(vlasov("compare", QUICK, "--scale", "2", "--shift", "1"), "--scale: makes a second change beside")
+    two = ("--shift", "1", "--solvers", "gaussian,particles")
+    assert refused(vlasov("compare", QUICK, *two), "--solvers: names 2, but --shift compares two starts by one")
+    assert refused(vlasov("compare", "s.nc", "s.nc", "--shift", "1"), "--shift: changes where a case begins")
 
 
-def test_stability_of_layers_has_times_after_layers(vlasov):
+def test_a_command_that_went_names_the_new_call(vlasov):
+    code, out, err = vlasov("stability", "gaussian-collapse", "--shift", "0.1")
+    assert (code, out) == (2, "")
+    assert "vlasov compare CASE --shift 0.1" in err
+    assert len(err.splitlines()) == 1
+
+
+def test_a_comparison_of_layers_has_times_after_layers(vlasov):
     few = ("--set", "solvers.layers.depth=3", "--set", "solvers.layers.n=16", "-o", "s.png", "--json")
-    code, out, _ = vlasov("stability", "deep-layers", "--shift", "0.1", "--solver", "layers", *few)
+    code, out, _ = vlasov("compare", "deep-layers", "--shift", "0.1", "--solvers", "layers", *few)
     assert code == 0
     assert json.loads(out)["wasserstein"][0][0][0] == pytest.approx(0.1, rel=1e-9)
+    code, out, _ = vlasov("compare", "deep-layers", "--solvers", "layers,gaussian", "--no-local", *few, "--force")
+    assert code == 0
+    assert json.loads(out)["mean_error"][0][0] == pytest.approx(0.0, abs=1e-9)
 
 
-def test_stability_draws_again(vlasov):
+def test_compare_at_times(vlasov):
+    """--at names times, of a case and of files, --times counts them; growth is counted from the first in common."""
+    asked = ("compare", "gaussian-collapse", "--shift", "0.1", "--no-local", "-o", "s.nc", "--force", "--json")
+    assert vlasov(*asked, "--at", "0.5,0.8")[0] == 0
+    found = vl.open_run("s.nc")
+    assert found["time"].values.tolist() == [0.0, 0.5, 0.8]
+    by_count = vl.load_case("gaussian-collapse").problem.horizon
+    assert vlasov(*asked, "--times", "3")[0] == 0
+    assert vl.open_run("s.nc")["time"].values.tolist() == [0.0, by_count / 2, by_count]
+    for name in ("a.nc", "b.nc"):
+        assert vlasov("run", "gaussian-collapse", "--times", "9", "-o", name)[0] == 0
+    files = ("compare", "a.nc", "b.nc", "--no-local", "-o", "f.nc", "--force", "--json")
+    for options, count in ((("--times", "3"), 3), ((), 5), (("--at", f"0,{by_count}"), 2)):
+        assert vlasov(*files, *options)[0] == 0
+        assert vl.open_run("f.nc").sizes["time"] == count
+    assert refused(
+        vlasov(*files[:-1], "--at", "0.0001"), "times: name t = 0.0001, which is no output time of all solutions"
+    )
+
+
+def test_a_comparison_draws_again(vlasov):
     """Another seed is another cloud of the same measure; where none is drawn, two equal ones tell nothing."""
     few = ("--times", "2", "-o", "s.png", "--set", "horizon=0.5", "--set", "solvers.particles.n=64")
-    given = ("stability", "gaussian-collapse", "--resample", "7", *few)
+    given = ("compare", "gaussian-collapse", "--resample", "7", *few)
     assert refused(vlasov(*given), 'resample: needs another sampling than "quadrature"')
     drawn = (*given, "--set", "solvers.particles.sampling=sobol")
     assert refused(vlasov(*drawn, "--set", "solvers.particles.seed=7"), "resample: is 7, the seed of the first")
-    assert refused(vlasov(*drawn, "--solver", "gaussian"), "resample: needs the solver particles")
+    assert refused(vlasov(*drawn, "--solvers", "gaussian"), "resample: needs the solver particles")
     code, out, _ = vlasov(*drawn, "--json")
     assert code == 0
     assert 0.01 < json.loads(out)["wasserstein"][0][0][1] < 0.5
 
 
-def test_stability_takes_the_measure_of_another_case(vlasov):
+def test_a_comparison_takes_the_measure_of_another_case(vlasov):
     text = Path(vl.cases.case_path("gaussian-collapse")).read_text()
     Path("moved.toml").write_text(text.replace("mean = [0.0, 0.0]", "mean = [0.3, 0.4]"))
     code, out, _ = vlasov(
-        "stability", "gaussian-collapse", "--initial", "moved.toml", "--times", "2", "-o", "s.png", "--json"
+        "compare", "gaussian-collapse", "--initial", "moved.toml", "--times", "2", "-o", "s.png", "--json"
     )
     assert code == 0
     assert json.loads(out)["wasserstein"][0][0] == pytest.approx([0.5, 0.5], rel=1e-9)
-    assert refused(vlasov("stability", "gaussian-collapse", "--initial", "ball-3d"), "initial: has d = 3")
+    assert refused(vlasov("compare", "gaussian-collapse", "--initial", "ball-3d"), "initial: has d = 3")
 
 
 def test_depth_writes_a_study_that_plot_draws(vlasov):

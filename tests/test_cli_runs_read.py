@@ -51,17 +51,6 @@ def test_a_sensitivity_leaves_its_run(vlasov, run):
 
 
 @pytest.mark.quick
-def test_a_stability_leaves_its_cases(vlasov, run):
-    run.with_name("s.nc").symlink_to("s.toml")
-    vlasov("copy", "box-2d", "-o", "s.toml")
-    before = run.with_name("s.toml").read_bytes()
-    code, _, err = vlasov("stability", "s.toml", "--shift", "0.1", "-o", "s.png")
-    assert code == 2
-    assert 'output: "s.nc" is what is read' in err
-    assert run.with_name("s.toml").read_bytes() == before
-
-
-@pytest.mark.quick
 def test_times_of_a_run_count(vlasov, run):
     told = json.loads(vlasov("sensitivity", "g.nc", "--times", "3", "--json")[1])
     assert told["time"] == pytest.approx([0.0, 0.2, 0.4])

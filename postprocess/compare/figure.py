@@ -76,7 +76,7 @@ def draw(
         panels = _panels(figure, rows[0], shown.size, SNAPSHOT)
         measures = [dataset.sel(time=times) for dataset in (pair if overlay else datasets[:1])]
         plane = (0, 1) if "density" in measures[0] else None
-        snapshots(measures, times=shown, components=plane, axes=panels)
+        snapshots(*measures, times=shown, components=plane, axes=panels)
         if not overlay:
             panels[0].set_title(f"{comparison['solution'].values[0]}: {panels[0].get_title()}")
     else:
@@ -144,8 +144,8 @@ def _draw_covariances(figure: Figure, place: SubplotSpec, datasets: Sequence[xr.
     on_line = datasets[0].sizes["component"] == 1
     panels = _panels(figure, place, 1 if on_line else 2)
     if not on_line:
-        ellipses(list(datasets), count=_ELLIPSES, ax=panels[0])
-    eigenvalues(list(datasets), ax=panels[-1])
+        ellipses(*datasets, count=_ELLIPSES, ax=panels[0])
+    eigenvalues(*datasets, ax=panels[-1])
 
 
 def _draw_distances(ax: Axes, comparison: xr.Dataset) -> None:

@@ -246,7 +246,7 @@ def calls():
         "sample": (lambda *a: g.gaussian.sample(a[0], a[1], seed=a[2]).mean, (9, "sobol", 0)),
         "load_case": (lambda *a: vl.load_case(a[0], settings=a[1]), ("box-2d", ["horizon=2"])),
         "open_run": (lambda path: vl.open_run(path), ("run.nc",)),
-        "plot": (lambda *a: drawn(figures.plot(*a)), (g.runs["gaussian"], "ellipses")),
+        "plot": (lambda *a: drawn(figures.plot(a[0], kind=a[1])), (g.runs["gaussian"], "ellipses")),
         "from_json": (lambda text: vl.Problem.from_json(text), (g.problem.to_json(),)),
     }
 

@@ -13,7 +13,7 @@ import vlasov as vl
 from vlasov.postprocess.compare.figure import draw
 from vlasov.postprocess.compare.table import table
 from vlasov.postprocess.mean_field.local import with_local
-from vlasov.postprocess.perturbed import shifted
+from vlasov.postprocess.perturbations import shifted
 from vlasov.postprocess.sensitivity import along
 from vlasov.postprocess.sensitivity.figure import draw as draw_sensitivity
 from vlasov.postprocess.sensitivity.table import table as sensitivity_table

@@ -30,16 +30,16 @@ def runs():
 @pytest.mark.quick
 @pytest.mark.parametrize("d", [1, 2, 3, 4])
 def test_clusters_are_tidy(runs, d):
-    figure = figures.plot(runs[d][0], "clusters")
+    figure = figures.plot(runs[d][0], kind="clusters")
     assert_tidy(figure)
     assert figure.axes[1].get_ylabel() == "number of clusters"
-    assert_tidy(figures.plot(runs[d][1], "clusters"))
+    assert_tidy(figures.plot(runs[d][1], kind="clusters"))
 
 
 @pytest.mark.quick
 @pytest.mark.parametrize("d", [2, 3])
 def test_paths_on_the_sphere_are_tidy_and_on_it(runs, d):
-    figure = figures.plot(runs[d][1], "sphere")
+    figure = figures.plot(runs[d][1], kind="sphere")
     assert_tidy(figure)
     if d == 3:
         drawn = [np.array(line.get_data_3d()) for line in figure.axes[0].get_lines()]
@@ -51,11 +51,11 @@ def test_spheres_of_other_dimensions_are_refused(runs, d):
     with pytest.raises(
         vl.InputError, match=f'^dataset: has dimension {d} where a sphere is drawn for 2 and 3; use "cl'
     ):
-        figures.plot(runs[d][0], "sphere")
+        figures.plot(runs[d][0], kind="sphere")
 
 
 def test_the_picture_says_what_is_no_limit(runs):
-    figure = figures.plot(runs[2][0].isel(time=[0]), "clusters")
+    figure = figures.plot(runs[2][0].isel(time=[0]), kind="clusters")
     assert_tidy(figure)
     assert any("One output time does not show" in text.get_text() for text in figure.texts)
 
@@ -63,12 +63,12 @@ def test_the_picture_says_what_is_no_limit(runs):
 def test_many_clusters_one_token_and_wrong_axes(runs):
     problem = vl.Problem(vl.Softmax(A=np.eye(2)), vl.Gaussian([0, 0], np.eye(2)), 0.1)
     run = vl.solve(problem, "particles", n=200, times=[0.0, 0.1], tolerance=1e-3)
-    assert figures.plot(run, "clusters", tolerance=1e-3).axes[1].get_yscale() == "log"
-    assert_tidy(figures.plot(runs[2][0].isel(particle=[0]), "clusters"))
+    assert figures.plot(run, kind="clusters", tolerance=1e-3).axes[1].get_yscale() == "log"
+    assert_tidy(figures.plot(runs[2][0].isel(particle=[0]), kind="clusters"))
     with pytest.raises(vl.InputError, match=r"^axes: holds 1 axes where two are needed"):
-        figures.plot(run, "clusters", axes=figures.plot(run, "clusters").axes[:1])
+        figures.plot(run, kind="clusters", axes=figures.plot(run, kind="clusters").axes[:1])
     with pytest.raises(vl.InputError, match=r"^run: holds no tokens"):
-        figures.plot(vl.solve(problem, "gaussian", times=[0.0, 0.1]), "clusters")
+        figures.plot(vl.solve(problem, "gaussian", times=[0.0, 0.1]), kind="clusters")
 
 
 # The command

@@ -186,7 +186,7 @@ def test_a_comparison_says_whence_it_is_and_what_its_runs_doubt(solutions, compa
     assert runs["particles"]["options"] == solutions[1].attrs["options"]
     assert comparison.attrs["doubt"] == ""
     doubtful = solutions[1].assign_attrs(error_estimate=0.25, advice="more tokens")
-    found = compare(solutions[0], doubtful, initial="different", instants=1)
+    found = compare(solutions[0], doubtful, initial="different", times=1)
     assert found.attrs["initial"] == "different"
     assert found.attrs["doubt"].startswith("particles: ")
     assert "more tokens" in str(table(found).caption)
@@ -275,7 +275,7 @@ def test_tokens_on_a_circle_have_one_radius():
     """The axis of powers of ten has one value, which is a power of ten."""
     problem = vl.load_case("kuramoto-circle").problem
     runs = [vl.solve(problem, "particles", times=[0.0, 0.2], tolerance=tolerance) for tolerance in (1e-6, 1e-8)]
-    draw(compare(*runs, instants=2), runs).canvas.draw()
+    draw(compare(*runs, times=2), runs).canvas.draw()
 
 
 def test_stability_of_gaussians_from_different_starts():
@@ -283,7 +283,7 @@ def test_stability_of_gaussians_from_different_starts():
     starts = [START, START.image(np.eye(2), [0.06, 0.08])]
     times = np.linspace(0.0, 0.5, 3)
     runs = [vl.solve(vl.Problem(PROBLEM.attention, one, 0.5), "gaussian", times=times) for one in starts]
-    found = compare(*runs, p=[1, 3], instants=3)
+    found = compare(*runs, p=[1, 3], times=3)
     assert found.attrs["initial"] == "different"
     apart = np.linalg.norm(runs[0]["mean"].values - runs[1]["mean"].values, axis=1)
     assert apart[0] == pytest.approx(0.1, rel=1e-12)
@@ -328,7 +328,22 @@ def test_bounds_beyond_a_billion_are_powers_of_ten():
 def test_many_output_times_are_compared_at_five():
     runs = [vl.solve(PROBLEM, "gaussian", tolerance=tolerance) for tolerance in (1e-8, 1e-10)]
     assert compare(*runs, p=2)["time"].values == pytest.approx([0.0, 0.25, 0.5, 0.75, 1.0])
-    assert compare(*runs, p=2, instants=3).sizes["time"] == 3
+    assert compare(*runs, p=2, times=3).sizes["time"] == 3
+
+
+def test_times_are_a_count_or_the_times_themselves():
+    """Growth is counted from the first common time, which is always there; what comes after the last is left out."""
+    pair = [vl.solve(PROBLEM, "gaussian", times=[0.0, 0.1, 0.2, until]) for until in (0.3, 0.4)]
+    found = compare(pair, p=2, times=[0.2, 0.9])  # a list of solutions is as good as two
+    assert found["time"].values.tolist() == [0.0, 0.2]
+    assert found.isel(time=1).equals(compare(*pair, p=2, times=3).sel(time=0.2))
+    for times, sentence in (
+        ([0.15], "name t = 0.15, which is no output time"),
+        (0, "is 0 but"),
+        ("x", "'x' is not an array"),
+    ):
+        with pytest.raises(vl.InputError, match=f"^times: {sentence}"):
+            compare(*pair, times=times)
 
 
 def test_a_narrow_terminal_shows_every_number(comparison):
@@ -399,16 +414,16 @@ def _two_tokens(count):
 
 def test_the_estimate_a_posteriori_does_not_depend_on_output_times():
     """By 65 times and by 321 the same, to 1 %; by fewer it says how wrong it is."""
-    fine, usual = (compare(*_two_tokens(count), instants=5).isel(pair=0) for count in (321, 65))
+    fine, usual = (compare(*_two_tokens(count), times=5).isel(pair=0) for count in (321, 65))
     name = "log_a_posteriori"
     assert fine["time"].values.tolist() == usual["time"].values.tolist()
     assert usual[name].values == pytest.approx(fine[name].values, rel=0.01)
     assert (usual[f"{name}_error"] <= 0.01 * usual[name]).all()
-    coarse = compare(*_two_tokens(5), instants=5).isel(pair=0)
+    coarse = compare(*_two_tokens(5), times=5).isel(pair=0)
     gap = np.abs(coarse[name].values - fine[name].values)
     assert gap[-1] > 0.01 * fine[name].values[-1]
     assert (gap <= coarse[f"{name}_error"].values).all()
-    found = compare(*_two_tokens(5), instants=5)
+    found = compare(*_two_tokens(5), times=5)
     assert "these output times tell its exponent to" in str(table(found).caption)
     assert np.isinf(compare(*_two_tokens(2))[f"{name}_error"].values[0, -1])
 

@@ -42,7 +42,7 @@ USES = {
     "plot": ("run", lambda run, made: figures.plot(run)),
     "plot with a run": ("run", lambda run, made: figures.plot([made["run"], run])),
     "ellipses": ("run", lambda run, made: figures.eigenvalues(run)),
-    "movie": ("run", lambda run, made: movie(run, "film.gif")),
+    "movie": ("run", lambda run, made: movie(run, path="film.gif")),
     "compare": ("run", lambda run, made: vl.compare(run, made["run"])),
     "compare to": ("run", lambda run, made: vl.compare(made["run"], run)),
     "picture of a comparison": ("comparison", lambda one, made: compare_figure.draw(one, [made["run"]] * 2)),

@@ -35,7 +35,7 @@ SHOWN = [
 @pytest.mark.parametrize(("kind", "name"), SHOWN)
 def test_no_words_overlap_or_leave_the_canvas(kind, name, width):
     """Panels also have numbers, and legends beside what is drawn."""
-    figure = figures.plot(SCENES[name](), kind, width=width)
+    figure = figures.plot(SCENES[name](), kind=kind, width=width)
     assert faults(figure) == []
     assert panel_faults(figure) == []
 
@@ -149,11 +149,11 @@ def test_two_processes_write_the_same_files(tmp_path):
     run.to_netcdf(tmp_path / "run.nc")
     program = (
         "import sys, xarray; from vlasov.postprocess import figures\n"
-        "drawn = figures.plot(xarray.load_dataset(sys.argv[1]), 'ellipses', width='column')\n"
+        "drawn = figures.plot(xarray.load_dataset(sys.argv[1]), kind='ellipses', width='column')\n"
         "[figures.save(drawn, f'two.{form}', origin='plot 0123456789abcdef') for form in figures.FORMATS]"
     )
     subprocess.run([sys.executable, "-c", program, "run.nc"], check=True, cwd=tmp_path)
-    drawn = figures.plot(run, "ellipses", width="column")
+    drawn = figures.plot(run, kind="ellipses", width="column")
     for form in figures.FORMATS:
         figures.save(drawn, tmp_path / f"one.{form}", origin="plot 0123456789abcdef")
     for form in figures.FORMATS:
@@ -182,7 +182,7 @@ def test_mistakes_are_one_sentence(width, sentence):
 
 def test_a_width_is_for_new_figures():
     with pytest.raises(InputError, match="width: is for new figures, but axes are given; leave out either"):
-        figures.plot(SCENES["gaussian-2"](), "eigenvalues", width="column", ax=Figure().add_subplot())
+        figures.plot(SCENES["gaussian-2"](), kind="eigenvalues", width="column", ax=Figure().add_subplot())
 
 
 def test_a_column_and_a_page_are_what_they_are():

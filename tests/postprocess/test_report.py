@@ -183,7 +183,7 @@ def test_only_the_pages_own_script_may_run(gaussian):
 
 
 def test_a_report_shows_itself_and_saves(gaussian, tmp_path):
-    made = vl.report(gaussian, tmp_path / "a.html")
+    made = vl.report(gaussian, path=tmp_path / "a.html")
     assert (tmp_path / "a.html").read_text(encoding="utf-8") == made.html
     frame = made._repr_html_()
     assert frame.startswith("<iframe")
@@ -207,14 +207,14 @@ def test_all_kinds_have_their_page(gaussian, tmp_path):
         page = vl.report(dataset).html
         assert word in page
         assert data_of(page)["charts"]
-    both = vl.report([gaussian, study], tmp_path / "both.html").html
+    both = vl.report(gaussian, study, path=tmp_path / "both.html").html
     assert "Gaussian collapse" in both
     assert "coupled distance" in both
 
 
 def test_several_runs_stand_side_by_side_with_their_distances(gaussian):
     other = gaussian.assign_attrs(title="Another")
-    page = vl.report([gaussian, other]).html
+    page = vl.report(gaussian, other).html
     scenes = data_of(page)["scenes"]
     assert [one["title"] for one in scenes] == ["Gaussian collapse", "Another"]
     assert "<h2>How far the solutions are apart</h2>" in page
@@ -245,7 +245,7 @@ def test_unknown_datasets_and_places_are_refused(gaussian, tmp_path):
     with pytest.raises(vl.InputError, match="a report does not know"):
         vl.report(gaussian.assign_attrs(kind="soup"))
     with pytest.raises(vl.InputError, match=r"must end in \.html"):
-        vl.report(gaussian, tmp_path / "a.pdf")
+        vl.report(gaussian, path=tmp_path / "a.pdf")
     with pytest.raises(vl.InputError, match="no output times"):
         vl.report(gaussian.isel(time=[]))
 

@@ -38,6 +38,7 @@ _REPLACED = {  # by the name of a command that is no longer there
     "clusters": '"vlasov clusters" is now "vlasov observe RUN.nc --quantity clusters"',
     "energies": '"vlasov energies" is now "vlasov observe RUN.nc --quantity energies"',
     "figure": '"vlasov figure" is now programs in docs/examples, such as covariance_limits.py and limit_ranks.py',
+    "stability": '"vlasov stability" is now "vlasov compare CASE --shift 0.1", or --scale, --resample, --initial',
 }
 
 _signals: list[int] = [signal.SIGINT]  # which signals have interrupted the command, by default the first

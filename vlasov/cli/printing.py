@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-import re
 import sys
 import textwrap
 from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from vlasov.remedies import respelt
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -164,17 +165,6 @@ def print_run(result: xr.Dataset, target: Path) -> None:
         print(f"  note: {note}")
 
 
-def _as_settings(sentence: str, solver: str) -> str:
-    """The sentence with "n=8,000" as "--set solvers.particles.n=8000", where these are options of the solver."""
-    if not solver:
-        return sentence
-    from vlasov.solvers.driver import resolve
-
-    known = "|".join(vars(resolve(solver, {})[1]))
-    written = re.compile(rf'\b({known})=("[^"]*"|\d[\d,]*\d(?![\w.])|[^\s;,]*[^\s;,.])')
-    return written.sub(lambda m: f"--set solvers.{solver}.{m[1]}={m[2].strip(chr(34)).replace(',', '')}", sentence)
-
-
 def print_doubt(doubtful: str, solver: str = "", *, named: bool = False) -> None:
     """Print a doubt as a line in the colour of a warning, whole, on a terminal and elsewhere.
 
@@ -184,5 +174,9 @@ def print_doubt(doubtful: str, solver: str = "", *, named: bool = False) -> None
         from rich.console import Console
         from rich.text import Text
 
-        line = f"  warning: {f'{solver}: ' if named else ''}{_as_settings(doubtful, solver)}"
+        if solver:
+            from vlasov.solvers.driver import resolve
+
+            doubtful = respelt(doubtful, vars(resolve(solver, {})[1]), solver)
+        line = f"  warning: {f'{solver}: ' if named else ''}{doubtful}"
         Console(highlight=False).print(Text(line, style="bold yellow"), soft_wrap=True)

@@ -161,7 +161,7 @@ def plot(
         require(dataset, RUN, str(path))
     if film is not None:
         with waiting("drawing the film"):
-            movie.movie(datasets, target.path, origin=target.origin)
+            movie.movie(*datasets, path=target.path, origin=target.origin)
     else:
-        picture.write(lambda: figures.plot(datasets, kind), target)
+        picture.write(lambda: figures.plot(*datasets, kind=kind), target)
     print(target.path)

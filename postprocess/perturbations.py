@@ -1,8 +1,7 @@
-"""Problems beside a given one: moved, scaled, or from another initial measure. Their solutions show its stability."""
+"""Changes of where a solution begins: a measure that is moved, scaled or exchanged, or tokens that are drawn again."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -12,31 +11,34 @@ from vlasov import checks
 from vlasov.errors import InputError
 from vlasov.measures import Measure, Particles
 from vlasov.problem import Problem
+from vlasov.solvers.sampling import undrawn
 
 _WITHOUT_SEED = ("quadrature", "quantile")
 
 
 def shifted(problem: Problem, by: float) -> Problem:
-    """The initial measure moved by so much, in the direction (1, ..., 1) / sqrt(d)."""
+    """Move the initial measure by the vector (1, ..., 1) / sqrt(d), times ``by``."""
     by, d = checks.number(by, "shift"), problem.dimension
     return _from_image(problem, np.eye(d), np.full(d, by / np.sqrt(d)), "shift")
 
 
 def scaled(problem: Problem, by: float) -> Problem:
-    """The initial measure made so many times as wide, about its mean."""
+    """Make the initial measure ``by`` times as wide, about its mean."""
     by, mean = checks.number(by, "scale", above=0.0), problem.initial.mean
     return _from_image(problem, by * np.eye(problem.dimension), mean - by * mean, "scale")
 
 
-def from_other(problem: Problem, initial: Measure) -> Problem:
-    """Another initial measure in the same space."""
+def exchanged(problem: Problem, initial: Measure, options: dict[str, Any]) -> tuple[Problem, dict[str, Any]]:
+    """Return the problem with another initial measure, and the options that the solver then takes."""
     if initial.dimension != problem.dimension:
         raise InputError(f"has d = {initial.dimension} but the case has d = {problem.dimension}", "initial")
-    return replace(problem, initial=initial)
+    if isinstance(initial, Particles) and not isinstance(problem.initial, Particles):
+        options = undrawn(options)
+    return replace(problem, initial=initial), options
 
 
-def resampled(problem: Problem, solver: str, options: Mapping[str, Any], seed: int) -> Problem:
-    """The same problem, if another seed draws other particles."""
+def resampled(problem: Problem, solver: str, options: dict[str, Any], seed: int) -> dict[str, Any]:
+    """Return the solver's options with another seed, if that draws other tokens."""
     if solver != "particles" or isinstance(problem.initial, Particles):
         raise InputError("needs the solver particles and an initial measure that is none of particles", "resample")
     if options.get("sampling") in _WITHOUT_SEED:
@@ -44,7 +46,7 @@ def resampled(problem: Problem, solver: str, options: Mapping[str, Any], seed: i
         raise InputError(f'needs another sampling than "{options["sampling"]}", which {how}', "resample")
     if seed == options.get("seed", 0):
         raise InputError(f"is {seed}, the seed of the first solution; give another", "resample")
-    return problem
+    return {**options, "seed": seed}
 
 
 def _from_image(problem: Problem, matrix: checks.Array, shift: checks.Array, field: str) -> Problem:
