@@ -91,9 +91,8 @@ def compare(
         amplified (pair, time): whether solutions of one problem have parted only because the flow multiplies small
         differences of their starts, so that their distance says nothing about the solvers. With ``local`` (pair, time):
         optimal_growth with optimal_error, log_logarithmic_norm and log_norm, which bound the growth for p = 2 of
-        solutions that stay close to these, far, whether they do not, and among_gaussians (pair,): whether that is of
-        Gaussian differences alone, as of two runs by "gaussian". Attributes: ``initial``, ``runs`` (what is known, as
-        JSON) and ``doubt`` (why some numbers are not to be trusted, or missing).
+        solutions that stay close to these, and far, whether they do not. Attributes: ``initial``, ``runs`` (what is
+        known, as JSON) and ``doubt`` (why some numbers are not to be trusted, or missing).
 
     Examples
     --------
@@ -268,7 +267,7 @@ def _local(
     apart = [chain.far(runs[a], distances[i], errors[i], chains.each[i].growth) for i, (a, _) in enumerate(pairs)]
     names = ("optimal_growth", "optimal_error", "log_logarithmic_norm", "log_norm")
     values = {name: (("pair", "time"), np.array([one[j] for one in chains.each])) for j, name in enumerate(names)}
-    return values | {"far": (("pair", "time"), np.array(apart)), "among_gaussians": (("pair",), chains.among)}
+    return values | {"far": (("pair", "time"), np.array(apart))}
 
 
 def _errors_of_moments(problem: Problem, one: xr.Dataset, other: xr.Dataset) -> Array:

@@ -2,8 +2,8 @@
 
     growth <= exp int lambda <= exp int |J|,   lambda = largest eigenvalue of (J + J*) / 2,   J* = diag(1/w) J^T diag(w)
 
-In the limit of many tokens M is the derivative of the flow at each token, a multiplication, and a compact rest: the
-growth is then at least sup_x |D phi_t(x)|, and lambda and |J| at least those of D Gamma(x) at each x.
+In the limit of many tokens J is D Gamma(x) at each token, a multiplication, and a compact rest: lambda and |J| are then
+at least those of D Gamma(x) at each node x.
 """
 
 from __future__ import annotations
