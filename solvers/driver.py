@@ -173,7 +173,7 @@ def prepare(
     module.check(problem, chosen)
     if isinstance(problem.initial, Particles) and hasattr(chosen, "n"):
         chosen = _with_own_tokens(len(problem.initial), chosen, options or {})
-    outputs = _output_times(times, problem.horizon)
+    outputs = output_times(times, problem.horizon)
     if own := getattr(module, "output_times", None):  # of a solver that does not pass every time
         outputs = own(problem, chosen, None if times is None else outputs)
     target, made = None if output is None else as_path(output, "output"), ""
@@ -227,14 +227,15 @@ def _dataset(problem: Problem, plan: Plan, record: Record, case: str, watch: Sto
     return schema.build(problem, plan.solver, options, record, case=case, wall_seconds=seconds)
 
 
-def _output_times(times: ArrayLike | None, horizon: float) -> Array:
+def output_times(times: ArrayLike | None, horizon: float, field: str = "times") -> Array:
+    """Return increasing output times in [0, horizon]; the usual ones for None."""
     if times is None:
         return np.linspace(0.0, horizon, OUTPUTS)
-    outputs = checks.vector(times, "times")
+    outputs = checks.vector(times, field)
     if outputs.size == 0:
-        raise InputError("is empty; give at least one output time", "times")
+        raise InputError("is empty; give at least one output time", field)
     if (np.diff(outputs) <= 0).any():
-        raise InputError("must increase; sort them and leave out repetitions", "times")
+        raise InputError("must increase; sort them and leave out repetitions", field)
     if outputs[0] < 0 or outputs[-1] > horizon:
-        raise InputError(f"run from {outputs[0]:g} to {outputs[-1]:g} but must lie in [0, {horizon:g}]", "times")
+        raise InputError(f"run from {outputs[0]:g} to {outputs[-1]:g} but must lie in [0, {horizon:g}]", field)
     return outputs

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from vlasov.cli.options import CaseArgument, ForceOption, JsonOption, Settings, command
+from vlasov.cli.options import CaseArgument, ForceOption, JsonOption, Settings, Times, command
 from vlasov.cli.pictures import Picture, beside, claim, keep, sources_of
 from vlasov.cli.printing import describe, finite, print_doubt, print_json, print_run, summary
 from vlasov.errors import InputError, SolverError
@@ -50,6 +50,7 @@ def run(
         str | None,
         typer.Option("--solver", help="gaussian, particles, finite-volume or layers; the case's first if not given."),
     ] = None,
+    times: Times,
     settings: Settings,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="The .nc file to write; CASE-SOLVER.nc here if not given.")
@@ -68,7 +69,7 @@ def run(
     from vlasov.solvers.driver import prepare
 
     loaded = settings.load(case)
-    what = task(loaded, solver)
+    what = task(loaded, solver, times.until(loaded.problem.horizon))
     target = output or Path(f"{loaded.name}-{what.solver}.nc")
     if dry_run:
         plan = prepare(
@@ -77,7 +78,9 @@ def run(
         about = {"states": str(plan.states), "memory_gb": round(1e-9 * plan.states.nbytes, 6), "output": str(target)}
         print_json(describe(loaded) | {"solver": what.solver, "options": plan.resolved} | about)
         return
-    result = solve(loaded, solver, progress=not as_json, output=target, overwrite=force, warn_above=math.inf)
+    result = solve(
+        loaded, solver, times=what.times, progress=not as_json, output=target, overwrite=force, warn_above=math.inf
+    )
     found = verdicts(loaded.facts, result)
     _tell(result, target, found, loaded.outdated, as_json)
     if result.attrs["status"] == "stopped":
