@@ -75,7 +75,7 @@ def test_times_of_a_run_count(vlasov, run):
         (("--set", "horizon=2"), "--set: changes a case, but this is a run; give the case instead"),
         (("--threads", "0"), "threads: is 0 but must be at least 1"),
         (("--seed", "3"), "--seed: draws nothing, since the tokens are those of the run; leave it out"),
-        (("--times", "1"), "times: is 1 but must be at least 2"),
+        (("--times", "1"), "--times: is 1 but must be at least 2"),
     ],
 )
 def test_what_a_run_cannot_have_is_refused(vlasov, run, given, sentence):

@@ -111,9 +111,8 @@ def sensitivity(
         By time: growth and growth_error; log_logarithmic_norm and log_norm, the integrals of lambda and |J|, with
         rates_error; participation and carriers, how many tokens carry the growth, and sample, whether so few that the
         number is the sample's; direction and response, what grows most and what becomes of it; position and weight. In
-        the limit growth is that of the nodes, and growth_error is NaN where fewer than eight of them carry it. At a
-        blow-up times end. Where a Gaussian is so wide that nodes would never agree, growth is NaN, and ``doubt`` says
-        why.
+        the limit growth is that of the nodes, and NaN where fewer than eight of them carry it, or where a Gaussian is
+        so wide that nodes would never agree; ``doubt`` says so. At a blow-up times end.
 
     Examples
     --------
@@ -197,10 +196,13 @@ def _dataset(start: Start, first: _Look, second: _Look | None) -> xr.Dataset:
     few = (first.by_time("carriers") < FEW) & later
     if second is not None:
         error = error + _difference(value, second.by_time("value"))
-    if limit:
-        error = np.where(few if second is not None else later, np.nan, error)
+    elif limit:
+        error = np.where(later, np.nan, error)
     if tails := _tails(start) if len(times) > 1 else "":
-        value, error = np.where(later, np.nan, value), np.where(later, np.nan, error)
+        value = np.where(later, np.nan, value)
+    elif limit:
+        value = np.where(few, np.nan, value)
+    error = np.where(np.isnan(value), np.nan, error)
     by_token = ("time", "particle", "component")
     variables: dict[str, tuple[tuple[str, ...], Any]] = {
         "growth": (("time",), value),
@@ -231,8 +233,8 @@ def _dataset(start: Start, first: _Look, second: _Look | None) -> xr.Dataset:
         what = "other nodes or steps" if limit else "other steps"
         doubts.append(f"from t = {times[unsure][0]:.4g} on {what} give another growth, see growth_error")
     if limit and few.any() and not tails:
-        whose = f"fewer than {FEW} nodes carry the growth: it is theirs, and that of the limit is not known"
-        doubts.append(f"from t = {times[few][0]:.4g} on {whose}")
+        why = f"fewer than {FEW} nodes carry it, so that it is theirs and not the limit's"
+        doubts.append(f"at t = {times[few][0]:.4g} growth is not known: {why}")
     doubts += [tails, kink(start), *_not_settled(first)]
     attributes = provenance(start.problem, SENSITIVITY) | {
         "solver": start.solver,

@@ -115,9 +115,7 @@ def outputs(origin: object, times: ArrayLike | None, start: Start) -> Array:
     if times is not None:
         chosen = output_times(times, horizon)
         if chosen[0] < first:
-            raise InputError(
-                f"begin at {chosen[0]:g}, but the run begins at {first:g}; leave out earlier ones", "times"
-            )
+            raise InputError(f"begin at {chosen[0]:g}, before the run does, at {first:g}; leave it out", "times")
     elif isinstance(origin, xr.Dataset):
         chosen = np.asarray(origin["time"].values, dtype=float)
         chosen = chosen[np.unique(np.linspace(0, chosen.size - 1, min(OUTPUTS, chosen.size)).round().astype(int))]
