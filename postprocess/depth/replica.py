@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from vlasov import messages
 from vlasov.checks import Array
 from vlasov.errors import SolverError
 from vlasov.measures import Particles
@@ -23,7 +24,6 @@ from vlasov.postprocess.studies.store import Key, Result
 from vlasov.postprocess.transport.certain import mean_power
 from vlasov.postprocess.wasserstein import distance
 from vlasov.problem import Problem
-from vlasov.solvers.advice import AT_ORIGIN
 from vlasov.solvers.ode.clouds import Tokens, states
 from vlasov.solvers.ode.integrate import accuracy_for
 from vlasov.solvers.particles import Options, coordinates
@@ -135,7 +135,7 @@ def _moved(study: Study, cloud: Particles, tolerance: float) -> Array:
     tokens = Tokens(cloud, flow, coordinates(study.problem, Options(), flow))
     jumps = study.problem.jumps_at_origin
     most = _MOST_PAST_JUMPS if jumps else _MOST_STEPS
-    remedy = AT_ORIGIN if jumps else "choose a shorter horizon"
+    remedy = messages.AT_ORIGIN() if jumps else "choose a shorter horizon"
     try:
         found = [moved.points.copy() for moved in states(tokens, study.times, tolerance, most)]
     except SolverError as error:
