@@ -64,6 +64,8 @@ def test_a_stability_leaves_its_cases(vlasov, run):
 def test_times_of_a_run_count(vlasov, run):
     told = json.loads(vlasov("sensitivity", "g.nc", "--times", "3", "--json")[1])
     assert told["time"] == pytest.approx([0.0, 0.2, 0.4])
+    told = json.loads(vlasov("sensitivity", "g.nc", "--at", "0.1,0.3", "--json", "--force")[1])
+    assert told["time"] == [0.0, 0.1, 0.3]
     assert json.loads(vlasov("sensitivity", "g.nc", "--json", "--force")[1])["time"] == pytest.approx(
         [0, 0.1, 0.2, 0.3, 0.4]
     )

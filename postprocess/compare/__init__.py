@@ -266,8 +266,9 @@ def _local(
     distances, errors = (found[name][1][..., k] for name in ("wasserstein", "wasserstein_error"))
     apart = [chain.far(runs[a], distances[i], errors[i], chains.each[i].growth) for i, (a, _) in enumerate(pairs)]
     names = ("optimal_growth", "optimal_error", "log_logarithmic_norm", "log_norm")
-    values = {name: (("pair", "time"), np.array([one[j] for one in chains.each])) for j, name in enumerate(names)}
-    return values | {"far": (("pair", "time"), np.array(apart))}
+    by_time = ("pair", "time")
+    values = {name: (by_time, np.array([growth[j] for growth in chains.each])) for j, name in enumerate(names)}
+    return {**values, "far": (by_time, np.array(apart))}
 
 
 def _errors_of_moments(problem: Problem, one: xr.Dataset, other: xr.Dataset) -> Array:
