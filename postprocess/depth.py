@@ -34,7 +34,6 @@ from vlasov.postprocess.transport.certain import mean_power
 from vlasov.postprocess.transport.exact import MOST_PAIRS
 from vlasov.postprocess.wasserstein import distance
 from vlasov.problem import Problem
-from vlasov.solvers.advice import AT_ORIGIN
 from vlasov.solvers.layers import MOST
 from vlasov.solvers.ode.clouds import Tokens, states
 from vlasov.solvers.ode.integrate import accuracy_for
@@ -282,7 +281,7 @@ def _moved(study: DepthStudy, cloud: Particles, tolerance: float) -> Array:
     tokens = Tokens(cloud, flow, coordinates(study.pde, Options(), flow))
     jumps = study.pde.jumps_at_origin
     most = _MOST_PAST_JUMPS if jumps else _MOST_STEPS
-    remedy = AT_ORIGIN if jumps else "choose a shorter horizon"
+    remedy = messages.AT_ORIGIN() if jumps else "choose a shorter horizon"
     try:
         track = [moved.points.copy() for moved in states(tokens, study.outputs, tolerance, most)]
     except SolverError as error:

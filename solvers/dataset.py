@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 
-from vlasov import __version__, checks
+from vlasov import __version__, checks, messages
 from vlasov.checks import Array
 from vlasov.errors import InputError, SolverError, choose, short, some
 from vlasov.kinds import Kind
@@ -338,10 +338,9 @@ def save(dataset: xr.Dataset, path: Path, *, overwrite: bool = True) -> None:
     except FileExistsError:
         if origin_of(path) != made:  # else another process made the same
             place = save_partial(dataset, path)
-            sentence = f'"{path}" came while this was computed, and holds something else'
-            raise SolverError(f'{sentence}; the result is in "{place}"') from None
+            raise SolverError(messages.CAME_MEANWHILE(path=path, place=place)) from None
     except OSError as error:
-        raise SolverError(f'"{path}" could not be written: {error.strerror or error}') from None
+        raise SolverError(messages.NOT_WRITTEN(path=path, reason=error.strerror or error)) from None
 
 
 def save_partial(dataset: xr.Dataset, target: Path) -> Path:
@@ -350,7 +349,7 @@ def save_partial(dataset: xr.Dataset, target: Path) -> Path:
         with partial_target(target) as place:
             save(dataset, place)
     except OSError as error:
-        raise SolverError(f'nothing could be written beside "{target}": {error.strerror or error}') from None
+        raise SolverError(messages.NOTHING_WRITTEN(path=target, reason=error.strerror or error)) from None
     return place
 
 

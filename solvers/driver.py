@@ -14,7 +14,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from vlasov import checks
+from vlasov import checks, messages
 from vlasov.checks import Array
 from vlasov.compiling import Stopwatch
 from vlasov.errors import InputError, LateInputError, SolverError, choose, interrupted
@@ -103,8 +103,7 @@ def _run(plan: Plan, problem: Problem, record: Record) -> Record:
         raise _out_of_memory(plan, problem) from None
     except np.linalg.LinAlgError as error:
         record.rescue()
-        sentence = f"linear algebra fails after step {record.steps} ({error}): numbers of the problem are too far apart"
-        raise SolverError(f"{sentence}; scale the attention's parameters or the initial measure") from error
+        raise SolverError(messages.LINEAR_ALGEBRA(step=record.steps, error=error)) from error
 
 
 def _out_of_memory(plan: Plan, problem: Problem) -> LateInputError:

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from vlasov import messages
 from vlasov.checks import Array
 from vlasov.errors import InputError, SolverError, did_you_mean
 from vlasov.flow import Flow
@@ -71,9 +72,7 @@ class Record:
         """Store the snapshot of an output time; its arrays may change afterwards."""
         for name in ("mean", "covariance"):
             if name in snapshot and not np.isfinite(snapshot[name]).all():
-                raise SolverError(
-                    f"the {name} is not finite at t = {time:.12g}: the state has left the floating-point numbers"
-                )
+                raise SolverError(messages.NON_FINITE_MOMENT(name=name, time=time))
         for name, value in snapshot.items():
             if self.keep is not None and name not in self.keep:
                 continue

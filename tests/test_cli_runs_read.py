@@ -54,6 +54,8 @@ def test_a_sensitivity_leaves_its_run(vlasov, run):
 def test_times_of_a_run_count(vlasov, run):
     told = json.loads(vlasov("sensitivity", "g.nc", "--times", "3", "--json")[1])
     assert told["time"] == pytest.approx([0.0, 0.2, 0.4])
+    told = json.loads(vlasov("sensitivity", "g.nc", "--at", "0.1,0.3", "--json", "--force")[1])
+    assert told["time"] == [0.0, 0.1, 0.3]
     assert json.loads(vlasov("sensitivity", "g.nc", "--json", "--force")[1])["time"] == pytest.approx(
         [0, 0.1, 0.2, 0.3, 0.4]
     )
@@ -65,7 +67,7 @@ def test_times_of_a_run_count(vlasov, run):
         (("--set", "horizon=2"), "--set: changes a case, but this is a run; give the case instead"),
         (("--threads", "0"), "threads: is 0 but must be at least 1"),
         (("--seed", "3"), "--seed: draws nothing, since the tokens are those of the run; leave it out"),
-        (("--times", "1"), "times: is 1 but must be at least 2"),
+        (("--times", "1"), "--times: is 1 but must be at least 2"),
     ],
 )
 def test_what_a_run_cannot_have_is_refused(vlasov, run, given, sentence):

@@ -91,8 +91,7 @@ def compare(
         ``bounded`` is true, under masks for conditional distances from p = 2 on. ``amplified``: solutions of one
         problem have parted because the flow multiplies small differences of their starts, so that their distance says
         nothing about the solvers. With ``local`` also the growth of small differences, which bounds that of solutions
-        for p = 2 unless they are ``far`` apart; ``among_gaussians``: of Gaussian differences alone, as of two runs by
-        "gaussian". Attributes: ``initial``, ``runs`` (each run's own, as JSON) and ``doubt`` (why some numbers are not
+        for p = 2 unless they are ``far`` apart. Attributes: ``initial``, ``runs`` (each run's own, as JSON) and ``doubt`` (why some numbers are not
         to be trusted, or missing).
 
     Examples
@@ -243,8 +242,9 @@ def _local(
     distances, errors = (found[name][1][..., k] for name in ("wasserstein", "wasserstein_error"))
     apart = [chain.far(runs[a], distances[i], errors[i], chains.each[i].growth) for i, (a, _) in enumerate(pairs)]
     names = ("optimal_growth", "optimal_error", "log_logarithmic_norm", "log_norm")
-    values = {name: (("pair", "time"), np.array([one[j] for one in chains.each])) for j, name in enumerate(names)}
-    return values | {"far": (("pair", "time"), np.array(apart)), "among_gaussians": (("pair",), chains.among)}
+    by_time = ("pair", "time")
+    values = {name: (by_time, np.array([growth[j] for growth in chains.each])) for j, name in enumerate(names)}
+    return {**values, "far": (by_time, np.array(apart))}
 
 
 def _amplified(problem: Problem, one: xr.Dataset, other: xr.Dataset) -> Any:

@@ -239,8 +239,6 @@ def _draw_local(ax: Axes, comparison: xr.Dataset, top: float) -> None:
     """The largest growth of small differences, and what bounds it; paler where solutions are farther apart."""
     times, words = comparison["time"].values, " (local)" if comparison["far"].values.any() else ""
     optimal = comparison["optimal_growth"].values
-    if "among_gaussians" in comparison and bool(comparison["among_gaussians"].all()):
-        words = f" among Gaussians{words}"
     shown = {
         f"optimal{words}": (np.fmax.reduce(optimal), END, "-"),
         rf"$\exp\int\lambda${words}": (

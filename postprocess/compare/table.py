@@ -110,9 +110,8 @@ def _possible(found: xr.Dataset) -> list[str]:
     at = found.isel(time=known[-1])
     rates = [(words, float(at[name])) for words, name in _RATES]
     texts = ", ".join(f"{words} {written(value)}" for words, value in rates if not math.isnan(value))
-    kind = "small Gaussian differences" if bool(found.get("among_gaussians", False)) else "small differences"
     return [
-        f"{kind} of the starts grow at most {float(at['optimal_growth']):.4g} times by t = "
+        f"small differences of the starts grow at most {float(at['optimal_growth']):.4g} times by t = "
         f"{float(at['time']):.4g}{f' ({texts})' if texts else ''}."
     ]
 
@@ -140,9 +139,8 @@ def _numbers(at: xr.Dataset, *, different: bool) -> dict[str, str]:
     )
     if different and "optimal_growth" in at:
         where = " (local)" if bool(at["far"]) else ""
-        kind = " (among Gaussians)" if bool(at.get("among_gaussians", False)) else ""
         optimal = float(at["optimal_growth"])
-        found["optimal"] = f"{optimal:.4g}{where}{kind}" if math.isfinite(optimal) else ""
+        found["optimal"] = f"{optimal:.4g}{where}" if math.isfinite(optimal) else ""
         for name, variable in _RATES:
             value = float(at[variable])
             found[name] = f"{written(value)}{where}" if not math.isnan(value) else ""

@@ -16,7 +16,7 @@ _MOST_ROWS, _MOST_COLUMNS = 400, 14
 _LONGEST = 48  # letters of a column's name
 _STILL = 1e-13  # of the deviation: a mean nearer to zero is rounding
 _REACH = np.log(1e6)  # logarithms of bounds beyond are in the table alone
-_UNSEEN = ("direction", "response", "edge_place")  # arrays of tokens
+_UNSEEN = ("direction", "response")  # arrays of tokens
 
 
 def of_comparison(parts: Parts, found: xr.Dataset) -> str:
@@ -59,18 +59,13 @@ def of_energies_alone(parts: Parts, found: xr.Dataset) -> str:
 
 
 def of_sensitivity(parts: Parts, found: xr.Dataset) -> str:
-    """How much small changes grow, what one token suffers, and the rates that bound it."""
+    """How much small changes grow, and the rates that bound it."""
     t, error = found["time"].values, np.nan_to_num(found["growth_error"].values, posinf=0.0)
     value = found["growth"].values
-    series = [
-        curve("largest growth of a small change", t, value, low=value - error, high=value + error),
-        curve("of one token in the given field", t, found["edge"].values),
-    ]
+    series = [curve("largest growth of a small change", t, value, low=value - error, high=value + error)]
     for name, words in (("log_logarithmic_norm", "bound exp ∫ log-norm"), ("log_norm", "bound exp ∫|J|")):
         if name in found and np.nanmin(found[name].values, initial=np.inf) < _REACH:
             series.append(curve(words, t, np.exp(np.minimum(found[name].values, 600.0)), dash=True))
-    if "moment_growth" in found:
-        series.append(curve("among Gaussians", t, found["moment_growth"].values))
     share = curve("share of the measure that carries it", t, found["participation"].values)
     made = [chart("Growth of small changes", "t", series), chart("Who carries it", "t", [share], logy=False)]
     return charts(parts, [one for one in made if one]) + _table(found, ("time",))

@@ -7,10 +7,9 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from vlasov.checks import Array
 from vlasov.postprocess.drawing.legible import at_least_two, legend_inside
 from vlasov.postprocess.drawing.paper import Width
-from vlasov.postprocess.drawing.style import END, INK, PALE, PALETTE, TOKEN, entitle, panelled, say_below, styled
+from vlasov.postprocess.drawing.style import END, INK, PALE, TOKEN, entitle, panelled, say_below, styled
 from vlasov.postprocess.sensitivity.table import notes
 from vlasov.solvers.dataset import require
 
@@ -41,9 +40,6 @@ def _draw_growth(ax: Axes, found: xr.Dataset) -> None:
     few = found["sample"].values
     if few.any():
         ax.plot(times[few], growth[few], "o", color=TOKEN, mfc="none", ms=8, label="a few tokens carry it")
-    ax.plot(times, found["edge"].values, "--", color=END, label=r"of one token, from the cross")
-    if "moment_growth" in found:
-        ax.plot(times, found["moment_growth"].values, ":", color=PALETTE[2], label="among Gaussians")
     top = _REACH * float(np.nanmax(growth))
     for name, label, dash in (
         ("log_logarithmic_norm", r"$\exp\int\lambda$", "-."),
@@ -75,8 +71,5 @@ def _draw_changes(ax: Axes, found: xr.Dataset, name: str, time: int, title: str)
         x[:, 0], x[:, 1], h[:, 0] / largest, h[:, 1] / largest,
         color=TOKEN, scale=12, width=0.004, zorder=2,
     )  # fmt: skip
-    place: Array = found["edge_place"].values[-1]
-    if time == 0:
-        ax.plot(*place[:2], "x", color=END, ms=6, zorder=3)
     ax.set(aspect="equal", xlabel="$x_1$", ylabel="$x_2$")
     ax.set_adjustable("datalim")

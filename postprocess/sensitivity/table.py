@@ -21,7 +21,7 @@ _OF = {"limit": "in the limit of many tokens", "tokens": "of these tokens"}
 
 
 def table(found: xr.Dataset, width: int = 160) -> Table:
-    """Growth, edge and rates at each time; on a narrow terminal a line for each number."""
+    """Growth and rates at each time; on a narrow terminal a line for each number."""
     from rich.table import Table
 
     from vlasov.postprocess.sensitivity import SENSITIVITY
@@ -47,10 +47,7 @@ def _numbers(at: xr.Dataset) -> dict[str, str]:
     found = {
         "t": f"{float(at['time']):.4g}",
         "growth": _sure(value, error) + (" (this sample's)" if bool(at["sample"]) else ""),
-        "of one token": f"{float(at['edge']):.6g}",
     }
-    if "moment_growth" in at:
-        found["among Gaussians"] = f"{float(at['moment_growth']):.8g}"
     if "log_norm" in at:
         found["exp int lambda"] = written(float(at["log_logarithmic_norm"]))
         found["exp int |J|"] = written(float(at["log_norm"]))

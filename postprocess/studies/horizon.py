@@ -27,7 +27,7 @@ def before_blow_up(problem: Problem, times: ArrayLike | None, *, tokens: bool) -
     tokens
         Whether the study moves tokens only. Else its limit moves too: a Gaussian may blow up where tokens do not.
     """
-    when = _blow_up_time(problem, tokens=tokens)
+    when = blow_up_time(problem, tokens=tokens)
     if math.isinf(when):
         return problem, ""
     if times is None:
@@ -41,7 +41,7 @@ def before_blow_up(problem: Problem, times: ArrayLike | None, *, tokens: bool) -
     return problem, ""
 
 
-def _blow_up_time(problem: Problem, *, tokens: bool) -> float:
+def blow_up_time(problem: Problem, *, tokens: bool) -> float:
     """The blow-up time of the limit, or of some tokens; infinity where the horizon comes first."""
     limit = without_mask(problem)
     if not tokens and stays_gaussian(limit):

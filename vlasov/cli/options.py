@@ -154,33 +154,6 @@ class Times:
         return None if count is None else np.linspace(0.0, horizon, count)
 
 
-@dataclass(frozen=True)
-class Times:
-    """Output times: how many, or which."""
-
-    times: Annotated[
-        int | None,
-        typer.Option("--times", metavar="N", help="How many output times, equidistant from 0 to the horizon."),
-    ] = None
-    at: Annotated[
-        str | None, typer.Option("--at", metavar="T,T,...", help="Output times, increasing, in place of --times.")
-    ] = None
-
-    def until(self, horizon: float, *, usual: int | None = None) -> Array | None:
-        """Return output times in [0, horizon]; with neither option ``usual`` equidistant ones, or None for None."""
-        import numpy as np
-
-        from vlasov import checks
-        from vlasov.solvers.driver import output_times
-
-        if self.at is not None:
-            if self.times is not None:
-                raise InputError(f'is {self.times}, but --at names "{self.at}"; leave out one of them', "--times")
-            return output_times(numbers(self.at, "--at", float), horizon, "--at")
-        count = usual if self.times is None else checks.integer(self.times, "--times", least=2)
-        return None if count is None else np.linspace(0.0, horizon, count)
-
-
 def names(text: str) -> list[str]:
     """Names with commas between them."""
     return [name.strip() for name in text.split(",")]
