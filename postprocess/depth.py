@@ -19,6 +19,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
+from vlasov import messages
 from vlasov.checks import Array
 from vlasov.errors import InputError, SolverError
 from vlasov.kinds import NUMBA, SCIPY, STEPS, TRANSPORT, Kind

@@ -91,8 +91,8 @@ def compare(
         ``bounded`` is true, under masks for conditional distances from p = 2 on. ``amplified``: solutions of one
         problem have parted because the flow multiplies small differences of their starts, so that their distance says
         nothing about the solvers. With ``local`` also the growth of small differences, which bounds that of solutions
-        for p = 2 unless they are ``far`` apart. Attributes: ``initial``, ``runs`` (each run's own, as JSON) and ``doubt`` (why some numbers are not
-        to be trusted, or missing).
+        for p = 2 unless they are ``far`` apart. Attributes: ``initial``, ``runs`` (each run's own, as JSON) and
+        ``doubt`` (why some numbers are not to be trusted, or missing).
 
     Examples
     --------
