@@ -1,9 +1,9 @@
 """How fast L layers approach the flow: errors of the discrete Transformer against L, and the slopes fitted to them.
 
-    x <- x + (T/L) Gamma_mu(x), L times,   against   x' = Gamma_mu(x) up to T, from the same tokens: O(1/L)
+x <- x + (T/L) Gamma_mu(x), L times,   against   x' = Gamma_mu(x) up to T, from the same tokens: O(1/L)
 
-    coupled distance      (sum_i w_i |x_i^L(t) - x_i(t)|^p)^{1/p}
-    Wasserstein distance  W_p(mu^L(t), mu(t)), of the laws of x, at most the coupled one
+coupled distance      (sum_i w_i |x_i^L(t) - x_i(t)|^p)^{1/p}
+Wasserstein distance  W_p(mu^L(t), mu(t)), of the laws of x, at most the coupled one
 """
 
 from __future__ import annotations
@@ -192,18 +192,12 @@ class DepthStudy(Study):
             check_own_tokens(own, n)
         sampling = shared.check_sampling(self.sampling, problem)
         shared.check_exact(self.exact_up_to, [n], MOST_PAIRS, problem.dimension)
-        self._choose(problem)
         problem, doubt = before_blow_up(problem, self.times, tokens=True)
-        why = self._choose(problem)
+        layers, why = _layers(problem, self.depths)
+        outputs = _outputs(problem, layers, self.times)
         replicas = 1 if own is not None or sampling in shared.DETERMINISTIC else self.replicas
         self.put(pde=problem, n=n, replicas=replicas, doubt="; ".join(filter(None, [doubt, why])))
-        self.put(depths=self.layers, times=self.outputs)
-
-    def _choose(self, problem: Problem) -> str:
-        """Set layers and output times for the horizon of a problem; return why they are not the usual ones."""
-        layers, why = _layers(problem, self.depths)
-        self.put(layers=layers, outputs=_outputs(problem, layers, self.times))
-        return why
+        self.put(depths=layers, layers=layers, times=outputs, outputs=outputs)
 
     @property
     def axes(self) -> Mapping[str, Sequence[Any]]:

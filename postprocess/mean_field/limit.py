@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from vlasov.checks import Array
 from vlasov.errors import SolverError
 from vlasov.flow import Flow
 from vlasov.measures import Gaussian, Measure, Particles, Sequence as Ordered
-from vlasov.patience import Patience, clock
+from vlasov.patience import Patience
 from vlasov.postprocess.mean_field.choice import Choice, kind_of, ladder as numbers_of_nodes
 from vlasov.postprocess.mean_field.flows import (
     FlowMap,
@@ -41,17 +41,10 @@ _WITNESSES = 256  # tokens by which two references are compared
 _FINER = 2  # a Gaussian costs next to nothing: its steps are so much shorter than the clouds'
 
 
-@dataclass
-class Waiting(Patience):
-    """Of somebody who has asked for a study."""
-
-    remedies: tuple[str, ...] = field(
-        default=("lower {n}", "loosen the {tolerance}", "shorten the {times}"), kw_only=True
-    )
-
-    def _waiting(self, done: str) -> str:
-        seconds = clock() - self._since
-        return self._with_remedy(f"the study takes long to know its limit: {done} in {seconds:.3g} s so far")
+def _patience() -> Patience:
+    """Return the patience of somebody who has asked for a study."""
+    remedies = ("lower {n}", "loosen the {tolerance}", "shorten the {times}")
+    return Patience(remedies=remedies, what="the limit of the study")
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +82,7 @@ def choose(problem: Problem, times: tuple[float, ...], *, reference: str, tolera
     size of the measure, or until more nodes do not help; then steps are halved likewise. The last of both changes make
     the estimate.
     """
-    kind, patience = kind_of(texts.without_mask(problem), reference), Waiting()
+    kind, patience = kind_of(texts.without_mask(problem), reference), _patience()
     rough = problem.drawn_from.sample(_WITNESSES, "sobol", seed=0)
     try:
         grid = choose_steps(problem, rough, times, tolerance=tolerance, patience=patience)
@@ -137,7 +130,7 @@ def _size(limit: Limit) -> Array:
 
 def solve(problem: Problem, choice: Choice, *, tolerance: float, patience: Patience | None = None) -> Limit:
     """The limit by a reference that has been chosen, for somebody who waits with this patience."""
-    patience = patience or Waiting()
+    patience = patience or _patience()
     accuracy, times, given = accuracy_for(tolerance), choice.grid.times, problem
     problem = texts.without_mask(problem)
     moving = Flow(problem.block.unmasked, tolerance=accuracy)  # the last token of a sequence sees all

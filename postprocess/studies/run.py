@@ -224,7 +224,9 @@ def _filled(study: Study, arrays: dict[str, Any], inner: Sequence[Hashable]) -> 
         if array is not None:
             place = tuple(axis[text_of(value)] for axis, value in zip(axes, point.values(), strict=True))
             whole[(*place, *(slice(size) for size in array.shape))] = array
-    return whole.astype(str) if text else whole.astype(int) if kinds <= set("iu") and np.isfinite(whole).all() else whole
+    return (
+        whole.astype(str) if text else whole.astype(int) if kinds <= set("iu") and np.isfinite(whole).all() else whole
+    )
 
 
 def _coordinates(study: Study) -> dict[str, Any]:
