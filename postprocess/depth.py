@@ -19,7 +19,6 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from vlasov import checks
 from vlasov.checks import Array
 from vlasov.errors import InputError, SolverError
 from vlasov.kinds import NUMBA, SCIPY, STEPS, TRANSPORT, Kind
@@ -219,7 +218,7 @@ class DepthStudy(Study):
     def finish(self, dataset: xr.Dataset, prepared: Any) -> xr.Dataset:
         own = dataset["reference_error"].max("depth")
         floor = _ABOVE_FLOOR * np.maximum(own.max("replica"), _ROUNDING)
-        floors = xr.Dataset({name: floor for name in _ERRORS})
+        floors = xr.Dataset(dict.fromkeys(_ERRORS, floor))
         dataset = dataset.assign(
             reference_error=own.transpose("replica", "time"),
             step=("depth", self.pde.horizon / np.array(self.layers)),

@@ -11,6 +11,7 @@ from typing import ParamSpec
 import xarray as xr
 
 from vlasov.cases.solving import CaseLike
+from vlasov.errors import InputError, did_you_mean
 from vlasov.postprocess.studies.run import run_study
 from vlasov.postprocess.studies.study import Study, options
 
@@ -24,9 +25,13 @@ def front(study: Callable[P, Study]) -> Callable[P, xr.Dataset]:
 
     @wraps(study, assigned=("__module__",), updated=())
     def function(*args: P.args, **kwargs: P.kwargs) -> xr.Dataset:
+        for name in kwargs:
+            if name not in known:
+                raise InputError(f"is not an option of a {study.kind.name}; {did_you_mean(name, known)}", name)
         return run_study(study(*args, **kwargs))
 
     items = options(study)
+    known = ["problem", *(item.name for item in items)]
     summary, _, rest = inspect.cleandoc(study.__doc__ or "").partition("\n\n")
     lines = [f"{item.name}\n    {item.metadata['says']}" for item in items]
     head = [summary, "", "Parameters", "----------", f"problem\n    {_PROBLEM}", *lines]

@@ -139,10 +139,8 @@ def _batches(study: Study, points: Sequence[Point]) -> list[list[Point]]:
 
 def _fail(error: Exception, batch: Sequence[Point], store: Store | None, results: _Results) -> None:
     """Note why points failed; a folder keeps the reason unless memory or a signal was to blame."""
-    reason = str(error) or type(error).__name__
-    if not isinstance(error, SolverError | InputError):
-        reason = f"{type(error).__name__}: {error}"
-    reason = " ".join(reason.split())
+    kind = [] if isinstance(error, SolverError | InputError) and str(error) else [type(error).__name__]
+    reason = " ".join(": ".join([*kind, *([str(error)] if str(error) else [])]).split())
     again = isinstance(error, MemoryError) or isinstance(error.__context__, MemoryError) or "process" in reason
     results.error = results.error or error
     for point in batch:
