@@ -76,7 +76,7 @@ class Limit:
 
 
 def choose(problem: Problem, times: tuple[float, ...], *, reference: str, tolerance: float) -> tuple[Limit, Array]:
-    """The limit, and estimates of its errors at the output times, shape (4, times), in the order of QUANTITIES.
+    """Return the limit, and estimates of its errors at the output times, shape (4, times), in the order of QUANTITIES.
 
     Nodes are added until a witness flow, moments and velocities change by less than the tolerance, relative to the
     size of the measure, or until more nodes do not help; then steps are halved likewise. The last of both changes make
@@ -105,7 +105,7 @@ def choose(problem: Problem, times: tuple[float, ...], *, reference: str, tolera
 def _refined(
     first: Limit, ladder: list[Choice], witnesses: Particles, tolerance: float, enough: float
 ) -> tuple[Limit, Limit, Array]:
-    """The first two neighbours among references that hardly differ, or no less than those before; and how much."""
+    """Return the first two neighbours in a ladder that hardly differ, or no less than those before, and their change."""
     before, limit, change = first, first, np.zeros((len(QUANTITIES), len(first.means)))
     last, stalled = math.inf, 0
     for choice in ladder:
@@ -124,14 +124,14 @@ def _refined(
 
 
 def _size(limit: Limit) -> Array:
-    """Root of the second moment, at each time."""
+    """Return the root of the second moment, at each time."""
     return np.sqrt(np.trace(limit.covariances, axis1=1, axis2=2) + np.square(limit.means).sum(axis=1))
 
 
 def solve(problem: Problem, choice: Choice, *, tolerance: float, patience: Patience | None = None) -> Limit:
-    """The limit by a reference that has been chosen, for somebody who waits with this patience."""
+    """Return the limit by a reference that has been chosen."""
     patience = patience or _patience()
-    accuracy, times, given = accuracy_for(tolerance), choice.grid.times, problem
+    accuracy, times, whole = accuracy_for(tolerance), choice.grid.times, problem
     problem = texts.without_mask(problem)
     moving = Flow(problem.block.unmasked, tolerance=accuracy)  # the last token of a sequence sees all
     probes = problem.start.sample(_PROBES, "sobol", seed=1).points
@@ -143,7 +143,7 @@ def solve(problem: Problem, choice: Choice, *, tolerance: float, patience: Patie
         gaussians = [gaussian(state) for state in factors]
         affine = [moving.affine(gaussian, t) for gaussian, t in zip(gaussians, times, strict=True)]
         return Limit(
-            given, choice, *_moments(gaussians), probes,
+            whole, choice, *_moments(gaussians), probes,
             np.stack([b + probes @ slope.T for b, slope in affine]), accuracy, flow, patience,  # type: ignore[misc]
         )  # fmt: skip
     states: Sequence[Measure]
@@ -156,7 +156,7 @@ def solve(problem: Problem, choice: Choice, *, tolerance: float, patience: Patie
         states = [problem.start, *states[1:]]
     moving.patience = patience
     velocities = [moving.velocity(state, probes, t).values for state, t in zip(states, times, strict=True)]
-    return Limit(given, choice, *_moments(states), probes, np.stack(velocities), accuracy, flow, patience)
+    return Limit(whole, choice, *_moments(states), probes, np.stack(velocities), accuracy, flow, patience)
 
 
 def _moments(states: Sequence[Measure]) -> tuple[Array, Array]:
@@ -164,13 +164,13 @@ def _moments(states: Sequence[Measure]) -> tuple[Array, Array]:
 
 
 def stacked(clouds: Sequence[Particles]) -> tuple[Array, Array | None]:
-    """Points (b, n, d) and places (b, n) of clouds of equal size."""
+    """Return points (b, n, d) and places (b, n) of clouds of equal size."""
     places = [cloud.s for cloud in clouds if cloud.s is not None]
     return np.stack([cloud.points for cloud in clouds]), np.stack(places) if places else None
 
 
 def _difference(a: Limit, b: Limit, witnesses: Particles) -> Array:
-    """How far two references are apart: shape (4, times)."""
+    """Return how far two references are apart, shape (4, times)."""
     spread = np.linalg.norm(b.covariances, axis=(1, 2))
     start, places = stacked([witnesses])
     rows: list[Any] = [

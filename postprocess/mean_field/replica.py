@@ -13,6 +13,7 @@ number alone, to the last bit.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
@@ -70,44 +71,30 @@ def measured(
     results = []
     for number, (replica, cloud) in enumerate(zip(replicas, clouds, strict=True)):
         states = [cloud.moved(np.ascontiguousarray(state)) for state in moved[:, number]]
-        rows = _errors(study, limit, states, apart[:, number], points)
+        variables = _errors(study, limit, states, apart[:, number], points)
         checked = points is not None and n <= CHECKED_UP_TO and replica < _CHECKED_REPLICAS
-        rows |= _checks(study, n, states, points if checked else None)
-        coordinates = {"time": list(study.outputs), "p": list(study.orders)}
-        results.append(xr.Dataset({**rows, "tokens": ((), len(cloud))}, coordinates))
+        variables |= _checks(study, n, states, points if checked else None) | {"tokens": ((), len(cloud))}
+        results.append(xr.Dataset(variables, {"time": list(study.outputs), "p": list(study.orders)}))
     return results
 
 
 def _errors(
     study: MeanFieldStudy, limit: Limit, states: list[Particles], apart: Array, points: list[Particles] | None
 ) -> dict[str, Any]:
-    """Return the variables that say how far tokens are from the limit, of which ``apart`` are moved by it."""
-    moving, weights = Flow(study.pde.block.unmasked, tolerance=limit.accuracy), states[0].weights
-    gaps = [np.linalg.norm(state.points - there, axis=1) for state, there in zip(states, apart, strict=True)]
-    spreads = [_norm(covariance) or 1.0 for covariance in limit.covariances]
-    probed = [moving.velocity(state, limit.probes, t).values for state, t in zip(states, study.outputs, strict=True)]
-    none = [[np.nan] * len(study.orders)] * len(states)
-    by_p = {
-        "coupled": [[mean_power(weights, gap, p) for p in study.orders] for gap in gaps],
-        "wasserstein": none if points is None else [
-            [_distance(state, around, p) for p in study.orders] for state, around in zip(states, points, strict=True)
-        ],
-    }  # fmt: skip
-    by_time = {
-        "mean_error": [_norm(state.mean - mean) for state, mean in zip(states, limit.means, strict=True)],
-        "covariance_error": [
-            _norm(state.covariance - exact) / spread
-            for state, exact, spread in zip(states, limit.covariances, spreads, strict=True)
-        ],
-        "velocity_error": [
-            _norm(there - exact) / len(limit.probes) ** 0.5
-            for there, exact in zip(probed, limit.velocities, strict=True)
-        ],
-        "radius": [state.support_radius for state in states],
-    }
-    return {name: (("time", "p"), rows) for name, rows in by_p.items()} | {
-        name: ("time", row) for name, row in by_time.items()
-    }
+    """Return the variables that say how far tokens are from the limit, which moves them to ``apart``."""
+    moving = Flow(study.pde.block.unmasked, tolerance=limit.accuracy)
+    rows = defaultdict[str, list[Any]](list)
+    for k, (t, state) in enumerate(zip(study.outputs, states, strict=True)):
+        gaps = np.linalg.norm(state.points - apart[k], axis=1)
+        rows["coupled"].append([mean_power(state.weights, gaps, p) for p in study.orders])
+        rows["wasserstein"].append([np.nan if points is None else _distance(state, points[k], p) for p in study.orders])
+        rows["mean_error"].append(_norm(state.mean - limit.means[k]))
+        spread = _norm(limit.covariances[k]) or 1.0
+        rows["covariance_error"].append(_norm(state.covariance - limit.covariances[k]) / spread)
+        there = moving.velocity(state, limit.probes, t).values
+        rows["velocity_error"].append(_norm(there - limit.velocities[k]) / len(limit.probes) ** 0.5)
+        rows["radius"].append(state.support_radius)
+    return {name: (("time", "p")[: np.ndim(values)], values) for name, values in rows.items()}
 
 
 def _checks(study: MeanFieldStudy, n: int, states: list[Particles], points: list[Particles] | None) -> dict[str, Any]:
