@@ -159,6 +159,8 @@ class DepthStudy(Study):
     )
     layers: tuple[int, ...] = field(init=False)
     outputs: tuple[float, ...] = field(init=False)
+    orders: tuple[float, ...] = field(init=False)
+    tokens: int = field(init=False)
 
     def validate(self) -> None:
         """Choose depths and times; the horizon is earlier where the solution blows up."""
@@ -174,16 +176,16 @@ class DepthStudy(Study):
         outputs = _outputs(problem, layers, self.times)
         replicas = 1 if own is not None or sampling in shared.DETERMINISTIC else self.replicas
         self.put(pde=problem, n=n, replicas=replicas, doubt="; ".join(filter(None, [doubt, why])))
-        self.put(depths=layers, layers=layers, times=outputs, outputs=outputs)
+        self.put(depths=layers, layers=layers, times=outputs, outputs=outputs, orders=self.p, tokens=n)
 
     @property
     def axes(self) -> Mapping[str, Sequence[Any]]:
         return {"depth": self.layers, "replica": range(self.replicas)}
 
     def cost(self, **point: Any) -> float:
-        pairs = 5e-9 * self.n * min(self.n, 2000)
-        exact = self.pde.dimension > 1 and self.n <= self.exact_up_to
-        transport = len(self.p) * len(self.outputs) * 0.5 * (self.n / 2048) ** 2.1 if exact else 0.0
+        pairs = 5e-9 * self.tokens * min(self.tokens, 2000)
+        exact = self.pde.dimension > 1 and self.tokens <= self.exact_up_to
+        transport = len(self.orders) * len(self.outputs) * 0.5 * (self.tokens / 2048) ** 2.1 if exact else 0.0
         return 1e-3 + pairs * point["depth"] + transport
 
     def prepare(self, settled: Any) -> _Flows:
@@ -202,7 +204,7 @@ class DepthStudy(Study):
             step=("depth", self.pde.horizon / np.array(self.layers)),
         )
         dataset["depth"].attrs["long_name"] = "number of layers"
-        dataset.attrs["tokens"] = self.n
+        dataset.attrs["tokens"] = self.tokens
         if not _has_limit(self.pde, self.layers[-1]):
             dataset.attrs["note"] = _NO_LIMIT
         dataset = with_slopes(dataset, list(_ERRORS), "depth", _FIT, floor=floors)
@@ -243,7 +245,7 @@ def _sample(study: DepthStudy, replica: int) -> Particles:
     if isinstance(start, Particles):
         return start
     seed = np.random.SeedSequence(study.seed, spawn_key=(replica,))
-    return study.pde.drawn_from.sample(study.n, study.sampling, seed=seed)
+    return study.pde.drawn_from.sample(study.tokens, study.sampling, seed=seed)
 
 
 def _moved(study: DepthStudy, cloud: Particles, tolerance: float) -> Array:
@@ -279,8 +281,8 @@ def _measured(study: DepthStudy, flow: _Flow, depth: int) -> xr.Dataset:
         )
         gaps = np.linalg.norm(state.points - truth.points, axis=1)
         spread = float(np.linalg.norm(truth.covariance)) or 1.0
-        rows["coupled"].append([mean_power(weights, gaps, p) for p in study.p])
-        rows["wasserstein"].append([_distance(study, state, truth, p) for p in study.p])
+        rows["coupled"].append([mean_power(weights, gaps, p) for p in study.orders])
+        rows["wasserstein"].append([_distance(study, state, truth, p) for p in study.orders])
         rows["mean_error"].append(float(np.linalg.norm(state.mean - truth.mean)))
         rows["covariance_error"].append(float(np.linalg.norm(state.covariance - truth.covariance)) / spread)
     dims = {"coupled": ("time", "p"), "wasserstein": ("time", "p")}
@@ -296,7 +298,7 @@ def _distance(study: DepthStudy, state: Particles, truth: Particles, p: float) -
     return distance(state, truth, p, method="exact").value if len(state) <= study.exact_up_to else math.nan
 
 
-def _layers(problem: Problem, depths: Sequence[int] | None) -> tuple[tuple[int, ...], str]:
+def _layers(problem: Problem, depths: Any) -> tuple[tuple[int, ...], str]:
     """Return numbers of layers that have every jump of a parameter between two layers, and why they are not DEPTHS.
 
     Inside a layer a jump is felt late, by a share of the step that differs from depth to depth.

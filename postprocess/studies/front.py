@@ -21,14 +21,17 @@ _PROBLEM = "Attention, initial measure and horizon; or a case, by its name, its 
 
 def front(study: Callable[P, Study]) -> Callable[P, xr.Dataset]:
     """Return the function that users call: it takes the options of a study by keyword and returns its Dataset."""
+    make = study
     assert isinstance(study, type)
+    assert issubclass(study, Study)
+    kind = study.kind
 
     @wraps(study, assigned=("__module__",), updated=())
     def function(*args: P.args, **kwargs: P.kwargs) -> xr.Dataset:
         for name in kwargs:
             if name not in known:
-                raise InputError(f"is not an option of a {study.kind.name}; {did_you_mean(name, known)}", name)
-        return run_study(study(*args, **kwargs))
+                raise InputError(f"is not an option of a {kind.name}; {did_you_mean(name, known)}", name)
+        return run_study(make(*args, **kwargs))
 
     items = options(study)
     known = ["problem", *(item.name for item in items)]

@@ -120,10 +120,10 @@ def _collect(study: Study, prepared: Any, settled: Any, store: Store | None, res
                     raise
                 _fail(error, batch, store, results)
             else:
-                for point, dataset in zip(batch, measured, strict=True):
-                    results.measured[text_of(point)] = dataset
+                for place, dataset in zip(batch, measured, strict=True):
+                    results.measured[text_of(place)] = dataset
                     if store is not None:
-                        store.put(point, dataset)
+                        store.put(place, dataset)
             report(_label(batch[0]), costs[id(batch)])
     if results.error is not None and not results.measured:
         raise results.error
@@ -221,7 +221,8 @@ def _filled(study: Study, arrays: dict[str, Any], inner: Sequence[Hashable]) -> 
         array = arrays.get(text_of(point))
         if array is not None:
             place = tuple(axis[text_of(value)] for axis, value in zip(axes, point.values(), strict=True))
-            whole[(*place, *(slice(size) for size in array.shape))] = array
+            corner: Any = (*place, *(slice(size) for size in array.shape))
+            whole[corner] = array
     return (
         whole.astype(str) if text else whole.astype(int) if kinds <= set("iu") and np.isfinite(whole).all() else whole
     )
