@@ -28,9 +28,9 @@ from vlasov.measures import SAMPLINGS, Particles
 from vlasov.postprocess import stability
 from vlasov.postprocess.mean_field import show
 from vlasov.postprocess.mean_field.choice import REFERENCES
-from vlasov.postprocess.mean_field.expected import expected_slope, masked_slope
+from vlasov.postprocess.mean_field.expected import expected_slope
 from vlasov.postprocess.mean_field.limit import QUANTITIES
-from vlasov.postprocess.mean_field.replica import CHECKED_UP_TO, Prepared, measured, multiple
+from vlasov.postprocess.mean_field.replica import Prepared, measured, multiple
 from vlasov.postprocess.sensitivity.along import along
 from vlasov.postprocess.studies import options as shared
 from vlasov.postprocess.studies.front import front
@@ -64,7 +64,7 @@ _VARIABLES = {
     "limit_mean": "mean of the limit",
     "limit_covariance": "covariance of the limit",
     "reference_error": "estimated error of the limit: change by the last refinement of nodes and of time steps",
-    "transport_bias": f"relative excess at time 0 of W_p over that to more points of the limit, up to n = {CHECKED_UP_TO}",
+    "transport_bias": "relative excess at time 0 of W_p over that to four times as many points of the limit",
     "growth": "largest ratio over replicas of W_p at a time to that at 0",
     "a_posteriori_estimate": "a-posteriori estimate of W_p / W_p(0), the same for every p",
     "a_priori_bound": "a-priori bound of W_p / W_p(0), the same for every p",
@@ -82,16 +82,14 @@ class MeanFieldStudy(Study):
     xarray.Dataset
         ``coupled``, ``wasserstein`` (sampling, n, replica, time, p); ``mean_error``, ``covariance_error``,
         ``velocity_error`` (sampling, n, replica, time): |m_n - m|, |C_n - C| / |C| (Frobenius), root mean square of
-        |Gamma_n - Gamma| over probe points; ``limit_mean``, ``limit_covariance``, ``reference_error``
-        (reference_quantity, time), ``transport_bias`` (n, p) of the limit and its points; ``slope``, ``low``, ``high``
-        (sampling, quantity, time, p), ``expected`` (sampling, quantity, p); ``growth`` (sampling, n, time, p), the
-        largest W_p(t) / W_p(0) over replicas, ``a_priori_bound`` (time) and ``a_posteriori_estimate`` (sampling, n,
-        replica, time) of it, from the tokens and the limit at the output times; ``tokens`` (sampling, n); ``radius``
-        (sampling, n, replica, time). NaN stands where nothing was computed: replicas beyond the one of a sampling
-        without randomness, transport beyond ``exact_up_to``, bias and a-posteriori estimates but for few replicas of
-        small n. Under masks tokens have places s in a sequence, which the coupled distance knows; ``wasserstein`` is of
-        the laws of x and velocities are those of a token that sees all, as the attribute ``measured`` says. The
-        attribute ``doubt`` says where a blow-up ends the study.
+        |Gamma_n - Gamma| over probe points; ``slope``, ``low``, ``high`` (sampling, quantity, time, p), with
+        ``expected`` by the theory; ``limit_mean``, ``limit_covariance``, and ``reference_error`` (reference_quantity,
+        time), the error of the limit; ``transport_bias`` (n, p); ``growth`` (sampling, n, time, p), the largest W_p(t)
+        / W_p(0) over replicas, with ``a_priori_bound`` (time) and ``a_posteriori_estimate`` (sampling, n, replica,
+        time), which is from the tokens and the limit at the output times; ``tokens`` (sampling, n); ``radius``. NaN
+        stands where nothing was computed: replicas beyond the one of a sampling without randomness, transport beyond
+        ``exact_up_to``, bias and estimate but for few replicas of small n. The attribute ``doubt`` says where a blow-up
+        ends the study, ``measured`` what is measured under masks.
 
     Examples
     --------
@@ -212,7 +210,7 @@ class MeanFieldStudy(Study):
             "step_cuts": json.dumps(choice.grid.cuts),
             "step_counts": json.dumps(choice.grid.counts),
             "points_per_token": multiple(self.pde.dimension),
-        } | _of_masks(self.pde)
+        } | (_of_masks(self.pde) if self.pde.attention.causal else {})
         dataset = self._with_slopes(dataset).transpose(*_DIMS, ...)
         if not self.local:
             return dataset
@@ -240,20 +238,13 @@ class MeanFieldStudy(Study):
     def _with_slopes(self, dataset: xr.Dataset) -> xr.Dataset:
         """Return the Dataset with slopes in the number of tokens, and those that the theory expects."""
         own = dataset["reference_error"].where(np.isfinite(dataset["reference_error"]), 0.0)
-        floors = xr.Dataset({
-            name: own.sel(reference_quantity=part if (part := name.removesuffix("_error")) in QUANTITIES else "flow",
-                          drop=True)
-            for name in _ERRORS
-        })  # fmt: skip
-        floors = _ABOVE_FLOOR * np.maximum(floors, _ROUNDING)
+        own = _ABOVE_FLOOR * own.clip(min=_ROUNDING)
+        parts = zip(_ERRORS, ("flow", *QUANTITIES), strict=True)
+        floors = xr.Dataset({name: own.sel(reference_quantity=part, drop=True) for name, part in parts})
         dataset = with_slopes(dataset, list(_ERRORS), "n", Fit(), sizes=dataset["tokens"], floor=floors)
-        masked = bool(dataset.attrs.get("places"))
+        masked, d = bool(dataset.attrs.get("places")), self.pde.dimension
         slopes = [
-            [
-                [masked_slope(slope, name, p) if masked else slope for p in self.orders]
-                for name in _ERRORS
-                for slope in [expected_slope(name, sampling, self.pde.dimension)]
-            ]
+            [[expected_slope(name, sampling, d, p=p, masked=masked) for p in self.orders] for name in _ERRORS]
             for sampling in self.samplings
         ]
         return dataset.assign(expected=(("sampling", "quantity", "p"), slopes))
@@ -274,14 +265,13 @@ def with_local(dataset: xr.Dataset, problem: Problem) -> xr.Dataset:
 
 def _of_masks(problem: Problem) -> dict[str, str]:
     """Return attributes that say what is measured where tokens have places in a sequence."""
-    if not problem.attention.causal:
-        return {}
     own = isinstance(problem.start, Particles)
     places = "those of the tokens that are drawn" if own else "uniform"
-    return {
-        "measured": f"tokens with places s in a sequence, {places}; coupled: each beside its own path, which sees the "
-        "limit up to s; wasserstein: laws of x alone; velocity_error: for a token that sees all",
-    } | ({} if own else {"places": "uniform"})
+    text = (
+        f"tokens with places s in a sequence, {places}; coupled: each beside its own path, which sees the limit up to "
+        "s; wasserstein: laws of x alone; velocity_error: for a token that sees all"
+    )
+    return {"measured": text} if own else {"measured": text, "places": places}
 
 
 mean_field_study = front(MeanFieldStudy)

@@ -117,7 +117,7 @@ def densities(problem: Problem, choice: Choice) -> tuple[list[Density], list[Den
 
 
 def gaussian_states(problem: Problem, grid: TimeGrid) -> Array:
-    """Return the mean m, and m + the columns of a factor of the covariance, all moved by b + B x; (times, 1 + rank, d)."""
+    """Return m, and m + the columns of a factor of the covariance, all moved by b + B x; (times, 1 + rank, d)."""
     initial, moving = problem.start, problem.flow()
     assert isinstance(initial, Gaussian)
 

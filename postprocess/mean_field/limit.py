@@ -17,16 +17,8 @@ from vlasov.errors import SolverError
 from vlasov.flow import Flow
 from vlasov.measures import Gaussian, Measure, Particles, Sequence as Ordered
 from vlasov.patience import Patience
+from vlasov.postprocess.mean_field import flows
 from vlasov.postprocess.mean_field.choice import Choice, kind_of, ladder as numbers_of_nodes
-from vlasov.postprocess.mean_field.flows import (
-    FlowMap,
-    affine_flow,
-    by_nodes,
-    densities,
-    density_flow,
-    gaussian,
-    gaussian_states,
-)
 from vlasov.problem import Problem
 from vlasov.solvers.ode import texts
 from vlasov.solvers.ode.integrate import accuracy_for
@@ -71,7 +63,7 @@ class Limit:
     probes: Array
     velocities: Array
     accuracy: float
-    flow: FlowMap
+    flow: flows.FlowMap
     patience: Patience
 
 
@@ -105,7 +97,7 @@ def choose(problem: Problem, times: tuple[float, ...], *, reference: str, tolera
 def _refined(
     first: Limit, ladder: list[Choice], witnesses: Particles, tolerance: float, enough: float
 ) -> tuple[Limit, Limit, Array]:
-    """Return the first two neighbours in a ladder that hardly differ, or no less than those before, and their change."""
+    """Return two neighbours in a ladder that hardly differ, or no less than those before, and their change."""
     before, limit, change = first, first, np.zeros((len(QUANTITIES), len(first.means)))
     last, stalled = math.inf, 0
     for choice in ladder:
@@ -135,23 +127,20 @@ def solve(problem: Problem, choice: Choice, *, tolerance: float, patience: Patie
     problem = texts.without_mask(problem)
     moving = Flow(problem.block.unmasked, tolerance=accuracy)  # the last token of a sequence sees all
     probes = problem.start.sample(_PROBES, "sobol", seed=1).points
-    flow: FlowMap
+    flow: flows.FlowMap
+    states: Sequence[Measure]
     if choice.kind == "gaussian":
         assert isinstance(problem.start, Gaussian)
-        factors = gaussian_states(problem, choice.grid.refined(_FINER))
-        flow = affine_flow(problem.start, factors)
-        gaussians = [gaussian(state) for state in factors]
-        affine = [moving.affine(gaussian, t) for gaussian, t in zip(gaussians, times, strict=True)]
-        return Limit(
-            whole, choice, *_moments(gaussians), probes,
-            np.stack([b + probes @ slope.T for b, slope in affine]), accuracy, flow, patience,  # type: ignore[misc]
-        )  # fmt: skip
-    states: Sequence[Measure]
+        factors = flows.gaussian_states(problem, choice.grid.refined(_FINER))
+        states, flow = [flows.gaussian(state) for state in factors], flows.affine_flow(problem.start, factors)
+        fields = [moving.affine(state, t) for state, t in zip(states, times, strict=True)]  # type: ignore[arg-type]
+        velocities = [b + probes @ slope.T for b, slope in fields]  # type: ignore[misc]
+        return Limit(whole, choice, *_moments(states), probes, np.stack(velocities), accuracy, flow, patience)
     if choice.kind == "finite-volume":
-        states, track = densities(problem, choice)
-        flow = density_flow(problem, track, choice.grid, accuracy)
+        states, track = flows.densities(problem, choice)
+        flow = flows.density_flow(problem, track, choice.grid, accuracy)
     else:
-        states, flow = by_nodes(problem, choice, accuracy, patience)
+        states, flow = flows.by_nodes(problem, choice, accuracy, patience)
     if times[0] == 0.0 and choice.kind == "quadrature" and problem.smooth:  # the law is known where it begins
         states = [problem.start, *states[1:]]
     moving.patience = patience

@@ -19,30 +19,27 @@ _ACROSS = "number of tokens n"
 _MOST = 600.0  # exponent
 
 
-def _rows(dataset: xr.Dataset) -> list[tuple[str, ErrorRow]]:
-    """Return all errors with their samplings."""
-    return [
-        (str(sampling), row)
-        for sampling in dataset["sampling"].values
-        for row in error_rows(at := dataset.sel(sampling=sampling), at["tokens"].values)
-    ]
+def _rows(dataset: xr.Dataset) -> dict[str, list[ErrorRow]]:
+    """Return all errors by sampling."""
+    parts = [(str(name), dataset.sel(sampling=name)) for name in dataset["sampling"].values]
+    return {name: error_rows(part, part["tokens"].values) for name, part in parts}
 
 
 def panels(dataset: xr.Dataset) -> list[Panel]:
     """Return coupled and Wasserstein distance, observables, and growth; of several samplings for the largest p."""
-    several, largest = dataset.sizes["sampling"] > 1, dataset["p"].values[-1]
-    rows = [
-        row._replace(label=sampling) if several else row
-        for sampling, row in _rows(dataset)
-        if row.p == largest or not several
-    ]
-    at, order = f" at t = {float(dataset['time'][-1]):.4g}", f", p = {largest:g}" if several else ""
-    groups = {f"Coupled distance{at}{order}": ["coupled"], f"Wasserstein distance{at}{order}": ["wasserstein"]}
-    if several:
-        groups[f"Velocity at probe points{at}"] = ["velocity_error"]
+    samplings, p, at = _rows(dataset), dataset["p"].values[-1], f"at t = {float(dataset['time'][-1]):.4g}"
+    if len(samplings) == 1:
+        rows = [row for errors in samplings.values() for row in errors]
+        titles, observables = (
+            ("Coupled distance", "Wasserstein distance", "Observables"),
+            ["mean_error", "covariance_error", "velocity_error"],
+        )
     else:
-        groups[f"Observables{at}"] = ["mean_error", "covariance_error", "velocity_error"]
-    shown = [error_panel(title, _ACROSS, [row for row in rows if row.name in names]) for title, names in groups.items()]
+        rows = [row._replace(label=name) for name, errors in samplings.items() for row in errors if row.p == p]
+        titles, observables = (f"Coupled, p = {p:g},", f"W_{p:g}", "Velocity"), ["velocity_error"]
+    groups = zip(titles, (["coupled"], ["wasserstein"], observables), strict=True)
+    shown = [error_panel(f"{title} {at}", _ACROSS, [row for row in rows if row.name in names])
+             for title, names in groups]  # fmt: skip
     return [*shown, _growth(dataset, [row for row in rows if row.name == "wasserstein"])]
 
 
@@ -68,13 +65,9 @@ def _bounds(dataset: xr.Dataset) -> dict[str, float]:
 
 
 def tables(dataset: xr.Dataset) -> list[Table]:
-    """Return a table of errors for the smallest and the largest n with their slopes."""
-    several = dataset.sizes["sampling"] > 1
-    rows = [
-        row._replace(label=f"{row.label}, {sampling}") if several else row for sampling, row in _rows(dataset)
-    ]
+    """Return for each sampling a table of errors for the smallest and the largest n with their slopes."""
     title = f"{dataset.attrs['title']}: n tokens against the limit at t = {float(dataset['time'][-1]):g}"
-    return [error_table(title, "n", dataset["n"].values, rows)]
+    return [error_table(f"{title}, {name}", "n", dataset["n"].values, rows) for name, rows in _rows(dataset).items()]
 
 
 def notes(dataset: xr.Dataset) -> list[str]:
@@ -95,7 +88,8 @@ def notes(dataset: xr.Dataset) -> list[str]:
         )
     if np.isfinite(end["growth"]).any():
         known = [f"{words} {written(float(end[name]))} (local)" for words, name in _LOCAL.items() if name in end]
-        known += [f"{words} {power(bound)}" for words, bound in _bounds(dataset).items() if not math.isnan(bound)]
+        known += [f"{words} {power(bound) if math.isfinite(bound) else 'more than 10^308'}"
+                  for words, bound in _bounds(dataset).items() if not math.isnan(bound)]  # fmt: skip
         lines.append(
             f"Largest W_p(t) / W_p(0): {float(end['growth'].max()):.4g}; {', '.join(known) or 'no bound is known'} "
             f"(R = {attrs['support_radius']:.3g}, {attrs['support']})."

@@ -17,7 +17,7 @@ _BELOW = 0.7  # where the theory's slope stands, relative to the first value
 _NARROW = 5e-3  # half intervals that two digits would call zero
 ERRORS = Fit()
 _LABELS = {"coupled": "coupled, p = {:g}", "wasserstein": "W_{:g}", "mean_error": "mean",
-           "covariance_error": "covariance (relative)", "velocity_error": "velocity at probes"}  # fmt: skip
+           "covariance_error": "covariance", "velocity_error": "velocity"}  # fmt: skip
 
 
 class ErrorRow(NamedTuple):
@@ -43,8 +43,10 @@ def error_rows(dataset: xr.Dataset, sizes: Array) -> list[ErrorRow]:
 
 def error_panel(title: str, across: str, rows: Sequence[ErrorRow]) -> Panel:
     """Return a panel of errors against what grows."""
-    curves = [value_curves(row.label, row.sizes, row.errors, row.fitted, colour=k) for k, row in enumerate(rows)]
-    return value_panel(title, across, sum(curves, []))
+    return value_panel(title, across, [
+        curve for k, row in enumerate(rows)
+        for curve in value_curves(row.label, row.sizes, row.errors, row.fitted, colour=k)
+    ])  # fmt: skip
 
 
 def error_table(title: str, name: str, sizes: Array, rows: Sequence[ErrorRow]) -> Table:
