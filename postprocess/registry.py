@@ -27,7 +27,8 @@ class Entry(NamedTuple):
 _ENTRIES: dict[str, Entry] = {
     "run": Entry("solvers.dataset:RUN"),
     "study": Entry(
-        "postprocess.mean_field:MeanFieldStudy", "converge",
+        "postprocess.mean_field:MeanFieldStudy",
+        "converge",
         "Study how fast n tokens approach the mean-field limit: errors and slopes in n.",
     ),
     "depth study": Entry(

@@ -83,11 +83,10 @@ class MeanFieldStudy(Study):
         ``coupled``, ``wasserstein`` (sampling, n, replica, time, p); ``mean_error``, ``covariance_error``,
         ``velocity_error`` (sampling, n, replica, time): |m_n - m|, |C_n - C| / |C| (Frobenius), root mean square of
         |Gamma_n - Gamma| over probe points; ``slope``, ``low``, ``high`` (sampling, quantity, time, p), with
-        ``expected`` by the theory; ``limit_mean``, ``limit_covariance``, and ``reference_error`` (reference_quantity,
-        time), the error of the limit; ``transport_bias`` (n, p); ``growth`` (sampling, n, time, p), the largest W_p(t)
-        / W_p(0) over replicas, with ``a_priori_bound`` (time) and ``a_posteriori_estimate`` (sampling, n, replica,
-        time), which is from the tokens and the limit at the output times; ``tokens`` (sampling, n); ``radius``. NaN
-        stands where nothing was computed: replicas beyond the one of a sampling without randomness, transport beyond
+        ``expected`` by the theory; ``limit_mean``, ``limit_covariance``, ``reference_error`` of the limit; ``growth``
+        (sampling, n, time, p), the largest W_p(t) / W_p(0), with ``a_priori_bound`` (time) and
+        ``a_posteriori_estimate``; ``transport_bias`` (n, p), ``tokens`` (sampling, n), ``radius``. NaN stands where
+        nothing was computed: replicas beyond the one of a sampling without randomness, transport beyond
         ``exact_up_to``, bias and estimate but for few replicas of small n. The attribute ``doubt`` says where a blow-up
         ends the study, ``measured`` what is measured under masks.
 
@@ -118,8 +117,7 @@ class MeanFieldStudy(Study):
     n: int | Sequence[int] = shared.sizes_option((64, 256, 1024, 4096))
     replicas: int = shared.replicas_option(
         16,
-        "Random repetitions for each n, each with a seed made of (seed, n, replica). Samplings without randomness have "
-        "one.",
+        "Random repetitions for each n, each with a seed of its own. Samplings without randomness have one.",
     )
     p: float | Sequence[float] = shared.orders_option()
     sampling: str | Sequence[str] = option(
