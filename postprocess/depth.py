@@ -28,8 +28,8 @@ from vlasov.postprocess.panels import Panel, Table
 from vlasov.postprocess.studies import options as shared
 from vlasov.postprocess.studies.front import front
 from vlasov.postprocess.studies.horizon import before_blow_up
-from vlasov.postprocess.studies.show import end_cells, slope_cells, slope_table, value_curves, value_panel
-from vlasov.postprocess.studies.slopes import Fit, rms, with_slopes
+from vlasov.postprocess.studies.show import error_panel, error_rows, error_table
+from vlasov.postprocess.studies.slopes import Fit, with_slopes
 from vlasov.postprocess.studies.study import Study, option
 from vlasov.postprocess.transport.certain import mean_power
 from vlasov.postprocess.transport.exact import MOST_PAIRS
@@ -62,44 +62,22 @@ _ERRORS = {
     "mean_error": "error of the mean",
     "covariance_error": "relative error of the covariance, Frobenius norm",
 }
-_LABELS = {"coupled": "coupled, p = {:g}", "wasserstein": "W_{:g}", "mean_error": "mean",
-           "covariance_error": "covariance (relative)"}  # fmt: skip
 _PANELS = {"Coupled distance": ["coupled"], "Wasserstein distance": ["wasserstein"],
            "Moments": ["mean_error", "covariance_error"]}  # fmt: skip
 
 
-def _rows(dataset: xr.Dataset) -> list[tuple[str, str, Array, xr.Dataset]]:
-    """Return variable, label, errors (depths, replicas) and slope of every error at the last time."""
-    end = dataset.isel(time=-1)
-    rows = []
-    for name, label in _LABELS.items():
-        several = "p" in dataset[name].dims
-        for p in dataset["p"].values if several else dataset["p"].values[:1]:
-            errors = end[name].sel(p=p) if several else end[name]
-            rows.append((name, label.format(p), errors.values, end.sel(quantity=name, p=p)))
-    return rows
-
-
 def _panels(dataset: xr.Dataset) -> list[Panel]:
-    depths, rows, t = dataset["depth"].values, _rows(dataset), float(dataset["time"][-1])
+    rows, t = error_rows(dataset, dataset["depth"].values), float(dataset["time"][-1])
     return [
-        value_panel(f"{title} at t = {t:.4g}", "number of layers L", [
-            curve
-            for k, (_, label, errors, fitted) in enumerate(row for row in rows if row[0] in names)
-            for curve in value_curves(label, depths, errors, fitted, colour=k)
-        ])
+        error_panel(f"{title} at t = {t:.4g}", "number of layers L", [row for row in rows if row.name in names])
         for title, names in _PANELS.items()
-    ]  # fmt: skip
+    ]
 
 
 def _tables(dataset: xr.Dataset) -> list[Table]:
     depths = dataset["depth"].values
     title = f"{dataset.attrs['title']}: L layers against the flow at t = {float(dataset['time'][-1]):g}"
-    rows = [
-        {"error": label} | end_cells("L", depths, rms(errors)) | slope_cells(fitted)
-        for _, label, errors, fitted in _rows(dataset)
-    ]
-    return [slope_table(title, rows)]
+    return [error_table(title, "L", depths, error_rows(dataset, depths))]
 
 
 def _notes(dataset: xr.Dataset) -> list[str]:
@@ -193,18 +171,12 @@ class DepthStudy(Study):
             check_own_tokens(own, n)
         sampling = shared.check_sampling(self.sampling, problem)
         shared.check_exact(self.exact_up_to, [n], MOST_PAIRS, problem.dimension)
-        self._choose(problem)
         problem, doubt = before_blow_up(problem, self.times, tokens=True)
-        why = self._choose(problem)
+        layers, why = _layers(problem, self.depths)
+        outputs = _outputs(problem, layers, self.times)
         replicas = 1 if own is not None or sampling in shared.DETERMINISTIC else self.replicas
         self.put(pde=problem, n=n, replicas=replicas, doubt="; ".join(filter(None, [doubt, why])))
-        self.put(depths=self.layers, times=self.outputs, orders=self.p, tokens=n)
-
-    def _choose(self, problem: Problem) -> str:
-        """Set layers and output times for the horizon of a problem; return why they are not the usual ones."""
-        layers, why = _layers(problem, self.depths)
-        self.put(layers=layers, outputs=_outputs(problem, layers, self.times))
-        return why
+        self.put(depths=layers, layers=layers, times=outputs, outputs=outputs, orders=self.p, tokens=n)
 
     @property
     def axes(self) -> Mapping[str, Sequence[Any]]:

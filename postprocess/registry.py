@@ -26,6 +26,11 @@ class Entry(NamedTuple):
 
 _ENTRIES: dict[str, Entry] = {
     "run": Entry("solvers.dataset:RUN"),
+    "study": Entry(
+        "postprocess.mean_field:MeanFieldStudy",
+        "converge",
+        "Study how fast n tokens approach the mean-field limit: errors and slopes in n.",
+    ),
     "depth study": Entry(
         "postprocess.depth:DepthStudy", "depth", "Study how fast L layers approach the flow: errors and slopes in L."
     ),

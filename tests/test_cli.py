@@ -373,9 +373,7 @@ def test_an_interruption_says_what_was_kept(vlasov, monkeypatch):
     assert files() == ["a.partial.nc"]
     assert vl.open_run("a.partial.nc").attrs["status"] == "stopped"
     assert vl.open_run("a.partial.nc")["time"].values.tolist() == [0.0]
-    monkeypatch.setattr(
-        "vlasov.postprocess.mean_field.mean_field_study", lambda *_, **__: interrupted(None, None, None)
-    )
+    monkeypatch.setattr("vlasov.postprocess.studies.run.run_study", lambda *_: interrupted(None, None, None))
     found = vlasov("converge", QUICK, "-o", "study")
     assert found == (130, "", "vlasov: interrupted. What is done is in study, and the same command goes on with it.\n")
 
@@ -740,7 +738,7 @@ def test_converge_writes_a_study_that_plot_draws(vlasov):
     vlasov("run", QUICK, "-o", "run.nc")
     sentence = "study/study.nc: is a study where a run is needed; give what vl.solve returned"
     assert refused(vlasov("plot", "run.nc", "study/study.nc", "-o", "both.png"), sentence)
-    sentence = "run.nc: is a run where a study is needed; give what vl.mean_field_study returned"
+    sentence = 'run.nc: is a Dataset of kind "run" where kind "study" is needed; give what vl.mean_field_study returned'
     assert refused(vlasov("compare", QUICK, "--study", "run.nc"), sentence)
 
 

@@ -170,7 +170,7 @@ def test_no_force_replaces_what_is_read(vlasov):
     [
         ("depth", ("--depths", "2,4", "--n", "4", "--replicas", "2"), ("--depths", "2,4,6")),
         ("lipschitz", ("--n", "4,8", "--data", "random", "--replicas", "2"), ("--n", "4,8,16")),
-        ("converge", ("--n", "4,8", "--replicas", "2", "--no-local"), ("--n", "4,8,16")),
+        ("converge", ("--n", "4,8", "--replicas", "2"), ("--n", "4,8,16")),
     ],
 )
 def test_a_study_goes_on_in_its_folder_and_no_other_does(vlasov, command, few, more):

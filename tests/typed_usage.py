@@ -14,6 +14,7 @@ initial = vl.Mixture([vl.Gaussian(0.0, 1.0), *parts], [0.5, 0.1, 0.1, 0.1, 0.1, 
 problem = vl.Problem(attention, initial, 1, name="typed")
 run: xr.Dataset = vl.solve(problem, "particles", n=100, times=[0.0, 1.0])
 transformer: xr.Dataset = vl.solve(vl.Problem(vl.Hardmax(A=[[1.0]]), initial, 1), "layers", depth=12)
+limit: xr.Dataset = vl.mean_field_study(problem, n=[16, 32], p=2, sampling=["random", "sobol"], local=True)
 slopes: xr.Dataset = vl.depth_study(problem, depths=[6, 12], n=64, p=(1, 2))
 rough: xr.Dataset = vl.lipschitz_study(problem, n=[16, 32], data="adversarial", radius=2.0, times=[0.5])
 gaussian: xr.Dataset = vl.gaussianity(transformer, instants=3)

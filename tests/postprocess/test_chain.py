@@ -12,7 +12,7 @@ from rich.console import Console
 import vlasov as vl
 from vlasov.postprocess.compare.figure import draw
 from vlasov.postprocess.compare.table import table
-from vlasov.postprocess.mean_field.local import with_local
+from vlasov.postprocess.mean_field import with_local
 from vlasov.postprocess.perturbations import shifted
 from vlasov.postprocess.sensitivity import along
 from vlasov.postprocess.sensitivity.figure import draw as draw_sensitivity
