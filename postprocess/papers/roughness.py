@@ -8,9 +8,9 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from vlasov.postprocess.lipschitz import growth, lipschitz_study
-from vlasov.postprocess.lipschitz.dataset import ABOVE
-from vlasov.postprocess.lipschitz.figure import draw
+from vlasov.postprocess.drawing.panels import draw
+from vlasov.postprocess.lipschitz import ABOVE, FIT, lipschitz_study
+from vlasov.postprocess.studies.slopes import band
 from vlasov.problem import Problem
 
 _ASKED = ("n", "data", "replicas", "radius", "clusters", "seed")
@@ -26,8 +26,8 @@ def figure(given: dict[str, Any]) -> tuple[Figure, dict[str, Any]]:
 
 def _facts(here: xr.Dataset) -> dict[str, Any]:
     """Of one law; bounds at the most tokens, as geometric means over replicas."""
-    means, most = growth.band(here["lipschitz"].values).rms, int(here["n"][-1])
-    bounds = {name: float(growth.band(here[name].values).rms[-1]) for name in ABOVE}
+    means, most = band(here["lipschitz"].values, FIT).mean, int(here["n"][-1])
+    bounds = {name: float(band(here[name].values, FIT).mean[-1]) for name in ABOVE}
     facts = {
         f"n = {int(here['n'][0])}": float(means[0]),
         f"n = {most}": float(means[-1]),
