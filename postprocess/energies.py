@@ -14,11 +14,11 @@ import numpy as np
 import xarray as xr
 
 from vlasov import checks
-from vlasov.kinds import Kind
 from vlasov.attention import Sinkhorn
 from vlasov.balance import along, check
 from vlasov.checks import Array
 from vlasov.errors import InputError, interrupted
+from vlasov.kinds import Kind
 from vlasov.problem import Problem
 from vlasov.solvers import measure, problem_of
 from vlasov.solvers.accuracy import doubt
@@ -30,6 +30,7 @@ ENERGIES = Kind(
     title="Energies",
     cites=(("sander2022", "attention as a gradient flow of an energy"),),
 )
+
 
 _METRIC = {"softmax": "Wasserstein, twisted by Z", "sinkhorn": "Wasserstein"}
 _NAMES = {

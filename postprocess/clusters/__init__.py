@@ -23,10 +23,10 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from vlasov import checks
-from vlasov.kinds import Kind
 from vlasov.checks import Array
 from vlasov.errors import InputError
 from vlasov.geometry import linked, polytope
+from vlasov.kinds import Kind
 from vlasov.postprocess.clusters.beside import beside as beside
 from vlasov.postprocess.clusters.directions import problem_if_known
 from vlasov.postprocess.clusters.sight import Sight, leader_since, ranks
@@ -42,6 +42,7 @@ CLUSTERS = Kind(
         ("barber1996", "Qhull, the polytope of the limits"),
     ),
 )
+
 
 TOLERANCE, MARGIN = 0.05, 0.005
 _PLATEAUS = 5

@@ -25,9 +25,9 @@ import numpy as np
 import xarray as xr
 
 from vlasov import checks, estimates
-from vlasov.kinds import TRANSPORT, Kind
 from vlasov.checks import Array
 from vlasov.errors import InputError, choose
+from vlasov.kinds import TRANSPORT, Kind
 from vlasov.measures import Measure
 from vlasov.postprocess import stability
 from vlasov.postprocess.compare import local as chain, solutions
@@ -41,10 +41,9 @@ from vlasov.problem import Problem
 from vlasov.solvers import measure, problem_of
 from vlasov.solvers.accuracy import doubt, units_of
 from vlasov.solvers.dataset import provenance
-
-COMPARISON = Kind("comparison", "what vl.compare returned", title="How far solutions are apart", cites=(TRANSPORT,))
 from vlasov.solvers.progress import shares_bar, silent, waiting
 
+COMPARISON = Kind("comparison", "what vl.compare returned", title="How far solutions are apart", cites=(TRANSPORT,))
 _PARTED = 0.1  # of the deviation: means this far apart, where instability explains it, say so
 _SEEN = 1e-14  # of the deviation: a difference that rounding makes
 _EXPLAINED = math.log(100.0)  # differences may have grown by so much more

@@ -61,8 +61,6 @@ def draw(
     from vlasov.postprocess.compare import COMPARISON
 
     require(comparison, COMPARISON, "comparison")
-    if study is not None:
-        require(study, STUDY, "study")
     by_solver = {str(dataset.attrs["solver"]): dataset for dataset in datasets}
     pair = [by_solver[name] for name in ("finite-volume", "particles") if name in by_solver]
     times = comparison["time"].values

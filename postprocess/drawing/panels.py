@@ -40,8 +40,8 @@ def draw(dataset: xr.Dataset, *, width: Width = None) -> Figure:
 
 def picture(panels: Sequence[Panel | Image], title: str, words: str = "") -> Figure:
     """Return a figure of panels, row by row, with a title above and words below."""
-    shown = [panel if isinstance(panel, Image) else drawable(panel) for panel in panels]
-    shown = [panel for panel in shown if panel is not None][:_MOST]
+    ready = (panel if isinstance(panel, Image) else drawable(panel) for panel in panels)
+    shown = [panel for panel in ready if panel is not None][:_MOST]
     if not shown:
         raise InputError("holds no numbers that can be drawn", "dataset")
     columns = fitting(2 if len(shown) == 4 else min(len(shown), _ACROSS), _LEAST)

@@ -19,10 +19,10 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from vlasov import checks
-from vlasov.kinds import NUMBA, SCIPY, SINGULAR_VALUE, SMOOTHNESS, STEPS, Kind
 from vlasov.cases.solving import CaseLike
 from vlasov.checks import Array
 from vlasov.errors import InputError
+from vlasov.kinds import NUMBA, SCIPY, SINGULAR_VALUE, SMOOTHNESS, STEPS, Kind
 from vlasov.measures import Gaussian, Particles
 from vlasov.patience import Patience
 from vlasov.postprocess.sensitivity import edge as edges, growth, moments
@@ -30,6 +30,7 @@ from vlasov.postprocess.sensitivity.path import Path
 from vlasov.postprocess.sensitivity.tangency import Tangency
 from vlasov.postprocess.sensitivity.tokens import LIMIT, Start, before_blow_up, followed, kink, outputs, start
 from vlasov.solvers.dataset import labels, provenance
+from vlasov.solvers.ode.integrate import accuracy_for
 
 SENSITIVITY = Kind(
     "sensitivity",
@@ -37,7 +38,6 @@ SENSITIVITY = Kind(
     title="How much small changes grow",
     cites=(SMOOTHNESS, *SINGULAR_VALUE, STEPS, SCIPY, NUMBA),
 )
-from vlasov.solvers.ode.integrate import accuracy_for
 
 FEW = 8  # tokens: what they carry alone is theirs, not the limit's
 _LOOSER = 100.0  # the tolerance of the second look
