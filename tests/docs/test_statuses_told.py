@@ -12,7 +12,7 @@ from typing import get_args
 
 import pytest
 
-from vlasov.postprocess.sweep.piece import FAILED, MISSING
+from vlasov.postprocess.sweep import FAILED, NOT_RUN
 from vlasov.solvers.covariances.batch import STATUS
 from vlasov.solvers.record import Status
 from vlasov.solvers.statuses import ADVISERS, OF_GAUSSIANS, OF_RUNS, OF_SWEEPS

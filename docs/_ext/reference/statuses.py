@@ -12,7 +12,7 @@ from typing import get_args
 import vlasov.errors as errors
 from reference.cases import explained
 from reference.words import code, plain, table
-from vlasov.postprocess.sweep.piece import FAILED, MISSING
+from vlasov.postprocess.sweep import FAILED, NOT_RUN
 from vlasov.solvers.covariances.batch import STATUS
 from vlasov.solvers.kinds import MADE_BY
 from vlasov.solvers.record import Status
@@ -35,7 +35,7 @@ def pages() -> dict[str, str]:
     return {
         "statuses.md": _statuses(OF_RUNS, get_args(Status)),
         "statuses-of-gaussians.md": _statuses(OF_GAUSSIANS, [status for status in STATUS if status]),
-        "statuses-of-sweeps.md": _statuses(OF_SWEEPS, [*get_args(Status), FAILED, MISSING]),
+        "statuses-of-sweeps.md": _statuses(OF_SWEEPS, [*get_args(Status), FAILED, NOT_RUN]),
         "exit-codes.md": table(["exit code", "what it means"], [[code(k), says] for k, says in _CODES.items()]),
         "errors.md": _errors(),
         "kinds.md": table(["kind", "who makes it"], [[code(kind), plain(by)] for kind, by in MADE_BY.items()]),
