@@ -115,7 +115,7 @@ def test_no_sentence_of_the_advice_is_left_out():
 WRITERS = [path for path in (ROOT / "solvers").rglob("*.py") if '"advice"' in path.read_text(encoding="utf-8")]
 
 
-@pytest.mark.parametrize("status", sorted({*get_args(Status), *filter(None, STATUS), FAILED, MISSING}))
+@pytest.mark.parametrize("status", sorted({*get_args(Status), *filter(None, STATUS), FAILED, NOT_RUN}))
 def test_every_status_has_a_heading_and_its_meaning(status):
     """In the words of the reference and of reports."""
     page = (ROOT / "docs/howto/when-a-run-stops.md").read_text(encoding="utf-8")
