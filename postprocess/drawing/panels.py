@@ -79,6 +79,8 @@ def draw_panel(ax: Axes, panel: Panel) -> None:
         low, high = ax.get_ylim()
         missing = max(panel.least - (high - low), 0.0) / 2
         ax.set_ylim(low - missing, high + missing)
+    if panel.texts:
+        ax.set_xticks(range(len(panel.texts)), list(panel.texts))
     ax.set_xlabel(mathematical(panel.x))
     ax.set_ylabel(mathematical(panel.y))
     legend_inside(ax, below=panel.logy is True and panel.logx, points=TEXT - 1)

@@ -49,17 +49,14 @@ _TITLES = {"mean": "mean m", "covariance": "eigenvalues of Σ", "blow_up_time": 
 _LETTERS = {"mean": "m", "covariance": "λ"}
 _MOST_LINES, _MOST_PANELS, _MOST_ROWS = 6, 6, 40
 _CONSTANT = 1e-12  # relative: what changes less is rounding, and left out where something else changes
-_WIDE = 1.5  # decades of a parameter from which an axis is logarithmic
+_WIDE = 30.0  # ratio of the largest to the smallest value of a parameter from which its axis is logarithmic
 
 
 def _lines(dataset: xr.Dataset, dims: list[str]) -> Iterator[tuple[str, dict[str, Array]]]:
     """Yield a title and numbers over the runs by their labels, of what was saved and of blow-ups."""
-    parameters = json.loads(str(dataset.attrs["parameters"]))
-    beside = {"time", *_OF_RUNS, *(f"{path}_value" for path in parameters)} - {"blow_up_time"}
-    names = [
-        name for name in map(str, dataset.data_vars) if name not in beside and set(dims) <= set(dataset[name].dims)
-    ]
-    for name in sorted(names, key="blow_up_time".__eq__):
+    beside = {*_OF_RUNS, "time", *(f"{path}_value" for path in json.loads(dataset.attrs["parameters"]))}
+    names = [name for name in map(str, dataset.data_vars) if name not in beside and {*dims} <= {*dataset[name].dims}]
+    for name in [*names, "blow_up_time"]:
         values, at = dataset[name], ""
         if "time" in values.dims:
             values, at = values.isel(time=-1), f" at t = {float(dataset['time'][-1]):.4g}"
@@ -95,22 +92,20 @@ def _panels(dataset: xr.Dataset) -> list[Panel | Image]:
         raise InputError(sentence, "dataset")
     groups = list(_lines(dataset, dims)) if dims else []
     groups = [group for group in groups if any(map(_varies, group[1].values()))] or groups
-    places = [_places(dataset, dim) for dim in dims]
-    if len(dims) == 1:
-        ((x, label, texts),) = places
-        if texts:
-            label = f"{label}: {', '.join(f'{k} = {text}' for k, text in enumerate(texts))}"
-        order, wide = np.argsort(x, kind="stable"), bool(x.min() > 0 and math.log10(x.max() / x.min()) >= _WIDE)
-        return [
-            Panel(title, label, [Curve(name, x[order], line[order]) for name, line in lines.items()], logx=wide)
-            for title, lines in groups[:_MOST_PANELS]
-        ]
-    alone = [
-        (title if len(lines) == 1 else name + "".join(title.partition(" at ")[1:]), line)
-        for title, lines in groups for name, line in lines.items() if np.isfinite(line).any()
-    ]  # fmt: skip
-    (x, across, x_texts), (y, up, y_texts) = places or [(np.empty(0), "", [])] * 2
-    return [Image(title, across, up, (x, y), line, (x_texts, y_texts)) for title, line in alone[:_MOST_PANELS]]
+    axes = [_places(dataset, dim) for dim in dims]
+    shown: list[Panel | Image] = []
+    for title, lines in groups:
+        if len(dims) == 1:
+            ((x, label, texts),) = axes
+            order, wide = np.argsort(x, kind="stable"), bool(x.min() > 0 and x.max() > _WIDE * x.min())
+            curves = [Curve(name, x[order], line[order]) for name, line in lines.items()]
+            shown.append(Panel(title, label, curves, logx=wide, texts=texts))
+            continue
+        (x, across, x_texts), (y, up, y_texts) = axes
+        at = "".join(title.partition(" at ")[1:])
+        names = {name: title if len(lines) == 1 else name + at for name in lines}
+        shown += [Image(names[name], across, up, (x, y), line, (x_texts, y_texts)) for name, line in lines.items()]
+    return shown[:_MOST_PANELS]
 
 
 def _places(dataset: xr.Dataset, dim: str) -> tuple[Array, str, list[str]]:
@@ -131,10 +126,8 @@ def _tables(dataset: xr.Dataset) -> list[Table]:
     ends = {"status": "ended", "blow_up_time": "blow-up at", "error_estimate": "error"}
     frame = dataset[list(ends)].to_dataframe().reset_index()
     names = [name for name in frame if name not in ends]
-    rows = [
-        [*(f"{value:g}" if isinstance(value, float) else str(value) for value in row[: len(names)]), *row[len(names) :]]
-        for row in frame[[*names, *ends]].values.tolist()
-    ]
+    frame[names] = [[f"{v:g}" if isinstance(v, float) else str(v) for v in row] for row in frame[names].values.tolist()]
+    rows = frame[[*names, *ends]].values.tolist()
     shown = f": {_MOST_ROWS} of {len(rows):,} runs" if len(rows) > _MOST_ROWS else ""
     return [Table(f"{dataset.attrs['title']}{shown}", [*names, *ends.values()], thinned(rows, _MOST_ROWS))]
 
