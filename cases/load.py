@@ -57,6 +57,8 @@ class Case:
         What a solution must show.
     outdated
         Whether facts were left out, because the file's problem is no longer the one that they are stated for.
+    tables
+        The problem's tables as the file and settings have them, with beta of an attention; empty without a file.
 
     Examples
     --------
@@ -74,6 +76,7 @@ class Case:
     times: list[float] | None = None
     facts: list[Fact] = field(default_factory=list)
     outdated: bool = False
+    tables: dict[str, Any] = field(default_factory=dict, repr=False)
 
 
 def load_case(name_or_path: str | os.PathLike[str], *, settings: Sequence[str] = ()) -> Case:
@@ -154,6 +157,7 @@ def _case(name_or_path: str | os.PathLike[str], settings: Sequence[str]) -> Case
         times=times,
         facts=[] if changed or outdated else _facts(tables.get("facts", []), file.get("solvers"), solvers),
         outdated=outdated,
+        tables={key: tables[key] for key in PROBLEM if key in tables},
     )
 
 

@@ -44,6 +44,7 @@ class Curve:
 class Panel:
     """Curves over one axis. ``logy`` None: logarithmic where values are positive and cover two decades.
 
+    ``texts`` stand at x = 0, 1, ... where places are no numbers.
     ``note`` stands below the panel on a page; ``least`` is the shortest range of the y axis, since what changes less is
     rounding.
     """
@@ -56,6 +57,7 @@ class Panel:
     logy: bool | None = None
     note: str = ""
     least: float = 0.0
+    texts: Sequence[str] = ()
 
 
 @dataclass(frozen=True, eq=False)

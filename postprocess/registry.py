@@ -34,6 +34,12 @@ _ENTRIES: dict[str, Entry] = {
     "depth study": Entry(
         "postprocess.depth:DepthStudy", "depth", "Study how fast L layers approach the flow: errors and slopes in L."
     ),
+    "Lipschitz study": Entry(
+        "postprocess.lipschitz:LipschitzStudy", "lipschitz", "Study how rough attention is on n tokens, and its bounds."
+    ),
+    "sweep": Entry(
+        "postprocess.sweep:Sweep", "sweep", "Solve a case for many values of its parameters, and draw what comes out."
+    ),
     "grid": Entry("postprocess.on_grid:GRID"),
     "comparison": Entry("postprocess.compare:COMPARISON"),
     "sensitivity": Entry("postprocess.sensitivity:SENSITIVITY"),

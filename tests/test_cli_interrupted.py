@@ -15,7 +15,7 @@ CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
 BOTH = pytest.mark.parametrize("number", CODES, ids=lambda number: number.name)
 # A function of the program waits, once it has been called so often, and says so: then the signal comes.
 PROGRAM = """
-import sys, time, importlib
+import sys, time, importlib, multiprocessing
 module, name, calls = sys.argv[1], sys.argv[2], int(sys.argv[3])
 from vlasov import cli
 owner = importlib.import_module(module)
@@ -27,19 +27,15 @@ def waiting(*args, **how):
     found = before(*args, **how)
     left[0] -= 1
     if left[0] == 0:
+        for child in multiprocessing.active_children():
+            print(child.pid, file=sys.stderr, flush=True)
         print("ready", file=sys.stderr, flush=True)
         time.sleep(60)
     return found
 setattr(owner, name, waiting)
 if "processes" in sys.argv[4]:
-    from vlasov.postprocess.studies import schedule, workers
+    from vlasov.postprocess.studies import schedule
     schedule._WORTH_PROCESSES = 0.0
-    begin = workers._Worker._begin
-    def begun(self):
-        process = begin(self)
-        print(process.pid, file=sys.stderr, flush=True)
-        return process
-    workers._Worker._begin = begun
 sys.argv = ["vlasov", *sys.argv[5:]]
 cli.main()
 """
@@ -124,7 +120,7 @@ def test_a_sensitivity_keeps_what_it_has_not_checked():
 @pytest.mark.parametrize("how", ["here", "processes"])
 def test_a_sweep_keeps_what_is_done_and_leaves_no_process(how):
     values = "attention.beta=0.1:0.8:0.1"
-    command = ("sweep", "gaussian-blow-up", "--set", values, "--times", "0.1", "--threads", "2")
+    command = ("sweep", "gaussian-blow-up", "--set", values, "--at", "0.1", "--threads", "2")
     where = "vlasov.postprocess.studies.store", "Store.put", 4
     code, said = interrupted(signal.SIGTERM, where, *command, "-o", "folder", how=how)
     *started, sentence = said

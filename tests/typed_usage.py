@@ -20,7 +20,9 @@ rough: xr.Dataset = vl.lipschitz_study(problem, n=[16, 32], data="adversarial", 
 gaussian: xr.Dataset = vl.gaussianity(transformer, instants=3)
 bound: float = vl.estimates.tokens_bound(vl.Softmax(A=[[1.0]]), 1.0, 10)
 swept: xr.Dataset = vl.sweep(problem, {"attention.beta": [1.0, 2.0], "initial.mean": np.eye(2)}, solver="gaussian")
-several: xr.Dataset = vl.sweep("box-2d", {"horizon": range(1, 3)}, save=["mean", lambda run: run["radius"]], n=9)
+several: xr.Dataset = vl.sweep(
+    "box-2d", {"horizon": range(1, 3)}, save=["mean", lambda run: run["radius"]], options={"n": 9}
+)
 norm: float = vl.lipschitz(vl.Softmax(A=2.0), [[0.0], [1.0]], masked=True).value
 changes: xr.Dataset = vl.sensitivity(problem, times=[0.5, 1.0], n=64)
 mean: np.ndarray = vl.measure(run).mean

@@ -48,8 +48,8 @@ def study() -> xr.Dataset:
     near = np.sort(np.concatenate([RADII - _STEP, RADII + _STEP]))
     return vl.sweep(
         problem, {"attention.A": list(MATRICES.values()), "initial.radius": near}, solver="particles",
-        save=["position", "weight", "covariance"], times=[0.0, HORIZON], n=400, sampling="quadrature", tolerance=1e-10,
-        progress=True,
+        save=["position", "weight", "covariance"], times=[0.0, HORIZON],
+        options={"n": 400, "sampling": "quadrature", "tolerance": 1e-10}, progress=True,
     )  # fmt: skip
 
 

@@ -58,8 +58,9 @@ def study(n: int = 128) -> xr.Dataset:
     cloud = vl.Particles(np.stack([np.cos(angles), np.sin(angles)], axis=1))
     problem = vl.Problem(vl.Softmax(A=np.eye(2)), cloud, TIMES[-1], layer_norm=vl.LayerNorm([0.5**0.5] * 2))
     return vl.sweep(
-        problem, {"attention.beta": BETAS}, solver="particles", tolerance=1e-10, save=count, times=TIMES, progress=True
-    )
+        problem, {"attention.beta": BETAS}, solver="particles", options={"tolerance": 1e-10}, save=count, times=TIMES,
+        progress=True,
+    )  # fmt: skip
 
 
 # %%

@@ -42,7 +42,8 @@ from matplotlib.figure import Figure
 import vlasov as vl
 from vlasov.postprocess import figures
 from vlasov.postprocess.drawing.style import INK, PALETTE, new_figure, styled
-from vlasov.postprocess.lipschitz import growth
+from vlasov.postprocess.lipschitz import FIT
+from vlasov.postprocess.studies.slopes import band
 
 SQUARES = (0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 8.0)  # s^2
 SIZES = tuple(2**k for k in range(5, 12))
@@ -64,10 +65,10 @@ def draw(studies: dict[float, xr.Dataset]) -> Figure:
     figure = new_figure(7.0, 3.0)
     left, right = figure.subplots(1, 2)
     for k, (square, found) in enumerate(studies.items()):
-        values, colour = growth.band(found["lipschitz"].values[0]), PALETTE[k % len(PALETTE)]
+        values, colour = band(found["lipschitz"].values[0], FIT), PALETTE[k % len(PALETTE)]
         slope, low, high = (float(found[name][0]) for name in ("slope", "low", "high"))
         label = f"{square:g}: $n^{{{slope:.2f} \\pm {(high - low) / 2:.2f}}}$"
-        left.plot(SIZES, values.rms, color=colour, marker="o", label=label)
+        left.plot(SIZES, values.mean, color=colour, marker="o", label=label)
         left.fill_between(SIZES, values.low, values.high, color=colour, alpha=0.2, linewidth=0)
         right.errorbar(square, slope, [[slope - low], [high - slope]], color=colour, marker="o", capsize=3)
     left.set_xscale("log", base=2)

@@ -25,7 +25,7 @@ MARKERS = "osD^v"
 _SIZE, _LEAST, _ACROSS, _MOST = (2.55, 2.5), 2.1, 3, 9  # inches of a panel; least in print; in a row; in a picture
 _FEW, _MARKED = 6, 40  # sizes that are ticks, places that have a mark
 _DECADES, _WIDE = 2.0, 1.5  # of an image's values and axes, from which they are logarithmic
-_INDEX = re.compile(r"(?<!\w)([A-Za-zλΣ]|exp)_(\{[^}]*\}|[A-Za-z0-9.]+)")
+_INDEX = re.compile(r"(?<!\w)([A-Za-zλΣφ]|exp)_(\{[^}]*\}|[A-Za-z0-9.]+)")
 _POWER = re.compile(r"\b(\w+)\^(\{[^}]*\}|[-−]?[\w./*]+)")
 
 
@@ -79,6 +79,8 @@ def draw_panel(ax: Axes, panel: Panel) -> None:
         low, high = ax.get_ylim()
         missing = max(panel.least - (high - low), 0.0) / 2
         ax.set_ylim(low - missing, high + missing)
+    if panel.texts:
+        ax.set_xticks(range(len(panel.texts)), list(panel.texts))
     ax.set_xlabel(mathematical(panel.x))
     ax.set_ylabel(mathematical(panel.y))
     legend_inside(ax, below=panel.logy is True and panel.logx, points=TEXT - 1)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from vlasov.errors import InputError
 from vlasov.postprocess.panels import Curve, Image, Panel, Table, drawable, plain_panels, plain_tables, thinned
 from vlasov.postprocess.registry import kind_of
 from vlasov.postprocess.report.elements import Parts, charts, paragraph, table
@@ -18,9 +19,13 @@ _MOST_LINES = 7  # of an image
 def section(parts: Parts, dataset: xr.Dataset) -> str:
     """Return panels, notes and tables of a Dataset, as its kind declares them."""
     kind = kind_of(dataset)
-    panels = plain_panels(dataset) if kind is None or kind.panels is None else kind.panels(dataset)
+    notes = [] if kind is None else list(kind.notes(dataset))
+    panels: Sequence[Panel | Image] = ()
+    try:
+        panels = plain_panels(dataset) if kind is None or kind.panels is None else kind.panels(dataset)
+    except InputError as reason:  # such as three parameters of a sweep
+        notes.append(f"No picture: it {reason.sentence}.")
     tables = plain_tables(dataset) if kind is None or kind.tables is None else kind.tables(dataset)
-    notes = () if kind is None else kind.notes(dataset)
     return drawn(parts, panels) + "".join(paragraph(note, "note") for note in notes) + tabulated(tables)
 
 
@@ -45,8 +50,9 @@ def _chart(panel: Panel) -> dict[str, Any]:
         place = number if curve.colour is None else curve.colour
         number += curve.role == "data"
         series.append(_series(curve, place))
+    across = ", ".join([panel.x, *(f"{k} = {text}" for k, text in enumerate(panel.texts))])
     return {
-        "title": panel.title, "xname": panel.x, "series": series, "logx": panel.logx, "logy": bool(panel.logy),
+        "title": panel.title, "xname": across, "series": series, "logx": panel.logx, "logy": bool(panel.logy),
         "note": panel.note, "least": panel.least,
     }  # fmt: skip
 

@@ -46,7 +46,9 @@ def front(study: Callable[P, Study]) -> Callable[P, xr.Dataset]:
             inspect.Parameter("problem", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=CaseLike),
             *(
                 inspect.Parameter(
-                    item.name, inspect.Parameter.KEYWORD_ONLY, annotation=item.type,
+                    item.name,
+                    inspect.Parameter.KEYWORD_ONLY if item.kw_only else inspect.Parameter.POSITIONAL_OR_KEYWORD,
+                    annotation=item.type,
                     default=inspect.Parameter.empty if item.default is MISSING else item.default,
                 )
                 for item in items

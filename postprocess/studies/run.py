@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import time
+import warnings
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext, suppress
@@ -19,7 +20,7 @@ import numpy as np
 import xarray as xr
 
 from vlasov.compiled.blas import one_thread_of_blas
-from vlasov.errors import InputError, SolverError, short
+from vlasov.errors import AccuracyWarning, InputError, SolverError, short, warn
 from vlasov.postprocess.naming import named
 from vlasov.postprocess.studies import schedule
 from vlasov.postprocess.studies.store import Store, text_of
@@ -56,7 +57,7 @@ def run_study(study: Study) -> xr.Dataset:
         check_target(target, made, overwrite=study.overwrite)
     with np.errstate(all="ignore"), one_thread_of_blas():
         prepared, settled = _prepared(study, store)
-        with _kept_in_part(study, prepared, target if in_file else None) as results:
+        with warnings.catch_warnings(), _kept_in_part(study, prepared, target if in_file else None) as results:
             _collect(study, prepared, settled, store, results)
         dataset = _assembled(study, prepared, results)
     dataset.attrs["wall_seconds"] = time.perf_counter() - began
@@ -65,6 +66,8 @@ def run_study(study: Study) -> xr.Dataset:
     elif target is not None:
         dataset.attrs["origin"] = made
         save(dataset, target, overwrite=study.overwrite)
+    if trouble := dataset.attrs.get("trouble"):
+        warn(trouble, AccuracyWarning)
     return dataset
 
 
@@ -109,7 +112,8 @@ def _collect(study: Study, prepared: Any, settled: Any, store: Store | None, res
             results.measured[text_of(point)] = kept
     batches = _batches(study, missing)
     costs = {id(batch): sum(study.cost(**point) for point in batch) for batch in batches}
-    what = _label(missing[0]) if missing else ""
+    what = label_of(missing[0]) if missing else ""
+    warnings.simplefilter("ignore")  # as in processes: results say what is doubtful
     bar = shares_bar(sum(costs.values()), what=what) if study.progress else nullcontext(silent)
     with bar as report, closing(schedule.compute(study, prepared, settled, batches)) as outcomes:
         for batch, outcome in outcomes:
@@ -124,9 +128,9 @@ def _collect(study: Study, prepared: Any, settled: Any, store: Store | None, res
                     results.measured[text_of(place)] = dataset
                     if store is not None:
                         store.put(place, dataset)
-            report(_label(batch[0]), costs[id(batch)])
-    if results.error is not None and not results.measured:
-        raise results.error
+            report(label_of(batch[0]), costs[id(batch)])
+    if results.reasons and not results.measured:
+        raise results.error or SolverError(next(iter(results.reasons.values())))
 
 
 def _batches(study: Study, points: Sequence[Point]) -> list[list[Point]]:
@@ -149,17 +153,19 @@ def _fail(error: Exception, batch: Sequence[Point], store: Store | None, results
             store.put(point, xr.Dataset(attrs={REASON: reason}))
 
 
-def _label(point: Point) -> str:
+def label_of(point: Point) -> str:
+    """Return a point in words."""
     return ", ".join(f"{name} = {short(value)}" for name, value in point.items())
 
 
 def _assembled(study: Study, prepared: Any, results: _Results) -> xr.Dataset:
     """Return the Dataset of the study, with what follows from its points."""
+    _agree(study, results)
     dataset = join(study, results.measured)
     if results.reasons:
         reasons = _filled(study, {key: np.array(text) for key, text in results.reasons.items()}, ())
         dataset[REASON] = (tuple(study.axes), reasons, {"long_name": "why a point is NaN"})
-        label, reason = next((_label(p), results.reasons[text_of(p)]) for p in study.points()
+        label, reason = next((label_of(p), results.reasons[text_of(p)]) for p in study.points()
                              if text_of(p) in results.reasons)  # fmt: skip
         count, total = len(results.reasons), len(study.points())
         dataset.attrs["trouble"] = (
@@ -167,6 +173,17 @@ def _assembled(study: Study, prepared: Any, results: _Results) -> xr.Dataset:
         )
     dataset.attrs = study.attributes() | dataset.attrs
     return named(study.finish(dataset, prepared), study.kind.variables)
+
+
+def _agree(study: Study, results: _Results) -> None:
+    """Make failures of the points whose variables have other dimensions than at the first point."""
+    first: dict[Hashable, tuple[Hashable, ...]] = {}
+    for point in study.points():
+        key = text_of(point)
+        for name, array in results.measured.get(key, xr.Dataset()).variables.items():
+            if array.dims != first.setdefault(name, array.dims):
+                results.reasons[key] = f'"{name}" has the dimensions {array.dims}, and {first[name]} at the first point'
+                results.measured.pop(key, None)
 
 
 def join(study: Study, measured: dict[str, xr.Dataset]) -> xr.Dataset:
@@ -229,14 +246,18 @@ def _filled(study: Study, arrays: dict[str, Any], inner: Sequence[Hashable]) -> 
 
 
 def _coordinates(study: Study) -> dict[str, Any]:
-    """Return the values of axes whose values are numbers or texts alike, and places of those of all others."""
-    coordinates = {}
-    for name, values in study.axes.items():
-        kinds = {"number" if isinstance(value, int | float) and not isinstance(value, bool) else type(value)
-                 for value in values}  # fmt: skip
-        scalar = len(kinds) == 1 and not isinstance(values[0], list | dict | tuple)
-        coordinates[name] = (name, list(values) if scalar else np.arange(len(values)))
-    return coordinates
+    """Return the values of axes that can be a coordinate, and places of those of all others."""
+    return {
+        name: (name, list(values) if is_plain(values) else np.arange(len(values)))
+        for name, values in study.axes.items()
+    }
+
+
+def is_plain(values: Sequence[Any]) -> bool:
+    """Return whether values are numbers, or texts, or truth values alike, as a coordinate needs them."""
+    kinds = {"number" if isinstance(value, int | float) and not isinstance(value, bool) else type(value)
+             for value in values}  # fmt: skip
+    return len(kinds) == 1 and isinstance(values[0], str | int | float)
 
 
 def parsed_options(dataset: xr.Dataset) -> dict[str, Any]:

@@ -1,101 +1,155 @@
-"""Many runs of one case, with some of its parameters changed: one Dataset with the parameters as coordinates.
+"""Many runs of one case with other values of its parameters: one Dataset with the parameters as coordinates.
 
-``grid`` says which runs there are; ``saved`` what is kept of each; ``piece`` makes a run, which ``studies`` hands out
-and keeps; ``dataset`` joins them, ``told`` says in one sentence what went wrong; ``figure`` draws. Called by
-``vl.sweep`` and ``vlasov sweep``.
+A point of this study is a run: the tables of the case with these values, solved; ``saved`` says what is kept of it,
+``values`` how parameters are given. A run that fails is a result too.
 """
 
 from __future__ import annotations
 
-import os
-import time
+import copy
+import json
+import math
+import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import replace
-from pathlib import Path
-from typing import Any
+from dataclasses import MISSING, dataclass, field
+from typing import Any, ClassVar
 
 import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
 from vlasov import checks
-from vlasov.cases import load_case
-from vlasov.cases.catalogue import read
-from vlasov.cases.settings import PROBLEM, apply_settings
-from vlasov.cases.solving import CaseLike, as_case, task
-from vlasov.codec import encode
-from vlasov.errors import AccuracyWarning, InputError, SlowRunWarning, warn
-from vlasov.postprocess.studies import collect, schedule
-from vlasov.postprocess.studies.collect import Results
-from vlasov.postprocess.studies.store import Result, Store
-from vlasov.postprocess.sweep import saved
-from vlasov.postprocess.sweep.dataset import assemble
-from vlasov.postprocess.sweep.grid import Grid, checked
-from vlasov.postprocess.sweep.piece import Bench, Study, failure
-from vlasov.postprocess.sweep.told import troubles
-from vlasov.solvers.dataset import SWEEP, save as save_dataset, save_partial
-from vlasov.solvers.files import as_path
-from vlasov.solvers.targets import check_target, origin, undisturbed
+from vlasov.cases.settings import PROBLEM, problem_from, put, tokens_replace
+from vlasov.cases.solving import task
+from vlasov.checks import Array
+from vlasov.codec import encode, kind_is_ours
+from vlasov.errors import InputError, did_you_mean
+from vlasov.kinds import Kind
+from vlasov.postprocess.panels import Curve, Image, Panel, Table, thinned
+from vlasov.postprocess.studies.front import front
+from vlasov.postprocess.studies.run import REASON, is_plain, label_of
+from vlasov.postprocess.studies.study import Study, option
+from vlasov.postprocess.sweep.saved import RUNS, Saved, Unsavable, check_saved
+from vlasov.postprocess.sweep.values import check_parameters, check_runs, parsed
+from vlasov.problem import Problem
+from vlasov.solvers.accuracy import doubt
+from vlasov.solvers.driver import Plan, prepare, solve
+from vlasov.solvers.sampling import undrawn
 
-_FORMAT = 1  # of files in a folder
+FAILED, NOT_RUN = "failed", "not run"  # beside the statuses of runs
+_SOLVERS = "solvers"
+_OF_RUNS = {
+    "status": "how the run ended",
+    REASON: "why it failed, or is not to be trusted",
+    "error_estimate": "largest of the estimated errors over time",
+    "blow_up_time": "time of the blow-up",
+}
+_TITLES = {"mean": "mean m", "covariance": "eigenvalues of Σ", "blow_up_time": "blow-up time t*"}
+_LETTERS = {"mean": "m", "covariance": "λ"}
+_MOST_LINES, _MOST_PANELS, _MOST_ROWS = 6, 6, 40
+_CONSTANT = 1e-12  # relative: what changes less is rounding, and left out where something else changes
+_WIDE = 30.0  # ratio of the largest to the smallest value of a parameter from which its axis is logarithmic
 
 
-def sweep(
-    case: CaseLike,
-    parameters: Mapping[str, Sequence[Any] | ArrayLike],
-    *,
-    solver: str | None = None,
-    save: str | Callable[[xr.Dataset], Any] | Sequence[str | Callable[[xr.Dataset], Any]] = ("mean", "covariance"),
-    product: bool = True,
-    times: ArrayLike | None = None,
-    output: str | os.PathLike[str] | None = None,
-    overwrite: bool = False,
-    progress: bool = False,
-    scheduler: str | None = None,
-    settings: Sequence[str] = (),
-    **options: Any,
-) -> xr.Dataset:
+def _lines(dataset: xr.Dataset, dims: list[str]) -> Iterator[tuple[str, dict[str, Array]]]:
+    """Yield a title and numbers over the runs by their labels, of what was saved and of blow-ups."""
+    beside = {*_OF_RUNS, "time", *(f"{path}_value" for path in json.loads(dataset.attrs["parameters"]))}
+    names = [name for name in map(str, dataset.data_vars) if name not in beside and {*dims} <= {*dataset[name].dims}]
+    for name in [*names, "blow_up_time"]:
+        values, at = dataset[name], ""
+        if "time" in values.dims:
+            values, at = values.isel(time=-1), f" at t = {float(dataset['time'][-1]):.4g}"
+        elif "time_index" in values.dims:  # each run to its own end
+            values, at = values.isel(time_index=dataset["time"].notnull().sum("time_index") - 1), " at the end"
+        array = values.transpose(*dims, ...).values.astype(float)
+        inner = array.shape[len(dims) :]
+        if name == "covariance" and len(inner) == 2:
+            array, inner = _eigenvalues(array), inner[:1]
+        if math.prod(inner) > _MOST_LINES or not np.isfinite(array).any():
+            continue
+        letter = f"{_LETTERS[name]}_" if name in _LETTERS else f"{name} "
+        lines = {letter + ",".join(str(k + 1) for k in place): array[(..., *place)] for place in np.ndindex(*inner)}
+        yield _TITLES.get(name, name) + at, lines if inner else {name: array}
+
+
+def _eigenvalues(matrices: Array) -> Array:
+    """Return the eigenvalues, the largest first; NaN where there is no matrix."""
+    finite: Array = np.asarray(np.isfinite(matrices).all(axis=(-2, -1), keepdims=True))
+    values = np.linalg.eigvalsh(np.where(finite, matrices, 0.0))[..., ::-1]
+    return np.where(finite[..., 0], values, np.nan)
+
+
+def _varies(line: Array) -> bool:
+    finite = line[np.isfinite(line)]
+    return finite.size > 0 and float(np.ptp(finite)) > _CONSTANT * max(1.0, float(np.abs(finite).max()))
+
+
+def _panels(dataset: xr.Dataset) -> list[Panel | Image]:
+    dims = [str(dim) for dim in dataset["status"].dims]
+    if len(dims) > 2:
+        sentence = f"has {len(dims)} parameters where one or two can be drawn; select with .sel or .isel"
+        raise InputError(sentence, "dataset")
+    groups = list(_lines(dataset, dims)) if dims else []
+    groups = [group for group in groups if any(map(_varies, group[1].values()))] or groups
+    axes = [_places(dataset, dim) for dim in dims]
+    shown: list[Panel | Image] = []
+    for title, lines in groups:
+        if len(dims) == 1:
+            ((x, label, texts),) = axes
+            order, wide = np.argsort(x, kind="stable"), bool(x.min() > 0 and x.max() > _WIDE * x.min())
+            curves = [Curve(name, x[order], line[order]) for name, line in lines.items()]
+            shown.append(Panel(title, label, curves, logx=wide, texts=texts))
+            continue
+        (x, across, x_texts), (y, up, y_texts) = axes
+        at = "".join(title.partition(" at ")[1:])
+        names = {name: title if len(lines) == 1 else name + at for name in lines}
+        shown += [Image(names[name], across, up, (x, y), line, (x_texts, y_texts)) for name, line in lines.items()]
+    return shown[:_MOST_PANELS]
+
+
+def _places(dataset: xr.Dataset, dim: str) -> tuple[Array, str, list[str]]:
+    """Return where runs stand on an axis, its label, and texts that stand there if values are no numbers."""
+    name = dim
+    if dim == RUNS:
+        numbers = [str(c) for c in dataset.coords if dataset[c].dims == (RUNS,) and dataset[c].dtype.kind in "if"]
+        name = next((c for c in numbers if np.unique(dataset[c]).size == dataset.sizes[RUNS]), dim)
+    values = dataset[name].values if name in dataset.coords else np.arange(dataset.sizes[dim])
+    if values.dtype.kind in "iuf":
+        return values.astype(float), f"place in {name}" if f"{name}_value" in dataset else name, []
+    return np.arange(values.size, dtype=float), name, [str(value) for value in values]
+
+
+def _tables(dataset: xr.Dataset) -> list[Table]:
+    if not dataset["status"].dims:
+        return []
+    ends = {"status": "ended", "blow_up_time": "blow-up at", "error_estimate": "error"}
+    frame = dataset[list(ends)].to_dataframe().reset_index()
+    names = [name for name in frame if name not in ends]
+    frame[names] = [[f"{v:g}" if isinstance(v, float) else str(v) for v in row] for row in frame[names].values.tolist()]
+    rows = frame[[*names, *ends]].values.tolist()
+    shown = f": {_MOST_ROWS} of {len(rows):,} runs" if len(rows) > _MOST_ROWS else ""
+    return [Table(f"{dataset.attrs['title']}{shown}", [*names, *ends.values()], thinned(rows, _MOST_ROWS))]
+
+
+def _notes(dataset: xr.Dataset) -> list[str]:
+    names, counts = np.unique(dataset["status"].values, return_counts=True)
+    ends = ", ".join(f"{count:,} {name}" for name, count in zip(names, counts, strict=True))
+    return [f"Solver {dataset.attrs['solver']}, {dataset['status'].size:,} runs: {ends}."]
+
+
+@dataclass(frozen=True, eq=False)
+class Sweep(Study):
     """Solve d_t mu + div(mu Gamma_mu) = 0 for all values of parameters: ``{"attention.beta": [1, 2, 4]}``.
-
-    Parameters
-    ----------
-    case
-        Name of a case, a .toml file, a Case or a Problem.
-    parameters
-        Lists of values by "section.key", as ``--set`` takes them: parts of the problem ("attention.A",
-        "initial.radius", "horizon"), options of the solver ("solvers.particles.n"), or "attention.beta", which
-        multiplies A in all heads.
-    solver
-        As in ``vl.solve``; the case's first if not given.
-    save
-        Variables of a run by name, and functions of its Dataset, which return a number, an array or a DataArray.
-    product
-        All combinations; False: the first values of all, the second of all, and so on, along the dimension run.
-    times
-        Output times; those of the case, or 101 equidistant ones, which they also are where the horizon is swept.
-    output
-        A folder that keeps each run as soon as it is done, so that a sweep goes on where it was interrupted, with the
-        same bits, and can be extended by more values; at the end also the Dataset, as ``study.nc``. Or a .nc
-        file, which is written at the end; what an interrupted sweep has done goes beside it, into x.partial.nc for
-        x.nc.
-    overwrite
-        Replace this .nc file also where it holds something else.
-    progress
-        Draw a progress bar on a terminal.
-    scheduler
-        None: all cores, by processes where that is worth their start, else by threads. "local": a cluster of dask's.
-        Else the address of a running dask.distributed scheduler. The numbers are the same, to the last bit.
-    settings
-        Changes such as "horizon=2" of a case that is given by name or file: as in ``vl.load_case``.
-    **options
-        The solver's own, beside those of the case.
 
     Returns
     -------
     xarray.Dataset
-        See ``vlasov.postprocess.sweep.dataset``. A run that fails is NaN, with its reason, and does not end the others.
+        What was saved (parameters, its own dimensions), and of each run ``status``, ``reason``, ``error_estimate`` and
+        ``blow_up_time`` (parameters). Parameters whose values are not single numbers or texts have places 0, 1, ... as
+        coordinates and values in NAME_value. NaN stands where a run failed, after the end of a run that blew up, and
+        where what is saved is smaller than elsewhere. Where a coordinate differs from run to run, such as time where
+        the horizon is swept, it is a variable over places, time_index. The attribute ``trouble`` says what went wrong.
 
     Examples
     --------
@@ -107,118 +161,171 @@ def sweep(
     array([[1.  , 0.5 ],
            [0.5 , 0.25]])
     """
-    began = time.perf_counter()
-    target, overwrite = None if output is None else as_path(output, "output"), checks.flag(overwrite, "overwrite")
-    with _said_once():
-        grid = checked(parameters, product)  # type: ignore[arg-type]  # says itself what is no list
-        kept, sent = target is not None and target.suffix != ".nc", scheduler is not None
-        study = _study(case, solver, times, settings, options, saved.checked(save, kept=kept, sent=sent))
-        if times is None and "horizon" in parameters:  # the case's own times are for its horizon
-            study = replace(study, times=None)
-        schedule.check(scheduler)
-        _check(study, grid)
-        made = origin("sweep", study.plain(), [piece.keys for piece in grid.pieces])
-        if target is not None and not kept:
-            check_target(target, made, overwrite=overwrite)
-        store = _stored(study, target) if target is not None and kept else None
-        dataset = _made(study, grid, None if kept else target, store, progress, scheduler)
-    dataset.attrs |= {"origin": made, "wall_seconds": time.perf_counter() - began}
-    if store is not None:
-        store.finish(dataset)
-    elif target is not None:
-        save_dataset(dataset, target, overwrite=overwrite)
-    if dataset.attrs["trouble"]:
-        warn(dataset.attrs["trouble"], AccuracyWarning)
-    return dataset
 
+    kind: ClassVar = Kind(
+        "sweep",
+        'what vl.sweep returned or "vlasov sweep" wrote',
+        title="A case for many values of its parameters",
+        variables=_OF_RUNS | dict.fromkeys(("component", "component_b"), "physical coordinate"),
+        panels=_panels,
+        tables=_tables,
+        notes=_notes,
+    )
+    processes: ClassVar = True
+    fatal: ClassVar = (Unsavable,)
 
-def _study(
-    case: CaseLike,
-    solver: str | None,
-    times: ArrayLike | None,
-    settings: Sequence[str],
-    options: Mapping[str, Any],
-    kept: tuple[saved.Saved, ...],
-) -> Study:
-    """What all runs share, of whatever the case was given as."""
-    if isinstance(case, str | os.PathLike):
-        loaded = load_case(case, settings=settings)
-        changed = apply_settings(read(case), settings)
-        tables = {key: changed[key] for key in PROBLEM if key in changed} | {"name": loaded.problem.name}
-    elif settings:
-        raise InputError("are for cases by name or file; change the problem, or its parameters", "settings")
-    else:
-        loaded = as_case(case, "case")
-        tables = loaded.problem.to_dict()
-    what = task(loaded, solver, times, **options)
-    outputs = None if what.times is None else checks.vector(what.times, "times").tolist()
-    return Study(loaded.name, encode(tables), what.solver, encode(what.options), outputs, kept)
+    parameters: Mapping[str, Sequence[Any] | ArrayLike] = option(
+        MISSING,
+        'Lists of values by "section.key", as ``--set`` has them: parts of the problem ("attention.A", '
+        '"initial.radius", "horizon"), options of the solver ("solvers.particles.n"), or "attention.beta", which '
+        "multiplies A in all heads.",
+        check=check_parameters,
+        free=True,
+    )
+    solver: str | None = option(None, "As in ``vl.solve``; the case's first if not given.")
+    save: str | Callable[[xr.Dataset], Any] | Sequence[str | Callable[[xr.Dataset], Any]] = option(
+        ("mean", "covariance"),
+        "Variables of a run by name, and functions of its Dataset, which return a number, an array or a DataArray.",
+    )
+    product: bool = option(
+        True,
+        "All combinations; or the first values of all, the second of all, and so on, along the dimension run.",
+        check=checks.flag,
+        flag="--product/--zip",
+    )
+    times: ArrayLike | None = option(
+        None,
+        "Output times; those of the case, or 101 equidistant ones, which they also are where the horizon is swept.",
+    )
+    options: Mapping[str, Any] | None = option(None, "Options of the solver, before those of the case.", flag="-")
+    saved: tuple[Saved, ...] = field(init=False)
+    tables: dict[str, Any] = field(init=False)
+    values: dict[str, list[Any]] = field(init=False)
+    runs: list[dict[str, Any]] = field(init=False)
 
+    @classmethod
+    def from_settings(cls, settings: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
+        fixed, swept = parsed(settings)
+        if not swept:
+            sentence = "gives no parameter several values; write --set attention.beta=1:10:0.5, for example"
+            raise InputError(sentence, "--set")
+        return fixed, {"parameters": swept}
 
-def _stored(study: Study, folder: Path) -> Store:
-    """The folder of a sweep, begun."""
-    names = {"tables": "problem", "saved": "save"}
-    identity = {names.get(name, name): value for name, value in study.plain().items() if name != "case"}
-    store = Store(folder, {"format": _FORMAT} | identity, SWEEP)
-    if store.settled is None:
-        store.settle({})
-    return store
+    def validate(self) -> None:
+        """Check all runs."""
+        values: Any = self.parameters
+        in_folder = self.output is not None and not str(self.output).endswith(".nc")
+        saved, runs = check_saved(self.save, in_folder=in_folder), check_runs(values, self.product)
+        what = task(self.case, self.solver, self.times, **(self.options or {}))
+        usual = self.times is None and "horizon" in values  # the case's own times are for its horizon
+        times = None if what.times is None or usual else checks.vector(what.times, "times").tolist()
+        self.put(values=values, runs=runs, saved=saved, save=tuple(one.name for one in saved), tables=_tables_of(self))
+        self.put(solver=what.solver, times=times, options=encode(what.options))
+        self._planned({})
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # each run repeats what the case warns of
+            for run in runs:
+                self._check(run)
+        kinds = re.findall(r'"kind": "([^"]*)"', json.dumps([self.tables, values]))
+        self.put(processes=all(map(kind_is_ours, kinds)))  # processes import no other kinds
 
-
-def _made(
-    study: Study, grid: Grid, target: Path | None, store: Store | None, progress: bool, scheduler: str | None
-) -> xr.Dataset:
-    """All runs in one Dataset, with what is doubtful; in a file also those that are done where the sweep is stopped."""
-    results: Results = {}
-    problem = study.made({})[0]
-    try:
-        _collect(study, grid, store, progress, scheduler, results)
-    except KeyboardInterrupt as stop:
-        if target is not None and results:
-            with suppress(KeyboardInterrupt), undisturbed():  # who presses Ctrl-C twice loses nothing
-                place = save_partial(assemble(grid, study, problem, results), target)
-            stop.add_note(f"What is done, {len(results):,} of {len(grid.pieces):,} runs, is in {place}.")
-        raise
-    dataset = assemble(grid, study, problem, results)
-    dataset.attrs["trouble"] = troubles(dataset, grid)
-    return dataset
-
-
-def _check(study: Study, grid: Grid) -> None:
-    """Complain about any of the runs before the first is made."""
-    study.planned({})
-    for piece in grid.pieces:
+    def _check(self, run: Mapping[str, Any]) -> None:
         try:
-            study.planned(piece.values)
+            self._planned(run)
         except InputError as mistake:
             if mistake.sentence.endswith(("?", ".")):  # not known, whatever its value
                 raise
-            only = mistake.field in piece.values and len(piece.values) == 1
-            where = checks.short(piece.values[mistake.field]) if only else f"in the run with {piece.label}"
+            only = mistake.field in run and len(run) == 1
+            where = checks.short(run[mistake.field]) if only else f"in the run with {label_of(run)}"
             raise InputError(f"{mistake.sentence} ({where})", mistake.field) from None
 
+    def _planned(self, changes: Mapping[str, Any]) -> tuple[Problem, dict[str, Any], Plan]:
+        """Return problem, options and plan of a run; all that can be checked before it begins is checked."""
+        tables, options, solver = dict(self.tables), dict(self.options or {}), str(self.solver)
+        for head in {path.partition(".")[0] for path in changes} & set(tables):
+            tables[head] = copy.deepcopy(tables[head])
+        if tokens_replace(tables.get("initial"), changes.get("initial")):
+            options = undrawn(options)
+        for path, value in changes.items():
+            head, _, rest = path.partition(".")
+            if head in PROBLEM:
+                put(tables, path, copy.deepcopy(value))
+            elif head != _SOLVERS:
+                raise InputError(f"is not a part of a problem; {did_you_mean(head, (*PROBLEM, _SOLVERS))}", path)
+            elif not rest.startswith(f"{solver}."):
+                example = f'"{_SOLVERS}.{solver}.OPTION"'
+                raise InputError(f'is no option of "{solver}", the solver that runs; give {example}', path)
+            else:
+                options[rest.removeprefix(f"{solver}.")] = value
+        problem = problem_from(tables)
+        try:
+            return problem, options, prepare(problem, solver, times=self.times, options=options)
+        except InputError as mistake:
+            if mistake.field in options:
+                raise mistake.inside(f"{_SOLVERS}.{solver}") from None
+            raise
 
-def _collect(
-    study: Study, grid: Grid, store: Store | None, progress: bool, scheduler: str | None, results: Results
-) -> None:
-    """All results: those that are kept, and the others, computed now; into ``results``."""
-    results |= collect.kept(store, [piece.keys[0] for piece in grid.pieces])
-    missing = [piece for piece in grid.pieces if piece.keys[0] not in results]
-    alone = study.alone([piece.values for piece in missing])
-    with np.errstate(all="ignore"):
-        collect.collect(Bench(study), missing, store, scheduler, progress, processes=alone, lost=_lost, results=results)
+    @property
+    def axes(self) -> Mapping[str, Sequence[Any]]:
+        return self.values if self.product else {RUNS: self.runs}
+
+    def identity(self) -> dict[str, Any]:
+        saved = [[one.name, one.digest] if one.digest else one.name for one in self.saved]
+        return super().identity() | {"tables": self.tables, "save": saved}
+
+    def attributes(self) -> dict[str, Any]:
+        own = {"case": self.case.name, "parameters": json.dumps(list(self.parameters)), "product": int(self.product)}
+        return super().attributes() | own
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"parameters": {}, "values": {}, "runs": []}  # a worker has the values of its points
+
+    def measure(self, prepared: Any, **point: Any) -> xr.Dataset:
+        problem, options, plan = self._planned(point if self.product else point[RUNS])
+        run = solve(problem, plan.solver, times=self.times, case=self.case.name, **options)
+        times = xr.DataArray(plan.times, dims="time")
+        numbers = {name: float(run.attrs[name]) for name in ("error_estimate", "blow_up_time")}
+        words = {"status": run.attrs["status"], "doubt": doubt(run)}
+        return xr.Dataset({one.name: one.of(run, times) for one in self.saved} | words | numbers)
+
+    def finish(self, dataset: xr.Dataset, prepared: Any) -> xr.Dataset:
+        dims, doubts = tuple(self.axes), dataset["doubt"].values
+        reasons = dataset[REASON].values if REASON in dataset else np.full(doubts.shape, "")
+        status = np.where(reasons == "", np.where(dataset["status"] == "", NOT_RUN, dataset["status"]), FAILED)
+        doubtful = np.flatnonzero(doubts)
+        if doubtful.size:
+            label, first = label_of(self.runs[doubtful[0]]), str(doubts.ravel()[doubtful[0]]).rstrip(".")
+            words = f"{doubtful.size:,} of {doubts.size:,} runs are doubtful, the first ({label}): {first}"
+            trouble = filter(None, [dataset.attrs.get("trouble"), f"{words}; see the variable reason"])
+            dataset.attrs["trouble"] = "; ".join(trouble)
+        told = {"status": (dims, status), REASON: (dims, np.where(reasons == "", doubts, reasons))}
+        dataset = dataset.drop_vars(["doubt", REASON], errors="ignore").assign(told)
+        for path, values in self.values.items():
+            dataset = _with_values(dataset, path, values, path if self.product else RUNS)
+        return dataset.drop_vars(RUNS, errors="ignore")
 
 
-def _lost(error: Exception) -> Result | None:
-    """What stands for a run that memory or a signal ended; a mistake of the user's ends the sweep."""
-    return None if isinstance(error, saved.Unsavable) else failure(error)
+def _tables_of(study: Sweep) -> dict[str, Any]:
+    """Return the tables of the problem as the case's file has them, beta included; else those of the problem."""
+    problem = study.case.problem
+    tables = {key: study.case.tables[key] for key in PROBLEM if key in study.case.tables} | {"name": problem.name}
+    try:
+        same = problem_from(tables) == problem
+    except InputError:
+        same = False
+    return encode(tables) if same else problem.to_dict()
 
 
-@contextmanager
-def _said_once() -> Iterator[None]:
-    """What many runs say, once each; not what one says of how long it takes."""
-    with warnings.catch_warnings(record=True) as heard:
-        warnings.simplefilter("ignore", SlowRunWarning)
-        yield
-    for one in {(one.category, str(one.message)): one for one in heard}.values():
-        warn(str(one.message), one.category)
+def _with_values(dataset: xr.Dataset, path: str, values: list[Any], dim: str) -> xr.Dataset:
+    """Return the Dataset with the values of a parameter: as a coordinate, or a variable beside places."""
+    if is_plain(values):
+        return dataset.assign_coords({path: (dim, values, {"long_name": path})})
+    try:
+        array = np.array(values, dtype=float)
+    except (TypeError, ValueError):
+        array = np.array([json.dumps(value) for value in values])
+    inner = [f"{path}_{k}" for k in range(array.ndim - 1)]
+    return dataset.assign({f"{path}_value": ((dim, *inner), array, {"long_name": f"values of {path}"})})
+
+
+sweep = front(Sweep)

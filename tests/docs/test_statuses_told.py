@@ -7,7 +7,7 @@ from typing import get_args
 import pytest
 
 from vlasov.messages import MESSAGES, STATUSES_OF_GAUSSIANS, STATUSES_OF_RUNS, STATUSES_OF_SWEEPS
-from vlasov.postprocess.sweep.piece import FAILED, MISSING
+from vlasov.postprocess.sweep import FAILED, NOT_RUN
 from vlasov.solvers.covariances.batch import STATUS
 from vlasov.solvers.record import Status
 
@@ -33,7 +33,7 @@ def test_every_sentence_is_said():
     assert [name for name in MESSAGES if f"messages.{name}" not in code] == []
 
 
-@pytest.mark.parametrize("status", sorted({*get_args(Status), *filter(None, STATUS), FAILED, MISSING}))
+@pytest.mark.parametrize("status", sorted({*get_args(Status), *filter(None, STATUS), FAILED, NOT_RUN}))
 def test_every_status_has_a_heading_and_its_meaning(status):
     """In the words of the reference and of reports."""
     sections = [part for part in re.split(r"^### ", PAGE, flags=re.M) if part.startswith(f'"{status}"')]

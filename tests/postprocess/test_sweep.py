@@ -8,8 +8,9 @@ import xarray as xr
 
 import vlasov as vl
 from vlasov.errors import AccuracyWarning
-from vlasov.postprocess.sweep import figure
-from vlasov.postprocess.sweep.told import counts
+from vlasov.postprocess.drawing.panels import draw
+from vlasov.postprocess.registry import kind_of
+from vlasov.postprocess.studies import schedule
 
 A = np.array([[0.3, 0.4], [0.4, -0.3]])
 BLOW_UP = vl.Problem(vl.Softmax(A=A), vl.Gaussian([0, 0], np.eye(2)), 1.5)
@@ -46,8 +47,8 @@ def status(run: xr.Dataset) -> float:
 def test_each_run_is_that_of_solve():
     radii, matrices = [0.5, 1.5], [A, A @ A, np.eye(2)]
     found = vl.sweep(
-        BALL, {"attention.A": matrices, "initial.radius": radii}, solver="particles", n=12, times=[0.0, 0.5],
-        save=["mean", "covariance", "position", determinant, per_time],
+        BALL, {"attention.A": matrices, "initial.radius": radii}, solver="particles", options={"n": 12},
+        times=[0.0, 0.5], save=["mean", "covariance", "position", determinant, per_time],
     )  # fmt: skip
     assert found["initial.radius"].values.tolist() == radii
     assert np.array_equal(found["attention.A_value"], matrices)
@@ -82,7 +83,7 @@ def test_blow_up_times_are_one_over_beta():
     assert times[1:] == pytest.approx([1.0, 0.4], abs=1e-8)
     assert found["status"].values.tolist() == ["completed", "blow-up", "blow-up"]
     assert np.isfinite(found["mean"]).all("component").values.tolist() == [[True] * 3, [True] * 3, [True, True, False]]
-    assert found.attrs["trouble"] == ""
+    assert "trouble" not in found.attrs
     exact = np.linalg.inv(np.eye(2) - 2 * 0.9 * 0.25 * A)
     assert np.abs(found["covariance"].sel({"time": 0.9, "attention.beta": 0.25}) - exact).max() < 1e-8
 
@@ -104,7 +105,8 @@ def test_what_a_case_is_given_as_does_not_matter(tmp_path):
 
 def test_a_setting_stays_where_another_part_is_swept():
     """beta is not lost where A is swept."""
-    found = vl.sweep("gaussian-blow-up", {"attention.A": [A, 2 * A]}, settings=["attention.beta=2"], times=[1.0])
+    case = vl.load_case("gaussian-blow-up", settings=["attention.beta=2"])
+    found = vl.sweep(case, {"attention.A": [A, 2 * A]}, times=[1.0])
     assert found["blow_up_time"].values == pytest.approx([0.5, 0.25], abs=1e-8)
 
 
@@ -126,7 +128,7 @@ def test_parameters_of_every_kind():
     found = vl.sweep(
         BALL, {"initial": [vl.Ball(1.0, [0.0, 0.0]), vl.Box([0.0, 0.0], [1.0, 1.0])],
                "solvers.particles.sampling": ["sobol", "random"]},
-        solver="particles", n=8, times=[0.5],
+        solver="particles", options={"n": 8}, times=[0.5],
     )  # fmt: skip
     assert found["solvers.particles.sampling"].values.tolist() == ["sobol", "random"]
     assert '"kind": "box"' in str(found["initial_value"].values[1])
@@ -158,7 +160,7 @@ def test_beta_multiplies_the_exponent(kind):
     initial = {"kind": "ball", "radius": 1.0, "center": [0.2, 0.0]}
     tables = {"attention": plain, "initial": initial, "horizon": 0.5}
     problem = vl.Problem.from_dict(tables)
-    found = vl.sweep(problem, {"attention.beta": [1, 3]}, solver="particles", n=8, times=[0.5])
+    found = vl.sweep(problem, {"attention.beta": [1, 3]}, solver="particles", options={"n": 8}, times=[0.5])
     for k, attention in enumerate([problem.attention, expected]):
         run = vl.solve(vl.Problem(attention, problem.initial, 0.5), "particles", n=8, times=[0.5])
         assert np.abs(found["mean"].values[k] - run["mean"].values).max() < 1e-12
@@ -177,17 +179,17 @@ def test_beta_of_parameters_in_time():
 @pytest.mark.quick
 def test_a_run_that_fails_says_why_and_ends_nothing():
     values = {"solvers.gaussian.max_steps": [3, 1000], "horizon": [0.5, 1.5]}
-    with pytest.warns(AccuracyWarning, match=r"2 of 4 runs failed, the first \(solvers.gaussian.max_steps = 3, hor"):
+    with pytest.warns(AccuracyWarning, match=r"2 of 4 points failed, the first \(solvers.gaussian.max_steps = 3, hor"):
         found = vl.sweep(BLOW_UP, values, solver="gaussian", times=[0.25])
     assert found["status"].values.tolist() == [["failed", "failed"], ["completed", "blow-up"]]
     assert "max_steps is 3" in found["reason"].values[0, 0]
     assert np.isnan(found["mean"].values[0]).all()
     assert np.isfinite(found["mean"].values[1]).all()
-    assert counts(found) == {"blow-up": 1, "completed": 1, "failed": 2}
+    assert kind_of(found).notes(found) == ["Solver gaussian, 4 runs: 1 blow-up, 1 completed, 2 failed."]
 
 
 def test_a_function_that_fails_is_named():
-    with pytest.warns(AccuracyWarning, match="1 of 2 runs failed"):
+    with pytest.warns(AccuracyWarning, match="1 of 2 points failed"):
         found = vl.sweep(BLOW_UP, {"horizon": [0.5, 1.2]}, solver="gaussian", times=[0.25], save=fails_beyond_one)
     assert found["fails_beyond_one"].values[0] == 1.0
     assert found["reason"].values[1] == "fails_beyond_one raises ValueError: beyond one"
@@ -217,6 +219,74 @@ def test_warnings_come_once():
     assert len([one for one in heard if "not masked" in str(one.message)]) == 1
 
 
+# Kept, and by others
+
+
+BETAS = [0.25, 0.5, 1.0, 2.0]
+ARGUMENTS = {"solver": "gaussian", "times": [0.0, 0.2, 0.9], "save": ["mean", "covariance", determinant]}
+
+
+@pytest.fixture(scope="module")
+def straight():
+    return vl.sweep(BLOW_UP, {"attention.beta": BETAS}, **ARGUMENTS)
+
+
+def test_resumed_and_extended(straight, tmp_path):
+    folder = tmp_path / "study"
+    vl.sweep(BLOW_UP, {"attention.beta": [2, 0.5]}, **ARGUMENTS, output=folder)  # 2 is 2.0
+    kept = {path: path.stat().st_mtime_ns for path in folder.glob("*.json")}
+    assert len(kept) == 3
+    assert same(vl.sweep(BLOW_UP, {"attention.beta": BETAS}, **ARGUMENTS, output=folder), straight)
+    assert len(list(folder.glob("*.json"))) == 5
+    assert all(path.stat().st_mtime_ns == when for path, when in kept.items())
+    assert same(vl.open_run(folder / "study.nc"), straight)
+    with pytest.raises(vl.InputError, match="holds another study: its times is"):
+        vl.sweep(BLOW_UP, {"attention.beta": BETAS}, **(ARGUMENTS | {"times": [0.1]}), output=folder)
+    with pytest.raises(vl.InputError, match="holds another study: its save is"):
+        vl.sweep(BLOW_UP, {"attention.beta": BETAS}, **(ARGUMENTS | {"save": "mean"}), output=folder)
+
+
+def test_a_folder_tells_beta_from_a(tmp_path):
+    """beta = 2 and A, or beta = 1 and 2 A: one problem, but not where A is swept."""
+    doubled = [f"attention.A={(2 * A).tolist()}"]
+    for settings in (["attention.beta=2"], doubled):
+        case = vl.load_case("gaussian-blow-up", settings=settings)
+        arguments = {"times": [0.1], "output": tmp_path / "study"}
+        if settings is doubled:
+            with pytest.raises(vl.InputError, match="holds another study: its tables"):
+                vl.sweep(case, {"attention.A": [A]}, **arguments)
+        else:
+            vl.sweep(case, {"attention.A": [A]}, **arguments)
+
+
+def test_an_interrupted_sweep_leaves_what_is_done(straight, tmp_path, monkeypatch):
+    compute = schedule.compute
+
+    def interrupted(*arguments):
+        for number, pair in enumerate(compute(*arguments)):
+            if number == 2:
+                raise KeyboardInterrupt
+            yield pair
+
+    monkeypatch.setattr(schedule, "compute", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        vl.sweep(BLOW_UP, {"attention.beta": BETAS}, **ARGUMENTS, output=tmp_path / "sweep.nc")
+    part = vl.open_run(tmp_path / "sweep.partial.nc")
+    done = part["status"].values != "not run"
+    assert done.sum() == 2
+    assert np.array_equal(part["covariance"].values[done], straight["covariance"].values[done], equal_nan=True)
+    assert np.isnan(part["covariance"].values[~done]).all()
+
+
+def test_processes_know_functions_and_mistakes(straight, monkeypatch):
+    monkeypatch.setattr("numba.get_num_threads", lambda: 2)
+    found = vl.sweep(BLOW_UP, {"attention.beta": BETAS}, **ARGUMENTS, scheduler="processes")
+    assert same(found, straight)
+    arguments = ARGUMENTS | {"save": lambda_free(lambda run: "text")}
+    with pytest.raises(vl.InputError, match=r'^save: "changing" holds no numbers'):
+        vl.sweep(BLOW_UP, {"attention.beta": BETAS[:2]}, **arguments, scheduler="processes")
+
+
 # Mistakes
 
 
@@ -237,7 +307,7 @@ def test_warnings_come_once():
         ({"initial": [BLOW_UP.initial], "initial.mean": [[0, 1]]}, {}, 'initial.mean: is a part of "initial"'),
         ({"horizon": [1, 2], "attention.beta": [1]}, {"product": False}, "attention.beta: has 1 values where"),
         ({"horizon": [1, 1], "attention.beta": [2, 2]}, {"product": False}, "parameters: make runs 0 and 1 the same"),
-        ({"horizon": [1]}, {"product": zip}, "product: is <class 'zip'>; give True"),
+        ({"horizon": [1]}, {"product": zip}, "product: is <class 'zip'> where True or False"),
         ({"solvers.particles.n": [1]}, {}, 'solvers.particles.n: is no option of "gaussian", the solver that runs'),
         ({"solvers.gaussian.n": [1]}, {}, "solvers.gaussian.n: is not an option of"),
         ({"solvers.gaussian.tolerance": [1, 2]}, {}, "solvers.gaussian.tolerance: is 1 but must be"),
@@ -251,14 +321,13 @@ def test_warnings_come_once():
         ({"horizon": [1]}, {"save": lambda run: 1}, "save: .* is a function without a name"),
         ({"horizon": [1]}, {"save": lambda_free(lambda run: "text")}, 'save: "changing" holds no numbers'),
         ({"horizon": [1]}, {"save": lambda_free(lambda run: 1), "output": "f"}, "save: changing is a function that ca"),
-        ({"horizon": [1]}, {"save": lambda_free(lambda run: 1), "scheduler": "local"}, "save: changing is a function"),
         ({"horizon": [1, 2]}, {"times": [1.5]}, r"times: run from 1.5 to 1.5 but must lie in \[0, 1\]"),
-        ({"horizon": [1, 2]}, {"settings": ["horizon=2"]}, "settings: are for cases by name or file"),
+        ({"horizon": [1]}, {"n": 3}, "n: is not an option of a sweep"),
         ({"horizon": [1, lambda t: t]}, {}, "horizon: is a Python function"),
         ({"horizon": [1, {1, 2}]}, {}, r"horizon: has the value \{1, 2\}, which no file can hold"),
         ({"": [1]}, {}, "parameters: '' is not of the form"),
         ({"horizon": np.linspace(1, 2, 2000), "attention.beta": np.arange(2000)}, {}, "parameters: make 4,000,000 run"),
-        ({"horizon": [1]}, {"tolerance": 7}, "solvers.gaussian.tolerance: is 7 but must be"),
+        ({"horizon": [1]}, {"options": {"tolerance": 7}}, "solvers.gaussian.tolerance: is 7 but must be"),
     ],
 )  # fmt: skip
 def test_mistakes_are_told_before_any_work(parameters, options, sentence, tmp_path, monkeypatch):
@@ -269,7 +338,7 @@ def test_mistakes_are_told_before_any_work(parameters, options, sentence, tmp_pa
 
 @pytest.mark.parametrize("case", ["gaussian-blowup", 3, None, "no.toml"])
 def test_cases_that_are_none(case):
-    with pytest.raises(vl.InputError, match=r"^case: "):
+    with pytest.raises(vl.InputError, match=r"^(case|problem): "):
         vl.sweep(case, {"horizon": [1]})
 
 
@@ -278,17 +347,23 @@ def test_cases_that_are_none(case):
 
 def test_pictures():
     found = vl.sweep("gaussian-blow-up", {"attention.beta": [0.25, 0.5, 2.0], "horizon": [0.5, 1.0]}, times=[0.25, 0.5])
-    drawn = figure.draw(found)
-    titles = [ax.get_title() for ax in drawn.axes if ax.get_title()]
-    assert titles == [r"$\lambda_{1}$ at $t$ = 0.5", r"$\lambda_{2}$ at $t$ = 0.5", "blow-up time $t^*$"]
-    lines = figure.draw(found.isel(horizon=1)).axes[0].get_lines()
+    titles = [ax.get_title() for ax in draw(found).axes if ax.get_title()]
+    assert titles == ["$λ_{1}$ at t = 0.5", "$λ_{2}$ at t = 0.5", "blow-up time t*"]
+    lines = draw(found.isel(horizon=1)).axes[0].get_lines()
     exact = 1 / (1 - 2 * 0.5 * 0.5 * np.array([0.25, 0.5]))
     assert lines[0].get_ydata()[:2] == pytest.approx(exact, abs=1e-8)
     assert lines[0].get_xdata().tolist() == [0.25, 0.5, 2.0]
-    deep = vl.sweep(BALL, {"solvers.layers.depth": [2, 4]}, solver="layers", n=16, save="mean")
-    lines = figure.draw(deep).axes[0].get_lines()
+    deep = vl.sweep(BALL, {"solvers.layers.depth": [2, 4]}, solver="layers", options={"n": 16}, save="mean")
+    lines = draw(deep).axes[0].get_lines()
     assert lines[0].get_ydata().tolist() == [deep["mean"].values[0, 2, 0], deep["mean"].values[1, 4, 0]]
     with pytest.raises(vl.InputError, match="has 3 parameters where one or two can be drawn"):
-        figure.draw(found.expand_dims(third=2))
-    with pytest.raises(vl.InputError, match="holds no single numbers"):
-        figure.draw(found.drop_vars(["mean", "covariance"]).assign(blow_up_time=found["blow_up_time"] * np.nan))
+        draw(found.expand_dims(third=2))
+    with pytest.raises(vl.InputError, match="holds no numbers"):
+        draw(found.drop_vars(["mean", "covariance"]).assign(blow_up_time=found["blow_up_time"] * np.nan))
+
+
+def test_tables_have_a_row_for_each_run():
+    found = vl.sweep(BLOW_UP, {"attention.A": [A, 3 * A], "horizon": [0.5, 0.75]}, product=False, solver="gaussian")
+    (table,) = kind_of(found).tables(found)
+    assert [row[:3] for row in table.rows] == [["0", "0.5", "completed"], ["1", "0.75", "blow-up"]]
+    assert table.rows[1][3] == pytest.approx(1 / 3, abs=1e-8)

@@ -145,8 +145,6 @@ def _conduct(
         print_json(numbers_of(result) | {"study": str(file), "picture": None if drawn is None else str(drawn)})
         return
     print_tables(result)
-    if trouble := result.attrs.get("trouble"):
-        print(f"  warning: {trouble}")
     print(f"written to {file}")
     print(drawn or undrawn)
 

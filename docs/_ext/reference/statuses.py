@@ -10,9 +10,9 @@ import vlasov.errors as errors
 from reference.cases import explained
 from reference.words import code, plain, table
 from vlasov.messages import MESSAGES, STATUSES_OF_GAUSSIANS, STATUSES_OF_RUNS, STATUSES_OF_SWEEPS
-from vlasov.postprocess.sweep.piece import FAILED, MISSING
+from vlasov.postprocess import registry
+from vlasov.postprocess.sweep import FAILED, NOT_RUN
 from vlasov.solvers.covariances.batch import STATUS
-from vlasov.solvers.kinds import MADE_BY
 from vlasov.solvers.record import Status
 
 #: What readers may type: its quotes stay straight.
@@ -33,10 +33,10 @@ def pages() -> dict[str, str]:
     return {
         "statuses.md": _statuses(STATUSES_OF_RUNS, get_args(Status)),
         "statuses-of-gaussians.md": _statuses(STATUSES_OF_GAUSSIANS, [status for status in STATUS if status]),
-        "statuses-of-sweeps.md": _statuses(STATUSES_OF_SWEEPS, [*get_args(Status), FAILED, MISSING]),
+        "statuses-of-sweeps.md": _statuses(STATUSES_OF_SWEEPS, [*get_args(Status), FAILED, NOT_RUN]),
         "exit-codes.md": table(["exit code", "what it means"], [[code(k), says] for k, says in _CODES.items()]),
         "errors.md": _errors(),
-        "kinds.md": table(["kind", "who makes it"], [[code(kind), plain(by)] for kind, by in MADE_BY.items()]),
+        "kinds.md": table(["kind", "who makes it"], [[code(name), plain(registry.kind_named(name).made_by)] for name in registry.names()]),
         "advice.md": table(["what to do", "sentence, with … for what is filled in"], _advice()),
     }
 
