@@ -1,9 +1,9 @@
 """How fast L layers approach the flow: errors of the discrete Transformer against L, and the slopes fitted to them.
 
-    x <- x + (T/L) Gamma_mu(x), L times,   against   x' = Gamma_mu(x) up to T, from the same tokens: O(1/L)
+x <- x + (T/L) Gamma_mu(x), L times,   against   x' = Gamma_mu(x) up to T, from the same tokens: O(1/L)
 
-    coupled distance      (sum_i w_i |x_i^L(t) - x_i(t)|^p)^{1/p}
-    Wasserstein distance  W_p(mu^L(t), mu(t)), of the laws of x, at most the coupled one
+coupled distance      (sum_i w_i |x_i^L(t) - x_i(t)|^p)^{1/p}
+Wasserstein distance  W_p(mu^L(t), mu(t)), of the laws of x, at most the coupled one
 """
 
 from __future__ import annotations
@@ -106,8 +106,8 @@ def _tables(dataset: xr.Dataset) -> list[Table]:
 def _notes(dataset: xr.Dataset) -> list[str]:
     own, samples = float(dataset["reference_error"].isel(time=-1).max()), dataset.sizes["replica"]
     tokens = f"{dataset.attrs['tokens']:,} tokens" + (f", {samples} samples of them" if samples > 1 else "")
-    words = [str(dataset.attrs[name]) for name in ("doubt", "note") if dataset.attrs.get(name)]
-    return [f"{tokens}. The flow's own error is about {own:.1e}.", *(f"{w[0].upper()}{w[1:]}." for w in words)]
+    note = str(dataset.attrs.get("note", ""))
+    return [f"{tokens}. The flow's own error is about {own:.1e}.", *([f"{note[0].upper()}{note[1:]}."] if note else [])]
 
 
 @dataclass(frozen=True, eq=False)

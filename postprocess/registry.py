@@ -25,7 +25,7 @@ class Entry(NamedTuple):
 
 
 _ENTRIES: dict[str, Entry] = {
-    "run": Entry("solvers.dataset:RUN"),
+    "run": Entry("postprocess.run_panels:RUNS"),
     "depth study": Entry(
         "postprocess.depth:DepthStudy", "depth", "Study how fast L layers approach the flow: errors and slopes in L."
     ),

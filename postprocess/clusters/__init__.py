@@ -9,7 +9,7 @@ What the theory knows of softmax attention whose A and V are constant, for z_i =
 
 A > 0 means that A + A^T is positive definite (in the third line that <A v, v> > 0 for the eigenvector v). Every finite
 time is before the limit; ``movement`` says how far. ``tokens`` reads a run, ``sight`` says whom tokens look at,
-``beside`` holds a rescaled run against a post-norm one, ``table`` is for the terminal.
+``beside`` holds a rescaled run against a post-norm one, ``show`` has its panels and tables.
 
 Reference: Geshkovski, Letrouit, Polyanskiy, Rigollet (2023), arXiv:2305.05465.
 """
@@ -23,25 +23,15 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from vlasov import checks
-from vlasov.kinds import Kind
 from vlasov.checks import Array
 from vlasov.errors import InputError
 from vlasov.geometry import linked, polytope
 from vlasov.postprocess.clusters.beside import beside as beside
 from vlasov.postprocess.clusters.directions import problem_if_known
+from vlasov.postprocess.clusters.show import CLUSTERS as CLUSTERS
 from vlasov.postprocess.clusters.sight import Sight, leader_since, ranks
 from vlasov.postprocess.clusters.tokens import Tokens
 from vlasov.solvers.dataset import labels
-
-CLUSTERS = Kind(
-    "clusters",
-    'what vl.clusters returned or "vlasov observe" wrote',
-    title="Clusters",
-    cites=(
-        ("geshkovski2023", "clusters, leaders and polytopes of tokens"),
-        ("barber1996", "Qhull, the polytope of the limits"),
-    ),
-)
 
 TOLERANCE, MARGIN = 0.05, 0.005
 _PLATEAUS = 5

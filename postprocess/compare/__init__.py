@@ -25,7 +25,6 @@ import numpy as np
 import xarray as xr
 
 from vlasov import checks, estimates
-from vlasov.kinds import TRANSPORT, Kind
 from vlasov.checks import Array
 from vlasov.errors import InputError, choose
 from vlasov.measures import Measure
@@ -34,6 +33,7 @@ from vlasov.postprocess.compare import local as chain, solutions
 from vlasov.postprocess.compare.differences import ORDERS, density_error, moment_errors
 from vlasov.postprocess.compare.distances import between
 from vlasov.postprocess.compare.names import NAMES
+from vlasov.postprocess.compare.show import COMPARISON as COMPARISON
 from vlasov.postprocess.naming import named
 from vlasov.postprocess.transport.methods import Distance
 from vlasov.postprocess.wasserstein import CONDITIONAL, checked_order
@@ -41,8 +41,6 @@ from vlasov.problem import Problem
 from vlasov.solvers import measure, problem_of
 from vlasov.solvers.accuracy import doubt, units_of
 from vlasov.solvers.dataset import provenance
-
-COMPARISON = Kind("comparison", "what vl.compare returned", title="How far solutions are apart", cites=(TRANSPORT,))
 from vlasov.solvers.progress import shares_bar, silent, waiting
 
 _PARTED = 0.1  # of the deviation: means this far apart, where instability explains it, say so

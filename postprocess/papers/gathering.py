@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from vlasov.cases.solving import solve
 from vlasov.postprocess.clusters import clusters as find
-from vlasov.postprocess.clusters.table import lines
+from vlasov.postprocess.panels import notes_of
 from vlasov.postprocess.drawing.clusters import clusters
 
 
@@ -16,4 +16,4 @@ def figure(given: dict[str, Any]) -> tuple[Figure, dict[str, Any]]:
     """The picture of the case's run, and what its clusters are."""
     run = solve(given["case"], "particles")
     found = find(run)
-    return clusters(run, found=found), {"clusters": int(found["count"].values[-1]), "says": list(lines(found))}
+    return clusters(run, found=found), {"clusters": int(found["count"].values[-1]), "says": list(notes_of(found))}

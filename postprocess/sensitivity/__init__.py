@@ -4,7 +4,7 @@
     growth <= exp int lambda <= exp int |J|,   lambda = largest eigenvalue of the symmetric part of J
 
 ``tokens`` says of which tokens, ``path`` has the steps with their derivatives, ``growth`` asks Lanczos, ``edge`` is
-what single tokens suffer, ``moments`` the same for Gaussians by their own equations. ``table`` and ``figure`` show it.
+what single tokens suffer, ``moments`` the same for Gaussians by their own equations. ``show`` has its panels.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from vlasov import checks
-from vlasov.kinds import NUMBA, SCIPY, SINGULAR_VALUE, SMOOTHNESS, STEPS, Kind
 from vlasov.cases.solving import CaseLike
 from vlasov.checks import Array
 from vlasov.errors import InputError
@@ -27,16 +26,10 @@ from vlasov.measures import Gaussian, Particles
 from vlasov.patience import Patience
 from vlasov.postprocess.sensitivity import edge as edges, growth, moments
 from vlasov.postprocess.sensitivity.path import Path
+from vlasov.postprocess.sensitivity.show import SENSITIVITY as SENSITIVITY
 from vlasov.postprocess.sensitivity.tangency import Tangency
 from vlasov.postprocess.sensitivity.tokens import LIMIT, Start, before_blow_up, followed, kink, outputs, start
 from vlasov.solvers.dataset import labels, provenance
-
-SENSITIVITY = Kind(
-    "sensitivity",
-    'what vl.sensitivity returned or "vlasov sensitivity" wrote',
-    title="How much small changes grow",
-    cites=(SMOOTHNESS, *SINGULAR_VALUE, STEPS, SCIPY, NUMBA),
-)
 from vlasov.solvers.ode.integrate import accuracy_for
 
 FEW = 8  # tokens: what they carry alone is theirs, not the limit's
