@@ -19,7 +19,6 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from vlasov import checks
 from vlasov.checks import Array
 from vlasov.errors import InputError, SolverError
 from vlasov.kinds import NUMBA, SCIPY, STEPS, TRANSPORT, Kind
@@ -182,6 +181,8 @@ class DepthStudy(Study):
     )
     layers: tuple[int, ...] = field(init=False)
     outputs: tuple[float, ...] = field(init=False)
+    orders: tuple[float, ...] = field(init=False)
+    tokens: int = field(init=False)
 
     def validate(self) -> None:
         """Choose depths and times; the horizon is earlier where the solution blows up."""
@@ -197,7 +198,7 @@ class DepthStudy(Study):
         why = self._choose(problem)
         replicas = 1 if own is not None or sampling in shared.DETERMINISTIC else self.replicas
         self.put(pde=problem, n=n, replicas=replicas, doubt="; ".join(filter(None, [doubt, why])))
-        self.put(depths=self.layers, times=self.outputs)
+        self.put(depths=self.layers, times=self.outputs, orders=self.p, tokens=n)
 
     def _choose(self, problem: Problem) -> str:
         """Set layers and output times for the horizon of a problem; return why they are not the usual ones."""
@@ -210,9 +211,9 @@ class DepthStudy(Study):
         return {"depth": self.layers, "replica": range(self.replicas)}
 
     def cost(self, **point: Any) -> float:
-        pairs = 5e-9 * self.n * min(self.n, 2000)
-        exact = self.pde.dimension > 1 and self.n <= self.exact_up_to
-        transport = len(self.p) * len(self.outputs) * 0.5 * (self.n / 2048) ** 2.1 if exact else 0.0
+        pairs = 5e-9 * self.tokens * min(self.tokens, 2000)
+        exact = self.pde.dimension > 1 and self.tokens <= self.exact_up_to
+        transport = len(self.orders) * len(self.outputs) * 0.5 * (self.tokens / 2048) ** 2.1 if exact else 0.0
         return 1e-3 + pairs * point["depth"] + transport
 
     def prepare(self, settled: Any) -> _Flows:
@@ -225,13 +226,13 @@ class DepthStudy(Study):
     def finish(self, dataset: xr.Dataset, prepared: Any) -> xr.Dataset:
         own = dataset["reference_error"].max("depth")
         floor = _ABOVE_FLOOR * np.maximum(own.max("replica"), _ROUNDING)
-        floors = xr.Dataset({name: floor for name in _ERRORS})
+        floors = xr.Dataset(dict.fromkeys(_ERRORS, floor))
         dataset = dataset.assign(
             reference_error=own.transpose("replica", "time"),
             step=("depth", self.pde.horizon / np.array(self.layers)),
         )
         dataset["depth"].attrs["long_name"] = "number of layers"
-        dataset.attrs["tokens"] = self.n
+        dataset.attrs["tokens"] = self.tokens
         if not _has_limit(self.pde, self.layers[-1]):
             dataset.attrs["note"] = _NO_LIMIT
         dataset = with_slopes(dataset, list(_ERRORS), "depth", _FIT, floor=floors)
@@ -272,7 +273,7 @@ def _sample(study: DepthStudy, replica: int) -> Particles:
     if isinstance(start, Particles):
         return start
     seed = np.random.SeedSequence(study.seed, spawn_key=(replica,))
-    return study.pde.drawn_from.sample(study.n, study.sampling, seed=seed)
+    return study.pde.drawn_from.sample(study.tokens, study.sampling, seed=seed)
 
 
 def _moved(study: DepthStudy, cloud: Particles, tolerance: float) -> Array:
@@ -308,8 +309,8 @@ def _measured(study: DepthStudy, flow: _Flow, depth: int) -> xr.Dataset:
         )
         gaps = np.linalg.norm(state.points - truth.points, axis=1)
         spread = float(np.linalg.norm(truth.covariance)) or 1.0
-        rows["coupled"].append([mean_power(weights, gaps, p) for p in study.p])
-        rows["wasserstein"].append([_distance(study, state, truth, p) for p in study.p])
+        rows["coupled"].append([mean_power(weights, gaps, p) for p in study.orders])
+        rows["wasserstein"].append([_distance(study, state, truth, p) for p in study.orders])
         rows["mean_error"].append(float(np.linalg.norm(state.mean - truth.mean)))
         rows["covariance_error"].append(float(np.linalg.norm(state.covariance - truth.covariance)) / spread)
     dims = {"coupled": ("time", "p"), "wasserstein": ("time", "p")}
@@ -325,7 +326,7 @@ def _distance(study: DepthStudy, state: Particles, truth: Particles, p: float) -
     return distance(state, truth, p, method="exact").value if len(state) <= study.exact_up_to else math.nan
 
 
-def _layers(problem: Problem, depths: Sequence[int] | None) -> tuple[tuple[int, ...], str]:
+def _layers(problem: Problem, depths: Any) -> tuple[tuple[int, ...], str]:
     """Return numbers of layers that have every jump of a parameter between two layers, and why they are not DEPTHS.
 
     Inside a layer a jump is felt late, by a share of the step that differs from depth to depth.
