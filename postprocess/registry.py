@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Entry(NamedTuple):
-    """``where``: a Kind, a Study class, or "room.module:name" of one; ``command`` and ``says``: of a study's command."""
+    """A Kind, a Study class, or "room.module:name" of one; and the command of a study with its line of help."""
 
     where: Any
     command: str = ""

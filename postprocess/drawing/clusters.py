@@ -16,7 +16,7 @@ from matplotlib.ticker import LogLocator, MaxNLocator
 from vlasov import checks
 from vlasov.checks import Array
 from vlasov.errors import InputError
-from vlasov.postprocess.clusters import TOLERANCE, clusters as find
+from vlasov.postprocess.clusters import CLUSTERS, TOLERANCE, clusters as find
 from vlasov.postprocess.drawing.paper import Width
 from vlasov.postprocess.drawing.style import (
     END,
@@ -34,7 +34,6 @@ from vlasov.postprocess.drawing.style import (
     styled,
 )
 from vlasov.postprocess.drawing.view import Indices, View, padded
-from vlasov.postprocess.clusters import CLUSTERS
 from vlasov.solvers.dataset import require
 
 _LARGEST, _SMALLEST = 160.0, 14.0  # areas of markers

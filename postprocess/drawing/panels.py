@@ -49,8 +49,8 @@ def picture(
 
     ``above`` draws something else over the panels, and returns how many lines its key has below them.
     """
-    shown = [panel if isinstance(panel, Image) else drawable(panel) for panel in panels]
-    shown = [panel for panel in shown if panel is not None][:_MOST]
+    ready = (panel if isinstance(panel, Image) else drawable(panel) for panel in panels)
+    shown = [panel for panel in ready if panel is not None][:_MOST]
     if not shown:
         raise InputError("holds no numbers that can be drawn", "dataset")
     columns = fitting(2 if len(shown) == 4 else min(len(shown), _ACROSS), _LEAST)

@@ -8,8 +8,8 @@ from matplotlib.figure import Figure
 
 from vlasov.cases.solving import solve
 from vlasov.postprocess.clusters import clusters as find
-from vlasov.postprocess.panels import notes_of
 from vlasov.postprocess.drawing.clusters import clusters
+from vlasov.postprocess.panels import notes_of
 
 
 def figure(given: dict[str, Any]) -> tuple[Figure, dict[str, Any]]:

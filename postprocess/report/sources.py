@@ -12,9 +12,9 @@ import numpy as np
 import xarray as xr
 
 from vlasov.errors import InputError, short
+from vlasov.postprocess.registry import kind_named
 from vlasov.postprocess.studies.store import FINISHED
 from vlasov.solvers.dataset import RUN, open_run, require
-from vlasov.postprocess.registry import kind_named
 
 _ROUNDING = 1e-6  # of the largest density: so much below zero is rounding
 

@@ -11,6 +11,7 @@ from typing import ParamSpec
 import xarray as xr
 
 from vlasov.cases.solving import CaseLike
+from vlasov.errors import InputError, did_you_mean
 from vlasov.postprocess.studies.run import run_study
 from vlasov.postprocess.studies.study import Study, options
 
@@ -20,13 +21,20 @@ _PROBLEM = "Attention, initial measure and horizon; or a case, by its name, its 
 
 def front(study: Callable[P, Study]) -> Callable[P, xr.Dataset]:
     """Return the function that users call: it takes the options of a study by keyword and returns its Dataset."""
+    make = study
     assert isinstance(study, type)
+    assert issubclass(study, Study)
+    kind = study.kind
 
     @wraps(study, assigned=("__module__",), updated=())
     def function(*args: P.args, **kwargs: P.kwargs) -> xr.Dataset:
-        return run_study(study(*args, **kwargs))
+        for name in kwargs:
+            if name not in known:
+                raise InputError(f"is not an option of a {kind.name}; {did_you_mean(name, known)}", name)
+        return run_study(make(*args, **kwargs))
 
     items = options(study)
+    known = ["problem", *(item.name for item in items)]
     summary, _, rest = inspect.cleandoc(study.__doc__ or "").partition("\n\n")
     lines = [f"{item.name}\n    {item.metadata['says']}" for item in items]
     head = [summary, "", "Parameters", "----------", f"problem\n    {_PROBLEM}", *lines]

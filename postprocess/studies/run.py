@@ -120,10 +120,10 @@ def _collect(study: Study, prepared: Any, settled: Any, store: Store | None, res
                     raise
                 _fail(error, batch, store, results)
             else:
-                for point, dataset in zip(batch, measured, strict=True):
-                    results.measured[text_of(point)] = dataset
+                for place, dataset in zip(batch, measured, strict=True):
+                    results.measured[text_of(place)] = dataset
                     if store is not None:
-                        store.put(point, dataset)
+                        store.put(place, dataset)
             report(_label(batch[0]), costs[id(batch)])
     if results.error is not None and not results.measured:
         raise results.error
@@ -139,10 +139,8 @@ def _batches(study: Study, points: Sequence[Point]) -> list[list[Point]]:
 
 def _fail(error: Exception, batch: Sequence[Point], store: Store | None, results: _Results) -> None:
     """Note why points failed; a folder keeps the reason unless memory or a signal was to blame."""
-    reason = str(error) or type(error).__name__
-    if not isinstance(error, SolverError | InputError):
-        reason = f"{type(error).__name__}: {error}"
-    reason = " ".join(reason.split())
+    kind = [] if isinstance(error, SolverError | InputError) and str(error) else [type(error).__name__]
+    reason = " ".join(": ".join([*kind, *([str(error)] if str(error) else [])]).split())
     again = isinstance(error, MemoryError) or isinstance(error.__context__, MemoryError) or "process" in reason
     results.error = results.error or error
     for point in batch:
@@ -223,8 +221,11 @@ def _filled(study: Study, arrays: dict[str, Any], inner: Sequence[Hashable]) -> 
         array = arrays.get(text_of(point))
         if array is not None:
             place = tuple(axis[text_of(value)] for axis, value in zip(axes, point.values(), strict=True))
-            whole[(*place, *(slice(size) for size in array.shape))] = array
-    return whole.astype(str) if text else whole.astype(int) if kinds <= set("iu") and np.isfinite(whole).all() else whole
+            corner: Any = (*place, *(slice(size) for size in array.shape))
+            whole[corner] = array
+    return (
+        whole.astype(str) if text else whole.astype(int) if kinds <= set("iu") and np.isfinite(whole).all() else whole
+    )
 
 
 def _coordinates(study: Study) -> dict[str, Any]:

@@ -6,7 +6,7 @@ of its points alone.
 
 from __future__ import annotations
 
-import os
+import copy
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from functools import lru_cache
@@ -41,10 +41,13 @@ def check_scheduler(scheduler: Scheduler, field: str) -> Scheduler:
     """Return a scheduler; raise InputError before any work if it is none."""
     if scheduler is None or scheduler in HERE:
         return scheduler
-    described = isinstance(scheduler, str) and (scheduler == "local" or ":" in scheduler)
-    if not described and not hasattr(scheduler, "submit") and not hasattr(scheduler, "scheduler_address"):
+    if (
+        not (isinstance(scheduler, str) and ":" in scheduler)
+        and not hasattr(scheduler, "submit")
+        and not hasattr(scheduler, "scheduler_address")
+    ):
         raise InputError(
-            f'is {short(scheduler)}; give "threads", "processes", "local", the address of a dask scheduler such as '
+            f'is {short(scheduler)}; give "threads", "processes", the address of a dask scheduler such as '
             '"tcp://10.0.0.1:8786", or a dask Client or Cluster',
             field,
         )
@@ -134,16 +137,11 @@ def _in_processes(study: bytes, batches: Sequence[Batch], count: int) -> Outcome
 def _by_dask(study: bytes, batches: Sequence[Batch], scheduler: Scheduler) -> Outcomes:
     import distributed
 
-    local: dict[str, Any] = {"n_workers": os.cpu_count(), "threads_per_worker": 1, "dashboard_address": None}
     owned = not hasattr(scheduler, "submit")
     try:
-        client = (
-            scheduler if not owned
-            else distributed.Client(**local) if scheduler == "local"
-            else distributed.Client(scheduler, timeout=10)
-        )  # fmt: skip
+        client = distributed.Client(scheduler, timeout=10) if owned else scheduler
     except (OSError, ValueError) as error:
-        sentence = f'{short(scheduler)} does not answer ({error}); start it, or use "local"'
+        sentence = f'{short(scheduler)} does not answer ({error}); start it, or use "processes"'
         raise InputError(sentence, "scheduler") from None
     try:
         futures = {client.submit(_measure, study, batch, pure=False): batch for batch in batches}
@@ -158,7 +156,9 @@ def _pickled(study: Study, settled: Any) -> bytes:
     """Return a study with what is settled, as bytes; functions of a user's script travel too."""
     import cloudpickle
 
-    return cloudpickle.dumps((study, settled))
+    sent = copy.copy(study)
+    sent.put(output=None, progress=False, scheduler=None)
+    return cloudpickle.dumps((sent, settled))
 
 
 def _measure(study: bytes, batch: Batch) -> list[xr.Dataset]:

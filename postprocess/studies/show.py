@@ -79,20 +79,37 @@ def end_cells(name: str, sizes: Array, means: Array) -> dict[str, Any]:
     end: Any = last
     if known.size and known[-1] != len(means) - 1:
         end = f"{means[known[-1]]:.3g} ({name} = {int(sizes[known[-1]])})"
-    cells = {f"{name} = {int(sizes[0])}": float(means[0]), f"{name} = {int(sizes[-1])}": end}
-    return cells
+    return {f"{name} = {int(sizes[0])}": float(means[0]), f"{name} = {int(sizes[-1])}": end}
 
 
-def plain_study(dataset: xr.Dataset, over: str) -> tuple[list[Panel], list[Table]]:
-    """Return panels and a table of all variables with a slope, of a study that declares neither."""
-    panels, rows = [], []
-    sizes = dataset[over].values
-    for name in map(str, dataset["quantity"].values):
-        values = dataset[name].transpose(over, "replica", ...)
-        fitted = dataset.sel(quantity=name)
-        if values.ndim > 2:
-            continue
-        label = str(values.attrs.get("long_name", name))
-        panels.append(value_panel(label, over, value_curves(name, sizes, values.values, fitted)))
-        rows.append({"": name} | end_cells(over, sizes, band(values.values).mean) | slope_cells(fitted))
-    return panels, [slope_table(str(dataset.attrs.get("title", "")), rows)]
+def plain_panels(dataset: xr.Dataset) -> list[Panel]:
+    """Return a panel for each variable with a slope: of a study whose values have no other axes than a size."""
+    over = _over(dataset)
+    return [
+        value_panel(str(dataset[name].attrs.get("long_name", name)), over, value_curves(
+            name, dataset[over].values, _values(dataset, name, over), dataset.sel(quantity=name)))
+        for name in map(str, dataset["quantity"].values)
+    ]  # fmt: skip
+
+
+def plain_tables(dataset: xr.Dataset) -> list[Table]:
+    """Return a table of each variable with a slope: of a study whose values have no other axes than a size."""
+    over = _over(dataset)
+    rows = [
+        {"": name}
+        | end_cells(over, dataset[over].values, band(_values(dataset, name, over)).mean)
+        | slope_cells(dataset.sel(quantity=name))
+        for name in map(str, dataset["quantity"].values)
+    ]
+    return [slope_table(str(dataset.attrs.get("title", "")), rows)]
+
+
+def _over(dataset: xr.Dataset) -> str:
+    """Return the axis against which values are shown: the first but replicas."""
+    name = str(dataset["quantity"].values[0])
+    return next(str(dim) for dim in dataset[name].dims if dim != "replica")
+
+
+def _values(dataset: xr.Dataset, name: str, over: str) -> Array:
+    values: Array = dataset[name].transpose(over, "replica").values
+    return values

@@ -1,4 +1,4 @@
-"""Slopes: value ~ C x^slope, by least squares in logarithms, with Student's intervals; x is n, or L, or what a study has.
+"""Slopes: value ~ C x^slope, by least squares in logarithms, with Student's intervals; x is n, or L.
 
     slope = argmin sum_x (log v_x - c - slope log x - b / x)^2 = sum_x c_x log v_x,   v_x a mean over replicas
 
@@ -99,7 +99,7 @@ def fit_slope(sizes: Array, values: Array, fit: Fit, floor: float = 0.0) -> tupl
     return slope, slope - half, slope + half
 
 
-def band(values: Array, fit: Fit = Fit()) -> Band:  # noqa: B008  # frozen
+def band(values: Array, fit: Fit = Fit()) -> Band:  # frozen
     """Return means of values (sizes, replicas) with their intervals; these are NaN for one replica of errors."""
     means = _means(values, fit)
     halves = np.array([

@@ -94,8 +94,8 @@ class Study:
     progress: bool = option(False, "Draw a progress bar on a terminal.", run=True)
     scheduler: Scheduler = option(
         None,
-        'None: this machine. "threads", "processes", "local" (a cluster of dask\'s here), the address of a running '
-        "dask.distributed scheduler, or its Client or Cluster. The numbers are the same, to the last bit.",
+        'Who measures: "threads" or "processes" of this machine, or dask.distributed workers, by the address of their '
+        "scheduler, a Client or a Cluster. The numbers are equal, to the last bit.",
         check=check_scheduler,
         run=True,
     )

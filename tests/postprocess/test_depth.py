@@ -1,19 +1,13 @@
-"""The depth study: order one in the number of layers, the same bits however it is computed, mistakes, what is shown."""
+"""The depth study: order one in the number of layers, mistakes, jumps of parameters."""
 
-import io
 import json
 
 import numpy as np
 import pytest
-import xarray as xr
 
 import vlasov as vl
 from vlasov.postprocess import depth
 from vlasov.postprocess.depth import depth_study
-from vlasov.postprocess.depth.figure import draw
-from vlasov.postprocess.depth.slopes import fit
-from vlasov.postprocess.depth.table import table
-from vlasov.postprocess.studies import schedule, store
 
 A = np.array([[0.9, 0.4], [-0.4, 0.6]])
 PLANE = vl.Problem(vl.Softmax(A=A), vl.Box([-0.5, -1.0], [1.0, 1.0]), 1.0)
@@ -34,9 +28,9 @@ PROBLEMS = {
 }
 
 
-def same(one: xr.Dataset, other: xr.Dataset) -> bool:
-    """Variables and coordinates, to the last bit."""
-    return one.drop_attrs().identical(other.drop_attrs())
+def study_notes(study):
+    """Sentences below the table."""
+    return depth.DepthStudy.kind.notes(study)
 
 
 # Order one
@@ -61,7 +55,7 @@ def test_layers_that_do_not_approach_the_flow_are_told(beta):
     study = depth_study(turning, depths=[5, 11, 25], n=12, replicas=2)
     assert study["coupled"].isel(depth=-1).min() > 0.1
     assert np.isnan(study["expected"]).all()
-    assert "not one positive number" in str(table(study).caption)
+    assert "not one positive number" in "\n".join(study_notes(study))
 
 
 def test_errors_of_a_lone_token_are_those_of_euler():
@@ -92,33 +86,6 @@ def test_covariances_of_gaussians_are_known():
     assert np.isnan(study["wasserstein"]).all()
 
 
-@pytest.mark.quick
-def test_a_fit_sees_through_the_next_order():
-    depths, random = np.array([4, 8, 16, 32, 64]), np.random.default_rng(1)
-    bent = 3.0 / depths * np.exp(-2.0 / depths)
-    errors = bent[:, None] * random.uniform(0.5, 2.0, 6)  # of one size for each replica
-    slope, low, high = fit(depths, errors, 0.0)
-    assert slope == pytest.approx(-1.0, abs=1e-12)
-    assert high - low < 1e-9
-    noisy = errors * np.exp(0.01 * random.normal(size=errors.shape))
-    slope, low, high = fit(depths, noisy, 0.0)
-    assert low < -1 < high
-    assert 0.001 < high - low < 0.2
-    assert fit(depths[:3], 3.0 / depths[:3, None], 0.0)[0] == pytest.approx(-1.0, abs=1e-12)
-    assert np.isnan(fit(depths, np.full((5, 1), 1e-15), 1e-13)).all()
-    assert np.isnan(fit(depths[:2], errors[:2, :1], 0.0)[1:]).all()
-
-
-def test_intervals_hold_the_slope_as_often_as_they_say():
-    depths, random = np.array([4, 8, 16, 32, 64]), np.random.default_rng(5)
-    held = 0
-    for _ in range(200):
-        own = np.exp(0.02 * random.normal(size=(1, 4)) * np.log(depths)[:, None])  # replicas have slopes of their own
-        _, low, high = fit(depths, own / depths[:, None], 0.0)
-        held += low <= -1 <= high
-    assert held >= 180  # of 190 expected; fewer than 180 in 1e-3 of all trials
-
-
 # The same bits
 
 
@@ -130,57 +97,14 @@ def straight():
     return depth_study(PLANE, **ARGUMENTS)
 
 
-def test_resumed_equals_straight(straight, tmp_path):
-    folder = tmp_path / "study"
-    depth_study(PLANE, **(ARGUMENTS | {"depths": 6, "replicas": 2}), output=folder)
-    (folder / "6-0.json").write_text('{"coupled": [[0.0')  # damaged
-    kept = (folder / "6-1.json").stat().st_mtime_ns
-    assert same(depth_study(PLANE, **ARGUMENTS, output=folder), straight)
-    assert (folder / "6-1.json").stat().st_mtime_ns == kept
-    assert same(vl.open_run(folder / "study.nc"), straight)
-
-
-def test_interrupted_study_goes_on(straight, tmp_path, monkeypatch):
-    put, left = store.Store.put, iter(range(4))
-
-    def interrupted(self, *result):
-        if next(left, None) is None:
-            raise KeyboardInterrupt
-        put(self, *result)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(store.Store, "put", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            depth_study(PLANE, **ARGUMENTS, output=tmp_path / "study")
-    assert len(list((tmp_path / "study").glob("*-*.json"))) == 4
-    assert same(depth_study(PLANE, **ARGUMENTS, output=tmp_path / "study"), straight)
-
-
-def test_one_thread_equals_two(straight):
-    from numba import get_num_threads
-
-    threads = get_num_threads()
-    try:
-        vl.set_threads(1)
-        assert same(depth_study(PLANE, **ARGUMENTS), straight)
-    finally:
-        vl.set_threads(threads)
-
-
 def test_a_piece_does_not_depend_on_the_others(straight):
     alone = depth_study(PLANE, **(ARGUMENTS | {"depths": 12, "replicas": 1}))
     assert alone["coupled"].values[0, 0].tolist() == straight["coupled"].values[2, 0].tolist()
 
 
-def test_dask_gives_the_same_numbers(straight, monkeypatch):
-    pytest.importorskip("distributed")
-    monkeypatch.setattr(schedule.os, "cpu_count", lambda: 1)
-    assert same(depth_study(PLANE, **ARGUMENTS, scheduler="local"), straight)
-
-
 def test_a_flow_is_solved_once_for_each_sample(monkeypatch):
-    solved, flowed = [], depth.replica._flowed
-    monkeypatch.setattr(depth.replica, "_flowed", lambda study, k: solved.append(k) or flowed(study, k))
+    solved, sample = [], depth._sample
+    monkeypatch.setattr(depth, "_sample", lambda study, k: solved.append(k) or sample(study, k))
     depth_study(PLANE, **ARGUMENTS)
     assert sorted(solved) == [0, 1, 2]
 
@@ -207,7 +131,7 @@ def test_a_flow_is_solved_once_for_each_sample(monkeypatch):
         ({"tolerance": 1.0}, r"tolerance: is 1 but must be"),
         ({"exact_up_to": 10**4, "n": 10**4}, r"exact_up_to: is 10000 but exact transport .* n = 6324"),
         ({"tolerence": 1e-8}, r"tolerence: is not an option of a depth study; did you mean \"tolerance\"\?"),
-        ({"scheduler": "nowhere"}, r'scheduler: is \'nowhere\'; give "local", or the address'),
+        ({"scheduler": "nowhere"}, r'scheduler: is \'nowhere\'; give "threads"'),
         ({"output": "/nowhere/at/all"}, r'output: "/nowhere/at/all" cannot be made a folder \(No such file'),
     ],
 )
@@ -222,18 +146,6 @@ def test_hardmax_has_no_flow():
         depth_study(hardmax, depths=[2])
 
 
-def test_another_study_in_the_folder_is_refused(tmp_path):
-    small = {"n": 4, "replicas": 1}
-    depth_study(PLANE, depths=2, **small, output=tmp_path / "layers")
-    with pytest.raises(vl.InputError, match=r"output: .* holds another study: its seed is 0 and not 1; choose another"):
-        depth_study(PLANE, depths=2, **small, seed=1, output=tmp_path / "layers")
-    with pytest.raises(vl.InputError, match=r"output: .* holds a depth study, and not a study; choose another"):
-        vl.mean_field_study(PLANE, **small, output=tmp_path / "layers")
-    vl.mean_field_study(PLANE, **small, output=tmp_path / "tokens")
-    with pytest.raises(vl.InputError, match=r"output: .* holds a study, and not a depth study; choose another"):
-        depth_study(PLANE, depths=2, **small, output=tmp_path / "tokens")
-
-
 def test_a_study_ends_before_tokens_blow_up():
     """x' = x^3: x = (1 - 2 t)^{-1/2}, which is infinite at t = 1/2; Euler's layers are made here."""
     blows = vl.Problem(vl.ReLU(A=[[1.0]]), vl.Particles([[1.0]]), 0.6)
@@ -246,7 +158,7 @@ def test_a_study_ends_before_tokens_blow_up():
         assert study["coupled"].values[k, 0, 0, 0] == pytest.approx(0.75**-0.5 - x, rel=1e-6)
     assert np.abs(study["slope"].sel(quantity="coupled") + 1).max() < 0.05
     said = "The solution blows up at t = 0.5, so that the study ends at a quarter of that, t = 0.125."
-    assert said in " ".join(str(table(study).caption).split())
+    assert said in " ".join("\n".join(study_notes(study)).split())
     with pytest.raises(vl.InputError, match=r"^times: run to 0.6, but .* blows up at t = 0.5; choose earlier"):
         depth_study(blows, depths=[2, 4], times=[0.3, 0.6])
 
@@ -298,28 +210,7 @@ def test_forty_eight_layers_have_the_slope_of_the_theory():
     assert np.abs(slopes + 1).max() < 0.15
     assert (study["depth"].values % 4 == 0).all()
     assert "with 6 layers a parameter jumps" in study.attrs["doubt"]
-    assert "With 6 layers a parameter jumps" in str(table(study).caption)
-
-
-# What is shown
-
-
-def test_table_and_figure(straight):
-    from rich.console import Console
-
-    for width in (140, 60):
-        with io.StringIO() as written:
-            Console(width=width, file=written).print(table(straight, width=width))
-            text = written.getvalue()
-        for words in ("W_2", "coupled, p = 1", "L = 12", "-1.00", "3 samples of them"):
-            assert words in text
-    assert len(draw(straight).axes) == 3
-    draw(straight).canvas.draw()
-    draw(straight.isel(depth=[0], replica=[0])).canvas.draw()
-    with pytest.raises(
-        vl.InputError, match=r"^dataset: is no Dataset .* a depth study is needed; give what vl\.depth_"
-    ):
-        draw(straight.drop_attrs())
+    assert "With 6 layers a parameter jumps" in "\n".join(study_notes(study))
 
 
 def test_dataset_says_what_was_done(straight):
@@ -335,7 +226,7 @@ def test_functions_of_time_stay_in_memory(tmp_path):
 
 
 def test_tokens_that_stick_at_the_origin_have_no_flow(monkeypatch):
-    monkeypatch.setattr(depth.replica, "_MOST_PAST_JUMPS", 20)
+    monkeypatch.setattr(depth, "_MOST_PAST_JUMPS", 20)
     around = {"layer_norm": vl.LayerNorm(placement="pre"), "mlp": vl.MLP([[-1.0]], activation="identity")}
     stuck = vl.Problem(vl.Softmax(A=[[1.0]], V=[[0.1]]), vl.Particles([[-0.01], [0.02]]), 2.0, **around)
     with pytest.raises(vl.SolverError, match=r"more than .*; pre-norm jumps at the origin, .* the solver \"layers\""):

@@ -80,10 +80,9 @@ def _group(study: type[Study]) -> type:
         flags = [item.metadata["flag"]] if item.metadata["flag"] else []
         metavar = {int: "N,N,...", float: "X,X,...", str: "A,B,..."}.get(kind) if several else None
         help_text = item.metadata["says"].replace("``", "")
-        annotation = Annotated[
-            str | None if several else kind | None if item.default is None else kind,  # type: ignore[valid-type]
-            typer.Option(*flags, metavar=metavar, help=help_text),
-        ]
+        taken: Any = str if several else kind
+        hint: Any = taken | None if item.default is None else taken
+        annotation: Any = Annotated[hint, typer.Option(*flags, metavar=metavar, help=help_text)]
         default = item.default
         if several and default is not None:
             default = ",".join(map(str, default if isinstance(default, tuple) else (default,)))

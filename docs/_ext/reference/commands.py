@@ -9,12 +9,15 @@ import typer
 
 from reference.words import code, plain, table
 from vlasov.cli import app
+from vlasov.cli.studies import program as study_program
+from vlasov.postprocess.registry import commands as study_commands
 
 
 def pages() -> dict[str, str]:
     """By file name."""
     program = typer.main.get_command(app)
-    commands = program.commands  # type: ignore[attr-defined]
+    commands = dict(program.commands)  # type: ignore[attr-defined]
+    commands |= {name: typer.main.get_command(study_program(name)) for name in study_commands()}
     listed = [[f"[`vlasov {name}`](#vlasov-{name})", plain(_brief(command))] for name, command in commands.items()]
     parts = [table(["command", "what it does"], listed)]
     parts += [_command(name, command) for name, command in commands.items()]
