@@ -26,7 +26,7 @@ _SIZE, _LEAST, _ACROSS, _MOST = (2.55, 2.5), 2.1, 3, 9  # inches of a panel; lea
 _OVER, _WIDEST = 3.0, 7.65  # inches of what stands above panels, and of the figure then
 _FEW, _MARKED = 6, 40  # sizes that are ticks, places that have a mark
 _DECADES, _WIDE = 2.0, 1.5  # of an image's values and axes, from which they are logarithmic
-_INDEX = re.compile(r"(?<!\w)([A-Za-zλΣ]|exp)_(\{[^}]*\}|[A-Za-z0-9.]+)")
+_INDEX = re.compile(r"(?<!\w)([A-Za-zλΣ]|exp|log)_(\{[^}]*\}|[A-Za-z0-9.]+)")
 _POWER = re.compile(r"\b(\w+)\^(\{[^}]*\}|[-−]?[\w./*]+)")
 
 
@@ -160,5 +160,10 @@ def mathematical(label: str) -> str:
     """Return a label with its indices and powers as matplotlib sets them: W_2 as $W_{2}$."""
     if "$" in label:
         return label
-    label = _INDEX.sub(lambda match: f"${match[1]}_{{{match[2].strip('{}')}}}$", label)
+    label = _INDEX.sub(_indexed, label)
     return _POWER.sub(lambda match: f"${match[1]}^{{{match[2].strip('{}')}}}$", label)
+
+
+def _indexed(match: re.Match[str]) -> str:
+    base = match[1] if len(match[1]) == 1 else rf"\mathrm{{{match[1]}}}"
+    return f"${base}_{{{match[2].strip('{}')}}}$"

@@ -40,8 +40,9 @@ def repeated(source: Source) -> str:
     if short and all(map(_is_word, asked.values())):
         words = " ".join(f"{_flag(study, name)} {_word(value)}" for name, value in asked.items())
         return f"{saved}vlasov {registry.command_of(study)} {name}.toml {words}"
-    function = _FUNCTION.search(study.kind.made_by)
-    call = f"again = vl.{function[1] if function else ''}(problem, {', '.join(f'{k}={v!r}' for k, v in asked.items())})"
+    if (function := _FUNCTION.search(study.kind.made_by)) is None:
+        return ""
+    call = f"again = vl.{function[1]}(problem, {', '.join(f'{k}={v!r}' for k, v in asked.items())})"
     if short:
         return f'{saved}import vlasov as vl\n\nproblem = vl.load_case("{name}.toml").problem\n{call}'
     return _from_file(source, "", call)

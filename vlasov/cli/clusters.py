@@ -9,7 +9,7 @@ import typer
 
 from vlasov.cli.options import JsonOption, command
 from vlasov.cli.pictures import Picture, beside
-from vlasov.cli.printing import finite, print_json, print_table
+from vlasov.cli.printing import finite, print_json, print_tables
 from vlasov.errors import InputError
 
 if TYPE_CHECKING:
@@ -69,10 +69,8 @@ def clusters(
             {"time": finite(found["time"].values)} | held | {"doubt": found.attrs["doubt"], "picture": str(target.path)}
         )
         return
-    from vlasov.postprocess.clusters.table import lines, table
-
-    print_table(table(found))
-    print("\n".join([*lines(found), str(target.path)]))
+    print_tables(found)
+    print(target.path)
 
 
 def _print_agreement(

@@ -176,7 +176,7 @@ def energies(
     as_json: JsonOption = False,
 ) -> None:
     """Energy, dissipation and the identity between them along a run with V = A = A^T, softmax or Sinkhorn."""
-    from vlasov.postprocess.drawing.energies import draw
+    from vlasov.postprocess.drawing.panels import draw
     from vlasov.postprocess.energies import energies as energies_of
     from vlasov.solvers.dataset import open_run
     from vlasov.solvers.progress import waiting
