@@ -26,9 +26,10 @@ from vlasov import checks
 from vlasov.checks import Array
 from vlasov.errors import InputError
 from vlasov.geometry import linked, polytope
+from vlasov.kinds import Kind
+from vlasov.postprocess.clusters import show
 from vlasov.postprocess.clusters.beside import beside as beside
 from vlasov.postprocess.clusters.directions import problem_if_known
-from vlasov.postprocess.clusters.show import CLUSTERS as CLUSTERS
 from vlasov.postprocess.clusters.sight import Sight, leader_since, ranks
 from vlasov.postprocess.clusters.tokens import Tokens
 from vlasov.solvers.dataset import labels
@@ -62,6 +63,20 @@ _NAMES = {
     "movement": "how far any token moved over the last tenth of the run, relative to the size of the first cloud",
     "polytope_dimension": "dimension of the polytope of all limits",
 }
+
+CLUSTERS = Kind(
+    "clusters",
+    'what vl.clusters returned or "vlasov observe" wrote',
+    title="Clusters",
+    variables=_NAMES,
+    panels=show.panels,
+    tables=show.tables,
+    notes=show.notes,
+    cites=(
+        ("geshkovski2023", "clusters, leaders and polytopes of tokens"),
+        ("barber1996", "Qhull, the polytope of the limits"),
+    ),
+)
 
 
 def clusters(

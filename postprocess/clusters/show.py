@@ -8,7 +8,6 @@ import numpy as np
 import xarray as xr
 
 from vlasov.checks import Array
-from vlasov.kinds import Kind
 from vlasov.postprocess.panels import Curve, Panel, Table
 
 _ROWS = 12
@@ -16,7 +15,8 @@ _COMPONENTS = 3
 _PLACES = {"zero": "at zero", "vertex": "vertex", "boundary": "boundary"}
 
 
-def _panels(dataset: xr.Dataset) -> list[Panel]:
+def panels(dataset: xr.Dataset) -> list[Panel]:
+    """Return the number of clusters and the rank of the attention over time."""
     times = dataset["time"].values
     curves = {"count": "clusters", "attention_rank": "rank of the attention"}
     return [
@@ -26,7 +26,8 @@ def _panels(dataset: xr.Dataset) -> list[Panel]:
     ]  # fmt: skip
 
 
-def _tables(dataset: xr.Dataset) -> list[Table]:
+def tables(dataset: xr.Dataset) -> list[Table]:
+    """Return the heaviest clusters: mass, tokens, leaders, and where the limit lies."""
     heads = ["mass", "tokens", *(["leaders"] if "leaders" in dataset else []), "limit", "lies", "depth"]
     rows = list[list[Any]]()
     for at in (dataset.isel(cluster=k) for k in range(min(dataset.sizes["cluster"], _ROWS))):
@@ -47,11 +48,11 @@ def _point(limit: Array) -> str:
     return f"({', '.join(f'{x:.4g}' for x in limit[:_COMPONENTS])}{rest})"
 
 
-def _notes(dataset: xr.Dataset) -> list[str]:
+def notes(dataset: xr.Dataset) -> list[str]:
     """Return when tokens have clustered, where limits lie, and on what plateaus the number of clusters stayed."""
     count, times = dataset["count"].values, dataset["time"].values
     inside = int((~dataset["boundary"] & ~dataset["zero"]).sum())
-    notes = [
+    sentences = [
         f"{count[0]} clusters at t = {times[0]:.4g}, {count[-1]} at t = {times[-1]:.4g}; "
         f"together as at the end from t = {float(dataset['time_to_cluster']):.4g} on",
         f"polytope of dimension {int(dataset['polytope_dimension'])} with {int(dataset['vertex'].sum())} vertices, "
@@ -59,24 +60,10 @@ def _notes(dataset: xr.Dataset) -> list[str]:
         f"{int(dataset['zero'].sum())} at zero, {inside} elsewhere",
     ]
     spans = zip(*(dataset[f"plateau_{name}"].values for name in ("count", "start", "end")), strict=True)
-    notes += [f"plateau of {number} clusters from t = {start:.4g} to {end:.4g}" for number, start, end in spans]
+    sentences += [f"plateau of {number} clusters from t = {start:.4g} to {end:.4g}" for number, start, end in spans]
     if "attention_rank" in dataset:
         rank, distance = dataset["attention_rank"].values, float(dataset["boolean_distance"][-1])
-        notes.append(f"rank of the attention: {rank[0]} -> {rank[-1]}, {distance:.1e} away from zeros and ones")
+        sentences.append(f"rank of the attention: {rank[0]} -> {rank[-1]}, {distance:.1e} away from zeros and ones")
     if (lighter := dataset.sizes["cluster"] - _ROWS) > 0:
-        notes.append(f"{lighter} lighter clusters are left out of the table")
-    return [f"{note[0].upper()}{note[1:]}." for note in notes]
-
-
-CLUSTERS = Kind(
-    "clusters",
-    'what vl.clusters returned or "vlasov observe" wrote',
-    title="Clusters",
-    panels=_panels,
-    tables=_tables,
-    notes=_notes,
-    cites=(
-        ("geshkovski2023", "clusters, leaders and polytopes of tokens"),
-        ("barber1996", "Qhull, the polytope of the limits"),
-    ),
-)
+        sentences.append(f"{lighter} lighter clusters are left out of the table")
+    return [f"{note[0].upper()}{note[1:]}." for note in sentences]

@@ -22,11 +22,11 @@ from vlasov import checks
 from vlasov.cases.solving import CaseLike
 from vlasov.checks import Array
 from vlasov.errors import InputError
+from vlasov.kinds import NUMBA, SCIPY, SINGULAR_VALUE, SMOOTHNESS, STEPS, Kind
 from vlasov.measures import Gaussian, Particles
 from vlasov.patience import Patience
-from vlasov.postprocess.sensitivity import edge as edges, growth, moments
+from vlasov.postprocess.sensitivity import edge as edges, growth, moments, show
 from vlasov.postprocess.sensitivity.path import Path
-from vlasov.postprocess.sensitivity.show import SENSITIVITY as SENSITIVITY
 from vlasov.postprocess.sensitivity.tangency import Tangency
 from vlasov.postprocess.sensitivity.tokens import LIMIT, Start, before_blow_up, followed, kink, outputs, start
 from vlasov.solvers.dataset import labels, provenance
@@ -56,6 +56,17 @@ _NAMES = {
     "moment_growth": "largest growth among Gaussians, in the metric of Bures",
     "moment_growth_error": "estimated error of the growth among Gaussians",
 }
+
+SENSITIVITY = Kind(
+    "sensitivity",
+    'what vl.sensitivity returned or "vlasov sensitivity" wrote',
+    title="How much small changes grow",
+    variables=_NAMES,
+    panels=show.panels,
+    tables=show.tables,
+    notes=show.notes,
+    cites=(SMOOTHNESS, *SINGULAR_VALUE, STEPS, SCIPY, NUMBA),
+)
 
 
 def sensitivity(

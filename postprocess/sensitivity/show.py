@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from vlasov.kinds import NUMBA, SCIPY, SINGULAR_VALUE, SMOOTHNESS, STEPS, Kind
 from vlasov.postprocess.panels import Curve, Panel, Table
 from vlasov.postprocess.stability import written
 
@@ -19,7 +18,8 @@ _RATES = {"log_logarithmic_norm": ("exp ∫λ", "--"), "log_norm": ("exp ∫|J|"
 _MOST = 600.0  # exponent of a bound that is drawn
 
 
-def _panels(dataset: xr.Dataset) -> list[Panel]:
+def panels(dataset: xr.Dataset) -> list[Panel]:
+    """Return growth with its bounds, and the share of the measure that carries it, over time."""
     times, growth = dataset["time"].values, dataset["growth"].values
     error = np.nan_to_num(dataset["growth_error"].values, posinf=0.0)
     low = np.maximum(growth - error, 0.0)
@@ -36,7 +36,8 @@ def _panels(dataset: xr.Dataset) -> list[Panel]:
     ]
 
 
-def _tables(dataset: xr.Dataset) -> list[Table]:
+def tables(dataset: xr.Dataset) -> list[Table]:
+    """Return growth, its bounds and who carries it at each time."""
     title = f"{dataset.attrs['title']}: growth of small changes {_OF.get(dataset.attrs['of'], '')}"
     rates = {name: label for name, (label, _) in _RATES.items() if name in dataset}
     rows = list[list[Any]]()
@@ -67,27 +68,19 @@ def _percent(share: float) -> str:
     return f"{share:.0f}" if share >= 1 else f"{share:.1g}"
 
 
-def _notes(dataset: xr.Dataset) -> list[str]:
+def notes(dataset: xr.Dataset) -> list[str]:
+    """Return what the growth cost, and whether times end early or it is the growth of a few tokens."""
     attrs = dataset.attrs
-    notes = [
+    sentences = [
         f"{attrs['n']:,} {'nodes' if attrs['of'] == 'limit' else 'tokens'}, {attrs['steps']} steps, "
         f"{attrs['products']} products with the tangent flow or its adjoint."
     ]
     if attrs["status"] == "blow-up":
         whose = "solution blows" if attrs["of"] == "limit" else "tokens blow"  # a Gaussian may, where tokens do not
-        notes.append(f"The {whose} up at t = {attrs['blow_up_time']:.6g}, before which times end.")
+        sentences.append(f"The {whose} up at t = {attrs['blow_up_time']:.6g}, before which times end.")
     if dataset["sample"].values.any():
         since = float(dataset["time"].values[dataset["sample"].values.argmax()])
-        notes.append(f"From t = {since:.4g} on a few tokens carry the growth: the number is theirs, not the limit's.")
-    return notes
-
-
-SENSITIVITY = Kind(
-    "sensitivity",
-    'what vl.sensitivity returned or "vlasov sensitivity" wrote',
-    title="How much small changes grow",
-    panels=_panels,
-    tables=_tables,
-    notes=_notes,
-    cites=(SMOOTHNESS, *SINGULAR_VALUE, STEPS, SCIPY, NUMBA),
-)
+        sentences.append(
+            f"From t = {since:.4g} on a few tokens carry the growth: the number is theirs, not the limit's."
+        )
+    return sentences

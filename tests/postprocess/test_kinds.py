@@ -126,6 +126,13 @@ def test_each_says_its_kind(made):
     assert vl.on_grid(made["run"], 8).attrs["kind"] == "grid"
 
 
+def test_each_variable_is_declared(made):
+    tokens = vl.solve(PROBLEM, "particles", n=8, times=[0.0, 0.5], tolerance=1e-3, warn_above=np.inf)
+    more = [vl.compare(tokens, tokens, local=True), vl.sensitivity(tokens), tokens]
+    for dataset in [*more, made["run"], made["comparison"], made["clusters"]]:
+        assert {*map(str, dataset.data_vars)} <= {*registry.kind_of(dataset).variables}
+
+
 USES = {
     "measure": ("run", lambda run, made: vl.measure(run)),
     "plot": ("run", lambda run, made: figures.plot(run)),

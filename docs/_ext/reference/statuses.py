@@ -12,9 +12,9 @@ from typing import get_args
 import vlasov.errors as errors
 from reference.cases import explained
 from reference.words import code, plain, table
+from vlasov.postprocess import registry
 from vlasov.postprocess.sweep.piece import FAILED, MISSING
 from vlasov.solvers.covariances.batch import STATUS
-from vlasov.solvers.kinds import MADE_BY
 from vlasov.solvers.record import Status
 from vlasov.solvers.statuses import ADVISERS, OF_GAUSSIANS, OF_RUNS, OF_SWEEPS
 
@@ -38,9 +38,15 @@ def pages() -> dict[str, str]:
         "statuses-of-sweeps.md": _statuses(OF_SWEEPS, [*get_args(Status), FAILED, MISSING]),
         "exit-codes.md": table(["exit code", "what it means"], [[code(k), says] for k, says in _CODES.items()]),
         "errors.md": _errors(),
-        "kinds.md": table(["kind", "who makes it"], [[code(kind), plain(by)] for kind, by in MADE_BY.items()]),
+        "kinds.md": table(["kind", "who makes it"], _kinds()),
         "advice.md": table(["said by", "advice, with … for what is filled in"], _advice()),
     }
+
+
+def _kinds() -> list[list[str]]:
+    """Return a row for each kind of Dataset that is declared."""
+    kinds = [kind for name in registry.names() if (kind := registry.kind_named(name)) is not None]
+    return [[code(kind.name), plain(kind.made_by)] for kind in kinds]
 
 
 def _statuses(words: dict[str, str], names: object) -> str:
