@@ -218,7 +218,7 @@ def test_several_runs_stand_side_by_side_with_their_distances(gaussian):
     scenes = data_of(page)["scenes"]
     assert [one["title"] for one in scenes] == ["Gaussian collapse", "Another"]
     assert "<h2>How far the solutions are apart</h2>" in page
-    assert "gaussian / gaussian" in page or "Gaussian collapse / Another" in page
+    assert "<h3>Solutions</h3>" in page
 
 
 def test_doubt_is_told_first(gaussian):
