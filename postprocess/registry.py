@@ -25,7 +25,7 @@ class Entry(NamedTuple):
 
 
 _ENTRIES: dict[str, Entry] = {
-    "run": Entry("solvers.dataset:RUN"),
+    "run": Entry("postprocess.run_panels:RUNS"),
     "study": Entry(
         "postprocess.mean_field:MeanFieldStudy",
         "converge",

@@ -27,11 +27,11 @@ from numpy.typing import ArrayLike
 from vlasov import checks, estimates
 from vlasov.checks import Array
 from vlasov.errors import InputError, choose
-from vlasov.kinds import TRANSPORT, Kind
 from vlasov.postprocess import stability
 from vlasov.postprocess.compare import local as chain
 from vlasov.postprocess.compare.distances import ORDERS, between, density_error, moment_errors
 from vlasov.postprocess.compare.names import NAMES
+from vlasov.postprocess.compare.show import COMPARISON as COMPARISON
 from vlasov.postprocess.compare.solutions import common, pick, same
 from vlasov.postprocess.naming import called, named
 from vlasov.postprocess.wasserstein import CONDITIONAL, checked_order
@@ -41,7 +41,6 @@ from vlasov.solvers.accuracy import doubt, units_of
 from vlasov.solvers.dataset import provenance, several
 from vlasov.solvers.progress import shares_bar, silent, waiting
 
-COMPARISON = Kind("comparison", "what vl.compare returned", title="How far solutions are apart", cites=(TRANSPORT,))
 Variables: TypeAlias = dict[str, tuple[tuple[str, ...], Array]]  # dimensions and values by name
 
 _PARTED = 0.1  # of the deviation: means this far apart, where instability explains it, say so

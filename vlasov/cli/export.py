@@ -57,7 +57,7 @@ def export(
 
 def _table(run: xr.Dataset, at: float | None) -> str:
     """Return names and rows with commas between them; numbers are exact."""
-    from vlasov.postprocess.tables import state, statistics
+    from vlasov.postprocess.columns import state, statistics
 
     columns = statistics(run) if at is None else state(run, at)
     rows = zip(*(column.tolist() for column in columns.values()), strict=True)

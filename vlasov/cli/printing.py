@@ -58,16 +58,14 @@ def cut(text: str, room: int) -> str:
 
 
 def print_tables(dataset: xr.Dataset) -> None:
-    """Print the tables of a Dataset, as its kind declares them, and below them its notes."""
-    from vlasov.postprocess.panels import plain_tables
-    from vlasov.postprocess.registry import kind_of
+    """Print the tables of a Dataset, as its kind declares them, and below them its notes and doubts."""
+    from vlasov.postprocess.panels import notes_of, tables_of
 
-    kind = kind_of(dataset)
-    tables = plain_tables(dataset) if kind is None or kind.tables is None else kind.tables(dataset)
-    for table in tables:
+    for table in tables_of(dataset):
         print_table(laid_out(table, width()))
-    for note in kind.notes(dataset) if kind is not None else ():
+    for note in notes_of(dataset):
         print(note)
+    print_doubt(str(dataset.attrs.get("doubt", "")))
 
 
 def laid_out(table: Table, columns: int) -> Any:
@@ -87,8 +85,8 @@ def laid_out(table: Table, columns: int) -> Any:
     narrow = RichTable(title=table.title, title_style="bold", show_header=False)
     narrow.add_column()
     narrow.add_column(justify="right")
-    for row in rows:
-        narrow.add_row(row[0], "")
+    for row, (number, *_) in zip(rows, table.rows, strict=True):
+        narrow.add_row(f"{table.heads[0]} = {row[0]}" if isinstance(number, int | float) else row[0], "")
         for head, text in zip(table.heads[1:], row[1:], strict=True):
             if text:
                 narrow.add_row(f"  {head}", text)

@@ -137,8 +137,9 @@ def plot(
 ) -> None:
     """Draw solutions: one, or several over each other; by default into a .png beside the first PATH."""
     from vlasov.postprocess import figures, movie
-    from vlasov.postprocess.alone import drawn_alone
     from vlasov.postprocess.drawing.canvas import checked_target
+    from vlasov.postprocess.drawing.panels import draw
+    from vlasov.postprocess.registry import kind_of
     from vlasov.solvers.dataset import RUN, open_run, require
     from vlasov.solvers.progress import waiting
 
@@ -150,7 +151,7 @@ def plot(
     else:
         target = picture.place(output, beside(paths[0], "{}"), *paths)
     datasets = [open_run(path) for path in paths]
-    if len(datasets) == 1 and (draw := drawn_alone().get(str(datasets[0].attrs.get("kind")))):
+    if len(datasets) == 1 and (found := kind_of(datasets[0])) is not None and found.name != RUN.name and found.panels:
         if kind != "overview":
             what = datasets[0].attrs["kind"]
             raise InputError(f'is "{kind}", but the file holds no run but a {what}, which has one picture', "--kind")

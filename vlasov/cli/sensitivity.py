@@ -9,7 +9,7 @@ import typer
 
 from vlasov.cli.options import JsonOption, Settings, Times, command
 from vlasov.cli.pictures import Picture, claim, keep, keeping, sources_of
-from vlasov.cli.printing import finite, print_json, print_table, width
+from vlasov.cli.printing import finite, print_json, print_tables
 from vlasov.errors import InputError
 
 if TYPE_CHECKING:
@@ -38,9 +38,8 @@ def sensitivity(
     as_json: JsonOption = False,
 ) -> None:
     """Say how much a small change of the tokens can grow, who carries it, and what bounds it; draw and write it."""
+    from vlasov.postprocess.drawing.panels import draw
     from vlasov.postprocess.sensitivity import Options, looks
-    from vlasov.postprocess.sensitivity.figure import draw
-    from vlasov.postprocess.sensitivity.table import table
     from vlasov.solvers.progress import waiting
 
     is_run = case.endswith(".nc")
@@ -69,7 +68,7 @@ def sensitivity(
         shown = ("time", "growth", "growth_error", "log_logarithmic_norm", "log_norm", "carriers", "sample")
         print_json({name: finite(result[name].values) for name in shown} | {"picture": str(target.path)})
         return
-    print_table(table(result, width=width()))
+    print_tables(result)
     print(target.path)
 
 

@@ -36,9 +36,15 @@ def pages() -> dict[str, str]:
         "statuses-of-sweeps.md": _statuses(STATUSES_OF_SWEEPS, [*get_args(Status), FAILED, NOT_RUN]),
         "exit-codes.md": table(["exit code", "what it means"], [[code(k), says] for k, says in _CODES.items()]),
         "errors.md": _errors(),
-        "kinds.md": table(["kind", "who makes it"], [[code(name), plain(registry.kind_named(name).made_by)] for name in registry.names()]),
+        "kinds.md": table(["kind", "who makes it"], _kinds()),
         "advice.md": table(["what to do", "sentence, with … for what is filled in"], _advice()),
     }
+
+
+def _kinds() -> list[list[str]]:
+    """Return a row for each kind of Dataset that is declared."""
+    kinds = [kind for name in registry.names() if (kind := registry.kind_named(name)) is not None]
+    return [[code(kind.name), plain(kind.made_by)] for kind in kinds]
 
 
 def _statuses(words: dict[str, str], names: object) -> str:
