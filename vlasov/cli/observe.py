@@ -9,7 +9,7 @@ import typer
 
 from vlasov.cli.options import JsonOption, command, names
 from vlasov.cli.pictures import Picture, keep
-from vlasov.cli.printing import finite, print_doubt, print_json, print_table
+from vlasov.cli.printing import finite, print_json, print_tables
 from vlasov.errors import InputError, choose
 
 if TYPE_CHECKING:
@@ -61,8 +61,6 @@ def observe(
         raise InputError(f'names "{output}", for one quantity; choose it by --quantity', "-o")
     else:
         target, numbers_only = picture.place_or_numbers(output, output, path)
-        if chosen == ["gaussianity"] and not numbers_only:
-            raise InputError("names a picture, which gaussianity does not have; name a .nc file for its numbers", "-o")
     run, found = open_run(path), {}
     require(run, RUN, "run")
     for name in chosen or OBSERVABLES:
@@ -82,19 +80,16 @@ def observe(
     if as_json:
         print_json({name: _numbers(one) for name, one in found.items()} | written)
         return
-    for name, one in found.items():
-        _print(name, one)
-    for doubt in dict.fromkeys(one.attrs["doubt"] for one in found.values()):
-        print_doubt(doubt)
+    print_tables(*found.values())
     for place in written.values():
         print(place)
 
 
 def _draw(run: xr.Dataset, found: xr.Dataset) -> Figure:
-    from vlasov.postprocess import alone, figures
+    from vlasov.postprocess import figures
+    from vlasov.postprocess.drawing.panels import draw
 
-    kind = found.attrs["kind"]
-    return figures.clusters(run, found=found) if kind == "clusters" else alone.drawn_alone()[kind](found)
+    return figures.clusters(run, found=found) if found.attrs["kind"] == "clusters" else draw(found)
 
 
 def _numbers(found: xr.Dataset) -> dict[str, Any]:
@@ -102,21 +97,3 @@ def _numbers(found: xr.Dataset) -> dict[str, Any]:
     about = {name: found.attrs[name] for name in _ABOUT if name in found.attrs}
     about |= {name: finite(value) for name, value in about.items() if isinstance(value, float)}
     return {str(name): finite(found[name].values) for name in ("time", *found.data_vars)} | about
-
-
-def _print(name: str, found: xr.Dataset) -> None:
-    """Print clusters as a table; of others the first and last value of each variable, and its largest error."""
-    if name == "clusters":
-        from vlasov.postprocess.clusters.table import lines, table
-
-        print_table(table(found))
-        print("\n".join(lines(found)))
-        return
-    first, last = found.isel(time=0), found.isel(time=-1)
-    span = f"t = {float(first['time']):g} to {float(last['time']):g}"
-    print(f"{found.attrs['title']}\n{name}, solver {found.attrs['solver']}, {span}")
-    for key in (str(name) for name in found.data_vars if found[name].notnull().any()):
-        if key.endswith("error"):
-            print(f"  {key.replace('_', ' ')}: at most {float(found[key].max()):.2g}")
-        else:
-            print(f"  {found[key].attrs['long_name']}: {float(first[key]):.6g} -> {float(last[key]):.6g}")
