@@ -17,7 +17,6 @@ from vlasov.balance import along, check
 from vlasov.checks import Array
 from vlasov.errors import InputError, interrupted
 from vlasov.kinds import Kind
-from vlasov.postprocess.naming import named
 from vlasov.postprocess.panels import Curve, Panel, Table
 from vlasov.solvers import measure, problem_of
 from vlasov.solvers.accuracy import doubt
@@ -155,9 +154,9 @@ def energies(run: xr.Dataset, *, tolerance: float = 1e-10) -> xr.Dataset:
             values |= {name.removeprefix("log_"): np.exp(value) for name, value in values.items()}
     values |= {name: getattr(found, name) for name in ("speed", "identity_error", "quadrature_error")}
     values["energy_error"] = found.error
-    described = {name: ("time", values[name], {"long_name": text}) for name, text in _NAMES.items() if name in values}
+    variables = {name: ("time", values[name]) for name in _NAMES if name in values}
     attributes = provenance(problem, ENERGIES)
     attributes |= {name: str(run.attrs.get(name, "")) for name in ("case", "solver", "options", "status")}
     attributes |= {"title": str(run.attrs.get("title", problem.name)), "attention": problem.attention.kind}
     attributes |= {"metric": _METRIC[problem.attention.kind], "method": found.method, "doubt": doubt(run)}
-    return named(xr.Dataset(described, {"time": times}, attributes))
+    return ENERGIES.name_variables(xr.Dataset(variables, {"time": times}, attributes))

@@ -21,7 +21,6 @@ from vlasov.errors import InputError, SolverError
 from vlasov.kinds import GAUSSIANS, TRANSPORT, Kind
 from vlasov.measures import Gaussian, Measure, Particles
 from vlasov.postprocess.moments import nodes
-from vlasov.postprocess.naming import named
 from vlasov.postprocess.panels import Curve, Panel, Table
 from vlasov.postprocess.transport.methods import Distance
 from vlasov.postprocess.wasserstein import distance, quickly
@@ -134,11 +133,11 @@ def gaussianity(run: xr.Dataset, *, instants: int = 9) -> xr.Dataset:
     problem = problem_of(run)
     predicted = _predicted(run, problem)
     rows = [_at(measure(run, k), _state(predicted, float(times[k]))) for k in picked.tolist()]
-    variables = {name: ("time", [row[name] for row in rows], {"long_name": text}) for name, text in _NAMES.items()}
+    variables = {name: ("time", [row[name] for row in rows]) for name in _NAMES}
     attributes = provenance(problem, GAUSSIANITY) | {"solver": str(run.attrs.get("solver", "")), "doubt": doubt(run)}
     for name, solution in (("blow_up_time", run), ("predicted_blow_up_time", predicted)):
         attributes[name] = math.nan if solution is None else float(solution.attrs.get("blow_up_time", math.nan))
-    return named(xr.Dataset(variables, {"time": times[picked]}, attributes))
+    return GAUSSIANITY.name_variables(xr.Dataset(variables, {"time": times[picked]}, attributes))
 
 
 def _predicted(run: xr.Dataset, problem: Problem) -> xr.Dataset | None:

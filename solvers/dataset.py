@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Collection
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -191,6 +192,19 @@ def several(datasets: tuple[Any, ...]) -> list[Any]:
     if not (items := list(datasets[0] if single else datasets)):
         raise InputError("is empty; give at least one solution", "datasets")
     return items
+
+
+def tell_apart(datasets: Collection[xr.Dataset]) -> list[str]:
+    """Return names that tell solutions apart: by solver, by title or by case, or by solver and number."""
+    for attribute in ("solver", "title", "case"):
+        names = [str(dataset.attrs.get(attribute, "")) for dataset in datasets]
+        if all(names) and len(set(names)) == len(names):
+            return names
+    solvers = [str(dataset.attrs.get("solver", "run")) for dataset in datasets]
+    return [
+        solver if solvers.count(solver) == 1 else f"{solver} {solvers[:place].count(solver)}"
+        for place, solver in enumerate(solvers, 1)
+    ]
 
 
 def require(dataset: Any, kind: Kind, field: str = "dataset") -> None:

@@ -14,6 +14,23 @@ if TYPE_CHECKING:
     import xarray as xr
 
 
+#: Coordinates that Datasets of several kinds have.
+COORDINATES = {
+    "data": "law of the tokens",
+    "depth": "number of layers",
+    "n": "number of tokens",
+    "order": "order of the moments",
+    "p": "order of the distance",
+    "pair": "two solutions",
+    "quantity": "what was measured",
+    "reference_quantity": "what was measured of the limit",
+    "replica": "number of the replica",
+    "sampling": "how tokens are drawn",
+    "solution": "solution",
+    "time": "time",
+}
+
+
 def _nothing(_: xr.Dataset) -> Sequence[Any]:
     return ()
 
@@ -62,3 +79,15 @@ class Kind:
     tables: Callable[[xr.Dataset], Sequence[Any]] | None = None
     notes: Callable[[xr.Dataset], Sequence[str]] = _nothing
     cites: Sequence[tuple[str, str]] = ()
+
+    def name_variables(self, dataset: xr.Dataset) -> xr.Dataset:
+        """Return the Dataset itself, with long names where there are none, and "1" as the units of all numbers.
+
+        Nothing has units here: attention has no scale of its own.
+        """
+        for name, variable in dataset.variables.items():
+            if text := {**COORDINATES, **self.variables}.get(str(name)):
+                variable.attrs.setdefault("long_name", text)
+            if variable.dtype.kind in "fiu":
+                variable.attrs.setdefault("units", "1")
+        return dataset

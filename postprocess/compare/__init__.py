@@ -30,15 +30,13 @@ from vlasov.errors import InputError, choose
 from vlasov.postprocess import stability
 from vlasov.postprocess.compare import local as chain
 from vlasov.postprocess.compare.distances import ORDERS, between, density_error, moment_errors
-from vlasov.postprocess.compare.names import NAMES
 from vlasov.postprocess.compare.show import COMPARISON as COMPARISON
 from vlasov.postprocess.compare.solutions import common, pick, same
-from vlasov.postprocess.naming import called, named
 from vlasov.postprocess.wasserstein import CONDITIONAL, checked_order
 from vlasov.problem import Problem
 from vlasov.solvers import measure
 from vlasov.solvers.accuracy import doubt, units_of
-from vlasov.solvers.dataset import provenance, several
+from vlasov.solvers.dataset import provenance, several, tell_apart
 from vlasov.solvers.progress import shares_bar, silent, waiting
 
 Variables: TypeAlias = dict[str, tuple[tuple[str, ...], Array]]  # dimensions and values by name
@@ -116,7 +114,7 @@ def compare(
     at = pick(every, times)
     if initial == "auto":
         initial = "same" if same(problems) else "different"
-    names, attributes = called(runs), _attributes(runs, problems[0]) | {"initial": initial}
+    names, attributes = tell_apart(runs), _attributes(runs, problems[0]) | {"initial": initial}
     wholes, runs = ([run.sel(time=which) for run in runs] for which in (every, at))
     pairs = {f"{names[a]} / {names[b]}": (a, b) for a, b in combinations(range(len(runs)), 2)}
     ends = list(pairs.values())
@@ -129,12 +127,12 @@ def compare(
         variables |= _local(runs, chains, ends, variables, orders)
         attributes["doubt"] = "; ".join(filter(None, [attributes["doubt"], chains.doubt]))
     coordinates = {"pair": list(pairs), "solution": names, "time": at, "p": orders, "order": list(ORDERS)}
-    return named(xr.Dataset(variables, coordinates, attributes), NAMES)
+    return COMPARISON.name_variables(xr.Dataset(variables, coordinates, attributes))
 
 
 def _attributes(runs: Sequence[xr.Dataset], first: Problem) -> dict[str, Any]:
     """Return attributes that say what is compared, and what each run says of itself."""
-    names = called(runs)
+    names = tell_apart(runs)
     doubts = {name: doubt(run) for name, run in zip(names, runs, strict=True)}
     about = [{key: str(run.attrs[key]) for key in _ABOUT if key in run.attrs} for run in runs]
     return {

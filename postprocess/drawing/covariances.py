@@ -32,8 +32,7 @@ from vlasov.postprocess.drawing.style import (
     time_colours,
 )
 from vlasov.postprocess.drawing.view import Indices, View, padded, united
-from vlasov.postprocess.naming import called
-from vlasov.solvers.dataset import several
+from vlasov.solvers.dataset import several, tell_apart
 
 _Dash = Literal["-", "--", ":", "-.", ""]
 _DASHES: tuple[_Dash, ...] = ("-", "--", ":", "-.")
@@ -51,7 +50,7 @@ def names(datasets: Sequence[xr.Dataset], labels: Sequence[str] | None = None) -
         if len(labels) != len(datasets):
             raise InputError(f"holds {len(labels)} names for {len(datasets)} solutions; give one each", "labels")
         return [str(label) for label in labels]
-    return called(datasets)
+    return tell_apart(datasets)
 
 
 @styled

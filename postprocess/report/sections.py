@@ -9,7 +9,6 @@ import xarray as xr
 
 from vlasov.errors import InputError, SolverError
 from vlasov.postprocess.citing import cite
-from vlasov.postprocess.naming import called
 from vlasov.postprocess.registry import kind_of
 from vlasov.postprocess.report import casefile, panels, trust
 from vlasov.postprocess.report.elements import (
@@ -25,7 +24,7 @@ from vlasov.postprocess.report.repeating import repeated
 from vlasov.postprocess.report.scene import said_of, scene
 from vlasov.postprocess.report.sources import Source
 from vlasov.postprocess.words import told
-from vlasov.solvers.dataset import RUN
+from vlasov.solvers.dataset import RUN, tell_apart
 
 
 def write(parts: Parts, given: Sequence[Source]) -> None:
@@ -79,7 +78,7 @@ def _problem(parts: Parts, one: Source, *, name: bool) -> None:
 
 def _trust(parts: Parts, runs: Sequence[Source]) -> None:
     _heading(parts, "How far to trust it")
-    for one, name in zip(runs, called([one.dataset for one in runs]), strict=True):
+    for one, name in zip(runs, tell_apart([one.dataset for one in runs]), strict=True):
         if len(runs) > 1:
             parts.body.append(f"<h3>{escaped(name)} {trust.badge(one.dataset)}</h3>")
         parts.body.append(trust.section(one.dataset))
@@ -89,7 +88,7 @@ def _pictures(parts: Parts, runs: Sequence[Source]) -> None:
     """Solutions at one time, under one slider."""
     _heading(parts, "The solution in time")
     titles = (
-        called([one.dataset for one in runs])
+        tell_apart([one.dataset for one in runs])
         if len(runs) > 1
         else [f"Solver {runs[0].dataset.attrs.get('solver', '')}"]
     )
@@ -133,7 +132,7 @@ def _side_by_side(parts: Parts, runs: Sequence[Source]) -> None:
 
 def _numbers(parts: Parts, runs: Sequence[Source]) -> None:
     """Curves and the table of each run."""
-    for one, name in zip(runs, called([one.dataset for one in runs]), strict=True):
+    for one, name in zip(runs, tell_apart([one.dataset for one in runs]), strict=True):
         _heading(parts, "Moments, errors and estimates" + (f": {name}" if len(runs) > 1 else ""))
         parts.body.append(panels.section(parts, one.dataset))
 

@@ -21,7 +21,6 @@ import xarray as xr
 
 from vlasov.compiled.blas import one_thread_of_blas
 from vlasov.errors import AccuracyWarning, InputError, SolverError, short, warn
-from vlasov.postprocess.naming import named
 from vlasov.postprocess.studies import schedule
 from vlasov.postprocess.studies.store import Store, text_of
 from vlasov.postprocess.studies.study import Point, Study
@@ -172,7 +171,7 @@ def _assembled(study: Study, prepared: Any, results: _Results) -> xr.Dataset:
             f"{count:,} of {total:,} points failed, the first ({label}): {reason.rstrip('.')}; see the variable reason"
         )
     dataset.attrs = study.attributes() | dataset.attrs
-    return named(study.finish(dataset, prepared), study.kind.variables)
+    return study.kind.name_variables(study.finish(dataset, prepared))
 
 
 def _agree(study: Study, results: _Results) -> None:
