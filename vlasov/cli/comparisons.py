@@ -13,7 +13,7 @@ import typer
 
 from vlasov.cli.options import JsonOption, LocalOption, Settings, Times, command, names
 from vlasov.cli.pictures import Picture, keep, keeping, sources_of
-from vlasov.cli.printing import finite, print_doubt, print_json, print_table, width
+from vlasov.cli.printing import numbers_of, print_doubt, print_json, print_tables
 from vlasov.errors import InputError
 
 if TYPE_CHECKING:
@@ -94,9 +94,10 @@ def compare(
 ) -> None:
     """Solve a case by several solvers or from two starts, or take solutions; print and draw how far they are apart."""
     from vlasov import checks
-    from vlasov.postprocess.compare import compare as compare_solutions, figure
-    from vlasov.postprocess.compare.table import table
-    from vlasov.solvers.dataset import STUDY, open_run, require
+    from vlasov.postprocess.compare import compare as compare_solutions
+    from vlasov.postprocess.compare.show import draw
+    from vlasov.postprocess.mean_field import MeanFieldStudy
+    from vlasov.solvers.dataset import open_run, require
 
     change, files = perturbation.kind(), all(name.endswith(".nc") for name in cases)
     if bandwidth is not None:
@@ -119,7 +120,7 @@ def compare(
     target, numbers_only = picture.place_or_numbers(output, default, *read, sources=sources)
     beside = None if study is None else open_run(study)
     if beside is not None:
-        require(beside, STUDY, str(study))
+        require(beside, MeanFieldStudy.kind, str(study))
     if not files and len(tasks) < 2:
         raise InputError(f"needs at least two to compare but got {len(tasks)}; see --solvers", "solvers")
     with keeping(target) as solutions:
@@ -132,12 +133,11 @@ def compare(
         if numbers_only:
             keep(result, target)
         else:
-            picture.write(lambda: figure.draw(result, datasets, beside), target)
+            picture.write(lambda: draw(result, datasets, beside), target)
     if as_json:
-        numbers = {name: finite(values.values) for name, values in result.data_vars.items()}
-        print_json(numbers | {"output" if numbers_only else "picture": str(target.path)})
+        print_json(numbers_of(result) | {"output" if numbers_only else "picture": str(target.path)})
         return
-    print_table(table(result, width=width()))
+    print_tables(result)
     print(target.path)
 
 

@@ -34,7 +34,6 @@ def export(
     place and weight, or a cell of the density with its centre and its value.
     """
     from vlasov.solvers.dataset import RUN, open_run, require, time_index
-    from vlasov.solvers.kinds import spoken
 
     target = beside(path, "{}.csv") if output is None else output
     if target.suffix not in (".csv", ".npz"):
@@ -43,8 +42,8 @@ def export(
     dataset = open_run(path)
     if at is not None:
         require(dataset, RUN, "path")
-    elif place is None and (kind := dataset.attrs.get("kind", RUN)) != RUN:
-        raise InputError(f'is {spoken(kind)}, which is no table over time; write its arrays by "-o NAME.npz"', "path")
+    elif place is None and (kind := dataset.attrs.get("kind", RUN.name)) != RUN.name:
+        raise InputError(f'is of kind "{kind}", which is no table over time; write its arrays by "-o NAME.npz"', "path")
     try:
         if place is None:
             write_text(target, _table(dataset, at), path, force=force)

@@ -9,7 +9,7 @@ import typer
 
 from vlasov.cli.options import JsonOption, command, names
 from vlasov.cli.pictures import Picture, keep
-from vlasov.cli.printing import finite, print_doubt, print_json, print_table
+from vlasov.cli.printing import finite, print_doubt, print_json, print_tables
 from vlasov.errors import InputError, choose
 
 if TYPE_CHECKING:
@@ -61,8 +61,6 @@ def observe(
         raise InputError(f'names "{output}", for one quantity; choose it by --quantity', "-o")
     else:
         target, numbers_only = picture.place_or_numbers(output, output, path)
-        if chosen == ["gaussianity"] and not numbers_only:
-            raise InputError("names a picture, which gaussianity does not have; name a .nc file for its numbers", "-o")
     run, found = open_run(path), {}
     require(run, RUN, "run")
     for name in chosen or OBSERVABLES:
@@ -91,10 +89,10 @@ def observe(
 
 
 def _draw(run: xr.Dataset, found: xr.Dataset) -> Figure:
-    from vlasov.postprocess import alone, figures
+    from vlasov.postprocess import figures
+    from vlasov.postprocess.drawing.panels import draw
 
-    kind = found.attrs["kind"]
-    return figures.clusters(run, found=found) if kind == "clusters" else alone.drawn_alone()[kind](found)
+    return figures.clusters(run, found=found) if found.attrs["kind"] == "clusters" else draw(found)
 
 
 def _numbers(found: xr.Dataset) -> dict[str, Any]:
@@ -107,10 +105,7 @@ def _numbers(found: xr.Dataset) -> dict[str, Any]:
 def _print(name: str, found: xr.Dataset) -> None:
     """Print clusters as a table; of others the first and last value of each variable, and its largest error."""
     if name == "clusters":
-        from vlasov.postprocess.clusters.table import lines, table
-
-        print_table(table(found))
-        print("\n".join(lines(found)))
+        print_tables(found)
         return
     first, last = found.isel(time=0), found.isel(time=-1)
     span = f"t = {float(first['time']):g} to {float(last['time']):g}"
