@@ -14,7 +14,6 @@ from vlasov.errors import InputError, choose
 
 if TYPE_CHECKING:
     import xarray as xr
-    from matplotlib.figure import Figure
 
 _ABOUT = ("metric", "blow_up_time", "predicted_blow_up_time", "doubt")  # attributes that programs are told
 
@@ -27,18 +26,11 @@ def observe(
         str | None,
         typer.Option("-q", "--quantity", metavar="A,B,...", help="Of energies, clusters, gaussianity; all that apply."),
     ] = None,
-    tolerance: Annotated[
-        float | None,
-        typer.Option("--tolerance", help="Of clusters: steps that join tokens, relative to the first cloud; 0.05."),
-    ] = None,
-    rank: Annotated[
-        bool, typer.Option("--rank", help="Of clusters: find the rank of the matrix of attention over time.")
-    ] = False,
+    tolerance: Annotated[float | None, typer.Option("--tolerance", help="Of clusters: relative reach; 0.05.")] = None,
+    rank: Annotated[bool, typer.Option("--rank", help="Of clusters: the rank of attention over time.")] = False,
     times: Annotated[int | None, typer.Option("--times", help="Of gaussianity: at how many output times; 9.")] = None,
     picture: Picture,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="A picture of one quantity, or .nc for its numbers.")
-    ] = None,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="A picture, or .nc for numbers.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Energies, clusters and gaussianity along a run: print them, draw or write one of them."""
@@ -75,7 +67,12 @@ def observe(
     if target is not None and numbers_only:
         keep(found[chosen[0]], target)
     elif target is not None:
-        picture.write(lambda: _draw(run, found[chosen[0]]), target)
+        from vlasov.postprocess import figures
+        from vlasov.postprocess.drawing import energies
+
+        one = found[chosen[0]]
+        drawn = {"clusters": lambda: figures.clusters(run, found=one), "energies": lambda: energies.draw(one)}
+        picture.write(drawn[chosen[0]], target)
     written = {} if target is None else {"output": str(target.path)}
     if as_json:
         print_json({name: _numbers(one) for name, one in found.items()} | written)
@@ -107,11 +104,9 @@ def _print(name: str, found: xr.Dataset) -> None:
     if name == "clusters":
         print_tables(found)
         return
-    first, last = found.isel(time=0), found.isel(time=-1)
-    span = f"t = {float(first['time']):g} to {float(last['time']):g}"
-    print(f"{found.attrs['title']}\n{name}, solver {found.attrs['solver']}, {span}")
+    times = found["time"].values
+    print(f"{found.attrs['title']}\n{name}, solver {found.attrs['solver']}, t = {times[0]:g} to {times[-1]:g}")
     for key in (str(name) for name in found.data_vars if found[name].notnull().any()):
-        if key.endswith("error"):
-            print(f"  {key.replace('_', ' ')}: at most {float(found[key].max()):.2g}")
-        else:
-            print(f"  {found[key].attrs['long_name']}: {float(first[key]):.6g} -> {float(last[key]):.6g}")
+        values, label = found[key].values, found[key].attrs["long_name"]
+        error = f"{key.replace('_', ' ')}: at most {float(found[key].max()):.2g}"
+        print(f"  {error if key.endswith('error') else f'{label}: {values[0]:.6g} -> {values[-1]:.6g}'}")
