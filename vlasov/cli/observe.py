@@ -85,13 +85,6 @@ def observe(
         print(place)
 
 
-def _draw(run: xr.Dataset, found: xr.Dataset) -> Figure:
-    from vlasov.postprocess import figures
-    from vlasov.postprocess.drawing.panels import draw
-
-    return figures.clusters(run, found=found) if found.attrs["kind"] == "clusters" else draw(found)
-
-
 def _numbers(found: xr.Dataset) -> dict[str, Any]:
     """Return all variables as lists, and the attributes that say something of the result."""
     about = {name: found.attrs[name] for name in _ABOUT if name in found.attrs}
