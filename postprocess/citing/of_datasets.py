@@ -45,6 +45,7 @@ def reasons_of(dataset: xr.Dataset | xr.DataArray) -> list[Reason]:
 def _of_run(attributes: dict[Any, Any], problem: Problem | None) -> list[Reason]:
     """What the solver of a run used."""
     solver, options = attributes.get("solver"), _table(attributes.get("options"))
+    options = options["options"] if isinstance(options.get("options"), dict) else options  # of the runs of a sweep
     around = set() if problem is None else set(kinds(problem.attention))
     if solver == "gaussian":
         closed = [Reason("janati2020", "Sinkhorn attention of a Gaussian in closed form")] * ("sinkhorn" in around)
