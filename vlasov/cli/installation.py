@@ -22,10 +22,8 @@ def doctor(as_json: JsonOption = False) -> None:
     for check in examine.self_check():
         checks.append(check)
         if not as_json:
-            print(
-                f"  {'right' if check.passed else 'WRONG'}  {check.name}: off by {check.error:.1e} ({check.seconds:.1f} s)",
-                flush=True,
-            )
+            verdict = "right" if check.passed else "WRONG"
+            print(f"  {verdict}  {check.name}: off by {check.error:.1e} ({check.seconds:.1f} s)", flush=True)
     if as_json:
         told = [check._asdict() | {"error": finite(check.error), "passed": check.passed} for check in checks]
         print_json(found | {"checks": told})
