@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -65,6 +64,8 @@ def _table(run: xr.Dataset, at: float | None) -> str:
 
 def _write_arrays(dataset: xr.Dataset, target: Target) -> None:
     """Write all variables; the file says its origin."""
+    import zipfile
+
     import numpy as np
 
     from vlasov.solvers.files import written_whole
