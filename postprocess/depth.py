@@ -83,8 +83,8 @@ def _tables(dataset: xr.Dataset) -> list[Table]:
 def _notes(dataset: xr.Dataset) -> list[str]:
     own, samples = float(dataset["reference_error"].isel(time=-1).max()), dataset.sizes["replica"]
     tokens = f"{dataset.attrs['tokens']:,} tokens" + (f", {samples} samples of them" if samples > 1 else "")
-    words = [str(dataset.attrs[name]) for name in ("doubt", "note") if dataset.attrs.get(name)]
-    return [f"{tokens}. The flow's own error is about {own:.1e}.", *(f"{w[0].upper()}{w[1:]}." for w in words)]
+    note = str(dataset.attrs.get("note", ""))
+    return [f"{tokens}. The flow's own error is about {own:.1e}.", *([f"{note[0].upper()}{note[1:]}."] if note else [])]
 
 
 @dataclass(frozen=True, eq=False)

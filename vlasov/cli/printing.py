@@ -58,7 +58,7 @@ def cut(text: str, room: int) -> str:
 
 
 def print_tables(dataset: xr.Dataset) -> None:
-    """Print the tables of a Dataset, as its kind declares them, and below them its notes."""
+    """Print the tables of a Dataset, as its kind declares them, and below them its notes and doubts."""
     from vlasov.postprocess.panels import plain_tables
     from vlasov.postprocess.registry import kind_of
 
@@ -68,6 +68,7 @@ def print_tables(dataset: xr.Dataset) -> None:
         print_table(laid_out(table, width()))
     for note in kind.notes(dataset) if kind is not None else ():
         print(note)
+    print_doubt(str(dataset.attrs.get("doubt", "")))
 
 
 def laid_out(table: Table, columns: int) -> Any:
