@@ -46,7 +46,7 @@ types: tools  ## check the types
 clean:  ## remove what was made, except .venv
 	rm -rf build dist demo *.egg-info .coverage htmlcov .hypothesis
 	rm -rf docs/_build docs/jupyter_execute docs/reference/api docs/reference/_made docs/sg_execution_times.rst
-	rm -rf docs/gallery/cases docs/gallery/figures docs/gallery/programs
+	rm -rf docs/gallery/cases docs/gallery/programs
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
 	find vlasov solvers cases postprocess tests docs benchmarks -name __pycache__ -prune -exec rm -rf {} +
 

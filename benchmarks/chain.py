@@ -22,7 +22,7 @@ import numpy as np
 import xarray as xr
 
 import vlasov as vl
-from vlasov.postprocess.perturbed import shifted
+from vlasov.postprocess.perturbations import shifted
 from vlasov.postprocess.stability import written
 
 SMALL = 1e-4  # of the deviation: how far the second start is

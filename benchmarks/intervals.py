@@ -13,7 +13,7 @@ import sys
 import numpy as np
 
 import vlasov as vl
-from vlasov.postprocess.mean_field.rates import fit
+from vlasov.postprocess.studies.slopes import Fit, fit_slope
 
 SIZES, REPLICAS = [64, 128, 256], 12
 LAWS = {
@@ -43,7 +43,7 @@ def made_up(studies: int = 4000) -> None:
     for name, law in LAWS.items():
         for replicas in (6, 12, 32):
             errors = law(rng, (studies, tokens.size, replicas)) * tokens[:, None] ** -0.5
-            found = np.array([fit(tokens, one) for one in errors])
+            found = np.array([fit_slope(tokens, one, Fit()) for one in errors])
             share = np.mean((found[:, 1] <= -0.5) & (found[:, 2] >= -0.5))
             print(f"{name:12s} {replicas:3d} replicas {100 * share:.1f} %")
 

@@ -7,6 +7,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+from vlasov.cases.arrays import with_arrays
 from vlasov.errors import InputError, did_you_mean, short
 
 _FOLDER = Path(__file__).parent
@@ -53,8 +54,12 @@ def case_path(name_or_path: str | os.PathLike[str]) -> Path:
 
 
 def read(name_or_path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The tables of a case file as they stand."""
-    path = case_path(name_or_path)
+    """Return the tables of a case file, with the arrays of the files that it names."""
+    return with_arrays(tables_of(path := case_path(name_or_path)), path.parent)
+
+
+def tables_of(path: Path) -> dict[str, Any]:
+    """Return the tables of a case file as they stand."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except (ValueError, RecursionError) as error:

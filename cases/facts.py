@@ -14,6 +14,7 @@ A fact names a quantity, a comparison and its source:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any, NamedTuple
@@ -119,8 +120,13 @@ def check(fact: Fact, dataset: xr.Dataset) -> Verdict:
 
 
 def verdicts(facts: Sequence[Fact], run: xr.Dataset) -> list[tuple[Fact, Verdict]]:
-    """The facts that concern a run's solver, each held against the run."""
-    return [(fact, check(fact, run)) for fact in facts if fact.concerns(run.attrs["solver"])]
+    """Return the facts that concern a run's solver, each held against the run, without those that need lost states."""
+    found = []
+    for fact in facts:
+        if fact.concerns(run.attrs["solver"]):
+            with suppress(InputError) if "saved" in run.attrs else nullcontext():
+                found.append((fact, check(fact, run)))
+    return found
 
 
 def _moment(name: str) -> Callable[[xr.Dataset, Any], Array]:

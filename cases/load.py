@@ -7,6 +7,8 @@ horizon, times                final time, and output times if not 101 equidistan
 [solvers.NAME]                options of each solver that can do it, the recommended one first
 [[facts]]                     see ``vlasov.cases.facts``
 facts_for                     digest of the problem that they are stated for, if it may have been edited
+
+Where an array stands, the name of a file that holds it may stand: see ``vlasov.cases.arrays``.
 """
 
 from __future__ import annotations
@@ -14,12 +16,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from vlasov import checks
-from vlasov.cases.catalogue import case_path, read
+from vlasov.cases.arrays import files_named
+from vlasov.cases.catalogue import case_path, read, tables_of
 from vlasov.cases.facts import Fact
 from vlasov.cases.settings import PROBLEM, apply_settings, problem_from, tokens_replace
 from vlasov.codec import decode
@@ -103,10 +107,17 @@ def load_case(name_or_path: str | os.PathLike[str], *, settings: Sequence[str] =
         raise InputError("is nested too deeply", "case") from None
 
 
-def copied(name_or_path: str | os.PathLike[str]) -> str:
-    """The text of a case's file to be changed, which remembers for which problem its facts are stated."""
-    case, text = load_case(name_or_path), case_path(name_or_path).read_text(encoding="utf-8-sig")
-    if not case.facts or _FOR in read(name_or_path):
+def copied(name_or_path: str | os.PathLike[str], folder: str | os.PathLike[str] = "") -> str:
+    """Return the text of a case's file to be changed, which remembers for which problem its facts are stated.
+
+    Files of arrays that it names are named as they are found from the folder, which is that of the case if not given.
+    """
+    case, path = load_case(name_or_path), case_path(name_or_path)
+    text, tables = path.read_text(encoding="utf-8-sig"), tables_of(path)
+    if names := [name for name in files_named(tables) if folder and not os.path.isabs(name)]:
+        quoted = re.compile(f"(?<=[\"'])(?:{'|'.join(map(re.escape, names))})(?=[\"':])")
+        text = quoted.sub(lambda name: os.path.relpath(path.parent / name[0], folder), text)
+    if not case.facts or _FOR in tables:
         return text
     digest = _digest(case.problem, case.times)
     return f'{_FOR} = "{digest}"  # of the problem: the facts below are left out where it is changed\n{text}'

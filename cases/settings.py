@@ -13,6 +13,7 @@ import difflib
 import math
 import tomllib
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ import numpy as np
 from vlasov import checks
 from vlasov.attention import L2, Attention, Masked, MultiHead
 from vlasov.attention.query_key_value import QueryKeyValue
+from vlasov.cases.arrays import with_arrays
 from vlasov.codec import fields_of
 from vlasov.errors import InputError
 from vlasov.measures import Particles
@@ -121,13 +123,13 @@ def _index(place: list[Any], key: str, path: str) -> int:
 
 
 def value_of(text: str, path: str) -> Any:
-    """A value in TOML; what is none is taken for a string."""
+    """Return a value in TOML, or the array of a file in the current folder; what is neither is taken for a string."""
     try:
         tables = tomllib.loads(f"value = {text}")
     except ValueError:
-        return text.strip()
+        return with_arrays(text.strip(), Path(), path)
     except RecursionError:
         raise InputError("is nested too deeply", path) from None
     if len(tables) > 1:
         raise InputError("has more lines than its value; set one thing at a time", path)
-    return tables["value"]
+    return with_arrays(tables["value"], Path(), path)

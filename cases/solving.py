@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import xarray as xr
@@ -59,6 +60,7 @@ def solve(
     output: str | os.PathLike[str] | None = None,
     overwrite: bool = False,
     case: str = "",
+    save: str | Sequence[str] | None = None,
     warn_above: float = NOTABLE,
     **options: Any,
 ) -> xr.Dataset:
@@ -83,6 +85,10 @@ def solve(
         Replace the file also where it holds something else than this run: another problem, solver, option or times.
     case
         Name of the case that the problem comes from, for the record; that of the case if not given.
+    save
+        Variables of the run's Dataset to keep, such as ("mean", "covariance"), which every run keeps; all if not given.
+        Without "position" or "density" memory does not hold the states at all times, but for "finite-volume", which
+        needs them for its estimates of errors.
     warn_above
         Warn (``vl.AccuracyWarning``) where ``error_estimate`` is larger, or the run has advice. Infinity: never.
     **options
@@ -132,6 +138,7 @@ def solve(
         output=output,
         overwrite=overwrite,
         case=name,
+        save=save,
         **what.options,
     )
     if warn_above < math.inf and (reason := doubt(run, warn_above)):

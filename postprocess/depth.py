@@ -19,6 +19,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
+from vlasov import messages
 from vlasov.checks import Array
 from vlasov.errors import InputError, SolverError
 from vlasov.kinds import NUMBA, SCIPY, STEPS, TRANSPORT, Kind
@@ -27,14 +28,13 @@ from vlasov.postprocess.panels import Panel, Table
 from vlasov.postprocess.studies import options as shared
 from vlasov.postprocess.studies.front import front
 from vlasov.postprocess.studies.horizon import before_blow_up
-from vlasov.postprocess.studies.show import end_cells, slope_cells, slope_table, value_curves, value_panel
-from vlasov.postprocess.studies.slopes import Fit, rms, with_slopes
+from vlasov.postprocess.studies.show import error_panel, error_rows, error_table
+from vlasov.postprocess.studies.slopes import Fit, with_slopes
 from vlasov.postprocess.studies.study import Study, option
 from vlasov.postprocess.transport.certain import mean_power
 from vlasov.postprocess.transport.exact import MOST_PAIRS
 from vlasov.postprocess.wasserstein import distance
 from vlasov.problem import Problem
-from vlasov.solvers.advice import AT_ORIGIN
 from vlasov.solvers.layers import MOST
 from vlasov.solvers.ode.clouds import Tokens, states
 from vlasov.solvers.ode.integrate import accuracy_for
@@ -62,51 +62,29 @@ _ERRORS = {
     "mean_error": "error of the mean",
     "covariance_error": "relative error of the covariance, Frobenius norm",
 }
-_LABELS = {"coupled": "coupled, p = {:g}", "wasserstein": "W_{:g}", "mean_error": "mean",
-           "covariance_error": "covariance (relative)"}  # fmt: skip
 _PANELS = {"Coupled distance": ["coupled"], "Wasserstein distance": ["wasserstein"],
            "Moments": ["mean_error", "covariance_error"]}  # fmt: skip
 
 
-def _rows(dataset: xr.Dataset) -> list[tuple[str, str, Array, xr.Dataset]]:
-    """Return variable, label, errors (depths, replicas) and slope of every error at the last time."""
-    end = dataset.isel(time=-1)
-    rows = []
-    for name, label in _LABELS.items():
-        several = "p" in dataset[name].dims
-        for p in dataset["p"].values if several else dataset["p"].values[:1]:
-            errors = end[name].sel(p=p) if several else end[name]
-            rows.append((name, label.format(p), errors.values, end.sel(quantity=name, p=p)))
-    return rows
-
-
 def _panels(dataset: xr.Dataset) -> list[Panel]:
-    depths, rows, t = dataset["depth"].values, _rows(dataset), float(dataset["time"][-1])
+    rows, t = error_rows(dataset, dataset["depth"].values), float(dataset["time"][-1])
     return [
-        value_panel(f"{title} at t = {t:.4g}", "number of layers L", [
-            curve
-            for k, (_, label, errors, fitted) in enumerate(row for row in rows if row[0] in names)
-            for curve in value_curves(label, depths, errors, fitted, colour=k)
-        ])
+        error_panel(f"{title} at t = {t:.4g}", "number of layers L", [row for row in rows if row.name in names])
         for title, names in _PANELS.items()
-    ]  # fmt: skip
+    ]
 
 
 def _tables(dataset: xr.Dataset) -> list[Table]:
     depths = dataset["depth"].values
     title = f"{dataset.attrs['title']}: L layers against the flow at t = {float(dataset['time'][-1]):g}"
-    rows = [
-        {"error": label} | end_cells("L", depths, rms(errors)) | slope_cells(fitted)
-        for _, label, errors, fitted in _rows(dataset)
-    ]
-    return [slope_table(title, rows)]
+    return [error_table(title, "L", depths, error_rows(dataset, depths))]
 
 
 def _notes(dataset: xr.Dataset) -> list[str]:
     own, samples = float(dataset["reference_error"].isel(time=-1).max()), dataset.sizes["replica"]
     tokens = f"{dataset.attrs['tokens']:,} tokens" + (f", {samples} samples of them" if samples > 1 else "")
-    words = [str(dataset.attrs[name]) for name in ("doubt", "note") if dataset.attrs.get(name)]
-    return [f"{tokens}. The flow's own error is about {own:.1e}.", *(f"{w[0].upper()}{w[1:]}." for w in words)]
+    note = str(dataset.attrs.get("note", ""))
+    return [f"{tokens}. The flow's own error is about {own:.1e}.", *([f"{note[0].upper()}{note[1:]}."] if note else [])]
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,18 +171,12 @@ class DepthStudy(Study):
             check_own_tokens(own, n)
         sampling = shared.check_sampling(self.sampling, problem)
         shared.check_exact(self.exact_up_to, [n], MOST_PAIRS, problem.dimension)
-        self._choose(problem)
         problem, doubt = before_blow_up(problem, self.times, tokens=True)
-        why = self._choose(problem)
+        layers, why = _layers(problem, self.depths)
+        outputs = _outputs(problem, layers, self.times)
         replicas = 1 if own is not None or sampling in shared.DETERMINISTIC else self.replicas
         self.put(pde=problem, n=n, replicas=replicas, doubt="; ".join(filter(None, [doubt, why])))
-        self.put(depths=self.layers, times=self.outputs, orders=self.p, tokens=n)
-
-    def _choose(self, problem: Problem) -> str:
-        """Set layers and output times for the horizon of a problem; return why they are not the usual ones."""
-        layers, why = _layers(problem, self.depths)
-        self.put(layers=layers, outputs=_outputs(problem, layers, self.times))
-        return why
+        self.put(depths=layers, layers=layers, times=outputs, outputs=outputs, orders=self.p, tokens=n)
 
     @property
     def axes(self) -> Mapping[str, Sequence[Any]]:
@@ -282,7 +254,7 @@ def _moved(study: DepthStudy, cloud: Particles, tolerance: float) -> Array:
     tokens = Tokens(cloud, flow, coordinates(study.pde, Options(), flow))
     jumps = study.pde.jumps_at_origin
     most = _MOST_PAST_JUMPS if jumps else _MOST_STEPS
-    remedy = AT_ORIGIN if jumps else "choose a shorter horizon"
+    remedy = messages.AT_ORIGIN() if jumps else "choose a shorter horizon"
     try:
         track = [moved.points.copy() for moved in states(tokens, study.outputs, tolerance, most)]
     except SolverError as error:

@@ -8,8 +8,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 import xarray as xr
 
@@ -19,18 +17,11 @@ from vlasov.balance import along, check
 from vlasov.checks import Array
 from vlasov.errors import InputError, interrupted
 from vlasov.kinds import Kind
-from vlasov.problem import Problem
+from vlasov.postprocess.naming import named
+from vlasov.postprocess.panels import Curve, Panel, Table
 from vlasov.solvers import measure, problem_of
 from vlasov.solvers.accuracy import doubt
 from vlasov.solvers.dataset import RUN, provenance, require
-
-ENERGIES = Kind(
-    "energies",
-    'what vl.energies returned or "vlasov observe" wrote',
-    title="Energies",
-    cites=(("sander2022", "attention as a gradient flow of an energy"),),
-)
-
 
 _METRIC = {"softmax": "Wasserstein, twisted by Z", "sinkhorn": "Wasserstein"}
 _NAMES = {
@@ -43,6 +34,71 @@ _NAMES = {
     "identity_error": "distance of what is gained from the integral of what is dissipated, of softmax in logarithms",
     "quadrature_error": "estimated error of that integral",
 }
+
+_ERRORS = {"identity_error": ("gained - dissipated", "-"), "quadrature_error": ("integral over time", "--"),
+           "energy_error": ("sums over the measure", ":")}  # fmt: skip
+_COLUMNS = {"energy": "energy", "log_energy": "log energy", "dissipation": "dissipation", "speed": "speed",
+            "identity_error": "gained - dissipated"}  # fmt: skip
+
+
+def _panels(dataset: xr.Dataset) -> list[Panel]:
+    times, softmax = dataset["time"].values, "log_energy" in dataset
+    letter = "E" if softmax else "F"
+    rate = "∫ Z|Γ|² dμ" if softmax else "∫ |Γ|² dμ = speed²"
+    growth, y = _values(dataset, "dissipation")
+    rates = [Curve(rate, times, growth)]
+    if softmax and not y:
+        rates.append(Curve("∫ |Γ|² dμ = speed²", times, np.square(dataset["speed"].values), dash="--"))
+    errors = [
+        Curve(label, times, np.where(dataset[name] > 0, dataset[name], np.nan), dash=dash)
+        for name, (label, dash) in _ERRORS.items()
+    ]
+    energy, unit = _values(dataset, "energy")
+    return [
+        Panel(f"Energy {letter}", "t", [Curve("", times, energy)], unit),
+        Panel(f"Dissipation d{letter}/dt", "t", rates, y),
+        Panel("Error of the identity", "t", errors, logy=True,
+              note="The identity holds where its error is not above that of the integral."),
+    ]  # fmt: skip
+
+
+def _values(dataset: xr.Dataset, name: str) -> tuple[Array, str]:
+    """Return a variable, or its decimal logarithm where it is beyond all numbers; with its label then."""
+    values = dataset[name].values
+    if np.isfinite(values).all() or f"log_{name}" not in dataset:
+        return values, ""
+    logs = dataset[f"log_{name}"].values
+    return np.where(np.isfinite(logs), logs / np.log(10), np.nan), f"log_10 of the {name}"
+
+
+def _tables(dataset: xr.Dataset) -> list[Table]:
+    names = {name: head for name, head in _COLUMNS.items() if name in dataset}
+    rows = zip(dataset["time"].values.tolist(), *(dataset[name].values.tolist() for name in names), strict=True)
+    title = ", ".join(str(dataset.attrs[name]) for name in ("title", "solver") if dataset.attrs.get(name))
+    return [Table(f"{title}: energies", ["t", *names.values()], list(rows))]
+
+
+def _notes(dataset: xr.Dataset) -> list[str]:
+    errors = [float(dataset[name].max()) for name in ("identity_error", "quadrature_error")]
+    notes = [
+        f"Gradient flow, metric {dataset.attrs.get('metric', 'unknown')}: gained = dissipated up to {errors[0]:.2g}; "
+        f"outputs let the integral be off by {errors[1]:.2g}."
+    ]
+    if "log_energy" in dataset and (infinite := np.isinf(dataset["log_energy"].values)).any():
+        notes.append(f"The energy is infinite from t = {float(dataset['time'][infinite.argmax()]):.4g} on.")
+    return notes
+
+
+ENERGIES = Kind(
+    "energies",
+    'what vl.energies returned or "vlasov observe" wrote',
+    title="Energies",
+    variables=_NAMES,
+    panels=_panels,
+    tables=_tables,
+    notes=_notes,
+    cites=(("sander2022", "attention as a gradient flow of an energy"),),
+)
 
 
 def energies(run: xr.Dataset, *, tolerance: float = 1e-10) -> xr.Dataset:
@@ -81,45 +137,27 @@ def energies(run: xr.Dataset, *, tolerance: float = 1e-10) -> xr.Dataset:
     """
     require(run, RUN, "run")
     tolerance = checks.number(tolerance, "tolerance", above=0.0, below=1.0)
-    problem = problem_of(run)
+    problem, times = problem_of(run), run["time"].values
     check(problem)
-    if not run.sizes["time"]:
+    if not times.size:
         raise InputError("has no output times left; keep some, as in run.isel(time=[1])", "run")
-    times = run["time"].values
-    states = [measure(run, k) for k in range(times.size)]
     try:
+        states = [measure(run, k) for k in range(times.size)]
         found = along(problem, states, times, tolerance=tolerance)
     except (SystemError, RuntimeError) as error:
         if interrupted(error):
             raise KeyboardInterrupt from None
         raise
-    variables = {
-        "speed": found.speed,
-        "energy_error": found.error,
-        "identity_error": found.identity_error,
-        "quadrature_error": found.quadrature_error,
-    }
-    if isinstance(problem.attention, Sinkhorn):
-        variables |= {"energy": found.value, "dissipation": found.rate}
-    else:
-        variables |= {"log_energy": found.value, "log_dissipation": found.log_dissipation}
-        with np.errstate(over="ignore"):  # what is beyond the numbers is infinite; the logarithms hold it
-            variables |= {"energy": np.exp(found.value), "dissipation": np.exp(found.log_dissipation)}
-    attributes = {"metric": _METRIC[problem.attention.kind], "method": found.method}
-    return _dataset(run, problem, variables, attributes)
-
-
-def _dataset(
-    run: xr.Dataset, problem: Problem, variables: Mapping[str, Array], attributes: Mapping[str, str]
-) -> xr.Dataset:
-    """The Dataset, with what is known of the run."""
-    named = {
-        name: ("time", variables[name], {"long_name": words, "units": "1"})
-        for name, words in _NAMES.items()
-        if name in variables
-    }
-    time = ("time", run["time"].values, {"long_name": "time", "units": "1"})
-    about = {name: str(run.attrs.get(name, "")) for name in ("case", "solver", "options", "status")}
-    told = {"attention": problem.attention.kind, **attributes, "doubt": doubt(run)}
-    attrs = provenance(problem, ENERGIES) | {"title": str(run.attrs.get("title", problem.name))} | about | told
-    return xr.Dataset(named, {"time": time}, attrs)
+    values = {"energy": found.value, "dissipation": found.rate}
+    if not isinstance(problem.attention, Sinkhorn):
+        values = {"log_energy": found.value, "log_dissipation": found.log_dissipation}
+        with np.errstate(over="ignore"):  # energies beyond the largest number are infinite; their logarithms are not
+            values |= {name.removeprefix("log_"): np.exp(value) for name, value in values.items()}
+    values |= {name: getattr(found, name) for name in ("speed", "identity_error", "quadrature_error")}
+    values["energy_error"] = found.error
+    described = {name: ("time", values[name], {"long_name": text}) for name, text in _NAMES.items() if name in values}
+    attributes = provenance(problem, ENERGIES)
+    attributes |= {name: str(run.attrs.get(name, "")) for name in ("case", "solver", "options", "status")}
+    attributes |= {"title": str(run.attrs.get("title", problem.name)), "attention": problem.attention.kind}
+    attributes |= {"metric": _METRIC[problem.attention.kind], "method": found.method, "doubt": doubt(run)}
+    return named(xr.Dataset(described, {"time": times}, attributes))

@@ -22,11 +22,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from vlasov.errors import InputError, choose, did_you_mean
-from vlasov.postprocess.drawing.beside import beside
 from vlasov.postprocess.drawing.canvas import checked_target, written
 from vlasov.postprocess.drawing.clusters import clusters
 from vlasov.postprocess.drawing.cone import cone
-from vlasov.postprocess.drawing.covariances import Datasets, as_list, eigenvalues, ellipses
+from vlasov.postprocess.drawing.covariances import eigenvalues, ellipses
 from vlasov.postprocess.drawing.densities import draw_space_time, frame, planes_of
 from vlasov.postprocess.drawing.paper import Width, fitting
 from vlasov.postprocess.drawing.paths import draw_against_time, trajectories
@@ -36,10 +35,10 @@ from vlasov.postprocess.drawing.sphere import sphere
 from vlasov.postprocess.drawing.style import entitle, new_figure, panelled, say_below, styled
 from vlasov.postprocess.drawing.view import View
 from vlasov.solvers.accuracy import doubt_in_brief
+from vlasov.solvers.dataset import several
 from vlasov.solvers.targets import signature
 
 __all__ = [
-    "beside",
     "clusters",
     "cone",
     "eigenvalues",
@@ -61,8 +60,8 @@ FORMATS = ("png", "pdf", "svg")
 
 
 @styled
-def overview(datasets: Datasets, *, width: Width = None) -> Figure:
-    """The picture to look at first, chosen by solver and dimension, of one solution or several over each other.
+def overview(*datasets: xr.Dataset, width: Width = None) -> Figure:
+    """The picture to look at first, chosen by solver and dimension, of one solution or runs over each other.
 
     Densities, tokens in the plane, and tokens over a density: snapshots above, paths or ellipses and eigenvalues below.
     Tokens on the line: paths and variance. Beyond: paths in the first two principal components, and eigenvalues.
@@ -71,7 +70,7 @@ def overview(datasets: Datasets, *, width: Width = None) -> Figure:
     Parameters
     ----------
     datasets
-        One solution, or several to be drawn over each other.
+        One solution or more, to be drawn over each other.
     width
         For print: "column", "page", inches, or a text such as "86mm"; for a screen if not given.
 
@@ -83,27 +82,27 @@ def overview(datasets: Datasets, *, width: Width = None) -> Figure:
     >>> type(figure).__name__
     'Figure'
     """
-    several = as_list(datasets)
-    view = View(several[0], rescaled=True)
-    pictured = len(several) == 1 and (view.has_density or (view.dimension == 2 and view.has_positions))
+    runs = several(datasets)
+    view = View(runs[0], rescaled=True)
+    pictured = len(runs) == 1 and (view.has_density or (view.dimension == 2 and view.has_positions))
     explained = 0
-    if (pictured and view.dimension <= 3) or is_overlay(several):
-        figure, explained = _with_snapshots(several)
-    elif len(several) > 1 and view.dimension == 1:
+    if (pictured and view.dimension <= 3) or is_overlay(runs):
+        figure, explained = _with_snapshots(runs)
+    elif len(runs) > 1 and view.dimension == 1:
         figure = new_figure()
-        eigenvalues(several, ax=figure.add_subplot())
+        eigenvalues(*runs, ax=figure.add_subplot())
     else:
         figure, (left, right) = panelled(7.0, 3.2, 1, 2, width_ratios=(1, 1.15))
-        _draw_motion(left, several, view)
-        eigenvalues(several, ax=right)
+        _draw_motion(left, runs, view)
+        eigenvalues(*runs, ax=right)
     entitle(figure, view.title)
-    _say_how_it_ended(figure, several, above=explained)
+    _say_how_it_ended(figure, runs, above=explained)
     return figure
 
 
-def _with_snapshots(several: Sequence[xr.Dataset]) -> tuple[Figure, int]:
+def _with_snapshots(runs: Sequence[xr.Dataset]) -> tuple[Figure, int]:
     """Snapshots above; below how the measure moves, and the eigenvalues; and the lines of a key below."""
-    layers = layers_of(several, rescaled=True)
+    layers = layers_of(runs, rescaled=True)
     view = layers.main
     planes, narrow = len(planes_of(view)), fitting(2, _PANEL) == 1
     times = 2 if narrow and planes > 1 else 4
@@ -114,31 +113,31 @@ def _with_snapshots(several: Sequence[xr.Dataset]) -> tuple[Figure, int]:
     rows = figure.add_gridspec(2, 1, height_ratios=(lines, (2.7 if narrow else 1.45) if planes == 1 else 1.3))
     above = rows[0].subgridspec(lines, across)
     below = rows[1].subgridspec(2, 1) if narrow else rows[1].subgridspec(1, 2, width_ratios=(1, 1.25))
-    snapshots(several, times=times, axes=[figure.add_subplot(above[k]) for k in range(planes * panels)])
-    _draw_motion(figure.add_subplot(below[0]), several, view, layers.tokens)
-    eigenvalues(several, ax=figure.add_subplot(below[1]))
+    snapshots(*runs, times=times, axes=[figure.add_subplot(above[k]) for k in range(planes * panels)])
+    _draw_motion(figure.add_subplot(below[0]), runs, view, layers.tokens)
+    eigenvalues(*runs, ax=figure.add_subplot(below[1]))
     return figure, add_key(figure, layers) if has_key(layers) else 0
 
 
-def _draw_motion(ax: Axes, several: Sequence[xr.Dataset], view: View, tokens: View | None = None) -> None:
+def _draw_motion(ax: Axes, runs: Sequence[xr.Dataset], view: View, tokens: View | None = None) -> None:
     """How the measure moves: by tokens if there are any, else by its density on the line, else by its moments."""
     if view.dimension == 1 and view.has_density:
         draw_space_time(ax, view)
         draw_against_time(ax, view, band=False)
-    elif tokens is not None or (len(several) == 1 and view.has_positions):
+    elif tokens is not None or (len(runs) == 1 and view.has_positions):
         trajectories(view.dataset if tokens is None else tokens.dataset, ax=ax)
     elif view.dimension == 1:
         draw_against_time(ax, view)
     else:
-        ellipses(several, ax=ax)
+        ellipses(*runs, ax=ax)
 
 
-def _say_how_it_ended(figure: Figure, several: Sequence[xr.Dataset], *, above: int) -> None:
+def _say_how_it_ended(figure: Figure, runs: Sequence[xr.Dataset], *, above: int) -> None:
     """One line below the panels, above a key if there is one, unless every run came to its end and knows its error."""
     words = []
-    for view in map(View, several):
+    for view in map(View, runs):
         status = view.dataset.attrs.get("status", "completed")
-        who = f"The {view.dataset.attrs.get('solver', '')} run" if len(several) > 1 else "The run"
+        who = f"The {view.dataset.attrs.get('solver', '')} run" if len(runs) > 1 else "The run"
         if status == "blow-up":
             words.append(f"{who} ended in blow-up at t = {view.blow_up_time:.6g}.")
         words += [f"{who} {said}." for said in doubt_in_brief(view.dataset)]
@@ -162,19 +161,35 @@ KINDS: dict[str, Callable[..., Figure]] = {
 _COMPARING = ("overview", "ellipses", "eigenvalues", "cone", "radius")
 
 
-def plot(datasets: Datasets, kind: str = "overview", **options: Any) -> Figure:
-    """One of the figures, by name.
+def plot(
+    *datasets: xr.Dataset,
+    kind: str = "overview",
+    components: Sequence[int] | None = None,
+    rescaled: bool | None = None,
+    times: int | Sequence[float] | None = None,
+    lines: int | None = None,
+    count: int | None = None,
+    deviations: float | None = None,
+    tolerance: float | None = None,
+    found: xr.Dataset | None = None,
+    trace_one: bool | None = None,
+    labels: Sequence[str] | None = None,
+    ax: Axes | None = None,
+    axes: Sequence[Axes] | None = None,
+    width: Width = None,
+) -> Figure:
+    """Draw one of the figures, by name.
 
     Parameters
     ----------
     datasets
-        A solution; "overview", "ellipses", "eigenvalues", "cone" and "radius" also take several, "snapshots" also a
+        A solution; "overview", "ellipses", "eigenvalues", "cone" and "radius" also take more, "snapshots" also a
         density and tokens over it.
     kind
         "overview", "trajectories", "snapshots", "ellipses", "eigenvalues", "cone", "frame", "clusters", "sphere" or
         "radius".
-    options
-        What that figure's function takes by keyword.
+    components, rescaled, times, lines, count, deviations, tolerance, found, trace_one, labels, ax, axes, width
+        As the function of that figure explains them; its own defaults where None.
 
     Returns
     -------
@@ -185,21 +200,28 @@ def plot(datasets: Datasets, kind: str = "overview", **options: Any) -> Figure:
     --------
     >>> from vlasov.postprocess import figures
     >>> run = vl.solve(vl.load_case("gaussian-blow-up").problem.until(0.5), "gaussian")
-    >>> figure = figures.plot(run, "eigenvalues")
+    >>> figure = figures.plot(run, kind="eigenvalues")
     >>> len(figure.axes[0].lines)  # one for each eigenvalue
     2
     """
-    draw = KINDS[choose(kind, KINDS, "kind")]
-    known = [name for name, one in inspect.signature(draw).parameters.items() if one.kind is one.KEYWORD_ONLY]
+    every = {
+        "components": components, "rescaled": rescaled, "times": times, "lines": lines, "count": count,
+        "deviations": deviations, "tolerance": tolerance, "found": found, "trace_one": trace_one, "labels": labels,
+        "ax": ax, "axes": axes, "width": width,
+    }  # fmt: skip
+    options = {name: value for name, value in every.items() if value is not None}
+    draw, runs = KINDS[choose(kind, KINDS, "kind")], several(datasets)
+    own = [name for name, option in inspect.signature(draw).parameters.items() if option.kind is option.KEYWORD_ONLY]
     for name in options:
-        if name not in known:
-            hint = did_you_mean(name, known) if known else "it takes none."
-            raise InputError(f'is not an option of the figure "{kind}"; {hint}', name)
-    several = as_list(datasets)
-    if len(several) > 1 and kind not in _COMPARING and not (kind == "snapshots" and is_overlay(several)):
+        if name not in own:
+            raise InputError(f'is not an option of the figure "{kind}"; {did_you_mean(name, own)}', name)
+    for run in runs:
+        if isinstance(run, str):
+            raise InputError(f'is "{run}" where a solution is needed; figures are named by kind="{run}"', "datasets")
+    if len(runs) > 1 and kind not in _COMPARING and not (kind == "snapshots" and is_overlay(runs)):
         kinds = ", ".join(_COMPARING)
-        raise InputError(f'"{kind}" draws one solution but {len(several)} were given; use one of: {kinds}', "kind")
-    return draw(several if len(several) > 1 else several[0], **options)
+        raise InputError(f'"{kind}" draws one solution but {len(runs)} were given; use one of: {kinds}', "kind")
+    return draw(*runs, **options)
 
 
 @styled
@@ -228,7 +250,7 @@ def save(figure: Figure, path: str | os.PathLike[str], *, dpi: int = 200, origin
     --------
     >>> from vlasov.postprocess import figures
     >>> run = vl.solve(vl.load_case("gaussian-blow-up").problem.until(0.5), "gaussian")
-    >>> figures.save(figures.plot(run, "ellipses"), "ellipses.pdf").name
+    >>> figures.save(figures.plot(run, kind="ellipses"), "ellipses.pdf").name
     'ellipses.pdf'
     """
     target, suffix = checked_target(path, FORMATS)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import xarray as xr
 from matplotlib.animation import AbstractMovieWriter, FFMpegWriter, PillowWriter
 from matplotlib.axes import Axes
 from matplotlib.transforms import Bbox
@@ -15,12 +16,12 @@ from vlasov import checks
 from vlasov.checks import Array
 from vlasov.errors import InputError
 from vlasov.postprocess.drawing.canvas import checked_target, written
-from vlasov.postprocess.drawing.covariances import Datasets
 from vlasov.postprocess.drawing.densities import coloured, density_bar, density_scale, highest
 from vlasov.postprocess.drawing.places import place_bar
 from vlasov.postprocess.drawing.snapshots import Layers, draw_panel, layers_of, one_scale
 from vlasov.postprocess.drawing.style import PALE, entitle, figure_of, new_figure, styled
 from vlasov.postprocess.drawing.view import Indices, padded, united
+from vlasov.solvers.dataset import several
 from vlasov.solvers.targets import signature
 
 __all__ = ["movie"]
@@ -32,9 +33,8 @@ _SMOOTHED = 0.03  # of the film: over so long the camera's path is averaged
 
 @styled
 def movie(
-    datasets: Datasets,
+    *datasets: xr.Dataset,
     path: str | os.PathLike[str],
-    *,
     fps: int = 12,
     frames: int = 120,
     components: Sequence[int] | None = None,
@@ -73,14 +73,14 @@ def movie(
     --------
     >>> from vlasov.postprocess.movie import movie
     >>> run = vl.solve(vl.load_case("gaussian-blow-up").problem.until(0.5), "gaussian", times=[0.0, 0.25, 0.5])
-    >>> movie(run, "ellipses.gif", dpi=40).name
+    >>> movie(run, path="ellipses.gif", dpi=40).name
     'ellipses.gif'
     """
     target, suffix = checked_target(path, FORMATS)
     fps, frames = checks.integer(fps, "fps", least=1), checks.integer(frames, "frames", least=1)
     dpi = checks.integer(dpi, "dpi", least=10)
     writer = _writer(target, suffix, fps, signature(origin))
-    layers = layers_of(datasets, rescaled)
+    layers = layers_of(several(datasets), rescaled)
     view, plane = layers.main.seen(components)
     layers = Layers(view, layers.tokens)
     figure = new_figure(4.4, 4.0 if layers.main.dimension > 1 else 3.0)

@@ -10,7 +10,6 @@ import xarray as xr
 COORDINATES = {
     "data": "law of the tokens",
     "depth": "number of layers",
-    "factor": "factor of growth or collapse",
     "n": "number of tokens",
     "order": "order of the moments",
     "p": "order of the distance",
@@ -40,9 +39,13 @@ def named(dataset: xr.Dataset, names: Mapping[str, str] | None = None) -> xr.Dat
 
 
 def called(datasets: Sequence[xr.Dataset]) -> list[str]:
-    """Names that tell solutions apart: by solver if that does, else by title, else by case, else by number."""
+    """Return names that tell solutions apart: by solver, by title or by case, or by solver and number."""
     for attribute in ("solver", "title", "case"):
-        found = [str(dataset.attrs.get(attribute, "")) for dataset in datasets]
-        if all(found) and len(set(found)) == len(found):
-            return found
-    return [f"{dataset.attrs.get('solver', 'run')} {place}" for place, dataset in enumerate(datasets, 1)]
+        names = [str(dataset.attrs.get(attribute, "")) for dataset in datasets]
+        if all(names) and len(set(names)) == len(names):
+            return names
+    solvers = [str(dataset.attrs.get("solver", "run")) for dataset in datasets]
+    return [
+        solver if solvers.count(solver) == 1 else f"{solver} {solvers[:place].count(solver)}"
+        for place, solver in enumerate(solvers, 1)
+    ]

@@ -14,6 +14,7 @@ import numpy as np
 import xarray as xr
 
 from vlasov.checks import Array
+from vlasov.postprocess.registry import kind_of
 
 _DECADES = 100.0  # ratio of the largest to the smallest value from which an axis is logarithmic
 _REACH = 5.0  # times the largest datum: a bound beyond is said in words
@@ -27,6 +28,7 @@ class Curve:
 
     ``role``: "data"; "bound", drawn where it is in reach of the data and said in words elsewhere; or "guide", a grey
     line such as a slope by the theory. Curves of one ``colour`` (0, 1, ...) go together; by default each has its own.
+    ``end``: the last value of a bound in words, where it is too large for a number.
     """
 
     label: str
@@ -38,6 +40,7 @@ class Curve:
     dash: str = "-"
     colour: int | None = None
     marks: bool = False
+    end: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +112,7 @@ def _in_reach(curve: Curve, top: float) -> Curve:
         return curve
     shown = np.where(curve.y <= top, curve.y, np.nan)
     last = float(curve.y[-1])
-    label = curve.label if last <= top or math.isnan(last) else f"{curve.label}: {power(last)} at the end"
+    label = curve.label if last <= top or math.isnan(last) else f"{curve.label}: {curve.end or power(last)} at the end"
     return replace(curve, y=shown, label=label)
 
 
@@ -118,6 +121,24 @@ def power(value: float) -> str:
     if math.isinf(value):
         return "infinite"
     return f"{value:.4g}" if value < 1e6 else f"10^{math.log10(value):.0f}"
+
+
+def panels_of(dataset: xr.Dataset) -> Sequence[Panel | Image]:
+    """Return the panels of a Dataset, as its kind declares them; plain ones if it declares none."""
+    kind = kind_of(dataset)
+    return plain_panels(dataset) if kind is None or kind.panels is None else kind.panels(dataset)
+
+
+def tables_of(dataset: xr.Dataset) -> Sequence[Table]:
+    """Return the tables of a Dataset, as its kind declares them; plain ones if it declares none."""
+    kind = kind_of(dataset)
+    return plain_tables(dataset) if kind is None or kind.tables is None else kind.tables(dataset)
+
+
+def notes_of(dataset: xr.Dataset) -> Sequence[str]:
+    """Return the sentences below the tables of a Dataset."""
+    kind = kind_of(dataset)
+    return () if kind is None else kind.notes(dataset)
 
 
 def plain_panels(dataset: xr.Dataset) -> list[Panel]:

@@ -25,7 +25,12 @@ class Entry(NamedTuple):
 
 
 _ENTRIES: dict[str, Entry] = {
-    "run": Entry("solvers.dataset:RUN"),
+    "run": Entry("postprocess.run_panels:RUNS"),
+    "study": Entry(
+        "postprocess.mean_field:MeanFieldStudy",
+        "converge",
+        "Study how fast n tokens approach the mean-field limit: errors and slopes in n.",
+    ),
     "depth study": Entry(
         "postprocess.depth:DepthStudy", "depth", "Study how fast L layers approach the flow: errors and slopes in L."
     ),
@@ -41,6 +46,7 @@ _ENTRIES: dict[str, Entry] = {
     "comparison": Entry("postprocess.compare:COMPARISON"),
     "sensitivity": Entry("postprocess.sensitivity:SENSITIVITY"),
     "energies": Entry("postprocess.energies:ENERGIES"),
+    "gaussianity": Entry("postprocess.gaussianity:GAUSSIANITY"),
     "clusters": Entry("postprocess.clusters:CLUSTERS"),
 }
 

@@ -56,7 +56,8 @@ def rate(attention: Attention, mu: Measure, nu: Measure, t: float, radius: float
     points = np.concatenate(supports)
     if heads is None or not len(points):
         return largest
-    support, room = np.concatenate([_sample(part) for part in supports]), _room(points)
+    support = np.concatenate([_sample(part) for part in supports])
+    room = float(np.square(points - points.mean(axis=0)).sum(axis=1).max())  # r^2
     return min(largest, *(sum(_rate_of_head(head, cloud, support, room) for head in heads) for cloud in clouds))
 
 
@@ -122,11 +123,6 @@ def written(exponent: float) -> str:
     if power == math.inf:
         return "infinite"
     return f"10^{power:.4g}" if power < 1e4 else f"10^({power:.2g})"
-
-
-def _room(points: Array) -> float:
-    """r^2 of a ball that holds all points."""
-    return float(np.square(points - points.mean(axis=0)).sum(axis=1).max())
 
 
 def _rate_of_head(head: Head, cloud: Particles, support: Array, room: float) -> float:

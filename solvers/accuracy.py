@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from vlasov import messages
 from vlasov.checks import Array
 from vlasov.measures import Measure
 from vlasov.solvers.ode.integrate import norm
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 NOTABLE = 1e-2  # an error above is told without being asked for
-_MEANING = {
+_UNITS = {
     "mean_error": "standard deviations",
     "covariance_error": "of its norm",
     "density_error": "in L1",
@@ -64,7 +65,7 @@ def units_of(measure: Measure) -> Units:
 def doubt(run: xr.Dataset, above: float = NOTABLE) -> str:
     """Why a run is not to be trusted, in one line: that it stopped, an estimate above the threshold, its advice."""
     estimate, advice, end = _known(run)
-    parts = [] if end is None else [f"it stopped at t = {end:.4g}, before its horizon"]
+    parts = [] if end is None else [messages.STOPPED_EARLY(time=end)]
     if not estimate <= above:
         parts.append(_loudest(run, estimate))
     return "; ".join([*parts, advice] if advice else parts)
@@ -93,13 +94,14 @@ def _loudest(run: xr.Dataset, estimate: float) -> str:
     """Which error is how large, and when."""
     told = {name: run[name].values for name in ERRORS if name in run and run["time"].size}
     if not told:
-        return "its error is not known" if estimate == math.inf else f"the estimated error is {estimate:.2g}"
+        return messages.ERROR_UNKNOWN() if estimate == math.inf else messages.ERROR_ESTIMATE(error=estimate)
     tops = {name: np.nan_to_num(values, nan=np.inf, posinf=np.inf) for name, values in told.items()}
     name = max(tops, key=lambda one: float(tops[one].max()))
     t = float(run["time"].values[tops[name].argmax()])
+    of = name.removesuffix("_error")
     if estimate == math.inf:
-        return f"the error of the {name.removesuffix('_error')} is not known from t = {t:.4g} on"
-    return f"the {name.removesuffix('_error')} is off by an estimated {estimate:.2g} {_MEANING[name]} at t = {t:.4g}"
+        return messages.ERROR_UNKNOWN_FROM(name=of, time=t)
+    return messages.ERROR_OF(name=of, error=estimate, unit=_UNITS[name], time=t)
 
 
 def _scales(covariance: Array) -> tuple[float, float]:

@@ -6,6 +6,7 @@ import math
 import time
 from dataclasses import dataclass, field
 
+from vlasov import messages
 from vlasov.errors import SlowRunWarning, SolverError, warn
 from vlasov.patience import Patience, clock
 from vlasov.remedies import with_remedy
@@ -58,8 +59,7 @@ class Budget(Patience):
         """Another step of an independent answer, after the run, from which it learns its error: it may take longer."""
         seconds = time.perf_counter() - self._compiled
         if not (self.told or self._foretold) and seconds > _LOOKED_FOR:
-            sentence = f"the run is done, but how wrong it is takes long to know, {seconds:.3g} s in all by now"
-            self.say(with_remedy(sentence, self.remedies, self.solver))
+            self.say(with_remedy(messages.ERROR_TAKES_LONG(seconds=seconds), self.remedies, self.solver))
 
     def tick(self, what: str, done: int) -> None:
         """After each velocity, of the run or of answers beside it, and in those that take long."""
@@ -69,9 +69,10 @@ class Budget(Patience):
             super().tick(what, done)
 
     def _waiting(self, done: str) -> str:
-        steps, seconds = len(self._times) - 1, clock() - self._since
-        reached = f"t = {self._times[-1]:.4g} of {self.horizon:g} after {steps:,} steps"
-        return self._with_remedy(f"{reached}: the next has taken {seconds:.3g} s so far, {done}")
+        steps, seconds, t = len(self._times) - 1, clock() - self._since, self._times[-1]
+        return self._with_remedy(
+            messages.STEP_TAKES_LONG(time=t, horizon=self.horizon, steps=steps, seconds=seconds, done=done)
+        )
 
     def _remaining(self) -> float:
         """Steps to the horizon at the pace of the last half of those taken, or to a blow-up before it."""
@@ -103,11 +104,10 @@ class Budget(Patience):
 
     def _sentence(self, t: float, steps: int, expected: float) -> str:
         seconds = time.perf_counter() - self._began
-        sentence = (
-            f"stopped at t = {t:.6g} of {self.horizon:g} after {steps:,} steps and {seconds:.3g} s: about "
-            f"{_about(expected)} steps and {_duration(self._seconds_left(steps, expected))} would be needed, where "
-            f"max_steps is {self.max_steps:,}"
-        )
+        sentence = messages.STEPS_NEEDED(
+            time=t, horizon=self.horizon, steps=steps, seconds=seconds, max_steps=self.max_steps,
+            expected=_about(expected), left=_duration(self._seconds_left(steps, expected)),
+        )  # fmt: skip
         return with_remedy(sentence, [*self.remedies, "raise {max_steps}"], self.solver)
 
     def _tell(self, t: float, steps: int, expected: float) -> None:
@@ -117,10 +117,10 @@ class Budget(Patience):
         left = self._seconds_left(steps, min(expected, self.max_steps))
         if left > _LONG:
             self._foretold = True
-            sentence = (
-                f"t = {t:.4g} of {self.horizon:g} after {steps:,} steps and {seconds:.3g} s: about "
-                f"{_about(expected)} steps and {_duration(left)} are expected"
-            )
+            sentence = messages.STEPS_EXPECTED(
+                time=t, horizon=self.horizon, steps=steps, seconds=seconds,
+                expected=_about(expected), left=_duration(left),
+            )  # fmt: skip
             warn(with_remedy(sentence, [*self.remedies, "lower {max_steps}"], self.solver), SlowRunWarning)
 
 

@@ -17,14 +17,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 
-from vlasov import __version__, checks
+from vlasov import __version__, checks, messages
 from vlasov.checks import Array
-from vlasov.errors import InputError, SolverError, short, some
+from vlasov.errors import InputError, SolverError, choose, short, some
 from vlasov.kinds import Kind
 from vlasov.measures import Density, Gaussian, Measure, Mixture, Particles, Sequence
 from vlasov.problem import Problem
 from vlasov.solvers.files import as_path, damage, write_sealed
-from vlasov.solvers.record import Record
+from vlasov.solvers.record import ERRORS, Record
 from vlasov.solvers.targets import check_place, check_suffix, origin_of, partial_target, undisturbed
 
 _SCHEMA = 1
@@ -73,10 +73,14 @@ SCHEMA = {
 
 
 _MASKED = '"kind": "masked"'  # in the problem's text: who sees whom is said by places
-_GO_TOGETHER = {"position": ("weight",), "density": ("frame_origin", "frame_matrix")}
+OF_FRAMES = ("frame_origin", "frame_matrix")
+_GO_TOGETHER = {"position": ("weight",), "density": OF_FRAMES}
+
+_STATE = {"position": ("weight", "s"), "density": (*OF_FRAMES, *AXES, "part_weight", "part_s")}
+_ALWAYS = ("mean", "covariance", *ERRORS)  # what every run has
 
 #: Those that every part of a mixture has for itself, where a run gave each a frame of its own.
-OF_PARTS = ("density", "frame_origin", "frame_matrix")
+OF_PARTS = ("density", *OF_FRAMES)
 
 
 def _dims(name: str, *, parts: bool) -> tuple[str, ...]:
@@ -84,15 +88,43 @@ def _dims(name: str, *, parts: bool) -> tuple[str, ...]:
     return (first, "part", *rest) if parts and name in OF_PARTS else (first, *rest)
 
 
+def kept(save: object) -> frozenset[str] | None:
+    """Return the variables of a run that keeps these by name, with what belongs to them; None for all."""
+    if save is None:
+        return None
+    names = [choose(name, SCHEMA, "save") for name in ([save] if isinstance(save, str) else checks.items(save, "save"))]
+    if not names:
+        raise InputError("is empty; give at least one variable", "save")
+    return frozenset(_ALWAYS).union(names, *(_STATE.get(name, ()) for name in names))
+
+
+def in_time(keep: frozenset[str]) -> frozenset[str]:
+    """Return those of the variables to keep that a solver follows in time."""
+    return frozenset(name for name in keep.difference(ERRORS) if SCHEMA[name].dims[:1] == ("time",))
+
+
+def holds_states(keep: frozenset[str]) -> bool:
+    """Return whether a run that keeps these variables holds tokens or a density."""
+    return not keep.isdisjoint(_STATE)
+
+
 def build(
-    problem: Problem, solver: str, options: dict[str, Any], record: Record, *, case: str, wall_seconds: float
+    problem: Problem,
+    solver: str,
+    options: dict[str, Any],
+    record: Record,
+    *,
+    case: str,
+    wall_seconds: float,
+    keep: frozenset[str] | None = None,
 ) -> xr.Dataset:
-    """The Dataset of a run."""
+    """Return the Dataset of a run with the variables to keep, or all."""
     assert record.flow is not None  # every solver says what it follows
     parts = "part_weight" in record.constants
     variables = {
         name: (_dims(name, parts=parts)[: np.ndim(values)], values, {"long_name": SCHEMA[name].long_name, "units": "1"})
         for name, values in (record.series | record.constants).items()
+        if keep is None or name in keep
     }
     told = {
         "blow_up_time": record.blow_up_time,
@@ -119,6 +151,8 @@ def build(
         **record.attributes,
         "wall_seconds": wall_seconds,
     }
+    if keep is not None:
+        dataset.attrs["saved"] = ", ".join(name for name in SCHEMA if name in dataset.data_vars and name not in told)
     return dataset
 
 
@@ -149,6 +183,14 @@ def _title(problem: Problem) -> str:
     around = problem.block.kind.removeprefix(problem.attention.kind)
     title = f"{problem.attention.kind} attention{around} on {some(problem.initial.kind)}"
     return (title[0].upper() + title[1:]).replace("gaussian", "Gaussian")
+
+
+def several(datasets: tuple[Any, ...]) -> list[Any]:
+    """Return what a function was called with as a list: one argument or more, or a single list of them."""
+    single = len(datasets) == 1 and isinstance(datasets[0], list | tuple)
+    if not (items := list(datasets[0] if single else datasets)):
+        raise InputError("is empty; give at least one solution", "datasets")
+    return items
 
 
 def require(dataset: Any, kind: Kind, field: str = "dataset") -> None:
@@ -189,6 +231,14 @@ def _check_run(dataset: xr.Dataset, field: str) -> None:
     for name in ("problem", "solver", "status"):
         if not isinstance(dataset.attrs.get(name, ""), str):
             raise InputError(f'its "{name}" is {short(dataset.attrs[name])} where a text is needed', field)
+
+
+def require_states(dataset: xr.Dataset, field: str = "dataset") -> None:
+    """Complain about a run of which statistics alone were kept, whose moments would pass for a Gaussian."""
+    saved = dataset.attrs.get("saved")
+    if saved and dataset.attrs.get("solver") != "gaussian" and not _STATE.keys() & set(dataset.variables):
+        sentence = f"keeps statistics alone ({saved}), where its states are needed"
+        raise InputError(f"{sentence}; solve it again without save= (--save)", field)
 
 
 def _has_moments(dataset: xr.Dataset) -> bool:
@@ -241,6 +291,7 @@ def measure(dataset: xr.Dataset, time: int | float = -1) -> Measure:
     'gaussian'
     """
     require(dataset, RUN)
+    require_states(dataset)
     state = dataset.isel(time=time_index(dataset, time))
     if "position" in dataset:
         places = dataset["s"].values if "s" in dataset else None
@@ -287,10 +338,9 @@ def save(dataset: xr.Dataset, path: Path, *, overwrite: bool = True) -> None:
     except FileExistsError:
         if origin_of(path) != made:  # else another process made the same
             place = save_partial(dataset, path)
-            sentence = f'"{path}" came while this was computed, and holds something else'
-            raise SolverError(f'{sentence}; the result is in "{place}"') from None
+            raise SolverError(messages.CAME_MEANWHILE(path=path, place=place)) from None
     except OSError as error:
-        raise SolverError(f'"{path}" could not be written: {error.strerror or error}') from None
+        raise SolverError(messages.NOT_WRITTEN(path=path, reason=error.strerror or error)) from None
 
 
 def save_partial(dataset: xr.Dataset, target: Path) -> Path:
@@ -299,7 +349,7 @@ def save_partial(dataset: xr.Dataset, target: Path) -> Path:
         with partial_target(target) as place:
             save(dataset, place)
     except OSError as error:
-        raise SolverError(f'nothing could be written beside "{target}": {error.strerror or error}') from None
+        raise SolverError(messages.NOTHING_WRITTEN(path=target, reason=error.strerror or error)) from None
     return place
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from importlib import import_module
 from pathlib import Path
@@ -14,7 +14,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from vlasov import checks
+from vlasov import checks, messages
 from vlasov.checks import Array
 from vlasov.compiling import Stopwatch
 from vlasov.errors import InputError, LateInputError, SolverError, choose, interrupted
@@ -27,7 +27,7 @@ from vlasov.solvers.options import parse
 from vlasov.solvers.progress import progress_bar, silent
 from vlasov.solvers.record import Record
 from vlasov.solvers.sampling import check_own_tokens
-from vlasov.solvers.targets import check_suffix, check_target, origin, undisturbed
+from vlasov.solvers.targets import check_suffix, check_target, origin, rescue
 
 SOLVERS = {
     "gaussian": "vlasov.solvers.gaussian",
@@ -35,6 +35,7 @@ SOLVERS = {
     "finite-volume": "vlasov.solvers.finite_volume",
     "layers": "vlasov.solvers.layers",
 }
+_LOOKING_BACK = ("finite-volume",)  # solvers whose estimates of errors need all states at the end
 _JUMPING = ("layers",)  # solvers that need no flow
 OUTPUTS = 101  # output times where none are asked for
 _LARGE = 1e8  # bytes of states: fewer fit everywhere
@@ -49,6 +50,7 @@ def solve(
     output: str | os.PathLike[str] | None = None,
     overwrite: bool = False,
     case: str = "",
+    save: str | Sequence[str] | None = None,
     **options: Any,
 ) -> xr.Dataset:
     """Solve a problem: ``vl.solve`` (``vlasov.cases.solving``) without cases, and without warnings of doubtful results.
@@ -56,18 +58,20 @@ def solve(
     If the run fails or is interrupted, ``output`` stays as it was, and the states until then are in another file beside
     it, run.partial.nc for run.nc, with status "stopped".
     """
-    plan = prepare(problem, solver, times=times, output=output, overwrite=overwrite, options=options)
+    plan = prepare(problem, solver, times=times, output=output, overwrite=overwrite, save=save, options=options)
     watch = Stopwatch()
     # Moments of large states overflow before the states do.
     bar = progress_bar(problem.horizon, what=_waited_for(plan)) if progress else nullcontext(silent)
     with np.errstate(all="ignore"), bar as report:
-        record = Record(plan.times, report, Budget(problem.horizon, plan.options.max_steps, solver=plan.solver))
+        budget = Budget(problem.horizon, plan.options.max_steps, solver=plan.solver)
+        stored, asked = (None if solver in _LOOKING_BACK else plan.keep), schema.in_time(plan.keep or frozenset())
+        record = Record(plan.times, report, budget, stored, asked)
         try:
             record = _run(plan, problem, record)
         except (SolverError, KeyboardInterrupt) as error:
             record.status = "stopped"  # also where it was done, and its error was still looked for
             if plan.output is not None and record.reached:
-                with suppress(KeyboardInterrupt), undisturbed():  # who presses Ctrl-C twice loses nothing
+                with rescue():  # who presses Ctrl-C twice loses nothing
                     place = schema.save_partial(_dataset(problem, plan, record, case, watch), plan.output)
                 error.add_note(f"The solution up to t = {record.reached[-1]:.12g} is in {place}.")
             raise
@@ -99,8 +103,7 @@ def _run(plan: Plan, problem: Problem, record: Record) -> Record:
         raise _out_of_memory(plan, problem) from None
     except np.linalg.LinAlgError as error:
         record.rescue()
-        sentence = f"linear algebra fails after step {record.steps} ({error}): numbers of the problem are too far apart"
-        raise SolverError(f"{sentence}; scale the attention's parameters or the initial measure") from error
+        raise SolverError(messages.LINEAR_ALGEBRA(step=record.steps, error=error)) from error
 
 
 def _out_of_memory(plan: Plan, problem: Problem) -> LateInputError:
@@ -144,6 +147,7 @@ class Plan(NamedTuple):
     output: Path | None
     origin: str  # empty where a parameter is a Python function
     states: States
+    keep: frozenset[str] | None  # variables of the Dataset; None for all
 
     @property
     def resolved(self) -> dict[str, Any]:
@@ -158,13 +162,14 @@ def prepare(
     times: ArrayLike | None = None,
     output: str | os.PathLike[str] | None = None,
     overwrite: bool = False,
+    save: object = None,
     options: Mapping[str, Any] | None = None,
 ) -> Plan:
     """Check everything that can be checked before any work is done; parameters as in ``solve``."""
     if not isinstance(problem, Problem):
         raise InputError(f"is a {type(problem).__name__} where a vlasov Problem is needed", "problem")
     overwrite = checks.flag(overwrite, "overwrite")
-    module, chosen = resolve(solver, options or {})
+    (module, chosen), keep = resolve(solver, options or {}), schema.kept(save)
     if not problem.block.continuous and solver not in _JUMPING:
         raise InputError(
             f'is {problem.block.kind}, whose velocities jump, so no solver follows its flow; use the solver "layers"',
@@ -178,15 +183,16 @@ def prepare(
         outputs = own(problem, chosen, None if times is None else outputs)
     target, made = None if output is None else as_path(output, "output"), ""
     with suppress(InputError) if target is None else nullcontext():  # Python functions, which no file can hold
-        made = origin("run", problem.to_json(), solver, dataclasses.asdict(chosen), outputs.tolist())
+        apart = [] if keep is None else [sorted(keep)]
+        made = origin("run", problem.to_json(), solver, dataclasses.asdict(chosen), outputs.tolist(), *apart)
     if target is not None:
         check_suffix(target)
         check_target(target, made, overwrite=overwrite)
-    expected = _states(problem, solver, chosen, outputs.size)
+    expected = _states(problem, solver, chosen, outputs.size, keep)
     if expected.nbytes > _LARGE and expected.nbytes > (there := memory.available()):
         sentence = f"ask for {expected}, which take {1e-9 * expected.nbytes:,.3g} GB, where {1e-9 * there:,.3g} GB of "
         raise InputError(f"{sentence}memory are available; take fewer times or fewer {expected.parts}", "times")
-    return Plan(solver, module.run, chosen, outputs, target, made, expected)
+    return Plan(solver, module.run, chosen, outputs, target, made, expected, keep)
 
 
 def _with_own_tokens(count: int, chosen: Any, options: Mapping[str, Any]) -> Any:
@@ -197,14 +203,14 @@ def _with_own_tokens(count: int, chosen: Any, options: Mapping[str, Any]) -> Any
     return dataclasses.replace(chosen, n=count)
 
 
-def _states(problem: Problem, solver: str, options: Any, times: int) -> States:
-    """The states of a run, as far as they are known before; grids may be refined later."""
+def _states(problem: Problem, solver: str, options: Any, times: int, keep: frozenset[str] | None) -> States:
+    """Return the states that a run holds, as far as they are known before; grids may be refined later."""
     d, refined = problem.dimension, False
     if solver == "finite-volume":
         from vlasov.solvers.finite_volume import cells_in_all
 
         size, parts, numbers, refined = cells_in_all(problem, options), "cells", 1, options.cells is None
-    elif solver == "gaussian":
+    elif solver == "gaussian" or not (keep is None or schema.holds_states(keep)):
         size, parts, numbers = d + d * d, "moments", 0
     else:
         size, parts, numbers = options.n, "tokens", d
@@ -224,7 +230,7 @@ def _dataset(problem: Problem, plan: Plan, record: Record, case: str, watch: Sto
         record.attributes["origin"] = plan.origin
     seconds, record.attributes["compile_seconds"] = watch.read()
     options = plan.resolved | record.resolved
-    return schema.build(problem, plan.solver, options, record, case=case, wall_seconds=seconds)
+    return schema.build(problem, plan.solver, options, record, case=case, wall_seconds=seconds, keep=plan.keep)
 
 
 def output_times(times: ArrayLike | None, horizon: float, field: str = "times") -> Array:

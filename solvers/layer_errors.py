@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from vlasov import messages
 from vlasov.checks import Array
 from vlasov.measures import Gaussian, Particles
 from vlasov.problem import Problem
@@ -45,10 +46,9 @@ def tell(problem: Problem, stack: Stack, cloud: Particles, record: Record, sampl
     if (error := record.largest_error) <= NOTABLE:
         return
     if isinstance(initial, Particles) or rounded > 0.5 * error:
-        sentence = f"rounding errors grow over {stack.count} layers; take fewer layers, or a shorter horizon"
-        record.attributes["advice"] = sentence + advice.trusted(record)
+        record.attributes["advice"] = messages.ROUNDING_GROWS(layers=stack.count, until=advice.trusted(record))
     else:
-        better = "" if sampling in ("random", "sobol", "quantile") else "raise n"
+        better = "" if sampling in ("random", "sobol", "quantile") else messages.RAISE_N()
         record.attributes["advice"] = advice.of_sampling(record, len(cloud), sampling, better)
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
-from vlasov import checks
+from vlasov import checks, messages
 from vlasov.checks import Array
 from vlasov.errors import AccuracyWarning, InputError, choose, warn
 from vlasov.flow import Flow
@@ -21,7 +21,6 @@ from vlasov.measures import SAMPLINGS, Particles
 from vlasov.problem import Problem
 from vlasov.remedies import with_remedy
 from vlasov.solvers import references
-from vlasov.solvers.advice import AT_ORIGIN
 from vlasov.solvers.budget import MAX_STEPS
 from vlasov.solvers.ode import integrate
 from vlasov.solvers.ode.clouds import Tokens, right_hand_side
@@ -155,7 +154,7 @@ def run(problem: Problem, options: Options, record: Record) -> None:
     tokens = Tokens(cloud, flow, coordinates(problem, options, flow))
     if problem.jumps_at_origin:
         first, *others = record.budget.remedies
-        record.budget.remedies = (f"{AT_ORIGIN}; else {first}", *others)
+        record.budget.remedies = (f"{messages.AT_ORIGIN()}; else {first}", *others)
     _tell_of_slow_steps(tokens, problem.horizon)
     record.constants["weight"] = cloud.weights
     if cloud.s is not None:
@@ -168,12 +167,8 @@ def run(problem: Problem, options: Options, record: Record) -> None:
             "initial",
         )
     if end < problem.horizon:
-        sentence = (
-            f"particles: V makes errors of the mean grow so fast that from t = {end:.4g} on rounding is a notable part "
-            "of the spread: no cloud of tokens can be followed so far, and the run stops there"
-        )
         ways = ["shorten the {horizon}", 'use the solver "gaussian"']
-        warn(with_remedy(sentence, ways, "particles"), AccuracyWarning)
+        warn(with_remedy(messages.NOT_FOLLOWED(time=end), ways, "particles"), AccuracyWarning)
     ends = _solve(tokens, end, options.tolerance, record)
     if record.status == "completed" and end < problem.horizon:
         record.status = "stopped"

@@ -11,8 +11,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from vlasov import messages
 from vlasov.checks import Array
-from vlasov.errors import InputError, SolverError
+from vlasov.errors import InputError, SolverError, did_you_mean
 from vlasov.flow import Flow
 from vlasov.solvers.budget import Budget
 
@@ -31,6 +32,8 @@ class Record:
     times: Array  # requested output times, increasing
     report: Report  # called after each step with the time reached and the number of steps
     budget: Budget = field(default_factory=Budget)  # of steps
+    keep: frozenset[str] | None = None  # variables of which snapshots are stored; all if None
+    asked: frozenset[str] = frozenset()  # variables that snapshots must have
     reached: list[float] = field(default_factory=list)  # output times passed so far
     constants: Snapshot = field(default_factory=dict)  # arrays that do not depend on time
     steps: int = 0
@@ -56,6 +59,8 @@ class Record:
     def begin(self, first: Callable[[], Snapshot]) -> None:
         """Take in the initial state."""
         self._latest = 0.0, first
+        if self.asked and (missing := sorted(self.asked - (names := first().keys()))):
+            raise InputError(f'"{missing[0]}" is not in runs of this solver; {did_you_mean(missing[0], names)}', "save")
         for time in self.due(0.0):
             self.add(time, first())
 
@@ -67,10 +72,10 @@ class Record:
         """Store the snapshot of an output time; its arrays may change afterwards."""
         for name in ("mean", "covariance"):
             if name in snapshot and not np.isfinite(snapshot[name]).all():
-                raise SolverError(
-                    f"the {name} is not finite at t = {time:.12g}: the state has left the floating-point numbers"
-                )
+                raise SolverError(messages.NON_FINITE_MOMENT(name=name, time=time))
         for name, value in snapshot.items():
+            if self.keep is not None and name not in self.keep:
+                continue
             if name not in self._series:
                 self._series[name] = self._rows(np.shape(value), np.int64 if isinstance(value, int) else np.float64)
             self._series[name][len(self.reached)] = value

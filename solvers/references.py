@@ -19,6 +19,7 @@ from contextlib import suppress
 
 import numpy as np
 
+from vlasov import messages
 from vlasov.checks import Array
 from vlasov.errors import InputError, SolverError
 from vlasov.measures import Gaussian, Measure, Mixture, Particles, Sequence as Ordered
@@ -43,7 +44,6 @@ _SAFE = NOTABLE / 3  # from here to what is notable few nodes are not believed: 
 _BESIDE, _LOOSEST = 1e-2, 1e-5  # of the error of sampling, which a reference need not be more accurate than; at most
 _PAIRS, _FEW = 4e5, 256  # tokens of a reference: their pairs times dimensions, and their number
 _MOST_PAIRS = 5e9  # of a reference by quadrature, over all its evaluations: some seconds
-_ANOTHER = 'the solver "finite-volume" may do better'
 SEED = 20_250_118  # of the sample that the run is compared with
 _FARTHEST = 8  # one in so many tokens of a selection is one of the farthest
 
@@ -116,7 +116,7 @@ def of_particles(
         record.attributes["advice"] = advice.of_steps(record, tolerance, stepped)
     else:
         if problem.attention.causal and not problem.block.bounded and sampling != "quadrature":
-            better = better or advice.FIRST_TOKENS
+            better = better or messages.FIRST_TOKENS()
         record.attributes["advice"] = advice.of_sampling(record, len(tokens.cloud), sampling, better)
 
 
@@ -127,7 +127,7 @@ def _judge(problem: Problem, tokens: Tokens, record: Record, tolerance: float, e
     if isinstance(initial, Gaussian) and problem.block.affine(initial) is not None:
         exact = gaussian_moments(problem, times, min(fine, 1e-10), 10 * most, look)
         tell(record, initial, against(record, initial, exact))
-        return 'the solver "gaussian" is exact here'
+        return messages.GAUSSIAN_IS_EXACT()
     sampling, before, found, fewer = float(record.attributes["sampling_error"]), None, np.empty((0, 2)), 0
     rough = max(fine, min(_BESIDE * sampling, _LOOSEST))
     for nodes, believed in tiers(sampling, smooth=problem.smooth):
@@ -142,7 +142,7 @@ def _judge(problem: Problem, tokens: Tokens, record: Record, tolerance: float, e
         found = against(record, initial, better)
         if dear and not np.isfinite(found).all():  # what fewer nodes know has to do
             tell(record, initial, by_fewer)
-            return f"only {fewer:,} nodes say so, since more take too long; {_ANOTHER}"
+            return messages.ONLY_FEW_NODES(nodes=fewer, remedy=messages.FINITE_VOLUME())
         close = nodes == _FEW_NODES and _SAFE < found.max(initial=0.0) <= NOTABLE
         if found.max(initial=0.0) <= believed and not close:
             tell(record, initial, found)
@@ -168,8 +168,8 @@ def _as_nodes(problem: Problem, nodes: int, fewer: list[Moments] | None, many: l
     if is_text(problem) or not problem.smooth:
         return ""
     if fewer and _largest(apart(problem.start, many, fewer)) <= NOTABLE:
-        return f'sampling="quadrature" with n={nodes} is right to {NOTABLE:g}'
-    return _ANOTHER
+        return messages.QUADRATURE(n=nodes, error=NOTABLE)
+    return messages.FINITE_VOLUME()
 
 
 def _largest(errors: Array) -> float:

@@ -17,6 +17,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from vlasov import messages
 from vlasov.checks import Array, finite
 from vlasov.errors import SolverError
 from vlasov.flow import Flow
@@ -98,10 +99,7 @@ def march(velocity: Velocity, start: Array, grid: TimeGrid) -> Array:
 
 def _check_finite(x: Array, tokens: int, t: float) -> None:
     if not finite(x):
-        raise SolverError(
-            f"a cloud of {tokens} tokens is not finite at t = {t:.6g}: it blows up, sooner than the limit may; "
-            "choose a shorter horizon"
-        )
+        raise SolverError(messages.NON_FINITE_CLOUD(tokens=tokens, time=t))
 
 
 def _combine(y: Array, stages: Array, sums: kernels.Sums, h: float, out: Array) -> None:

@@ -128,6 +128,13 @@ def partial_target(target: Path) -> Iterator[Path]:
 
 
 @contextmanager
+def rescue() -> Iterator[None]:
+    """Let Ctrl-C and SIGTERM do nothing while results of what was interrupted are written."""
+    with suppress(KeyboardInterrupt), undisturbed():
+        yield
+
+
+@contextmanager
 def undisturbed(done: str = "") -> Iterator[None]:
     """Let Ctrl-C and SIGTERM wait until a file is written; ``done`` is a sentence that the interruption then says."""
     if threading.current_thread() is not threading.main_thread():  # which alone hears them

@@ -63,17 +63,16 @@ def main(paths: list[str]) -> None:
     """Every kind of picture of these files, at every width."""
     from vlasov.errors import InputError
     from vlasov.postprocess import figures
-    from vlasov.postprocess.alone import drawn_alone
+    from vlasov.postprocess.drawing.panels import draw
     from vlasov.solvers.dataset import open_run
 
     for path in paths:
         dataset = open_run(path)
-        alone = drawn_alone().get(str(dataset.attrs.get("kind")))
+        alone = dataset.attrs.get("kind", "run") != "run"
         for kind in ["its own"] if alone else list(figures.KINDS):
             for width in (None, "column", "page"):
                 try:
-                    draw = alone or figures.KINDS[kind]
-                    wrong = faults(draw(dataset, width=width))  # type: ignore[call-arg]
+                    wrong = faults((draw if alone else figures.KINDS[kind])(dataset, width=width))
                 except InputError:  # no such picture of this run
                     break
                 for sentence in wrong:

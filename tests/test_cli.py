@@ -13,7 +13,7 @@ import pytest
 import xarray as xr
 
 import vlasov as vl
-from vlasov.cli.cases import around, seen
+from vlasov.cli import printing
 from vlasov.errors import SlowRunWarning
 from vlasov.solvers import memory
 from vlasov.solvers.driver import SOLVERS, resolve
@@ -68,45 +68,85 @@ def refused(answer, *words):
 
 
 @pytest.mark.quick
-def test_list_says_of_every_case_what_it_is_and_what_it_shows(vlasov):
+@pytest.mark.parametrize("columns", [100, 80, 40, 10])
+def test_list_has_a_line_for_every_case_at_any_width(vlasov, monkeypatch, columns):
+    from vlasov.cases.subjects import SUBJECTS, subject
+
+    monkeypatch.setattr(printing, "_WIDTH", columns)
     code, out, err = vlasov("list")
     assert (code, err) == (0, "")
-    lines = out.splitlines()
-    assert len(lines) == 2 * len(vl.case_names())
-    for first, second, name in zip(lines[::2], lines[1::2], vl.case_names(), strict=True):
-        case = vl.load_case(name)
-        kind = f"d = {case.problem.dimension}, {seen(case.problem.attention)}{around(case.problem)}"
-        assert " ".join(first.split()) == f"{name} {kind}: {', '.join(case.solvers)}"
-        title, shows = second.strip().removesuffix(" ...")[: len(case.title)], second.strip()[len(case.title) + 2 :]
-        assert title == case.title
-        assert " ".join(case.description.split()).startswith(shows.removesuffix(" ..."))
-        assert len(shows) > 40
+    listed, about = {}, ""
+    for line in out.splitlines():
+        if not line.startswith("  "):
+            about, _, says = line.partition(".")
+            assert SUBJECTS[about].startswith(says.removesuffix(" ...").strip())
+            continue
+        name, dimension, *title = line.split()
+        case = listed[name] = vl.load_case(name)
+        assert dimension == f"{case.problem.dimension}D"
+        assert subject(case) == about
+        assert len(line) <= columns or not title
+        assert title[-1:] == ["..."] or columns < 80 or " ".join(title) == case.title
+        assert title == [] or case.title.split()[: len(title) - 1] == title[:-1]
+    assert sorted(listed) == vl.case_names()
 
 
 def test_list_for_programs(vlasov):
     code, out, _ = vlasov("list", "--json")
     assert code == 0
     assert [case["name"] for case in json.loads(out)] == vl.case_names()
-    assert all(case["title"] and case["solvers"] and case["d"] and case["shows"] for case in json.loads(out))
+    keys = ("title", "subject", "solvers", "d", "shows")
+    assert all(case[key] for case in json.loads(out) for key in keys)
+
+
+def test_list_by_what_cases_have(vlasov):
+    def names(*arguments):
+        return {case["name"] for case in json.loads(vlasov("list", "--json", *arguments)[1])}
+
+    every = {name: vl.load_case(name) for name in vl.case_names()}
+    assert names("--solver", "layers") == {name for name, case in every.items() if "layers" in case.solvers}
+    assert names("--dimension", "1") == {name for name, case in every.items() if case.problem.dimension == 1}
+    assert names("--subject", "masked") == {"masked-product", "masked-two-topics"}
+    assert names("--attention", "l2") == {"l2-growth", "multi-head-mixed"}
+    assert names("--attention", "softmax") > {"mixture-2d", "masked-product", "multi-head-mixed"}
+    assert names("gaussian", "COLLAPSE") == {"gaussian-collapse", "sinkhorn-collapse"}
+    assert names("gaussian", "--solver", "layers", "--dimension", "3") == set()
+    assert vlasov("list", "nothing-like-that")[:2] == (0, "No case has all of this; leave out a word or an option.\n")
+    wrong = {"subject": ("tokns", "Tokens"), "solver": ("particle", "particles"), "attention": ("relux", "relu")}
+    for option, (value, near) in wrong.items():
+        assert refused(vlasov("list", f"--{option}", value), f"--{option}: ", f'did you mean "{near}"?')
 
 
 @pytest.mark.quick
 @pytest.mark.parametrize("name", vl.case_names())
-def test_show_says_what_a_case_is(vlasov, name):
+def test_show_says_what_a_case_is(vlasov, monkeypatch, name):
+    monkeypatch.setattr(printing, "_WIDTH", 80)
     case = vl.load_case(name)
     code, out, err = vlasov("show", name)
     assert (code, err) == (0, "")
-    for text in (
-        name,
-        case.title,
-        case.description,
-        case.paper,
-        case.problem.attention.kind,
-        case.problem.initial.kind,
-    ):
-        assert text in out
-    for text in (*case.solvers, *(fact.says for fact in case.facts), f"{case.problem.horizon:g}"):
-        assert text in out
+    assert max(map(len, out.splitlines())) <= 80
+    said = " ".join(out.split())
+    facts = [fact.says for fact in case.facts]
+    for text in (name, case.title, case.description, case.paper, *case.solvers, *facts, f"{case.problem.horizon:g}"):
+        assert " ".join(text.split()) in said
+
+
+@pytest.mark.parametrize(
+    ("name", "texts"),
+    {
+        "mixture-2d": ["V = [[0.7, -0.6], [0.8, 0.5]], A = [[0.7, 0.5], [-0.4, 0.4]]", "0.5 × a Gaussian, with mean"],
+        "multi-head-mixed": ["3 heads, with outputs = (I, [[0.5, -0.3], [0.2, 0.4]]", "(2) L2 attention"],
+        "masked-two-topics": ["causal: each token sees those before it", "upper = [-1, 0.5]; then a uniform box"],
+        "linear-layer-norm": ["LayerNorm post-norm"],
+        "mlp-escape": ["W = [[2, -2], [0, 0]], U = [[1, 0], [-1, 0]]", "4 tokens in d = 2: [[3, 0], [-3, 0]"],
+        "text-like": ["(16 × 16)", "with mean = [0.2, -0.1, ..., 0, 0] (16)"],
+        "leaders-polytope": ["60 tokens in d = 2: [[0.02, 0.9], [-0.71, 0.9], ..., ", "(60 × 2)", "rescaled=True"],
+    }.items(),
+)  # fmt: skip
+def test_show_says_the_numbers_of_a_problem(vlasov, name, texts):
+    said = " ".join(vlasov("show", name)[1].split())
+    for text in texts:
+        assert text in said
 
 
 def test_show_for_programs_rebuilds_the_problem(vlasov):
@@ -333,9 +373,7 @@ def test_an_interruption_says_what_was_kept(vlasov, monkeypatch):
     assert files() == ["a.partial.nc"]
     assert vl.open_run("a.partial.nc").attrs["status"] == "stopped"
     assert vl.open_run("a.partial.nc")["time"].values.tolist() == [0.0]
-    monkeypatch.setattr(
-        "vlasov.postprocess.mean_field.mean_field_study", lambda *_, **__: interrupted(None, None, None)
-    )
+    monkeypatch.setattr("vlasov.postprocess.studies.run.run_study", lambda *_: interrupted(None, None, None))
     found = vlasov("converge", QUICK, "-o", "study")
     assert found == (130, "", "vlasov: interrupted. What is done is in study, and the same command goes on with it.\n")
 
@@ -404,7 +442,7 @@ LATE = {  # what is said where a run is slow, and to whom
         ],
     ),
     "sensitivity": (["sensitivity", "box-2d", "--n", "9"], ["lower n (--n)", "ask for fewer times (--times)"]),
-    "stability": (["stability", "dirac-pair", "--shift", "0.1", "--times", "2"], ["; take --no-local"]),
+    "compare": (["compare", "dirac-pair", "--shift", "0.1", "--times", "2"], ["; take --no-local"]),
 }
 
 
@@ -567,7 +605,8 @@ EARLY = {
         ("--solvers gaussian,particle", 'did you mean "particles"?'),
     ],
     "both": [
-        ("--times 0", "times: is 0"), ("--times -5", "times: is -5"),
+        ("--times 0", "--times: is 0"), ("--times -5", "--times: is -5"),
+        ("--times 3 --at 0", "--times: is 3, but --at"),
         ("-o a.bmp", '"a.bmp" does not end in a known'), ("-o no/a.png", '"no/a.png" cannot be written'),
         ("-o /proc/a.png", 'output: "/proc/a.png" cannot be written'),
         ("-o full.png", 'output: "full.png" is no file that could be replaced'),
@@ -578,7 +617,7 @@ EARLY = {
 @pytest.mark.parametrize(
     ("command", "arguments", "sentence"),
     [("compare", *row) for row in EARLY["compare"] + EARLY["both"]]
-    + [("stability --shift 0.1", *row) for row in EARLY["both"]],
+    + [("compare --shift 0.1", *row) for row in EARLY["both"]],
 )
 def test_studies_refuse_before_any_work(vlasov, monkeypatch, command, arguments, sentence):
     Path("full.png").symlink_to("/dev/full")
@@ -587,47 +626,79 @@ def test_studies_refuse_before_any_work(vlasov, monkeypatch, command, arguments,
     assert files() == ["full.png"]
 
 
-def test_stability_solves_from_two_starts(vlasov):
-    code, out, _ = vlasov("stability", "gaussian-collapse", "--shift", "0.1", "--times", "2", "-o", "s.png", "--json")
+def test_compare_solves_from_two_starts(vlasov):
+    code, out, _ = vlasov("compare", "gaussian-collapse", "--shift", "0.1", "--times", "2", "-o", "s.nc", "--json")
     assert code == 0
     found = json.loads(out)
     assert found["wasserstein"][0][0] == pytest.approx([0.1, 0.1], rel=1e-9)
-    assert Path("s.png").is_file()
     said = xr.open_dataset("s.nc").attrs["command"]
-    assert said == "vlasov stability gaussian-collapse --shift 0.1 --times 2 -o s.png --json"
-    assert refused(vlasov("stability", QUICK), "stability: needs one of --shift, --scale, --resample and --initial")
-    assert refused(vlasov("stability", QUICK, "--scale", "-1"), "scale: ")
+    assert said == "vlasov compare gaussian-collapse --shift 0.1 --times 2 -o s.nc --json"
+    assert refused(vlasov("compare", QUICK, "--scale", "-1"), "scale: ")
+    assert refused(vlasov("compare", QUICK, "--scale", "2", "--shift", "1"), "--scale: makes a second change beside")
+    two = ("--shift", "1", "--solvers", "gaussian,particles")
+    assert refused(vlasov("compare", QUICK, *two), "--solvers: names 2, but --shift compares two starts by one")
+    assert refused(vlasov("compare", "s.nc", "s.nc", "--shift", "1"), "--shift: changes where a case begins")
 
 
-def test_stability_of_layers_has_times_after_layers(vlasov):
+def test_a_command_that_went_names_the_new_call(vlasov):
+    code, out, err = vlasov("stability", "gaussian-collapse", "--shift", "0.1")
+    assert (code, out) == (2, "")
+    assert "vlasov compare CASE --shift 0.1" in err
+    assert len(err.splitlines()) == 1
+
+
+def test_a_comparison_of_layers_has_times_after_layers(vlasov):
     few = ("--set", "solvers.layers.depth=3", "--set", "solvers.layers.n=16", "-o", "s.png", "--json")
-    code, out, _ = vlasov("stability", "deep-layers", "--shift", "0.1", "--solver", "layers", *few)
+    code, out, _ = vlasov("compare", "deep-layers", "--shift", "0.1", "--solvers", "layers", *few)
     assert code == 0
     assert json.loads(out)["wasserstein"][0][0][0] == pytest.approx(0.1, rel=1e-9)
+    code, out, _ = vlasov("compare", "deep-layers", "--solvers", "layers,gaussian", "--no-local", *few, "--force")
+    assert code == 0
+    assert json.loads(out)["mean_error"][0][0] == pytest.approx(0.0, abs=1e-9)
 
 
-def test_stability_draws_again(vlasov):
+def test_compare_at_times(vlasov):
+    """--at names times, of a case and of files, --times counts them; growth is counted from the first in common."""
+    asked = ("compare", "gaussian-collapse", "--shift", "0.1", "--no-local", "-o", "s.nc", "--force", "--json")
+    assert vlasov(*asked, "--at", "0.5,0.8")[0] == 0
+    found = vl.open_run("s.nc")
+    assert found["time"].values.tolist() == [0.0, 0.5, 0.8]
+    by_count = vl.load_case("gaussian-collapse").problem.horizon
+    assert vlasov(*asked, "--times", "3")[0] == 0
+    assert vl.open_run("s.nc")["time"].values.tolist() == [0.0, by_count / 2, by_count]
+    for name in ("a.nc", "b.nc"):
+        assert vlasov("run", "gaussian-collapse", "--times", "9", "-o", name)[0] == 0
+    files = ("compare", "a.nc", "b.nc", "--no-local", "-o", "f.nc", "--force", "--json")
+    for options, count in ((("--times", "3"), 3), ((), 5), (("--at", f"0,{by_count}"), 2)):
+        assert vlasov(*files, *options)[0] == 0
+        assert vl.open_run("f.nc").sizes["time"] == count
+    assert refused(
+        vlasov(*files[:-1], "--at", "0.0001"), "times: name t = 0.0001, which is no output time of all solutions"
+    )
+
+
+def test_a_comparison_draws_again(vlasov):
     """Another seed is another cloud of the same measure; where none is drawn, two equal ones tell nothing."""
     few = ("--times", "2", "-o", "s.png", "--set", "horizon=0.5", "--set", "solvers.particles.n=64")
-    given = ("stability", "gaussian-collapse", "--resample", "7", *few)
+    given = ("compare", "gaussian-collapse", "--resample", "7", *few)
     assert refused(vlasov(*given), 'resample: needs another sampling than "quadrature"')
     drawn = (*given, "--set", "solvers.particles.sampling=sobol")
     assert refused(vlasov(*drawn, "--set", "solvers.particles.seed=7"), "resample: is 7, the seed of the first")
-    assert refused(vlasov(*drawn, "--solver", "gaussian"), "resample: needs the solver particles")
+    assert refused(vlasov(*drawn, "--solvers", "gaussian"), "resample: needs the solver particles")
     code, out, _ = vlasov(*drawn, "--json")
     assert code == 0
     assert 0.01 < json.loads(out)["wasserstein"][0][0][1] < 0.5
 
 
-def test_stability_takes_the_measure_of_another_case(vlasov):
+def test_a_comparison_takes_the_measure_of_another_case(vlasov):
     text = Path(vl.cases.case_path("gaussian-collapse")).read_text()
     Path("moved.toml").write_text(text.replace("mean = [0.0, 0.0]", "mean = [0.3, 0.4]"))
     code, out, _ = vlasov(
-        "stability", "gaussian-collapse", "--initial", "moved.toml", "--times", "2", "-o", "s.png", "--json"
+        "compare", "gaussian-collapse", "--initial", "moved.toml", "--times", "2", "-o", "s.png", "--json"
     )
     assert code == 0
     assert json.loads(out)["wasserstein"][0][0] == pytest.approx([0.5, 0.5], rel=1e-9)
-    assert refused(vlasov("stability", "gaussian-collapse", "--initial", "ball-3d"), "initial: has d = 3")
+    assert refused(vlasov("compare", "gaussian-collapse", "--initial", "ball-3d"), "initial: has d = 3")
 
 
 def test_depth_writes_a_study_that_plot_draws(vlasov):
@@ -667,7 +738,7 @@ def test_converge_writes_a_study_that_plot_draws(vlasov):
     vlasov("run", QUICK, "-o", "run.nc")
     sentence = "study/study.nc: is a study where a run is needed; give what vl.solve returned"
     assert refused(vlasov("plot", "run.nc", "study/study.nc", "-o", "both.png"), sentence)
-    sentence = "run.nc: is a run where a study is needed; give what vl.mean_field_study returned"
+    sentence = 'run.nc: is a Dataset of kind "run" where kind "study" is needed; give what vl.mean_field_study returned'
     assert refused(vlasov("compare", QUICK, "--study", "run.nc"), sentence)
 
 
@@ -675,21 +746,73 @@ def test_energies_are_printed_drawn_and_written(vlasov):
     """F of one token is <A x, x> / 2, which grows as x' = A x."""
     few = ["--set", "initial={kind='particles', points=[[1.0, 0.0]]}", "--set", "times=[0.0, 0.5, 1.0]"]
     assert vlasov("run", "gradient-flow-sinkhorn", "--solver", "particles", *few, "-o", "run.nc")[0] == 0
-    code, out, _ = vlasov("energies", "run.nc")
+    code, out, _ = vlasov("observe", "run.nc", "-q", "energies", "-o", "picture.png")
     assert code == 0
-    assert f"energy: 0.25 -> {np.exp(1) / 4:.9g}" in out
-    assert out.endswith("run-energies.png\n")
-    assert Path("run-energies.png").read_bytes().startswith(b"\x89PNG")
-    told = json.loads(vlasov("energies", "run.nc", "--json", "-o", "energies.nc")[1])
+    assert f"energy: 0.25 -> {np.exp(1) / 4:.6g}" in out
+    assert "identity error: at most " in out
+    assert out.endswith("picture.png\n")
+    assert Path("picture.png").read_bytes().startswith(b"\x89PNG")
+    told = json.loads(vlasov("observe", "run.nc", "-q", "energies", "--json", "-o", "energies.nc")[1])["energies"]
     assert told["time"] == [0.0, 0.5, 1.0]
     np.testing.assert_allclose(told["dissipation"], 0.25 * np.exp([0, 0.5, 1.0]), rtol=1e-8)
     assert vlasov("plot", "energies.nc")[:2] == (0, "energies.png\n")
     before = files()
-    assert refused(vlasov("energies", "energies.nc"), "run: is a table of energies where a run is needed")
-    assert refused(vlasov("energies", "run.nc", "-o", "energies.txt"), 'path: "energies.txt" does not end in')
+    assert refused(vlasov("observe", "energies.nc"), "run: is a table of energies where a run is needed")
+    assert refused(
+        vlasov("observe", "run.nc", "-q", "energies", "-o", "energies.txt"), 'path: "energies.txt" does not end in'
+    )
     vlasov("run", QUICK, "-o", "other.nc")
-    assert refused(vlasov("energies", "other.nc"), "problem.attention.V: is not A; energies need softmax or Sinkhorn")
+    sentence = "problem.attention.V: is not A; energies need softmax or Sinkhorn"
+    assert refused(vlasov("observe", "other.nc", "--quantity", "clusters,energies"), "holds no tokens", "particles")
+    assert refused(vlasov("observe", "other.nc", "--quantity", "energies"), sentence)
     assert files() == sorted([*before, "other.nc"])
+
+
+def test_all_that_applies_to_a_run_is_observed(vlasov):
+    """A Gaussian has no tokens that cluster; V = A alone gives energies."""
+    vlasov("run", "gradient-flow-sinkhorn", "--solver", "gaussian", "--set", "times=[0.0, 0.1]", "-o", "climbing.nc")
+    vlasov("run", QUICK, "--set", "times=[0.0, 0.1]", "-o", "gaussian.nc")
+    before = files()
+    for name, observed in (("climbing", ["energies", "gaussianity"]), ("gaussian", ["gaussianity"])):
+        assert list(json.loads(vlasov("observe", f"{name}.nc", "--json")[1])) == observed
+        code, out, err = vlasov("observe", f"{name}.nc")
+        assert (code, err) == (0, "")
+        assert max(map(len, out.splitlines())) <= 80
+    assert files() == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["-q", "energy"], '--quantity: "energy" is not known; did you mean "energies"'),
+        (["-q", "energies", "--rank"], "--quantity: leaves out clusters, of which an option is set"),
+        (["--times", "0"], "instants: is 0 but must be at least 1"),
+        (["--width", "page"], "--width: is for pictures, but without -o nothing is drawn"),
+        (["-o", "x.nc"], '-o: names "x.nc", for one quantity; choose it by --quantity'),
+        (["-q", "gaussianity", "-o", "x.png"], "-o: names a picture, which gaussianity does not have"),
+    ],
+)
+def test_what_cannot_be_observed_is_one_sentence(vlasov, arguments, sentence):
+    vlasov("run", QUICK, "--set", "times=[0.0, 0.1]", "-o", "run.nc")
+    assert refused(vlasov("observe", "run.nc", *arguments), sentence)
+    assert files() == ["run.nc"]
+
+
+@pytest.mark.parametrize(
+    ("command", "new"),
+    [
+        ("energies", "vlasov observe RUN.nc --quantity energies"),
+        ("clusters", "vlasov observe RUN.nc --quantity clusters"),
+        ("beyond-gaussian", "vlasov observe RUN.nc --quantity gaussianity"),
+        ("figure", "docs/examples"),
+    ],
+)
+def test_replaced_commands_name_the_new_one(vlasov, command, new):
+    code, out, err = vlasov(command, "run.nc", "--json")
+    assert (code, err.count("\n")) == (2, 1)
+    assert err.startswith(f'vlasov: "vlasov {command}" is now ')
+    assert new in err
+    assert json.loads(out)["error"]
 
 
 def test_plot_makes_films(vlasov):

@@ -96,9 +96,9 @@ def test_a_comparison_keeps_its_first_solution():
 
 def test_a_comparison_keeps_both_solutions_while_they_are_compared():
     where = "vlasov.postprocess.compare", "measure", 1
-    code, said = interrupted(signal.SIGINT, where, "stability", CASE, "--shift", "0.1", *FEW)
+    code, said = interrupted(signal.SIGINT, where, "compare", CASE, "--shift", "0.1", *FEW)
     assert code == 130
-    files = [f"{CASE}-stability.{k}-gaussian.partial.nc" for k in (1, 2)]
+    files = [f"{CASE}-shift.{k}-gaussian.partial.nc" for k in (1, 2)]
     assert said[-1] == f"vlasov: interrupted. What was solved until then is in {' and '.join(files)}.\n"
     assert sorted(path.name for path in Path().iterdir()) == files
     first, second = (vl.open_run(file)["mean"].values[0] for file in files)

@@ -73,9 +73,12 @@ def test_studies_are_drawn_in_their_folder(vlasov):
             ["plot", "run.nc", "-o", "a.gif", "--format", "png"],
             '--format: is for pictures, but "a.gif" is a film; leave',
         ),
-        (["energies", "run.nc", "-o", "a.nc", "--width", "page"], '--width: is for pictures, but -o names "a.nc", for'),
+        (
+            ["observe", "run.nc", "-q", "energies", "-o", "a.nc", "--width", "page"],
+            '--width: is for pictures, but -o names "a.nc", for',
+        ),
         (["depth", "gaussian-line", "--format", "gif"], '--format: is "gif"; '),
-        (["figure", "ranks", "--width", "1in"], "width: is 1 inches, where pictures have"),
+        (["plot", "run.nc", "--width", "1in"], "width: is 1 inches, where pictures have"),
     ],
 )
 def test_mistakes_are_one_sentence_before_any_work(vlasov, monkeypatch, arguments, sentence):
@@ -100,23 +103,11 @@ def test_a_picture_that_nobody_named_replaces_only_its_like(vlasov, form):
 
 
 def test_one_command_does_not_replace_the_picture_of_another(vlasov):
-    assert vlasov("plot", "run.nc", "-o", "gaussian-collapse-stability.png")[0] == 0
-    before = Path("gaussian-collapse-stability.png").read_bytes()
-    found = vlasov("stability", "gaussian-collapse", "--shift", "0.1", *FEW)
-    assert refused(found, 'output: "gaussian-collapse-stability.png" is there already, and holds something else')
-    assert Path("gaussian-collapse-stability.png").read_bytes() == before
-
-
-def test_numbers_beside_a_picture_replace_only_their_like(vlasov):
-    """``stability -o run.png`` writes run.nc, which nobody named."""
-    before = Path("run.nc").read_bytes()
-    asked = ("stability", "gaussian-collapse", "--shift", "0.1", *FEW)
-    assert refused(vlasov(*asked, "-o", "run.png"), 'output: "run.nc" is there already, and holds something else')
-    assert Path("run.nc").read_bytes() == before
-    assert not Path("run.png").exists()
-    for _ in range(2):  # its own
-        assert vlasov(*asked, "-o", "other.png")[0] == 0
-    assert vl.open_run("other.nc").attrs["kind"] == "comparison"
+    assert vlasov("plot", "run.nc", "-o", "gaussian-collapse-shift.png")[0] == 0
+    before = Path("gaussian-collapse-shift.png").read_bytes()
+    found = vlasov("compare", "gaussian-collapse", "--shift", "0.1", *FEW)
+    assert refused(found, 'output: "gaussian-collapse-shift.png" is there already, and holds something else')
+    assert Path("gaussian-collapse-shift.png").read_bytes() == before
 
 
 def test_pictures_beside_numbers_replace_only_their_like(vlasov):

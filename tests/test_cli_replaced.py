@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import vlasov as vl
+from vlasov.postprocess.observables import OBSERVABLES
 
 CASE, OTHER = "small.toml", ("--set", "horizon=0.25")
 FEW = ("--times", "2", "--no-local", "--json")
@@ -60,18 +61,17 @@ COMMANDS = {
     "plot-pdf": (("plot", "a.nc"), ("plot", "b.nc"), "x.pdf"),
     "plot-svg": (("plot", "a.nc"), ("plot", "b.nc"), "x.svg"),
     "film": (("plot", "a.nc"), ("plot", "b.nc"), "x.gif"),
-    "energies": (("energies", "a.nc"), ("energies", "b.nc"), "x.png"),
-    "energies-numbers": (("energies", "a.nc"), ("energies", "b.nc"), "x.nc"),
-    "beyond-gaussian": (("beyond-gaussian", "a.nc"), ("beyond-gaussian", "b.nc"), "x.nc"),
-    "clusters": (("clusters", "a.nc"), ("clusters", "b.nc"), "x.png"),
+    "observe": (("observe", "a.nc", "-q", "energies"), ("observe", "b.nc", "-q", "energies"), "x.png"),
+    "observe-numbers": (("observe", "a.nc", "-q", "gaussianity"), ("observe", "b.nc", "-q", "gaussianity"), "x.nc"),
     "compare-files": (
         ("compare", "a.nc", "a-gaussian.nc", *FEW), ("compare", "b.nc", "b-gaussian.nc", *FEW), "x.png"
     ),
     "compare": (("compare", CASE, *FEW), ("compare", CASE, *FEW, *OTHER), "x.nc"),
-    "stability": (("stability", CASE, "--shift", "0.1", *FEW), ("stability", CASE, "--shift", "0.2", *FEW), "x.png"),
+    "perturbed": (("compare", CASE, "--shift", "0.1", *FEW), ("compare", CASE, "--shift", "0.2", *FEW), "x.png"),
     "sensitivity": (("sensitivity", "a.nc"), ("sensitivity", "b.nc"), "x.png"),
-    "figure": (("figure", "to-zero"), ("figure", "to-a-line"), "x.png"),
     "report": (("report", "a.nc"), ("report", "b.nc"), "x.html"),
+    "export": (("export", "a.nc"), ("export", "b.nc"), "x.csv"),
+    "export-arrays": (("export", "a.nc"), ("export", "b.nc"), "x.npz"),
     "cite": (("cite", "a.nc"), ("cite", "a-gaussian.nc", "sinkhorn-mixture"), "x.bib"),
     "copy": (("copy", "gaussian-line"), ("copy", "dirac-pair"), "x.toml"),
     "sweep": (
@@ -119,7 +119,7 @@ def test_another_picture_of_the_same_run_takes_its_place(vlasov):
     assert vlasov("plot", "a.nc", "--kind", "eigenvalues", "-o", "x.png")[0] == 0
     assert Path("x.png").read_bytes() != before
     assert refused(vlasov("plot", "a.nc", "a-gaussian.nc", "-o", "x.png"), "x.png")
-    assert refused(vlasov("beyond-gaussian", "a.nc", "-o", "x.png"), "x.png")  # by another command
+    assert refused(vlasov("observe", "a.nc", "-q", "clusters", "-o", "x.png"), "x.png")  # by another command
 
 
 @pytest.mark.parametrize("target", ["x.png", "x.nc"])
@@ -130,8 +130,8 @@ def test_what_comes_during_a_command_stays(vlasov, monkeypatch, target):
         Path(target).write_bytes(b"of somebody else")
         return energies(run)
 
-    monkeypatch.setattr("vlasov.postprocess.energies.energies", meanwhile)
-    code, _, err = vlasov("energies", "a.nc", "-o", target)
+    monkeypatch.setitem(OBSERVABLES, "energies", meanwhile)
+    code, _, err = vlasov("observe", "a.nc", "-q", "energies", "-o", target)
     assert (code, Path(target).read_bytes()) == ({"x.png": 2, "x.nc": 1}[target], b"of somebody else")
     assert f'"{target}"' in err
     assert Path("x.partial.nc").exists() == (target == "x.nc")
@@ -158,16 +158,8 @@ def test_a_copy_that_was_changed_is_not_replaced(vlasov):
     assert target.read_text().endswith("# mine\n")
 
 
-def test_numbers_beside_a_picture_are_not_replaced_either(vlasov):
-    before = Path("a.nc").read_bytes()
-    asked = ("stability", CASE, "--shift", "0.1", *FEW, "-o", "a.png")
-    assert refused(vlasov(*asked), "a.nc")
-    assert Path("a.nc").read_bytes() == before
-    assert not Path("a.png").exists()
-
-
 def test_no_force_replaces_what_is_read(vlasov):
-    found = vlasov("energies", "a.nc", "-o", "a.nc", "--force")
+    found = vlasov("observe", "a.nc", "-q", "energies", "-o", "a.nc", "--force")
     assert found[0] == 2
     assert "is what is read" in found[2]
     assert vl.open_run("a.nc").attrs["kind"] == "run"
@@ -178,7 +170,7 @@ def test_no_force_replaces_what_is_read(vlasov):
     [
         ("depth", ("--depths", "2,4", "--n", "4", "--replicas", "2"), ("--depths", "2,4,6")),
         ("lipschitz", ("--n", "4,8", "--data", "random", "--replicas", "2"), ("--n", "4,8,16")),
-        ("converge", ("--n", "4,8", "--replicas", "2", "--no-local"), ("--n", "4,8,16")),
+        ("converge", ("--n", "4,8", "--replicas", "2"), ("--n", "4,8,16")),
     ],
 )
 def test_a_study_goes_on_in_its_folder_and_no_other_does(vlasov, command, few, more):

@@ -8,6 +8,7 @@ import xarray as xr
 
 import vlasov as vl
 
+ALSO = {"compare": ["g.nc"], "observe": ["-q", "clusters"]}
 LINE = vl.Problem(vl.Softmax(A=[[0.6]]), vl.Box([-1.0], [1.0]), 0.5)
 
 
@@ -20,7 +21,7 @@ def run(tmp_path, monkeypatch):
 
 
 @pytest.mark.quick
-@pytest.mark.parametrize("command", ["beyond-gaussian", "energies", "clusters", "plot", "compare", "sensitivity"])
+@pytest.mark.parametrize("command", ["observe", "plot", "compare", "sensitivity"])
 def test_nothing_is_written_over_a_run(vlasov, run, command):
     before = run.read_bytes()
     other = run.with_name("other.nc")
@@ -28,7 +29,7 @@ def test_nothing_is_written_over_a_run(vlasov, run, command):
     picture = run.with_name("g.png")
     picture.symlink_to("g.nc")
     for target in ("g.nc", "other.nc", "g.png"):
-        code, _, err = vlasov(command, "g.nc", *(["g.nc"] if command == "compare" else []), "-o", target)
+        code, _, err = vlasov(command, "g.nc", *ALSO.get(command, []), "-o", target)
         assert code == 2
         assert err.count("\n") == 1
         assert run.read_bytes() == before
@@ -50,20 +51,11 @@ def test_a_sensitivity_leaves_its_run(vlasov, run):
 
 
 @pytest.mark.quick
-def test_a_stability_leaves_its_cases(vlasov, run):
-    run.with_name("s.nc").symlink_to("s.toml")
-    vlasov("copy", "box-2d", "-o", "s.toml")
-    before = run.with_name("s.toml").read_bytes()
-    code, _, err = vlasov("stability", "s.toml", "--shift", "0.1", "-o", "s.png")
-    assert code == 2
-    assert 'output: "s.nc" is what is read' in err
-    assert run.with_name("s.toml").read_bytes() == before
-
-
-@pytest.mark.quick
 def test_times_of_a_run_count(vlasov, run):
     told = json.loads(vlasov("sensitivity", "g.nc", "--times", "3", "--json")[1])
     assert told["time"] == pytest.approx([0.0, 0.2, 0.4])
+    told = json.loads(vlasov("sensitivity", "g.nc", "--at", "0.1,0.3", "--json", "--force")[1])
+    assert told["time"] == [0.0, 0.1, 0.3]
     assert json.loads(vlasov("sensitivity", "g.nc", "--json", "--force")[1])["time"] == pytest.approx(
         [0, 0.1, 0.2, 0.3, 0.4]
     )
@@ -75,7 +67,7 @@ def test_times_of_a_run_count(vlasov, run):
         (("--set", "horizon=2"), "--set: changes a case, but this is a run; give the case instead"),
         (("--threads", "0"), "threads: is 0 but must be at least 1"),
         (("--seed", "3"), "--seed: draws nothing, since the tokens are those of the run; leave it out"),
-        (("--times", "1"), "times: is 1 but must be at least 2"),
+        (("--times", "1"), "--times: is 1 but must be at least 2"),
     ],
 )
 def test_what_a_run_cannot_have_is_refused(vlasov, run, given, sentence):
@@ -85,10 +77,10 @@ def test_what_a_run_cannot_have_is_refused(vlasov, run, given, sentence):
 
 
 @pytest.mark.quick
-@pytest.mark.parametrize("command", ["beyond-gaussian", "energies", "clusters", "plot"])
-def test_a_folder_is_no_run(vlasov, run, command):
+@pytest.mark.parametrize(("command", "what"), [("observe", "is not a file"), ("plot", "is a folder")])
+def test_a_folder_is_no_run(vlasov, run, command, what):
     for folder in (".", ".."):
-        sentence = f'vlasov: path: "{folder}" is a folder; give a .nc file that "vlasov run -o" wrote\n'
+        sentence = f'vlasov: path: "{folder}" {what}; give a .nc file that "vlasov run -o" wrote\n'
         assert vlasov(command, folder) == (2, "", sentence)
 
 

@@ -1,4 +1,4 @@
-"""The manual's gallery: pages of cases and figures, made by docs/_ext/gallery, without Sphinx."""
+"""The manual's gallery: pages of cases, made by docs/_ext/gallery, without Sphinx."""
 
 import re
 import shlex
@@ -12,7 +12,6 @@ from typer.testing import CliRunner
 
 import vlasov as vl
 from vlasov.cli.app import app
-from vlasov.postprocess.papers import figure_names
 
 DOCS = Path(__file__).parent.parent / "docs"
 
@@ -58,24 +57,19 @@ def test_a_fact_that_does_not_hold_fails(folder, monkeypatch):
         solved.solved("dirac-pair", folder / "picture.png")
 
 
-def test_ranks_above_what_the_caption_names_end_the_build():
-    from gallery import figures
+def test_every_case_has_a_card_and_a_page_in_the_tree():
+    from gallery import cases
 
-    facts = {"positive, d = 3": {"observed": 2, "above it": 0}, "words": "none"}
-    figures.check("ranks", facts)
-    facts["positive, d = 3"]["above it"] = 1
-    with pytest.raises(ValueError, match="figure ranks, positive, d = 3: 1 limits above the rank"):
-        figures.check("ranks", facts)
+    text = cases.index(Path())
+    tree = re.search(r"```\{toctree\}\n:hidden:\n\n(.*?)\n```", text, re.S).group(1).splitlines()
+    assert sorted(tree) == sorted(vl.case_names())
+    assert sorted(re.findall(r"^:link: (.*)$", text, re.M)) == sorted(vl.case_names())
 
 
-def test_every_case_and_every_figure_has_a_card_and_a_page_in_the_tree():
-    from gallery import cases, figures
+def test_programs_that_run_are_there():
+    from gallery import programs
 
-    for made, names in ((cases, vl.case_names()), (figures, figure_names())):
-        text = made.index(Path())
-        tree = re.search(r"```\{toctree\}\n:hidden:\n\n(.*?)\n```", text, re.S).group(1).splitlines()
-        assert sorted(tree) == sorted(names)
-        assert sorted(re.findall(r"^:link: (.*)$", text, re.M)) == sorted(names)
+    assert all((DOCS / "examples" / f"{name}.py").is_file() for name in programs.RUN)
 
 
 def test_nothing_in_a_title_is_markup():
@@ -108,7 +102,7 @@ def test_formulas_in_sentences_are_code(text, said):
 
 def test_commands_on_pages_are_those_that_the_program_knows(tmp_path, monkeypatch):
     """All are parsed; running is checked without doing it, plots and copies by doing one."""
-    from gallery import cases, figures
+    from gallery import cases
 
     monkeypatch.chdir(tmp_path)
     runner = CliRunner()
@@ -120,8 +114,6 @@ def test_commands_on_pages_are_those_that_the_program_knows(tmp_path, monkeypatc
         found = runner.invoke(app, shlex.split(command)[1:])
         assert found.exit_code == 0, found.output
     assert {"gaussian-line.nc", "gaussian-line.png", "mine.toml"} <= {path.name for path in tmp_path.iterdir()}
-    found = runner.invoke(app, shlex.split(figures.command("lipschitz-against-n"))[1:2])
-    assert set(figure_names()) <= set(found.output.split())
 
 
 def test_pages_are_made_once(tmp_path, monkeypatch):

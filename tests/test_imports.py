@@ -21,7 +21,7 @@ PUBLIC = set(
     "Softmax L2 Sinkhorn Sigmoid Exponential ReLU Linear MultiHead Masked LayerNorm MLP "
     "solve measure open_run load_case case_names Case AccuracyWarning InputError SlowRunWarning SolverError "
     "Hardmax distance wasserstein clusters compare mean_field_study depth_study on_grid energies set_threads "
-    "lipschitz_study beyond_gaussian "
+    "lipschitz_study gaussianity "
     "cases estimates gaussian measures postprocess solvers tilting".split()
 )
 HEAVY = set("h5netcdf h5py llvmlite matplotlib numba ot pandas pyfftw scipy threadpoolctl xarray zarr".split())

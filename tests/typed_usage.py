@@ -14,9 +14,12 @@ initial = vl.Mixture([vl.Gaussian(0.0, 1.0), *parts], [0.5, 0.1, 0.1, 0.1, 0.1, 
 problem = vl.Problem(attention, initial, 1, name="typed")
 run: xr.Dataset = vl.solve(problem, "particles", n=100, times=[0.0, 1.0])
 transformer: xr.Dataset = vl.solve(vl.Problem(vl.Hardmax(A=[[1.0]]), initial, 1), "layers", depth=12)
+limit: xr.Dataset = vl.mean_field_study(problem, n=[16, 32], p=2, sampling=["random", "sobol"], local=True)
+compared: xr.Dataset = vl.compare(run, transformer, p=2, times=[0.0, 0.5])
+page: vl.Report = vl.report(run, compared, path="both.html")
 slopes: xr.Dataset = vl.depth_study(problem, depths=[6, 12], n=64, p=(1, 2))
 rough: xr.Dataset = vl.lipschitz_study(problem, n=[16, 32], data="adversarial", radius=2.0, times=[0.5])
-match: xr.Dataset = vl.beyond_gaussian(transformer, instants=3, factors=(2, 10))
+gaussian: xr.Dataset = vl.gaussianity(transformer, instants=3)
 bound: float = vl.estimates.tokens_bound(vl.Softmax(A=[[1.0]]), 1.0, 10)
 swept: xr.Dataset = vl.sweep(problem, {"attention.beta": [1.0, 2.0], "initial.mean": np.eye(2)}, solver="gaussian")
 several: xr.Dataset = vl.sweep(

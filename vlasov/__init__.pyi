@@ -1,4 +1,11 @@
 # The public names: lazy_loader reads this file at run time, type checkers read it in place of __init__.py.
+import collections.abc
+import os
+import typing
+
+import numpy.typing
+import xarray
+
 from . import (
     cases as cases,
     estimates as estimates,
@@ -22,7 +29,6 @@ from .attention import (
 )
 from .blocks import MLP as MLP, LayerNorm as LayerNorm
 from .cases import Case as Case, case_names as case_names, load_case as load_case
-from .cases.solving import solve as solve
 from .errors import (
     AccuracyWarning as AccuracyWarning,
     InputError as InputError,
@@ -41,12 +47,12 @@ from .measures import (
     Ring as Ring,
     Sequence as Sequence,
 )
-from .postprocess.beyond_gaussian import beyond_gaussian as beyond_gaussian
 from .postprocess.citing import cite as cite
 from .postprocess.clusters import clusters as clusters
 from .postprocess.compare import compare as compare
 from .postprocess.depth import depth_study as depth_study
 from .postprocess.energies import energies as energies
+from .postprocess.gaussianity import gaussianity as gaussianity
 from .postprocess.lipschitz import lipschitz_study as lipschitz_study
 from .postprocess.mean_field import mean_field_study as mean_field_study
 from .postprocess.on_grid import on_grid as on_grid
@@ -60,3 +66,107 @@ from .solvers import measure as measure, open_run as open_run
 from .solvers.covariances import covariances as covariances
 
 __version__: str
+
+if typing.TYPE_CHECKING:  # solve, with the options of each solver
+    _Case = Problem | Case | str | os.PathLike[str]
+    @typing.overload
+    def solve(
+        problem: _Case,
+        solver: typing.Literal["gaussian"],
+        *,
+        times: numpy.typing.ArrayLike | None = None,
+        progress: bool = False,
+        output: str | os.PathLike[str] | None = None,
+        overwrite: bool = False,
+        case: str = "",
+        warn_above: float = 0.01,
+        tolerance: float = 1e-10,
+        max_steps: int = 100_000,
+    ) -> xarray.Dataset: ...
+    @typing.overload
+    def solve(
+        problem: _Case,
+        solver: typing.Literal["particles"],
+        *,
+        times: numpy.typing.ArrayLike | None = None,
+        progress: bool = False,
+        output: str | os.PathLike[str] | None = None,
+        overwrite: bool = False,
+        case: str = "",
+        warn_above: float = 0.01,
+        n: int = 10_000,
+        sampling: str = "sobol",
+        moments: str = "auto",
+        seed: int = 0,
+        tolerance: float = 1e-08,
+        rescaled: bool = False,
+        method: str = "auto",
+        max_steps: int = 100_000,
+    ) -> xarray.Dataset: ...
+    @typing.overload
+    def solve(
+        problem: _Case,
+        solver: typing.Literal["finite-volume"],
+        *,
+        times: numpy.typing.ArrayLike | None = None,
+        progress: bool = False,
+        output: str | os.PathLike[str] | None = None,
+        overwrite: bool = False,
+        case: str = "",
+        warn_above: float = 0.01,
+        cells: int | collections.abc.Sequence[int] | None = None,
+        reconstruction: str = "upwind5",
+        frame: str = "auto",
+        extent: float | collections.abc.Sequence[typing.Any] | None = None,
+        slices: int | None = None,
+        max_steps: int = 100_000,
+    ) -> xarray.Dataset: ...
+    @typing.overload
+    def solve(
+        problem: _Case,
+        solver: typing.Literal["layers"],
+        *,
+        times: numpy.typing.ArrayLike | None = None,
+        progress: bool = False,
+        output: str | os.PathLike[str] | None = None,
+        overwrite: bool = False,
+        case: str = "",
+        warn_above: float = 0.01,
+        depth: int | None = None,
+        step: float | None = None,
+        n: int = 10_000,
+        sampling: str = "sobol",
+        moments: str = "auto",
+        seed: int = 0,
+        method: str = "auto",
+    ) -> xarray.Dataset: ...
+    @typing.overload  # the first solver of the case, or one that is known at run time
+    def solve(
+        problem: _Case,
+        solver: str | None = None,
+        *,
+        times: numpy.typing.ArrayLike | None = None,
+        progress: bool = False,
+        output: str | os.PathLike[str] | None = None,
+        overwrite: bool = False,
+        case: str = "",
+        warn_above: float = 0.01,
+        n: int = ...,
+        sampling: str = ...,
+        moments: str = ...,
+        seed: int = ...,
+        tolerance: float = ...,
+        rescaled: bool = ...,
+        method: str = ...,
+        max_steps: int = ...,
+        cells: int | collections.abc.Sequence[int] | None = ...,
+        reconstruction: str = ...,
+        frame: str = ...,
+        extent: float | collections.abc.Sequence[typing.Any] | None = ...,
+        slices: int | None = ...,
+        depth: int | None = ...,
+        step: float | None = ...,
+    ) -> xarray.Dataset: ...
+
+else:
+    from .cases.solving import solve as solve

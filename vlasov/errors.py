@@ -8,6 +8,8 @@ import warnings
 from collections.abc import Iterable
 from typing import Any
 
+from vlasov import messages
+
 _LONG = 200  # characters of a word that are looked at
 _MANY, _NEAREST = 12, 3  # names that are too many for a sentence, and how many of these it names
 
@@ -66,10 +68,7 @@ class NonFiniteState(SolverError):
 
     def __init__(self, step: int, time: float, dt: float) -> None:
         self.step, self.time, self.dt = step, time, dt
-        super().__init__(
-            f"non-finite state in step {step} at t = {time:.12g} with dt = {dt:.3g}: the velocity is NaN or "
-            "infinite there; lower the tolerance or look at the attention's parameters at that time"
-        )
+        super().__init__(messages.NON_FINITE_STATE(step=step, time=time, dt=dt))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.step, self.time, self.dt)
@@ -81,10 +80,7 @@ class NonFiniteLayer(NonFiniteState):
     def __init__(self, layer: int, count: int, time: float, dt: float) -> None:
         super().__init__(layer, time, dt)
         self.count = count
-        self.args = (
-            f"layer {layer} of {count}, from t = {time:.12g}: tokens are not finite after it; take more layers or a "
-            "shorter horizon, look at the parameters at that time, or keep tokens from growing by vl.LayerNorm",
-        )
+        self.args = (messages.NON_FINITE_LAYER(layer=layer, count=count, time=time),)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.step, self.count, self.time, self.dt)

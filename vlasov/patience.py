@@ -6,6 +6,7 @@ import sys
 import time
 from dataclasses import dataclass, field
 
+from vlasov import messages
 from vlasov.errors import SlowRunWarning, warn
 from vlasov.remedies import with_remedy
 
@@ -77,7 +78,7 @@ class Patience:
         warn(sentence, SlowRunWarning)
 
     def _waiting(self, done: str) -> str:
-        return self._with_remedy(f"{self.what} takes long: {done} in {clock() - self._since:.3g} s so far")
+        return self._with_remedy(messages.TAKES_LONG(what=self.what, done=done, seconds=clock() - self._since))
 
     def _with_remedy(self, sentence: str) -> str:
         return with_remedy(sentence, [*self.smaller, *self.remedies], self.solver)

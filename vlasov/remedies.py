@@ -7,7 +7,7 @@ without the braces; a program with options of its own says by ``named_by`` what 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 
 #: From an option and its solver ("" if it is of none) to the words that stand for it; None if the user cannot give it.
@@ -53,3 +53,9 @@ def remedy(ways: Sequence[str], solver: str = "") -> str:
 def with_remedy(sentence: str, ways: Sequence[str], solver: str = "") -> str:
     """Return the sentence, and after it the ways that the user has."""
     return "; ".join(filter(None, [sentence, remedy(ways, solver)]))
+
+
+def respelt(sentence: str, options: Iterable[str], solver: str) -> str:
+    """Return a sentence in Python's words, "take n=8,000", with these options of the solver as the user gives them."""
+    assigned = re.compile(rf'\b({"|".join(options)})=("[^"]*"|\d[\d,]*\d(?![\w.])|[^\s;,]*[^\s;,.])')
+    return assigned.sub(lambda m: _naming(f"{m[1]}={m[2].strip(chr(34)).replace(',', '')}", solver) or m[0], sentence)

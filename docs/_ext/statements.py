@@ -30,7 +30,8 @@ KINDS = {
     "ours": "ours",
 }
 _FIELDS = {"says", "source", "kind", "command", "expected", "holds"}
-_PRELUDE = "import numpy as np\nimport vlasov as vl\n"
+_PROGRAMS = str(Path(__file__).parents[1] / "examples")  # which statements may import
+_PRELUDE = f"import sys\nsys.path.append({_PROGRAMS!r})\nimport numpy as np\nimport vlasov as vl\n"
 
 
 class Row(NamedTuple):

@@ -44,4 +44,4 @@ def runs(horizon: float = 4.0, n: int = 40) -> list[xr.Dataset]:
 # bounded speed; with post-norm they stay on a circle.
 
 if __name__ == "__main__":
-    figures.save(figures.plot(runs(), "radius"), sys.argv[1])
+    figures.save(figures.plot(*runs(), kind="radius"), sys.argv[1])

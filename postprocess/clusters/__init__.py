@@ -9,7 +9,7 @@ What the theory knows of softmax attention whose A and V are constant, for z_i =
 
 A > 0 means that A + A^T is positive definite (in the third line that <A v, v> > 0 for the eigenvector v). Every finite
 time is before the limit; ``movement`` says how far. ``tokens`` reads a run, ``sight`` says whom tokens look at,
-``beside`` holds a rescaled run against a post-norm one, ``table`` is for the terminal.
+``show`` has panels and tables.
 
 Reference: Geshkovski, Letrouit, Polyanskiy, Rigollet (2023), arXiv:2305.05465.
 """
@@ -27,22 +27,11 @@ from vlasov.checks import Array
 from vlasov.errors import InputError
 from vlasov.geometry import linked, polytope
 from vlasov.kinds import Kind
-from vlasov.postprocess.clusters.beside import beside as beside
-from vlasov.postprocess.clusters.directions import problem_if_known
+from vlasov.postprocess.clusters import show
 from vlasov.postprocess.clusters.sight import Sight, leader_since, ranks
 from vlasov.postprocess.clusters.tokens import Tokens
+from vlasov.solvers import problem_of
 from vlasov.solvers.dataset import labels
-
-CLUSTERS = Kind(
-    "clusters",
-    'what vl.clusters returned or "vlasov observe" wrote',
-    title="Clusters",
-    cites=(
-        ("geshkovski2023", "clusters, leaders and polytopes of tokens"),
-        ("barber1996", "Qhull, the polytope of the limits"),
-    ),
-)
-
 
 TOLERANCE, MARGIN = 0.05, 0.005
 _PLATEAUS = 5
@@ -73,6 +62,20 @@ _NAMES = {
     "movement": "how far any token moved over the last tenth of the run, relative to the size of the first cloud",
     "polytope_dimension": "dimension of the polytope of all limits",
 }
+
+CLUSTERS = Kind(
+    "clusters",
+    'what vl.clusters returned or "vlasov observe" wrote',
+    title="Clusters",
+    variables=_NAMES,
+    panels=show.panels,
+    tables=show.tables,
+    notes=show.notes,
+    cites=(
+        ("geshkovski2023", "clusters, leaders and polytopes of tokens"),
+        ("barber1996", "Qhull, the polytope of the limits"),
+    ),
+)
 
 
 def clusters(
@@ -233,7 +236,7 @@ def _plateaus(times: Array, count: NDArray[np.intp]) -> dict[str, tuple[tuple[st
 
 def _of_sight(tokens: Tokens, final: _Final, *, rank: bool) -> dict[str, tuple[tuple[str, ...], Any]]:
     """Leaders, and what the matrix of attention is like, where one head says whom tokens look at."""
-    problem = problem_if_known(tokens.run)
+    problem = problem_of(tokens.run) if tokens.run.attrs.get("problem") else None  # None: a parameter is a function
     if problem is None or not Sight.is_known(problem):
         if rank:
             why = "is masked, or no sum with one head" if problem else "has a parameter that is a Python function"

@@ -11,9 +11,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from vlasov.blocks.layer_norm import directions
 from vlasov.checks import Array
 from vlasov.errors import InputError
-from vlasov.postprocess.clusters.directions import unit
 from vlasov.postprocess.clusters.tokens import Tokens
 from vlasov.problem import Problem
 
@@ -53,7 +53,7 @@ class Sight:
         p = np.zeros_like(a) if p is None else p
         phi = np.asarray(run["rescaling"].values[instant], dtype=np.float64) if "rescaling" in run else None
         if self._pre_norm is not None:
-            return self._pre_norm.scale(z.shape[1], t) * unit(z if phi is None else z @ phi.T), a, p
+            return directions(z if phi is None else z @ phi.T, self._pre_norm.scale(z.shape[1], t))[0], a, p
         return (z, a, p) if phi is None else (z, phi.T @ a @ phi, phi.T @ p @ phi)
 
     def leading(self, instant: int, candidates: Labels | None = None) -> Labels:

@@ -35,28 +35,25 @@ class Tokens:
         The direction in which they are looked at; all directions if None.
     """
 
-    def __init__(self, run: xr.Dataset, along: ArrayLike | str | None, field: str = "run") -> None:
-        require(run, RUN, field)
+    def __init__(self, run: xr.Dataset, along: ArrayLike | str | None) -> None:
+        require(run, RUN, "run")
         if "position" not in run:
             sentence = "holds no tokens, which alone gather in clusters; solve the problem by particles:"
-            raise InputError(f'{sentence} vl.solve(problem, "particles")', field)
+            raise InputError(f'{sentence} vl.solve(problem, "particles")', "run")
         if not run.sizes["time"] or not run.sizes["particle"]:
-            raise InputError("has no output times or no tokens left; keep some", field)
+            raise InputError("has no output times or no tokens left; keep some", "run")
         self.run = run
         self.times = np.asarray(run["time"].values, dtype=np.float64)
         self.weights = np.asarray(run["weight"].values, dtype=np.float64)
         self.heavy = np.flatnonzero(self.weights >= _NEGLIGIBLE * self.weights.max())
         self.direction = None if along is None else _direction(run, along)
-        self._field = field
 
     def full(self, instant: int) -> Array:
         """The tokens that carry mass, shape (n, d)."""
         z = limiting_positions(self.run, instant)[self.heavy]
         if not checks.finite(z):
             when = f"is not finite at t = {self.times[instant]:g}"
-            raise InputError(
-                f"has a position that {when}; keep the times before, as in run.isel(time=...)", self._field
-            )
+            raise InputError(f"has a position that {when}; keep the times before, as in run.isel(time=...)", "run")
         return z
 
     def at(self, instant: int) -> Array:

@@ -5,10 +5,9 @@ For each pair of solutions of one attention, at the output times that they share
     W_p(mu, nu),   |mean - mean'| / s,   |Sigma - Sigma'|_F / |Sigma|_F,   moments of order 3 and 4,   |rho - rho'|_L1,
     W_p(t) / W_p(0) <= exp(int L) (a posteriori, estimated) <= exp(int L(R)) (a priori)
 
-Solvers of one problem are held against each other so, or solutions from different initial data: their stability. This
-file makes the Dataset of the ``solutions``, ``distances`` finds W_p and ``differences`` all that is told beside it,
-``words`` says what each variable is, ``table`` and ``figure`` show them. Called by ``vl.compare``, ``vlasov compare``
-and ``vlasov stability``.
+Solutions are those of one problem by several solvers, or of one attention from different starts. ``solutions`` says
+which can be compared, ``distances`` how far two states are apart, ``local`` how much small differences grow; ``names``
+says what each variable is, ``table`` and ``figure`` show them.
 """
 
 from __future__ import annotations
@@ -19,35 +18,36 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from functools import partial
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 import numpy as np
 import xarray as xr
+from numpy.typing import ArrayLike
 
 from vlasov import checks, estimates
 from vlasov.checks import Array
 from vlasov.errors import InputError, choose
-from vlasov.kinds import TRANSPORT, Kind
-from vlasov.measures import Measure
 from vlasov.postprocess import stability
-from vlasov.postprocess.compare import local as chain, solutions
-from vlasov.postprocess.compare.differences import ORDERS, density_error, moment_errors
-from vlasov.postprocess.compare.distances import between
+from vlasov.postprocess.compare import local as chain
+from vlasov.postprocess.compare.distances import ORDERS, between, density_error, moment_errors
 from vlasov.postprocess.compare.names import NAMES
-from vlasov.postprocess.naming import named
-from vlasov.postprocess.transport.methods import Distance
+from vlasov.postprocess.compare.show import COMPARISON as COMPARISON
+from vlasov.postprocess.compare.solutions import common, pick, same
+from vlasov.postprocess.naming import called, named
 from vlasov.postprocess.wasserstein import CONDITIONAL, checked_order
 from vlasov.problem import Problem
-from vlasov.solvers import measure, problem_of
+from vlasov.solvers import measure
 from vlasov.solvers.accuracy import doubt, units_of
-from vlasov.solvers.dataset import provenance
+from vlasov.solvers.dataset import provenance, several
 from vlasov.solvers.progress import shares_bar, silent, waiting
 
-COMPARISON = Kind("comparison", "what vl.compare returned", title="How far solutions are apart", cites=(TRANSPORT,))
+Variables: TypeAlias = dict[str, tuple[tuple[str, ...], Array]]  # dimensions and values by name
+
 _PARTED = 0.1  # of the deviation: means this far apart, where instability explains it, say so
 _SEEN = 1e-14  # of the deviation: a difference that rounding makes
 _EXPLAINED = math.log(100.0)  # differences may have grown by so much more
-_TOLD = ("solver", "options", "status", "error_estimate", "advice", "vlasov_version", "created", "problem")
+_ABOUT = ("solver", "options", "status", "error_estimate", "advice", "vlasov_version", "created", "problem")
+_EACH = ("pair", "time")
 
 
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")  # where solutions part, powers of distances overflow
@@ -55,7 +55,7 @@ def compare(
     *datasets: xr.Dataset,
     p: float | Sequence[float] = (1, 2),
     bandwidth: float | None = None,
-    instants: int = 5,
+    times: int | ArrayLike = 5,
     initial: str = "auto",
     local: bool = False,
     progress: bool = False,
@@ -65,13 +65,14 @@ def compare(
     Parameters
     ----------
     datasets
-        Two or more, of one problem or from different initial data, with output times in common.
+        Two solutions or more, of one problem or from different initial data, with output times in common.
     p
         Orders of the Wasserstein distances.
     bandwidth
         Of a Gaussian kernel, in standard deviations of the measure: with it, densities of particles are compared too.
-    instants
-        At how many of the common output times, evenly spread with the last, the solutions are compared.
+    times
+        How many of the common output times, evenly spread with the first and the last, or which. The first is always
+        among them, since growth is counted from there; those after the last are left out.
     initial
         "same", "different", or "auto": as their problems say. Clouds drawn from one measure by different seeds are
         "different" only if you say so.
@@ -83,19 +84,14 @@ def compare(
     Returns
     -------
     xarray.Dataset
-        Coordinates pair, solution, time, p and order. Variables: wasserstein and wasserstein_error (estimated; NaN for
-        d > 3 between particles and a solution that is none), moment_error (relative, by order), mean_error and
-        covariance_error (in the units of a run's own), density_error (L1), growth = W_p(t) / W_p(0), NaN unless both
-        distances are above their errors, log_a_posteriori with log_a_posteriori_error (the logarithm of its estimate
-        from the solutions at all common times) and log_a_priori (of its bound), which are often huge, and NaN where a
-        support is not bounded, bounded (pair, p): whether they hold for this order, which under masks they do for
-        conditional distances from p = 2 on, radius and radius_bound,
-        amplified (pair, time): whether solutions of one problem have parted only because the flow multiplies small
-        differences of their starts, so that their distance says nothing about the solvers. With ``local`` (pair, time):
-        optimal_growth with optimal_error, log_logarithmic_norm and log_norm, which bound the growth for p = 2 of
-        solutions that stay close to these, far, whether they do not, and among_gaussians (pair,): whether that is of
-        Gaussian differences alone, as of two runs by "gaussian". Attributes: ``initial``, ``runs`` (what is known, as
-        JSON) and ``doubt`` (why some numbers are not to be trusted, or missing).
+        Coordinates pair, solution, time, p and order; each variable says in its ``long_name`` what it is. Distances are
+        NaN for d > 3 between particles and a solution that is none, and ``growth`` where a distance is below its error.
+        Logarithms of the theory's bounds are NaN where a support is not bounded; they hold for the orders where
+        ``bounded`` is true, under masks for conditional distances from p = 2 on. ``amplified``: solutions of one
+        problem have parted because the flow multiplies small differences of their starts, so that their distance says
+        nothing about the solvers. With ``local`` also the growth of small differences, which bounds that of solutions
+        for p = 2 unless they are ``far`` apart. Attributes: ``initial``, ``runs`` (each run's own, as JSON) and
+        ``doubt`` (why some numbers are not to be trusted, or missing).
 
     Examples
     --------
@@ -104,155 +100,131 @@ def compare(
     >>> starts = vl.Gaussian(0.0, 1.0), vl.Gaussian(1.0, 1.0)
     >>> problems = [vl.Problem(vl.Softmax(A=[[0.0]]), start, horizon=1.0) for start in starts]
     >>> runs = [vl.solve(problem, "gaussian") for problem in problems]
-    >>> found = vl.compare(*runs, p=2, instants=2)
+    >>> found = vl.compare(*runs, p=2, times=2)
     >>> found["growth"].values.squeeze().round(6)
     array([1.      , 2.718282])
     """
-    (orders, bandwidth), local = _checked(datasets, p, bandwidth, initial), checks.flag(local, "local")
-    problems, every = solutions.common(datasets)
-    times = solutions.spread(every, checks.integer(instants, "instants", least=1))
-    runs, wholes = ([dataset.sel(time=at) for dataset in datasets] for at in (times, every))
-    pairs, names = list(combinations(range(len(runs)), 2)), solutions.names(datasets)
-    called = [f"{names[a]} / {names[b]}" for a, b in pairs]
-    start = initial if initial != "auto" else "same" if solutions.same(problems) else "different"
-    series = _series(problems[0], runs, dict(zip(called, pairs, strict=True)), (orders, bandwidth), progress=progress)
-    variables = _variables(problems, runs, pairs, series, same=start == "same")
-    variables |= _estimates(problems[0], wholes, pairs, times, bounded=variables["bounded"][1])
-    attributes = _attributes(datasets, names) | {"initial": start}
-    if local:
-        with waiting("how much small differences grow at most", aloud=progress):
-            chains = chain.of_pairs(runs, pairs, names, same=start == "same")
-        variables |= _local(runs, chains, pairs, variables, orders)
-        attributes["doubt"] = "; ".join(filter(None, [attributes["doubt"], chains.doubt]))
-    coordinates = {"pair": called, "solution": names, "time": times, "p": orders, "order": list(ORDERS)}
-    return named(xr.Dataset(variables, coordinates, attributes | {"method": _methods(series)}), NAMES)
-
-
-def _methods(series: list[list[_Held]]) -> str:
-    """By which distances were found."""
-    return ", ".join(sorted({found.method for row in series for held in row for found in held.distances}))
-
-
-def _checked(
-    datasets: Sequence[xr.Dataset], p: float | Sequence[float], bandwidth: float | None, initial: str
-) -> tuple[list[float], float | None]:
-    """Orders and bandwidth, complained about before any work."""
-    if len(datasets) < 2:
-        raise InputError(f"needs at least two solutions but got {len(datasets)}", "datasets")
-    orders = [checked_order(order) for order in (p if isinstance(p, Sequence) else [p])]
+    runs, orders = several(datasets), [checked_order(order) for order in (p if isinstance(p, Sequence) else [p])]
+    if len(runs) < 2:
+        raise InputError(f"needs at least two solutions but got {len(runs)}", "datasets")
     if not orders:
         raise InputError("is empty; give at least one order, such as 2", "p")
     choose(initial, ("auto", "same", "different"), "initial")
-    return orders, None if bandwidth is None else checks.number(bandwidth, "bandwidth", above=0.0)
+    local = checks.flag(local, "local")
+    bandwidth = None if bandwidth is None else checks.number(bandwidth, "bandwidth", above=0.0)
+    problems, every = common(runs)
+    at = pick(every, times)
+    if initial == "auto":
+        initial = "same" if same(problems) else "different"
+    names, attributes = called(runs), _attributes(runs, problems[0]) | {"initial": initial}
+    wholes, runs = ([run.sel(time=which) for run in runs] for which in (every, at))
+    pairs = {f"{names[a]} / {names[b]}": (a, b) for a, b in combinations(range(len(runs)), 2)}
+    ends = list(pairs.values())
+    variables, attributes["method"] = _distances(problems[0], runs, pairs, (orders, bandwidth), progress=progress)
+    variables |= _differences(problems, runs, ends, same=initial == "same")
+    variables |= _bounds(problems[0], wholes, ends, at, bounded=variables["bounded"][1])
+    if local:
+        with waiting("how much small differences grow at most", aloud=progress):
+            chains = chain.of_pairs(runs, ends, names, same=initial == "same")
+        variables |= _local(runs, chains, ends, variables, orders)
+        attributes["doubt"] = "; ".join(filter(None, [attributes["doubt"], chains.doubt]))
+    coordinates = {"pair": list(pairs), "solution": names, "time": at, "p": orders, "order": list(ORDERS)}
+    return named(xr.Dataset(variables, coordinates, attributes), NAMES)
 
 
-def _attributes(datasets: Sequence[xr.Dataset], names: Sequence[str]) -> dict[str, Any]:
-    """What the comparison is of, and what is known of each run."""
-    first = problem_of(datasets[0])
-    doubts = {name: doubt(dataset) for name, dataset in zip(names, datasets, strict=True)}
-    runs = [{name: str(dataset.attrs[name]) for name in _TOLD if name in dataset.attrs} for dataset in datasets]
+def _attributes(runs: Sequence[xr.Dataset], first: Problem) -> dict[str, Any]:
+    """Return attributes that say what is compared, and what each run says of itself."""
+    names = called(runs)
+    doubts = {name: doubt(run) for name, run in zip(names, runs, strict=True)}
+    about = [{key: str(run.attrs[key]) for key in _ABOUT if key in run.attrs} for run in runs]
     return {
         **provenance(first, COMPARISON),
-        "title": first.name or str(datasets[0].attrs["title"]),
-        "case": datasets[0].attrs.get("case", ""),
-        "runs": json.dumps(dict(zip(names, runs, strict=True))),
+        "title": first.name or str(runs[0].attrs["title"]),
+        "case": runs[0].attrs.get("case", ""),
+        "runs": json.dumps(dict(zip(names, about, strict=True))),
         "doubt": "; ".join(f"{name}: {words}" for name, words in doubts.items() if words),
     }
 
 
-def _series(
+def _distances(
     problem: Problem,
     runs: Sequence[xr.Dataset],
     pairs: dict[str, tuple[int, int]],
-    asked: tuple[list[float], float | None],
+    how: tuple[list[float], float | None],
     *,
     progress: bool,
-) -> list[list[_Held]]:
-    """What is found for each pair and time."""
-    times = runs[0]["time"].values
-    states = [[measure(run, j) for j in range(times.size)] for run in runs]
-    series: list[list[_Held]] = []
-    what = f"distances of {next(iter(pairs))}"
-    with shares_bar(float(len(pairs) * times.size), what=what) if progress else nullcontext(silent) as report:
-        for name, (a, b) in pairs.items():
-            series.append([])
-            for mu, nu in zip(states[a], states[b], strict=True):
-                series[-1].append(_held(problem, mu, nu, *asked))
+) -> tuple[Variables, str]:
+    """Return how far the states of each pair are apart at each time, and the methods of the distances."""
+    orders, bandwidth = how
+    count, methods = runs[0].sizes["time"], set[str]()
+    states = [[measure(run, j) for j in range(count)] for run in runs]
+    values, errors = np.empty((2, len(pairs), count, len(orders)))
+    moments, densities = np.empty((len(pairs), count, len(ORDERS))), np.empty((len(pairs), count))
+    bounded = np.full((len(pairs), len(orders)), True)
+    bar = shares_bar(float(len(pairs) * count), what=f"distances of {next(iter(pairs))}") if progress else None
+    with bar or nullcontext(silent) as report:
+        for i, (name, (a, b)) in enumerate(pairs.items()):
+            for j, (mu, nu) in enumerate(zip(states[a], states[b], strict=True)):
+                distances = between(mu, nu, orders)
+                values[i, j], errors[i, j] = np.array([distance[:2] for distance in distances]).T
+                moments[i, j], densities[i, j] = moment_errors(mu, nu), density_error(mu, nu, bandwidth)
+                conditional = [distance.method == CONDITIONAL for distance in distances]
+                if problem.attention.causal:  # where the theory bounds the conditional distance alone, from p = 2 on
+                    bounded[i] &= np.array(conditional) & (np.array(orders) >= 2)
+                methods |= {distance.method for distance in distances}
                 report(name, 1.0)
-    return series
-
-
-class _Held(NamedTuple):
-    """Two measures held against each other at one time."""
-
-    distances: list[Distance]
-    moment_error: Array
-    density_error: float
-    bounded: list[bool]  # by order: whether the theory bounds its growth
-
-
-def _held(problem: Problem, mu: Measure, nu: Measure, orders: list[float], bandwidth: float | None) -> _Held:
-    distances, causal = between(mu, nu, orders), problem.attention.causal
-    # Masked measures have an estimate in the conditional distance alone, from p = 2 on.
-    bounded = [not causal or (p >= 2 and one.method == CONDITIONAL) for p, one in zip(orders, distances, strict=True)]
-    return _Held(distances, moment_errors(mu, nu), density_error(mu, nu, bandwidth), bounded)
-
-
-def _variables(
-    problems: Sequence[Problem],
-    runs: list[xr.Dataset],
-    pairs: list[tuple[int, int]],
-    series: list[list[_Held]],
-    *,
-    same: bool,
-) -> dict[str, tuple[tuple[str, ...], Array]]:
-    """Distances and differences by pair and time, with the solutions' radii."""
-    times, radii = runs[0]["time"].values, np.array([run["radius"].values for run in runs])
-    found = np.array([[[one[:2] for one in held.distances] for held in row] for row in series])
-    seen = found[..., 0] > found[..., 1]
-    errors = [_errors_of_moments(problems[a], runs[a], runs[b]) for a, b in pairs]
-    parted = [_amplified(problems[0], runs[a], runs[b]) & same for a, b in pairs]
-    each = ("pair", "time")
-    bounded: Any = np.array([[held.bounded for held in row] for row in series]).all(axis=1)
-    start = float(np.nanmax(radii[:, 0], initial=0.0))
-    limit = stability.by_theory(estimates.support_radius, problems[0], start or math.nan, times)
+    clear = values > errors
     return {
-        "wasserstein": ((*each, "p"), found[..., 0]),
-        "wasserstein_error": ((*each, "p"), found[..., 1]),
-        "moment_error": ((*each, "order"), np.array([[held.moment_error for held in row] for row in series])),
-        "density_error": (each, np.array([[held.density_error for held in row] for row in series])),
-        "mean_error": (each, np.array([found[:, 0] for found in errors])),
-        "covariance_error": (each, np.array([found[:, 1] for found in errors])),
-        "growth": ((*each, "p"), np.where(seen & seen[:, :1], found[..., 0] / found[:, :1, :, 0], np.nan)),
+        "wasserstein": (("pair", "time", "p"), values),
+        "wasserstein_error": (("pair", "time", "p"), errors),
+        "growth": (("pair", "time", "p"), np.where(clear & clear[:, :1], values / values[:, :1], np.nan)),
         "bounded": (("pair", "p"), bounded),
+        "moment_error": (("pair", "time", "order"), moments),
+        "density_error": (_EACH, densities),
+    }, ", ".join(sorted(methods))
+
+
+def _differences(
+    problems: Sequence[Problem], runs: list[xr.Dataset], pairs: list[tuple[int, int]], *, same: bool
+) -> Variables:
+    """Return differences of means and covariances, by the units of a run's own errors, and the radii of supports."""
+    times, radii = runs[0]["time"].values, np.array([run["radius"].values for run in runs])
+    errors = np.empty((2, len(pairs), times.size))
+    for i, (a, b) in enumerate(pairs):
+        units = units_of(problems[a].start)
+        moments = (run[name].values for run in (runs[b], runs[a]) for name in ("mean", "covariance"))
+        errors[:, i] = np.transpose([units.errors(*state) for state in zip(*moments, strict=True)])
+    start = float(np.nanmax(radii[:, 0], initial=0.0)) or math.nan
+    return {
+        "mean_error": (_EACH, errors[0]),
+        "covariance_error": (_EACH, errors[1]),
+        "amplified": (_EACH, np.array([_amplified(problems[0], runs[a], runs[b]) & same for a, b in pairs])),
         "radius": (("solution", "time"), radii),
-        "amplified": (each, np.array(parted)),
-        "radius_bound": (("time",), limit),
+        "radius_bound": (("time",), stability.by_theory(estimates.support_radius, problems[0], start, times)),
     }
 
 
-def _estimates(
-    problem: Problem, runs: list[xr.Dataset], pairs: list[tuple[int, int]], shown: Array, *, bounded: Array
-) -> dict[str, tuple[tuple[str, ...], Array]]:
-    """The theory's estimates of growth at the times ``shown``, from solutions at all of their common times."""
-    times, radii = runs[0]["time"].values, np.array([run["radius"].values for run in runs])
-    places = np.flatnonzero(np.isin(times, shown))
-    start = float(radii[:, 0].max())  # NaN where a support is not bounded
-    priori = stability.by_theory(estimates.stability_exponent, problem, start or math.nan, shown)
-    priori = priori if bounded.any() else np.full(shown.size, np.nan)
+def _bounds(
+    problem: Problem, wholes: list[xr.Dataset], pairs: list[tuple[int, int]], at: Array, *, bounded: Array
+) -> Variables:
+    """Return the theory's bounds of growth at the times ``at``, from solutions at all of their common times."""
+    times, radii = wholes[0]["time"].values, np.array([run["radius"].values for run in wholes])
+    start = float(radii[:, 0].max()) or math.nan  # NaN where a support is not bounded
+    priori = stability.by_theory(estimates.stability_exponent, problem, start, at)
+    priori = priori if bounded.any() else np.full(at.size, np.nan)
 
     def rate(a: int, b: int, k: int) -> float:
-        states = measure(runs[a], k), measure(runs[b], k)
+        states = measure(wholes[a], k), measure(wholes[b], k)
         return stability.rate(problem.block, *states, float(times[k]), float(np.maximum(radii[a, k], radii[b, k])))
 
-    exponents, errors = np.full((2, len(pairs), shown.size), np.nan)
+    exponents, errors = np.full((2, len(pairs), at.size), np.nan)
     for i, pair in enumerate(pairs):
         if bounded[i].any():
+            places = np.flatnonzero(np.isin(times, at))
             exponents[i], errors[i] = stability.settled(partial(rate, *pair), times, places)
-    posteriori = np.where(np.isnan(exponents), np.nan, np.fmin(exponents, priori))
     return {
-        "log_a_posteriori": (("pair", "time"), posteriori),
-        "log_a_posteriori_error": (("pair", "time"), errors),
+        "log_a_posteriori": (_EACH, np.where(np.isnan(exponents), np.nan, np.fmin(exponents, priori))),
+        "log_a_posteriori_error": (_EACH, errors),
         "log_a_priori": (("time",), priori),
     }
 
@@ -261,23 +233,17 @@ def _local(
     runs: list[xr.Dataset],
     chains: chain.Pairs,
     pairs: list[tuple[int, int]],
-    found: dict[str, tuple[tuple[str, ...], Array]],
+    found: Variables,
     orders: list[float],
-) -> dict[str, tuple[tuple[str, ...], Array]]:
+) -> Variables:
     """What is possible near the solutions, by pair and time, and where they are too far apart for that."""
     k = orders.index(2.0) if 2.0 in orders else len(orders) - 1
     distances, errors = (found[name][1][..., k] for name in ("wasserstein", "wasserstein_error"))
     apart = [chain.far(runs[a], distances[i], errors[i], chains.each[i].growth) for i, (a, _) in enumerate(pairs)]
     names = ("optimal_growth", "optimal_error", "log_logarithmic_norm", "log_norm")
-    values = {name: (("pair", "time"), np.array([one[j] for one in chains.each])) for j, name in enumerate(names)}
-    return values | {"far": (("pair", "time"), np.array(apart)), "among_gaussians": (("pair",), chains.among)}
-
-
-def _errors_of_moments(problem: Problem, one: xr.Dataset, other: xr.Dataset) -> Array:
-    """``mean_error`` and ``covariance_error`` of the other beside the first, at each time."""
-    units = units_of(problem.start)
-    better, worse = ([run[name].values for name in ("mean", "covariance")] for run in (one, other))
-    return np.array([units.errors(*found) for found in zip(*worse, *better, strict=True)])
+    by_time = ("pair", "time")
+    values = {name: (by_time, np.array([growth[j] for growth in chains.each])) for j, name in enumerate(names)}
+    return {**values, "far": (by_time, np.array(apart))}
 
 
 def _amplified(problem: Problem, one: xr.Dataset, other: xr.Dataset) -> Any:

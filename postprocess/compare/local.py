@@ -3,33 +3,28 @@
     W_2(t) / W_2(0) <= optimal growth <= exp int lambda <= exp int L (a posteriori) <= exp int L(R) (a priori)
 
 The second and the third are local: they are the derivative of the flow along one of the solutions, and hold for others
-that stay close to it. Where two are farther apart than that, they are told as local, and may be exceeded. Two solutions
-by the reduction to Gaussians have the optimum among Gaussians, which says nothing about other differences.
+that stay close to it. Where two are farther apart than that, they are told as local, and may be exceeded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import cache
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
 
 from vlasov.checks import Array
-from vlasov.postprocess.sensitivity import moments
 from vlasov.postprocess.sensitivity.along import Along, along, nothing
-from vlasov.solvers import problem_of
 
 _NEAR = 0.02  # of the deviation: solutions so close that the derivative tells how they part
 _ROUNDING = 1e-6
 
 
 class Pairs(NamedTuple):
-    """Of each pair what is possible nearby, and whether that is of Gaussian differences alone; all doubts."""
+    """For each pair the growth that is possible nearby; all doubts."""
 
     each: list[Along]
-    among: Array
     doubt: str
 
 
@@ -37,18 +32,14 @@ def of_pairs(
     runs: Sequence[xr.Dataset], pairs: Sequence[tuple[int, int]], names: Sequence[str], *, same: bool
 ) -> Pairs:
     """The derivative of the flow along the solutions; solutions of one problem have one."""
-    gaussian = [str(run.attrs.get("solver")) == "gaussian" for run in runs]
-    among = np.array([gaussian[a] and gaussian[b] for a, b in pairs])
-    tokens, first = _whose(runs), gaussian.index(True) if any(gaussian) else 0
-    full, of_gaussians = cache(lambda k: _local(runs[k])), cache(lambda k: _among_gaussians(runs[k]))
-    found, used = list[Along](), dict[tuple[int, bool], Along]()
-    for (a, b), only in zip(pairs, among, strict=True):
-        find: Callable[[int], Along] = of_gaussians if only else full
-        these = [(first if only else tokens)] if same else [a, b]
-        used |= {(k, bool(only)): find(k) for k in these}
-        found.append(_larger(*(find(k) for k in these)))
-    said = [f"optimal growth along {names[k]}: {one.doubt}" for (k, _), one in used.items() if one.doubt]
-    return Pairs(found, among, "; ".join(said))
+    tokens, local = _whose(runs), dict[int, Along]()
+    each = list[Along]()
+    for pair in pairs:
+        ends = [tokens] if same else pair
+        local |= {k: _local(runs[k]) for k in ends if k not in local}
+        each.append(_larger(*(local[k] for k in ends)))
+    doubts = [f"optimal growth along {names[k]}: {growth.doubt}" for k, growth in local.items() if growth.doubt]
+    return Pairs(each, "; ".join(doubts))
 
 
 def _whose(runs: Sequence[xr.Dataset]) -> int:
@@ -64,17 +55,6 @@ def _local(run: xr.Dataset) -> Along:
     if found.since != times[0] and not np.isnan(found.growth).all():
         return nothing(times, f"growth is known from t = 0 on, and the first common time is {times[0]:.4g}")
     return found
-
-
-def _among_gaussians(run: xr.Dataset) -> Along:
-    """By the linearised equations of moments, as far as there is a solution."""
-    times, problem = run["time"].values, problem_of(run)
-    none = nothing(times, "growth among Gaussians is known without masks and from t = 0 on alone")
-    if times[0] != 0.0 or (found := moments.growth(problem, times)) is None:
-        return none
-    logarithmic, unknown = moments.exponent(problem, times), np.isnan(found.growth)
-    doubt = f"from t = {times[unknown][0]:.4g} on growth among Gaussians is not known" if unknown.any() else ""
-    return Along(found.growth, found.error, logarithmic, none.norm, 0.0, doubt)
 
 
 def _larger(one: Along, other: Along | None = None) -> Along:

@@ -20,5 +20,4 @@ NAMES = {
     "log_logarithmic_norm": "integral of the logarithmic norm, which bounds the growth",
     "log_norm": "integral of the norm of the derivative, which bounds the growth",
     "far": "whether the two are too far apart for small differences",
-    "among_gaussians": "whether the growth is that among Gaussians",
 }

@@ -1,4 +1,4 @@
-"""Which solutions can be compared: those of one attention, at the output times that they share; and their names."""
+"""Which solutions can be compared, and when: those of one attention, at output times that they share."""
 
 from __future__ import annotations
 
@@ -6,12 +6,16 @@ from collections.abc import Sequence
 
 import numpy as np
 import xarray as xr
+from numpy.typing import ArrayLike, NDArray
 
+from vlasov import checks
 from vlasov.checks import Array
 from vlasov.errors import InputError
 from vlasov.problem import Problem
 from vlasov.solvers import problem_of
 from vlasov.solvers.dataset import RUN, require
+
+_ROUNDING = 1e-9  # of the last time
 
 
 def common(datasets: Sequence[xr.Dataset]) -> tuple[list[Problem], Array]:
@@ -50,18 +54,24 @@ def same(problems: Sequence[Problem]) -> bool:
     return all(problem.to_dict()["initial"] == problems[0].to_dict()["initial"] for problem in problems[1:])
 
 
-def spread(times: Array, count: int) -> Array:
-    """So many of them at most, evenly spread in time, the first and the last among them."""
-    if times.size <= count:
-        return times
-    wanted = np.linspace(times[0], times[-1], count) if count > 1 else times[-1:]
-    return times[np.unique([int(np.abs(times - t).argmin()) for t in wanted])]
+def pick(every: Array, times: int | ArrayLike) -> Array:
+    """Return so many of the common times, evenly spread with the first and the last; or the first and those named.
+
+    Named times after the last common one are left out, as a solution leaves out those after its blow-up.
+    """
+    if isinstance(times, int | np.integer):
+        count = checks.integer(times, "times", least=1)
+        wanted = np.linspace(every[0], every[-1], count) if count > 1 else every[-1:]
+        return every if every.size <= count else every[np.unique(_nearest(every, wanted))]
+    wanted = checks.vector(times, "times")
+    wanted = wanted[wanted <= every[-1] * (1 + _ROUNDING)]
+    places = _nearest(every, wanted)
+    missing = wanted[np.abs(every[places] - wanted) > _ROUNDING * every[-1]]
+    if missing.size:
+        sentence = f"name t = {missing[0]:g}, which is no output time of all solutions; name those that are"
+        raise InputError(sentence, "times")
+    return every[np.union1d(0, places)]
 
 
-def names(datasets: Sequence[xr.Dataset]) -> list[str]:
-    """Their solvers, numbered where one solver made several."""
-    solvers = [str(dataset.attrs["solver"]) for dataset in datasets]
-    return [
-        solver if solvers.count(solver) == 1 else f"{solver} {solvers[: i + 1].count(solver)}"
-        for i, solver in enumerate(solvers)
-    ]
+def _nearest(every: Array, wanted: Array) -> NDArray[np.intp]:
+    return np.abs(every[:, None] - wanted).argmin(axis=0)

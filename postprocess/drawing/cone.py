@@ -26,6 +26,7 @@ from vlasov.postprocess.drawing.covariances import names
 from vlasov.postprocess.drawing.paper import Width
 from vlasov.postprocess.drawing.style import INK, PALE, PALETTE, TOKEN, legend_above, own_or_new, styled
 from vlasov.postprocess.drawing.view import View
+from vlasov.solvers.dataset import several
 
 _PLAIN = (1e-3, 1e5)  # numbers at axes that need no power of ten
 
@@ -40,8 +41,7 @@ def coordinates(covariance: Array) -> Array:
 
 @styled
 def cone(
-    datasets: Covariances | Sequence[Covariances],
-    *,
+    *datasets: Covariances,
     trace_one: bool = False,
     labels: Sequence[str] | None = None,
     ax: Axes | None = None,
@@ -52,7 +52,7 @@ def cone(
     Parameters
     ----------
     datasets
-        Solutions with d = 2, or arrays (time, 2, 2) of covariances: one or several.
+        One solution or more with d = 2, or arrays (time, 2, 2) of covariances.
     trace_one
         Divide by the trace, and draw the unit disc in place of the cone.
     labels
@@ -69,9 +69,7 @@ def cone(
     >>> figures.cone(run).axes[0].name, figures.cone(run, trace_one=True).axes[0].name
     ('3d', 'rectilinear')
     """
-    given = [datasets] if isinstance(datasets, xr.Dataset | np.ndarray) else list(datasets)
-    if not given:
-        raise InputError("is empty; give at least one solution", "datasets")
+    given = several(datasets)
     paths = [_path(one) for one in given]
     title = str(given[0].attrs.get("title", "")) if isinstance(given[0], xr.Dataset) else ""
     called = _path_names(given, labels)

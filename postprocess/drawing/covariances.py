@@ -33,8 +33,7 @@ from vlasov.postprocess.drawing.style import (
 )
 from vlasov.postprocess.drawing.view import Indices, View, padded, united
 from vlasov.postprocess.naming import called
-
-Datasets = xr.Dataset | Sequence[xr.Dataset]
+from vlasov.solvers.dataset import several
 
 _Dash = Literal["-", "--", ":", "-.", ""]
 _DASHES: tuple[_Dash, ...] = ("-", "--", ":", "-.")
@@ -44,14 +43,6 @@ _MARKED = 15  # times that get a marker, where solutions are drawn by markers
 _ONE_LINE = 3e-3  # relative: closer lines hide each other
 _OVER = ((2, 6), (4, 4))  # dashes and gaps of lines over lines
 _NAMED = 6  # eigenvalues up to this many have a colour and a name each
-
-
-def as_list(datasets: Datasets) -> list[xr.Dataset]:
-    """One dataset or several, as a list."""
-    several = [datasets] if isinstance(datasets, xr.Dataset) else list(checks.items(datasets, "datasets"))
-    if not several:
-        raise InputError("is empty; give at least one solution", "datasets")
-    return several
 
 
 def names(datasets: Sequence[xr.Dataset], labels: Sequence[str] | None = None) -> list[str]:
@@ -65,8 +56,7 @@ def names(datasets: Sequence[xr.Dataset], labels: Sequence[str] | None = None) -
 
 @styled
 def ellipses(
-    datasets: Datasets,
-    *,
+    *datasets: xr.Dataset,
     components: Sequence[int] | None = None,
     count: int = 10,
     deviations: float = 1.0,
@@ -80,7 +70,7 @@ def ellipses(
     Parameters
     ----------
     datasets
-        One solution, or several to compare: the first is drawn solid, the next dashed, dotted, dash-dotted.
+        One solution or more: the first is drawn solid, the next dashed, dotted, dash-dotted.
     components
         The plane; by default, for d > 2, that of the two principal components of the first solution, unless it has a
         density.
@@ -105,7 +95,7 @@ def ellipses(
     >>> axes.get_xlabel(), axes.get_ylabel()
     ('position $x_{1}$', 'position $x_{2}$')
     """
-    views = [View(dataset, rescaled) for dataset in as_list(datasets)]
+    views = [View(dataset, rescaled) for dataset in several(datasets)]
     if any(view.dimension == 1 for view in views):
         raise InputError('has dimension 1, where there are no ellipses; use kind "eigenvalues"', "dataset")
     first, plane = views[0].seen(components)
@@ -166,7 +156,7 @@ class _Look:
 
 @styled
 def eigenvalues(
-    datasets: Datasets, *, labels: Sequence[str] | None = None, ax: Axes | None = None, width: Width = None
+    *datasets: xr.Dataset, labels: Sequence[str] | None = None, ax: Axes | None = None, width: Width = None
 ) -> Figure:
     """Eigenvalues of the covariance against time, in any dimension.
 
@@ -175,7 +165,7 @@ def eigenvalues(
     Parameters
     ----------
     datasets
-        One solution, or several to compare: those of the Gaussian equations as lines, the others as markers.
+        One solution or more: those of the Gaussian equations as lines, the others as markers.
     labels
         Names for the legend when there are several.
     ax
@@ -190,7 +180,7 @@ def eigenvalues(
     >>> len(figures.eigenvalues(run).axes[0].lines)  # one for each eigenvalue
     2
     """
-    views = [View(dataset) for dataset in as_list(datasets)]
+    views = [View(dataset) for dataset in several(datasets)]
     figure, ax = own_or_new(ax, views[0].title)
     spectra = [np.asarray(np.linalg.eigvalsh(view.covariance)[:, ::-1], float) for view in views]  # the largest first
     pairs = [(values, _above_rounding(values)) for values in spectra]

@@ -4,60 +4,75 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.gridspec import SubplotSpec
 from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
 
 from vlasov.checks import Array
 from vlasov.errors import InputError
 from vlasov.postprocess.drawing.legible import at_least_two, legend_inside
 from vlasov.postprocess.drawing.paper import TEXT, Width, fitting
-from vlasov.postprocess.drawing.style import INK, PALE, PALETTE, entitle, panelled, say_below, styled, time_colours
-from vlasov.postprocess.panels import Curve, Image, Panel, drawable, plain_panels
-from vlasov.postprocess.registry import kind_of
+from vlasov.postprocess.drawing.style import INK, PALE, PALETTE, entitle, new_figure, say_below, styled, time_colours
+from vlasov.postprocess.panels import Curve, Image, Panel, drawable, panels_of
 
 MARKERS = "osD^v"
 _SIZE, _LEAST, _ACROSS, _MOST = (2.55, 2.5), 2.1, 3, 9  # inches of a panel; least in print; in a row; in a picture
+_OVER, _WIDEST = 3.0, 7.65  # inches of what stands above panels, and of the figure then
 _FEW, _MARKED = 6, 40  # sizes that are ticks, places that have a mark
 _DECADES, _WIDE = 2.0, 1.5  # of an image's values and axes, from which they are logarithmic
-_INDEX = re.compile(r"(?<!\w)([A-Za-zλΣφ]|exp)_(\{[^}]*\}|[A-Za-z0-9.]+)")
+_INDEX = re.compile(r"(?<!\w)([A-Za-zλΣφ]|exp|log)_(\{[^}]*\}|[A-Za-z0-9.]+)")
 _POWER = re.compile(r"\b(\w+)\^(\{[^}]*\}|[-−]?[\w./*]+)")
 
 
-@styled
 def draw(dataset: xr.Dataset, *, width: Width = None) -> Figure:
     """Draw a Dataset by the panels of its kind."""
-    kind = kind_of(dataset)
-    shown = list(kind.panels(dataset)) if kind is not None and kind.panels is not None else plain_panels(dataset)
     words = "; ".join(str(dataset.attrs[name]) for name in ("doubt", "trouble") if dataset.attrs.get(name))
-    return picture(shown, str(dataset.attrs.get("title", "")), words)
+    return picture(panels_of(dataset), str(dataset.attrs.get("title", "")), words, width=width)
 
 
-def picture(panels: Sequence[Panel | Image], title: str, words: str = "") -> Figure:
-    """Return a figure of panels, row by row, with a title above and words below."""
+@styled
+def picture(
+    panels: Sequence[Panel | Image],
+    title: str,
+    words: str = "",
+    *,
+    above: Callable[[Figure, SubplotSpec], int] | None = None,
+    width: Width = None,
+) -> Figure:
+    """Return a figure of panels, row by row, with a title above and words below.
+
+    ``above`` draws something else over the panels, and returns how many lines its key has below them.
+    """
     ready = (panel if isinstance(panel, Image) else drawable(panel) for panel in panels)
     shown = [panel for panel in ready if panel is not None][:_MOST]
     if not shown:
         raise InputError("holds no numbers that can be drawn", "dataset")
     columns = fitting(2 if len(shown) == 4 else min(len(shown), _ACROSS), _LEAST)
     rows = math.ceil(len(shown) / columns)
-    figure, axes = panelled(max(3.6, _SIZE[0] * columns), _SIZE[1] * rows + 0.3, rows, columns)
-    for ax, panel in zip(axes, shown, strict=False):
+    height, over = _SIZE[1] * rows, 0.0 if above is None else _OVER / fitting(2, _LEAST) * 2
+    figure = new_figure(max(3.6 if above is None else _WIDEST, _SIZE[0] * columns), height + over + 0.3)
+    if above is None:
+        grid: Any = figure.add_gridspec(rows, columns)
+        key = 0
+    else:
+        places = figure.add_gridspec(2, 1, height_ratios=(over, height))
+        grid, key = places[1].subgridspec(rows, columns), above(figure, places[0])
+    for k, panel in enumerate(shown):
+        ax = figure.add_subplot(grid[k])
         if isinstance(panel, Image):
             _draw_image(figure, ax, panel)
         else:
             draw_panel(ax, panel)
         ax.set_title(mathematical(panel.title))
-    for ax in axes[len(shown) :]:
-        ax.set_visible(False)
     entitle(figure, mathematical(title))
     if words:
-        say_below(figure, f"{words.rstrip('.')}.")
+        say_below(figure, f"{words.rstrip('.')}.", above=key)
     return figure
 
 
@@ -148,5 +163,10 @@ def mathematical(label: str) -> str:
     """Return a label with its indices and powers as matplotlib sets them: W_2 as $W_{2}$."""
     if "$" in label:
         return label
-    label = _INDEX.sub(lambda match: f"${match[1]}_{{{match[2].strip('{}')}}}$", label)
+    label = _INDEX.sub(_indexed, label)
     return _POWER.sub(lambda match: f"${match[1]}^{{{match[2].strip('{}')}}}$", label)
+
+
+def _indexed(match: re.Match[str]) -> str:
+    base = match[1] if len(match[1]) == 1 else rf"\mathrm{{{match[1]}}}"
+    return f"${base}_{{{match[2].strip('{}')}}}$"

@@ -7,6 +7,7 @@ from itertools import cycle
 from typing import Literal, TypeVar
 
 import numpy as np
+import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -14,11 +15,12 @@ from matplotlib.ticker import LogFormatter
 
 from vlasov.checks import Array
 from vlasov.errors import InputError
-from vlasov.postprocess.drawing.covariances import Datasets, as_list, names
+from vlasov.postprocess.drawing.covariances import names
 from vlasov.postprocess.drawing.paper import Width
 from vlasov.postprocess.drawing.style import INK, PALETTE, draw_blow_up, legend_above, own_or_new, styled
 from vlasov.postprocess.drawing.view import View
 from vlasov.solvers import problem_of
+from vlasov.solvers.dataset import several
 
 Look = TypeVar("Look")
 Dash = Literal["-", "--", "-."]
@@ -29,7 +31,7 @@ _FEW_DECADES = 1e3  # numbers say more than powers
 
 @styled
 def radius(
-    datasets: Datasets, *, labels: Sequence[str] | None = None, ax: Axes | None = None, width: Width = None
+    *datasets: xr.Dataset, labels: Sequence[str] | None = None, ax: Axes | None = None, width: Width = None
 ) -> Figure:
     """The largest |x| of a token that carries mass, against time.
 
@@ -40,7 +42,7 @@ def radius(
     Parameters
     ----------
     datasets
-        One solution, or several to compare.
+        One solution or more.
     labels
         Names for the legend when there are several.
     ax
@@ -56,7 +58,7 @@ def radius(
     >>> figures.radius(run).axes[0].get_xlabel()
     'time $t$'
     """
-    views = [View(dataset) for dataset in as_list(datasets)]
+    views = [View(dataset) for dataset in several(datasets)]
     radii = [_radius(view) for view in views]
     figure, ax = own_or_new(ax, views[0].title if len(views) == 1 else "")
     hues, dashes = _told_apart(views, labels)
@@ -99,7 +101,7 @@ def _told_apart(views: Sequence[View], labels: Sequence[str] | None) -> tuple[li
 
 def _radius(view: View) -> Array:
     if "radius" not in view.dataset or not np.isfinite(radius := np.asarray(view.dataset["radius"].values)).all():
-        raise InputError('holds no radius, since its support is not bounded; use kind "eigenvalues"', "dataset")
+        raise InputError('holds no radius, which is infinite or was not saved; use kind "eigenvalues"', "dataset")
     return np.asarray(radius, dtype=np.float64)
 
 

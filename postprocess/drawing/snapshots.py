@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
@@ -15,7 +16,6 @@ from matplotlib.lines import Line2D
 
 from vlasov.checks import Array
 from vlasov.errors import InputError
-from vlasov.postprocess.drawing.covariances import Datasets, as_list
 from vlasov.postprocess.drawing.densities import (
     brief,
     coloured,
@@ -41,6 +41,7 @@ from vlasov.postprocess.drawing.style import (
     styled,
 )
 from vlasov.postprocess.drawing.view import Indices, View, padded, united
+from vlasov.solvers.dataset import require_states, several
 
 _SHORT = 3  # letters of numbers, of which three have room side by side
 SNAPSHOT = 1.6  # inches of a panel in print, at least
@@ -50,8 +51,7 @@ _ONE_SCALE = 20.0  # panels share their limits unless one is narrower than all t
 
 @styled
 def snapshots(
-    datasets: Datasets,
-    *,
+    *datasets: xr.Dataset,
     times: int | Sequence[float] = 4,
     components: Sequence[int] | None = None,
     rescaled: bool = True,
@@ -91,7 +91,7 @@ def snapshots(
     >>> len(figures.snapshots(run, times=[0.0, 0.25, 0.5]).axes)  # a panel each
     3
     """
-    layers = layers_of(datasets, rescaled)
+    layers = layers_of(several(datasets), rescaled)
     view, plane = layers.main.seen(components)
     layers = Layers(view, layers.tokens)
     planes = [plane] if components is not None else planes_of(view)
@@ -131,9 +131,11 @@ class Layers:
         return int(self.tokens.nearest(self.main.times[[instant]])[0])
 
 
-def layers_of(datasets: Datasets, rescaled: bool) -> Layers:
+def layers_of(datasets: Sequence[xr.Dataset], rescaled: bool) -> Layers:
     """One solution, or a density with tokens of the same dimension over it."""
-    views = [View(dataset, rescaled) for dataset in as_list(datasets)]
+    for dataset in datasets:
+        require_states(dataset)
+    views = [View(dataset, rescaled) for dataset in datasets]
     if len(views) == 1:
         return Layers(views[0])
     views.sort(key=lambda view: not view.has_density)
@@ -148,9 +150,9 @@ def layers_of(datasets: Datasets, rescaled: bool) -> Layers:
     return Layers(*views)
 
 
-def is_overlay(datasets: Datasets) -> bool:
+def is_overlay(datasets: Sequence[xr.Dataset]) -> bool:
     """Whether these are a density and tokens, to be drawn over each other."""
-    kinds = [(View(dataset).has_density, View(dataset).has_positions) for dataset in as_list(datasets)]
+    kinds = [(View(dataset).has_density, View(dataset).has_positions) for dataset in datasets]
     return sorted(kinds) == [(False, True), (True, False)]
 
 

@@ -10,14 +10,16 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle
+from numpy.typing import NDArray
 
 from vlasov import checks
+from vlasov.blocks.layer_norm import directions
 from vlasov.checks import Array
 from vlasov.errors import InputError
-from vlasov.postprocess.clusters.directions import directions
 from vlasov.postprocess.drawing.paper import Width
 from vlasov.postprocess.drawing.style import END, INK, PALE, TOKEN, legend_above, own_or_new, styled
 from vlasov.postprocess.drawing.view import View
+from vlasov.solvers import problem_of
 
 _INNER = 0.4  # radius of the first time, where that of the last is 1
 
@@ -55,7 +57,7 @@ def sphere(dataset: xr.Dataset, *, lines: int = 120, ax: Axes | None = None, wid
             f'has dimension {view.dimension} where a sphere is drawn for 2 and 3; use "clusters"', "dataset"
         )
     chosen = view.representatives(checks.integer(lines, "lines", least=1))
-    paths = directions(dataset, range(view.times.size), chosen)
+    paths = _directions(dataset, chosen)
     solid = view.dimension == 3
     figure, ax = own_or_new(ax, view.title, height=3.6, **({"projection": "3d"} if solid else {}))
     if solid and ax.name != "3d":
@@ -66,6 +68,16 @@ def sphere(dataset: xr.Dataset, *, lines: int = 120, ax: Axes | None = None, wid
         _draw_disc(ax, paths, view.times)
     legend_above(ax)
     return figure
+
+
+def _directions(run: xr.Dataset, tokens: NDArray[np.intp]) -> Array:
+    """Return x / |x| of tokens (time, n, d), NaN at zero; under post-norm u, with x = D u."""
+    norm = problem_of(run).post_norm if '"layer_norm"' in run.attrs.get("problem", "") else None
+    held = run["position"].isel(particle=tokens).transpose("time", "particle", "component")
+    x = np.array(held.values, dtype=np.float64)
+    if norm is not None:
+        x /= np.stack([norm.scale(x.shape[2], float(t)) for t in run["time"].values])[:, None]
+    return np.stack([directions(cloud, np.ones(x.shape[2]))[0] for cloud in x])
 
 
 def _draw_disc(ax: Axes, paths: Array, times: Array) -> None:

@@ -1,4 +1,4 @@
-"""What moves in the limit of a mean-field study: nodes, densities or a Gaussian, and the clouds that follow them."""
+"""Nodes, densities and Gaussians that move in the limit of a mean-field study, and the clouds that follow them."""
 
 from __future__ import annotations
 
@@ -17,47 +17,50 @@ from vlasov.problem import Problem
 from vlasov.solvers.dataset import measure
 from vlasov.solvers.driver import solve
 from vlasov.solvers.ode import texts
-from vlasov.solvers.replicas import TimeGrid, Velocity, march, passive, systems
+from vlasov.solvers.replicas import TimeGrid, march, passive, systems
 
 _SAME_TIME = 1e-12  # relative to the last one
 
 
 class FlowMap(Protocol):
-    """Where clouds are taken to; under masks a path depends on its token's place in the sequence."""
+    """The flow of the limit; under masks a path depends on its token's place in the sequence."""
 
     def __call__(self, clouds: Array, places: Array | None = None) -> Array:
-        """Clouds (b, m, d) with places (b, m) at the output times, (times, b, m, d)."""
+        """Return clouds (b, m, d) with places (b, m) at the output times, (times, b, m, d)."""
 
 
 def by_nodes(problem: Problem, choice: Choice, accuracy: float, patience: Patience) -> tuple[list[Particles], FlowMap]:
-    """The nodes at the output times, and their flow."""
+    """Return the nodes at the output times, and their flow."""
+    attention, start, text = problem.block, problem.start, None
+    if attention.causal and isinstance(start, Ordered):
+        rules = [law.quadrature(choice.nodes) for law in start.measures]
+        text = texts.Text(attention, start, rules, *along(choice.nodes))
+    by_quantiles = choice.kind == "quantile" and not isinstance(start, Particles)
+    nodes = text.nodes if text else (
+        start.sample(choice.nodes, "quantile") if by_quantiles else start.quadrature(choice.nodes)
+    )  # fmt: skip
 
-    def moving(flow: Flow) -> Flow:
+    def moving() -> Flow:
+        flow = text.flow(accuracy) if text else problem.flow(tolerance=accuracy)
         flow.patience = patience
         return flow
 
-    attention, track, text = problem.block, list[Array](), None
-    if attention.causal and isinstance(problem.start, Ordered):
-        rules = [law.quadrature(choice.nodes) for law in problem.start.measures]
-        text = texts.Text(attention, problem.start, rules, *along(choice.nodes))
-    nodes = _sample(problem, choice) if text is None else text.nodes
-    seen = None if nodes.s is None or not attention.causal else nodes.s[None]
-    interacting = (
-        _of_text(text, moving(text.flow(accuracy)))
-        if text
-        else systems(moving(problem.flow(tolerance=accuracy)), nodes.weights, seen)
-    )
+    seen, track, own = nodes.s[None] if nodes.s is not None and attention.causal else None, list[Array](), moving()
+    together = systems(own, nodes.weights, seen)
 
     def recorded(k: int, t: float, x: Array, out: Array) -> None:
         track.append(x[0].copy())
-        interacting(k, t, x, out)
+        if text:
+            own.velocity(nodes, x[0], t, out=out[0])
+        else:
+            together(k, t, x, out)
 
     clouds = [nodes.moved(points) for points in march(recorded, nodes.points[None], choice.grid)[:, 0]]
     paths = np.stack(track)
 
     def flow(clouds: Array, places: Array | None = None) -> Array:
         if not attention.causal:
-            return march(passive(moving(problem.flow(tolerance=accuracy)), nodes.weights, paths), clouds, choice.grid)
+            return march(passive(moving(), nodes.weights, paths), clouds, choice.grid)
         assert places is not None
         velocity = text.passive(accuracy, paths, places, patience) if text else texts.beside_tokens(
             attention, nodes, paths, accuracy, places, patience
@@ -67,23 +70,8 @@ def by_nodes(problem: Problem, choice: Choice, accuracy: float, patience: Patien
     return clouds, flow
 
 
-def _of_text(text: texts.Text, flow: Flow) -> Velocity:
-    """The velocity of its nodes, for ``march``."""
-
-    def velocity(_: int, t: float, x: Array, out: Array) -> None:
-        flow.velocity(text.nodes, x[0], t, out=out[0])
-
-    return velocity
-
-
-def _sample(problem: Problem, choice: Choice) -> Particles:
-    if choice.kind == "quantile" and not isinstance(problem.start, Particles):
-        return problem.start.sample(choice.nodes, "quantile")
-    return problem.start.quadrature(choice.nodes)
-
-
 def affine_flow(initial: Gaussian, states: Array) -> FlowMap:
-    """Tokens keep their coordinates along the columns of a factor of the covariance, which ``states`` hold."""
+    """Return the flow of a Gaussian: tokens keep their coordinates along the columns of a factor, which move."""
     inverse = np.linalg.pinv(initial.factor).T
 
     def flow(clouds: Array, places: Array | None = None) -> Array:
@@ -94,7 +82,7 @@ def affine_flow(initial: Gaussian, states: Array) -> FlowMap:
 
 
 def density_flow(problem: Problem, track: Sequence[Density], grid: TimeGrid, accuracy: float) -> FlowMap:
-    """``track``: the density at each evaluation of the velocity."""
+    """Return the flow of densities, which ``track`` has for each evaluation of the velocity."""
 
     def flow(clouds: Array, places: Array | None = None) -> Array:
         moving = problem.flow(tolerance=accuracy)
@@ -109,27 +97,27 @@ def density_flow(problem: Problem, track: Sequence[Density], grid: TimeGrid, acc
 
 
 def densities(problem: Problem, choice: Choice) -> tuple[list[Density], list[Density]]:
-    """The density at the output times, and whenever the velocity is asked for."""
+    """Return the densities at the output times, and at all evaluations of the velocity."""
     times, evaluations = np.array(choice.grid.times), np.array(choice.grid.evaluations)
     wanted = np.unique(np.concatenate([times, evaluations]))
     # Times a rounding error apart are one: the density does not jump.
     wanted = wanted[np.diff(wanted, append=np.inf) > _SAME_TIME * times[-1]]
-    found = solve(problem, "finite-volume", times=wanted, cells=choice.nodes)
-    if found.sizes["time"] < wanted.size:
+    run = solve(problem, "finite-volume", times=wanted, cells=choice.nodes)
+    if run.sizes["time"] < wanted.size:
         raise SolverError(
-            f"finite volumes end at t = {float(found['time'][-1]):g}, {found.attrs['status']}; choose earlier times"
+            f"finite volumes end at t = {float(run['time'][-1]):g}, {run.attrs['status']}; choose earlier times"
         )
+    states = [measure(run, t) for t in wanted]
 
-    def at(asked: Array) -> list[Density]:
-        nearest = np.minimum(np.searchsorted(wanted, asked - _SAME_TIME * times[-1]), wanted.size - 1)
-        return [known[k] for k in nearest]
+    def at(chosen: Array) -> list[Density]:
+        nearest = np.minimum(np.searchsorted(wanted, chosen - _SAME_TIME * times[-1]), wanted.size - 1)
+        return [states[k] for k in nearest]
 
-    known = [measure(found, t) for t in wanted]
     return at(times), at(evaluations)
 
 
 def gaussian_states(problem: Problem, grid: TimeGrid) -> Array:
-    """Mean m and m + the columns of a factor of the covariance: all of them move with b + B x; (times, 1 + rank, d)."""
+    """Return m, and m + the columns of a factor of the covariance, all moved by b + B x; (times, 1 + rank, d)."""
     initial, moving = problem.start, problem.flow()
     assert isinstance(initial, Gaussian)
 
@@ -143,6 +131,6 @@ def gaussian_states(problem: Problem, grid: TimeGrid) -> Array:
 
 
 def gaussian(state: Array) -> Gaussian:
-    """N(m, F F^T) from m and m + the columns of F."""
+    """Return N(m, F F^T) from m and m + the columns of F."""
     factor = state[1:] - state[0]
     return Gaussian.trusted(mean=state[0], covariance=factor.T @ factor)

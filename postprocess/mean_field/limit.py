@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,17 +16,9 @@ from vlasov.checks import Array
 from vlasov.errors import SolverError
 from vlasov.flow import Flow
 from vlasov.measures import Gaussian, Measure, Particles, Sequence as Ordered
-from vlasov.patience import Patience, clock
+from vlasov.patience import Patience
+from vlasov.postprocess.mean_field import flows
 from vlasov.postprocess.mean_field.choice import Choice, kind_of, ladder as numbers_of_nodes
-from vlasov.postprocess.mean_field.flows import (
-    FlowMap,
-    affine_flow,
-    by_nodes,
-    densities,
-    density_flow,
-    gaussian,
-    gaussian_states,
-)
 from vlasov.problem import Problem
 from vlasov.solvers.ode import texts
 from vlasov.solvers.ode.integrate import accuracy_for
@@ -41,17 +33,10 @@ _WITNESSES = 256  # tokens by which two references are compared
 _FINER = 2  # a Gaussian costs next to nothing: its steps are so much shorter than the clouds'
 
 
-@dataclass
-class Waiting(Patience):
-    """Of somebody who has asked for a study."""
-
-    remedies: tuple[str, ...] = field(
-        default=("lower {n}", "loosen the {tolerance}", "shorten the {times}"), kw_only=True
-    )
-
-    def _waiting(self, done: str) -> str:
-        seconds = clock() - self._since
-        return self._with_remedy(f"the study takes long to know its limit: {done} in {seconds:.3g} s so far")
+def _patience() -> Patience:
+    """Return the patience of somebody who has asked for a study."""
+    remedies = ("lower {n}", "loosen the {tolerance}", "shorten the {times}")
+    return Patience(remedies=remedies, what="the limit of the study")
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,18 +63,18 @@ class Limit:
     probes: Array
     velocities: Array
     accuracy: float
-    flow: FlowMap
+    flow: flows.FlowMap
     patience: Patience
 
 
 def choose(problem: Problem, times: tuple[float, ...], *, reference: str, tolerance: float) -> tuple[Limit, Array]:
-    """The limit, and estimates of its errors at the output times, shape (4, times), in the order of QUANTITIES.
+    """Return the limit, and estimates of its errors at the output times, shape (4, times), in the order of QUANTITIES.
 
     Nodes are added until a witness flow, moments and velocities change by less than the tolerance, relative to the
     size of the measure, or until more nodes do not help; then steps are halved likewise. The last of both changes make
     the estimate.
     """
-    kind, patience = kind_of(texts.without_mask(problem), reference), Waiting()
+    kind, patience = kind_of(texts.without_mask(problem), reference), _patience()
     rough = problem.drawn_from.sample(_WITNESSES, "sobol", seed=0)
     try:
         grid = choose_steps(problem, rough, times, tolerance=tolerance, patience=patience)
@@ -112,7 +97,7 @@ def choose(problem: Problem, times: tuple[float, ...], *, reference: str, tolera
 def _refined(
     first: Limit, ladder: list[Choice], witnesses: Particles, tolerance: float, enough: float
 ) -> tuple[Limit, Limit, Array]:
-    """The first two neighbours among references that hardly differ, or no less than those before; and how much."""
+    """Return two neighbours in a ladder that hardly differ, or no less than those before, and their change."""
     before, limit, change = first, first, np.zeros((len(QUANTITIES), len(first.means)))
     last, stalled = math.inf, 0
     for choice in ladder:
@@ -131,39 +116,36 @@ def _refined(
 
 
 def _size(limit: Limit) -> Array:
-    """Root of the second moment, at each time."""
+    """Return the root of the second moment, at each time."""
     return np.sqrt(np.trace(limit.covariances, axis1=1, axis2=2) + np.square(limit.means).sum(axis=1))
 
 
 def solve(problem: Problem, choice: Choice, *, tolerance: float, patience: Patience | None = None) -> Limit:
-    """The limit by a reference that has been chosen, for somebody who waits with this patience."""
-    patience = patience or Waiting()
-    accuracy, times, given = accuracy_for(tolerance), choice.grid.times, problem
+    """Return the limit by a reference that has been chosen."""
+    patience = patience or _patience()
+    accuracy, times, whole = accuracy_for(tolerance), choice.grid.times, problem
     problem = texts.without_mask(problem)
     moving = Flow(problem.block.unmasked, tolerance=accuracy)  # the last token of a sequence sees all
     probes = problem.start.sample(_PROBES, "sobol", seed=1).points
-    flow: FlowMap
+    flow: flows.FlowMap
+    states: Sequence[Measure]
     if choice.kind == "gaussian":
         assert isinstance(problem.start, Gaussian)
-        factors = gaussian_states(problem, choice.grid.refined(_FINER))
-        flow = affine_flow(problem.start, factors)
-        gaussians = [gaussian(state) for state in factors]
-        affine = [moving.affine(gaussian, t) for gaussian, t in zip(gaussians, times, strict=True)]
-        return Limit(
-            given, choice, *_moments(gaussians), probes,
-            np.stack([b + probes @ slope.T for b, slope in affine]), accuracy, flow, patience,  # type: ignore[misc]
-        )  # fmt: skip
-    states: Sequence[Measure]
+        factors = flows.gaussian_states(problem, choice.grid.refined(_FINER))
+        states, flow = [flows.gaussian(state) for state in factors], flows.affine_flow(problem.start, factors)
+        fields = [moving.affine(state, t) for state, t in zip(states, times, strict=True)]  # type: ignore[arg-type]
+        velocities = [b + probes @ slope.T for b, slope in fields]  # type: ignore[misc]
+        return Limit(whole, choice, *_moments(states), probes, np.stack(velocities), accuracy, flow, patience)
     if choice.kind == "finite-volume":
-        states, track = densities(problem, choice)
-        flow = density_flow(problem, track, choice.grid, accuracy)
+        states, track = flows.densities(problem, choice)
+        flow = flows.density_flow(problem, track, choice.grid, accuracy)
     else:
-        states, flow = by_nodes(problem, choice, accuracy, patience)
+        states, flow = flows.by_nodes(problem, choice, accuracy, patience)
     if times[0] == 0.0 and choice.kind == "quadrature" and problem.smooth:  # the law is known where it begins
         states = [problem.start, *states[1:]]
     moving.patience = patience
     velocities = [moving.velocity(state, probes, t).values for state, t in zip(states, times, strict=True)]
-    return Limit(given, choice, *_moments(states), probes, np.stack(velocities), accuracy, flow, patience)
+    return Limit(whole, choice, *_moments(states), probes, np.stack(velocities), accuracy, flow, patience)
 
 
 def _moments(states: Sequence[Measure]) -> tuple[Array, Array]:
@@ -171,13 +153,13 @@ def _moments(states: Sequence[Measure]) -> tuple[Array, Array]:
 
 
 def stacked(clouds: Sequence[Particles]) -> tuple[Array, Array | None]:
-    """Points (b, n, d) and places (b, n) of clouds of equal size."""
+    """Return points (b, n, d) and places (b, n) of clouds of equal size."""
     places = [cloud.s for cloud in clouds if cloud.s is not None]
     return np.stack([cloud.points for cloud in clouds]), np.stack(places) if places else None
 
 
 def _difference(a: Limit, b: Limit, witnesses: Particles) -> Array:
-    """How far two references are apart: shape (4, times)."""
+    """Return how far two references are apart, shape (4, times)."""
     spread = np.linalg.norm(b.covariances, axis=(1, 2))
     start, places = stacked([witnesses])
     rows: list[Any] = [

@@ -1,7 +1,7 @@
 """Reports: one HTML file that shows a run, a study or a comparison to someone who has only a browser.
 
-``sources`` takes Datasets and files; ``sections`` writes the page's sections, of ``words``, ``casefile``, ``trust``,
-``scene`` (on ``densities`` and ``packing``), ``curves``, ``studies``, ``others`` and ``repeating``; ``elements``
+``sources`` takes Datasets and files; ``sections`` writes the page's sections, of ``casefile``, ``trust``,
+``scene`` (on ``densities`` and ``packing``), ``panels`` and ``repeating``; ``elements``
 escapes all of it, and ``page`` joins it with the scripts in ``assets``, all that runs in it: nothing is loaded, no
 network needed. ``gallery`` makes a folder of reports. Called by ``vl.report`` and ``vlasov report``.
 """
@@ -13,7 +13,8 @@ import os
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+
+import xarray as xr
 
 from vlasov.errors import InputError
 from vlasov.postprocess.report import sections, trust
@@ -63,14 +64,14 @@ class Report:
         return f'<iframe title="{escaped(self.title)}" {frame} srcdoc="{html.escape(self.html, quote=True)}"></iframe>'
 
 
-def report(run: Any, path: str | os.PathLike[str] | None = None) -> Report:
-    """One HTML page that shows a run, a study or a comparison, and that opens without a network.
+def report(*runs: xr.Dataset | str | os.PathLike[str], path: str | os.PathLike[str] | None = None) -> Report:
+    """Return one HTML page that shows runs, studies or comparisons, and that opens without a network.
 
     Parameters
     ----------
-    run
-        What ``vl.solve``, a study or ``vl.compare`` returned, the path of its file, or a list of these: several runs
-        stand side by side, with their distances as ``vl.compare`` has them.
+    runs
+        Datasets of ``vl.solve``, a study or ``vl.compare``, or paths of their files. Several runs stand side by side,
+        with their distances as ``vl.compare`` has them.
     path
         An .html file to write, too.
 
@@ -86,7 +87,7 @@ def report(run: Any, path: str | os.PathLike[str] | None = None) -> Report:
     Report(title='Gaussian collapse')
     """
     target = None if path is None else checked_target(path)
-    made = of_sources(opened(run))
+    made = of_sources(opened(runs))
     if target is not None:
         made.save(target)
     return made

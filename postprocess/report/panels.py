@@ -9,24 +9,31 @@ import numpy as np
 import xarray as xr
 
 from vlasov.errors import InputError
-from vlasov.postprocess.panels import Curve, Image, Panel, Table, drawable, plain_panels, plain_tables, thinned
-from vlasov.postprocess.registry import kind_of
-from vlasov.postprocess.report.elements import Parts, charts, paragraph, table
+from vlasov.postprocess.panels import (
+    Curve,
+    Image,
+    Panel,
+    Table,
+    drawable,
+    notes_of,
+    panels_of,
+    tables_of,
+    thinned,
+)  # fmt: skip
+from vlasov.postprocess.report.elements import Parts, charts, escaped, paragraph, table
 
 _MOST_LINES = 7  # of an image
 
 
 def section(parts: Parts, dataset: xr.Dataset) -> str:
     """Return panels, notes and tables of a Dataset, as its kind declares them."""
-    kind = kind_of(dataset)
-    notes = [] if kind is None else list(kind.notes(dataset))
-    panels: Sequence[Panel | Image] = ()
+    notes, panels = list(notes_of(dataset)), list[Panel | Image]()
     try:
-        panels = plain_panels(dataset) if kind is None or kind.panels is None else kind.panels(dataset)
+        panels = list(panels_of(dataset))
     except InputError as reason:  # such as three parameters of a sweep
         notes.append(f"No picture: it {reason.sentence}.")
-    tables = plain_tables(dataset) if kind is None or kind.tables is None else kind.tables(dataset)
-    return drawn(parts, panels) + "".join(paragraph(note, "note") for note in notes) + tabulated(tables)
+    text = "".join(paragraph(note, "note") for note in notes)
+    return drawn(parts, panels) + text + tabulated(tables_of(dataset))
 
 
 def drawn(parts: Parts, panels: Sequence[Panel | Image]) -> str:
@@ -39,9 +46,10 @@ def drawn(parts: Parts, panels: Sequence[Panel | Image]) -> str:
 def tabulated(tables: Sequence[Table]) -> str:
     """Return tables with their titles."""
     return "".join(
-        f"<h3>{title}</h3>{table(one.heads, thinned(one.rows), one.title)}"
-        for one in tables if one.rows for title in [one.title]
-    )  # fmt: skip
+        f"<h3>{escaped(each.title)}</h3>{table(each.heads, thinned(each.rows), each.title)}"
+        for each in tables
+        if each.rows
+    )
 
 
 def _chart(panel: Panel) -> dict[str, Any]:
@@ -58,7 +66,7 @@ def _chart(panel: Panel) -> dict[str, Any]:
 
 
 def _series(curve: Curve, colour: int) -> dict[str, Any]:
-    look = {"colour": colour} if curve.role == "data" else {"grey": True}
+    look = {"colour": colour} if curve.role == "data" else {"grey": True, "fits": curve.role == "bound"}
     bands = {"low": curve.low, "high": curve.high}
     numbers = {name: np.asarray(band, float).tolist() for name, band in bands.items() if band is not None}
     x, y = (np.asarray(values, float).tolist() for values in (curve.x, curve.y))

@@ -11,6 +11,7 @@ from vlasov.checks import Array
 from vlasov.postprocess.drawing.view import View
 from vlasov.postprocess.report import densities
 from vlasov.postprocess.report.packing import pack_tokens, size_of
+from vlasov.solvers.dataset import require_states
 
 _MOST_BYTES = 5_000_000  # of densities: a page has less than eight megabytes
 _MOST_TOKENS, _MOST_NUMBERS = 3000, 500_000
@@ -24,6 +25,7 @@ def scene(run: xr.Dataset, title: str, *, share: int = 1, over: xr.Dataset | Non
     d > 3 is shown in the first three principal directions of all times together. ``over``: a run by tokens with the
     same output times, to be drawn over a density.
     """
+    require_states(run)
     view, d = View(run), run.sizes["component"]
     most_bytes = _MOST_BYTES // share
     times, density, boxes = _cells(run, densities.MOST_CELLS // share, most_bytes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import xarray as xr
@@ -10,43 +10,22 @@ import xarray as xr
 from vlasov.errors import InputError, SolverError
 from vlasov.postprocess.citing import cite
 from vlasov.postprocess.naming import called
-from vlasov.postprocess.report import casefile, curves, others, studies, trust, words
+from vlasov.postprocess.registry import kind_of
+from vlasov.postprocess.report import casefile, panels, trust
 from vlasov.postprocess.report.elements import (
     Parts,
-    charts,
     code,
     details,
     escaped,
     facts,
     group,
     paragraph,
-    table,
 )  # fmt: skip
 from vlasov.postprocess.report.repeating import repeated
 from vlasov.postprocess.report.scene import said_of, scene
 from vlasov.postprocess.report.sources import Source
-from vlasov.solvers.dataset import (
-    BEYOND,
-    COMPARISON,
-    DEPTH,
-    ENERGIES,
-    LIPSCHITZ,
-    RUN,
-    SENSITIVITY,
-    STUDY,
-    SWEEP,
-)  # fmt: skip
-
-_OF_KIND: dict[str, tuple[str, Callable[[Parts, xr.Dataset], str]]] = {
-    STUDY: ("How fast n tokens approach the limit", studies.of_mean_field),
-    DEPTH: ("How fast L layers approach the flow", studies.of_depth),
-    LIPSCHITZ: ("How rough attention is on n tokens", studies.of_lipschitz),
-    SWEEP: ("A case for many values of its parameters", studies.of_sweep),
-    COMPARISON: ("How far solutions are apart", others.of_comparison),
-    ENERGIES: ("Energies", others.of_energies_alone),
-    SENSITIVITY: ("How much small changes grow", others.of_sensitivity),
-    BEYOND: ("How far from Gaussian", others.of_gaussian_match),
-}
+from vlasov.postprocess.words import told
+from vlasov.solvers.dataset import RUN
 
 
 def write(parts: Parts, given: Sequence[Source]) -> None:
@@ -88,7 +67,7 @@ def _problem(parts: Parts, one: Source, *, name: bool) -> None:
     if found is None:
         parts.body.append(paragraph("The problem is not in the file: one of its parameters was a Python function."))
         return
-    parts.body.append(facts(words.told(found)))
+    parts.body.append(facts(told(found)))
     text = casefile.case_file(one.dataset)
     if len(text) > casefile.LONGEST:
         said = f"As a case file the problem has {len(text):,} letters, too many for this page; the run's file holds it."
@@ -142,12 +121,6 @@ def _side_by_side(parts: Parts, runs: Sequence[Source]) -> None:
     from vlasov.postprocess.compare import compare
 
     _heading(parts, "How far the solutions are apart")
-    names = called([one.dataset for one in runs])
-    rows = [[name, *(str(one.dataset.attrs.get(key, "")) for key in ("solver", "status")),
-             float(one.dataset.attrs.get("error_estimate", float("nan"))),
-             float(one.dataset.attrs.get("wall_seconds", float("nan")))]
-            for one, name in zip(runs, names, strict=True)]  # fmt: skip
-    parts.body.append(table(["run", "solver", "status", "estimated error", "seconds"], rows, "Runs"))
     try:
         found = compare(*(one.dataset for one in runs))
     except (InputError, SolverError) as mistake:
@@ -155,25 +128,23 @@ def _side_by_side(parts: Parts, runs: Sequence[Source]) -> None:
         return
     if found.attrs.get("doubt"):
         parts.body.append(paragraph(f"{found.attrs['doubt']}.", "doubt"))
-    parts.body.append(others.of_comparison(parts, found))
+    parts.body.append(panels.section(parts, found))
 
 
 def _numbers(parts: Parts, runs: Sequence[Source]) -> None:
     """Curves and the table of each run."""
     for one, name in zip(runs, called([one.dataset for one in runs]), strict=True):
         _heading(parts, "Moments, errors and estimates" + (f": {name}" if len(runs) > 1 else ""))
-        parts.body.append(charts(parts, curves.of_run(one.dataset, casefile.problem(one.dataset))))
-        parts.body.append(f"<h3>At output times</h3>{others.of_moments(one.dataset)}")
+        parts.body.append(panels.section(parts, one.dataset))
 
 
 def _study(parts: Parts, one: Source, *, alone: bool) -> None:
     """A study, a comparison, or what else was made of runs."""
-    title, draw = _OF_KIND.get(one.kind, (one.kind.capitalize(), others.of_any))
+    kind = kind_of(one.dataset)
+    title = kind.title if kind is not None and kind.title else one.kind.capitalize()
     _heading(parts, title if alone else f"{title}: {one.title}")
     parts.body.append(trust.section(one.dataset))
-    parts.body.append(draw(parts, one.dataset))
-    if rows := others.solvers_of(one.dataset):
-        parts.body.append(f"<h3>Solutions</h3>{facts(rows)}")
+    parts.body.append(panels.section(parts, one.dataset))
     if one.dataset.attrs.get("problem"):
         _heading(parts, "The problem" if alone else f"The problem: {one.title}")
         _problem(parts, one, name=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ import xarray as xr
 from vlasov.errors import InputError, short
 from vlasov.postprocess.registry import kind_named
 from vlasov.postprocess.studies.store import FINISHED
-from vlasov.solvers.dataset import RUN, open_run, require
+from vlasov.solvers.dataset import RUN, open_run, require, several
 
 _ROUNDING = 1e-6  # of the largest density: so much below zero is rounding
 
@@ -37,12 +36,9 @@ class Source:
         return str(self.dataset.attrs.get("title") or self.dataset.attrs.get("case") or self.name or "A run")
 
 
-def opened(given: Any) -> list[Source]:
-    """One Dataset or path, or several; complained about before any work."""
-    listed = list(given) if isinstance(given, Sequence) and not isinstance(given, str | bytes) else [given]
-    if not listed:
-        raise InputError("is empty; give a run, a study or a comparison", "report")
-    return [_source(one) for one in listed]
+def opened(*given: Any) -> list[Source]:
+    """Return what Datasets and files hold; complain before any work."""
+    return [_source(dataset) for dataset in several(given)]
 
 
 def file_of(path: Path) -> Path:

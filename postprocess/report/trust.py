@@ -8,11 +8,11 @@ from typing import Any
 
 import xarray as xr
 
+from vlasov.messages import STATUSES_OF_RUNS as _SAID
 from vlasov.postprocess.report.elements import escaped, facts, number, paragraph
 from vlasov.solvers.accuracy import NOTABLE, doubt
 from vlasov.solvers.dataset import RUN
 from vlasov.solvers.record import ERRORS
-from vlasov.solvers.statuses import OF_RUNS as _SAID
 
 _TOLD = {
     "velocity_error_bound": "bound on the errors of sums in velocities",

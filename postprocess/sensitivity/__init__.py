@@ -3,8 +3,8 @@
     h' = J(t) h along a solution,   growth(t) = sup |h(t)| / |h(0)| = |M(t)|,   |h|^2 = sum_i w_i |h_i|^2
     growth <= exp int lambda <= exp int |J|,   lambda = largest eigenvalue of the symmetric part of J
 
-``tokens`` says of which tokens, ``path`` has the steps with their derivatives, ``growth`` asks Lanczos, ``edge`` is
-what single tokens suffer, ``moments`` the same for Gaussians by their own equations. ``table`` and ``figure`` show it.
+``tokens`` chooses the tokens, ``path`` has the steps with their derivatives, ``growth`` asks Lanczos, ``show`` has
+panels and tables.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from __future__ import annotations
 import math
 import time as clock
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from vlasov import checks
 from vlasov.cases.solving import CaseLike
@@ -25,44 +26,60 @@ from vlasov.errors import InputError
 from vlasov.kinds import NUMBA, SCIPY, SINGULAR_VALUE, SMOOTHNESS, STEPS, Kind
 from vlasov.measures import Gaussian, Particles
 from vlasov.patience import Patience
-from vlasov.postprocess.sensitivity import edge as edges, growth, moments
+from vlasov.postprocess.sensitivity import growth, show
 from vlasov.postprocess.sensitivity.path import Path
 from vlasov.postprocess.sensitivity.tangency import Tangency
-from vlasov.postprocess.sensitivity.tokens import LIMIT, Start, before_blow_up, followed, kink, outputs, start
+from vlasov.postprocess.sensitivity.tokens import LIMIT, Start, before_blow_up, choose_tokens, followed, kink, outputs
 from vlasov.solvers.dataset import labels, provenance
 from vlasov.solvers.ode.integrate import accuracy_for
 
-SENSITIVITY = Kind(
-    "sensitivity",
-    'what vl.sensitivity returned or "vlasov sensitivity" wrote',
-    title="How much small changes grow",
-    cites=(SMOOTHNESS, *SINGULAR_VALUE, STEPS, SCIPY, NUMBA),
-)
-
 FEW = 8  # tokens: what they carry alone is theirs, not the limit's
 _LOOSER = 100.0  # the tolerance of the second look
-_TOLD = 1e-2  # relative error that is told as a doubt
+_NOTABLE = 1e-2  # relative error from which on ``doubt`` says so
 _REMEDIES = ("lower {n}", "ask for fewer {times}", "loosen the {tolerance}", "take {rates=False}", "take {check=False}")
 _NAMES = {
     "growth": "largest growth of a small change, |h(t)| / |h(0)|",
     "growth_error": "estimated error of the growth",
-    "growth_of_nodes": "the same of these tokens or nodes alone",
-    "edge": "largest growth for one token in the given field, |D phi_t(x)|",
     "log_logarithmic_norm": "integral of the largest eigenvalue of the symmetric part of J",
     "log_norm": "integral of |J|",
     "rates_error": "estimated error of the two integrals",
     "participation": "share of the measure that carries the growth",
     "carriers": "number of tokens that carry the growth",
     "sample": "whether so few tokens carry it that the number is this sample's, not the limit's",
-    "edge_place": "where the token of the edge begins",
     "direction": "the change at the first time that grows most, of length one",
     "response": "what becomes of it, divided by the growth",
     "position": "token positions",
     "weight": "token weights",
-    "log_moment_norm": "integral of the largest rate of growth among Gaussians",
-    "moment_growth": "largest growth among Gaussians, in the metric of Bures",
-    "moment_growth_error": "estimated error of the growth among Gaussians",
 }
+
+SENSITIVITY = Kind(
+    "sensitivity",
+    'what vl.sensitivity returned or "vlasov sensitivity" wrote',
+    title="How much small changes grow",
+    variables=_NAMES,
+    panels=show.panels,
+    tables=show.tables,
+    notes=show.notes,
+    cites=(SMOOTHNESS, *SINGULAR_VALUE, STEPS, SCIPY, NUMBA),
+)
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of ``sensitivity``, which explains them."""
+
+    times: ArrayLike | None = None
+    n: int | None = None
+    sampling: str = "auto"
+    seed: int = 0
+    tolerance: float = 1e-8
+    rates: bool = True
+    check: bool = True
+
+    def __post_init__(self) -> None:
+        checks.number(self.tolerance, "tolerance", above=1e-13, below=1e-2)
+        checks.flag(self.rates, "rates")
+        checks.flag(self.check, "check")
 
 
 def sensitivity(
@@ -103,122 +120,72 @@ def sensitivity(
     Returns
     -------
     xarray.Dataset
-        By time: growth and growth_error; edge, the largest |D phi_t(x)| over tokens, in the limit over all x, and
-        edge_place; log_logarithmic_norm and log_norm, the integrals of lambda and |J|, with rates_error; participation
-        and carriers, how many tokens carry the growth, and sample, whether so few that the number is the sample's;
-        direction and response, what grows most and what becomes of it; position and weight. In the limit the growth is
-        at least the edge, and is the edge where few nodes carry growth_of_nodes. For Gaussians that stay Gaussian also
-        moment_growth with its error, and log_moment_norm, the logarithm of its bound. At a blow-up times end. Where a
-        Gaussian is so wide that nodes would never agree, growth is NaN, and ``doubt`` says why.
+        By time: growth and growth_error; log_logarithmic_norm and log_norm, the integrals of lambda and |J|, with
+        rates_error; participation and carriers, how many tokens carry the growth, and sample, whether so few that the
+        number is the sample's; direction and response, what grows most and what becomes of it; position and weight. In
+        the limit growth is that of the nodes, and NaN where fewer than eight of them carry it, or where a Gaussian is
+        so wide that nodes would never agree; ``doubt`` says so. At a blow-up times end.
 
     Examples
     --------
-    With A = 0 all tokens move by their mean, which grows like e^t; a token by itself changes nothing:
+    With A = 0 all tokens move by their mean, which grows like e^t:
 
     >>> problem = vl.Problem(vl.Softmax(A=[[0.0]]), vl.Gaussian(0.0, 1.0), horizon=1.0)
-    >>> found = vl.sensitivity(problem, times=[1.0], rates=False)
-    >>> found["growth"].values.round(5), found["edge"].values.round(5)
-    (array([1.     , 2.71828]), array([1., 1.]))
+    >>> vl.sensitivity(problem, times=[1.0], rates=False)["growth"].values.round(5)
+    array([1.     , 2.71828])
     """
-    options: dict[str, Any] = {"tolerance": tolerance, "rates": rates, "check": check}
-    return list(looks(problem, times=times, n=n, sampling=sampling, seed=seed, **options))[-1]
+    options = Options(times, n, sampling, seed, tolerance, rates, check)
+    return list(looks(problem, options))[-1]
 
 
-def looks(
-    problem: CaseLike | xr.Dataset,
-    *,
-    times: ArrayLike | None = None,
-    n: int | None = None,
-    sampling: str = "auto",
-    seed: int = 0,
-    tolerance: float = 1e-8,
-    rates: bool = True,
-    check: bool = True,
-) -> Iterator[xr.Dataset]:
-    """The result of ``sensitivity`` before it is checked, if it will be, and then with its errors: its last."""
-    tolerance = checks.number(tolerance, "tolerance", above=1e-13, below=1e-2)
-    rates, check = checks.flag(rates, "rates"), checks.flag(check, "check")
+def looks(problem: CaseLike | xr.Dataset, options: Options) -> Iterator[xr.Dataset]:
+    """Yield the result of ``sensitivity`` before it is checked, if it will be, and then with its errors."""
     began = clock.perf_counter()
-    begun = start(problem, n, sampling, seed)
-    _check(begun)
-    at, reason = followed(begun, outputs(problem, times, begun))
-    at, blow_up_time = before_blow_up(begun, at)
-    among, patience = _among(begun, at), Patience(what="the growth of small changes", remedies=_REMEDIES)
-    whole = _found(begun, begun.cloud, at, tolerance, among, rates=rates, patience=patience)
+    start = choose_tokens(problem, options.n, options.sampling, options.seed)
+    _refuse_without_derivative(start)
+    times, reason = followed(start, outputs(problem, options.times, start))
+    times, blow_up_time = before_blow_up(start, times)
+    patience = Patience(what="the growth of small changes", remedies=_REMEDIES)
+    first = _look(start, start.cloud, times, options.tolerance, rates=options.rates, patience=patience)
+    path, second = first.path, None
     if reason:
-        whole.path.cut(len(whole.path.reached), reason)
-    elif math.isfinite(blow_up_time) and whole.path.status == "completed":
-        whole.path.status, whole.path.blow_up_time = "blow-up", blow_up_time
-    again = None
-    if check and len(whole.path.reached) > 1:
-        other = begun.cloud if begun.fewer is None else begun.fewer
-        looser = min(tolerance * _LOOSER, 1e-3)
-        yield _dataset(begun, whole, None)
-        again = _found(begun, other, np.array(whole.path.reached), looser, among, rates=rates, patience=patience)
-    result = _dataset(begun, whole, again)
+        path.cut(len(path.reached), reason)
+    elif math.isfinite(blow_up_time) and path.status == "completed":
+        path.status, path.blow_up_time = "blow-up", blow_up_time
+    if options.check and len(path.reached) > 1:
+        yield _dataset(start, first, None)
+        cloud = start.cloud if start.fewer is None else start.fewer
+        looser = min(options.tolerance * _LOOSER, 1e-3)
+        second = _look(start, cloud, np.array(path.reached), looser, rates=options.rates, patience=patience)
+    result = _dataset(start, first, second)
     result.attrs["wall_seconds"] = clock.perf_counter() - began
     yield result
 
 
-class _Found(NamedTuple):
-    """One look: a path, and what was found along it."""
+class _Look(NamedTuple):
+    """A path with the growth and the rates along it."""
 
     path: Path
     growths: list[growth.Growth]
-    edge: edges.Edge
     rates: growth.Rates | None
-    among: moments.Among | None  # Gaussians
-    limit: bool
 
-    @property
-    def values(self) -> tuple[Array, Array]:
-        """The growth at each time; and how far that of nodes is from it, where few of them carry theirs.
-
-        Single points and, for Gaussians, affine changes are among all changes.
-        """
-        nodes = np.array([one.value for one in self.growths])
-        if not self.limit:
-            return nodes, np.zeros_like(nodes)
-        least = self.edge.value if self.among is None else np.fmax(self.edge.value, self.among.growth)
-        few = np.array([one.carriers < FEW for one in self.growths]) & (np.arange(len(nodes)) > 0)
-        return np.where(few, least, np.fmax(nodes, least)), np.where(few, np.abs(nodes - least), 0.0)
-
-    @property
-    def integrals(self) -> tuple[Array, Array, Array] | None:
-        """Of lambda and |J|; and by how much nodes alone would have missed that they bound the growth."""
-        if self.rates is None:
-            return None
-        first = np.fmax(self.rates.logarithmic, np.log(self.values[0])) if self.limit else self.rates.logarithmic
-        return first, np.fmax(self.rates.norm, first), first - self.rates.logarithmic
+    def by_time(self, name: str) -> Array:
+        """A field of ``Growth`` at all times."""
+        return np.array([getattr(at, name) for at in self.growths])
 
 
-def _among(begun: Start, times: Array) -> moments.Among | None:
-    """Growth among Gaussians, where these nodes stand for one from the beginning on."""
-    if begun.of != LIMIT or begun.first != 0.0:
-        return None
-    return moments.growth(begun.problem, times)
-
-
-def _found(
-    begun: Start, cloud: Particles, times: Array, tolerance: float, among: moments.Among | None,
-    *, rates: bool, patience: Patience,
-) -> _Found:  # fmt: skip
-    flow, limit = begun.problem.flow(tolerance=accuracy_for(tolerance)), begun.of == LIMIT
+def _look(start: Start, cloud: Particles, times: Array, tolerance: float, *, rates: bool, patience: Patience) -> _Look:
+    flow = start.problem.flow(tolerance=accuracy_for(tolerance))
     flow.patience = patience
-    tangency, path = Tangency(begun.problem), Path(cloud, flow, times, 0.1 * tolerance)
-    found = growth.growths(path, tangency, tolerance)
+    tangency, path = Tangency(start.problem), Path(cloud, flow, times, 0.1 * tolerance)
+    growths = growth.growths(path, tangency, tolerance)
     path.forget()
-    edge = edges.of_limit(path, tangency, begun.problem.start) if limit else edges.of_tokens(path, tangency)
-    rated = growth.rates(path, tangency, limit=limit) if rates else None
-    if among is not None:
-        among = moments.Among(*(one[: len(path.reached)] for one in among))
-        edge = edge._replace(value=np.where(np.isnan(among.edge), edge.value, among.edge))
-    return _Found(path, found, edge, rated, among, limit)
+    return _Look(path, growths, growth.rates(path, tangency, limit=start.of == LIMIT) if rates else None)
 
 
-def _check(begun: Start) -> None:
-    """Refuse an attention that has no derivative, or says none: one token tells."""
-    block, tokens = begun.problem.block, begun.cloud
+def _refuse_without_derivative(start: Start) -> None:
+    """Refuse an attention that has no derivative, or states none: a single token shows it."""
+    block, tokens = start.problem.block, start.cloud
     if not block.continuous:
         raise InputError(
             f"is {block.kind}, whose velocities jump, so that they have no derivative; take softmax with a "
@@ -227,109 +194,104 @@ def _check(begun: Start) -> None:
         )
     first = Particles(tokens.points[:1], [1.0], None if tokens.s is None else tokens.s[:1])
     try:
-        block.linearised(first, begun.first)
+        block.linearised(first, start.first)
     except InputError as mistake:
         if mistake.field == "attention":
             raise
 
 
-def _dataset(begun: Start, whole: _Found, again: _Found | None) -> xr.Dataset:
+def _dataset(start: Start, first: _Look, second: _Look | None) -> xr.Dataset:
     """Everything by time, with errors by the second look."""
-    path, count = whole.path, len(whole.path.reached)
-    times, (value, few) = np.array(path.reached), whole.values
-    nodes = np.array([one.value for one in whole.growths])
-    error = np.array([one.error for one in whole.growths]) + few
-    carriers = np.array([one.carriers for one in whole.growths])
-    if again is not None:
-        error = error + _apart(value, again.values[0])
-    elif whole.limit:
-        error = np.where(times > times[0], np.nan, error)
-    if tails := _tails(begun) if count > 1 else "":
-        value, error = (np.where(times > times[0], np.nan, one) for one in (value, error))
+    path, limit = first.path, start.of == LIMIT
+    times, value, error = np.array(path.reached), first.by_time("value"), first.by_time("error")
+    later = times > times[0]
+    few = (first.by_time("carriers") < FEW) & later
+    if second is not None:
+        error = error + _difference(value, second.by_time("value"))
+    elif limit:
+        error = np.where(later, np.nan, error)
+    if tails := _tails(start) if len(times) > 1 else "":
+        value = np.where(later, np.nan, value)
+    elif limit:
+        value = np.where(few, np.nan, value)
+    error = np.where(np.isnan(value), np.nan, error)
+    by_token = ("time", "particle", "component")
     variables: dict[str, tuple[tuple[str, ...], Any]] = {
         "growth": (("time",), value),
         "growth_error": (("time",), error),
-        "growth_of_nodes": (("time",), nodes),
-        "edge": (("time",), whole.edge.value),
-        "edge_place": (("time", "component"), whole.edge.place),
-        "participation": (("time",), np.array([one.participation for one in whole.growths])),
-        "carriers": (("time",), carriers),
-        "sample": (("time",), (carriers < FEW) & (times > times[0]) & (not whole.limit)),
-        "direction": (("time", "particle", "component"), np.array([one.right for one in whole.growths])),
-        "response": (("time", "particle", "component"), np.array([one.left for one in whole.growths])),
-        "position": (("time", "particle", "component"), np.array(path.outputs)),
+        "participation": (("time",), first.by_time("participation")),
+        "carriers": (("time",), first.by_time("carriers")),
+        "sample": (("time",), few & (not limit)),
+        "direction": (by_token, first.by_time("right")),
+        "response": (by_token, first.by_time("left")),
+        "position": (by_token, np.array(path.outputs)),
         "weight": (("particle",), path.cloud.weights),
     }
-    if (rated := whole.integrals) is not None and whole.rates is not None:
-        other = None if again is None else again.integrals
-        apart = [np.full(count, np.nan)] if other is None else [_apart(rated[k], other[k]) for k in (0, 1)]
+    if (rates := first.rates) is not None:
+        difference = np.full(len(times), np.nan)
+        if second is not None and second.rates is not None:
+            pairs = (rates.logarithmic, second.rates.logarithmic), (rates.norm, second.rates.norm)
+            difference = np.maximum(*(_difference(*pair) for pair in pairs))
         variables |= {
-            "log_logarithmic_norm": (("time",), rated[0]),
-            "log_norm": (("time",), rated[1]),
-            "rates_error": (("time",), np.maximum.reduce(apart) + rated[2] + whole.rates.error),
+            "log_logarithmic_norm": (("time",), rates.logarithmic),
+            "log_norm": (("time",), rates.norm),
+            "rates_error": (("time",), difference + rates.error),
         }
-    if whole.among is not None:
-        variables["moment_growth"] = (("time",), whole.among.growth)
-        variables["moment_growth_error"] = (("time",), whole.among.error)
-        variables["log_moment_norm"] = (("time",), moments.exponent(begun.problem, times))
-    named = {name: (*held, {"long_name": _NAMES[name], "units": "1"}) for name, held in variables.items()}
-    coordinates = {"time": ("time", times, {"long_name": "time", "units": "1"})} | labels(begun.problem.dimension)
+    named = {name: (*values, {"long_name": _NAMES[name], "units": "1"}) for name, values in variables.items()}
+    coordinates = {"time": ("time", times, {"long_name": "time", "units": "1"})} | labels(start.problem.dimension)
     coordinates.pop("component_b")
-    return xr.Dataset(named, coordinates, _attributes(begun, whole, error > _TOLD * value, tails))
-
-
-def _apart(one: Array, other: Array) -> Array:
-    """How far a second look is from the first; infinite where it did not come so far."""
-    found = np.full(len(one), np.inf)
-    with np.errstate(invalid="ignore"):
-        found[: len(other)] = np.abs(one[: len(other)] - other[: len(one)])
-    return np.where(np.isnan(found), np.inf, found)
-
-
-def _attributes(begun: Start, whole: _Found, unsure: NDArray[np.bool_], tails: str) -> dict[str, Any]:
-    """Of what this is, how it was found, and why it may not be right."""
-    path, doubt = whole.path, whole.path.reason
-    if unsure.any():
-        since = path.reached[int(unsure.argmax())]
-        words = "other nodes or steps give another growth" if begun.of == LIMIT else "other steps give another growth"
-        doubt = "; ".join(filter(None, [doubt, f"from t = {since:.4g} on {words}, see growth_error"]))
-    doubt = "; ".join(filter(None, [doubt, tails, kink(begun), *_not_settled(whole)]))
-    products = sum(one.products for one in whole.growths)
-    return provenance(begun.problem, SENSITIVITY) | {
-        "solver": begun.solver,
-        "of": begun.of,
+    doubts = [path.reason]
+    if (unsure := error > _NOTABLE * value).any():
+        what = "other nodes or steps" if limit else "other steps"
+        doubts.append(f"from t = {times[unsure][0]:.4g} on {what} give another growth, see growth_error")
+    if limit and few.any() and not tails:
+        why = f"fewer than {FEW} nodes carry it, so that it is theirs and not the limit's"
+        doubts.append(f"at t = {times[few][0]:.4g} growth is not known: {why}")
+    doubts += [tails, kink(start), *_not_settled(first)]
+    attributes = provenance(start.problem, SENSITIVITY) | {
+        "solver": start.solver,
+        "of": start.of,
         "n": len(path.cloud),
         "steps": len(path.steps),
-        "products": products,
-        "products_of_rates": whole.rates.products if whole.rates is not None else 0,
+        "products": sum(at.products for at in first.growths),
+        "products_of_rates": rates.products if rates is not None else 0,
         "status": path.status,
         "blow_up_time": path.blow_up_time,
-        "doubt": doubt,
+        "doubt": "; ".join(filter(None, doubts)),
     }
+    return xr.Dataset(named, coordinates, attributes)
 
 
-def _not_settled(whole: _Found) -> list[str]:
+def _difference(first: Array, second: Array) -> Array:
+    """|first - second| of two looks; infinite at times that the second did not reach."""
+    difference = np.full(len(first), np.inf)
+    with np.errstate(invalid="ignore"):
+        difference[: len(second)] = np.abs(first[: len(second)] - second[: len(first)])
+    return np.where(np.isnan(difference), np.inf, difference)
+
+
+def _not_settled(look: _Look) -> list[str]:
     """What Lanczos' iteration could not tell to the accuracy that was asked of it."""
-    said = []
-    if unsettled := [t for t, one in zip(whole.path.reached, whole.growths, strict=True) if not one.converged]:
-        said.append(f"from t = {unsettled[0]:.4g} on Lanczos' iteration for the growth has not converged")
-    if whole.rates is not None and not whole.rates.converged:
-        said.append("Lanczos' iteration for the rates has not converged everywhere, so that they may not bound")
-    return said
+    doubts = []
+    if unsettled := [t for t, at in zip(look.path.reached, look.growths, strict=True) if not at.converged]:
+        doubts.append(f"from t = {unsettled[0]:.4g} on Lanczos' iteration for the growth has not converged")
+    if look.rates is not None and not look.rates.converged:
+        doubts.append("Lanczos' iteration for the rates has not converged everywhere, so that they may not bound")
+    return doubts
 
 
-def _tails(begun: Start) -> str:
+def _tails(start: Start) -> str:
     """Why nodes of a Gaussian may never agree: J shifts its Hermite polynomials, which has no bound in L^2(mu).
 
     E h(z + S u) takes e^{<a, z>} of norm e^{|a|^2 / 2} to one of norm e^{|S^T a|^2}, S = Sigma^{1/2} A Sigma^{1/2}.
     """
-    initial = begun.problem.start
-    if begun.of != LIMIT or not isinstance(initial, Gaussian):
+    initial = start.problem.start
+    if start.of != LIMIT or not isinstance(initial, Gaussian):
         return ""
-    tilts = [np.linalg.norm(initial.covariance @ tilt, 2) for tilt in begun.problem.block.tilts(0.0)]
+    tilts = [np.linalg.norm(initial.covariance @ tilt, 2) for tilt in start.problem.block.tilts(0.0)]
     if max(tilts, default=0.0) <= math.sqrt(0.5):
         return ""
     return (
         "growth is not known: J may be unbounded in L^2(mu), as |Sigma^{1/2} A Sigma^{1/2}| > 0.707, and more nodes "
-        "find more without end; look at moment_growth, or take tokens"
+        'find more without end; take tokens, as by sampling="sobol"'
     )

@@ -24,9 +24,9 @@ _NAMES = ("growth", "growth_error", "log_logarithmic_norm", "log_norm")
 
 
 class Along(NamedTuple):
-    """At each time: the optimal growth with its error, int lambda and int |J|, NaN where unknown; and why, or doubts.
+    """At each time the optimal growth with its error, int lambda and int |J|, or NaN; and why some are NaN, or doubts.
 
-    ``since``: the time from which growth is counted.
+    ``since`` is the time from which growth is counted.
     """
 
     growth: Array
@@ -43,30 +43,26 @@ def nothing(times: Array, why: str) -> Along:
     return Along(unknown, unknown, unknown, unknown, doubt=why)
 
 
-def along(given: Problem | xr.Dataset, times: Array) -> Along:
-    """Of a run's own tokens, or of the limit where they stand for it and are too many, or of a problem."""
-    problem = given if isinstance(given, Problem) else problem_of(given)
-    if isinstance(given, xr.Dataset) and (n := given.sizes.get("particle", 0)) > (most := _most(problem)):
+def along(origin: Problem | xr.Dataset, times: Array) -> Along:
+    """The derivative along a run's tokens, or in the limit where they stand for it and are many, or for a problem."""
+    problem = origin if isinstance(origin, Problem) else problem_of(origin)
+    if isinstance(origin, xr.Dataset) and (n := origin.sizes.get("particle", 0)) > (most := _most(problem)):
         if isinstance(problem.start, Particles):
             why = f"the derivative along {n:,} tokens, more than {most:,}, takes minutes; ask vl.sensitivity for it"
             return nothing(times, why)
-        given = problem  # the limit, which so many tokens stand for
+        origin = problem
     try:
         with renamed({"check=False": "local=False"}):
-            found = sensitivity(given, times=times)
+            result = sensitivity(origin, times=times)
     except (InputError, SolverError, np.linalg.LinAlgError) as mistake:
         return nothing(times, f"no derivative is known along it ({mistake})")
-    held = {name: np.full(len(times), np.nan) for name in _NAMES}
-    there, at = found["time"].values, np.isin(times, found["time"].values)
-    for name in _NAMES:
-        held[name][at] = found[name].values[np.isin(there, times)]
-    sure, said = np.full(len(times), False), [str(found.attrs["doubt"])]
-    sure[at] = (found["rates_error"].values <= _SURE)[np.isin(there, times)]
-    if (unsure := at & ~sure).any():
-        said.append(f"from t = {times[unsure][0]:.4g} on the rates that bound growth are not known")
-    held["log_norm"][~sure] = held["log_logarithmic_norm"][~sure] = np.nan
-    growth, error, logarithmic, norm = (held[name] for name in _NAMES)
-    return Along(growth, error, logarithmic, norm, float(there[0]), "; ".join(filter(None, said)))
+    at = result[[*_NAMES, "rates_error"]].reindex(time=times)
+    growth, error, logarithmic, norm = (at[name].values for name in _NAMES)
+    sure, doubts = at["rates_error"].values <= _SURE, [str(result.attrs["doubt"])]
+    if (unsure := np.isin(times, result["time"].values) & ~sure).any():
+        doubts.append(f"from t = {times[unsure][0]:.4g} on the rates that bound growth are not known")
+    logarithmic, norm = np.where(sure, logarithmic, np.nan), np.where(sure, norm, np.nan)
+    return Along(growth, error, logarithmic, norm, float(result["time"][0]), "; ".join(filter(None, doubts)))
 
 
 def _most(problem: Problem) -> int:

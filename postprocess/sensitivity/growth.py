@@ -2,8 +2,8 @@
 
     growth <= exp int lambda <= exp int |J|,   lambda = largest eigenvalue of (J + J*) / 2,   J* = diag(1/w) J^T diag(w)
 
-In the limit of many tokens M is the derivative of the flow at each token, a multiplication, and a compact rest: the
-growth is then at least sup_x |D phi_t(x)|, and lambda and |J| at least those of D Gamma(x) at each x.
+In the limit of many tokens J is D Gamma(x) at each token, a multiplication, and a compact rest: lambda and |J| are then
+at least those of D Gamma(x) at each node x.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _OF_RATES = 1e-6  # tolerance of rates, whose integral is a logarithm
 
 
 class Growth(NamedTuple):
-    """At one output time: the growth with its error, products, and the directions at both ends, of length one."""
+    """The growth up to an output time with its error, and the changes at both ends, of length one."""
 
     value: float
     error: float
@@ -37,10 +37,10 @@ class Growth(NamedTuple):
 
 
 class Rates(NamedTuple):
-    """At all output times: int lambda and int |J|, each rate with its error on top, and the error of these integrals.
+    """int lambda and int |J| up to each output time, and the error of both.
 
-    Errors of rates are integrated too; those of the quadrature in time are estimated by ``quadrature``.
-    ``products`` is what that took; ``converged``: whether Lanczos' iteration was right to its tolerance everywhere.
+    Errors of rates are added to them; ``quadrature`` estimates that of the integrals. ``converged`` says whether
+    Lanczos' iteration was right to its tolerance everywhere.
     """
 
     logarithmic: Array
@@ -51,7 +51,7 @@ class Rates(NamedTuple):
 
 
 class _Rate(NamedTuple):
-    """Lambda and |J| at one time, none below the true one by more than rounding; the larger error that was added."""
+    """Lambda and |J| at one time, with their errors added, and the larger of these."""
 
     logarithmic: float
     norm: float
@@ -90,24 +90,21 @@ def rates(path: Path, tangency: Tangency, *, limit: bool) -> Rates:
     def at(node: Node) -> _Rate:
         return _at(path, node, tangency, limit=limit)
 
-    found = [[at(node) for node in step] for step in path.nodes]
+    inner = [[at(node) for node in step] for step in path.nodes]
     ends = [(at(first), at(last)) for _, first, last in path.smooth]
-    inner = np.array([[one[:3] for one in step] for step in found]).reshape(len(found), NODES, 3)
-    lengths = np.array([step.h for step in path.steps])
+    values = np.array([[rate[:3] for rate in step] for step in inner]).reshape(len(inner), NODES, 3)
+    lengths, of_time = np.array([step.h for step in path.steps]), np.zeros(len(inner))
+    for (steps, _, _), (first, last) in zip(path.smooth, ends, strict=True):
+        both = [quadrature.errors(lengths[steps], values[steps, :, k], first[k], last[k]) for k in (0, 1)]
+        of_time[steps] = np.maximum(*both)
 
     def integral(steps: Array) -> Array:
         return np.concatenate([[0.0], np.cumsum(steps)])[path.ends]
 
-    logarithmic, norm, error = (integral(quadrature.integrals(lengths, inner[..., k])) for k in range(3))
-    of_time = np.zeros(len(found))
-    for (steps, _, _), (first, last) in zip(path.smooth, ends, strict=True):
-        both = [quadrature.errors(lengths[steps], inner[steps, :, k], first[k], last[k]) for k in (0, 1)]
-        of_time[steps] = np.maximum(*both)
-    asked = [one for several in (*found, *ends) for one in several]
-    return Rates(
-        logarithmic, norm, error + integral(of_time),
-        sum(one.products for one in asked), all(one.converged for one in asked),
-    )  # fmt: skip
+    logarithmic, norm, error = (integral(quadrature.integrals(lengths, values[..., k])) for k in range(3))
+    every = [rate for several in (*inner, *ends) for rate in several]
+    products, converged = sum(rate.products for rate in every), all(rate.converged for rate in every)
+    return Rates(logarithmic, norm, error + integral(of_time), products, converged)
 
 
 def _at(path: Path, node: Node, tangency: Tangency, *, limit: bool) -> _Rate:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,79 +44,49 @@ class Step:
 
     def __init__(self, path: Path, t: float, h: float, y: Array, segment: tuple[float, float]) -> None:
         self.t, self.h, self.start, self.segment, self._path = t, h, y, segment, path
-        self._stages: list[Array] | None = None
+        self._stages: list[Array] = []
         self._linear: list[Linearised | None] = [None] * STAGES
 
     def time(self, stage: int) -> float:
-        """T + c_s h, where parameters have this segment's values."""
+        """Return t + c_s h, where parameters have the values of this segment."""
         return inside(self.t + C[stage] * self.h, *self.segment)
 
     def stages(self) -> list[Array]:
-        """y_s, s = 0, ..., 11."""
-        if self._stages is None:
-            found = self._made()
-            if not self._path.holds_states:
-                return found
-            self._stages = found
-        return self._stages
-
-    def _made(self) -> list[Array]:
-        found, slopes, flow, cloud = (
-            [self.start],
-            np.empty((STAGES, *self.start.shape)),
-            self._path.flow,
-            self._path.cloud,
-        )
-        for s in range(STAGES):
-            if s:
-                found.append(self.start + self.h * mixed(A[s, :s], slopes))
-            if s < STAGES - 1:
-                flow.velocity(cloud.moved(found[s]), found[s], self.time(s), out=slopes[s])
-        return found
-
-    def linearised(self) -> Iterator[Linearised]:
-        """J at each stage, the first one first."""
-        return (self.at(s) for s in range(STAGES))
+        """Return y_s, s = 0, ..., 11, which are kept if there is memory for all steps."""
+        if self._stages:
+            return self._stages
+        flow, cloud = self._path.flow, self._path.cloud
+        stages, slopes = [self.start], np.empty((STAGES, *self.start.shape))
+        for s in range(1, STAGES):
+            flow.velocity(cloud.moved(stages[-1]), stages[-1], self.time(s - 1), out=slopes[s - 1])
+            stages.append(self.start + self.h * mixed(A[s, :s], slopes))
+        if self._path.keeps_states:
+            self._stages = stages
+        return stages
 
     def at(self, stage: int) -> Linearised:
-        """J at a stage."""
+        """Return J at a stage, which is kept if there is memory for it."""
         if (kept := self._linear[stage]) is not None:
             return kept
-        points = self.stages()[stage]
-        found = self._path.flow.linearised(self._path.cloud.moved(points), self.time(stage))
-        if self._path.takes(found):
-            self._linear[stage] = found
-        return found
+        linear = self._path.flow.linearised(self._path.cloud.moved(self.stages()[stage]), self.time(stage))
+        if self._path.takes(linear):
+            self._linear[stage] = linear
+        return linear
 
     def forget(self) -> None:
-        """Free what products do not need any more."""
+        """Free the derivatives."""
         self._linear = [None] * STAGES
 
 
 class Path:
-    """Tokens from time zero on, through the output times, as far as there is a solution.
+    """Tokens from the first of increasing times on, through all of them, as far as there is a solution.
 
-    Parameters
-    ----------
-    cloud, flow
-        The tokens at the first time, and what moves them.
-    times
-        Increasing; the first is where the tokens are.
-    tolerance
-        Local error of a step, relative to the size of the cloud.
+    ``tolerance`` is the local error of a step, relative to the size of the cloud.
 
-    Attributes
-    ----------
-    steps, ends
-        All steps; for each output time that was reached, how many of them end before it.
-    kept
-        Bytes of the linearisations that are kept.
-    reached
-        Those times, and the tokens there as ``outputs``.
-    nodes
-        Places of the quadrature in time, step by step.
-    status, blow_up_time
-        "completed", "blow-up", or "stopped" with the ``reason``.
+    Attributes: ``reached``, the times that were reached, with the tokens there, ``outputs``; ``steps``, and for each
+    time that was reached, how many of the steps end before it, ``ends``; ``nodes``, places of the quadrature in time,
+    step by step; ``kept``, bytes of derivatives; ``status``, "completed", "blow-up" at ``blow_up_time``, or "stopped"
+    for a ``reason``.
     """
 
     def __init__(self, cloud: Particles, flow: Flow, times: Array, tolerance: float) -> None:
@@ -130,8 +100,8 @@ class Path:
             self._integrate(times, tolerance)
         except SolverError as error:
             self.status, self.reason = "stopped", str(error)
-        self.steps, self.nodes = self.steps[: self.ends[-1]], self.nodes[: self.ends[-1]]
-        self.holds_states = cloud.points.nbytes * STAGES * len(self.steps) <= STATES
+        self._drop_steps()
+        self.keeps_states = cloud.points.nbytes * STAGES * len(self.steps) <= STATES
 
     def _integrate(self, times: Array, tolerance: float) -> None:
         """Steps of the particle solver's stepper, cut at output times."""
@@ -160,17 +130,16 @@ class Path:
                         raise SolverError(f"more than {MOST_STEPS:,} steps at t = {method.t:.6g}; shorten the horizon")
                 began = stops.pop(0)
                 if waiting and waiting[0] == began:
-                    self._reach(waiting.pop(0), y)
+                    self.reached.append(waiting.pop(0))
+                    self.ends.append(len(self.steps))
+                    self.outputs.append(y.reshape(self.cloud.points.shape).copy())
 
     def _take(self, method: CloudDOP853, before: Array, segment: tuple[float, float]) -> None:
         """Keep a step, and the tokens at its Gauss nodes in time."""
-        t, h, shape = method.t_old, method.t - method.t_old, self.cloud.points.shape
+        t, h, shape, dense = method.t_old, method.t - method.t_old, self.cloud.points.shape, method.dense_output()
         self.steps.append(Step(self, t, h, before.reshape(shape), segment))
-        dense, found = method.dense_output(), []
-        for x in self._nodes:
-            at = t + h * (1 + x) / 2
-            found.append(Node(inside(at, *segment), dense(at).reshape(shape).copy()))
-        self.nodes.append(found)
+        times = t + h * (1 + self._nodes) / 2
+        self.nodes.append([Node(inside(at, *segment), dense(at).reshape(shape).copy()) for at in times.tolist()])
 
     @property
     def smooth(self) -> list[tuple[slice, Node, Node]]:
@@ -183,13 +152,8 @@ class Path:
             found.append((slice(start, stop), Node(first.t, first.start), Node(at, ends[stop - 1])))
         return found
 
-    def _reach(self, t: float, y: Array) -> None:
-        self.reached.append(t)
-        self.ends.append(len(self.steps))
-        self.outputs.append(y.reshape(self.cloud.points.shape).copy())
-
     def takes(self, linear: Linearised) -> bool:
-        """Whether a linearisation fits beside those that are kept; of what does not tell its size, none does."""
+        """Whether a derivative fits beside those that are kept; one that does not tell its size is not kept."""
         size = getattr(linear, "nbytes", math.inf)
         if self.kept + size > KEPT:
             return False
@@ -197,14 +161,14 @@ class Path:
         return True
 
     def forward(self, h: Array, count: int) -> Array:
-        """M h over the first so many steps."""
+        """Return M h over the first ``count`` steps."""
         for step in self.steps[:count]:
             h = _forward(step, h)
             self._tick()
         return h
 
     def backward(self, p: Array, count: int) -> Array:
-        """M^T p, the same stages in reverse."""
+        """Return M^T p, by the same stages in reverse."""
         for step in reversed(self.steps[:count]):
             p = _backward(step, p)
             self._tick()
@@ -215,13 +179,17 @@ class Path:
         self.flow.patience.tick("products", self._products)
 
     def cut(self, outputs: int, reason: str) -> None:
-        """Keep so many output times only."""
+        """Keep the first output times only."""
         self.status, self.reason = "stopped", self.reason or reason
         del self.reached[outputs:], self.ends[outputs:], self.outputs[outputs:]
+        self._drop_steps()
+
+    def _drop_steps(self) -> None:
+        """Drop the steps after the last output time that was reached."""
         self.steps, self.nodes = self.steps[: self.ends[-1]], self.nodes[: self.ends[-1]]
 
     def forget(self) -> None:
-        """Free all linearisations."""
+        """Free all derivatives."""
         self.kept = 0.0
         for step in self.steps:
             step.forget()
@@ -260,8 +228,7 @@ def _longer(tokens: Tokens, next_step: float) -> Callable[..., CloudDOP853]:
 
     def stepper(*given: Any, **how: Any) -> CloudDOP853:
         method = tokens.stepper(*given, **how)
-        if next_step:
-            method.h_abs = next_step
+        method.h_abs = next_step or method.h_abs
         return method
 
     return stepper

@@ -1,8 +1,6 @@
-"""Directions in which tokens may be changed at all: under post-norm, along the ellipsoid on which they live.
+"""Directions in which tokens may be changed: under post-norm along their ellipsoid, off which nothing moves.
 
-    {h: <D^{-2} x, h> = 0},   x = D u, |u| = 1
-
-J and M are asked about these alone: off the ellipsoid nothing moves.
+{h: <D^{-2} x, h> = 0},   x = D u, |u| = 1
 """
 
 from __future__ import annotations
@@ -15,11 +13,9 @@ from vlasov.checks import Array
 from vlasov.errors import InputError
 from vlasov.problem import Problem
 
-Projector = Callable[[Array], Array]
-
 
 class Tangency:
-    """The directions of one problem; of most, all."""
+    """The allowed directions of a problem: all, but under post-norm."""
 
     def __init__(self, problem: Problem) -> None:
         self._scale: Array | None = None
@@ -37,27 +33,19 @@ class Tangency:
         """Whether all directions are allowed."""
         return self._scale is None
 
-    def normals(self, x: Array) -> Array:
-        """Unit vectors (n, d) across the ellipsoid."""
-        assert self._scale is not None
-        across = x / self._scale**2
-        return across / np.sqrt(np.einsum("nd,nd->n", across, across))[:, None]
-
-    def projector(self, x: Array) -> Projector:
-        """The orthogonal projection of h (n, d), each row at its token."""
+    def projector(self, x: Array) -> Callable[[Array], Array]:
+        """Return the orthogonal projection of h (n, d), each row at its token."""
         if self._scale is None:
-            return _same
-        normals = self.normals(x)
+            return lambda h: h
+        normals = self._normals(x)
         return lambda h: h - np.einsum("nd,nd->n", normals, h)[:, None] * normals
 
     def blocks(self, x: Array) -> Array:
-        """The same as matrices (n, d, d)."""
-        identity = np.eye(x.shape[1])
-        if self._scale is None:
-            return np.broadcast_to(identity, (len(x), *identity.shape))
-        normals = self.normals(x)
-        return identity - normals[:, :, None] * normals[:, None, :]
+        """Return the projections at all tokens as matrices (n, d, d)."""
+        normals = np.zeros_like(x) if self._scale is None else self._normals(x)
+        return np.eye(x.shape[1]) - normals[:, :, None] * normals[:, None, :]
 
-
-def _same(h: Array) -> Array:
-    return h
+    def _normals(self, x: Array) -> Array:
+        """Unit vectors (n, d) across the ellipsoid."""
+        across = x if self._scale is None else x / self._scale**2
+        return across / np.sqrt(np.einsum("nd,nd->n", across, across))[:, None]

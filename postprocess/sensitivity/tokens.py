@@ -1,4 +1,4 @@
-"""Of which tokens the growth is asked, and when: those of a run, those that are given, or Gauss nodes for the limit."""
+"""Tokens and output times of a sensitivity: tokens of a run or of a problem, or Gauss nodes for the limit."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from vlasov.checks import Array
 from vlasov.errors import InputError, choose
 from vlasov.measures import SAMPLINGS, Particles
 from vlasov.postprocess.moments import stays_gaussian
+from vlasov.postprocess.studies.horizon import blow_up_time
 from vlasov.problem import Problem
 from vlasov.solvers import measure, problem_of
 from vlasov.solvers.dataset import RUN, require
-from vlasov.solvers.driver import solve
+from vlasov.solvers.driver import output_times
 from vlasov.solvers.sampling import check_own_tokens, followed_until, initial_cloud
 
 LIMIT, TOKENS = "limit", "tokens"
@@ -34,59 +35,56 @@ _NEXT_TO = 1e-6  # of a blow-up time: an output there is after it
 
 
 class Start(NamedTuple):
-    """A problem, its tokens at the first time, and of what they are: the limit, or themselves.
+    """A problem, its tokens at the first time, and whether they stand for the limit or for themselves.
 
-    ``fewer``: other tokens that stand for the same limit, to see how far both are from it.
+    ``fewer`` are other tokens that stand for the same limit, or None.
     """
 
     problem: Problem
     cloud: Particles
     of: str
-    first: float
-    fewer: Particles | None
-    solver: str
+    first: float = 0.0
+    fewer: Particles | None = None
+    solver: str = ""
 
 
-def start(given: CaseLike | xr.Dataset, n: int | None, sampling: str, seed: int) -> Start:
-    """What the growth is asked of."""
+def choose_tokens(origin: CaseLike | xr.Dataset, n: int | None, sampling: str, seed: int) -> Start:
+    """Return the tokens of a run, or the tokens or nodes that stand for the initial measure of a problem."""
     choose(sampling, ("auto", *SAMPLINGS), "sampling")
     checks.integer(seed, "seed", least=0, most=checks.SEEDS)
     if n is not None and checks.integer(n, "n", least=1) > _MOST:
         raise InputError(f"is {n:g} but derivatives of at most {_MOST:g} tokens fit into memory", "n")
-    if not isinstance(given, xr.Dataset):
-        return _of_problem(as_case(given).problem, n, sampling, seed, "")
-    require(given, RUN, "run")
-    problem, solver = problem_of(given), str(given.attrs.get("solver", ""))
+    if not isinstance(origin, xr.Dataset):
+        return _of_problem(as_case(origin).problem, n, sampling, seed)
+    require(origin, RUN, "run")
+    problem, solver = problem_of(origin), str(origin.attrs.get("solver", ""))
     if solver == "layers":
-        sentence = (
-            'is a run by layers, whose derivative is not that of a flow; give a run of "particles", or its problem'
+        raise InputError(
+            'is a run by layers, whose derivative is not that of a flow; give a run of "particles", or its problem',
+            "run",
         )
-        raise InputError(sentence, "run")
-    if "position" not in given or sampling != "auto" or n is not None:
-        return _of_problem(problem, n, sampling, seed, solver)
-    cloud = measure(given, 0)
+    if "position" not in origin or sampling != "auto" or n is not None:
+        return _of_problem(problem, n, sampling, seed)._replace(solver=solver)
+    cloud, first = measure(origin, 0), float(origin["time"].values[0])
     assert isinstance(cloud, Particles)
-    first = float(given["time"].values[0])
-    if _are_nodes(given, cloud, problem):
-        alone = first == 0.0
-        return Start(
-            problem, _carrying(cloud), LIMIT, first, _gauss(problem, _fewer(cloud, problem)) if alone else None, solver
-        )
-    return Start(problem, cloud, TOKENS, first, None, solver)
+    # Weights that differ are those of Gauss nodes, which stand for the limit.
+    if isinstance(problem.start, Particles) or not _has_rule(problem) or np.ptp(cloud.weights) == 0:
+        return Start(problem, cloud, TOKENS, first, solver=solver)
+    parts = len(getattr(problem.start, "components", ())) or 1
+    fewer = _gauss(problem, max(1, round(_FEWER * len(cloud) / parts))) if first == 0.0 else None
+    return Start(problem, _carrying(cloud), LIMIT, first, fewer, solver)
 
 
-def _of_problem(problem: Problem, n: int | None, sampling: str, seed: int, solver: str) -> Start:
+def _of_problem(problem: Problem, n: int | None, sampling: str, seed: int) -> Start:
     if isinstance(problem.start, Particles):
         check_own_tokens(len(problem.start), n, {"sampling": (sampling, "auto"), "seed": (seed, 0)})
-        return Start(problem, problem.start, TOKENS, 0.0, None, solver)
+        return Start(problem, problem.start, TOKENS)
     auto, causal = sampling == "auto", problem.attention.causal
     if (auto and _has_rule(problem)) or (sampling == "quadrature" and not causal):
         each = n if n is not None else _default(problem)
-        cloud = _gauss(problem, each)
-        return Start(problem, cloud, LIMIT, 0.0, _gauss(problem, max(1, round(_FEWER * each))), solver)
-    chosen = "sobol" if auto else sampling
-    cloud = initial_cloud(problem, n if n is not None else _SAMPLE, chosen, seed, "auto")
-    return Start(problem, cloud, TOKENS, 0.0, None, solver)
+        return Start(problem, _gauss(problem, each), LIMIT, fewer=_gauss(problem, max(1, round(_FEWER * each))))
+    count = n if n is not None else _SAMPLE
+    return Start(problem, initial_cloud(problem, count, "sobol" if auto else sampling, seed, "auto"), TOKENS)
 
 
 def _has_rule(problem: Problem) -> bool:
@@ -111,67 +109,48 @@ def _carrying(cloud: Particles) -> Particles:
     return Particles(cloud.points[kept], cloud.weights[kept], None if cloud.s is None else cloud.s[kept])
 
 
-def _are_nodes(run: xr.Dataset, cloud: Particles, problem: Problem) -> bool:
-    """Whether a run's tokens have weights of Gauss nodes, which stand for the limit."""
-    return not isinstance(problem.start, Particles) and _has_rule(problem) and np.ptp(cloud.weights) != 0
-
-
-def _fewer(cloud: Particles, problem: Problem) -> int:
-    parts = len(getattr(problem.start, "components", ())) or 1
-    return max(1, round(_FEWER * len(cloud) / parts))
-
-
-def outputs(given: object, times: ArrayLike | None, begun: Start) -> Array:
-    """Output times, the first of which is where the tokens are."""
-    horizon, first = begun.problem.horizon, begun.first
-    if times is None:
-        own = given["time"].values if isinstance(given, xr.Dataset) else np.linspace(0.0, horizon, OUTPUTS)
-        if isinstance(given, xr.Dataset) and own.size > OUTPUTS:
-            own = own[np.unique(np.linspace(0, own.size - 1, OUTPUTS).round().astype(int))]
-        found = np.asarray(own, dtype=float)
+def outputs(origin: object, times: ArrayLike | None, start: Start) -> Array:
+    """Return the output times, the first of which is where the tokens are; by default five."""
+    horizon, first = start.problem.horizon, start.first
+    if times is not None:
+        chosen = output_times(times, horizon)
+        if chosen[0] < first:
+            raise InputError(f"begin at {chosen[0]:g}, before the run does, at {first:g}; leave it out", "times")
+    elif isinstance(origin, xr.Dataset):
+        chosen = np.asarray(origin["time"].values, dtype=float)
+        chosen = chosen[np.unique(np.linspace(0, chosen.size - 1, min(OUTPUTS, chosen.size)).round().astype(int))]
     else:
-        found = checks.vector(times, "times")
-        if found.size == 0:
-            raise InputError("is empty; give at least one output time", "times")
-        if (np.diff(found) <= 0).any():
-            raise InputError("must increase; sort them and leave out repetitions", "times")
-        if found[0] < first or found[-1] > horizon:
-            span = f"[{first:g}, {horizon:g}]"
-            raise InputError(f"run from {found[0]:g} to {found[-1]:g} but must lie in {span}", "times")
-    return found if found[0] == first else np.concatenate([[first], found])
+        chosen = np.linspace(0.0, horizon, OUTPUTS)
+    return chosen if chosen[0] == first else np.concatenate([[first], chosen])
 
 
-def followed(begun: Start, times: Array) -> tuple[Array, str]:
-    """Those times until which rounding of the mean is no notable part of the spread, and why there are no others."""
-    end = followed_until(begun.problem)
+def followed(start: Start, times: Array) -> tuple[Array, str]:
+    """Return the times until which rounding of the mean is no notable part of the spread, and why they end there."""
+    end = followed_until(start.problem)
     kept = times[times <= end]
     if kept.size == times.size:
         return times, ""
     return kept, f"from t = {end:.4g} on rounding of the mean, which V multiplies, is a notable part of the spread"
 
 
-def before_blow_up(begun: Start, times: Array) -> tuple[Array, float]:
-    """Those times before a Gaussian blows up, and when it does, which its nodes, in a ball, do not know; else NaN."""
-    if begun.of != LIMIT or begun.first > 0.0 or times.size < 2 or not stays_gaussian(begun.problem):
+def before_blow_up(start: Start, times: Array) -> tuple[Array, float]:
+    """Return the times before a Gaussian blows up, and when it does: its nodes, in a ball, do not know. Else NaN."""
+    if start.of != LIMIT or start.first > 0.0 or times.size < 2 or not stays_gaussian(start.problem):
         return times, math.nan
-    last = float(times[-1])
-    run = solve(begun.problem.changed(horizon=last), "gaussian", times=[last])
-    if run.attrs["status"] != "blow-up":
-        return times, math.nan
-    blow_up_time = float(run.attrs["blow_up_time"])
-    return times[times < blow_up_time * (1 - _NEXT_TO)], blow_up_time
+    when = blow_up_time(start.problem.changed(horizon=float(times[-1])), tokens=False)
+    return times[times < when * (1 - _NEXT_TO)], when if math.isfinite(when) else math.nan
 
 
-def kink(begun: Start) -> str:
+def kink(start: Start) -> str:
     """Why the flow may have one-sided derivatives alone: a score under ReLU that is exactly zero at the start.
 
     A key y brings y max(<A x, y>, 0), which is smooth where y is zero itself.
     """
-    if begun.of != TOKENS:
+    if start.of != TOKENS:
         return ""
-    x = begun.cloud.points
-    for attention in _relus(begun.problem.attention):
-        scored = attention.product(begun.first)
+    x = start.cloud.points
+    for attention in _relus(start.problem.attention):
+        scored = attention.product(start.first)
         if (((x @ scored.T @ x.T) == 0) & (x @ scored).any(axis=1)).any():
             return "a score under ReLU is exactly zero, where the flow has one-sided derivatives: growth is of one side"
     return ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable
 from dataclasses import MISSING
 from functools import wraps
@@ -33,6 +34,7 @@ def front(study: Callable[P, Study]) -> Callable[P, xr.Dataset]:
                 raise InputError(f"is not an option of a {kind.name}; {did_you_mean(name, known)}", name)
         return run_study(make(*args, **kwargs))
 
+    function.__name__ = function.__qualname__ = re.sub(r"(?<!^)(?=[A-Z])", "_", study.__name__).lower()
     items = options(study)
     known = ["problem", *(item.name for item in items)]
     summary, _, rest = inspect.cleandoc(study.__doc__ or "").partition("\n\n")

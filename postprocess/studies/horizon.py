@@ -27,22 +27,22 @@ def before_blow_up(problem: Problem, times: ArrayLike | None, *, tokens: bool) -
     tokens
         Whether the study moves tokens only. Else its limit moves too: a Gaussian may blow up where tokens do not.
     """
-    when = _blow_up_time(problem, tokens=tokens)
+    last = None if times is None else float(prepare(problem, "particles", times=times).times[-1])
+    when = blow_up_time(problem, tokens=tokens)
     if math.isinf(when):
         return problem, ""
-    if times is None:
+    if last is None:
         end = float(f"{when / _SHARE:.{_DIGITS}g}")
         return problem.until(end), (
             f"the solution blows up at t = {when:.4g}, so that the study ends at a quarter of that, t = {end:g}"
         )
-    last = float(prepare(problem, "particles", times=times).times[-1])
     if last >= when:
         raise InputError(f"run to {last:g}, but the solution blows up at t = {when:.4g}; choose earlier times", "times")
     return problem, ""
 
 
-def _blow_up_time(problem: Problem, *, tokens: bool) -> float:
-    """The blow-up time of the limit, or of some tokens; infinity where the horizon comes first."""
+def blow_up_time(problem: Problem, *, tokens: bool) -> float:
+    """Return the blow-up time of the limit, or of some tokens; infinity where the horizon comes first."""
     limit = without_mask(problem)
     if not tokens and stays_gaussian(limit):
         return _when(limit, "gaussian")

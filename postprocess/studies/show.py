@@ -4,18 +4,56 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
 
 from vlasov.checks import Array
 from vlasov.postprocess.panels import Curve, Panel, Table
-from vlasov.postprocess.studies.slopes import LEVEL, Fit, band
+from vlasov.postprocess.studies.slopes import LEVEL, Fit, band, rms
 
 _BELOW = 0.7  # where the theory's slope stands, relative to the first value
 _NARROW = 5e-3  # half intervals that two digits would call zero
 ERRORS = Fit()
+_LABELS = {"coupled": "coupled, p = {:g}", "wasserstein": "W_{:g}", "mean_error": "mean",
+           "covariance_error": "covariance", "velocity_error": "velocity"}  # fmt: skip
+
+
+class ErrorRow(NamedTuple):
+    """Errors (sizes, replicas) of the variable ``name`` at the last time, and a Dataset with their slope."""
+
+    name: str
+    label: str
+    p: float
+    sizes: Array
+    errors: Array
+    fitted: xr.Dataset
+
+
+def error_rows(dataset: xr.Dataset, sizes: Array) -> list[ErrorRow]:
+    """Return distances, for each p, and errors of moments and velocities, as far as a study has them."""
+    end, orders, rows = dataset.isel(time=-1), dataset["p"].values, []
+    for name in filter(dataset.__contains__, _LABELS):
+        for p in orders if "p" in dataset[name].dims else orders[-1:]:
+            here = end.sel(quantity=name, p=p)
+            rows.append(ErrorRow(name, _LABELS[name].format(p), p, sizes, here[name].values, here))
+    return rows
+
+
+def error_panel(title: str, across: str, rows: Sequence[ErrorRow]) -> Panel:
+    """Return a panel of errors against what grows."""
+    return value_panel(title, across, [
+        curve for k, row in enumerate(rows)
+        for curve in value_curves(row.label, row.sizes, row.errors, row.fitted, colour=k)
+    ])  # fmt: skip
+
+
+def error_table(title: str, name: str, sizes: Array, rows: Sequence[ErrorRow]) -> Table:
+    """Return a table of errors at the smallest and at the largest size, with their slopes."""
+    return slope_table(title, [
+        {"error": row.label} | end_cells(name, sizes, rms(row.errors)) | slope_cells(row.fitted) for row in rows
+    ])  # fmt: skip
 
 
 def slope_text(fitted: xr.Dataset) -> str:

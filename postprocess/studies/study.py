@@ -175,7 +175,7 @@ class Study:
     def attributes(self) -> dict[str, Any]:
         """Return the attributes of the Dataset: of which problem it is, and by which options it is made again."""
         own = {item.name: _plain(getattr(self, item.name)) for item in options(type(self)) if not item.metadata["run"]}
-        scalars = {name: value for name, value in own.items() if isinstance(value, str | int | float)}
+        scalars = {name: value for name, value in own.items() if type(value) in (str, int, float)}  # files know no bool
         about = {"dimension": self.pde.dimension, **scalars, "options": json.dumps(own)}
         return provenance(self.pde, self.kind) | about | ({"doubt": self.doubt} if self.doubt else {})
 

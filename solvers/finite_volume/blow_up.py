@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from vlasov import messages
 from vlasov.errors import SolverError
 from vlasov.measures import Gaussian
 from vlasov.problem import Problem
@@ -48,9 +49,7 @@ def tell(problem: Problem, record: Record) -> None:
     record.attributes["blow_up_time_error"] = error
     if error > NOTABLE * record.blow_up_time and not record.attributes.get("advice"):
         known = f"known to {error:.1g}" if error < math.inf else "a guess"
-        record.attributes["advice"] = (
-            f'the time of the blow-up is {known} only; the solver "particles" may tell it better'
-        )
+        record.attributes["advice"] = messages.BLOW_UP_TIME(known=known)
 
 
 def _by_reduction(problem: Problem, record: Record) -> float:

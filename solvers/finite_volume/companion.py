@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from vlasov import messages
 from vlasov.checks import Array
 from vlasov.errors import InputError, SolverError
 from vlasov.measures import Density, Gaussian, Measure, Mixture, Particles, Sequence as Ordered
@@ -123,7 +124,7 @@ def _exact(problem: Problem, outputs: Array, grid: Record) -> Companion | None:
     densities = {
         k: of_gaussian(Gaussian(found.means[k], found.covariances[k]), _FIRST[initial.dimension]) for k in looks(grid)
     }
-    return Companion(found, *errors, 'the solver "gaussian" is exact here', densities)
+    return Companion(found, *errors, messages.GAUSSIAN_IS_EXACT(), densities)
 
 
 class _Followed(NamedTuple):
@@ -183,7 +184,7 @@ def _by_tokens(problem: Problem, outputs: Array, grid: Record) -> Companion | No
     gaps, found = (np.full(outputs.size, np.inf),) * 2, both[0]
     if both[1] is not None:
         found, gaps = both[1], differences(problem, both[0].moments, both[1].moments)
-    return Companion(found.moments, *gaps, 'the solver "particles" moves these tokens themselves')
+    return Companion(found.moments, *gaps, messages.PARTICLES_ARE_THESE())
 
 
 def _in_sequence(problem: Problem, outputs: Array, grid: Record) -> Companion | None:
@@ -201,7 +202,7 @@ def _in_sequence(problem: Problem, outputs: Array, grid: Record) -> Companion | 
         found, spent, size = finer, spent + finer.cost, size + 2
         if gap <= max(_AGREE, _BETTER * differs) or (gap < math.inf and spent + 2 * found.cost > budget):
             break
-    remedy = f"take slices={int(grid.resolved['slices']) + 2}, and more cells"
+    remedy = messages.MORE_SLICES(slices=int(grid.resolved["slices"]) + 2)
     return None if found is None else Companion(found.moments, *gaps, remedy, {})
 
 
@@ -300,6 +301,6 @@ def _remedy(problem: Problem, size: int, gap: float) -> str:
     """A call with these nodes at least: narrow parts of a mixture were given fewer, densities not all their cells."""
     n, initial = size**problem.dimension, problem.initial
     if jumps(initial):  # of which other solvers take the centres of cells alone
-        return f"take more cells: nodes in pieces of the density's own agree with fewer to {gap:.1g}"
+        return messages.MORE_CELLS(error=gap)
     each = " for each part" if isinstance(initial, Mixture) else ""
-    return f'the solver "particles" with sampling="quadrature" and n={n}{each} agrees with fewer nodes to {gap:.1g}'
+    return messages.PARTICLES_AGREE(n=n, each=each, error=gap)

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from vlasov import messages
 from vlasov.problem import Problem
 from vlasov.solvers.accuracy import NOTABLE
 from vlasov.solvers.finite_volume import companion
@@ -13,9 +14,6 @@ from vlasov.solvers.finite_volume.density_error import density_error
 from vlasov.solvers.record import Record
 
 _CONVERGED = 1e-3  # errors of a companion that knows better than what is suspected
-_COARSE, _OPEN = "the grid is too coarse for this flow", "a second method beside it knows no better"
-_FEW_SLICES = "slices or cells are too few for this flow"
-_NONE = 'hold it against the solver "particles", or against more {}'  # where no remedy was found to work
 _UNSURE = 0.3  # of what is told: a companion whose own error is larger is no remedy
 
 
@@ -24,7 +22,7 @@ def judge(problem: Problem, record: Record) -> float:
     found, suspected = companion.follow(problem, record), str(record.attributes.get("advice", ""))
     if found is None:
         record.tell(dict.fromkeys(("mean_error", "covariance_error"), np.full(len(record.reached), np.inf)))
-        unknown = "its error is not known, since no second method came to an end beside it"
+        unknown = messages.NO_SECOND()
         record.attributes["advice"] = f"{suspected}, and {unknown}" if suspected else unknown
         return math.inf
     of_mean, of_covariance = companion.differences(problem, companion.moments(record), found.moments)
@@ -47,5 +45,7 @@ def _advice(suspected: str, record: Record, found: companion.Companion) -> str:
     if error <= NOTABLE and not suspected:
         return ""
     sure = found.largest <= (min(NOTABLE, _UNSURE * error) if error > NOTABLE else _CONVERGED)
-    cause = suspected or ((_FEW_SLICES if in_slices else _COARSE) if sure else _OPEN)
-    return f"{cause}: {found.remedy if sure else _NONE.format('slices, and more cells' if in_slices else 'cells')}"
+    limit = messages.FEW_SLICES if in_slices else messages.TOO_COARSE
+    cause = suspected or (limit if sure else messages.NO_BETTER)()
+    more = "slices, and more cells" if in_slices else "cells"
+    return f"{cause}: {found.remedy if sure else messages.COMPARE_GRID(what=more)}"

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from vlasov import messages
 from vlasov.checks import Array
 from vlasov.errors import InputError, LateInputError, NonFiniteState, SolverError
 from vlasov.flow import Flow
@@ -232,10 +233,7 @@ class _Solver:
         creeps = dt < _SHORT * min(self._stable(paces), end - self.t)
         self._short = self._short + 1 if creeps else 0
         if self._short > _IN_A_ROW and self._horizon - self.t > _MANY * dt:
-            raise SolverError(
-                f"step {self.record.steps + 1} at t = {self.t:.6g}: how the frames move changes so fast that steps of "
-                f'{dt:.1g} are needed; the solver "particles" may follow the tokens'
-            )
+            raise SolverError(messages.FRAMES_TOO_FAST(step=self.record.steps + 1, time=self.t, dt=dt))
 
     @staticmethod
     def _stable(paces: Sequence[Pace]) -> float:
@@ -299,10 +297,7 @@ class _Solver:
         if not all(pace.rate + pace.growth < np.inf for pace in paces):
             raise NonFiniteState(self.record.steps + 1, self.t, 0.0)
         if longest <= 4 * np.spacing(self.t):
-            raise SolverError(
-                f"step {self.record.steps + 1} at t = {self.t:.12g}: the step size {longest:g} is lost in rounding; "
-                'fewer cells, or the solver "particles", may go on'
-            )
+            raise SolverError(messages.STEP_LOST(step=self.record.steps + 1, time=self.t, dt=longest))
         return left / max(1, math.ceil(left / longest)) if left < 4 * longest else longest
 
     def _move_frames(self, dt: float) -> tuple[float, Paths]:
@@ -318,7 +313,7 @@ class _Solver:
             except (InputError, SolverError) as mistake:
                 self._hurried += isinstance(mistake, TooFast)
                 if self._hurried > _HURRIED:
-                    raise SolverError(f'{mistake}; the solver "particles" may follow the tokens') from None
+                    raise SolverError(messages.FRAMES_LOST(mistake=mistake)) from None
                 dt /= 2
                 if dt < 4 * np.spacing(self.t):
                     error = NonFiniteState(self.record.steps + 1, self.t, dt)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from vlasov import messages
 from vlasov.solvers.dataset import AXES
 from vlasov.solvers.finite_volume.options import PARTS, Options
 from vlasov.solvers.finite_volume.part import Part, mixture
@@ -46,9 +47,9 @@ def cause(parts: Sequence[Part]) -> str:
     """What limited the accuracy; empty if nothing did."""
     lost = sum(part.weight * part.outflow for part in parts)
     if len(parts) > 1 and lost > _TORN:
-        return f"{lost:.1g} of the mass left the grids of the parts, which the flow pulls apart"
+        return messages.MASS_TORN(share=lost)
     if lost > _LOST:
-        return f"{100 * lost:.2g} % of the mass left the grid, whose extent is too small"
+        return messages.MASS_LEFT(percent=100 * lost)
     return next(filter(None, (part.velocity.cause() for part in parts)), "")
 
 

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from vlasov import messages
 from vlasov.checks import Array
 from vlasov.compiled.products import map_rows
 from vlasov.errors import InputError
@@ -232,18 +233,13 @@ class Velocity:
     def cause(self) -> str:
         """What limited the accuracy of velocities; empty if nothing did."""
         if self._steepest > _STEEPEST:
-            return (
-                f"tilts reached {self._strongest:.3g} per standard deviation, where velocities jump from cell to cell"
-            )
+            return messages.STEEP(tilt=self._strongest)
         if self._tilts_unknown:
-            return "the velocity is no sum of tilted means, so that nobody knows which tails it needs"
+            return messages.TAILS_UNKNOWN()
         if self._roughest > _ROUGH:
-            return "the density has clusters or waves that are no wider than cells"
+            return messages.NARROW()
         if self._misfit > _MISFIT:
-            return (
-                f"tails that the grid does not hold were continued as those of a Gaussian, {self._misfit:.1g} standard "
-                "deviations off"
-            )
+            return messages.TAILS(misfit=self._misfit)
         return ""
 
     def _closed(self, f: Array, place: Place, t: float) -> Density:

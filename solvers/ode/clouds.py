@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
+from vlasov import messages
 from vlasov.checks import Array
 from vlasov.errors import SolverError
 from vlasov.flow import Flow
@@ -99,7 +100,7 @@ def _at_most(evaluations: int, flow: Flow, rhs: Rhs) -> Rhs:
 
     def limited(t: float, y: Array, out: Array) -> Array:
         if flow.evaluations > evaluations:
-            raise SolverError(f"more than {evaluations:,} evaluations at t = {t:.12g}")
+            raise SolverError(messages.TOO_MANY_EVALUATIONS(evaluations=evaluations, time=t))
         return rhs(t, y, out)
 
     return limited

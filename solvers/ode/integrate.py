@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.integrate import DOP853
 
+from vlasov import messages
 from vlasov.checks import Array, finite
 from vlasov.errors import InputError, LateInputError, NonFiniteState, SolverError
 from vlasov.measures import Particles
@@ -107,7 +108,7 @@ def steps(
             if method.status == "failed" and not why():
                 squares = (slope / (atol + rtol * np.abs(y))) ** 2  # as in the integrator's estimate of the error
                 if np.isfinite(_HEADROOM * y).all() and np.isfinite(squares).all():
-                    raise SolverError(f"step {number} at t = {clock(t, y):.12g}: {message} Loosen the tolerance.")
+                    raise SolverError(messages.STEP_FAILED(step=number, time=clock(t, y), reason=message))
             if method.status == "failed" or not finite(method.y):
                 raise _non_finite(number, clock(t, y), clock(t + dt, y + dt * slope) - clock(t, y), why())
         yield method

@@ -1,5 +1,8 @@
 """A case is solved the same way by its name, as a Case, by all of its options, and on the command line."""
 
+import ast
+import dataclasses
+import inspect
 import json
 import warnings
 from pathlib import Path
@@ -98,8 +101,8 @@ def test_tokens_in_the_place_of_a_measure_do_not_inherit_how_it_was_drawn(vlasov
     swept = vl.sweep("multi-head-mixed", {"initial": [TOKENS]}, solver="particles", times=[0.1])
     assert swept["status"].values.tolist() == ["completed"]
     (tmp_path / "pair.toml").write_text(vl.cases.case_path("kuramoto-circle").read_text())
-    few = ["--solver", "particles", "--times", "2", "--no-local", "--set", "horizon=0.1", "--json"]
-    assert vlasov("stability", "gaussian-collapse", "--initial", "pair.toml", *few)[0] == 0
+    few = ["--solvers", "particles", "--times", "2", "--no-local", "--set", "horizon=0.1", "--json"]
+    assert vlasov("compare", "gaussian-collapse", "--initial", "pair.toml", *few)[0] == 0
 
 
 def test_a_number_of_tokens_for_a_case_that_has_its_own_is_refused_on_the_command_line(vlasov, tmp_path):
@@ -107,3 +110,40 @@ def test_a_number_of_tokens_for_a_case_that_has_its_own_is_refused_on_the_comman
     assert (code, out) == (2, "")
     assert err.startswith("vlasov: n: is 9, but the initial measure has 2 tokens of its own, and all are taken; leave")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.quick
+def test_editors_know_the_options_of_every_solver():
+    """The stub's overloads of solve have the keywords of solve and of the solver's Options: names, types, defaults."""
+    from vlasov.solvers.driver import SOLVERS, resolve
+
+    stub = ast.parse(Path(vl.__file__).with_suffix(".pyi").read_text(encoding="utf-8"))
+    overloads = [node.args for node in ast.walk(stub) if isinstance(node, ast.FunctionDef) and node.name == "solve"]
+    known = {}
+    for arguments in overloads:
+        assert arguments.args[1].annotation is not None
+        solver = ast.unparse(arguments.args[1].annotation)
+        known[solver] = {
+            argument.arg: (_plain(ast.unparse(argument.annotation)), ast.literal_eval(default))
+            for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+        }
+    of_solve = {
+        name: (_plain(one.annotation), one.default)
+        for name, one in inspect.signature(vl.solve).parameters.items()
+        if one.kind is one.KEYWORD_ONLY
+    }
+    several, of_any = known.pop("str | None"), {}
+    for solver in SOLVERS:
+        options = dataclasses.fields(resolve(solver, {})[0].Options)
+        expected = {option.name: (_plain(option.type), option.default) for option in options}
+        assert known.pop(f"typing.Literal['{solver}']") == of_solve | expected
+        of_any |= {name: kind for name, (kind, _) in expected.items()}
+    assert known == {}
+    assert several == of_solve | {name: (kind, ...) for name, kind in of_any.items()}
+
+
+def _plain(annotation):
+    """A type as text, without the modules of its names."""
+    for module in ("collections.abc.", "numpy.typing.", "typing."):
+        annotation = annotation.replace(module, "")
+    return annotation

@@ -24,7 +24,7 @@ PAGES = {
     "front": ("index.html", DESK, "light"),
     "tutorial": ("tutorials/first-run.html", DESK, "light"),
     "gallery": ("gallery/cases/mixture-2d.html", DESK, "light"),
-    "figure": ("gallery/figures/mixed.html", DESK, "light"),
+    "figure": ("gallery/programs/covariance_limits.html", DESK, "light"),
     "theory": ("theory/statements.html", DESK, "light"),
     "method-dark": ("method/finite-volumes.html", DESK, "dark"),
     "tutorial-phone": ("tutorials/gaussians.html", PHONE, "light"),

@@ -22,7 +22,6 @@ from tests.fuzz import values
 from vlasov import cli
 from vlasov.cases import load
 from vlasov.postprocess import figures
-from vlasov.postprocess.clusters import beside
 from vlasov.solvers.driver import prepare
 
 EYE = [[1.0, 0.0], [0.0, 1.0]]
@@ -206,10 +205,7 @@ def calls():
             ),
             ([2, 4], ["random", "adversarial"], 2, 1.0, [0.1]),
         ),
-        "beyond_gaussian": (
-            lambda *a: vl.beyond_gaussian(a[0], instants=a[1], factors=a[2])["relative"].values,
-            (g.runs["gaussian"], 2, [2.0, 10.0]),
-        ),
+        "gaussianity": (lambda *a: vl.gaussianity(a[0], instants=a[1])["relative"].values, (g.runs["gaussian"], 2)),
         "tokens_bound": (lambda *a: vl.estimates.tokens_bound(*a), (g.problem.attention, 1.0, 4)),
         "adversarial_tokens": (lambda *a: vl.estimates.adversarial_tokens(*a), (g.problem.attention, 1.0, 4)),
         "attention_received": (lambda *a: vl.estimates.attention_received(*a), (g.problem.attention, EYE)),
@@ -232,10 +228,6 @@ def calls():
             lambda *a: vl.clusters(a[0], tolerance=a[1], margin=a[2], along=a[3], rank=a[4]).attrs["doubt"],
             (g.runs["particles"], 0.05, 0.005, [1.0, 0.0], True),
         ),
-        "beside": (
-            lambda *a: beside(*a[:2], tolerance=a[2])["share"].values,
-            (g.runs["particles"], g.runs["particles"], 0.1),
-        ),
         "energies": (lambda *a: climbed(vl.energies(a[0], tolerance=a[1])), (g.runs["climbing"], 1e-6)),
         "lipschitz": (
             lambda *a: vl.lipschitz(*a[:2], t=a[2], masked=a[3], tolerance=a[4], most=a[5]).error,
@@ -254,7 +246,7 @@ def calls():
         "sample": (lambda *a: g.gaussian.sample(a[0], a[1], seed=a[2]).mean, (9, "sobol", 0)),
         "load_case": (lambda *a: vl.load_case(a[0], settings=a[1]), ("box-2d", ["horizon=2"])),
         "open_run": (lambda path: vl.open_run(path), ("run.nc",)),
-        "plot": (lambda *a: drawn(figures.plot(*a)), (g.runs["gaussian"], "ellipses")),
+        "plot": (lambda *a: drawn(figures.plot(a[0], kind=a[1])), (g.runs["gaussian"], "ellipses")),
         "from_json": (lambda text: vl.Problem.from_json(text), (g.problem.to_json(),)),
     }
 
@@ -389,7 +381,8 @@ def open_bytes(content):
     return "read"
 
 
-WORDS = """list show copy run plot clusters compare converge --help --json --set -o --solver --dry-run --kind
+WORDS = """list show copy run plot clusters compare converge export --help --json --set -o --solver --dry-run --kind
+--times --at --save --attention --dimension --subject 3 0,1 mean initial.points=no.npy out.csv out.npz
 gaussian-line gaussian-collapse mixture-2d gaussian horizon=1 horizon=nan missing.toml run.nc mine.toml cone = -1 é"""
 words = st.sampled_from([*WORDS.split(), "\0"])
 COMMANDS = st.lists(words | st.text(max_size=4), max_size=5).filter(

@@ -17,6 +17,7 @@ NUMBERS = [
 ]
 OF_TOML = [  # what a file can hold in the place of something else
     *(3, -1, 0, 2.5, 1e308, -1e-308, math.nan, math.inf, True, "abc", "", "1.5", datetime.date(2025, 1, 31)),
+    *("no.npy", "no.npz:a", ".csv"),
     *([], {}, [[]], [{}], [None], [[1]], ["a"], [[["a"]]], [1.0, 2.0], [[1.0, math.nan]], [[1e308, 0], [0, 1e308]]),
     *({"kind": "gaussian"}, {"kind": 3}, {"kind": [1]}, {"kind": {}}, {"kind": "piecewise"}, [{"kind": "softmax"}]),
 ]

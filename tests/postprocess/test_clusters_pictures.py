@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import vlasov as vl
-from tests.postprocess.test_clusters_beside import both
 from tests.postprocess.test_figures import assert_tidy
 from tests.test_cli import refused
 from vlasov.postprocess import figures
@@ -16,27 +15,31 @@ from vlasov.postprocess import figures
 def runs():
     """A rescaled and a post-norm run by dimension."""
     points = np.random.default_rng(0).uniform(-1, 1, (12, 4))
-    return {d: both(points[:, :d], 2 * np.eye(d), 6.0) for d in (1, 2, 3, 4)}
+    how = {"times": np.linspace(0, 6.0, 5), "tolerance": 1e-6, "warn_above": np.inf}
+    pairs = {}
+    for d in (1, 2, 3, 4):
+        problem = vl.Problem(vl.Softmax(A=2 * np.eye(d)), vl.Particles(points[:, :d]), 6.0)
+        normed = problem.changed(layer_norm=vl.LayerNorm())
+        pairs[d] = (
+            vl.solve(problem, "particles", rescaled=True, **how),
+            vl.solve(normed, "particles", **how),
+        )
+    return pairs
 
 
 @pytest.mark.quick
 @pytest.mark.parametrize("d", [1, 2, 3, 4])
 def test_clusters_are_tidy(runs, d):
-    figure = figures.plot(runs[d][0], "clusters")
+    figure = figures.plot(runs[d][0], kind="clusters")
     assert_tidy(figure)
     assert figure.axes[1].get_ylabel() == "number of clusters"
-    assert_tidy(figures.plot(runs[d][1], "clusters"))
-
-
-@pytest.mark.parametrize("d", [2, 3, 4])
-def test_a_run_beside_another_is_tidy(runs, d):
-    assert_tidy(figures.beside(*runs[d]))
+    assert_tidy(figures.plot(runs[d][1], kind="clusters"))
 
 
 @pytest.mark.quick
 @pytest.mark.parametrize("d", [2, 3])
 def test_paths_on_the_sphere_are_tidy_and_on_it(runs, d):
-    figure = figures.plot(runs[d][1], "sphere")
+    figure = figures.plot(runs[d][1], kind="sphere")
     assert_tidy(figure)
     if d == 3:
         drawn = [np.array(line.get_data_3d()) for line in figure.axes[0].get_lines()]
@@ -48,11 +51,11 @@ def test_spheres_of_other_dimensions_are_refused(runs, d):
     with pytest.raises(
         vl.InputError, match=f'^dataset: has dimension {d} where a sphere is drawn for 2 and 3; use "cl'
     ):
-        figures.plot(runs[d][0], "sphere")
+        figures.plot(runs[d][0], kind="sphere")
 
 
 def test_the_picture_says_what_is_no_limit(runs):
-    figure = figures.plot(runs[2][0].isel(time=[0]), "clusters")
+    figure = figures.plot(runs[2][0].isel(time=[0]), kind="clusters")
     assert_tidy(figure)
     assert any("One output time does not show" in text.get_text() for text in figure.texts)
 
@@ -60,12 +63,12 @@ def test_the_picture_says_what_is_no_limit(runs):
 def test_many_clusters_one_token_and_wrong_axes(runs):
     problem = vl.Problem(vl.Softmax(A=np.eye(2)), vl.Gaussian([0, 0], np.eye(2)), 0.1)
     run = vl.solve(problem, "particles", n=200, times=[0.0, 0.1], tolerance=1e-3)
-    assert figures.plot(run, "clusters", tolerance=1e-3).axes[1].get_yscale() == "log"
-    assert_tidy(figures.plot(runs[2][0].isel(particle=[0]), "clusters"))
+    assert figures.plot(run, kind="clusters", tolerance=1e-3).axes[1].get_yscale() == "log"
+    assert_tidy(figures.plot(runs[2][0].isel(particle=[0]), kind="clusters"))
     with pytest.raises(vl.InputError, match=r"^axes: holds 1 axes where two are needed"):
-        figures.plot(run, "clusters", axes=figures.plot(run, "clusters").axes[:1])
+        figures.plot(run, kind="clusters", axes=figures.plot(run, kind="clusters").axes[:1])
     with pytest.raises(vl.InputError, match=r"^run: holds no tokens"):
-        figures.plot(vl.solve(problem, "gaussian", times=[0.0, 0.1]), "clusters")
+        figures.plot(vl.solve(problem, "gaussian", times=[0.0, 0.1]), kind="clusters")
 
 
 # The command
@@ -81,7 +84,7 @@ def files(runs, tmp_path, monkeypatch):
 
 @pytest.mark.quick
 def test_clusters_of_a_run_are_printed_and_drawn(files, vlasov):
-    code, out, err = vlasov("clusters", "free.nc", "--rank")
+    code, out, err = vlasov("observe", "free.nc", "-q", "clusters", "--rank", "-o", "free-clusters.png")
     assert (code, err) == (0, "")
     assert "vertex" in out
     assert "rank of the attention: " in out
@@ -90,28 +93,26 @@ def test_clusters_of_a_run_are_printed_and_drawn(files, vlasov):
 
 
 def test_clusters_as_json(files, vlasov):
-    code, out, _ = vlasov("clusters", "free.nc", "--json", "-o", "picture.svg", "--tolerance", "0.1")
-    found = json.loads(out)
+    code, out, _ = vlasov("observe", "free.nc", "-q", "clusters", "--json", "-o", "picture.svg", "--tolerance", "0.1")
     assert code == 0
-    assert found["picture"] == "picture.svg"
+    assert json.loads(out)["output"] == "picture.svg"
+    found = json.loads(out)["clusters"]
     assert sum(found["mass"]) == pytest.approx(1.0)
     assert len(found["count"]) == len(found["time"]) == 5
     assert found["reach"] == pytest.approx(float(vl.clusters(vl.open_run("free.nc"), tolerance=0.1)["reach"]))
 
 
-def test_two_runs_beside_each_other(files, vlasov):
-    code, out, _ = vlasov("clusters", "free.nc", "normed.nc", "-o", "both.png")
-    assert code == 0
-    assert "% of the mass in corresponding clusters at t = 6, " in out
-    code, out, _ = vlasov("clusters", "free.nc", "normed.nc", "-o", "both.png", "--json")
-    assert 0 < json.loads(out)["share"][-1] <= 1
+def test_clusters_are_written_as_numbers(files, vlasov):
+    assert vlasov("observe", "free.nc", "-q", "clusters", "-o", "numbers.nc")[0] == 0
+    written, known = vl.open_run("numbers.nc"), vl.clusters(vl.open_run("free.nc"))
+    assert written.drop_attrs().equals(known.drop_attrs())
 
 
 def test_mistakes_are_one_line(files, vlasov):
-    assert refused(vlasov("clusters", "free.nc", "--tolerance", "-1"), "tolerance: is -1")
-    assert refused(vlasov("clusters", "free.nc", "-o", "picture.txt"), "does not end in a known format")
-    assert refused(vlasov("clusters", "free.nc", "normed.nc", "free.nc"), "RUN.nc: takes one run, or a rescaled")
-    assert refused(vlasov("clusters", "free.nc", "normed.nc", "--rank"), "--rank: is for one run")
+    assert refused(vlasov("observe", "free.nc", "--tolerance", "-1"), "tolerance: is -1")
+    assert refused(
+        vlasov("observe", "free.nc", "-q", "clusters", "-o", "picture.txt"), "does not end in a known format"
+    )
     problem = vl.Problem(vl.Softmax(A=np.eye(2)), vl.Gaussian([0, 0], np.eye(2)), 0.1)
     vl.solve(problem, "gaussian", times=[0.0, 0.1], output="gaussian.nc")
-    assert refused(vlasov("clusters", "gaussian.nc"), "holds no tokens", "particles")
+    assert refused(vlasov("observe", "gaussian.nc", "-q", "clusters"), "holds no tokens", "particles")

@@ -1,24 +1,23 @@
 """Solutions side by side: known differences come out, agreement is seen, and the stability estimates hold."""
 
-import io
 import json
 
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 from matplotlib.patches import Ellipse
-from rich.console import Console
 from scipy.linalg import sqrtm
 
 import vlasov as vl
 from tests import references
+from tests.printed import printed
 from vlasov import estimates
 from vlasov.measures import Particles
 from vlasov.postprocess import stability
 from vlasov.postprocess.compare import compare, density_error, moment_errors
-from vlasov.postprocess.compare.figure import draw
-from vlasov.postprocess.compare.table import table
+from vlasov.postprocess.compare.show import draw
 from vlasov.postprocess.moments import moments
+from vlasov.postprocess.panels import tables_of
 
 A, V = np.array([[-0.8, 0.3], [0.1, -0.5]]), np.array([[0.9, -0.2], [0.3, 0.7]])
 START = vl.Gaussian([0.2, -0.1], [[0.5, 0.1], [0.1, 0.3]])
@@ -55,8 +54,10 @@ def test_three_ways_to_solve_a_gaussian_problem_agree(comparison):
     assert (found["wasserstein"] <= found["wasserstein_error"] + 1e-6).all()
 
 
-def test_the_table_has_a_row_for_each_pair_and_time(comparison):
-    assert table(comparison).row_count == 6
+def test_each_pair_has_a_table_with_a_row_for_each_time(comparison):
+    tables = tables_of(comparison)
+    for pair in comparison["pair"].values:
+        assert {len(table.rows) for table in tables if str(pair) in table.title} == {2}
 
 
 def test_moments_of_a_mixture_on_a_grid_are_those_of_quadrature_particles():
@@ -186,10 +187,10 @@ def test_a_comparison_says_whence_it_is_and_what_its_runs_doubt(solutions, compa
     assert runs["particles"]["options"] == solutions[1].attrs["options"]
     assert comparison.attrs["doubt"] == ""
     doubtful = solutions[1].assign_attrs(error_estimate=0.25, advice="more tokens")
-    found = compare(solutions[0], doubtful, initial="different", instants=1)
+    found = compare(solutions[0], doubtful, initial="different", times=1)
     assert found.attrs["initial"] == "different"
     assert found.attrs["doubt"].startswith("particles: ")
-    assert "more tokens" in str(table(found).caption)
+    assert "more tokens" in printed(found)
     assert "particles" in draw(found, [solutions[0], doubtful]).get_supxlabel()
     with pytest.raises(vl.InputError, match=r"^initial: "):
         compare(*solutions[:2], initial="others")
@@ -219,7 +220,7 @@ def test_many_dimensions_are_compared_by_moments():
     found = compare(vl.solve(problem, "gaussian", times=[0.0, 0.5]), particles)
     assert np.isnan(found["wasserstein"]).all()
     assert found["covariance_error"].values == pytest.approx(0.0, abs=0.2)
-    assert table(found).row_count == 2
+    assert "W_2" in printed(found)
 
 
 def test_panels_that_nothing_is_known_for_are_left_out():
@@ -229,12 +230,12 @@ def test_panels_that_nothing_is_known_for_are_left_out():
     tokens = vl.solve(problem, "particles", n=64, times=[0.0, 0.5])
 
     def panels(*runs):
-        return {ax.get_ylabel() for ax in draw(compare(*runs, local=False), runs).axes[3:]}
+        return {ax.get_title() for ax in draw(compare(*runs, local=False), runs).axes[3:]}
 
-    assert panels(gaussian, tokens) == {"error of moments", "radius of the support"}
-    assert panels(gaussian, tokens.assign(radius=gaussian["radius"])) == {"error of moments"}
+    assert panels(gaussian, tokens) == {"Differences", "Radius of the support"}
+    assert panels(gaussian, tokens.assign(radius=gaussian["radius"])) == {"Differences"}
     shifted = other.assign(mean=other["mean"] + 0.1)
-    assert panels(gaussian, shifted) == {"distance", "error of moments"}
+    assert panels(gaussian, shifted) == {"Distance", "Differences"}
 
 
 def test_a_comparison_of_what_is_no_gaussian_shows_its_tokens():
@@ -275,7 +276,7 @@ def test_tokens_on_a_circle_have_one_radius():
     """The axis of powers of ten has one value, which is a power of ten."""
     problem = vl.load_case("kuramoto-circle").problem
     runs = [vl.solve(problem, "particles", times=[0.0, 0.2], tolerance=tolerance) for tolerance in (1e-6, 1e-8)]
-    draw(compare(*runs, instants=2), runs).canvas.draw()
+    draw(compare(*runs, times=2), runs).canvas.draw()
 
 
 def test_stability_of_gaussians_from_different_starts():
@@ -283,7 +284,7 @@ def test_stability_of_gaussians_from_different_starts():
     starts = [START, START.image(np.eye(2), [0.06, 0.08])]
     times = np.linspace(0.0, 0.5, 3)
     runs = [vl.solve(vl.Problem(PROBLEM.attention, one, 0.5), "gaussian", times=times) for one in starts]
-    found = compare(*runs, p=[1, 3], instants=3)
+    found = compare(*runs, p=[1, 3], times=3)
     assert found.attrs["initial"] == "different"
     apart = np.linalg.norm(runs[0]["mean"].values - runs[1]["mean"].values, axis=1)
     assert apart[0] == pytest.approx(0.1, rel=1e-12)
@@ -292,11 +293,10 @@ def test_stability_of_gaussians_from_different_starts():
         assert found["growth"].sel(p=p).values[0] == pytest.approx(apart / apart[0], rel=1e-5)
     assert np.isnan(found["log_a_posteriori"]).all()  # their supports are not bounded
     assert np.isnan(found["log_a_priori"]).all()
-    assert "no estimate holds, since the support is not bounded (gaussian 1, gaussian 2)" in str(table(found).caption)
+    assert "no estimate holds, since the support is not bounded (gaussian 1, gaussian 2)" in printed(found)
     drawn = draw(found, runs)
     drawn.canvas.draw()
-    assert not [ax for ax in drawn.axes if ax.get_ylabel() == "radius of the support"]
-    assert "different starts" in str(table(found).title)
+    assert not [ax for ax in drawn.axes if ax.get_title() == "Radius of the support"]
 
 
 def test_what_instability_alone_has_made_is_not_shown_as_a_distance():
@@ -308,10 +308,8 @@ def test_what_instability_alone_has_made_is_not_shown_as_a_distance():
     ]
     found = compare(*runs, p=2)
     assert found["amplified"].values.tolist() == [[False, True]]
-    printed = Console(width=200, file=io.StringIO())
-    printed.print(table(found))
-    assert "amplified" in printed.file.getvalue()
-    assert f"{float(found['wasserstein'][0, 1, 0]):.2e}" not in printed.file.getvalue()
+    assert "amplified" in printed(found)
+    assert f"{float(found['wasserstein'][0, 1, 0]):.2e}" not in printed(found)
 
 
 def test_a_difference_that_the_flow_does_not_explain_is_shown(solutions):
@@ -328,13 +326,26 @@ def test_bounds_beyond_a_billion_are_powers_of_ten():
 def test_many_output_times_are_compared_at_five():
     runs = [vl.solve(PROBLEM, "gaussian", tolerance=tolerance) for tolerance in (1e-8, 1e-10)]
     assert compare(*runs, p=2)["time"].values == pytest.approx([0.0, 0.25, 0.5, 0.75, 1.0])
-    assert compare(*runs, p=2, instants=3).sizes["time"] == 3
+    assert compare(*runs, p=2, times=3).sizes["time"] == 3
+
+
+def test_times_are_a_count_or_the_times_themselves():
+    """Growth is counted from the first common time, which is always there; what comes after the last is left out."""
+    pair = [vl.solve(PROBLEM, "gaussian", times=[0.0, 0.1, 0.2, until]) for until in (0.3, 0.4)]
+    found = compare(pair, p=2, times=[0.2, 0.9])  # a list of solutions is as good as two
+    assert found["time"].values.tolist() == [0.0, 0.2]
+    assert found.isel(time=1).equals(compare(*pair, p=2, times=3).sel(time=0.2))
+    for times, sentence in (
+        ([0.15], "name t = 0.15, which is no output time"),
+        (0, "is 0 but"),
+        ("x", "'x' is not an array"),
+    ):
+        with pytest.raises(vl.InputError, match=f"^times: {sentence}"):
+            compare(*pair, times=times)
 
 
 def test_a_narrow_terminal_shows_every_number(comparison):
-    printed = Console(width=40, file=io.StringIO())
-    printed.print(table(comparison, width=40))
-    lines = printed.file.getvalue()
+    lines = printed(comparison, 40).partition("?")[0]
     assert "…" not in lines
     assert max(map(len, lines.splitlines())) <= 40
     assert all(f"W_{p}" in lines for p in (1, 2))
@@ -371,7 +382,7 @@ def test_a_ratio_of_distances_below_their_errors_is_nowhere(solutions):
     """Solutions of one problem begin zero apart: the table, the report, the picture and JSON have no ratio."""
     from vlasov.cli.printing import finite
     from vlasov.postprocess.report.elements import Parts
-    from vlasov.postprocess.report.others import of_comparison
+    from vlasov.postprocess.report.panels import section
 
     found = compare(*solutions[1:], initial="different")
     wide = found["wasserstein"] > found["wasserstein_error"]
@@ -379,13 +390,11 @@ def test_a_ratio_of_distances_below_their_errors_is_nowhere(solutions):
     assert not known.all()
     assert (np.isfinite(found["growth"]) == known).all()
     assert None in finite(found["growth"].values.ravel())
-    printed = Console(width=200, file=io.StringIO())
-    printed.print(table(found))
-    assert "unresolved" in printed.file.getvalue()
+    assert "unresolved" in printed(found)
     assert not known[0, 1, -1]
     ratio = float(found["wasserstein"][0, 1, -1] / found["wasserstein"][0, 0, -1])
     parts = Parts()
-    page = of_comparison(parts, found)
+    page = section(parts, found)
     assert f"{ratio:.6g}" not in page
     assert str(ratio) not in json.dumps(parts.charts)
 
@@ -399,17 +408,17 @@ def _two_tokens(count):
 
 def test_the_estimate_a_posteriori_does_not_depend_on_output_times():
     """By 65 times and by 321 the same, to 1 %; by fewer it says how wrong it is."""
-    fine, usual = (compare(*_two_tokens(count), instants=5).isel(pair=0) for count in (321, 65))
+    fine, usual = (compare(*_two_tokens(count), times=5).isel(pair=0) for count in (321, 65))
     name = "log_a_posteriori"
     assert fine["time"].values.tolist() == usual["time"].values.tolist()
     assert usual[name].values == pytest.approx(fine[name].values, rel=0.01)
     assert (usual[f"{name}_error"] <= 0.01 * usual[name]).all()
-    coarse = compare(*_two_tokens(5), instants=5).isel(pair=0)
+    coarse = compare(*_two_tokens(5), times=5).isel(pair=0)
     gap = np.abs(coarse[name].values - fine[name].values)
     assert gap[-1] > 0.01 * fine[name].values[-1]
     assert (gap <= coarse[f"{name}_error"].values).all()
-    found = compare(*_two_tokens(5), instants=5)
-    assert "these output times tell its exponent to" in str(table(found).caption)
+    found = compare(*_two_tokens(5), times=5)
+    assert "these output times tell its exponent to" in printed(found)
     assert np.isinf(compare(*_two_tokens(2))[f"{name}_error"].values[0, -1])
 
 

@@ -5,8 +5,8 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 import vlasov as vl
-from vlasov.postprocess.compare.figure import draw
-from vlasov.postprocess.compare.table import table
+from vlasov.postprocess.compare.show import draw
+from vlasov.postprocess.panels import tables_of
 
 
 def clouds(n=40, d=2):
@@ -56,9 +56,8 @@ def test_sequences_of_gaussians():
 
 
 def bounds_told(comparison):
-    """The last two columns of the table, at the end."""
-    columns = table(comparison).columns[-2:]
-    return [str(list(column.cells)[-1]) for column in columns]
+    """The last two columns of the table of growth, at the end."""
+    return next(table.rows[-1][-2:] for table in tables_of(comparison) if "Growth" in table.title)
 
 
 def test_runs_from_one_sample_are_compared_place_by_place():
@@ -72,12 +71,12 @@ def test_runs_from_one_sample_are_compared_place_by_place():
     apart = np.linalg.norm(runs[0]["position"].values[-1] - runs[1]["position"].values[-1], axis=1)
     assert found.method == "conditional"
     assert found.value == pytest.approx(np.sqrt(np.square(apart).mean()), rel=1e-9)
-    compared = vl.compare(*runs, p=2, instants=2)
+    compared = vl.compare(*runs, p=2, times=2)
     assert compared.attrs["method"] == "conditional"
     assert float(compared["wasserstein"][0, -1, 0]) == pytest.approx(found.value, rel=1e-12)
     assert "position" in runs[0]
     other = vl.solve(vl.Problem(attention, text, 0.5), "particles", n=40, times=[0.0, 0.5])
-    assert vl.compare(runs[0], other, p=2, instants=1).attrs["method"] == "quantile"  # of the laws of x
+    assert vl.compare(runs[0], other, p=2, times=1).attrs["method"] == "quantile"  # of the laws of x
 
 
 def test_bounds_of_masked_measures_are_of_the_conditional_distance():
@@ -88,9 +87,9 @@ def test_bounds_of_masked_measures_are_of_the_conditional_distance():
         vl.solve(vl.Problem(attention, vl.Particles(points, s=s), 0.2), "particles", times=[0.0, 0.2])
         for points in (x, x + 0.01 * rng.normal(size=20))
     ]
-    two, both, other = (vl.compare(*runs, p=p, instants=2) for p in (2, (1, 2), (2, 1)))
+    two, both, other = (vl.compare(*runs, p=p, times=2) for p in (2, (1, 2), (2, 1)))
     assert both["bounded"].values.tolist() == [[False, True]]
-    assert np.isnan(vl.compare(*runs, p=1, instants=2, local=False)["log_a_priori"]).all()
+    assert np.isnan(vl.compare(*runs, p=1, times=2, local=False)["log_a_priori"]).all()
     for name in ("log_a_posteriori", "log_a_priori"):
         assert both[name].values.tolist() == two[name].values.tolist()
     assert both["growth"].sel(p=2, time=0.2) <= np.exp(both["log_a_posteriori"].sel(time=0.2))

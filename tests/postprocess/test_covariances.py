@@ -114,3 +114,4 @@ def test_solutions_are_named_by_what_tells_them_apart(scene: Scene) -> None:
     assert names([one, two]) == ["gaussian", "particles"]
     assert names([one, one.assign_attrs(title="Another")]) == ["A run", "Another"]
     assert names([one, one]) == ["gaussian 1", "gaussian 2"]
+    assert names([one, two, one]) == ["gaussian 1", "particles", "gaussian 2"]

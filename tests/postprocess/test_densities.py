@@ -252,7 +252,7 @@ def test_tokens_lie_over_the_density_at_the_nearest_times(scene: Scene, name: st
 def test_a_pair_may_be_plotted_by_name(scene: Scene) -> None:
     density = scene("euler-2")
     for kind in ("overview", "snapshots"):
-        assert isinstance(figures.plot([with_tokens(density), density], kind), Figure)
+        assert isinstance(figures.plot([with_tokens(density), density], kind=kind), Figure)
 
 
 @pytest.mark.parametrize(

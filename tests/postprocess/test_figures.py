@@ -42,7 +42,7 @@ def assert_tidy(figure: Figure) -> None:
 
 def test_overviews_are_tidy(every_scene: xr.Dataset) -> None:
     """They are made of the figures below."""
-    assert_tidy(figures.plot(every_scene, "overview"))
+    assert_tidy(figures.plot(every_scene, kind="overview"))
 
 
 @pytest.mark.parametrize(
@@ -70,13 +70,13 @@ def test_overviews_are_tidy(every_scene: xr.Dataset) -> None:
     ],
 )
 def test_other_figures_are_tidy(scene: Scene, kind: str, name: str, options: dict[str, Any]) -> None:
-    assert_tidy(figures.plot(scene(name), kind, **options))
+    assert_tidy(figures.plot(scene(name), kind=kind, **options))
 
 
 def test_global_settings_stay_as_they_are(scene: Scene) -> None:
     before = dict(mpl.rcParams)
     for kind in figures.KINDS:
-        figures.plot(scene("euler-2" if kind == "frame" else "collapse-2"), kind)
+        figures.plot(scene("euler-2" if kind == "frame" else "collapse-2"), kind=kind)
     assert dict(mpl.rcParams) == before
 
 
@@ -154,19 +154,20 @@ def test_a_failed_save_leaves_the_old_file_and_nothing_else(tmp_path: Path, monk
     ("call", "sentence"),
     [
         (
-            lambda scene: figures.plot(scene("rescaled"), "snapshot"),
+            lambda scene: figures.plot(scene("rescaled"), kind="snapshot"),
             'kind: "snapshot" is not known; did you mean "snapshots"?',
         ),
         (
-            lambda scene: figures.plot(scene("rescaled"), "cone", trace=1),
-            'trace: is not an option of the figure "cone"',
+            lambda scene: figures.plot(scene("rescaled"), kind="cone", lines=1),
+            'lines: is not an option of the figure "cone"',
         ),
         (
-            lambda scene: figures.plot(scene("rescaled"), "overview", times=3),
+            lambda scene: figures.plot(scene("rescaled"), kind="overview", times=3),
             'times: is not an option of the figure "overview"; choose one of: width',
         ),
-        (lambda scene: figures.plot([scene("rescaled")] * 2, "snapshots"), "draws one solution but 2 were given"),
+        (lambda scene: figures.plot([scene("rescaled")] * 2, kind="snapshots"), "draws one solution but 2 were given"),
         (lambda _: figures.plot([]), "datasets: is empty"),
+        (lambda scene: figures.plot(scene("rescaled"), "cone"), 'datasets: is "cone" where a solution is needed'),
         (lambda scene: figures.cone(scene("five")), "dataset: has dimension 5 where the cone needs 2"),
         (lambda _: figures.cone([]), "datasets: is empty"),
         (lambda _: figures.cone(np.ones((3, 3))), r"covariances: has shape \(3, 3\)"),

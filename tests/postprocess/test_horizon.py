@@ -10,7 +10,7 @@ from scipy.integrate import quad
 import vlasov as vl
 from vlasov.cli.app import app
 from vlasov.postprocess.mean_field import mean_field_study
-from vlasov.postprocess.mean_field.table import table
+from vlasov.postprocess.mean_field.show import notes
 
 # x' = x sinh(x^2): t = (1/2) int_1^oo du / (u sinh u)
 _EXPONENTIAL = quad(lambda u: 0.5 / (u * np.sinh(u)), 1.0, 50.0)[0]
@@ -22,7 +22,7 @@ def test_a_study_in_n_ends_at_a_quarter_of_the_blow_up(case):
     study = mean_field_study(vl.load_case(case).problem, n=[64, 256, 1024], replicas=12, p=1, exact_up_to=0)
     assert study["time"].values[-1] == pytest.approx(BLOW_UPS[case] / 4, rel=5e-3)
     assert f"blows up at t = {BLOW_UPS[case]:.4g}, " in study.attrs["doubt"]
-    assert study.attrs["doubt"].lower() in str(table(study).caption).lower()
+    assert study.attrs["doubt"].lower() in notes(study)[-1].lower()
     slopes = study.isel(time=-1, sampling=0, p=0).sel(quantity=["coupled", "mean_error", "velocity_error"])
     assert np.abs(slopes["slope"] + 0.5).max() < 0.15
     assert (slopes["low"] < -0.45).all()
@@ -55,7 +55,7 @@ def test_bounded_attention_on_a_ball_needs_no_look_ahead(monkeypatch):
 
 
 def test_converge_says_where_it_ends_and_goes_on_there(tmp_path, capsys):
-    command = ["converge", "exponential-blow-up", "--no-local", "--replicas", "2", "-o", str(tmp_path / "study")]
+    command = ["converge", "exponential-blow-up", "--replicas", "2", "-o", str(tmp_path / "study")]
     for n in ("16", "16,32"):
         app([*command, "--n", n], standalone_mode=False)
         said = " ".join(capsys.readouterr().out.split())
@@ -68,6 +68,7 @@ def test_converge_writes_its_study_once(tmp_path, monkeypatch):
     for name in ("replace", "link"):  # a file takes its name by one of them
         move = getattr(os, name)
         monkeypatch.setattr(os, name, lambda source, to, move=move: written.append(Path(to)) or move(source, to))
-    app(["converge", "dirac-pair", "--n", "8,16", "--replicas", "2", "-o", str(target)], standalone_mode=False)
+    command = ["converge", "dirac-pair", "--n", "8,16", "--replicas", "2", "--local", "-o", str(target)]
+    app(command, standalone_mode=False)
     assert [path.name for path in written].count("study.nc") == 1
     assert np.isfinite(vl.open_run(target / "study.nc")["log_optimal_growth"]).all()

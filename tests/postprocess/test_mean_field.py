@@ -7,7 +7,7 @@ import pytest
 
 import vlasov as vl
 from vlasov.postprocess.mean_field import choice, limit as limits, mean_field_study
-from vlasov.postprocess.mean_field.rates import fit
+from vlasov.postprocess.studies.slopes import Fit, fit_slope
 
 
 def problem(initial: vl.measures.Measure, horizon: float = 0.5) -> vl.Problem:
@@ -83,11 +83,11 @@ def test_samplings_side_by_side():
 def test_fitted_slope_is_that_of_a_power_law():
     n = np.array([10, 100, 1000])
     values = 3 * n[:, None] ** -0.7 * np.array([1.0, 1.1, 0.9])
-    slope, low, high = fit(n, values)
+    slope, low, high = fit_slope(n, values, Fit())
     assert slope == pytest.approx(-0.7, abs=1e-12)
     assert low < -0.7 < high
-    assert fit(n, values[:, :1])[0] == pytest.approx(-0.7, abs=1e-12)
-    assert np.isnan(fit(n[:1], values[:1])).all()
+    assert fit_slope(n, values[:, :1], Fit())[0] == pytest.approx(-0.7, abs=1e-12)
+    assert np.isnan(fit_slope(n[:1], values[:1], Fit())).all()
 
 
 # Distances
@@ -217,6 +217,6 @@ def test_intervals_cover_as_often_as_they_say(law, replicas):
     rng, tokens = np.random.default_rng(5), np.array([16, 64, 256, 1024])
     shape = (1500, tokens.size, replicas)
     errors = np.abs(rng.normal(size=shape)) if law == "|normal|" else np.exp(rng.normal(size=shape) / 2)
-    found = np.array([fit(tokens, one * tokens[:, None] ** -0.5) for one in errors])
+    found = np.array([fit_slope(tokens, one * tokens[:, None] ** -0.5, Fit()) for one in errors])
     held = np.mean((found[:, 1] <= -0.5) & (found[:, 2] >= -0.5))
     assert 0.94 <= held <= 0.97

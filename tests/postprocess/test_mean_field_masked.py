@@ -8,8 +8,8 @@ from tests import references
 from vlasov import patience
 from vlasov.postprocess.mean_field import limit as limits, mean_field_study
 from vlasov.postprocess.mean_field.choice import Choice
-from vlasov.postprocess.mean_field.rates import masked_slope
-from vlasov.postprocess.mean_field.table import notes
+from vlasov.postprocess.mean_field.expected import expected_slope
+from vlasov.postprocess.mean_field.show import notes
 from vlasov.solvers.replicas import TimeGrid
 
 EDGE, HORIZON = 0.4, 0.5
@@ -60,7 +60,7 @@ def test_velocities_are_exact_where_the_law_is_known():
 def test_a_limit_that_takes_long_says_so(initial, monkeypatch):
     monkeypatch.setattr(patience, "LONG", 0.0)
     sinkhorn = vl.Problem(vl.Masked(vl.Sinkhorn(A=[[0.8]])), initial, HORIZON)
-    with pytest.warns(vl.SlowRunWarning, match="takes long to know its limit: .* so far; lower n, loosen the"):
+    with pytest.warns(vl.SlowRunWarning, match="the limit of the study takes long: .* so far; lower n, loosen the"):
         limit = limits.solve(sinkhorn, Choice("quadrature", 2, STEPS), tolerance=1e-4)
     limit.patience.told = False
     with pytest.warns(vl.SlowRunWarning, match="takes long"):  # those that move beside it
@@ -85,7 +85,7 @@ def test_rates_in_a_text():
     for bound in ("a_priori_bound", "a_posteriori_estimate"):  # theirs is another distance
         assert np.isnan(found[bound]).all()
     assert "laws of x alone" in found.attrs["measured"]
-    assert "Masked: tokens with places s" in notes(found)
+    assert "Masked: tokens with places s" in "\n".join(notes(found))
 
 
 def test_a_product_law_has_the_limit_without_the_mask():
@@ -112,10 +112,13 @@ def test_a_replica_in_a_text_does_not_depend_on_the_others(tmp_path):
 
 @pytest.mark.quick
 def test_what_the_first_tokens_leave_of_a_rate():
-    assert [masked_slope(-0.5, "coupled", p) for p in (1, 2, 4)] == [-0.5, -0.5, -0.25]
-    assert [masked_slope(-1.0, "coupled", p) for p in (1, 2)] == [-1.0, -0.5]
-    assert np.isnan(masked_slope(-0.5, "wasserstein", 4))
-    assert masked_slope(-0.5, "mean_error", 4) == -0.5
+    def slopes(sampling, quantity, *orders):
+        return [expected_slope(quantity, sampling, 1, p=p, masked=True) for p in orders]
+
+    assert slopes("random", "coupled", 1, 2, 4) == [-0.5, -0.5, -0.25]
+    assert slopes("sobol", "coupled", 1, 2) == [-1.0, -0.5]
+    assert np.isnan(slopes("random", "wasserstein", 4)).all()
+    assert slopes("random", "mean_error", 4) == [-0.5]
 
 
 @pytest.mark.parametrize(

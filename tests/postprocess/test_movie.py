@@ -24,7 +24,7 @@ SMALL: dict[str, Any] = {"frames": 2, "dpi": 40}
 @pytest.mark.parametrize("name", ["euler-1", "euler-2", "euler-3", "euler-blow-up", "collapse-1", "five", "one-time"])
 def test_every_dimension_makes_a_film(scene: Scene, tmp_path: Path, name: str) -> None:
     before = dict(mpl.rcParams)
-    path = movie(scene(name), tmp_path / "run.gif", fps=5, **SMALL)
+    path = movie(scene(name), path=tmp_path / "run.gif", fps=5, **SMALL)
     with Image.open(path) as film:
         assert getattr(film, "n_frames", 1) == (1 if name == "one-time" else 2)
         if name != "one-time":
@@ -43,7 +43,7 @@ def filmed(dataset: xr.Dataset, path: Path, monkeypatch: pytest.MonkeyPatch, **o
         writer._frames.append(Image.new("RGB", (2, 2)))
 
     monkeypatch.setattr(PillowWriter, "grab_frame", grab)
-    movie(dataset, path, **options)
+    movie(dataset, path=path, **options)
     return seen
 
 
@@ -73,7 +73,7 @@ def test_at_most_so_many_pictures(scene: Scene, tmp_path: Path, monkeypatch: pyt
 
 
 def test_density_and_tokens_share_a_film(scene: Scene, tmp_path: Path) -> None:
-    movie([scene("collapse-2"), scene("euler-2")], tmp_path / "run.gif", **SMALL)
+    movie(scene("collapse-2"), scene("euler-2"), path=tmp_path / "run.gif", **SMALL)
 
 
 def test_a_failed_film_leaves_the_old_file_and_nothing_else(
@@ -87,7 +87,7 @@ def test_a_failed_film_leaves_the_old_file_and_nothing_else(
 
     monkeypatch.setattr(Figure, "savefig", full)
     with pytest.raises(InputError, match="No space left on device"):
-        movie(scene("euler-1"), target, **SMALL)
+        movie(scene("euler-1"), path=target, **SMALL)
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("run.gif", "old")]
 
 
@@ -107,5 +107,5 @@ def test_mistakes_are_one_sentence(
 ) -> None:
     monkeypatch.setattr(FFMpegWriter, "isAvailable", lambda: False)
     with pytest.raises(InputError, match=sentence):
-        movie(scene("euler-2"), tmp_path / path, **options)
+        movie(scene("euler-2"), path=tmp_path / path, **options)
     assert not list(tmp_path.iterdir())

@@ -104,6 +104,6 @@ def alike(one: Line2D, other: Line2D) -> bool:
 def test_no_two_lines_of_a_panel_share_a_grey_and_a_style(kind, names):
     scenes = [SCENES[name]().assign_attrs(title=name) for name in names]
     options = {} if len(names) == 1 or kind == "overview" else {"labels": names}
-    for ax in figures.plot(scenes if len(scenes) > 1 else scenes[0], kind, **options).axes:
+    for ax in figures.plot(scenes if len(scenes) > 1 else scenes[0], kind=kind, **options).axes:
         lines = [line for line in ax.get_lines() if not str(line.get_label()).startswith("_")]
         assert [(a, b) for a, b in combinations(lines, 2) if alike(a, b)] == []

@@ -25,7 +25,7 @@ def labels(figure):
 
 @pytest.mark.parametrize("kind", ["snapshots", "trajectories", "overview"])
 def test_tokens_of_a_masked_run_have_the_colours_of_their_places(run, kind):
-    figure = figures.plot(run, kind)
+    figure = figures.plot(run, kind=kind)
     figure.canvas.draw()
     assert labels(figure).count(BAR) == 1
     drawn = [
@@ -42,13 +42,13 @@ def test_without_places_there_is_no_bar():
     problem = vl.Problem(MASKED.attention, vl.Particles(TOKENS.initial.points), 0.2)
     run = vl.solve(problem, "particles", times=[0.0, 0.2])
     for kind in ("snapshots", "trajectories"):
-        assert BAR not in labels(figures.plot(run, kind))
+        assert BAR not in labels(figures.plot(run, kind=kind))
 
 
 def test_a_film_has_one_bar(run, tmp_path, monkeypatch):
     seen = []
     monkeypatch.setattr("vlasov.postprocess.movie.place_bar", lambda figure, panels: seen.append(len(panels)))
-    movie(run, tmp_path / "film.gif", dpi=20)
+    movie(run, path=tmp_path / "film.gif", dpi=20)
     assert seen == [1]
 
 
@@ -56,7 +56,7 @@ def test_histograms_have_layers_that_add_up():
     rng = np.random.default_rng(0)
     cloud = vl.Particles(rng.normal(size=200), s=rng.uniform(size=200))
     attention = vl.Masked(vl.Softmax(A=[[0.1]]))
-    figure = figures.plot(vl.solve(vl.Problem(attention, cloud, 0.1), "particles", times=[0.0, 0.1]), "snapshots")
+    figure = figures.plot(vl.solve(vl.Problem(attention, cloud, 0.1), "particles", times=[0.0, 0.1]), kind="snapshots")
     steps = [patch.get_data() for patch in figure.axes[0].patches]
     assert labels(figure).count(BAR) == 1
     assert len(steps) == 10
@@ -69,4 +69,4 @@ def test_histograms_have_layers_that_add_up():
 def test_pictures_of_a_text_on_a_grid_say_that_they_add_up_its_slices():
     text = vl.Sequence([vl.Box([-2, -0.5], [-1, 0.5]), vl.Box([1, -0.5], [2, 0.5])])
     run = vl.solve(vl.Problem(MASKED, text, 0.1), "finite-volume", times=[0.0, 0.1], cells=16, slices=1)
-    assert any("of all places $s$" in label for label in labels(figures.plot(run, "snapshots")))
+    assert any("of all places $s$" in label for label in labels(figures.plot(run, kind="snapshots")))

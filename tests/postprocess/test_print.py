@@ -15,8 +15,8 @@ from tests.panels import panel_faults
 from tests.postprocess.conftest import SCENES
 from vlasov.errors import InputError
 from vlasov.postprocess import figures
-from vlasov.postprocess.alone import drawn_alone
-from vlasov.postprocess.compare import figure as comparisons
+from vlasov.postprocess.compare.show import draw as draw_comparison
+from vlasov.postprocess.drawing.panels import draw
 from vlasov.postprocess.drawing.paper import WIDTHS, inches
 
 SHOWN = [
@@ -35,7 +35,7 @@ SHOWN = [
 @pytest.mark.parametrize(("kind", "name"), SHOWN)
 def test_no_words_overlap_or_leave_the_canvas(kind, name, width):
     """Panels also have numbers, and legends beside what is drawn."""
-    figure = figures.plot(SCENES[name](), kind, width=width)
+    figure = figures.plot(SCENES[name](), kind=kind, width=width)
     assert faults(figure) == []
     assert panel_faults(figure) == []
 
@@ -45,45 +45,48 @@ PROBLEM = vl.Problem(vl.Softmax(A=A, V=A), vl.Gaussian([0.1, 0.0], [[0.2, 0.0], 
 QUIET = {"warn_above": np.inf, "times": [0.0, 0.25, 0.5]}
 
 
-@pytest.fixture(scope="module")
-def made():
-    """A Dataset of each kind that has one picture, and a comparison with its runs."""
-    few = vl.solve(PROBLEM, "particles", n=9, sampling="quadrature", **QUIET)
-    runs = [vl.solve(PROBLEM, "gaussian", **QUIET), few]
+def few():
+    return vl.solve(PROBLEM, "particles", n=9, sampling="quadrature", **QUIET)
+
+
+def moved():
     start = vl.Box([-1.0, -0.5], [0.5, 1.0])
     away = [vl.Problem(vl.Softmax(A=A, V=A), start.image(np.eye(2), by), 0.5) for by in (np.zeros(2), np.full(2, 0.1))]
-    pair = [vl.solve(problem, "particles", n=9, sampling="quadrature", **QUIET) for problem in away]
-    gaussians = [vl.solve(problem, "gaussian", **QUIET) for problem in (PROBLEM, PROBLEM.until(0.5))]
-    return {
-        "comparison": (vl.compare(*runs, local=False), runs),
-        "stability": (vl.compare(*pair, initial="different"), pair),
-        "stability of Gaussians": (vl.compare(*gaussians, initial="different", local=False), gaussians),
-        "study": vl.mean_field_study(PROBLEM, n=[4, 8], replicas=2),
-        "depth study": vl.depth_study(PROBLEM, depths=[2, 4], n=4, replicas=2),
-        "Lipschitz study": vl.lipschitz_study(PROBLEM, n=[4, 8], replicas=2, data=["random", "adversarial"]),
-        "sweep": vl.sweep(PROBLEM, {"horizon": [0.2, 0.3]}, solver="gaussian", times=[0.1]),
-        "sensitivity": vl.sensitivity(PROBLEM, n=9, times=[0.0, 0.5]),
-        "energies": vl.energies(few),
-        "beyond": vl.beyond_gaussian(few, instants=3),
-    }
+    return [vl.solve(problem, "particles", n=9, sampling="quadrature", **QUIET) for problem in away]
 
 
-def drawn(made, name, width) -> Figure:
-    if isinstance(made[name], tuple):
-        return comparisons.draw(*made[name], width=width)
-    dataset = made[name]
-    return drawn_alone()[dataset.attrs["kind"]](dataset, width=width)  # type: ignore[call-arg]
+def gaussians():
+    return [vl.solve(problem, "gaussian", **QUIET) for problem in (PROBLEM, PROBLEM.until(0.5))]
 
 
-STUDIES = ["study", "depth study", "Lipschitz study"]
-NAMES = ["comparison", "stability", "stability of Gaussians", "sweep", "sensitivity", "energies", "beyond", *STUDIES]
+def beside(runs, **options):
+    return lambda width: draw_comparison(vl.compare(*runs(), **options), runs(), width=width)
+
+
+def alone(make):
+    return lambda width: draw(make(), width=width)
+
+
+DRAWN = {
+    "comparison": beside(lambda: [gaussians()[0], few()], local=False),
+    "stability": beside(moved, initial="different"),
+    "stability of Gaussians": beside(gaussians, initial="different", local=False),
+    "study": alone(lambda: vl.mean_field_study(PROBLEM, n=[4, 8], replicas=2)),
+    "depth study": alone(lambda: vl.depth_study(PROBLEM, depths=[2, 4], n=4, replicas=2)),
+    "Lipschitz study": alone(lambda: vl.lipschitz_study(PROBLEM, n=[4, 8], replicas=2, data=["random", "adversarial"])),
+    "sweep": alone(lambda: vl.sweep(PROBLEM, {"horizon": [0.2, 0.3]}, solver="gaussian", times=[0.1])),
+    "sensitivity": alone(lambda: vl.sensitivity(PROBLEM, n=9, times=[0.0, 0.5])),
+    "energies": alone(lambda: vl.energies(few())),
+    "clusters": alone(lambda: vl.clusters(few())),
+    "run": alone(few),
+}
 
 
 @pytest.mark.parametrize("width", [None, "column", "page"])
-@pytest.mark.parametrize("name", NAMES)
-def test_no_words_of_studies_overlap_or_leave_the_canvas(made, name, width):
+@pytest.mark.parametrize("name", DRAWN)
+def test_no_words_of_studies_overlap_or_leave_the_canvas(name, width):
     """Panels also have numbers, and legends beside what is drawn."""
-    figure = drawn(made, name, width)
+    figure = DRAWN[name](width)
     assert faults(figure) == []
     assert panel_faults(figure) == []
 
@@ -150,11 +153,11 @@ def test_two_processes_write_the_same_files(tmp_path):
     run.to_netcdf(tmp_path / "run.nc")
     program = (
         "import sys, xarray; from vlasov.postprocess import figures\n"
-        "drawn = figures.plot(xarray.load_dataset(sys.argv[1]), 'ellipses', width='column')\n"
+        "drawn = figures.plot(xarray.load_dataset(sys.argv[1]), kind='ellipses', width='column')\n"
         "[figures.save(drawn, f'two.{form}', origin='plot 0123456789abcdef') for form in figures.FORMATS]"
     )
     subprocess.run([sys.executable, "-c", program, "run.nc"], check=True, cwd=tmp_path)
-    drawn = figures.plot(run, "ellipses", width="column")
+    drawn = figures.plot(run, kind="ellipses", width="column")
     for form in figures.FORMATS:
         figures.save(drawn, tmp_path / f"one.{form}", origin="plot 0123456789abcdef")
     for form in figures.FORMATS:
@@ -183,7 +186,7 @@ def test_mistakes_are_one_sentence(width, sentence):
 
 def test_a_width_is_for_new_figures():
     with pytest.raises(InputError, match="width: is for new figures, but axes are given; leave out either"):
-        figures.plot(SCENES["gaussian-2"](), "eigenvalues", width="column", ax=Figure().add_subplot())
+        figures.plot(SCENES["gaussian-2"](), kind="eigenvalues", width="column", ax=Figure().add_subplot())
 
 
 def test_a_column_and_a_page_are_what_they_are():

@@ -28,7 +28,7 @@ def family():
 @pytest.mark.quick
 def test_layer_norm_cures_blow_up_in_one_picture(family):
     assert [run.attrs["status"] for run in family] == ["blow-up", "completed", "completed"] * 3
-    figure = figures.plot(family, "radius")
+    figure = figures.plot(family, kind="radius")
     assert_tidy(figure)
     (ax,) = figure.axes
     curves = [line for line in ax.get_lines() if len(line.get_xdata()) > 2 or line.get_linestyle() != ":"]
@@ -45,13 +45,13 @@ def test_layer_norm_cures_blow_up_in_one_picture(family):
 
 def test_runs_that_attention_does_not_tell_apart_have_names(family):
     one = family[1]
-    words = figures.plot([one, one], "radius", labels=["a", "b"]).axes[0].get_legend().get_texts()
+    words = figures.plot([one, one], kind="radius", labels=["a", "b"]).axes[0].get_legend().get_texts()
     assert [text.get_text() for text in words] == ["a", "b"]
-    words = figures.plot([one, one], "radius").axes[0].get_legend().get_texts()
+    words = figures.plot([one, one], kind="radius").axes[0].get_legend().get_texts()
     assert [text.get_text() for text in words] == ["particles 1", "particles 2"]
 
 
 def test_gaussians_have_no_radius():
     run = solved(vl.Softmax(A=[[-1.0]]), solver="gaussian")
     with pytest.raises(vl.InputError, match=r'dataset: holds no radius, .*; use kind "eigenvalues"'):
-        figures.plot(run, "radius")
+        figures.plot(run, kind="radius")

@@ -311,7 +311,7 @@ def test_curves_on_one_another_take_turns_and_the_theory_comes_last(opened):
     study = vl.mean_field_study(vl.load_case("interval-1d").problem, n=[8, 16, 32], replicas=3, p=(1, 1.0001))
     page = opened(study)
     names = page.locator(".chart .legend").first.locator("button").all_inner_texts()
-    assert [name.startswith("theory") for name in names] == [False] * (len(names) - 1) + [True]
+    assert [name == "−0.5" for name in names] == [False] * (len(names) - 1) + [True]
     page.evaluate("window.all = V.figures[0].shown(); V.figures[0].share(all)")
     turns = page.evaluate("all.map((one) => one.turn ?? null)")
     assert turns[-1] is None

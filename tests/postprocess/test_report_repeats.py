@@ -13,15 +13,19 @@ from vlasov.postprocess.report.sources import opened
 
 LINE = vl.load_case("gaussian-line").problem.until(1.0)
 MADE = {
-    "command converge": lambda: vl.mean_field_study(LINE, n=[8, 16], replicas=2, seed=7, p=1.25, exact_up_to=12),
-    "times": lambda: vl.mean_field_study(LINE, n=[8, 16], replicas=2, seed=7, times=[0, 0.5]),
-    "tolerance": lambda: vl.mean_field_study(LINE, n=[8], replicas=2, sampling=["random", "sobol"], tolerance=1e-4),
-    "command depth": lambda: vl.depth_study(LINE, depths=[2, 4], n=9, replicas=2, seed=3, p=2, exact_up_to=7),
-    "layers": lambda: vl.depth_study(LINE, depths=[2, 4], n=9, replicas=2, times=[0.5, 1.0]),
-    "command lipschitz": lambda: vl.lipschitz_study(
+    "converge": lambda: vl.mean_field_study(LINE, n=[8, 16], replicas=2, seed=7, p=1.25, exact_up_to=12),
+    "converge at times": lambda: vl.mean_field_study(LINE, n=[8, 16], replicas=2, seed=7, times=[0, 0.5]),
+    "converge otherwise": lambda: vl.mean_field_study(
+        LINE, n=[8], replicas=2, sampling=["random", "sobol"], tolerance=1e-4
+    ),
+    "depth": lambda: vl.depth_study(LINE, depths=[2, 4], n=9, replicas=2, seed=3, p=2, exact_up_to=7),
+    "depth at times": lambda: vl.depth_study(LINE, depths=[2, 4], n=9, replicas=2, times=[0.5, 1.0], tolerance=1e-9),
+    "lipschitz": lambda: vl.lipschitz_study(
         LINE, n=[4, 8], data=["adversarial", "clustered"], replicas=2, radius=1.7, clusters=2, seed=5, times=[0.3]
     ),
-    "small": lambda: vl.lipschitz_study(LINE, n=[4, 8], data="correlated", replicas=2, decay=0.3, tolerance=1e-4),
+    "lipschitz of few": lambda: vl.lipschitz_study(
+        LINE, n=[4, 8], data="correlated", replicas=2, decay=0.3, tolerance=1e-4
+    ),
 }
 
 
@@ -31,38 +35,36 @@ def test_a_study_is_repeated_by_what_its_page_says(how, tmp_path, monkeypatch):
     study = MADE[how]()
     lines = repeating.repeated(opened(study)[0])
     (tmp_path / f"{casefile.case_name(study)}.toml").write_text(casefile.case_file(study), encoding="utf-8")
-    if how.startswith("command"):
-        last = shlex.split(lines.splitlines()[-1])
-        assert last[:2] == ["vlasov", how.split()[1]]
-        result = CliRunner().invoke(app, [*last[1:], "-o", "again"])
-        assert result.exit_code == 0, result.output
-        again = vl.open_run("again/study.nc")
-    else:
-        names = {}
-        exec(lines, names)
-        again = names["again"]
+    last = shlex.split(lines.splitlines()[-1])
+    assert last[:2] == ["vlasov", how.split()[0]]
+    result = CliRunner().invoke(app, [*last[1:], "-o", "again"])
+    assert result.exit_code == 0, result.output
+    again = vl.open_run("again/study.nc")
     assert set(again.data_vars) == set(study.data_vars)
     for name in study.variables:
         np.testing.assert_array_equal(again[name].values, study[name].values, err_msg=name)
 
 
-@pytest.mark.parametrize("made", ["sensitivity", "sweep", "beyond"])
-def test_what_no_file_tells_gets_a_sentence(made):
-    run = vl.solve(LINE, "gaussian", times=[0.0, 1.0])
-    if made == "sensitivity":
-        found = vl.sensitivity(LINE, n=4, times=[0.0, 0.1], check=False)
-    elif made == "sweep":
-        found = vl.sweep(vl.load_case("gaussian-line"), {"horizon": [0.1, 0.2]}, solver="gaussian")
-    else:
-        found = vl.beyond_gaussian(run, instants=2)
-    page = vl.report(found).html
+def test_a_study_of_a_case_too_large_for_the_page_is_made_again_from_its_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(casefile, "LONGEST", 10)
+    vl.depth_study(LINE, depths=[2, 4], n=9, replicas=2, seed=3, output="study.nc")
+    names = {}
+    exec(repeating.repeated(opened("study.nc")[0]), names)
+    np.testing.assert_array_equal(names["again"]["coupled"], vl.open_run("study.nc")["coupled"])
+
+
+def test_what_no_file_tells_gets_a_sentence():
+    page = vl.report(vl.sensitivity(LINE, n=4, times=[0.0, 0.1], check=False)).html
     assert "does not hold all that repeats it" in page
-    assert f"vlasov {made}" not in page
+    assert "vlasov sensitivity" not in page
 
 
-def test_what_the_file_does_not_hold_gets_no_command():
-    study = MADE["times"]()
-    del study.attrs["seed"]
+@pytest.mark.parametrize("options", [None, "{}", "no JSON", '["depths"]', '{"depths": [2]}'])
+def test_what_the_file_does_not_hold_gets_no_command(options):
+    study = MADE["depth"]()
+    del study.attrs["options"]
+    study.attrs |= {} if options is None else {"options": options}
     assert repeating.repeated(opened(study)[0]) == ""
     assert "does not hold all that repeats it" in vl.report(study).html
 
@@ -116,13 +118,13 @@ def test_a_folder_of_reports_replaces_nothing_of_others(name, tmp_path):
 
 
 def test_only_measures_with_compact_support_have_a_bound_of_their_radius():
-    from vlasov.postprocess.report.curves import of_run
+    from vlasov.postprocess.panels import panels_of
 
     for name, bounded in {"gaussian-blow-up": False, "interval-1d": True}.items():
         problem = vl.load_case(name).problem
         run = vl.solve(problem, "finite-volume", times=[0.0, 0.1], cells=24, warn_above=np.inf)
-        drawn = [one["name"] for chart in of_run(run, problem) for one in chart["series"]]
-        assert any("bound" in one for one in drawn) == bounded
+        labels = [curve.label for panel in panels_of(run) for curve in panel.curves]
+        assert any("bound" in label for label in labels) == bounded
 
 
 def test_a_gallery_leaves_runs_of_others_and_knows_its_own(tmp_path, monkeypatch):

@@ -3,7 +3,8 @@
 import pytest
 
 import vlasov as vl
-from vlasov.postprocess.sensitivity.table import _share, _sure, notes
+from vlasov.postprocess.panels import notes_of
+from vlasov.postprocess.sensitivity.show import _percent, sure_digits
 
 
 @pytest.mark.quick
@@ -22,11 +23,11 @@ from vlasov.postprocess.sensitivity.table import _share, _sure, notes
     ],
 )
 def test_digits_by_the_error(value, error, text):
-    assert _sure(value, error) == text
+    assert sure_digits(value, error) == text
 
 
 def test_shares_are_whole_per_cents():
-    assert [_share(x) for x in (100.0, 99.6, 12.3, 0.042)] == ["100", "100", "12", "0.04"]
+    assert [_percent(x) for x in (100.0, 99.6, 12.3, 0.042)] == ["100", "100", "12", "0.04"]
 
 
 @pytest.mark.parametrize(("first", "doubts"), [(0.0, True), (0.3, False)])
@@ -50,6 +51,7 @@ def test_a_gaussian_blows_up_and_its_tokens_do_not():
     case = vl.load_case("gaussian-blow-up").problem
     found = vl.sensitivity(case, times=[0.1, 1.5], n=16, rates=False, check=False)
     assert found["time"].values.tolist() == [0.0, 0.1]
-    assert "The solution blows up at t = 1, before which times end." in notes(found)
+    assert "The solution blows up at t = 1, before which times end." in notes_of(found)
     tokens = vl.Problem(vl.ReLU(A=[[1.0]]), vl.Particles([[1.0]]), 0.6)  # x' = x^3
-    assert "The tokens blow up at t = 0.5, " in notes(vl.sensitivity(tokens, rates=False, check=False))
+    found = vl.sensitivity(tokens, rates=False, check=False)
+    assert "The tokens blow up at t = 0.5, " in " ".join(notes_of(found))

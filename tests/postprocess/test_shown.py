@@ -27,7 +27,7 @@ def made():
         "sweep": vl.sweep(PROBLEM, {"horizon": [0.2, 0.3]}, solver="gaussian", times=[0.1]),
         "sensitivity": vl.sensitivity(PROBLEM, n=9, times=[0.0, 0.5]),
         "energies": vl.energies(runs[1]),
-        "beyond Gaussian": vl.beyond_gaussian(runs[1], instants=2),
+        "gaussianity": vl.gaussianity(runs[1], instants=2),
         "clusters": vl.clusters(runs[1]),
     }
 
@@ -35,7 +35,7 @@ def made():
 KINDS = ["run", "comparison", "study", "depth study", "Lipschitz study", "sweep", "sensitivity", "energies"]
 
 
-@pytest.mark.parametrize("name", [*KINDS, "beyond Gaussian", "clusters"])
+@pytest.mark.parametrize("name", [*KINDS, "gaussianity", "clusters"])
 def test_every_variable_says_what_it_is(made, name):
     dataset = made[name]
     assert dataset.attrs["title"] == "Softmax attention on a Gaussian"

@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 
 import vlasov as vl
 from tests.panels import panel_faults
-from vlasov.postprocess.alone import drawn_alone
 from vlasov.postprocess.drawing.legible import at_least_two
+from vlasov.postprocess.drawing.panels import draw
 
 PROBLEM = vl.Problem(vl.Softmax(A=0.3 * np.eye(2)), vl.Gaussian([0.2, 0.1], 0.1 * np.eye(2)), 0.2)
 LINE = vl.Problem(vl.Softmax(A=[[0.6]]), vl.Box(-1, 1), 0.5)
@@ -39,7 +39,7 @@ def study(request: pytest.FixtureRequest) -> xr.Dataset:
 
 @pytest.mark.parametrize("width", [None, "column", "page"])
 def test_axes_have_numbers_and_legends_are_off_the_data(study: xr.Dataset, width: str | None) -> None:
-    figure: Figure = drawn_alone()[study.attrs["kind"]](study, width=width)  # type: ignore[call-arg]
+    figure: Figure = draw(study, width=width)  # type: ignore[arg-type]
     empty = "nothing is drawn" if study.attrs.get("exact_up_to") == 0 else "no panel"  # distances that nobody asked for
     assert [fault for fault in panel_faults(figure) if not fault.endswith(empty)] == []
 

@@ -8,7 +8,7 @@ import numpy as np
 from threadpoolctl import threadpool_info
 
 import vlasov as vl
-from vlasov.postprocess import mean_field
+from vlasov.postprocess.mean_field import replica
 
 _LIPSCHITZ = """
 import numpy as np, vlasov as vl
@@ -31,13 +31,13 @@ def test_the_same_bits_of_a_lipschitz_constant():
 
 
 def test_the_limit_of_a_study_is_solved_with_one_thread(monkeypatch):
-    threads, real = [], mean_field._limit
+    threads, real = [], replica.choose
 
-    def limit(*given):
+    def limit(*given, **options):
         threads.extend(each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas")
-        return real(*given)
+        return real(*given, **options)
 
-    monkeypatch.setattr(mean_field, "_limit", limit)
+    monkeypatch.setattr(replica, "choose", limit)
     problem = vl.Problem(vl.Softmax(A=np.eye(1)), vl.Gaussian([0.0], [[0.5]]), 0.3)
     vl.mean_field_study(problem, n=[4], replicas=1, p=2)
     assert set(threads) == {1}

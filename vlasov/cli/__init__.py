@@ -1,21 +1,18 @@
 """The command line: parse, call, print.
 
-``app``: the program and how it ends. ``options``: how commands take theirs. ``pictures``: where they draw. ``cases``,
-``runs``, ``clusters``, ``comparisons``, ``studies``, ``beyond_gaussian``, ``sensitivity``,
-``figure``, ``report``, ``cite``, ``installation``: its commands. ``printing``: what they print. Everything
-heavy is imported inside the commands, so that --help answers at once.
+``app`` is the program, and says how it ends; ``options`` and ``pictures`` are what commands share. Everything heavy is
+imported inside the commands, so that --help answers at once.
 """
 
 from vlasov.cli import (  # noqa: I001  # in the order of the help
     cases,
     runs,
-    clusters,
+    observe,
     comparisons,
     studies,
     sensitivity,
-    beyond_gaussian,
-    figure,
     report,
+    export,
     cite,
     installation,
 )
@@ -23,14 +20,13 @@ from vlasov.cli.app import app, main
 
 __all__ = [
     "app",
-    "beyond_gaussian",
     "cases",
     "cite",
-    "clusters",
     "comparisons",
-    "figure",
+    "export",
     "installation",
     "main",
+    "observe",
     "report",
     "runs",
     "sensitivity",

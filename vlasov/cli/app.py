@@ -33,6 +33,14 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
+_REPLACED = {  # by the name of a command that is no longer there
+    "beyond-gaussian": '"vlasov beyond-gaussian" is now "vlasov observe RUN.nc --quantity gaussianity"',
+    "clusters": '"vlasov clusters" is now "vlasov observe RUN.nc --quantity clusters"',
+    "energies": '"vlasov energies" is now "vlasov observe RUN.nc --quantity energies"',
+    "figure": '"vlasov figure" is now programs in docs/examples, such as covariance_limits.py and limit_ranks.py',
+    "stability": '"vlasov stability" is now "vlasov compare CASE --shift 0.1", or --scale, --resample, --initial',
+}
+
 _signals: list[int] = [signal.SIGINT]  # which signals have interrupted the command, by default the first
 
 # The command line's own exception for unknown commands and options; Typer does not export it by name.
@@ -70,6 +78,8 @@ def _answer(settings: dict[str, Any]) -> int:
     except InputError as mistake:
         return _complain(_with_notes(mistake), 2, mistake.field)
     except _Misuse as misuse:
+        if replaced := _REPLACED.get(next(iter(sys.argv[1:]), "")):
+            return _complain(replaced, 2)
         command = getattr(getattr(misuse, "ctx", None), "command_path", "vlasov")
         return _complain(f'{misuse.format_message()} See "{command} --help".', 2)
     except SolverError as failure:

@@ -1,81 +1,83 @@
-"""Commands that hold solutions against each other: compare and stability."""
+"""The command that holds solutions against each other: compare."""
 
 from __future__ import annotations
 
 import math
 import shlex
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vlasov.cli.options import CaseArgument, JsonOption, LocalOption, Settings, command, names
-from vlasov.cli.pictures import Picture, Target, claim, keep, keeping, sources_of
-from vlasov.cli.printing import finite, print_doubt, print_json, print_table, width
+from vlasov.cli.options import JsonOption, LocalOption, Settings, Times, command, names
+from vlasov.cli.pictures import Picture, keep, keeping, sources_of
+from vlasov.cli.printing import numbers_of, print_doubt, print_json, print_tables
 from vlasov.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     import xarray as xr
 
-    from vlasov.problem import Problem
+    from vlasov.cases import Case
+    from vlasov.cases.solving import Task
+    from vlasov.checks import Array
 
+_TIMES = 5  # at which solutions are compared where no option says it
 _INTERVALS = 64  # between output times, at least
 
 
 @dataclass(frozen=True)
 class Perturbation:
-    """Where the second of two solutions begins: exactly one of these."""
+    """Where the second of two solutions of a case begins: none of these, or one."""
 
-    shift: Annotated[float | None, typer.Option("--shift", help="Move the initial measure by so much.")] = None
-    scale: Annotated[float | None, typer.Option("--scale", help="Make it so many times as wide.")] = None
-    resample: Annotated[int | None, typer.Option("--resample", help="Draw its particles by another seed.")] = None
+    shift: Annotated[float | None, typer.Option("--shift", help="Solve also from a measure moved by so much.")] = None
+    scale: Annotated[float | None, typer.Option("--scale", help="Or from one so many times as wide.")] = None
+    resample: Annotated[int | None, typer.Option("--resample", help="Or from particles drawn by this seed.")] = None
     initial: Annotated[
-        Path | None, typer.Option("--initial", help="Take the initial measure of another case or .toml file.")
+        Path | None, typer.Option("--initial", help="Or from the initial measure of another case or .toml file.")
     ] = None
 
-    def check(self) -> None:
-        """Complain about none, and about several."""
-        if sum(one is not None for one in (self.shift, self.scale, self.resample, self.initial)) != 1:
-            raise InputError("needs one of --shift, --scale, --resample and --initial", "stability")
+    def kind(self) -> str:
+        """Return which of the options is given; empty for none."""
+        kinds = [option.name for option in fields(self) if getattr(self, option.name) is not None]
+        if len(kinds) > 1:
+            raise InputError(f"makes a second change beside --{kinds[0]}; give one of them", f"--{kinds[1]}")
+        return "".join(kinds)
 
-    def of(self, problem: Problem, solver: str, options: Mapping[str, Any]) -> tuple[Problem, Mapping[str, Any]]:
-        """The other problem, and the options of its solver."""
+    def apply(self, task: Task) -> Task:
+        """Return how the second solution is found."""
         from vlasov.cases import load_case
-        from vlasov.measures import Particles
-        from vlasov.postprocess import perturbed
-        from vlasov.solvers.sampling import undrawn
+        from vlasov.postprocess import perturbations
 
-        other = problem
+        problem, options = task.problem, task.options
         if self.shift is not None:
-            other = perturbed.shifted(problem, self.shift)
+            problem = perturbations.shifted(problem, self.shift)
         elif self.scale is not None:
-            other = perturbed.scaled(problem, self.scale)
-        elif self.initial is not None:
-            other = perturbed.from_other(problem, load_case(str(self.initial)).problem.initial)
-            if isinstance(other.initial, Particles) and not isinstance(problem.initial, Particles):
-                options = undrawn(options)
+            problem = perturbations.scaled(problem, self.scale)
         elif self.resample is not None:
-            other = perturbed.resampled(problem, solver, options, self.resample)
-            options = {**options, "seed": self.resample}
-        return replace(other, name=problem.name), options
+            options = perturbations.resampled(problem, task.solver, options, self.resample)
+        elif self.initial is not None:
+            initial = load_case(str(self.initial)).problem.initial
+            problem, options = perturbations.exchanged(problem, initial, options)
+        return task._replace(problem=problem, options=options)
 
 
 @command()
 def compare(
     cases: Annotated[
-        list[str],
-        typer.Argument(metavar="CASE | A.nc B.nc...", help="A case to solve, or files of runs."),
+        list[str], typer.Argument(metavar="CASE | A.nc B.nc...", help="A case to solve, or files of runs.")
     ],
     *,
     solvers: Annotated[
-        str | None, typer.Option("--solvers", metavar="A,B,...", help="All that the case lists if not given.")
+        str | None,
+        typer.Option("--solvers", metavar="A,B,...", help="All of the case if not given; its first for two starts."),
     ] = None,
+    perturbation: Perturbation,
+    times: Times,
     settings: Settings,
-    times: Annotated[int, typer.Option("--times", help="At how many times to compare, from zero to the horizon.")] = 3,
     bandwidth: Annotated[
         float | None, typer.Option("--bandwidth", help="Compare densities of particles too, smoothed by so much.")
     ] = None,
@@ -90,153 +92,106 @@ def compare(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Solve a case by several solvers, or take solutions; print and draw distances, errors and stability estimates."""
-    from vlasov.postprocess.compare import compare as compare_solutions, figure
-    from vlasov.solvers.dataset import STUDY, open_run, require
+    """Solve a case by several solvers or from two starts, or take solutions; print and draw how far they are apart."""
+    from vlasov import checks
+    from vlasov.postprocess.compare import compare as compare_solutions
+    from vlasov.postprocess.compare.show import draw
+    from vlasov.postprocess.mean_field import MeanFieldStudy
+    from vlasov.solvers.dataset import open_run, require
 
-    _check_comparison(times, bandwidth)
-    files = all(name.endswith(".nc") for name in cases)
+    change, files = perturbation.kind(), all(name.endswith(".nc") for name in cases)
+    if bandwidth is not None:
+        checks.number(bandwidth, "bandwidth", above=0.0)
     if len(cases) > 1 and not files:
         raise InputError("takes one case, or several .nc files that vlasov run wrote", "CASE")
+    if files and change:
+        raise InputError("changes where a case begins, but files hold solutions; give a case", f"--{change}")
     if study is not None and output is not None and output.suffix == ".nc":
         raise InputError(
             f'is drawn beside the comparison, but -o names "{output}", for numbers; leave it out', "--study"
         )
-    read: list[str | Path] = [*cases, *([] if study is None else [study])]
-    tasks = None if files else _of_case(cases[0], solvers, settings, times)
-    sources = sources_of(read) if tasks is None else [*tasks.origins(), *sources_of(read[1:])]
-    default = Path(f"{Path(cases[0]).stem}-compare")
+    wanted = times.until(1.0 if times.at is None else math.inf, usual=_TIMES)
+    assert wanted is not None
+    name, tasks = Path(cases[0]).stem, [] if files else _tasks(settings.load(cases[0]), solvers, perturbation, times)
+    beside_it: list[str | Path] = [] if study is None else [study]
+    sources = [*(sources_of(cases) if files else [_origin(task) for task in tasks]), *sources_of(beside_it)]
+    read = [*cases, *beside_it, *([perturbation.initial] if perturbation.initial else [])]
+    default = Path(f"{name}-{change or 'compare'}")
     target, numbers_only = picture.place_or_numbers(output, default, *read, sources=sources)
     beside = None if study is None else open_run(study)
     if beside is not None:
-        require(beside, STUDY, str(study))
-    if tasks is not None and len(tasks.plans) < 2:
-        raise InputError(f"needs at least two to compare but got {len(tasks.plans)}; see --solvers", "solvers")
+        require(beside, MeanFieldStudy.kind, str(study))
+    if not files and len(tasks) < 2:
+        raise InputError(f"needs at least two to compare but got {len(tasks)}; see --solvers", "solvers")
     with keeping(target) as solutions:
-        datasets = [open_run(path) for path in cases] if tasks is None else _solve(tasks, solutions, as_json)
-        instants = max(times, 5) if tasks is None else times
-        result = compare_solutions(*datasets, bandwidth=bandwidth, instants=instants, local=local, progress=not as_json)
+        datasets = [open_run(path) for path in cases] if files else _solve(tasks, name, solutions, progress=not as_json)
+        result = compare_solutions(
+            *datasets, bandwidth=bandwidth, times=wanted.size if times.at is None else wanted,
+            initial="different" if change else "auto", local=local, progress=not as_json,
+        )  # fmt: skip
+        result.attrs["command"] = shlex.join(["vlasov", *sys.argv[1:]])  # says how a second start was made
         if numbers_only:
-            _keep(result, target)
+            keep(result, target)
         else:
-            picture.write(lambda: figure.draw(result, datasets, beside), target)
-    _print_comparison(result, {"output" if numbers_only else "picture": str(target.path)}, as_json)
+            picture.write(lambda: draw(result, datasets, beside), target)
+    if as_json:
+        print_json(numbers_of(result) | {"output" if numbers_only else "picture": str(target.path)})
+        return
+    print_tables(result)
+    print(target.path)
 
 
-def _of_case(case: str, solvers: str | None, settings: Settings, times: int) -> _Tasks:
-    """A case to be solved by these solvers, or by all that it lists."""
-    loaded = settings.load(case)
-    chosen = names(solvers) if solvers else list(loaded.solvers)
-    at = _outputs(_end(loaded.problem, chosen), times)
-    return _Tasks([(loaded.problem, name, loaded.solvers.get(name, {})) for name in chosen], at, loaded.name)
+def _tasks(case: Case, solvers: str | None, perturbation: Perturbation, times: Times) -> list[Task]:
+    """Return what is solved, at common times: a case by each of the solvers, or by one of them from two starts."""
+    import numpy as np
+
+    from vlasov.cases.solving import task
+    from vlasov.solvers.driver import prepare
+    from vlasov.solvers.sampling import followed_until
+
+    change, usual = perturbation.kind(), list(case.solvers)
+    if change:
+        usual = ["particles"] if change == "resample" else usual[:1]
+    chosen = names(solvers) if solvers else usual
+    if change and len(chosen) > 1:
+        raise InputError(f"names {len(chosen)}, but --{change} compares two starts by one solver", "--solvers")
+    tasks = [task(case, name) for name in chosen]
+    if change:
+        tasks += [perturbation.apply(first) for first in tasks]
+    end = case.problem.horizon
+    if "particles" in chosen:  # which rounding may keep from it
+        end = min(end, *(followed_until(each.problem) for each in tasks))
+    wanted = times.until(end, usual=_TIMES)
+    assert wanted is not None
+    shown = np.union1d(0.0, wanted)
+    at = None if times.at is None else shown
+    layers = [prepare(*each[:2], times=at, options=each.options).times for each in tasks if each.solver == "layers"]
+    return [each._replace(times=layers[0] if layers else _finer(shown)) for each in tasks]
 
 
-@command()
-def stability(
-    case: CaseArgument,
-    *,
-    perturbation: Perturbation,
-    solver: Annotated[str | None, typer.Option("--solver", help="The case's first if not given.")] = None,
-    settings: Settings,
-    times: Annotated[int, typer.Option("--times", help="At how many times to compare, from zero to the horizon.")] = 6,
-    local: LocalOption = True,
-    picture: Picture,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="The picture to write; CASE-stability.png if not given.")
-    ] = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Solve a case from two initial measures; print, draw and write W_p(t) / W_p(0) and what the theory says of it."""
-    from vlasov.postprocess.compare import compare as compare_solutions, figure
+def _origin(task: Task) -> str:
+    """Return the origin of a solution; what is wrong with its problem, solver and options shows here."""
+    from vlasov.solvers.driver import prepare
 
-    perturbation.check()
-    _check_comparison(times, None)
-    loaded = settings.load(case)
-    first = "particles" if perturbation.resample is not None else next(iter(loaded.solvers))
-    problem, name = loaded.problem, solver or first
-    options = loaded.solvers.get(name, {})
-    other, others = perturbation.of(problem, name, options)
-    at = None if name == "layers" else _outputs(problem.horizon, times)  # these have times of their own
-    tasks = _Tasks([(problem, name, options), (other, name, others)], at, loaded.name)
-    sources = tasks.origins()
-    read: list[str | Path] = [case, *([] if perturbation.initial is None else [perturbation.initial])]
-    target = picture.place(output, Path(f"{loaded.name}-stability"), *read, sources=sources)
-    numbers = claim(target.path.with_suffix(".nc"), sources, *read, force=picture.force)
-    with keeping(target) as solutions:
-        datasets = _solve(tasks, solutions, as_json)
-        result = compare_solutions(*datasets, instants=times, initial="different", local=local, progress=not as_json)
-        _keep(result, numbers)
-        picture.write(lambda: figure.draw(result, datasets), target)
-    _print_comparison(result, {"picture": str(target.path)}, as_json)
+    return prepare(task.problem, task.solver, times=task.times, options=task.options).origin
 
 
-def _keep(result: xr.Dataset, target: Target) -> None:
-    """Write a comparison with its command, which alone says how a perturbed run was made."""
-    result.attrs["command"] = shlex.join(["vlasov", *sys.argv[1:]])
-    keep(result, target)
+def _finer(shown: Array) -> Array:
+    """Return the times ``shown``, and as many between as settle what the theory estimates from solutions."""
+    import numpy as np
+
+    between = 2 ** max(0, math.ceil(math.log2(_INTERVALS / max(shown.size - 1, 1))))
+    return np.append(np.linspace(shown[:-1], shown[1:], between, endpoint=False, axis=1).ravel(), shown[-1])
 
 
-class _Tasks(NamedTuple):
-    """What is solved to be compared: problems with their solvers and options, at common times."""
-
-    plans: Sequence[tuple[Problem, str, Mapping[str, Any]]]
-    times: Any
-    case: str
-
-    def origins(self) -> list[str]:
-        """Return the origin of each solution; all are checked before the first is solved."""
-        from vlasov.solvers.driver import prepare
-
-        return [
-            prepare(problem, name, times=self.times, options=options).origin for problem, name, options in self.plans
-        ]
-
-
-def _solve(tasks: _Tasks, solutions: dict[str, xr.Dataset], as_json: bool) -> list[xr.Dataset]:
+def _solve(tasks: Sequence[Task], case: str, solutions: dict[str, xr.Dataset], *, progress: bool) -> list[xr.Dataset]:
     """Return the solutions to be compared, put into ``solutions`` one by one; print what they doubt."""
     from vlasov.solvers.accuracy import doubt
     from vlasov.solvers.driver import solve
 
-    for number, (problem, name, options) in enumerate(tasks.plans, 1):
-        how = {"times": tasks.times, "progress": not as_json, "case": tasks.case}
-        result = solve(problem, name, **how, **options)
-        solutions[f".{number}-{name}"] = result
-        if not as_json:
-            print_doubt(doubt(result), name, named=True)
+    for number, task in enumerate(tasks, 1):
+        result = solve(task.problem, task.solver, times=task.times, progress=progress, case=case, **task.options)
+        solutions[f".{number}-{task.solver}"] = result
+        if progress:
+            print_doubt(doubt(result), task.solver, named=True)
     return list(solutions.values())
-
-
-def _check_comparison(times: int, bandwidth: float | None) -> None:
-    """Complain before any work."""
-    from vlasov import checks
-
-    checks.integer(times, "times", least=2)
-    if bandwidth is not None:
-        checks.number(bandwidth, "bandwidth", above=0.0)
-
-
-def _end(problem: Problem, solvers: Sequence[str]) -> float:
-    """The last time that all of the solvers reach, as far as that is known before they run."""
-    from vlasov.solvers.sampling import followed_until
-
-    return min(problem.horizon, followed_until(problem)) if "particles" in solvers else problem.horizon
-
-
-def _outputs(horizon: float, times: int) -> Any:
-    """The times to compare at, and as many between them as settle what the theory estimates from solutions."""
-    import numpy as np
-
-    between = 2 ** max(0, math.ceil(math.log2(_INTERVALS / (times - 1))))
-    return np.linspace(0.0, horizon, (times - 1) * between + 1)
-
-
-def _print_comparison(result: xr.Dataset, written: dict[str, str], as_json: bool) -> None:
-    """A comparison as a table or for programs, and what was written."""
-    from vlasov.postprocess.compare.table import table
-
-    if as_json:
-        held = {name: finite(values.values) for name, values in result.data_vars.items()}
-        print_json(held | written)
-        return
-    print_table(table(result, width=width()))
-    print(*written.values())

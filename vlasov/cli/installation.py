@@ -25,10 +25,8 @@ def doctor(as_json: JsonOption = False) -> None:
             verdict = "right" if check.passed else "WRONG"
             print(f"  {verdict}  {check.name}: off by {check.error:.1e} ({check.seconds:.1f} s)", flush=True)
     if as_json:
-        print_json(
-            found
-            | {"checks": [check._asdict() | {"error": finite(check.error), "passed": check.passed} for check in checks]}
-        )
+        told = [check._asdict() | {"error": finite(check.error), "passed": check.passed} for check in checks]
+        print_json(found | {"checks": told})
     if not all(check.passed for check in checks):
         raise SolverError("this installation computes wrong numbers; please report what was printed above")
 

@@ -72,7 +72,8 @@ def _named(own: set[str], option: str, solver: str) -> str | None:
     if name == "horizon":
         return "horizon (--set horizon=...)"
     if solver and own & {"solver", "solvers"}:
-        return f"{name} (--set solvers.{solver}.{name}=...)"
+        setting = f"--set solvers.{solver}.{name}="
+        return f"{setting}{value}" if value else f"{name} ({setting}...)"
     return None
 
 

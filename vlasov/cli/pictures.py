@@ -6,7 +6,7 @@ alone, whether the user named it or not.
 
 from __future__ import annotations
 
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -68,14 +68,14 @@ def write_text(path: Path, text: str, *inputs: str | Path, force: bool) -> None:
 def keeping(target: Target) -> Iterator[dict[str, xr.Dataset]]:
     """Results by what ends their names: where a command fails or is interrupted, they are written beside its target."""
     from vlasov.solvers.dataset import save_partial
-    from vlasov.solvers.targets import undisturbed
+    from vlasov.solvers.targets import rescue
 
     results: dict[str, xr.Dataset] = {}
     try:
         yield results
     except (Exception, KeyboardInterrupt) as stop:
         files: list[str] = []
-        with suppress(KeyboardInterrupt), undisturbed():  # who presses Ctrl-C twice loses nothing
+        with rescue():  # who presses Ctrl-C twice loses nothing
             for name, result in results.items():
                 place = target.path.with_name(f"{target.path.stem}{name}.nc")
                 files.append(str(save_partial(result, place)))

@@ -6,11 +6,16 @@ import json
 import math
 import re
 import sys
+import textwrap
 from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from vlasov.remedies import respelt
+
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import xarray as xr
 
     from vlasov.cases import Case
@@ -18,7 +23,9 @@ if TYPE_CHECKING:
 
 #: Whether this command has printed its answer for programs, of which there is one.
 answered: ContextVar[bool] = ContextVar("answered", default=False)
-_WIDTH = 160  # of tables that go into a file
+_WIDTH = 100  # of tables that go into a file
+_CUT = " ..."
+_ARRAY = re.compile(r"\[\[.{,40}?\]\]|\[[^\[\]]{,40}\]")  # a matrix or a row of one, if it is short
 
 
 def width() -> int:
@@ -32,20 +39,33 @@ def print_table(table: Any) -> None:
     """Print a table of rich."""
     from rich.console import Console
 
-    Console(width=None if sys.stdout.isatty() else _WIDTH).print(table)
+    Console(width=width()).print(table)
+
+
+def print_rows(rows: Sequence[tuple[str, str]]) -> None:
+    """Print names with a text beside each, which goes on below itself where the line ends, but not inside an array."""
+    indent = max(len(name) for name, _ in rows) + 2
+    for name, text in rows:
+        held = _ARRAY.sub(lambda array: array[0].replace(" ", "\xa0"), text)
+        lines = textwrap.wrap(held, max(width() - indent, 20), break_long_words=False, break_on_hyphens=False)
+        print(f"{name:<{indent}}" + f"\n{'':<{indent}}".join(lines).replace("\xa0", " "))
+
+
+def cut(text: str, room: int) -> str:
+    """Return the words of a text that fit, with dots where some do not."""
+    said = textwrap.shorten(text, max(room, len(_CUT)), placeholder=_CUT, break_on_hyphens=False)
+    return "" if said == _CUT.strip() else said
 
 
 def print_tables(dataset: xr.Dataset) -> None:
-    """Print the tables of a Dataset, as its kind declares them, and below them its notes."""
-    from vlasov.postprocess.panels import plain_tables
-    from vlasov.postprocess.registry import kind_of
+    """Print the tables of a Dataset, as its kind declares them, and below them its notes and doubts."""
+    from vlasov.postprocess.panels import notes_of, tables_of
 
-    kind = kind_of(dataset)
-    tables = plain_tables(dataset) if kind is None or kind.tables is None else kind.tables(dataset)
-    for table in tables:
+    for table in tables_of(dataset):
         print_table(laid_out(table, width()))
-    for note in kind.notes(dataset) if kind is not None else ():
+    for note in notes_of(dataset):
         print(note)
+    print_doubt(str(dataset.attrs.get("doubt", "")))
 
 
 def laid_out(table: Table, columns: int) -> Any:
@@ -65,8 +85,8 @@ def laid_out(table: Table, columns: int) -> Any:
     narrow = RichTable(title=table.title, title_style="bold", show_header=False)
     narrow.add_column()
     narrow.add_column(justify="right")
-    for row in rows:
-        narrow.add_row(row[0], "")
+    for row, (number, *_) in zip(rows, table.rows, strict=True):
+        narrow.add_row(f"{table.heads[0]} = {row[0]}" if isinstance(number, int | float) else row[0], "")
         for head, text in zip(table.heads[1:], row[1:], strict=True):
             if text:
                 narrow.add_row(f"  {head}", text)
@@ -144,17 +164,6 @@ def print_run(result: xr.Dataset, target: Path) -> None:
         print(f"  note: {note}")
 
 
-def _as_settings(sentence: str, solver: str) -> str:
-    """The sentence with "n=8,000" as "--set solvers.particles.n=8000", where these are options of the solver."""
-    if not solver:
-        return sentence
-    from vlasov.solvers.driver import resolve
-
-    known = "|".join(vars(resolve(solver, {})[1]))
-    written = re.compile(rf'\b({known})=("[^"]*"|\d[\d,]*\d(?![\w.])|[^\s;,]*[^\s;,.])')
-    return written.sub(lambda m: f"--set solvers.{solver}.{m[1]}={m[2].strip(chr(34)).replace(',', '')}", sentence)
-
-
 def print_doubt(doubtful: str, solver: str = "", *, named: bool = False) -> None:
     """Print a doubt as a line in the colour of a warning, whole, on a terminal and elsewhere.
 
@@ -164,5 +173,9 @@ def print_doubt(doubtful: str, solver: str = "", *, named: bool = False) -> None
         from rich.console import Console
         from rich.text import Text
 
-        line = f"  warning: {f'{solver}: ' if named else ''}{_as_settings(doubtful, solver)}"
+        if solver:
+            from vlasov.solvers.driver import resolve
+
+            doubtful = respelt(doubtful, vars(resolve(solver, {})[1]), solver)
+        line = f"  warning: {f'{solver}: ' if named else ''}{doubtful}"
         Console(highlight=False).print(Text(line, style="bold yellow"), soft_wrap=True)

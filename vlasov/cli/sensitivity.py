@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vlasov.cli.options import JsonOption, Settings, command
+from vlasov.cli.options import JsonOption, Settings, Times, command
 from vlasov.cli.pictures import Picture, claim, keep, keeping, sources_of
-from vlasov.cli.printing import finite, print_json, print_table, width
+from vlasov.cli.printing import finite, print_json, print_tables
 from vlasov.errors import InputError
 
 if TYPE_CHECKING:
     import xarray as xr
 
     from vlasov.checks import Array
-    from vlasov.problem import Problem
 
 _NAME = "-sensitivity"  # at the end of the name of what is written, so that it is not that of the run
 _TIMES = 6  # of a case
@@ -29,10 +28,7 @@ def sensitivity(
     n: Annotated[int | None, typer.Option("--n", help="Tokens or Gauss nodes, of a mixture for each part.")] = None,
     sampling: Annotated[str, typer.Option("--sampling", help="auto, quadrature, sobol, random or quantile.")] = "auto",
     seed: Annotated[int | None, typer.Option("--seed", help="Makes a sample repeatable; 0 if not given.")] = None,
-    times: Annotated[
-        int | None,
-        typer.Option("--times", help="How many output times, to the horizon or the run's end; 6, or some of a run's."),
-    ] = None,
+    times: Times,
     settings: Settings,
     picture: Picture,
     output: Annotated[
@@ -42,52 +38,51 @@ def sensitivity(
     as_json: JsonOption = False,
 ) -> None:
     """Say how much a small change of the tokens can grow, who carries it, and what bounds it; draw and write it."""
-    from vlasov import checks
-    from vlasov.postprocess.sensitivity import looks
-    from vlasov.postprocess.sensitivity.figure import draw
-    from vlasov.postprocess.sensitivity.table import table
+    from vlasov.postprocess.drawing.panels import draw
+    from vlasov.postprocess.sensitivity import Options, looks
     from vlasov.solvers.progress import waiting
 
-    if times is not None:
-        checks.integer(times, "times", least=2)
-    tokens: dict[str, Any] = {"n": n, "sampling": sampling, "seed": 0 if seed is None else seed}
-    origins = sources_of([case]) if case.endswith(".nc") else [settings.load(case).problem.to_json()]
-    sources = [*origins, times, tokens]
-    target = picture.place(output, Path(f"{Path(case).stem}-sensitivity"), case, sources=sources)
-    stem = target.path.stem.removesuffix(_NAME)
-    numbers = claim(target.path.with_name(f"{stem}{_NAME}.nc"), sources, case, force=picture.force)
-    given, at = _asked(case, settings, times)
-    if case.endswith(".nc") and seed is not None and n is None and sampling == "auto":
+    is_run = case.endswith(".nc")
+    if is_run and settings.settings:
+        raise InputError("changes a case, but this is a run; give the case instead", "--set")
+    if is_run and seed is not None and n is None and sampling == "auto":
         raise InputError("draws nothing, since the tokens are those of the run; leave it out", "--seed")
+    tokens: dict[str, Any] = {"n": n, "sampling": sampling, "seed": seed or 0}
+    problem = None if is_run else settings.load(case).problem
+    sources = [*(sources_of([case]) if problem is None else [problem.to_json()]), times.at or times.times, tokens]
+    target = picture.place(output, Path(f"{Path(case).stem}{_NAME}"), case, sources=sources)
+    numbers = claim(target.path.with_name(f"{target.path.stem.removesuffix(_NAME)}{_NAME}.nc"), sources, case,
+                    force=picture.force)  # fmt: skip
     with keeping(numbers) as results:
+        if problem is None:
+            origin, outputs = _run(case, settings.threads, times)
+            chosen = looks(origin, Options(outputs, **tokens))
+        else:
+            chosen = looks(problem, Options(times.until(problem.horizon, usual=_TIMES), **tokens))
         with waiting("how much small changes of the tokens grow"):
-            for found in looks(given, times=at, **tokens):
-                results[""] = found
-        keep(found, numbers)
-        picture.write(lambda: draw(found), target)
+            for result in chosen:
+                results[""] = result
+        keep(result, numbers)
+        picture.write(lambda: draw(result), target)
     if as_json:
-        shown = ("time", "growth", "growth_error", "edge", "log_logarithmic_norm", "log_norm", "carriers", "sample")
-        print_json({name: finite(found[name].values) for name in shown} | {"picture": str(target.path)})
+        shown = ("time", "growth", "growth_error", "log_logarithmic_norm", "log_norm", "carriers", "sample")
+        print_json({name: finite(result[name].values) for name in shown} | {"picture": str(target.path)})
         return
-    print_table(table(found, width=width()))
+    print_tables(result)
     print(target.path)
 
 
-def _asked(case: str, settings: Settings, times: int | None) -> tuple[Problem | xr.Dataset, Array | None]:
-    """A case's problem or a run, and so many output times from its first to its last; None for some of a run's own."""
+def _run(path: str, threads: int | None, times: Times) -> tuple[xr.Dataset, Array | None]:
+    """Return a run, and output times from its first to its last; None for some of its own."""
     import numpy as np
 
     from vlasov.jit import set_threads
     from vlasov.solvers.dataset import RUN, open_run, require
 
-    if not case.endswith(".nc"):
-        problem = settings.load(case).problem
-        return problem, np.linspace(0.0, problem.horizon, _TIMES if times is None else times)
-    if settings.settings:
-        raise InputError("changes a case, but this is a run; give the case instead", "--set")
-    set_threads(settings.threads)
-    run = open_run(case)
-    require(run, RUN, case)
-    if times is None:
-        return run, None
-    return run, np.linspace(float(run["time"][0]), float(run["time"][-1]), times)
+    set_threads(threads)
+    run = open_run(path)
+    require(run, RUN, path)
+    outputs = times.until(float(run["time"][-1]))
+    if outputs is not None and times.at is None:
+        outputs = np.linspace(float(run["time"][0]), outputs[-1], outputs.size)
+    return run, outputs

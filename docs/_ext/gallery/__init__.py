@@ -1,6 +1,6 @@
-"""The gallery: a page for each case (``cases``), for each figure of the papers (``figures``), for each program.
+"""The gallery: a page for each case (``cases``) and for each program.
 
-Pages appear in docs/gallery/cases, figures and programs when the manual is built. ``solved`` solves a case,
+Pages appear in docs/gallery/cases and programs when the manual is built. ``solved`` solves a case,
 ``equations`` and ``words`` write, ``making`` decides what is made again, ``programs`` tells sphinx-gallery what to do.
 """
 
@@ -22,18 +22,16 @@ def _make(app: Sphinx) -> None:
 
     from gallery.making import make_all
     from vlasov.cases import case_names
-    from vlasov.postprocess.papers import figure_names
 
     log = logging.getLogger(__name__)
-    for what, names in {"cases": case_names(), "figures": figure_names()}.items():
-        try:
-            took = make_all(f"gallery.{what}", names, Path(app.srcdir) / "gallery" / what)
-        except RuntimeError as failed:
-            raise ExtensionError(f"gallery: {failed}") from failed
-        total = sum(seconds for _, seconds in took)
-        longest = sorted(took, key=lambda one: -one[1])[:3]
-        slow = ", ".join(f"{name} {seconds:.1f}" for name, seconds in longest)
-        log.info("gallery: %d of %d %s made anew, %.1f s of CPU (%s)", len(took), len(names), what, total, slow)
+    names = case_names()
+    try:
+        took = make_all("gallery.cases", names, Path(app.srcdir) / "gallery" / "cases")
+    except RuntimeError as failed:
+        raise ExtensionError(f"gallery: {failed}") from failed
+    total = sum(seconds for _, seconds in took)
+    slow = ", ".join(f"{name} {seconds:.1f}" for name, seconds in sorted(took, key=lambda one: -one[1])[:3])
+    log.info("gallery: %d of %d cases made anew, %.1f s of CPU (%s)", len(took), len(names), total, slow)
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

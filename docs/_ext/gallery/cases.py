@@ -12,19 +12,12 @@ from gallery.solved import OTHER, Shown, Solved, settings_of, solved, solver_for
 from gallery.words import escaped, fenced, listed, quoted
 from vlasov.cases import Case, case_names, load_case
 from vlasov.cases.catalogue import case_path
+from vlasov.cases.subjects import SUBJECTS, subject
 from vlasov.postprocess.equations import around, seen
 from vlasov.solvers.accuracy import doubt
 
 __all__ = ["index", "make", "page", "settings_of", "solver_for"]
 
-GROUPS = {
-    "Gaussians": "A Gaussian stays one: mean and covariance obey equations of their own.",
-    "Densities": "Mixtures, balls, boxes and rings, whose density is followed on a grid or by nodes.",
-    "Tokens": "A few tokens, or some dozens: what they gather to.",
-    "Masked": "Causal attention: a token sees those before it.",
-    "Blocks": "LayerNorm, an MLP, layers: what stands around attention in a Transformer.",
-    "Variants": "Other attention than softmax, and several heads.",
-}
 _NEIGHBOURS = 8
 #: Pages of the theory, by what a case is about; those that are there are linked.
 _THEORY = {
@@ -37,18 +30,6 @@ _THEORY = {
     "mlp": "blocks",
     **dict.fromkeys(("l2", "sinkhorn", "linear", "relu", "sigmoid", "exponential", "multi-head"), "variants"),
 }
-
-
-def group(case: Case) -> str:
-    """Where its card is."""
-    problem = case.problem
-    if problem.layer_norm is not None or problem.mlp is not None or "layers" in case.solvers:
-        return "Blocks"
-    if problem.attention.kind == "masked":
-        return "Masked"
-    if problem.attention.kind != "softmax":
-        return "Variants"
-    return {"gaussian": "Gaussians", "particles": "Tokens"}.get(problem.initial.kind, "Densities")
 
 
 def make(name: str, folder: Path) -> None:
@@ -194,8 +175,8 @@ def index(folder: Path) -> str:
         "Every named case, solved when this manual was built, and held against what is known about it. Each is a TOML "
         "file without code: `vlasov copy NAME` gives you yours.",
     ]
-    for title, says in GROUPS.items():
-        chosen = [case for case in all_cases().values() if group(case) == title]
+    for title, says in SUBJECTS.items():
+        chosen = [case for case in all_cases().values() if subject(case) == title]
         cards = "\n".join(card(case.name, case.title, case.description) for case in chosen)
         parts += [f"## {title}", says, f"::::{{grid}} 1 2 2 2\n:gutter: 2\n\n{cards}\n::::"]
     return "\n\n".join([*parts, toctree(list(all_cases()))]) + "\n"

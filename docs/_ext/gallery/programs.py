@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sphinx.application import Sphinx
     from sphinx.config import Config
 
-RUN = ("cured_blow_up", "initial_radius")
+RUN = ("covariance_limits", "cured_blow_up", "gathering_tokens", "initial_radius", "limit_ranks", "rough_attention")
 
 
 class Arguments:

@@ -35,7 +35,7 @@ GROUPS = (
         "Densities in physical coordinates, clusters, energies, how far from a Gaussian.",
         (
             *(".postprocess.on_grid", ".postprocess.clusters", ".postprocess.energies"),
-            *(".postprocess.beyond_gaussian",),
+            *(".postprocess.gaussianity",),
         ),
     ),
     Group(
@@ -68,7 +68,7 @@ def stubbed() -> dict[str, str]:
     stub = Path(vlasov.__file__).with_name("__init__.pyi")
     return {
         name.asname or name.name: "." * line.level + (line.module or "")
-        for line in ast.parse(stub.read_text(encoding="utf-8")).body
+        for line in ast.walk(ast.parse(stub.read_text(encoding="utf-8")))
         if isinstance(line, ast.ImportFrom)
         for name in line.names
     }

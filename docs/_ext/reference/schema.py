@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from reference.words import code, plain, table
+from vlasov.postprocess import registry
+from vlasov.solvers.dataset import RUN, SCHEMA
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -31,6 +33,7 @@ ATTRIBUTES = {
     "vlasov_version": "Version that wrote it.",
     "created": "When, in UTC.",
     "citation": "What to cite.",
+    "saved": "Which variables were kept, in runs that keep some alone (`save=`, `--save`).",
     "advice": "What limited the accuracy, and what to do; empty if nothing did.",
     "sampling_error": "How far the first cloud's moments are off, in the units of `mean_error` and `covariance_error`.",
     "blow_up_time_error": "How far off the time of the blow-up may be.",
@@ -48,8 +51,6 @@ ATTRIBUTES = {
 
 def pages() -> dict[str, str]:
     """By file name."""
-    from vlasov.solvers.dataset import SCHEMA
-
     coordinates = {"time": (("time",), "time"), "component": (("component",), "names of the components: x_1, ..., x_d")}
     known = coordinates | {name: (variable.dims, variable.long_name) for name, variable in SCHEMA.items()}
     rows = [[code(name), code(", ".join(dims)), plain(text)] for name, (dims, text) in known.items()]
@@ -57,36 +58,21 @@ def pages() -> dict[str, str]:
     return {
         "schema-variables.md": table(["variable", "dimensions", "what it is"], rows),
         "schema-attributes.md": table(["attribute", "what it says"], told),
+        "schema-kinds.md": "\n\n".join(map(_section, registry.names())),
     }
+
+
+def _section(name: str) -> str:
+    """Return who makes a kind of Dataset and what its variables are; "" for runs, which have a table of their own."""
+    kind = registry.kind_named(name)
+    if kind is None or kind.name == RUN.name:
+        return ""
+    rows = [[code(variable), plain(text)] for variable, text in kind.variables.items()]
+    made_by = plain(f"{kind.made_by[0].upper()}{kind.made_by[1:]}.")
+    return "\n\n".join([f"### {kind.name}", made_by, *([table(["variable", "what it is"], rows)] if rows else [])])
 
 
 def unexplained(run: xr.Dataset) -> set[str]:
     """Variables and attributes of a run that the page does not explain."""
-    from vlasov.solvers.dataset import SCHEMA
-
     known = {"time", "component", "component_b", *SCHEMA}
     return {str(name) for name in run.variables if name not in known} | (set(map(str, run.attrs)) - set(ATTRIBUTES))
-
-
-def show(dataset: xr.Dataset | xr.DataArray) -> Any:
-    """A notebook's table of what is in a Dataset; a variable without a long name is an error of ours."""
-    import xarray as xr
-    from IPython.display import Markdown
-
-    if isinstance(dataset, xr.DataArray):
-        dataset = dataset.to_dataset(name=str(dataset.name or "density"))
-    if lost := [str(name) for name, one in dataset.data_vars.items() if "long_name" not in one.attrs]:
-        raise LookupError(f"{', '.join(lost)} of a {dataset.attrs.get('kind')} have no long_name")
-    rows = [
-        [code(name), code(", ".join(map(str, one.dims))), plain(str(one.attrs.get("long_name") or _values(one)))]
-        for name, one in {**dataset.coords, **dataset.data_vars}.items()
-    ]
-    told = f"\n\nAttributes: {', '.join(code(name) for name in dataset.attrs)}." if dataset.attrs else ""
-    made: Any = Markdown  # has no types
-    return made(table(["variable", "dimensions", "what it is"], rows) + told)
-
-
-def _values(coordinate: xr.DataArray) -> str:
-    """A coordinate without a long name says what it is by its values."""
-    values = [str(value) for value in coordinate.values.ravel()[:4]]
-    return f"here {', '.join(values)}{', ...' if coordinate.size > len(values) else ''}"

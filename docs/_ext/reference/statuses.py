@@ -1,25 +1,23 @@
-"""How a run may end, what errors there are, and every advice that a solver may give, from the code that says it."""
+"""How a run may end, what errors there are, and every sentence that a run may say, from ``vlasov.messages``."""
 
 from __future__ import annotations
 
-import ast
-import importlib
 import inspect
 import re
-from collections.abc import Iterator
 from typing import get_args
 
 import vlasov.errors as errors
 from reference.cases import explained
 from reference.words import code, plain, table
+from vlasov.messages import MESSAGES, STATUSES_OF_GAUSSIANS, STATUSES_OF_RUNS, STATUSES_OF_SWEEPS
+from vlasov.postprocess import registry
 from vlasov.postprocess.sweep import FAILED, NOT_RUN
 from vlasov.solvers.covariances.batch import STATUS
-from vlasov.solvers.kinds import MADE_BY
 from vlasov.solvers.record import Status
-from vlasov.solvers.statuses import ADVISERS, OF_GAUSSIANS, OF_RUNS, OF_SWEEPS
 
 #: What readers may type: its quotes stay straight.
 _TYPED = re.compile(r'(?:\w+=)?"[^"]+"|\w+=[^\s;,]+')
+_PAGE = "../howto/when-a-run-stops.md"
 _CODES = {
     "0": "All went well; a blow-up is well too.",
     "1": "A run failed, or stopped before its horizon, or shows that a fact of its case does not hold.",
@@ -33,14 +31,20 @@ _CODES = {
 def pages() -> dict[str, str]:
     """By file name."""
     return {
-        "statuses.md": _statuses(OF_RUNS, get_args(Status)),
-        "statuses-of-gaussians.md": _statuses(OF_GAUSSIANS, [status for status in STATUS if status]),
-        "statuses-of-sweeps.md": _statuses(OF_SWEEPS, [*get_args(Status), FAILED, NOT_RUN]),
+        "statuses.md": _statuses(STATUSES_OF_RUNS, get_args(Status)),
+        "statuses-of-gaussians.md": _statuses(STATUSES_OF_GAUSSIANS, [status for status in STATUS if status]),
+        "statuses-of-sweeps.md": _statuses(STATUSES_OF_SWEEPS, [*get_args(Status), FAILED, NOT_RUN]),
         "exit-codes.md": table(["exit code", "what it means"], [[code(k), says] for k, says in _CODES.items()]),
         "errors.md": _errors(),
-        "kinds.md": table(["kind", "who makes it"], [[code(kind), plain(by)] for kind, by in MADE_BY.items()]),
-        "advice.md": table(["said by", "advice, with … for what is filled in"], _advice()),
+        "kinds.md": table(["kind", "who makes it"], _kinds()),
+        "advice.md": table(["what to do", "sentence, with … for what is filled in"], _advice()),
     }
+
+
+def _kinds() -> list[list[str]]:
+    """Return a row for each kind of Dataset that is declared."""
+    kinds = [kind for name in registry.names() if (kind := registry.kind_named(name)) is not None]
+    return [[code(kind.name), plain(kind.made_by)] for kind in kinds]
 
 
 def _statuses(words: dict[str, str], names: object) -> str:
@@ -57,46 +61,12 @@ def _errors() -> str:
 
 
 def _advice() -> list[list[str]]:
-    """Sentences that end as the attribute ``advice``, or as a part of one, in the order of the table; each once."""
-    said = [(who, text) for module, (who, names) in ADVISERS.items() for text in sentences(f"vlasov.{module}", names)]
-    return [[who, plain(_TYPED.sub(r"``\g<0>``", _filled(text)))] for who, text in dict.fromkeys(said)]
+    """Each template with dots for what is filled in, and where the manual says more."""
+    return [
+        [f"[more]({_PAGE}#{said.section})", plain(_TYPED.sub(r"``\g<0>``", _filled(said.template)))]
+        for said in MESSAGES.values()
+    ]
 
 
-def _filled(text: str) -> str:
-    """A template with dots for what is filled in, and with the names of options, which stand in braces."""
-    return re.sub(r"\{([\w=]+)\}", r"\1", text.replace("{}", "…"))
-
-
-def sentences(module: str, names: tuple[str, ...]) -> list[str]:
-    """Texts of five words and more in these functions and constants; of f-strings with dots for what is filled in."""
-    tree = ast.parse(inspect.getsource(importlib.import_module(module)))
-    named = {name: node for node in ast.walk(tree) for name in _names(node)}
-    if lost := set(names) - set(named):
-        raise LookupError(f"{', '.join(sorted(lost))}: gone from {module}; see solvers/statuses.py")
-    texts = [re.sub(r"(?:…)+", "…", text) for name in names for text in _texts(named[name])]
-    return [text for text in texts if len(text.split()) >= 5 and text[0] not in " ,;"]
-
-
-def _names(node: ast.AST) -> list[str]:
-    """What a definition, or an assignment of one or several names, defines."""
-    if isinstance(node, ast.FunctionDef):
-        return [node.name]
-    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
-    return [leaf.id for target in targets for leaf in ast.walk(target) if isinstance(leaf, ast.Name)]
-
-
-def _texts(node: ast.AST) -> Iterator[str]:
-    """The texts of a piece of code, without docstrings; remedies, a tuple of ways, are one."""
-    if isinstance(node, ast.JoinedStr):
-        yield "".join(str(part.value) if isinstance(part, ast.Constant) else "…" for part in node.values)
-    elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-        yield node.value
-    elif isinstance(node, ast.Tuple) and (ways := [text for text in _texts_in(node) if "{" in text]):
-        yield ", ".join(ways)
-    elif not isinstance(node, ast.Expr) or not isinstance(node.value, ast.Constant):
-        yield from _texts_in(node)
-
-
-def _texts_in(node: ast.AST) -> Iterator[str]:
-    for inner in ast.iter_child_nodes(node):
-        yield from _texts(inner)
+def _filled(template: str) -> str:
+    return re.sub(r"(?:\{[^}]*\})+", "…", template).strip(" ;,")

@@ -84,7 +84,7 @@ def test_a_run_says_that_it_does_not_know_its_density_at_jumps(scheme, least, mo
     note = found.attrs["density_note"]
     assert note.startswith("its density jumps")
     assert ("upwind5 may overshoot" in note) == (excess > 0.01)
-    said = " ".join(text.get_text() for text in plot(found, "overview").texts)
+    said = " ".join(text.get_text() for text in plot(found, kind="overview").texts)
     assert note in " ".join(said.split())
     assert note in trust.section(found)
     assert note not in doubt(found)

@@ -247,7 +247,7 @@ def test_files_densities_and_pictures(tmp_path):
         along = (averages[k] * averages["x"]).sum() * cell
         np.testing.assert_allclose(along, found["mean"][k, 0], atol=width)
     for kind in ("snapshots", "frame"):
-        assert plot(kept, kind).axes
+        assert plot(kept, kind=kind).axes
 
 
 def test_fine_parts_are_deposited_as_wide_ones_are_averaged():

@@ -1,0 +1,166 @@
+"""How Gaussian a solution is along the flow: W_2 and cumulants against the Gaussian of equal mean and covariance.
+
+    matched     N(m(t), C(t)), with the solution's own mean and covariance
+    predicted   the exact solution that starts at N(m(0), C(0))
+
+The cumulants of the whitened measure z vanish for Gaussians, and no linear map changes their norms (Mardia 1970):
+
+    |kappa_3|^2 = sum_jkl (E z_j z_k z_l)^2
+    |kappa_4|^2 = sum_jklm (E z_j z_k z_l z_m - d_jk d_lm - d_jl d_km - d_jm d_kl)^2
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import xarray as xr
+
+from vlasov import checks
+from vlasov.errors import InputError, SolverError
+from vlasov.kinds import GAUSSIANS, TRANSPORT, Kind
+from vlasov.measures import Gaussian, Measure, Particles
+from vlasov.postprocess.moments import nodes
+from vlasov.postprocess.naming import named
+from vlasov.postprocess.transport.methods import Distance
+from vlasov.postprocess.wasserstein import distance, quickly
+from vlasov.problem import Problem
+from vlasov.solvers import measure, problem_of
+from vlasov.solvers.accuracy import doubt
+from vlasov.solvers.dataset import RUN, provenance, require
+from vlasov.solvers.driver import solve
+
+_NAMES = {
+    "wasserstein": "W_2 to the Gaussian of equal moments",
+    "wasserstein_error": "estimated error of that distance",
+    "sample": "W_2 of as many tokens drawn from that Gaussian",
+    "relative": "W_2 over the root of the trace of the covariance",
+    "skewness": "norm of the third cumulant, whitened",
+    "kurtosis": "norm of the fourth cumulant, whitened",
+    "predicted_wasserstein": "W_2 to the solution from the initial Gaussian",
+    "predicted_error": "estimated error of that distance",
+}
+GAUSSIANITY = Kind(
+    "gaussianity",
+    'what vl.gaussianity returned or "vlasov observe" wrote',
+    title="How Gaussian the solution is",
+    variables=_NAMES,
+    cites=(GAUSSIANS, ("mardia1970", "skewness and kurtosis of several variables"), TRANSPORT),
+)
+_NARROW = 1e-14  # variance relative to the largest below which a direction has none
+_ROUNDING = 1e-14  # of a mean, in deviations
+_LARGEST = 24  # d for which the d^4 entries of the fourth cumulant are formed
+_NODES, _SAMPLE_NODES = (400, 800, 1600), (200, 400, 800)  # of a lattice
+_GRIDS = 3  # the largest d that has grids
+_FEW = 64  # tokens, for which lattices are too coarse and transport is exact, at a second or two
+_SEED, _SAMPLE_SEED = 0, 1
+
+
+def gaussianity(run: xr.Dataset, *, instants: int = 9) -> xr.Dataset:
+    """W_2(mu(t), N(m(t), C(t))) along a solution, and its distance to the solution from N(m(0), C(0)).
+
+    Parameters
+    ----------
+    run
+        A solution by tokens or densities. A solution by Gaussians is Gaussian.
+    instants
+        At how many of its output times, evenly spread from the first to the last.
+
+    Returns
+    -------
+    xarray.Dataset
+        At each time: wasserstein with wasserstein_error; sample, the W_2 of as many tokens drawn from the Gaussian, for
+        tokens of equal weight (a wasserstein below this floor is sampling); relative, wasserstein / sqrt(tr C);
+        skewness and kurtosis, Frobenius norms of the cumulants of the whitened measure (zero for Gaussians, sqrt(d) 6/5
+        for the kurtosis of a cube); predicted_wasserstein with predicted_error, NaN where Gaussians do not stay
+        Gaussian under the attention, and after the blow-up of the Gaussian solution. Attributes: blow_up_time,
+        predicted_blow_up_time, NaN for none until the run's end; doubt, why the run may not be right.
+
+    Examples
+    --------
+    A square is no Gaussian, nor does it become one; its kurtosis at first has the norm sqrt(2) 6 / 5:
+
+    >>> square = vl.Box([-1.0, -1.0], [1.0, 1.0])
+    >>> problem = vl.Problem(vl.Softmax(A=np.eye(2) / 2), square, horizon=0.5)
+    >>> run = vl.solve(problem, "particles", n=64, sampling="quadrature", times=[0.0, 0.5])
+    >>> (vl.gaussianity(run)["kurtosis"].values / np.sqrt(2)).round(3)
+    array([1.2  , 1.201])
+    """
+    require(run, RUN, "run")
+    times, count = run["time"].values, checks.integer(instants, "instants", least=1)
+    picked = np.unique(np.linspace(0, times.size - 1, min(count, times.size)).round().astype(int))
+    problem = problem_of(run)
+    predicted = _predicted(run, problem)
+    rows = [_at(measure(run, k), _state(predicted, float(times[k]))) for k in picked.tolist()]
+    variables = {name: ("time", [row[name] for row in rows], {"long_name": text}) for name, text in _NAMES.items()}
+    attributes = provenance(problem, GAUSSIANITY) | {"solver": str(run.attrs.get("solver", "")), "doubt": doubt(run)}
+    for name, solution in (("blow_up_time", run), ("predicted_blow_up_time", predicted)):
+        attributes[name] = math.nan if solution is None else float(solution.attrs.get("blow_up_time", math.nan))
+    return named(xr.Dataset(variables, {"time": times[picked]}, attributes))
+
+
+def _predicted(run: xr.Dataset, problem: Problem) -> xr.Dataset | None:
+    """Return the solution from the Gaussian of the initial moments; None where it is not Gaussian or fails."""
+    start, times = measure(run, 0), run["time"].values
+    if times[-1] == 0.0 or times[0] != 0.0:
+        return None
+    # A mean that is zero up to rounding is zero: along growing directions rounding would be all that is left.
+    rounding = _ROUNDING * math.sqrt(float(np.trace(start.covariance)))
+    initial = Gaussian(np.where(np.abs(start.mean) > rounding, start.mean, 0.0), start.covariance)
+    try:
+        return solve(problem.changed(initial=initial), "gaussian", times=times)
+    except (InputError, SolverError):
+        return None
+
+
+def _state(solution: xr.Dataset | None, time: float) -> Measure | None:
+    """Return the solution at a time; None after its blow-up."""
+    if solution is None:
+        return None
+    places = np.flatnonzero(np.isclose(solution["time"].values, time, rtol=1e-9, atol=0.0))
+    return measure(solution, int(places[0])) if places.size else None
+
+
+def _at(state: Measure, predicted: Measure | None) -> dict[str, float]:
+    """Return all variables at one time."""
+    law = Particles(state.points, state.weights) if isinstance(state, Particles) else state  # without places in a text
+    matched = Gaussian(state.mean, state.covariance)
+    trace, sample = float(np.trace(matched.covariance)), math.nan
+    if isinstance(law, Particles) and np.ptp(law.weights) == 0 and trace > 0:
+        drawn = matched.sample(len(law), "random", seed=_SAMPLE_SEED)
+        sample = to_gaussian(drawn, matched, _SAMPLE_NODES).value
+    own = to_gaussian(law, matched)
+    ahead = Distance(math.nan, math.nan, "") if predicted is None else to_gaussian(law, predicted)
+    relative = own.value / math.sqrt(trace) if trace > 0 else math.nan
+    values = (own.value, own.error, sample, relative, *cumulants(state), ahead.value, ahead.error)
+    return dict(zip(_NAMES, values, strict=True))
+
+
+def to_gaussian(law: Measure, gaussian: Measure, lattice: tuple[int, ...] = _NODES) -> Distance:
+    """Return W_2, beyond d = 3 to as many tokens drawn from the Gaussian; NaN there for densities."""
+    if law.dimension > _GRIDS and isinstance(law, Particles):
+        gaussian = gaussian.sample(len(law), "random", seed=_SEED)
+    elif law.dimension > _GRIDS and not isinstance(law, Gaussian):
+        return Distance(math.nan, math.nan, "")
+    elif law.dimension > 1 and isinstance(law, Particles) and len(law) > _FEW:
+        return quickly(law, gaussian, 2, lattice)
+    return distance(law, gaussian, 2)
+
+
+def cumulants(state: Measure) -> tuple[float, float]:
+    """Return |kappa_3| and |kappa_4| in the directions that have a variance; NaN where d > 24 or there are none."""
+    if isinstance(state, Gaussian):
+        return 0.0, 0.0
+    cloud = nodes(state)
+    values, vectors = np.linalg.eigh(cloud.covariance)
+    wide = values > _NARROW * max(values[-1], 0.0)
+    rank = int(wide.sum())
+    if rank == 0 or rank > _LARGEST:
+        return math.nan, math.nan
+    z = (cloud.points - cloud.mean) @ (vectors[:, wide] / np.sqrt(values[wide]))
+    pairs = (z[:, :, None] * z[:, None, :]).reshape(len(z), -1)
+    third = (cloud.weights[:, None] * z).T @ pairs
+    delta = np.einsum("jk,lm->jklm", np.eye(rank), np.eye(rank))
+    gaussian = delta + delta.swapaxes(1, 2) + delta.swapaxes(1, 3)
+    fourth = ((cloud.weights[:, None] * pairs).T @ pairs).reshape(4 * (rank,)) - gaussian
+    return float(np.linalg.norm(third)), float(np.linalg.norm(fourth))

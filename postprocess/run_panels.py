@@ -1,0 +1,115 @@
+"""How runs are shown beside their pictures: moments, radius, mass, errors and energies over time, and a table.
+
+Layers keep this from the room of the solvers, which declares what a run is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from vlasov import estimates
+from vlasov.balance import check
+from vlasov.errors import InputError, SolverError
+from vlasov.postprocess.energies import ENERGIES, energies
+from vlasov.postprocess.panels import Curve, Panel, Table
+from vlasov.postprocess.stability import by_theory
+from vlasov.problem import Problem
+from vlasov.solvers.dataset import RUN, SCHEMA, problem_of
+from vlasov.solvers.record import ERRORS
+
+_MOST_CURVES, _MOST_COLUMNS = 6, 3  # eigenvalues and components
+_OUTPUTS, _MOST_TOKENS = 41, 5000  # with which energies are computed
+_STILL = 1e-6  # of the deviation: means that move less stand still
+_ROUNDING = 1e-13  # of the deviation: a mean nearer to zero is rounding
+_LOST = 1e-9  # of mass: less is not drawn
+_COLUMNS = ("layer", "radius", "mass", *ERRORS)
+
+
+def _panels(run: xr.Dataset) -> list[Panel]:
+    times, d = run["time"].values, run.sizes["component"]
+    if times.size < 2:
+        return []
+    mean, values, problem = run["mean"].values, _spectrum(run), _problem(run)
+    shown = min(d, _MOST_CURVES)
+    few = f" (the first {shown} of {d})" if d > shown else ""
+    name = str(run["time"].attrs.get("long_name", "time"))
+    x, still = "t" if name == "time" else name, _STILL * float(np.sqrt(values.sum(axis=1).max()))
+    means = [Curve(f"mean of x_{k + 1}", times, mean[:, k]) for k in range(shown)]
+    spectrum = [Curve(f"λ_{k + 1}" if d > 1 else "variance", times, values[:, k]) for k in range(shown)]
+    errors = [
+        Curve(SCHEMA[name].long_name, times, np.where(run[name] > 0, run[name], np.nan))
+        for name in ERRORS
+        if name in run
+    ]
+    return [
+        Panel(f"Mean{few}", x, means, logy=False, least=still),
+        Panel(f"Eigenvalues of the covariance{few}" if d > 1 else "Variance", x, spectrum),
+        *_radius(run, problem, x),
+        *_mass(run, x),
+        Panel("Errors, as the run estimates them", x, errors, logy=True),
+        *_energies(run, problem),
+    ]
+
+
+def _problem(run: xr.Dataset) -> Problem | None:
+    try:
+        return problem_of(run)
+    except (InputError, TypeError):
+        return None
+
+
+def _spectrum(run: xr.Dataset) -> Any:
+    """Return the eigenvalues of the covariance (time, rank), the largest first."""
+    return np.linalg.eigvalsh(run["covariance"].values)[:, ::-1]
+
+
+def _radius(run: xr.Dataset, problem: Problem | None, x: str) -> list[Panel]:
+    if "radius" not in run:
+        return []
+    times, radius = run["time"].values, run["radius"].values
+    curves = [Curve("radius", times, radius)]
+    if problem is not None and np.isfinite(problem.initial.support_radius):  # a Gaussian has no compact support
+        bound = by_theory(estimates.support_radius, problem, float(radius[0]), times)
+        curves.append(Curve("bound R_0 exp ∫|V|", times, bound, role="bound", dash="--"))
+    return [Panel("Radius of the support", x, curves)] if np.isfinite(radius).any() else []
+
+
+def _mass(run: xr.Dataset, x: str) -> list[Panel]:
+    if "mass" not in run or "density" not in run:
+        return []
+    lost = np.abs(run["mass"].values - run["mass"].values[0])
+    curve = Curve("|mass(t) − mass(0)|", run["time"].values, np.where(lost > 0, lost, np.nan))
+    return [Panel("Mass lost or gained", x, [curve], logy=True)] if lost.max() > _LOST else []
+
+
+def _energies(run: xr.Dataset, problem: Problem | None) -> list[Panel]:
+    """Return the panels of energies of gradient flows, V = A = A^T, unless that would take long."""
+    count = run.sizes["time"]
+    places = np.unique(np.linspace(0, count - 1, min(_OUTPUTS, count)).round().astype(int))
+    if problem is None or run.sizes.get("particle", 0) > _MOST_TOKENS:
+        return []
+    try:
+        check(problem)
+        return list(ENERGIES.panels(energies(run.isel(time=places)))) if ENERGIES.panels else []
+    except (InputError, SolverError):
+        return []
+
+
+def _tables(run: xr.Dataset) -> list[Table]:
+    values, shown = _spectrum(run), min(run.sizes["component"], _MOST_COLUMNS)
+    least = _ROUNDING * np.sqrt(np.abs(values).sum(axis=1).max())
+    mean = np.where(np.abs(run["mean"].values) > least, run["mean"].values, 0.0)
+    columns = {"t": run["time"].values} | {f"mean x_{k + 1}": mean[:, k] for k in range(shown)}
+    columns |= {f"λ_{k + 1}": values[:, k] for k in range(shown)} | {"trace of Σ": values.sum(axis=1)}
+    names = [name for name in _COLUMNS if name in run and run[name].notnull().any()]
+    columns |= {name.replace("_", " "): run[name].values for name in names}
+    return [Table("At output times", list(columns), list(zip(*(v.tolist() for v in columns.values()), strict=True)))]
+
+
+RUNS = replace(
+    RUN, panels=_panels, tables=_tables, variables={name: variable.long_name for name, variable in SCHEMA.items()}
+)

@@ -1,0 +1,105 @@
+"""The command about one run's observables: observe."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from vlasov.cli.options import JsonOption, command, names
+from vlasov.cli.pictures import Picture, keep
+from vlasov.cli.printing import finite, print_doubt, print_json, print_tables
+from vlasov.errors import InputError, choose
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+_ABOUT = ("metric", "blow_up_time", "predicted_blow_up_time", "doubt")  # attributes that programs are told
+
+
+@command()
+def observe(
+    path: Annotated[Path, typer.Argument(metavar="RUN.nc", help="What vlasov run wrote.")],
+    *,
+    quantity: Annotated[
+        str | None,
+        typer.Option("-q", "--quantity", metavar="A,B,...", help="Of energies, clusters, gaussianity; all that apply."),
+    ] = None,
+    tolerance: Annotated[float | None, typer.Option("--tolerance", help="Of clusters: relative reach; 0.05.")] = None,
+    rank: Annotated[bool, typer.Option("--rank", help="Of clusters: the rank of attention over time.")] = False,
+    times: Annotated[int | None, typer.Option("--times", help="Of gaussianity: at how many output times; 9.")] = None,
+    picture: Picture,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="A picture, or .nc for numbers.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Energies, clusters and gaussianity along a run: print them, draw or write one of them."""
+    from vlasov.postprocess.observables import OBSERVABLES
+    from vlasov.solvers.dataset import RUN, open_run, require
+    from vlasov.solvers.progress import waiting
+
+    chosen = [choose(name, OBSERVABLES, "--quantity") for name in names(quantity)] if quantity else []
+    own: dict[str, dict[str, Any]] = {
+        "clusters": {"tolerance": tolerance, "rank": rank or None},
+        "gaussianity": {"instants": times},
+    }
+    options = {name: {key: set_ for key, set_ in own.get(name, {}).items() if set_ is not None} for name in OBSERVABLES}
+    if unused := [name for name in OBSERVABLES if options[name] and name not in (chosen or OBSERVABLES)]:
+        raise InputError(f"leaves out {unused[0]}, of which an option is set; leave that out too", "--quantity")
+    target, numbers_only = None, False
+    if output is None:
+        picture.refuse("without -o nothing is drawn")
+    elif len(chosen) != 1:
+        raise InputError(f'names "{output}", for one quantity; choose it by --quantity', "-o")
+    else:
+        target, numbers_only = picture.place_or_numbers(output, output, path)
+    run, found = open_run(path), {}
+    require(run, RUN, "run")
+    for name in chosen or OBSERVABLES:
+        try:
+            with waiting(f"{name} along the run"):
+                found[name] = OBSERVABLES[name](run, **options[name])
+        except InputError:  # this quantity does not apply to this run
+            if chosen or options[name]:
+                raise
+    if not found:
+        raise InputError(f"has none of {', '.join(OBSERVABLES)}; ask for one by --quantity to read why", "run")
+    if target is not None and numbers_only:
+        keep(found[chosen[0]], target)
+    elif target is not None:
+        from vlasov.postprocess import figures
+        from vlasov.postprocess.drawing import energies
+
+        one = found[chosen[0]]
+        drawn = {"clusters": lambda: figures.clusters(run, found=one), "energies": lambda: energies.draw(one)}
+        picture.write(drawn[chosen[0]], target)
+    written = {} if target is None else {"output": str(target.path)}
+    if as_json:
+        print_json({name: _numbers(one) for name, one in found.items()} | written)
+        return
+    for name, one in found.items():
+        _print(name, one)
+    for doubt in dict.fromkeys(one.attrs["doubt"] for one in found.values()):
+        print_doubt(doubt)
+    for place in written.values():
+        print(place)
+
+
+def _numbers(found: xr.Dataset) -> dict[str, Any]:
+    """Return all variables as lists, and the attributes that say something of the result."""
+    about = {name: found.attrs[name] for name in _ABOUT if name in found.attrs}
+    about |= {name: finite(value) for name, value in about.items() if isinstance(value, float)}
+    return {str(name): finite(found[name].values) for name in ("time", *found.data_vars)} | about
+
+
+def _print(name: str, found: xr.Dataset) -> None:
+    """Print clusters as a table; of others the first and last value of each variable, and its largest error."""
+    if name == "clusters":
+        print_tables(found)
+        return
+    times = found["time"].values
+    print(f"{found.attrs['title']}\n{name}, solver {found.attrs['solver']}, t = {times[0]:g} to {times[-1]:g}")
+    for key in (str(name) for name in found.data_vars if found[name].notnull().any()):
+        values, label = found[key].values, found[key].attrs["long_name"]
+        error = f"{key.replace('_', ' ')}: at most {float(found[key].max()):.2g}"
+        print(f"  {error if key.endswith('error') else f'{label}: {values[0]:.6g} -> {values[-1]:.6g}'}")
