@@ -68,11 +68,11 @@ def observe(
         keep(found[chosen[0]], target)
     elif target is not None:
         from vlasov.postprocess import figures
-        from vlasov.postprocess.drawing import energies
+        from vlasov.postprocess.drawing.panels import draw
 
-        one = found[chosen[0]]
-        drawn = {"clusters": lambda: figures.clusters(run, found=one), "energies": lambda: energies.draw(one)}
-        picture.write(drawn[chosen[0]], target)
+        shown = found[chosen[0]]
+        by_hand = chosen == ["clusters"]
+        picture.write(lambda: figures.clusters(run, found=shown) if by_hand else draw(shown), target)
     written = {} if target is None else {"output": str(target.path)}
     if as_json:
         print_json({name: _numbers(one) for name, one in found.items()} | written)
