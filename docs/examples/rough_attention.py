@@ -27,7 +27,7 @@ import xarray as xr
 
 import vlasov as vl
 from vlasov.postprocess import figures
-from vlasov.postprocess.alone import drawn_alone
+from vlasov.postprocess.drawing.panels import draw
 
 DATA = ("random", "adversarial", "clustered")
 
@@ -43,4 +43,4 @@ if __name__ == "__main__":
     for law in DATA:
         here = found.sel(data=law)
         print(f"{law}: |D_X f| ~ n^{float(here['slope']):.2f}")
-    figures.save(drawn_alone()[found.attrs["kind"]](found), sys.argv[1])
+    figures.save(draw(found), sys.argv[1])
