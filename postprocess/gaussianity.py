@@ -22,6 +22,7 @@ from vlasov.kinds import GAUSSIANS, TRANSPORT, Kind
 from vlasov.measures import Gaussian, Measure, Particles
 from vlasov.postprocess.moments import nodes
 from vlasov.postprocess.naming import named
+from vlasov.postprocess.panels import Curve, Panel, Table
 from vlasov.postprocess.transport.methods import Distance
 from vlasov.postprocess.wasserstein import distance, quickly
 from vlasov.problem import Problem
@@ -40,11 +41,52 @@ _NAMES = {
     "predicted_wasserstein": "W_2 to the solution from the initial Gaussian",
     "predicted_error": "estimated error of that distance",
 }
+_DISTANCES = {"wasserstein": "W_2", "sample": "W_2 of a sample", "predicted_wasserstein": "W_2 predicted"}
+_COLUMNS = {"wasserstein": "W_2", "sample": "sample", "predicted_wasserstein": "predicted", "relative": "relative",
+            "skewness": "skewness", "kurtosis": "kurtosis"}  # fmt: skip
+_ERRORS = {"wasserstein": "wasserstein_error", "predicted_wasserstein": "predicted_error"}
+_ENDS = {"blow_up_time": "The solution", "predicted_blow_up_time": "The Gaussian solution"}
+
+
+def _panels(dataset: xr.Dataset) -> list[Panel]:
+    times = dataset["time"].values
+    distances = list[Curve]()
+    for name, label in _DISTANCES.items():
+        value = dataset[name].values
+        error = np.nan_to_num(dataset[_ERRORS[name]].values) if name in _ERRORS else np.zeros_like(value)
+        distances.append(Curve(label, times, value, np.maximum(value - error, 0.0), value + error))
+    cumulants = [Curve(name, times, dataset[name].values) for name in ("skewness", "kurtosis")]
+    return [
+        Panel("Distance to Gaussians", "t", distances),
+        Panel("Cumulants of the whitened measure", "t", cumulants, logy=False),
+    ]
+
+
+def _tables(dataset: xr.Dataset) -> list[Table]:
+    names = [name for name in _COLUMNS if dataset[name].notnull().any()]
+    rows = zip(dataset["time"].values.tolist(), *(dataset[name].values.tolist() for name in names), strict=True)
+    title = f"{dataset.attrs['title']}, {dataset.attrs['solver']}: distance to Gaussians"
+    return [Table(title, ["t", *(_COLUMNS[name] for name in names)], list(rows))]
+
+
+def _notes(dataset: xr.Dataset) -> list[str]:
+    ends = {words: float(dataset.attrs.get(name, math.nan)) for name, words in _ENDS.items()}
+    errors = [
+        f"{label} is off by at most {float(dataset[_ERRORS[name]].max()):.2g}."
+        for name, label in _DISTANCES.items()
+        if name in _ERRORS and dataset[_ERRORS[name]].notnull().any()
+    ]
+    return errors + [f"{words} blows up at t = {time:.6g}." for words, time in ends.items() if math.isfinite(time)]
+
+
 GAUSSIANITY = Kind(
     "gaussianity",
     'what vl.gaussianity returned or "vlasov observe" wrote',
     title="How Gaussian the solution is",
     variables=_NAMES,
+    panels=_panels,
+    tables=_tables,
+    notes=_notes,
     cites=(GAUSSIANS, ("mardia1970", "skewness and kurtosis of several variables"), TRANSPORT),
 )
 _NARROW = 1e-14  # variance relative to the largest below which a direction has none

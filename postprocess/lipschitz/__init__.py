@@ -109,8 +109,7 @@ def _tables(dataset: xr.Dataset) -> list[Table]:
 
 
 def _notes(dataset: xr.Dataset) -> list[str]:
-    doubt = dataset.attrs.get("doubt")
-    return ["Values and bounds are geometric means over replicas.", *([f"Doubtful: {doubt}."] if doubt else [])]
+    return ["Values and bounds are geometric means over replicas."]
 
 
 @dataclass(frozen=True, eq=False)

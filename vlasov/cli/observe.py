@@ -9,7 +9,7 @@ import typer
 
 from vlasov.cli.options import JsonOption, command, names
 from vlasov.cli.pictures import Picture, keep
-from vlasov.cli.printing import finite, print_doubt, print_json, print_tables
+from vlasov.cli.printing import finite, print_json, print_tables
 from vlasov.errors import InputError, choose
 
 if TYPE_CHECKING:
@@ -77,10 +77,7 @@ def observe(
     if as_json:
         print_json({name: _numbers(one) for name, one in found.items()} | written)
         return
-    for name, one in found.items():
-        _print(name, one)
-    for doubt in dict.fromkeys(one.attrs["doubt"] for one in found.values()):
-        print_doubt(doubt)
+    print_tables(*found.values())
     for place in written.values():
         print(place)
 
@@ -90,16 +87,3 @@ def _numbers(found: xr.Dataset) -> dict[str, Any]:
     about = {name: found.attrs[name] for name in _ABOUT if name in found.attrs}
     about |= {name: finite(value) for name, value in about.items() if isinstance(value, float)}
     return {str(name): finite(found[name].values) for name in ("time", *found.data_vars)} | about
-
-
-def _print(name: str, found: xr.Dataset) -> None:
-    """Print clusters as a table; of others the first and last value of each variable, and its largest error."""
-    if name == "clusters":
-        print_tables(found)
-        return
-    times = found["time"].values
-    print(f"{found.attrs['title']}\n{name}, solver {found.attrs['solver']}, t = {times[0]:g} to {times[-1]:g}")
-    for key in (str(name) for name in found.data_vars if found[name].notnull().any()):
-        values, label = found[key].values, found[key].attrs["long_name"]
-        error = f"{key.replace('_', ' ')}: at most {float(found[key].max()):.2g}"
-        print(f"  {error if key.endswith('error') else f'{label}: {values[0]:.6g} -> {values[-1]:.6g}'}")

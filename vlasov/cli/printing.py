@@ -35,13 +35,6 @@ def width() -> int:
     return Console().width if sys.stdout.isatty() else _WIDTH
 
 
-def print_table(table: Any) -> None:
-    """Print a table of rich."""
-    from rich.console import Console
-
-    Console(width=width()).print(table)
-
-
 def print_rows(rows: Sequence[tuple[str, str]]) -> None:
     """Print names with a text beside each, which goes on below itself where the line ends, but not inside an array."""
     indent = max(len(name) for name, _ in rows) + 2
@@ -57,15 +50,19 @@ def cut(text: str, room: int) -> str:
     return "" if said == _CUT.strip() else said
 
 
-def print_tables(dataset: xr.Dataset) -> None:
-    """Print the tables of a Dataset, as its kind declares them, and below them its notes and doubts."""
+def print_tables(*datasets: xr.Dataset) -> None:
+    """Print tables and notes of Datasets, as their kinds declare them, and below all each doubt once."""
+    from rich.console import Console
+
     from vlasov.postprocess.panels import notes_of, tables_of
 
-    for table in tables_of(dataset):
-        print_table(laid_out(table, width()))
-    for note in notes_of(dataset):
-        print(note)
-    print_doubt(str(dataset.attrs.get("doubt", "")))
+    for dataset in datasets:
+        for table in tables_of(dataset):
+            Console(width=width()).print(laid_out(table, width()))
+        for note in notes_of(dataset):
+            print(note)
+    for doubt in dict.fromkeys(str(dataset.attrs.get("doubt", "")) for dataset in datasets):
+        print_doubt(doubt)
 
 
 def laid_out(table: Table, columns: int) -> Any:
