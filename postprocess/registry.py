@@ -38,7 +38,9 @@ _ENTRIES: dict[str, Entry] = {
         "postprocess.lipschitz:LipschitzStudy", "lipschitz", "Study how rough attention is on n tokens, and its bounds."
     ),
     "sweep": Entry(
-        "postprocess.sweep:Sweep", "sweep", "Solve a case for many values of its parameters, and draw what comes out."
+        "postprocess.sweep:Sweep",
+        "sweep",
+        "Solve a case for many values of parameters: --set attention.beta=1:4:0.5, or 1,2,3.",
     ),
     "grid": Entry("postprocess.on_grid:GRID"),
     "comparison": Entry("postprocess.compare:COMPARISON"),

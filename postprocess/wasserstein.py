@@ -6,7 +6,7 @@ W_p(mu, nu) = ( min over couplings of x ~ mu, y ~ nu  of  E|x - y|^p )^{1/p},   
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypedDict, Unpack
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -32,16 +32,7 @@ METHODS = ("auto", CONDITIONAL, *methods.SOLVERS)
 Given = Measure | xr.Dataset
 
 
-class How(TypedDict, total=False):
-    """What ``distance`` and ``wasserstein`` may be told by keyword."""
-
-    time: float | None
-    """Of solutions, as in ``vl.measure``."""
-    method: str
-    """"auto", or one of those that ``distance`` lists."""
-
-
-def wasserstein(mu: Given, nu: Given, p: float = 2, **how: Unpack[How]) -> float:
+def wasserstein(mu: Given, nu: Given, p: float = 2, *, time: float | None = None, method: str = "auto") -> float:
     """W_p(mu, nu): the value alone of ``vl.distance``, which see; warns where its error is above 5 %.
 
     Of two measures with places in a sequence it is the conditional distance. Places that only one of both has say
@@ -53,8 +44,8 @@ def wasserstein(mu: Given, nu: Given, p: float = 2, **how: Unpack[How]) -> float
         Measures on the same R^d, or solutions.
     p
         From 1 to 100.
-    **how
-        ``time`` and ``method``, as in ``vl.distance``.
+    time, method
+        As in ``vl.distance``.
 
     Examples
     --------
@@ -64,9 +55,9 @@ def wasserstein(mu: Given, nu: Given, p: float = 2, **how: Unpack[How]) -> float
     >>> round(vl.wasserstein(mu, nu, p=2), 9)  # moving 0 to 2 alone would cost sqrt(2)
     1.0
     """
-    found = distance(mu, nu, p, **how)
+    found = distance(mu, nu, p, time=time, method=method)
     if found.error > _DOUBTFUL * found.value:
-        states = [_measure(one, name, how.get("time")) for one, name in ((mu, "mu"), (nu, "nu"))]
+        states = [_measure(one, name, time) for one, name in ((mu, "mu"), (nu, "nu"))]
         coordinates = sum(float(np.abs(state.mean).max()) for state in states)
         if found.error > _NOTHING * methods.size(*states) + 100 * _EPS * coordinates:
             warn(

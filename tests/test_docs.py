@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import vlasov as vl
-from vlasov.postprocess.lipschitz.dataset import ABOVE
+from vlasov.postprocess.lipschitz import ABOVE
 
 DOCS = Path(__file__).parent.parent / "docs" / "examples"
 

@@ -11,7 +11,7 @@ import xarray as xr
 from vlasov.errors import InputError
 from vlasov.kinds import GAUSSIANS, NUMBA, SCIPY, STEPS
 from vlasov.postprocess.citing.of_problems import EQUATION, Reason, kinds, of_problem
-from vlasov.postprocess.registry import kind_of
+from vlasov.postprocess.registry import kind_named
 from vlasov.problem import Problem
 from vlasov.solvers.dataset import problem_of
 
@@ -29,7 +29,7 @@ _PACKAGES = (Reason("hoyer2017", "xarray, which holds the results"), Reason("har
 
 def reasons_of(dataset: xr.Dataset | xr.DataArray) -> list[Reason]:
     """Equation, problem, solver, what was made of it, packages."""
-    kind = kind_of(dataset)
+    kind = kind_named(str(dataset.attrs.get("kind", "")))
     if _in_bulk(dataset):
         return [EQUATION, _GAUSSIANS, Reason("hairer1993", "Runge-Kutta methods"), _SCIPY, _NUMBA, *_PACKAGES]
     if kind is None:
@@ -45,6 +45,7 @@ def reasons_of(dataset: xr.Dataset | xr.DataArray) -> list[Reason]:
 def _of_run(attributes: dict[Any, Any], problem: Problem | None) -> list[Reason]:
     """What the solver of a run used."""
     solver, options = attributes.get("solver"), _table(attributes.get("options"))
+    options = options["options"] if isinstance(options.get("options"), dict) else options  # of the runs of a sweep
     around = set() if problem is None else set(kinds(problem.attention))
     if solver == "gaussian":
         closed = [Reason("janati2020", "Sinkhorn attention of a Gaussian in closed form")] * ("sinkhorn" in around)

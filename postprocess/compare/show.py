@@ -283,13 +283,13 @@ def _draw_solutions(comparison: xr.Dataset, solutions: Sequence[xr.Dataset], fig
         drawn = [run.sel(time=times) for run in (pair if overlay else solutions[:1])]
         plane = (0, 1) if "density" in drawn[0] else None
         axes = panels(shown.size, SNAPSHOT)
-        snapshots(drawn, times=shown, components=plane, axes=axes)
+        snapshots(*drawn, times=shown, components=plane, axes=axes)
         if not overlay:
             axes[0].set_title(f"{comparison['solution'].values[0]}: {axes[0].get_title()}")
         layers = layers_of(drawn, True)
         return add_key(figure, layers) if has_key(layers) else 0
     axes = panels(1 if on_line else 2, _PANEL)
     if not on_line:
-        ellipses(list(solutions), count=_TIMES, ax=axes[0])
-    eigenvalues(list(solutions), ax=axes[-1])
+        ellipses(*solutions, count=_TIMES, ax=axes[0])
+    eigenvalues(*solutions, ax=axes[-1])
     return 0

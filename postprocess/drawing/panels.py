@@ -58,7 +58,8 @@ def picture(
     height, over = _SIZE[1] * rows, 0.0 if above is None else _OVER / fitting(2, _LEAST) * 2
     figure = new_figure(max(3.6 if above is None else _WIDEST, _SIZE[0] * columns), height + over + 0.3)
     if above is None:
-        grid, key = figure.add_gridspec(rows, columns), 0
+        grid: Any = figure.add_gridspec(rows, columns)
+        key = 0
     else:
         places = figure.add_gridspec(2, 1, height_ratios=(over, height))
         grid, key = places[1].subgridspec(rows, columns), above(figure, places[0])

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -17,19 +17,18 @@ from vlasov.problem import Problem
 from vlasov.solvers.dataset import measure
 from vlasov.solvers.driver import solve
 from vlasov.solvers.ode import texts
-from vlasov.solvers.replicas import TimeGrid, march, passive, systems
+from vlasov.solvers.replicas import march, passive, systems
 
 _SAME_TIME = 1e-12  # relative to the last one
+_FINER = 2  # a Gaussian costs next to nothing: its steps are so much shorter than the clouds'
 
 
-class FlowMap(Protocol):
-    """The flow of the limit; under masks a path depends on its token's place in the sequence."""
-
-    def __call__(self, clouds: Array, places: Array | None = None) -> Array:
-        """Return clouds (b, m, d) with places (b, m) at the output times, (times, b, m, d)."""
+#: From clouds (b, m, d), with places (b, m) under masks, to the clouds at the output times, (times, b, m, d).
+FlowMap: TypeAlias = Callable[..., Array]
+Followed: TypeAlias = tuple[Sequence[Any], FlowMap]  # measures at the output times, and their flow
 
 
-def by_nodes(problem: Problem, choice: Choice, accuracy: float, patience: Patience) -> tuple[list[Particles], FlowMap]:
+def by_nodes(problem: Problem, choice: Choice, accuracy: float, patience: Patience) -> Followed:
     """Return the nodes at the output times, and their flow."""
     attention, start, text = problem.block, problem.start, None
     if attention.causal and isinstance(start, Ordered):
@@ -70,35 +69,10 @@ def by_nodes(problem: Problem, choice: Choice, accuracy: float, patience: Patien
     return clouds, flow
 
 
-def affine_flow(initial: Gaussian, states: Array) -> FlowMap:
-    """Return the flow of a Gaussian: tokens keep their coordinates along the columns of a factor, which move."""
-    inverse = np.linalg.pinv(initial.factor).T
-
-    def flow(clouds: Array, places: Array | None = None) -> Array:
-        coordinates = (clouds - initial.mean) @ inverse
-        return np.stack([clouds, *(coordinates @ (state[1:] - state[0]) + state[0] for state in states[1:])])
-
-    return flow
-
-
-def density_flow(problem: Problem, track: Sequence[Density], grid: TimeGrid, accuracy: float) -> FlowMap:
-    """Return the flow of densities, which ``track`` has for each evaluation of the velocity."""
-
-    def flow(clouds: Array, places: Array | None = None) -> Array:
-        moving = problem.flow(tolerance=accuracy)
-
-        def velocity(k: int, t: float, x: Array, out: Array) -> None:
-            for cloud, result in zip(x, out, strict=True):
-                moving.velocity(track[k], cloud, t, out=result)
-
-        return march(velocity, clouds, grid)
-
-    return flow
-
-
-def densities(problem: Problem, choice: Choice) -> tuple[list[Density], list[Density]]:
-    """Return the densities at the output times, and at all evaluations of the velocity."""
-    times, evaluations = np.array(choice.grid.times), np.array(choice.grid.evaluations)
+def by_densities(problem: Problem, choice: Choice, accuracy: float, _: Patience) -> Followed:
+    """Return the densities of finite volumes at the output times, and their flow."""
+    grid, times = choice.grid, np.array(choice.grid.times)
+    evaluations = np.array(grid.evaluations)
     wanted = np.unique(np.concatenate([times, evaluations]))
     # Times a rounding error apart are one: the density does not jump.
     wanted = wanted[np.diff(wanted, append=np.inf) > _SAME_TIME * times[-1]]
@@ -113,24 +87,42 @@ def densities(problem: Problem, choice: Choice) -> tuple[list[Density], list[Den
         nearest = np.minimum(np.searchsorted(wanted, chosen - _SAME_TIME * times[-1]), wanted.size - 1)
         return [states[k] for k in nearest]
 
-    return at(times), at(evaluations)
+    track = at(evaluations)
+
+    def flow(clouds: Array, places: Array | None = None) -> Array:
+        moving = problem.flow(tolerance=accuracy)
+
+        def velocity(k: int, t: float, x: Array, out: Array) -> None:
+            for cloud, result in zip(x, out, strict=True):
+                moving.velocity(track[k], cloud, t, out=result)
+
+        return march(velocity, clouds, grid)
+
+    return at(times), flow
 
 
-def gaussian_states(problem: Problem, grid: TimeGrid) -> Array:
-    """Return m, and m + the columns of a factor of the covariance, all moved by b + B x; (times, 1 + rank, d)."""
+def by_gaussians(problem: Problem, choice: Choice, _: float, __: Patience) -> Followed:
+    """Return the Gaussians at the output times, and their flow, in which tokens keep their coordinates.
+
+    A state is the mean m, and m + the columns of a factor of the covariance: all of them move with b + B x.
+    """
     initial, moving = problem.start, problem.flow()
     assert isinstance(initial, Gaussian)
 
+    def gaussian(state: Array) -> Gaussian:
+        factor = state[1:] - state[0]
+        return Gaussian.trusted(mean=state[0], covariance=factor.T @ factor)
+
     def velocity(_: int, t: float, x: Array, out: Array) -> None:
-        state = x[0]
-        b, slope = moving.affine(gaussian(state), t)  # type: ignore[misc]
-        out[0] = b + state @ slope.T
+        b, slope = moving.affine(gaussian(x[0]), t)  # type: ignore[misc]
+        out[0] = b + x[0] @ slope.T
 
     start = np.concatenate([initial.mean[None], initial.mean + initial.factor.T])
-    return march(velocity, start[None], grid)[:, 0]
+    states = march(velocity, start[None], choice.grid.refined(_FINER))[:, 0]
+    inverse = np.linalg.pinv(initial.factor).T
 
+    def flow(clouds: Array, places: Array | None = None) -> Array:
+        coordinates = (clouds - initial.mean) @ inverse
+        return np.stack([clouds, *(coordinates @ (state[1:] - state[0]) + state[0] for state in states[1:])])
 
-def gaussian(state: Array) -> Gaussian:
-    """Return N(m, F F^T) from m and m + the columns of F."""
-    factor = state[1:] - state[0]
-    return Gaussian.trusted(mean=state[0], covariance=factor.T @ factor)
+    return [gaussian(state) for state in states], flow

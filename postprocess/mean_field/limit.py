@@ -15,10 +15,10 @@ import numpy as np
 from vlasov.checks import Array
 from vlasov.errors import SolverError
 from vlasov.flow import Flow
-from vlasov.measures import Gaussian, Measure, Particles, Sequence as Ordered
+from vlasov.measures import Particles, Sequence as Ordered
 from vlasov.patience import Patience
-from vlasov.postprocess.mean_field import flows
 from vlasov.postprocess.mean_field.choice import Choice, kind_of, ladder as numbers_of_nodes
+from vlasov.postprocess.mean_field.flows import FlowMap, by_densities, by_gaussians, by_nodes
 from vlasov.problem import Problem
 from vlasov.solvers.ode import texts
 from vlasov.solvers.ode.integrate import accuracy_for
@@ -30,7 +30,7 @@ _MOST_STEPS = 1000
 _STALLED, _PATIENCE = 0.5, 2  # refinements that leave more than this of the change are of no use
 _PROBES = 32  # points at which velocities are compared
 _WITNESSES = 256  # tokens by which two references are compared
-_FINER = 2  # a Gaussian costs next to nothing: its steps are so much shorter than the clouds'
+_FOLLOWED = {"gaussian": by_gaussians, "finite-volume": by_densities, "quadrature": by_nodes, "quantile": by_nodes}
 
 
 def _patience() -> Patience:
@@ -52,8 +52,6 @@ class Limit:
     flow
         X_t' = Gamma_{mu(t)}(X_t): where clouds that are not felt by mu are at the output times. What becomes of a
         cloud does not depend on the others.
-    patience
-        Of who waits for it.
     """
 
     problem: Problem
@@ -63,7 +61,7 @@ class Limit:
     probes: Array
     velocities: Array
     accuracy: float
-    flow: flows.FlowMap
+    flow: FlowMap
     patience: Patience
 
 
@@ -127,29 +125,17 @@ def solve(problem: Problem, choice: Choice, *, tolerance: float, patience: Patie
     problem = texts.without_mask(problem)
     moving = Flow(problem.block.unmasked, tolerance=accuracy)  # the last token of a sequence sees all
     probes = problem.start.sample(_PROBES, "sobol", seed=1).points
-    flow: flows.FlowMap
-    states: Sequence[Measure]
-    if choice.kind == "gaussian":
-        assert isinstance(problem.start, Gaussian)
-        factors = flows.gaussian_states(problem, choice.grid.refined(_FINER))
-        states, flow = [flows.gaussian(state) for state in factors], flows.affine_flow(problem.start, factors)
-        fields = [moving.affine(state, t) for state, t in zip(states, times, strict=True)]  # type: ignore[arg-type]
-        velocities = [b + probes @ slope.T for b, slope in fields]  # type: ignore[misc]
-        return Limit(whole, choice, *_moments(states), probes, np.stack(velocities), accuracy, flow, patience)
-    if choice.kind == "finite-volume":
-        states, track = flows.densities(problem, choice)
-        flow = flows.density_flow(problem, track, choice.grid, accuracy)
-    else:
-        states, flow = flows.by_nodes(problem, choice, accuracy, patience)
+    states, flow = _FOLLOWED[choice.kind](problem, choice, accuracy, patience)
     if times[0] == 0.0 and choice.kind == "quadrature" and problem.smooth:  # the law is known where it begins
         states = [problem.start, *states[1:]]
     moving.patience = patience
-    velocities = [moving.velocity(state, probes, t).values for state, t in zip(states, times, strict=True)]
-    return Limit(whole, choice, *_moments(states), probes, np.stack(velocities), accuracy, flow, patience)
-
-
-def _moments(states: Sequence[Measure]) -> tuple[Array, Array]:
-    return np.stack([state.mean for state in states]), np.stack([state.covariance for state in states])
+    if choice.kind == "gaussian":
+        fields = [moving.affine(state, t) for state, t in zip(states, times, strict=True)]
+        velocities = [b + probes @ slope.T for b, slope in fields]  # type: ignore[misc]
+    else:
+        velocities = [moving.velocity(state, probes, t).values for state, t in zip(states, times, strict=True)]
+    moments = np.stack([state.mean for state in states]), np.stack([state.covariance for state in states])
+    return Limit(whole, choice, *moments, probes, np.stack(velocities), accuracy, flow, patience)
 
 
 def stacked(clouds: Sequence[Particles]) -> tuple[Array, Array | None]:

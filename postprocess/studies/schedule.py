@@ -39,7 +39,7 @@ Outcomes: TypeAlias = "Generator[tuple[Batch, Outcome]]"
 
 def check_scheduler(scheduler: Scheduler, field: str) -> Scheduler:
     """Return a scheduler; raise InputError before any work if it is none."""
-    if scheduler is None or scheduler in HERE:
+    if scheduler is None or (isinstance(scheduler, str) and scheduler in HERE):
         return scheduler
     if (
         not (isinstance(scheduler, str) and ":" in scheduler)

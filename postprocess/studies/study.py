@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 
 import xarray as xr
 
+from vlasov import checks
 from vlasov.cases.load import Case
 from vlasov.cases.solving import CaseLike, as_case
 from vlasov.codec import encode
@@ -90,8 +91,10 @@ class Study:
         "end also the Dataset, as ``study.nc``. Or a .nc file, written at the end.",
         run=True,
     )
-    overwrite: bool = option(False, "Replace this .nc file also where it holds something else.", run=True)
-    progress: bool = option(False, "Draw a progress bar on a terminal.", run=True)
+    overwrite: bool = option(
+        False, "Replace this .nc file also where it holds something else.", check=checks.flag, run=True
+    )
+    progress: bool = option(False, "Draw a progress bar on a terminal.", check=checks.flag, run=True)
     scheduler: Scheduler = option(
         None,
         'Who measures: "threads" or "processes" of this machine, or dask.distributed workers, by the address of their '

@@ -138,6 +138,12 @@ def _notes(dataset: xr.Dataset) -> list[str]:
     return [f"Solver {dataset.attrs['solver']}, {dataset['status'].size:,} runs: {ends}."]
 
 
+def _check_options(options: Any, name: str) -> dict[str, Any]:
+    if options is None or (isinstance(options, Mapping) and all(isinstance(key, str) for key in options)):
+        return dict(options or {})
+    raise InputError(f'is {checks.short(options)} where a table such as {{"n": 100}} is needed', name)
+
+
 @dataclass(frozen=True, eq=False)
 class Sweep(Study):
     """Solve d_t mu + div(mu Gamma_mu) = 0 for all values of parameters: ``{"attention.beta": [1, 2, 4]}``.
@@ -197,7 +203,9 @@ class Sweep(Study):
         None,
         "Output times; those of the case, or 101 equidistant ones, which they also are where the horizon is swept.",
     )
-    options: Mapping[str, Any] | None = option(None, "Options of the solver, before those of the case.", flag="-")
+    options: Mapping[str, Any] | None = option(
+        None, "Options of the solver, before those of the case.", check=_check_options, flag="-"
+    )
     saved: tuple[Saved, ...] = field(init=False)
     tables: dict[str, Any] = field(init=False)
     values: dict[str, list[Any]] = field(init=False)
@@ -216,11 +224,11 @@ class Sweep(Study):
         values: Any = self.parameters
         in_folder = self.output is not None and not str(self.output).endswith(".nc")
         saved, runs = check_saved(self.save, in_folder=in_folder), check_runs(values, self.product)
-        what = task(self.case, self.solver, self.times, **(self.options or {}))
+        what = task(self.case, self.solver, self.times)
         usual = self.times is None and "horizon" in values  # the case's own times are for its horizon
         times = None if what.times is None or usual else checks.vector(what.times, "times").tolist()
         self.put(values=values, runs=runs, saved=saved, save=tuple(one.name for one in saved), tables=_tables_of(self))
-        self.put(solver=what.solver, times=times, options=encode(what.options))
+        self.put(solver=what.solver, times=times, options=encode(what.options | dict(self.options or {})))
         self._planned({})
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # each run repeats what the case warns of

@@ -157,8 +157,8 @@ def test_a_study_ends_before_tokens_blow_up():
             x += 0.125 / layers * x**3
         assert study["coupled"].values[k, 0, 0, 0] == pytest.approx(0.75**-0.5 - x, rel=1e-6)
     assert np.abs(study["slope"].sel(quantity="coupled") + 1).max() < 0.05
-    said = "The solution blows up at t = 0.5, so that the study ends at a quarter of that, t = 0.125."
-    assert said in " ".join("\n".join(study_notes(study)).split())
+    doubt = "the solution blows up at t = 0.5, so that the study ends at a quarter of that, t = 0.125"
+    assert study.attrs["doubt"] == doubt
     with pytest.raises(vl.InputError, match=r"^times: run to 0.6, but .* blows up at t = 0.5; choose earlier"):
         depth_study(blows, depths=[2, 4], times=[0.3, 0.6])
 
@@ -210,7 +210,6 @@ def test_forty_eight_layers_have_the_slope_of_the_theory():
     assert np.abs(slopes + 1).max() < 0.15
     assert (study["depth"].values % 4 == 0).all()
     assert "with 6 layers a parameter jumps" in study.attrs["doubt"]
-    assert "With 6 layers a parameter jumps" in "\n".join(study_notes(study))
 
 
 def test_dataset_says_what_was_done(straight):

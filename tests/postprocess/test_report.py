@@ -203,9 +203,8 @@ def test_all_kinds_have_their_page(gaussian, tmp_path):
     energy, gathered, apart = vl.energies(line), vl.clusters(line), vl.compare(line, line)
     matched = vl.gaussianity(line, instants=2)
     growth = vl.sensitivity(line, times=[0.1])
-    datasets = {"Coupled distance": study, "number of layers": deep, "Gradient flow": energy, "Plateau": gathered,
-                "umulant": matched, "How far solutions are apart": apart,
-                "Growth of small changes": growth}  # fmt: skip
+    datasets = {"Coupled distance": study, "number of layers": deep, "Gradient flow": energy, "Plateau": gathered}
+    datasets |= {"umulant": matched, "How far solutions are apart": apart, "Growth of small changes": growth}
     for word, dataset in datasets.items():
         page = vl.report(dataset).html
         assert word in page

@@ -18,8 +18,6 @@ from vlasov.postprocess.equations import VELOCITY, around, seen
 if TYPE_CHECKING:
     from vlasov.cases import Case
 
-_SHOWN = 160  # characters of a description, for programs
-
 
 @dataclass(frozen=True)
 class Filter:
@@ -85,7 +83,7 @@ def listed(case: Case) -> dict[str, Any]:
         "attention": case.problem.attention.kind,
         "sees": seen(case.problem.attention) + around(case.problem),
         "solvers": list(case.solvers),
-        "shows": cut(case.description, _SHOWN),
+        "shows": cut(case.description, 160),
     }
 
 

@@ -13,7 +13,7 @@ import typer
 
 from vlasov.cli.options import JsonOption, LocalOption, Settings, Times, command, names
 from vlasov.cli.pictures import Picture, keep, keeping, sources_of
-from vlasov.cli.printing import finite, print_doubt, print_json, print_tables
+from vlasov.cli.printing import numbers_of, print_doubt, print_json, print_tables
 from vlasov.errors import InputError
 
 if TYPE_CHECKING:
@@ -94,7 +94,8 @@ def compare(
 ) -> None:
     """Solve a case by several solvers or from two starts, or take solutions; print and draw how far they are apart."""
     from vlasov import checks
-    from vlasov.postprocess.compare import compare as compare_solutions, show
+    from vlasov.postprocess.compare import compare as compare_solutions
+    from vlasov.postprocess.compare.show import draw
     from vlasov.postprocess.mean_field import MeanFieldStudy
     from vlasov.solvers.dataset import open_run, require
 
@@ -132,10 +133,9 @@ def compare(
         if numbers_only:
             keep(result, target)
         else:
-            picture.write(lambda: show.draw(result, datasets, beside), target)
+            picture.write(lambda: draw(result, datasets, beside), target)
     if as_json:
-        numbers = {name: finite(values.values) for name, values in result.data_vars.items()}
-        print_json(numbers | {"output" if numbers_only else "picture": str(target.path)})
+        print_json(numbers_of(result) | {"output" if numbers_only else "picture": str(target.path)})
         return
     print_tables(result)
     print(target.path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -34,7 +33,6 @@ def export(
     place and weight, or a cell of the density with its centre and its value.
     """
     from vlasov.solvers.dataset import RUN, open_run, require, time_index
-    from vlasov.solvers.kinds import spoken
 
     target = beside(path, "{}.csv") if output is None else output
     if target.suffix not in (".csv", ".npz"):
@@ -43,8 +41,8 @@ def export(
     dataset = open_run(path)
     if at is not None:
         require(dataset, RUN, "path")
-    elif place is None and (kind := dataset.attrs.get("kind", RUN)) != RUN:
-        raise InputError(f'is {spoken(kind)}, which is no table over time; write its arrays by "-o NAME.npz"', "path")
+    elif place is None and (kind := dataset.attrs.get("kind", RUN.name)) != RUN.name:
+        raise InputError(f'is of kind "{kind}", which is no table over time; write its arrays by "-o NAME.npz"', "path")
     try:
         if place is None:
             write_text(target, _table(dataset, at), path, force=force)
@@ -66,6 +64,8 @@ def _table(run: xr.Dataset, at: float | None) -> str:
 
 def _write_arrays(dataset: xr.Dataset, target: Target) -> None:
     """Write all variables; the file says its origin."""
+    import zipfile
+
     import numpy as np
 
     from vlasov.solvers.files import written_whole

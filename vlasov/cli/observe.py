@@ -14,7 +14,6 @@ from vlasov.errors import InputError, choose
 
 if TYPE_CHECKING:
     import xarray as xr
-    from matplotlib.figure import Figure
 
 _ABOUT = ("metric", "blow_up_time", "predicted_blow_up_time", "doubt")  # attributes that programs are told
 
@@ -27,18 +26,11 @@ def observe(
         str | None,
         typer.Option("-q", "--quantity", metavar="A,B,...", help="Of energies, clusters, gaussianity; all that apply."),
     ] = None,
-    tolerance: Annotated[
-        float | None,
-        typer.Option("--tolerance", help="Of clusters: steps that join tokens, relative to the first cloud; 0.05."),
-    ] = None,
-    rank: Annotated[
-        bool, typer.Option("--rank", help="Of clusters: find the rank of the matrix of attention over time.")
-    ] = False,
+    tolerance: Annotated[float | None, typer.Option("--tolerance", help="Of clusters: relative reach; 0.05.")] = None,
+    rank: Annotated[bool, typer.Option("--rank", help="Of clusters: the rank of attention over time.")] = False,
     times: Annotated[int | None, typer.Option("--times", help="Of gaussianity: at how many output times; 9.")] = None,
     picture: Picture,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="A picture of one quantity, or .nc for its numbers.")
-    ] = None,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="A picture, or .nc for numbers.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Energies, clusters and gaussianity along a run: print them, draw or write one of them."""
@@ -75,7 +67,12 @@ def observe(
     if target is not None and numbers_only:
         keep(found[chosen[0]], target)
     elif target is not None:
-        picture.write(lambda: _draw(run, found[chosen[0]]), target)
+        from vlasov.postprocess import figures
+        from vlasov.postprocess.drawing.panels import draw
+
+        shown = found[chosen[0]]
+        by_hand = chosen == ["clusters"]
+        picture.write(lambda: figures.clusters(run, found=shown) if by_hand else draw(shown), target)
     written = {} if target is None else {"output": str(target.path)}
     if as_json:
         print_json({name: _numbers(one) for name, one in found.items()} | written)
@@ -83,13 +80,6 @@ def observe(
     print_tables(*found.values())
     for place in written.values():
         print(place)
-
-
-def _draw(run: xr.Dataset, found: xr.Dataset) -> Figure:
-    from vlasov.postprocess import figures
-    from vlasov.postprocess.drawing.panels import draw
-
-    return figures.clusters(run, found=found) if found.attrs["kind"] == "clusters" else draw(found)
 
 
 def _numbers(found: xr.Dataset) -> dict[str, Any]:
