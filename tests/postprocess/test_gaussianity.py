@@ -113,7 +113,7 @@ def test_the_command_prints_and_writes(vlasov, tmp_path, monkeypatch):
     assert vl.open_run("b.nc").drop_attrs().equals(gaussianity(run, instants=2).drop_attrs())
     code, _, err = vlasov("observe", "b.nc")
     assert code == 2
-    assert "is a table of gaussianity where a run is needed" in err
+    assert 'is a Dataset of kind "gaussianity" where kind "run" is needed' in err
 
 
 def test_mistakes_are_told():
