@@ -68,13 +68,13 @@ def measured(
     velocity = systems(flow, clouds[0].weights, places if problem.attention.causal else None)
     moved, apart = march(velocity, start, limit.choice.grid), limit.flow(start, places)
     points = prepared.points(n) if problem.dimension == 1 or n <= study.exact_up_to else None
-    results = []
+    results, coordinates = [], xr.Coordinates({"time": list(study.outputs), "p": list(study.orders)})
     for number, (replica, cloud) in enumerate(zip(replicas, clouds, strict=True)):
         states = [cloud.moved(np.ascontiguousarray(state)) for state in moved[:, number]]
         variables = _errors(study, limit, states, apart[:, number], points)
         checked = points is not None and n <= CHECKED_UP_TO and replica < _CHECKED_REPLICAS
         variables |= _checks(study, n, states, points if checked else None) | {"tokens": ((), len(cloud))}
-        results.append(xr.Dataset(variables, {"time": list(study.outputs), "p": list(study.orders)}))
+        results.append(xr.Dataset(variables, coordinates))
     return results
 
 

@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -162,7 +163,7 @@ def _assembled(study: Study, prepared: Any, results: _Results) -> xr.Dataset:
     _agree(study, results)
     dataset = join(study, results.measured)
     if results.reasons:
-        reasons = _filled(study, {key: np.array(text) for key, text in results.reasons.items()}, ())
+        reasons = _filled(_places(study), {key: np.array(text) for key, text in results.reasons.items()}, ())
         dataset[REASON] = (tuple(study.axes), reasons, {"long_name": "why a point is NaN"})
         label, reason = next((label_of(p), results.reasons[text_of(p)]) for p in study.points()
                              if text_of(p) in results.reasons)  # fmt: skip
@@ -179,7 +180,7 @@ def _agree(study: Study, results: _Results) -> None:
     first: dict[Hashable, tuple[Hashable, ...]] = {}
     for point in study.points():
         key = text_of(point)
-        for name, array in results.measured.get(key, xr.Dataset()).variables.items():
+        for name, array in results.measured[key].variables.items() if key in results.measured else ():
             if array.dims != first.setdefault(name, array.dims):
                 results.reasons[key] = f'"{name}" has the dimensions {array.dims}, and {first[name]} at the first point'
                 results.measured.pop(key, None)
@@ -192,15 +193,16 @@ def join(study: Study, measured: dict[str, xr.Dataset]) -> xr.Dataset:
     """
     uneven = _uneven(measured.values())
     parts = {key: _with_places(part, uneven) for key, part in measured.items()}
-    dataset = xr.Dataset(coords=_coordinates(study))
+    dataset, places = xr.Dataset(coords=_coordinates(study)), _places(study)
     dims = {name: array.dims for part in parts.values() for name, array in part.variables.items()}
     for name, inner in dims.items():
-        arrays = {key: part[name].values for key, part in parts.items() if name in part}
-        own = next(part[name].attrs for part in parts.values() if name in part)
+        variables = {key: part.variables[name] for key, part in parts.items() if name in part.variables}
+        arrays = {key: variable.values for key, variable in variables.items()}
+        own = next(iter(variables.values())).attrs
         if name in inner:  # a coordinate, equal wherever it is
             dataset = dataset.assign_coords({name: (inner, max(arrays.values(), key=np.size), own)})
         else:
-            dataset[name] = ((*study.axes, *inner), _filled(study, arrays, inner), own)
+            dataset[name] = ((*study.axes, *inner), _filled(places, arrays, inner), own)
     return dataset
 
 
@@ -209,9 +211,10 @@ def _uneven(parts: Any) -> set[str]:
     longest: dict[str, np.ndarray[Any, Any]] = {}
     found: set[str] = set()
     for part in parts:
-        for name in map(str, part.dims):
-            if name in part.coords:
-                values, other = part[name].values, longest.get(name, part[name].values)
+        for name in map(str, part.sizes):
+            if name in part.variables:
+                values = part.variables[name].values
+                other = longest.get(name, values)
                 if not np.array_equal(values[: other.size], other[: values.size]):
                     found.add(name)
                 longest[name] = max(values, other, key=np.size)
@@ -225,23 +228,26 @@ def _with_places(part: xr.Dataset, uneven: set[str]) -> xr.Dataset:
     return part.drop_indexes(list(names)).rename_dims(names).reset_coords(list(names))
 
 
-def _filled(study: Study, arrays: dict[str, Any], inner: Sequence[Hashable]) -> Any:
+def _filled(places: dict[str, tuple[int, ...]], arrays: dict[str, Any], inner: Sequence[Hashable]) -> Any:
     """Return one array over the axes of the study and the inner dimensions, padded at the ends."""
     kinds = {array.dtype.kind for array in arrays.values()}
     sizes = tuple(max(array.shape[k] for array in arrays.values()) for k in range(len(inner)))
-    shape = tuple(len(values) for values in study.axes.values())
+    shape = tuple(max(place) + 1 for place in zip(*places.values(), strict=True))
     text = kinds <= {"U", "S", "O"}
     whole = np.full((*shape, *sizes), "" if text else np.nan, dtype=object if text else float)
-    axes = [{text_of(value): k for k, value in enumerate(values)} for values in study.axes.values()]
-    for point in study.points():
-        array = arrays.get(text_of(point))
-        if array is not None:
-            place = tuple(axis[text_of(value)] for axis, value in zip(axes, point.values(), strict=True))
-            corner: Any = (*place, *(slice(size) for size in array.shape))
-            whole[corner] = array
+    for key, place in places.items():
+        if key in arrays:
+            corner: Any = (*place, *(slice(size) for size in arrays[key].shape))
+            whole[corner] = arrays[key]
     return (
         whole.astype(str) if text else whole.astype(int) if kinds <= set("iu") and np.isfinite(whole).all() else whole
     )
+
+
+def _places(study: Study) -> dict[str, tuple[int, ...]]:
+    """Return the place of each point along the axes of its study, by the text of the point."""
+    points = (dict(zip(study.axes, values, strict=True)) for values in product(*study.axes.values()))
+    return dict(zip(map(text_of, points), np.ndindex(*map(len, study.axes.values())), strict=True))
 
 
 def _coordinates(study: Study) -> dict[str, Any]:
