@@ -228,7 +228,7 @@ class Sweep(Study):
         usual = self.times is None and "horizon" in values  # the case's own times are for its horizon
         times = None if what.times is None or usual else checks.vector(what.times, "times").tolist()
         self.put(values=values, runs=runs, saved=saved, save=tuple(one.name for one in saved), tables=_tables_of(self))
-        self.put(solver=what.solver, times=times, options=encode(what.options | dict(self.options or {})))
+        self.put(solver=what.solver, times=times, options=encode(what.options | dict(self.options or {})) or None)
         self._planned({})
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # each run repeats what the case warns of
