@@ -159,7 +159,7 @@ def test_tokens_at_one_place_or_on_a_line_are_on_the_grid():
         ((START, 10**400), {}, r"cells\[0\]: is 1000.* but must be at most 9e\+18"),
         ((vl.Particles([[0.0, 0.0], [1e-160, 1e-160]]), 8), {}, "run_or_measure: spans .*, whose cubes are no numbers"),
         ((vl.Particles([[1e12, 0.0], [1e12 + 1, 1.0]]), 8), {}, r"run_or_measure: lies at 1e\+12, where numbers are"),
-        ((3.0, 8), {}, "run_or_measure: is no Dataset that vlasov made where a run is needed; give what vl.solve"),
+        ((3.0, 8), {}, "run_or_measure: is no Dataset that vlasov made where kind .run. is needed; give what vl.solve"),
     ],
 )
 def test_mistakes_are_answered_in_one_sentence(arguments, options, sentence):

@@ -317,7 +317,7 @@ def test_times_are_told_apart_on_the_scale_of_the_run():
 @pytest.mark.parametrize("thing", [xr.Dataset(), xr.Dataset(attrs={"Conventions": "CF-1.8"}), None, 3, {"time": [0]}])
 def test_a_measure_of_something_else(thing):
     with pytest.raises(
-        vl.InputError, match=r"^dataset: is no Dataset that vlasov made where a run is needed; give what vl\.solve"
+        vl.InputError, match=r"^dataset: is no Dataset that vlasov made where kind .run. is needed; give what vl\.solve"
     ):
         vl.measure(thing)
 

@@ -60,7 +60,7 @@ def print_tables(*datasets: xr.Dataset) -> None:
         for table in tables_of(dataset):
             Console(width=width()).print(laid_out(table, width()))
         for note in notes_of(dataset):
-            print(note)
+            print(textwrap.fill(note, width()))
     for doubt in dict.fromkeys(str(dataset.attrs.get("doubt", "")) for dataset in datasets):
         print_doubt(doubt)
 
