@@ -22,14 +22,21 @@ from vlasov.measures import Measure
 from vlasov.postprocess.transport.affine import removed
 from vlasov.postprocess.transport.clouds import Cloud, clouds, deposited, joined, split, spread
 from vlasov.postprocess.transport.exact import Points, solve
+from vlasov.postprocess.transport.thresholds import (
+    ATOMS,
+    DOUBT,
+    HIGHEST,
+    LATTICE_LOOSE,
+    LATTICE_MORE,
+    LATTICE_NODES,
+    LATTICE_SLOW,
+    NOISE,
+    NOT_SQUARE,
+    UNLIKE,
+)
 
-NODES = (500, 1000, 2000)  # lattice points that carry mass, per measure
-_MORE, _LOOSE = 4000, 3e-3  # one more lattice where the relative error of W_p is above this
-_SLOW = 1.5  # order up to which so many ways are equally long that one more lattice takes minutes
 _FIRST = {1: 500, 2: 32, 3: 9}  # points along the longest axis, to see how many of them carry mass
-_TAIL = 1e-9  # of the mass on each side of each axis is put on the lattice's boundary
-_NOISE = 0.02  # of H^2: costs below may come from how mass fell on the lattices
-_DOUBT = 0.15  # of what the extrapolation changes, at least, is its error
+_TAIL = 1e-9  # of the mass on each side of each axis is put on the lattice's boundary, but for p > HIGHEST
 _ALIKE = 3.0  # ratio of extents up to which both measures share one lattice
 
 
@@ -41,13 +48,22 @@ class Box(NamedTuple):
 
 
 class Level(NamedTuple):
-    """W_p^p on one pair of lattices and the variance, summed over both measures and all axes, that they added."""
+    """W_p^p on one pair of lattices, the variance that they added in all, and the sum of both cells' diagonals."""
 
     cost: float
     variance: float
+    reach: float
 
 
-class Extrapolated(NamedTuple):
+class Interval(NamedTuple):
+    """W_p and an interval around it."""
+
+    value: float
+    low: float
+    high: float
+
+
+class Power(NamedTuple):
     """W_p^p, its error, and by how much more it may be smaller, as what lattices add to it is never negative."""
 
     cost: float
@@ -59,6 +75,12 @@ class Extrapolated(NamedTuple):
         """How much is not known."""
         return self.error + self.noise
 
+    def rooted(self, p: float) -> Interval:
+        """W_p."""
+        cost = max(self.cost, 0.0)
+        ends = max(self.cost - self.open, 0.0), cost + self.error
+        return Interval(cost ** (1 / p), *(end ** (1 / p) for end in ends))
+
 
 class Way(NamedTuple):
     """x -> matrix (x - origin), from a measure to where lattices are, or back: x = matrix u + origin."""
@@ -68,9 +90,13 @@ class Way(NamedTuple):
 
 
 class Ready(NamedTuple):
-    """Both measures as fine clouds where lattices are, what is known of W_2^2, and the ways back for p != 2."""
+    """Both measures as fine clouds where lattices are, the boxes of these, what is known of W_2^2, and the ways back.
+
+    Ways back are for p != 2 only.
+    """
 
     parts: list[list[Cloud]]
+    boxes: list[Box]
     square: float
     back: tuple[Way, Way] | None
 
@@ -84,23 +110,40 @@ class Ready(NamedTuple):
         """Whether both are densities, in all their parts."""
         return all(cloud.spacing.any() for own in self.parts for cloud in own)
 
+    @property
+    def shared(self) -> bool:
+        """Whether both measures share one lattice."""
+        return self.boxes[0] is self.boxes[1]
 
-def by_lattices(
-    ready: Ready, boxes: Sequence[Box], p: float, known: float, nodes: Sequence[int] | None
-) -> Extrapolated:
-    """On three lattices, of so many points or of the usual ones.
 
-    Of these, one more where they, and the error ``known`` from elsewhere, leave too much open.
+def between(ready: Ready, p: float, nodes: Sequence[int] | None = None) -> Interval:
+    """W_p on three lattices of so many points, extrapolated.
+
+    Without ``nodes`` on the usual ones, and on one more where they leave too much open.
     """
-    found = levels(ready, boxes, p, nodes or NODES)
-    result = extrapolated(found, boxes[0].low.size, p, ready.stretch)
-    enough = max(_LOOSE * p * (ready.square + result.cost), _LOOSE**2 * abs(found[-1].variance) ** (p / 2))
-    if p > _SLOW and nodes is None and min(result.open, known) > enough:
-        found += levels(ready, boxes, p, [_MORE])
-        finer = extrapolated(found[1:], boxes[0].low.size, p, ready.stretch)
+    if p > HIGHEST:
+        return _on_the_finest(ready, p, (nodes or LATTICE_NODES)[-1])
+    found = levels(ready, p, nodes or LATTICE_NODES)
+    result = extrapolated(found, ready, p)
+    enough = max(
+        LATTICE_LOOSE * p * (ready.square + result.cost), LATTICE_LOOSE**2 * abs(found[-1].variance) ** (p / 2)
+    )
+    if p > LATTICE_SLOW and nodes is None and result.open > enough:
+        found += levels(ready, p, [LATTICE_MORE])
+        finer = extrapolated(found[1:], ready, p)
         if finer.open < result.open:
             result = finer._replace(error=max(finer.error, result.error / 2))
-    return result
+    doubts = (1 if p == 2 else NOT_SQUARE) * (1 if ready.shared else UNLIKE)
+    error = result.error * doubts + ATOMS * unseen(ready, p)
+    return Power(ready.square + result.cost, error, result.noise).rooted(p)
+
+
+def _on_the_finest(ready: Ready, p: float, nodes: int) -> Interval:
+    """W_p of the deposits on one lattice, and no more from it than deposits and cells of densities move mass."""
+    [level] = levels(ready, p, [nodes])
+    cells = [max(float(np.linalg.norm(cloud.spacing)) / 2 for cloud in own) for own in ready.parts]
+    value, moved = level.cost ** (1 / p), ready.stretch * (level.reach + sum(cells))
+    return Interval(value, max(value - moved, 0.0), value + moved)
 
 
 def unseen(ready: Ready, p: float) -> float:
@@ -123,46 +166,48 @@ def prepared(mu: Measure, nu: Measure, p: float) -> Ready:
     matrices = [affine.forward, affine.backward] if affine.explained else [_principal(mu, nu)] * 2
     ways = [Way(matrix, measure.mean) for matrix, measure in zip(matrices, (mu, nu), strict=True)]
     parts = [[_image(cloud, way) for cloud in clouds(measure)] for way, measure in zip(ways, (mu, nu), strict=True)]
+    boxes = boxes_of([joined(own) for own in parts], _TAIL if p <= HIGHEST else 0.0)
     if p == 2:
-        return Ready(parts, affine.square, None)
+        return Ready(parts, boxes, affine.square, None)
     # Relative to the mean of mu, so that points far away lose no digits.
     one, other = (Way(np.asarray(np.linalg.inv(way.matrix), dtype=np.float64), way.origin - mu.mean) for way in ways)
-    return Ready(parts, 0.0, (one, other))
+    return Ready(parts, boxes, 0.0, (one, other))
 
 
-def levels(ready: Ready, boxes: Sequence[Box], p: float, nodes: Sequence[int] = NODES) -> list[Level]:
+def levels(ready: Ready, p: float, nodes: Sequence[int]) -> list[Level]:
     """From the coarsest to the finest."""
-    d = boxes[0].low.size
+    d = ready.boxes[0].low.size
     first = _FIRST[d]
-    carrying = max(len(points.places) for points in deposits(ready.parts, boxes, first)[0])
+    carrying = max(len(points.places) for points in deposits(ready, first)[0])
     found = []
     for wanted in nodes:
         count = max(4, round(1 + (first - 1) * (wanted / carrying) ** (1 / d)))
-        points, variance = deposits(ready.parts, boxes, count)
+        points, variance = deposits(ready, count)
+        reach = sum(float(np.linalg.norm(lattice_in(box, count).steps)) for box in ready.boxes)
         if ready.back is not None:
             points = [
                 Points(own.places @ way.matrix.T + way.origin, own.weights)
                 for own, way in zip(points, ready.back, strict=True)
             ]
-        found.append(Level(solve(points[0], points[1], p, again=0).value ** p, variance))
+        found.append(Level(solve(points[0], points[1], p, again=0).value ** p, variance, reach))
     return found
 
 
-def extrapolated(found: Sequence[Level], dimension: int, p: float = 2, stretch: float = 1.0) -> Extrapolated:
+def extrapolated(found: Sequence[Level], ready: Ready, p: float) -> Power:
     """To variance zero from the two finest levels; the error is how far other extrapolations disagree.
 
-    What is small against a lattice's own noise may be zero.
+    A cost that is small against a lattice's own noise may be zero.
     """
     cost, v = np.array([level.cost for level in found]), np.array([level.variance for level in found])
     if np.ptp(v) <= 1e-6 * np.abs(v).max():  # nothing to extrapolate: both lie on points of a lattice
-        return Extrapolated(float(cost[-1]), float(np.ptp(cost)))
+        return Power(float(cost[-1]), float(np.ptp(cost)))
     linear = [cost[i + 1] - v[i + 1] * (cost[i] - cost[i + 1]) / (v[i] - v[i + 1]) for i in range(2)]
     quadratic = linear[1] - v[2] * (linear[0] - linear[1]) / (v[0] - v[2])
-    error = max(1.5 * abs(linear[1] - linear[0]) + abs(quadratic - linear[1]), _DOUBT * abs(cost[2] - linear[1]))
+    error = max(1.5 * abs(linear[1] - linear[0]) + abs(quadratic - linear[1]), DOUBT * abs(cost[2] - linear[1]))
     value = float(max(linear[1], 0.0))
-    square = 3 * abs(v[-1]) / dimension * stretch**2  # of the finest spacing
-    noisy = value < (_NOISE * square) ** (p / 2)
-    return Extrapolated(value, float(error) + max(-float(linear[1]), 0.0), max(value, float(cost[-1])) * noisy)
+    square = 3 * abs(v[-1]) / ready.boxes[0].low.size * ready.stretch**2  # of the finest spacing
+    noisy = value < (NOISE * square) ** (p / 2)
+    return Power(value, float(error) + max(-float(linear[1]), 0.0), max(value, float(cost[-1])) * noisy)
 
 
 def _image(cloud: Cloud, way: Way) -> Cloud:
@@ -176,9 +221,9 @@ def _principal(mu: Measure, nu: Measure) -> Array:
     return np.linalg.eigh(pooled / 2 + pooled.T / 2)[1].T
 
 
-def boxes_of(both: Sequence[Points]) -> list[Box]:
+def boxes_of(both: Sequence[Points], tail: float) -> list[Box]:
     """Where the lattices of both lie: the same box twice where their extents are similar."""
-    found = [_extent(points) for points in both]
+    found = [_extent(points, tail) for points in both]
     sizes = [box.high - box.low for box in found]
     low, high = np.minimum(found[0].low, found[1].low), np.maximum(found[0].high, found[1].high)
     larger, smaller = np.maximum(*sizes), np.minimum(*sizes)
@@ -187,9 +232,9 @@ def boxes_of(both: Sequence[Points]) -> list[Box]:
     return found
 
 
-def _extent(points: Points) -> Box:
-    """The box outside of which at most _TAIL of the mass lies on each side."""
-    shares = [_TAIL, 1 - _TAIL]
+def _extent(points: Points, tail: float) -> Box:
+    """The box outside of which at most ``tail`` of the mass lies on each side."""
+    shares = [tail, 1 - tail]
     return Box(*np.quantile(points.places, shares, axis=0, weights=points.weights, method="inverted_cdf"))
 
 
@@ -209,20 +254,19 @@ def lattice_in(box: Box, count: int) -> _Lattice:
     return _Lattice(middle - steps * (np.array(counts) - 1) / 2, steps, counts)
 
 
-def deposits(parts: Sequence[Sequence[Cloud]], boxes: Sequence[Box], count: int) -> tuple[list[Points], float]:
+def deposits(ready: Ready, count: int) -> tuple[list[Points], float]:
     """Both measures on lattices, equally smeared relative to these, and the variance that was added in all."""
-    lattices = [lattice_in(box, count) for box in boxes]
-    parts = [[split(cloud, lattice.steps) for cloud in own] for own, lattice in zip(parts, lattices, strict=True)]
-    units = [np.diag(lattice.steps**2) / 6 for lattice in lattices]
-    relative = [_relative(cloud.smear, lattice) for own, lattice in zip(parts, lattices, strict=True) for cloud in own]
+    lattices = [lattice_in(box, count) for box in ready.boxes]
+    parts = [[split(cloud, grid.steps) for cloud in own] for own, grid in zip(ready.parts, lattices, strict=True)]
+    relative = [_relative(cloud.smear, grid) for own, grid in zip(parts, lattices, strict=True) for cloud in own]
     share = max(0.0, *(float(np.linalg.eigvalsh(smear)[-1]) for smear in relative))
     uneven = max(float(np.abs(share * np.eye(len(smear)) - smear).max()) for smear in relative) > 0.01
     found, variance = [], 0.0
-    for own, lattice, unit in zip(parts, lattices, units, strict=True):
-        ready = [spread(cloud, share * unit) for cloud in own] if uneven else own
-        points, added = deposited(joined(ready), *lattice)
+    for own, lattice in zip(parts, lattices, strict=True):
+        even = [spread(cloud, share * np.diag(lattice.steps**2) / 6) for cloud in own] if uneven else own
+        points, added = deposited(joined(even), *lattice)
         found.append(points)
-        variance += float(added.sum()) + sum(float(np.trace(c.smear) * c.weights.sum()) for c in ready)
+        variance += float(added.sum()) + sum(float(np.trace(c.smear) * c.weights.sum()) for c in even)
     return found, variance
 
 

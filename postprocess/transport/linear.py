@@ -1,4 +1,4 @@
-"""Close densities: the distance along the straight line between them, for p = 2.
+"""Close densities: W_2 along the straight line between them.
 
 Mass flows from f to g with one flux J, div J = f - g, while the density is (1 - s) f + s g. That is an admissible path,
 
@@ -15,6 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from vlasov.checks import Array
+from vlasov.postprocess.transport.lattices import Interval, Power, Ready, deposits, lattice_in
+from vlasov.postprocess.transport.thresholds import FAINT, LINEAR_POINTS, NOISY
 
 _FLOOR = 1e-13  # of the largest mass: keeps the equation solvable where there is none
 _RATIO = 4.0  # of densities at which their difference counts no further: tails of little mass are noise
@@ -25,6 +27,30 @@ class Linearised(NamedTuple):
 
     cost: float
     bending: float
+
+
+def between(ready: Ready) -> Interval | None:
+    """W_2 on two fine lattices, extrapolated; None unless both are densities of similar extent."""
+    if not (ready.dense and ready.shared):
+        return None
+    box = ready.boxes[0]
+    costs, variances, bending = [], [], 0.0
+    for count in LINEAR_POINTS[box.low.size]:
+        points, variance = deposits(ready, count)
+        lattice = lattice_in(box, count)
+        masses = [np.zeros(lattice.counts) for _ in points]
+        for mass, own in zip(masses, points, strict=True):
+            mass[tuple(np.rint((own.places - lattice.low) / lattice.steps).astype(np.int64).T)] = own.weights
+        path = linearised(masses[0], masses[1], lattice.steps)
+        costs.append(path.cost)
+        variances.append(variance)
+        bending = max(bending, path.bending)
+    step = variances[1] * (costs[1] - costs[0]) / (variances[0] - variances[1])
+    value = max(costs[1] + step, 0.0)
+    change = max(abs(costs[1] - costs[0]), abs(step))
+    square = 3 * variances[1] / box.low.size  # of the finer lattice's spacing
+    noisy = change > NOISY * max(costs) or max(costs) < FAINT * square
+    return Power(ready.square + value, 2 * change + bending, max(*costs, value) if noisy else 0.0).rooted(2)
 
 
 def linearised(f: Array, g: Array, steps: Array) -> Linearised:
