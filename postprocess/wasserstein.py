@@ -6,14 +6,14 @@ W_p(mu, nu) = ( min over couplings of x ~ mu, y ~ nu  of  E|x - y|^p )^{1/p},   
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypedDict, Unpack
+from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from vlasov import checks
 from vlasov.errors import AccuracyWarning, InputError, choose, warn
-from vlasov.measures import Measure
+from vlasov.measures import Measure, Particles
 from vlasov.postprocess.transport import certain, conditional, methods
 from vlasov.postprocess.transport.methods import Distance
 from vlasov.postprocess.transport.scale import to_unit_size
@@ -25,20 +25,11 @@ _NOTHING = 1e-9  # of the measures' size: distances below count as none
 _EPS = float(np.finfo(float).eps)
 
 CONDITIONAL = "conditional"
-METHODS = ("auto", CONDITIONAL, *methods.NAMES)
+METHODS = ("auto", CONDITIONAL, *methods.CANDIDATES)
 Given = Measure | xr.Dataset
 
 
-class How(TypedDict, total=False):
-    """What ``distance`` and ``wasserstein`` may be told by keyword."""
-
-    time: float | None
-    """Of solutions, as in ``vl.measure``."""
-    method: str
-    """"auto", or one of those that ``distance`` lists."""
-
-
-def wasserstein(mu: Given, nu: Given, p: float = 2, **how: Unpack[How]) -> float:
+def wasserstein(mu: Given, nu: Given, p: float = 2, *, time: float | None = None, method: str = "auto") -> float:
     """W_p(mu, nu): the value alone of ``vl.distance``, which see; warns where its error is above 5 %.
 
     Of two measures with places in a sequence it is the conditional distance. Places that only one of both has say
@@ -50,8 +41,8 @@ def wasserstein(mu: Given, nu: Given, p: float = 2, **how: Unpack[How]) -> float
         Measures on the same R^d, or solutions.
     p
         From 1 to 100.
-    **how
-        ``time`` and ``method``, as in ``vl.distance``.
+    time, method
+        As in ``vl.distance``.
 
     Examples
     --------
@@ -61,9 +52,9 @@ def wasserstein(mu: Given, nu: Given, p: float = 2, **how: Unpack[How]) -> float
     >>> round(vl.wasserstein(mu, nu, p=2), 9)  # moving 0 to 2 alone would cost sqrt(2)
     1.0
     """
-    found = distance(mu, nu, p, **how)
+    found = distance(mu, nu, p, time=time, method=method)
     if found.error > _DOUBTFUL * found.value:
-        states = [_measure(one, name, how.get("time")) for one, name in ((mu, "mu"), (nu, "nu"))]
+        states = [_measure(one, name, time) for one, name in ((mu, "mu"), (nu, "nu"))]
         coordinates = sum(float(np.abs(state.mean).max()) for state in states)
         if found.error > _NOTHING * methods.size(*states) + 100 * _EPS * coordinates:
             warn(
@@ -127,7 +118,7 @@ def distance(mu: Given, nu: Given, p: float = 2, *, time: float | None = None, m
         return _conditional(mu, nu, p)
     with np.errstate(under="ignore"):
         one, other, unit = to_unit_size(mu, nu)
-        found = methods.best(one, other, p) if method == "auto" else methods.by_name(method, one, other, p)
+        found = methods.best(one, other, p, method)
     return Distance(unit * found.value, unit * found.error, found.method)
 
 
@@ -171,7 +162,8 @@ def quickly(mu: Measure, nu: Measure, p: float, nodes: Sequence[int]) -> Distanc
     Where there are no particles by closed forms too, but by nothing that takes longer.
     """
     one, other, unit = to_unit_size(mu, nu)
-    found = methods.best(one, other, p, nodes)
+    clouded = isinstance(mu, Particles) or isinstance(nu, Particles)
+    found = methods.best(one, other, p, "lattices" if clouded else "auto", nodes)
     return Distance(unit * found.value, unit * found.error, found.method)
 
 

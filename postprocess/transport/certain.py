@@ -90,7 +90,7 @@ def mean_power(weights: Array, gaps: Array, p: float) -> float:
     return largest * float(np.einsum("i,i->", weights, (gaps / largest) ** p)) ** (1 / p) if largest > 0 else 0.0
 
 
-def is_translate(mu: Measure, nu: Measure) -> bool:
+def is_translate(mu: Measure, nu: Measure, _: float = 1) -> bool:
     """Whether nu is mu moved as a whole, component by component; then W_p = |m1 - m2| for every p."""
     shift = nu.mean - mu.mean
     slack = _ROUNDINGS * _EPS * (np.abs(mu.mean) + np.abs(nu.mean))

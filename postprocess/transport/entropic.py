@@ -27,7 +27,7 @@ _DIRECTIONS = 128
 _TOLERANCE = 1e-6
 
 
-def sinkhorn(mu: Measure, nu: Measure) -> tuple[float, float]:
+def sinkhorn(mu: Measure, nu: Measure, _: float) -> tuple[float, float]:
     """W_2 between particles and an estimate of its error from two values of eps and from what the iterations left."""
     assert isinstance(mu, Particles)
     assert isinstance(nu, Particles)

@@ -19,21 +19,10 @@ import numpy as np
 
 from vlasov.checks import Array
 from vlasov.measures import Measure
+from vlasov.postprocess.transport import thresholds
 from vlasov.postprocess.transport.affine import removed
 from vlasov.postprocess.transport.clouds import Cloud, clouds, deposited, joined, split, spread
 from vlasov.postprocess.transport.exact import Points, solve
-from vlasov.postprocess.transport.thresholds import (
-    ATOMS,
-    DOUBT,
-    HIGHEST,
-    LATTICE_LOOSE,
-    LATTICE_MORE,
-    LATTICE_NODES,
-    LATTICE_SLOW,
-    NOISE,
-    NOT_SQUARE,
-    UNLIKE,
-)
 
 _FIRST = {1: 500, 2: 32, 3: 9}  # points along the longest axis, to see how many of them carry mass
 _TAIL = 1e-9  # of the mass on each side of each axis is put on the lattice's boundary, but for p > HIGHEST
@@ -48,11 +37,10 @@ class Box(NamedTuple):
 
 
 class Level(NamedTuple):
-    """W_p^p on one pair of lattices, the variance that they added in all, and the sum of both cells' diagonals."""
+    """W_p^p on one pair of lattices, and the variance, summed over both measures and all axes, that they added."""
 
     cost: float
     variance: float
-    reach: float
 
 
 class Interval(NamedTuple):
@@ -63,25 +51,6 @@ class Interval(NamedTuple):
     high: float
 
 
-class Power(NamedTuple):
-    """W_p^p, its error, and by how much more it may be smaller, as what lattices add to it is never negative."""
-
-    cost: float
-    error: float
-    noise: float = 0.0
-
-    @property
-    def open(self) -> float:
-        """How much is not known."""
-        return self.error + self.noise
-
-    def rooted(self, p: float) -> Interval:
-        """W_p."""
-        cost = max(self.cost, 0.0)
-        ends = max(self.cost - self.open, 0.0), cost + self.error
-        return Interval(cost ** (1 / p), *(end ** (1 / p) for end in ends))
-
-
 class Way(NamedTuple):
     """x -> matrix (x - origin), from a measure to where lattices are, or back: x = matrix u + origin."""
 
@@ -90,9 +59,9 @@ class Way(NamedTuple):
 
 
 class Ready(NamedTuple):
-    """Both measures as fine clouds where lattices are, the boxes of these, what is known of W_2^2, and the ways back.
+    """Both measures as fine clouds where lattices are, the boxes of these, and the affine part of W_2^2.
 
-    Ways back are for p != 2 only.
+    For p != 2 that part is zero, and there are ways back.
     """
 
     parts: list[list[Cloud]]
@@ -115,35 +84,35 @@ class Ready(NamedTuple):
         """Whether both measures share one lattice."""
         return self.boxes[0] is self.boxes[1]
 
+    def interval(self, cost: float, error: float, noise: float, p: float) -> Interval:
+        """W_p from what is left of W_p^p, its error, and by how much more it may be smaller."""
+        ends = (self.square + max(each, 0.0) for each in (cost, cost - error - noise, cost + error))
+        return Interval(*(end ** (1 / p) for end in ends))
+
 
 def between(ready: Ready, p: float, nodes: Sequence[int] | None = None) -> Interval:
-    """W_p on three lattices of so many points, extrapolated.
+    """W_p on three lattices of so many points, or of the usual ones, extrapolated.
 
-    Without ``nodes`` on the usual ones, and on one more where they leave too much open.
+    Beyond p = HIGHEST on the finest alone, no further from W_p than deposits and cells move masses.
     """
-    if p > HIGHEST:
-        return _on_the_finest(ready, p, (nodes or LATTICE_NODES)[-1])
-    found = levels(ready, p, nodes or LATTICE_NODES)
-    result = extrapolated(found, ready, p)
-    enough = max(
-        LATTICE_LOOSE * p * (ready.square + result.cost), LATTICE_LOOSE**2 * abs(found[-1].variance) ** (p / 2)
-    )
-    if p > LATTICE_SLOW and nodes is None and result.open > enough:
-        found += levels(ready, p, [LATTICE_MORE])
-        finer = extrapolated(found[1:], ready, p)
-        if finer.open < result.open:
-            result = finer._replace(error=max(finer.error, result.error / 2))
-    doubts = (1 if p == 2 else NOT_SQUARE) * (1 if ready.shared else UNLIKE)
-    error = result.error * doubts + ATOMS * unseen(ready, p)
-    return Power(ready.square + result.cost, error, result.noise).rooted(p)
-
-
-def _on_the_finest(ready: Ready, p: float, nodes: int) -> Interval:
-    """W_p of the deposits on one lattice, and no more from it than deposits and cells of densities move mass."""
-    [level] = levels(ready, p, [nodes])
-    cells = [max(float(np.linalg.norm(cloud.spacing)) / 2 for cloud in own) for own in ready.parts]
-    value, moved = level.cost ** (1 / p), ready.stretch * (level.reach + sum(cells))
-    return Interval(value, max(value - moved, 0.0), value + moved)
+    nodes = nodes or thresholds.LATTICE_NODES
+    if p > thresholds.HIGHEST:
+        [level] = levels(ready, p, nodes[-1:])
+        steps = math.sqrt(12 * abs(level.variance))
+        cells = sum(max(float(np.linalg.norm(cloud.spacing)) / 2 for cloud in own) for own in ready.parts)
+        value, moved = level.cost ** (1 / p), ready.stretch * (steps + cells)
+        return Interval(value, max(value - moved, 0.0), value + moved)
+    costs = levels(ready, p, nodes)
+    cost, error, noise = extrapolated(costs, ready, p)
+    floor = thresholds.LATTICE_LOOSE**2 * abs(costs[-1].variance) ** (p / 2)
+    loose = error + noise > max(thresholds.LATTICE_LOOSE * p * (ready.square + cost), floor)
+    if nodes is thresholds.LATTICE_NODES and loose and p > thresholds.LATTICE_SLOW:
+        costs += levels(ready, p, [thresholds.LATTICE_MORE])
+        finer = extrapolated(costs[1:], ready, p)
+        if sum(finer[1:]) < error + noise:
+            cost, error, noise = finer[0], max(finer[1], error / 2), finer[2]
+    doubts = (1 if p == 2 else thresholds.NOT_SQUARE) * (1 if ready.shared else thresholds.UNLIKE)
+    return ready.interval(cost, error * doubts + thresholds.ATOMS * unseen(ready, p), noise, p)
 
 
 def unseen(ready: Ready, p: float) -> float:
@@ -166,7 +135,7 @@ def prepared(mu: Measure, nu: Measure, p: float) -> Ready:
     matrices = [affine.forward, affine.backward] if affine.explained else [_principal(mu, nu)] * 2
     ways = [Way(matrix, measure.mean) for matrix, measure in zip(matrices, (mu, nu), strict=True)]
     parts = [[_image(cloud, way) for cloud in clouds(measure)] for way, measure in zip(ways, (mu, nu), strict=True)]
-    boxes = boxes_of([joined(own) for own in parts], _TAIL if p <= HIGHEST else 0.0)
+    boxes = boxes_of([joined(own) for own in parts], _TAIL if p <= thresholds.HIGHEST else 0.0)
     if p == 2:
         return Ready(parts, boxes, affine.square, None)
     # Relative to the mean of mu, so that points far away lose no digits.
@@ -183,31 +152,31 @@ def levels(ready: Ready, p: float, nodes: Sequence[int]) -> list[Level]:
     for wanted in nodes:
         count = max(4, round(1 + (first - 1) * (wanted / carrying) ** (1 / d)))
         points, variance = deposits(ready, count)
-        reach = sum(float(np.linalg.norm(lattice_in(box, count).steps)) for box in ready.boxes)
         if ready.back is not None:
             points = [
                 Points(own.places @ way.matrix.T + way.origin, own.weights)
                 for own, way in zip(points, ready.back, strict=True)
             ]
-        found.append(Level(solve(points[0], points[1], p, again=0).value ** p, variance, reach))
+        found.append(Level(solve(points[0], points[1], p, again=0).value ** p, variance))
     return found
 
 
-def extrapolated(found: Sequence[Level], ready: Ready, p: float) -> Power:
-    """To variance zero from the two finest levels; the error is how far other extrapolations disagree.
+def extrapolated(found: Sequence[Level], ready: Ready, p: float) -> tuple[float, float, float]:
+    """W_p^p at variance zero by the two finest levels, its error, and by how much more it may be smaller.
 
-    A cost that is small against a lattice's own noise may be zero.
+    The error is how far other extrapolations disagree. A cost that is small against a lattice's own noise may be zero.
     """
     cost, v = np.array([level.cost for level in found]), np.array([level.variance for level in found])
     if np.ptp(v) <= 1e-6 * np.abs(v).max():  # nothing to extrapolate: both lie on points of a lattice
-        return Power(float(cost[-1]), float(np.ptp(cost)))
+        return float(cost[-1]), float(np.ptp(cost)), 0.0
     linear = [cost[i + 1] - v[i + 1] * (cost[i] - cost[i + 1]) / (v[i] - v[i + 1]) for i in range(2)]
     quadratic = linear[1] - v[2] * (linear[0] - linear[1]) / (v[0] - v[2])
-    error = max(1.5 * abs(linear[1] - linear[0]) + abs(quadratic - linear[1]), DOUBT * abs(cost[2] - linear[1]))
+    error = 1.5 * abs(linear[1] - linear[0]) + abs(quadratic - linear[1])
+    error = max(error, thresholds.DOUBT * abs(cost[2] - linear[1]))
     value = float(max(linear[1], 0.0))
     square = 3 * abs(v[-1]) / ready.boxes[0].low.size * ready.stretch**2  # of the finest spacing
-    noisy = value < (NOISE * square) ** (p / 2)
-    return Power(value, float(error) + max(-float(linear[1]), 0.0), max(value, float(cost[-1])) * noisy)
+    noisy = value < (thresholds.NOISE * square) ** (p / 2)
+    return value, float(error) + max(-float(linear[1]), 0.0), max(value, float(cost[-1])) * noisy
 
 
 def _image(cloud: Cloud, way: Way) -> Cloud:

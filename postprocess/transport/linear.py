@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from vlasov.checks import Array
-from vlasov.postprocess.transport.lattices import Interval, Power, Ready, deposits, lattice_in
+from vlasov.postprocess.transport.lattices import Interval, Ready, deposits, lattice_in
 from vlasov.postprocess.transport.thresholds import FAINT, LINEAR_POINTS, NOISY
 
 _FLOOR = 1e-13  # of the largest mass: keeps the equation solvable where there is none
@@ -50,7 +50,7 @@ def between(ready: Ready) -> Interval | None:
     change = max(abs(costs[1] - costs[0]), abs(step))
     square = 3 * variances[1] / box.low.size  # of the finer lattice's spacing
     noisy = change > NOISY * max(costs) or max(costs) < FAINT * square
-    return Power(ready.square + value, 2 * change + bending, max(*costs, value) if noisy else 0.0).rooted(2)
+    return ready.interval(value, 2 * change + bending, max(*costs, value) if noisy else 0.0, 2)
 
 
 def linearised(f: Array, g: Array, steps: Array) -> Linearised:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -51,63 +50,44 @@ Test = Callable[[Measure, Measure, float], bool]
 
 
 class Candidate(NamedTuple):
-    """A method: the pairs and orders to which it applies, and W_p with its error."""
+    """A method: the pairs and orders to which it applies, and W_p with its error (None where it does not, after all).
 
-    name: str
+    The error of a method that is not approximate is rounding, and no other is tried.
+    """
+
     needs: str
     applies: Test
-    solve: Callable[[Measure, Measure, float], tuple[float, float] | None]  # None where it does not apply after all
-    approximate: bool = False  # else its error is rounding, and no other method is tried
-    automatic: Test = lambda *_: True  # whether "auto" may take it where it applies
+    solve: Callable[[Measure, Measure, float], tuple[float, float] | None]
+    approximate: bool = True
+    automatic: Test = lambda *_: True  # whether "auto" takes it where it applies
 
 
-def best(mu: Measure, nu: Measure, p: float, nodes: Sequence[int] | None = None) -> Distance:
-    """W_p by the candidate that leaves the smallest interval, until one leaves little enough.
+def best(mu: Measure, nu: Measure, p: float, method: str = "auto", nodes: Sequence[int] | None = None) -> Distance:
+    """W_p by one method, or by that which leaves the smallest interval; lattices have so many ``nodes``, or the usual.
 
-    With ``nodes`` on lattices of so many points; these replace all other methods where there are particles.
+    An approximate value is held within what is certain; no more methods are tried once an error is small enough.
     """
-    candidates = CANDIDATES
-    if nodes is not None:
-        coarse = CANDIDATES[-1]._replace(solve=partial(_lattices, nodes=nodes), automatic=lambda *_: True)
-        clouded = any(isinstance(measure, Particles) for measure in (mu, nu))
-        candidates = (coarse,) if clouded else (*CANDIDATES[:-1], coarse)
     smallest: Distance | None = None
-    for candidate in candidates:
-        if not (candidate.applies(mu, nu, p) and candidate.automatic(mu, nu, p)):
+    for name, candidate in CANDIDATES.items():
+        if method not in ("auto", name) or not candidate.applies(mu, nu, p):
             continue
-        result = _solved(candidate, mu, nu, p)
-        if result is not None and not candidate.approximate:
-            return result
-        if result is not None and (smallest is None or result.error < smallest.error):
-            smallest = result
-        if smallest is not None and smallest.error <= ENOUGH * size(mu, nu):
+        if method == "auto" and not candidate.automatic(mu, nu, p):
+            continue
+        result = _lattices(mu, nu, p, nodes) if name == "lattices" else candidate.solve(mu, nu, p)
+        if result is None:
+            continue
+        if not candidate.approximate:
+            return Distance(*result, name)
+        held = within(Distance(*result, name), certain.bounds(mu, nu, p), ROUNDING)
+        smallest = held if smallest is None or held.error < smallest.error else smallest
+        if smallest.error <= ENOUGH * size(mu, nu):
             break
     if smallest is None:
-        raise InputError(
-            f"is {mu.dimension} for {mu.kind} and {nu.kind}, too many for a grid with p = {p:g}; "
-            "use measure.sample(n) with few points, or d <= 3",
-            "dimension",
-        )
+        auto = method == "auto"
+        needs, remedy = ("d <= 3 or particles", "measure.sample(n)") if auto else (CANDIDATES[method].needs, '"auto"')
+        pair = f"{mu.kind} and {nu.kind} with d = {mu.dimension} and p = {p:g}"
+        raise InputError(f'"{method}" needs {needs}, not {pair}; use {remedy}', "method")
     return smallest
-
-
-def by_name(name: str, mu: Measure, nu: Measure, p: float) -> Distance:
-    """W_p by one method."""
-    [candidate] = [each for each in CANDIDATES if each.name == name]
-    result = _solved(candidate, mu, nu, p) if candidate.applies(mu, nu, p) else None
-    if result is None:
-        pair = f"{mu.kind} and {nu.kind}, d = {mu.dimension} and p = {p:g}"
-        raise InputError(f'"{name}" needs {candidate.needs}, not {pair}; use "auto"', "method")
-    return result
-
-
-def _solved(candidate: Candidate, mu: Measure, nu: Measure, p: float) -> Distance | None:
-    """Between bounds that are certain, where the method only approximates."""
-    result = candidate.solve(mu, nu, p)
-    if result is None:
-        return None
-    distance = Distance(*result, candidate.name)
-    return within(distance, certain.bounds(mu, nu, p), ROUNDING) if candidate.approximate else distance
 
 
 def within(found: Distance, limits: certain.Certain, rounding: float = 0.0) -> Distance:
@@ -151,23 +131,29 @@ def _dense(measure: Measure) -> bool:
     return not (isinstance(measure, Particles) or _point(measure))
 
 
-def _all(kind: type[Measure], *measures: Measure) -> bool:
-    return all(isinstance(measure, kind) for measure in measures)
+def _clouds(mu: Measure, nu: Measure, _: float) -> bool:
+    return isinstance(mu, Particles) and isinstance(nu, Particles)
+
+
+def _atoms(mu: Measure, nu: Measure, _: float) -> bool:
+    return isinstance(mu, Particles) != isinstance(nu, Particles)
 
 
 def _few_atoms(mu: Measure, nu: Measure, p: float) -> bool:
-    """One cloud, of so few particles that semi-discrete transport takes no longer than lattices."""
-    counts = [len(measure) for measure in (mu, nu) if isinstance(measure, Particles)]
-    return len(counts) == 1 and counts[0] <= SEMI_DISCRETE_ATOMS[p != 2]
+    """Beside a density, for which semi-discrete transport takes half a minute at most."""
+    most = SEMI_DISCRETE_ATOMS[p != 2]
+    return _atoms(mu, nu, p) and any(isinstance(measure, Particles) and len(measure) <= most for measure in (mu, nu))
+
+
+def _few_pairs(mu: Measure, nu: Measure, _: float) -> bool:
+    """Of particles, which the network simplex solves in seconds."""
+    return len(mu) * len(nu) <= EXACT_PAIRS  # type: ignore[arg-type]
 
 
 def _gaussian(mu: Measure, nu: Measure, _: float) -> tuple[float, float]:
-    shift = float(np.linalg.norm(mu.mean - nu.mean))
     rounding = 4 * _EPS * float(max(np.abs(mu.mean).max(), np.abs(nu.mean).max()))
-    if np.array_equal(mu.covariance, nu.covariance):
-        return shift, rounding
     spread, error = bures(mu.covariance, nu.covariance)
-    return math.hypot(shift, spread), error + rounding
+    return math.hypot(float(np.linalg.norm(mu.mean - nu.mean)), spread), error + rounding
 
 
 def _dirac(mu: Measure, nu: Measure, p: float) -> tuple[float, float]:
@@ -268,61 +254,36 @@ def _on_one_grid(mu: Measure, nu: Measure) -> tuple[Measure, Measure]:
     return mu, Density(cells.values, mu.edges, origin=mu.origin, matrix=mu.matrix)
 
 
-CANDIDATES: tuple[Candidate, ...] = (
-    Candidate("quantile", "d = 1", lambda mu, nu, p: mu.dimension == 1, line.between),
-    Candidate("dirac", "a measure at a single point", lambda mu, nu, p: _point(mu) or _point(nu), _dirac),
-    Candidate(
-        "gaussian",
-        "two Gaussians, and p = 2 or equal covariances",
-        lambda mu, nu, p: _all(Gaussian, mu, nu) and (p == 2 or np.array_equal(mu.covariance, nu.covariance)),
+def _close(mu: Measure, nu: Measure, _: float) -> bool:
+    return _dense(mu) and _dense(nu) and mu.dimension <= 3
+
+
+CANDIDATES = {
+    "quantile": Candidate("d = 1", lambda mu, nu, p: mu.dimension == 1, line.between, approximate=False),
+    "dirac": Candidate(
+        "a measure at a single point", lambda mu, nu, p: _point(mu) or _point(nu), _dirac, approximate=False
+    ),
+    "gaussian": Candidate(
+        "two Gaussians and p = 2",
+        lambda mu, nu, p: isinstance(mu, Gaussian) and isinstance(nu, Gaussian) and p == 2,
         _gaussian,
+        approximate=False,
     ),
-    Candidate(
-        "translation",
-        "two measures of which one is the other, moved as a whole",
-        lambda mu, nu, p: certain.is_translate(mu, nu),
-        _translation,
+    "translation": Candidate(
+        "two measures of which one is the other, moved", certain.is_translate, _translation, approximate=False
     ),
-    Candidate(
-        "exact",
-        "two clouds of particles",
-        lambda mu, nu, p: _all(Particles, mu, nu),
-        _exact,
-        automatic=lambda mu, nu, p: len(mu) * len(nu) <= EXACT_PAIRS,  # type: ignore[arg-type]
-    ),
-    Candidate(
-        "semi-discrete",
-        "one cloud of particles beside a density",
-        lambda mu, nu, p: isinstance(mu, Particles) != isinstance(nu, Particles),
-        _semi_discrete,
-        approximate=True,
-        automatic=_few_atoms,
-    ),
-    Candidate(
-        "linearised",
-        "two densities of similar extent, d <= 3, and for p > 2 of bounded support",
-        lambda mu, nu, p: _dense(mu) and _dense(nu) and mu.dimension <= 3,
-        _linearised,
-        approximate=True,
-    ),
-    Candidate(
-        "sinkhorn",
+    "exact": Candidate("two clouds of particles", _clouds, _exact, approximate=False, automatic=_few_pairs),
+    "semi-discrete": Candidate("one cloud of particles beside a density", _atoms, _semi_discrete, automatic=_few_atoms),
+    "linearised": Candidate("two densities of similar extent, and of bounded support for p > 2", _close, _linearised),
+    "sinkhorn": Candidate(
         "two clouds of particles and p = 2",
-        lambda mu, nu, p: _all(Particles, mu, nu) and p == 2,
-        lambda mu, nu, p: entropic.sinkhorn(mu, nu),
-        approximate=True,
+        lambda mu, nu, p: _clouds(mu, nu, p) and p == 2,
+        entropic.sinkhorn,
         automatic=lambda mu, nu, p: mu.dimension > 3,
     ),
-    Candidate(
-        "sliced", "", lambda mu, nu, p: True, entropic.sliced, automatic=lambda *_: False
-    ),  # another quantity: certain bounds are not its own
-    Candidate(
-        "lattices",
-        "d <= 3",
-        lambda mu, nu, p: mu.dimension <= 3,
-        _lattices,
-        approximate=True,
-        automatic=lambda mu, nu, p: not _few_atoms(mu, nu, p),
+    # Another quantity, so that what is certain of W_p does not hold.
+    "sliced": Candidate("", lambda *_: True, entropic.sliced, approximate=False, automatic=lambda *_: False),
+    "lattices": Candidate(
+        "d <= 3", lambda mu, nu, p: mu.dimension <= 3, _lattices, automatic=lambda *pair: not _few_atoms(*pair)
     ),
-)
-NAMES = tuple(candidate.name for candidate in CANDIDATES)
+}

@@ -13,9 +13,8 @@ import vlasov as vl
 from vlasov.checks import Array
 from vlasov.measures import Measure
 from vlasov.postprocess.transport.certain import bounds
-from vlasov.postprocess.transport.lattices import NODES
 from vlasov.postprocess.transport.linear import logarithmic_mean
-from vlasov.postprocess.transport.methods import Distance, by_grids
+from vlasov.postprocess.transport.methods import Distance
 from vlasov.postprocess.wasserstein import distance, in_order
 
 S1, S2 = np.array([[1.0, 0.3], [0.3, 0.5]]), np.array([[0.4, -0.1], [-0.1, 0.9]])
@@ -117,7 +116,7 @@ def test_ball_onto_ring() -> None:
     found = distance(vl.Ball(1, [0, 0]), vl.Ring(0.5, 1, [0, 0]))
     assert found.value == pytest.approx(truth, rel=1e-12)
     grids = [one.on_grid(edges(96, -1, 1)) for one in (vl.Ball(1, [0, 0]), vl.Ring(0.5, 1, [0, 0]))]
-    assert_covered(by_grids(*grids, 2, "lattices", NODES), truth, 1e-2)
+    assert_covered(distance(*grids, method="lattices"), truth, 1e-2)
 
 
 @pytest.mark.parametrize(("apart", "within"), [(1.01, 1e-2), (1.5, 5e-2)])
