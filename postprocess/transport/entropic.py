@@ -18,6 +18,7 @@ from vlasov.checks import Array
 from vlasov.measures import Gaussian, Measure, Particles
 from vlasov.postprocess.transport.affine import removed
 from vlasov.postprocess.transport.exact import Points
+from vlasov.postprocess.transport.scale import rooted
 
 _BLURS = (0.35, 0.25)  # sqrt(eps) relative to the standard deviation per axis
 _ANNEAL = 4.0
@@ -52,10 +53,7 @@ def sinkhorn(mu: Measure, nu: Measure, _: float) -> tuple[float, float]:
     squares = [blur**4 for blur in _BLURS]
     remainder = values[1] + (values[1] - values[0]) * squares[1] / (squares[0] - squares[1])
     error = 4 * abs(values[1] - values[0]) + left
-    value = math.sqrt(affine.square + max(remainder, 0.0))
-    low = math.sqrt(affine.square + max(remainder - error, 0.0))
-    high = math.sqrt(affine.square + max(remainder + error, 0.0))
-    return value, max(value - low, high - value)
+    return rooted(affine.square + max(remainder, 0.0), error, 2)
 
 
 def _entropic(mu: Points, nu: Points, eps: float) -> tuple[float, float]:
@@ -120,8 +118,6 @@ def sliced(mu: Measure, nu: Measure, p: float) -> tuple[float, float]:
 def _projected(measure: Measure, direction: Array) -> Measure:
     if isinstance(measure, Gaussian):
         return Gaussian(direction @ measure.mean, float(direction @ measure.covariance @ direction))
-    if isinstance(measure, Particles):
-        return Particles(measure.points @ direction, measure.weights)
     from vlasov.postprocess.transport.clouds import clouds, joined
 
     points = joined(clouds(measure))

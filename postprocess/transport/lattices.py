@@ -36,21 +36,6 @@ class Box(NamedTuple):
     high: Array
 
 
-class Level(NamedTuple):
-    """W_p^p on one pair of lattices, and the variance, summed over both measures and all axes, that they added."""
-
-    cost: float
-    variance: float
-
-
-class Interval(NamedTuple):
-    """W_p and an interval around it."""
-
-    value: float
-    low: float
-    high: float
-
-
 class Way(NamedTuple):
     """x -> matrix (x - origin), from a measure to where lattices are, or back: x = matrix u + origin."""
 
@@ -84,31 +69,30 @@ class Ready(NamedTuple):
         """Whether both measures share one lattice."""
         return self.boxes[0] is self.boxes[1]
 
-    def interval(self, cost: float, error: float, noise: float, p: float) -> Interval:
-        """W_p from what is left of W_p^p, its error, and by how much more it may be smaller."""
-        ends = (self.square + max(each, 0.0) for each in (cost, cost - error - noise, cost + error))
-        return Interval(*(end ** (1 / p) for end in ends))
+    def interval(self, cost: float, error: float, noise: float, p: float) -> Array:
+        """W_p and its least and most, from the rest of W_p^p, its error, and by how much more it may be smaller."""
+        rest = np.array([cost, cost - error - noise, cost + error])
+        return (self.square + np.maximum(rest, 0.0)) ** (1 / p)
 
 
-def between(ready: Ready, p: float, nodes: Sequence[int] | None = None) -> Interval:
-    """W_p on three lattices of so many points, or of the usual ones, extrapolated.
+def between(ready: Ready, p: float, nodes: Sequence[int] | None = None) -> Array:
+    """W_p, its least and its most, on three lattices of so many points, or of the usual ones, extrapolated.
 
     Beyond p = HIGHEST on the finest alone, no further from W_p than deposits and cells move masses.
     """
     nodes = nodes or thresholds.LATTICE_NODES
     if p > thresholds.HIGHEST:
-        [level] = levels(ready, p, nodes[-1:])
-        steps = math.sqrt(12 * abs(level.variance))
+        [cost], [variance] = levels(ready, p, nodes[-1:])
         cells = sum(max(float(np.linalg.norm(cloud.spacing)) / 2 for cloud in own) for own in ready.parts)
-        value, moved = level.cost ** (1 / p), ready.stretch * (steps + cells)
-        return Interval(value, max(value - moved, 0.0), value + moved)
-    costs = levels(ready, p, nodes)
-    cost, error, noise = extrapolated(costs, ready, p)
-    floor = thresholds.LATTICE_LOOSE**2 * abs(costs[-1].variance) ** (p / 2)
-    loose = error + noise > max(thresholds.LATTICE_LOOSE * p * (ready.square + cost), floor)
-    if nodes is thresholds.LATTICE_NODES and loose and p > thresholds.LATTICE_SLOW:
-        costs += levels(ready, p, [thresholds.LATTICE_MORE])
-        finer = extrapolated(costs[1:], ready, p)
+        moved = ready.stretch * (math.sqrt(12 * abs(variance)) + cells)
+        return np.maximum(cost ** (1 / p) + moved * np.array([0, -1, 1]), 0.0)
+    costs, variances = levels(ready, p, nodes)
+    cost, error, noise = extrapolated(costs, variances, ready, p)
+    enough = thresholds.LATTICE_LOOSE * p * (ready.square + cost)
+    enough = max(enough, thresholds.LATTICE_LOOSE**2 * abs(variances[-1]) ** (p / 2))
+    if error + noise > enough and nodes is thresholds.LATTICE_NODES and p > thresholds.LATTICE_SLOW:
+        more = levels(ready, p, [thresholds.LATTICE_MORE])
+        finer = extrapolated([*costs[1:], *more[0]], [*variances[1:], *more[1]], ready, p)
         if sum(finer[1:]) < error + noise:
             cost, error, noise = finer[0], max(finer[1], error / 2), finer[2]
     doubts = (1 if p == 2 else thresholds.NOT_SQUARE) * (1 if ready.shared else thresholds.UNLIKE)
@@ -132,8 +116,7 @@ def unseen(ready: Ready, p: float) -> float:
 def prepared(mu: Measure, nu: Measure, p: float) -> Ready:
     """Fine clouds, centred, with equal covariances where both have some in every direction."""
     affine = removed((mu.mean, nu.mean), (mu.covariance, nu.covariance))
-    matrices = [affine.forward, affine.backward] if affine.explained else [_principal(mu, nu)] * 2
-    ways = [Way(matrix, measure.mean) for matrix, measure in zip(matrices, (mu, nu), strict=True)]
+    ways = Way(affine.forward, mu.mean), Way(affine.backward, nu.mean)
     parts = [[_image(cloud, way) for cloud in clouds(measure)] for way, measure in zip(ways, (mu, nu), strict=True)]
     boxes = boxes_of([joined(own) for own in parts], _TAIL if p <= thresholds.HIGHEST else 0.0)
     if p == 2:
@@ -143,12 +126,12 @@ def prepared(mu: Measure, nu: Measure, p: float) -> Ready:
     return Ready(parts, boxes, 0.0, (one, other))
 
 
-def levels(ready: Ready, p: float, nodes: Sequence[int]) -> list[Level]:
-    """From the coarsest to the finest."""
+def levels(ready: Ready, p: float, nodes: Sequence[int]) -> tuple[list[float], list[float]]:
+    """W_p^p on pairs of lattices with so many points, and the variances, of both measures, that each pair added."""
     d = ready.boxes[0].low.size
     first = _FIRST[d]
     carrying = max(len(points.places) for points in deposits(ready, first)[0])
-    found = []
+    costs, variances = [], []
     for wanted in nodes:
         count = max(4, round(1 + (first - 1) * (wanted / carrying) ** (1 / d)))
         points, variance = deposits(ready, count)
@@ -157,16 +140,19 @@ def levels(ready: Ready, p: float, nodes: Sequence[int]) -> list[Level]:
                 Points(own.places @ way.matrix.T + way.origin, own.weights)
                 for own, way in zip(points, ready.back, strict=True)
             ]
-        found.append(Level(solve(points[0], points[1], p, again=0).value ** p, variance))
-    return found
+        costs.append(solve(points[0], points[1], p, again=0).value ** p)
+        variances.append(variance)
+    return costs, variances
 
 
-def extrapolated(found: Sequence[Level], ready: Ready, p: float) -> tuple[float, float, float]:
+def extrapolated(
+    costs: Sequence[float], variances: Sequence[float], ready: Ready, p: float
+) -> tuple[float, float, float]:
     """W_p^p at variance zero by the two finest levels, its error, and by how much more it may be smaller.
 
     The error is how far other extrapolations disagree. A cost that is small against a lattice's own noise may be zero.
     """
-    cost, v = np.array([level.cost for level in found]), np.array([level.variance for level in found])
+    cost, v = np.array(costs), np.array(variances)
     if np.ptp(v) <= 1e-6 * np.abs(v).max():  # nothing to extrapolate: both lie on points of a lattice
         return float(cost[-1]), float(np.ptp(cost)), 0.0
     linear = [cost[i + 1] - v[i + 1] * (cost[i] - cost[i + 1]) / (v[i] - v[i + 1]) for i in range(2)]
@@ -182,12 +168,6 @@ def extrapolated(found: Sequence[Level], ready: Ready, p: float) -> tuple[float,
 def _image(cloud: Cloud, way: Way) -> Cloud:
     places, smear = (cloud.places - way.origin) @ way.matrix.T, way.matrix @ cloud.smear @ way.matrix.T
     return Cloud(places, cloud.weights, smear, way.matrix @ cloud.spacing)
-
-
-def _principal(mu: Measure, nu: Measure) -> Array:
-    """Rows: the axes along which the two measures together vary most and least."""
-    pooled = mu.covariance + nu.covariance
-    return np.linalg.eigh(pooled / 2 + pooled.T / 2)[1].T
 
 
 def boxes_of(both: Sequence[Points], tail: float) -> list[Box]:

@@ -10,27 +10,18 @@ displacements far below their spacing in this way, which exact transport between
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from vlasov.checks import Array
-from vlasov.postprocess.transport.lattices import Interval, Ready, deposits, lattice_in
+from vlasov.postprocess.transport.lattices import Ready, deposits, lattice_in
 from vlasov.postprocess.transport.thresholds import FAINT, LINEAR_POINTS, NOISY
 
 _FLOOR = 1e-13  # of the largest mass: keeps the equation solvable where there is none
 _RATIO = 4.0  # of densities at which their difference counts no further: tails of little mass are noise
 
 
-class Linearised(NamedTuple):
-    """The bound on W_2^2 and how much the path may be longer than the shortest."""
-
-    cost: float
-    bending: float
-
-
-def between(ready: Ready) -> Interval | None:
-    """W_2 on two fine lattices, extrapolated; None unless both are densities of similar extent."""
+def between(ready: Ready) -> Array | None:
+    """W_2, its least and its most, on two fine lattices; None unless both are densities of similar extent."""
     if not (ready.dense and ready.shared):
         return None
     box = ready.boxes[0]
@@ -41,10 +32,10 @@ def between(ready: Ready) -> Interval | None:
         masses = [np.zeros(lattice.counts) for _ in points]
         for mass, own in zip(masses, points, strict=True):
             mass[tuple(np.rint((own.places - lattice.low) / lattice.steps).astype(np.int64).T)] = own.weights
-        path = linearised(masses[0], masses[1], lattice.steps)
-        costs.append(path.cost)
+        cost, bent = linearised(masses[0], masses[1], lattice.steps)
+        costs.append(cost)
         variances.append(variance)
-        bending = max(bending, path.bending)
+        bending = max(bending, bent)
     step = variances[1] * (costs[1] - costs[0]) / (variances[0] - variances[1])
     value = max(costs[1] + step, 0.0)
     change = max(abs(costs[1] - costs[0]), abs(step))
@@ -53,8 +44,8 @@ def between(ready: Ready) -> Interval | None:
     return ready.interval(value, 2 * change + bending, max(*costs, value) if noisy else 0.0, 2)
 
 
-def linearised(f: Array, g: Array, steps: Array) -> Linearised:
-    """From masses f and g on one lattice of the given spacings."""
+def linearised(f: Array, g: Array, steps: Array) -> tuple[float, float]:
+    """The bound on W_2^2 from masses f and g on one lattice, and how much the path may be longer than the shortest."""
     from scipy.sparse import coo_matrix, diags
     from scipy.sparse.linalg import spsolve
 
@@ -84,7 +75,7 @@ def linearised(f: Array, g: Array, steps: Array) -> Linearised:
     for mass in (f, g):
         limited = np.clip(mass, theta / _RATIO, theta * _RATIO).ravel()
         ends.append(float(per_mass @ (limited[i] + limited[j])))
-    return Linearised(cost, abs(ends[0] - ends[1]) / 2 + abs(sum(ends) / 2 - cost))
+    return cost, abs(ends[0] - ends[1]) / 2 + abs(sum(ends) / 2 - cost)
 
 
 def logarithmic_mean(f: Array, g: Array) -> Array:

@@ -8,15 +8,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vlasov.checks import Array
 from vlasov.errors import InputError
 from vlasov.measures import Density, Gaussian, Measure, Mixture, Particles
 from vlasov.postprocess.transport import atoms, certain, entropic, lattices, line, linear
 from vlasov.postprocess.transport.affine import bures
 from vlasov.postprocess.transport.certain import mean_power
-from vlasov.postprocess.transport.clouds import clouds, coarseness, resolution
+from vlasov.postprocess.transport.clouds import clouds, coarseness, joined, resolution
 from vlasov.postprocess.transport.exact import Points, solve
-from vlasov.postprocess.transport.scale import rooted
 from vlasov.postprocess.transport.thresholds import ENOUGH, EXACT_PAIRS, MASS_LOST, ROUNDING, SEMI_DISCRETE_ATOMS
 
 _EPS = float(np.finfo(float).eps)
@@ -164,26 +162,18 @@ def _dirac(mu: Measure, nu: Measure, p: float) -> tuple[float, float]:
     rounding = 8 * _EPS * (scale + float(np.abs(point.mean).max() + np.abs(other.mean).max()))
     if p == 2:
         return math.sqrt(float(away @ away) + float(np.trace(other.covariance))), rounding
-    if isinstance(other, Particles) or _point(other):
-        points = other.points if isinstance(other, Particles) else other.mean[None]
-        weights = other.weights if isinstance(other, Particles) else np.ones(1)
-        return mean_power(weights, np.linalg.norm(points - point.mean, axis=1), p), rounding
-    root, error = rooted(*_moment(other, point.mean, p), p)
-    return root, error + rounding
-
-
-def _moment(measure: Measure, centre: Array, p: float) -> tuple[float, float]:
-    """E|y - centre|^p by fine cells, less what their smearing adds to second order."""
-    value = error = 0.0
-    for cloud in clouds(measure):
-        distances = np.linalg.norm(cloud.places - centre, axis=1)
-        distances = np.maximum(distances, 1e-3 * distances.max())
-        d = measure.dimension
-        laplacian = p * (p + d - 2) * distances ** (p - 2)
-        added = float(cloud.weights @ laplacian) * float(np.trace(cloud.smear)) / (2 * d)
-        value += float(cloud.weights @ distances**p) - added
-        error += abs(added)
-    return value, error
+    parts = clouds(other)
+    places, weights = joined(parts)
+    ways = np.linalg.norm(places - point.mean, axis=1)
+    root = mean_power(weights, ways, p)
+    # Points stand for cells, whose spread adds half its trace with the Hessians of |y - a|^p.
+    smear = np.concatenate([np.full(len(part.weights), np.trace(part.smear)) for part in parts])
+    if root == 0 or not smear.any():
+        return root, rounding
+    slopes = np.maximum(ways / root, 1e-3) ** (p - 2)
+    added = p * (p + mu.dimension - 2) / (2 * mu.dimension) * float(weights @ (slopes * smear)) / root**2
+    value = root * max(1 - added, 0.0) ** (1 / p)
+    return value, abs(value - root) + rounding
 
 
 def _translation(mu: Measure, nu: Measure, _: float) -> tuple[float, float]:
@@ -212,7 +202,7 @@ def _resolution(mu: Measure, nu: Measure) -> float:
 
 def _lattices(mu: Measure, nu: Measure, p: float, nodes: Sequence[int] | None = None) -> tuple[float, float]:
     mu, nu = _on_one_grid(mu, nu)
-    value, low, high = lattices.between(lattices.prepared(mu, nu, p), p, nodes)
+    value, low, high = lattices.between(lattices.prepared(mu, nu, p), p, nodes).tolist()
     # Lattices only add to the value: certain bounds from below may leave little of it.
     low = max(low, min(certain.bounds(mu, nu, p).least, value))
     return value, max(high - value, value - low) + _resolution(mu, nu) + coarseness(mu) + coarseness(nu)
@@ -224,20 +214,12 @@ def _linearised(mu: Measure, nu: Measure, p: float) -> tuple[float, float] | Non
     path = linear.between(lattices.prepared(mu, nu, 2))
     if path is None:
         return None
-    blurred = _resolution(mu, nu)
-    low = max(path.low, min(certain.bounds(mu, nu, 2).least, path.value))
-    if p == 2:
-        return path.value, max(path.high - path.value, path.value - low) + blurred
+    value, low, high = (path + _resolution(mu, nu) * np.array([0, -1, 1])).tolist()
+    low = max(low, min(certain.bounds(mu, nu, 2).least, value))
     ends = [np.array(measure.support_box) for measure in (mu, nu)]
     longest = float(np.linalg.norm(np.maximum(ends[0][1] - ends[1][0], ends[1][1] - ends[0][0])))
-    low, high = max(low - blurred, 0.0), path.high + blurred
-    if p < 2:
-        low = low * (low / longest) ** (2 / p - 1)
-    elif longest < math.inf:
-        high = max(high, longest * (high / longest) ** (2 / p))
-    else:
-        return None
-    return path.value, max(high - path.value, path.value - low)
+    bounds = [end ** (2 / p) * longest ** (1 - 2 / p) for end in (low, high)]
+    return value, max(max(high, bounds[1]) - value, value - min(low, bounds[0]))
 
 
 def _on_one_grid(mu: Measure, nu: Measure) -> tuple[Measure, Measure]:
