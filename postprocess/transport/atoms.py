@@ -62,8 +62,8 @@ def _smear(parts: Sequence[Cloud]) -> float:
     return sum(float(np.trace(cloud.smear) * cloud.weights.sum()) for cloud in parts)
 
 
-def ascended(atoms: Points, fine: Points, p: float, start: Array | None = None, most: int = _ITERATIONS) -> Array:
-    """Potentials f at the atoms that nearly maximise the dual, in ``most`` steps."""
+def ascended(atoms: Points, fine: Points, p: float) -> Array:
+    """Potentials f at the atoms that nearly maximise the dual."""
     from scipy.optimize import minimize
 
     scale = float(np.abs(fine.places).max()) ** p or 1.0
@@ -76,14 +76,8 @@ def ascended(atoms: Points, fine: Points, p: float, start: Array | None = None, 
             best[0] = value, f.copy()
         return -value, np.bincount(cell, fine.weights, minlength=len(f)) - atoms.weights
 
-    options = {"maxiter": most, "maxcor": 20}
-    minimize(
-        descend,
-        (_start(atoms, fine, p) if start is None else start) / scale,
-        jac=True,
-        method="L-BFGS-B",
-        options=options,
-    )
+    options = {"maxiter": _ITERATIONS, "maxcor": 20}
+    minimize(descend, _start(atoms, fine, p) / scale, jac=True, method="L-BFGS-B", options=options)
     return scale * best[0][1]
 
 

@@ -25,7 +25,7 @@ from vlasov.postprocess.transport.clouds import Cloud, clouds, deposited, joined
 from vlasov.postprocess.transport.exact import Points, solve
 
 _FIRST = {1: 500, 2: 32, 3: 9}  # points along the longest axis, to see how many of them carry mass
-_TAIL = 1e-9  # of the mass on each side of each axis is put on the lattice's boundary, but for p > HIGHEST
+_TAIL = 1e-9  # of the mass on each side of each axis is put on the lattice's boundary
 _ALIKE = 3.0  # ratio of extents up to which both measures share one lattice
 
 
@@ -76,16 +76,8 @@ class Ready(NamedTuple):
 
 
 def between(ready: Ready, p: float, nodes: Sequence[int] | None = None) -> Array:
-    """W_p, its least and its most, on three lattices of so many points, or of the usual ones, extrapolated.
-
-    Beyond p = HIGHEST on the finest alone, no further from W_p than deposits and cells move masses.
-    """
+    """W_p, its least and its most, on three lattices of so many points, or of the usual ones, extrapolated."""
     nodes = nodes or thresholds.LATTICE_NODES
-    if p > thresholds.HIGHEST:
-        [cost], [variance] = levels(ready, p, nodes[-1:])
-        cells = sum(max(float(np.linalg.norm(cloud.spacing)) / 2 for cloud in own) for own in ready.parts)
-        moved = ready.stretch * (math.sqrt(12 * abs(variance)) + cells)
-        return np.maximum(cost ** (1 / p) + moved * np.array([0, -1, 1]), 0.0)
     costs, variances = levels(ready, p, nodes)
     cost, error, noise = extrapolated(costs, variances, ready, p)
     enough = thresholds.LATTICE_LOOSE * p * (ready.square + cost)
@@ -118,7 +110,7 @@ def prepared(mu: Measure, nu: Measure, p: float) -> Ready:
     affine = removed((mu.mean, nu.mean), (mu.covariance, nu.covariance))
     ways = Way(affine.forward, mu.mean), Way(affine.backward, nu.mean)
     parts = [[_image(cloud, way) for cloud in clouds(measure)] for way, measure in zip(ways, (mu, nu), strict=True)]
-    boxes = boxes_of([joined(own) for own in parts], _TAIL if p <= thresholds.HIGHEST else 0.0)
+    boxes = boxes_of([joined(own) for own in parts])
     if p == 2:
         return Ready(parts, boxes, affine.square, None)
     # Relative to the mean of mu, so that points far away lose no digits.
@@ -170,9 +162,9 @@ def _image(cloud: Cloud, way: Way) -> Cloud:
     return Cloud(places, cloud.weights, smear, way.matrix @ cloud.spacing)
 
 
-def boxes_of(both: Sequence[Points], tail: float) -> list[Box]:
+def boxes_of(both: Sequence[Points]) -> list[Box]:
     """Where the lattices of both lie: the same box twice where their extents are similar."""
-    found = [_extent(points, tail) for points in both]
+    found = [_extent(points) for points in both]
     sizes = [box.high - box.low for box in found]
     low, high = np.minimum(found[0].low, found[1].low), np.maximum(found[0].high, found[1].high)
     larger, smaller = np.maximum(*sizes), np.minimum(*sizes)
@@ -181,9 +173,9 @@ def boxes_of(both: Sequence[Points], tail: float) -> list[Box]:
     return found
 
 
-def _extent(points: Points, tail: float) -> Box:
-    """The box outside of which at most ``tail`` of the mass lies on each side."""
-    shares = [tail, 1 - tail]
+def _extent(points: Points) -> Box:
+    """The box outside of which at most _TAIL of the mass lies on each side."""
+    shares = [_TAIL, 1 - _TAIL]
     return Box(*np.quantile(points.places, shares, axis=0, weights=points.weights, method="inverted_cdf"))
 
 

@@ -15,9 +15,17 @@ from vlasov.postprocess.transport.affine import bures
 from vlasov.postprocess.transport.certain import mean_power
 from vlasov.postprocess.transport.clouds import clouds, coarseness, joined, resolution
 from vlasov.postprocess.transport.exact import Points, solve
-from vlasov.postprocess.transport.thresholds import ENOUGH, EXACT_PAIRS, MASS_LOST, ROUNDING, SEMI_DISCRETE_ATOMS
+from vlasov.postprocess.transport.thresholds import (
+    ENOUGH,
+    EXACT_PAIRS,
+    HIGHEST,
+    MASS_LOST,
+    ROUNDING,
+    SEMI_DISCRETE_ATOMS,
+)
 
 _EPS = float(np.finfo(float).eps)
+_FAR = 10.0  # standard deviations, beyond which no mass of a Gaussian is seen in double precision
 
 
 class Distance(NamedTuple):
@@ -82,7 +90,9 @@ def best(mu: Measure, nu: Measure, p: float, method: str = "auto", nodes: Sequen
             break
     if smallest is None:
         auto = method == "auto"
-        needs, remedy = ("d <= 3 or particles", "measure.sample(n)") if auto else (CANDIDATES[method].needs, '"auto"')
+        needs, remedy = (
+            ("d <= 3 or few particles", "measure.sample(n)") if auto else (CANDIDATES[method].needs, '"auto"')
+        )
         pair = f"{mu.kind} and {nu.kind} with d = {mu.dimension} and p = {p:g}"
         raise InputError(f'"{method}" needs {needs}, not {pair}; use {remedy}', "method")
     return smallest
@@ -202,24 +212,36 @@ def _resolution(mu: Measure, nu: Measure) -> float:
 
 def _lattices(mu: Measure, nu: Measure, p: float, nodes: Sequence[int] | None = None) -> tuple[float, float]:
     mu, nu = _on_one_grid(mu, nu)
-    value, low, high = lattices.between(lattices.prepared(mu, nu, p), p, nodes).tolist()
-    # Lattices only add to the value: certain bounds from below may leave little of it.
-    low = max(low, min(certain.bounds(mu, nu, p).least, value))
-    return value, max(high - value, value - low) + _resolution(mu, nu) + coarseness(mu) + coarseness(nu)
+    q = min(p, HIGHEST)
+    value, low, high = lattices.between(lattices.prepared(mu, nu, q), q, nodes).tolist()
+    hidden = _resolution(mu, nu) + coarseness(mu) + coarseness(nu)
+    return value, _widened(value, low - hidden, high + hidden, mu, nu, q, p)
 
 
 def _linearised(mu: Measure, nu: Measure, p: float) -> tuple[float, float] | None:
-    """W_2, and for other orders what it and the longest way D leave open: W_p^p <= D^{p - q} W_q^q for q < p."""
     mu, nu = _on_one_grid(mu, nu)
     path = linear.between(lattices.prepared(mu, nu, 2))
     if path is None:
         return None
-    value, low, high = (path + _resolution(mu, nu) * np.array([0, -1, 1])).tolist()
-    low = max(low, min(certain.bounds(mu, nu, 2).least, value))
-    ends = [np.array(measure.support_box) for measure in (mu, nu)]
-    longest = float(np.linalg.norm(np.maximum(ends[0][1] - ends[1][0], ends[1][1] - ends[0][0])))
-    bounds = [end ** (2 / p) * longest ** (1 - 2 / p) for end in (low, high)]
-    return value, max(max(high, bounds[1]) - value, value - min(low, bounds[0]))
+    value, low, high = path.tolist()
+    hidden = _resolution(mu, nu)
+    return value, _widened(value, low - hidden, high + hidden, mu, nu, 2, p)
+
+
+def _widened(value: float, low: float, high: float, mu: Measure, nu: Measure, q: float, p: float) -> float:
+    """The error of a value of W_q, between ``low`` and ``high``, as one of W_p.
+
+    W_p increases in p, and W_p^p <= D^{p - q} W_q^q for p > q, where D is the longest way between the measures.
+    """
+    low = max(low, min(certain.bounds(mu, nu, q).least, value))
+    boxes = []
+    for measure in (mu, nu):
+        reach = _FAR * np.sqrt(np.diag(measure.covariance))
+        ends = measure.mean - reach, measure.mean + reach
+        boxes.append([np.where(np.isfinite(s), s, e) for s, e in zip(measure.support_box, ends, strict=True)])
+    longest = float(np.linalg.norm(np.maximum(boxes[0][1] - boxes[1][0], boxes[1][1] - boxes[0][0])))
+    bounds = [end ** (q / p) * longest ** (1 - q / p) for end in (low, high)]
+    return max(max(high, bounds[1]) - value, value - min(low, bounds[0]))
 
 
 def _on_one_grid(mu: Measure, nu: Measure) -> tuple[Measure, Measure]:
