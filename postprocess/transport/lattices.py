@@ -60,11 +60,6 @@ class Ready(NamedTuple):
         return 1.0 if self.back is None else max(float(np.linalg.norm(way.matrix, 2)) for way in self.back)
 
     @property
-    def dense(self) -> bool:
-        """Whether both are densities, in all their parts."""
-        return all(cloud.spacing.any() for own in self.parts for cloud in own)
-
-    @property
     def shared(self) -> bool:
         """Whether both measures share one lattice."""
         return self.boxes[0] is self.boxes[1]

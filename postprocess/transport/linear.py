@@ -21,8 +21,8 @@ _RATIO = 4.0  # of densities at which their difference counts no further: tails 
 
 
 def between(ready: Ready) -> Array | None:
-    """W_2, its least and its most, on two fine lattices; None unless both are densities of similar extent."""
-    if not (ready.dense and ready.shared):
+    """W_2, its least and its most, on two fine lattices; None where their extents are unlike."""
+    if not ready.shared:
         return None
     box = ready.boxes[0]
     costs, variances, bending = [], [], 0.0

@@ -15,6 +15,7 @@ from vlasov.postprocess.transport.affine import bures
 from vlasov.postprocess.transport.certain import mean_power
 from vlasov.postprocess.transport.clouds import clouds, coarseness, joined, resolution
 from vlasov.postprocess.transport.exact import Points, solve
+from vlasov.postprocess.transport.scale import extent
 from vlasov.postprocess.transport.thresholds import (
     ENOUGH,
     EXACT_PAIRS,
@@ -139,10 +140,6 @@ def _dense(measure: Measure) -> bool:
     return not (isinstance(measure, Particles) or _point(measure))
 
 
-def _clouds(mu: Measure, nu: Measure, _: float) -> bool:
-    return isinstance(mu, Particles) and isinstance(nu, Particles)
-
-
 def _atoms(mu: Measure, nu: Measure, _: float) -> bool:
     return isinstance(mu, Particles) != isinstance(nu, Particles)
 
@@ -151,11 +148,6 @@ def _few_atoms(mu: Measure, nu: Measure, p: float) -> bool:
     """Beside a density, for which semi-discrete transport takes half a minute at most."""
     most = SEMI_DISCRETE_ATOMS[p != 2]
     return _atoms(mu, nu, p) and any(isinstance(measure, Particles) and len(measure) <= most for measure in (mu, nu))
-
-
-def _few_pairs(mu: Measure, nu: Measure, _: float) -> bool:
-    """Of particles, which the network simplex solves in seconds."""
-    return len(mu) * len(nu) <= EXACT_PAIRS  # type: ignore[arg-type]
 
 
 def _gaussian(mu: Measure, nu: Measure, _: float) -> tuple[float, float]:
@@ -234,12 +226,8 @@ def _widened(value: float, low: float, high: float, mu: Measure, nu: Measure, q:
     W_p increases in p, and W_p^p <= D^{p - q} W_q^q for p > q, where D is the longest way between the measures.
     """
     low = max(low, min(certain.bounds(mu, nu, q).least, value))
-    boxes = []
-    for measure in (mu, nu):
-        reach = _FAR * np.sqrt(np.diag(measure.covariance))
-        ends = measure.mean - reach, measure.mean + reach
-        boxes.append([np.where(np.isfinite(s), s, e) for s, e in zip(measure.support_box, ends, strict=True)])
-    longest = float(np.linalg.norm(np.maximum(boxes[0][1] - boxes[1][0], boxes[1][1] - boxes[0][0])))
+    (bottom, top), (floor, roof) = extent(mu, _FAR), extent(nu, _FAR)
+    longest = float(np.linalg.norm(np.maximum(top - floor, roof - bottom)))
     bounds = [end ** (q / p) * longest ** (1 - q / p) for end in (low, high)]
     return max(max(high, bounds[1]) - value, value - min(low, bounds[0]))
 
@@ -258,30 +246,33 @@ def _on_one_grid(mu: Measure, nu: Measure) -> tuple[Measure, Measure]:
     return mu, Density(cells.values, mu.edges, origin=mu.origin, matrix=mu.matrix)
 
 
-def _close(mu: Measure, nu: Measure, _: float) -> bool:
-    return _dense(mu) and _dense(nu) and mu.dimension <= 3
+def _both(kind: type[Measure]) -> Test:
+    return lambda mu, nu, _: isinstance(mu, kind) and isinstance(nu, kind)
 
 
 CANDIDATES = {
     "quantile": Candidate("d = 1", lambda mu, nu, p: mu.dimension == 1, line.between, approximate=False),
-    "dirac": Candidate(
-        "a measure at a single point", lambda mu, nu, p: _point(mu) or _point(nu), _dirac, approximate=False
-    ),
+    "dirac": Candidate("a single point", lambda mu, nu, p: _point(mu) or _point(nu), _dirac, approximate=False),
     "gaussian": Candidate(
-        "two Gaussians and p = 2",
-        lambda mu, nu, p: isinstance(mu, Gaussian) and isinstance(nu, Gaussian) and p == 2,
-        _gaussian,
-        approximate=False,
+        "two Gaussians and p = 2", lambda mu, nu, p: p == 2 and _both(Gaussian)(mu, nu, p), _gaussian, approximate=False
     ),
-    "translation": Candidate(
-        "two measures of which one is the other, moved", certain.is_translate, _translation, approximate=False
+    "translation": Candidate("a measure and it, moved", certain.is_translate, _translation, approximate=False),
+    "exact": Candidate(
+        "two clouds of particles",
+        _both(Particles),
+        _exact,
+        False,
+        lambda mu, nu, p: len(mu) * len(nu) <= EXACT_PAIRS,  # type: ignore[arg-type]
     ),
-    "exact": Candidate("two clouds of particles", _clouds, _exact, approximate=False, automatic=_few_pairs),
     "semi-discrete": Candidate("one cloud of particles beside a density", _atoms, _semi_discrete, automatic=_few_atoms),
-    "linearised": Candidate("two densities of similar extent, and of bounded support for p > 2", _close, _linearised),
+    "linearised": Candidate(
+        "two densities of similar extent, d <= 3",
+        lambda mu, nu, p: _dense(mu) and _dense(nu) and mu.dimension <= 3,
+        _linearised,
+    ),
     "sinkhorn": Candidate(
         "two clouds of particles and p = 2",
-        lambda mu, nu, p: _clouds(mu, nu, p) and p == 2,
+        lambda mu, nu, p: p == 2 and _both(Particles)(mu, nu, p),
         entropic.sinkhorn,
         automatic=lambda mu, nu, p: mu.dimension > 3,
     ),
