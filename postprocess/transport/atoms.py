@@ -74,7 +74,7 @@ def ascended(atoms: Points, fine: Points, p: float) -> Array:
 
 
 def bounds(atoms: Points, fine: Points, f: Array, p: float, smear: float) -> tuple[float, float]:
-    """A lower and an upper bound of W_p between atoms and a density, given by many points whose variance exceeds its own by ``smear``."""
+    """Bounds of W_p between atoms and a density, for which points stand whose variance is larger by ``smear``."""
     cell, least = nearest(atoms.places, fine.places, f, p)
     masses = np.bincount(cell, fine.weights, minlength=len(f)).astype(np.float64)
     value = float(atoms.weights @ f) + float(fine.weights @ least)
