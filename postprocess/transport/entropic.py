@@ -18,7 +18,6 @@ from vlasov.checks import Array
 from vlasov.measures import Gaussian, Measure, Particles
 from vlasov.postprocess.transport.affine import removed
 from vlasov.postprocess.transport.exact import Points
-from vlasov.postprocess.transport.scale import rooted
 
 _BLURS = (0.35, 0.25)  # sqrt(eps) relative to the standard deviation per axis
 _ANNEAL = 4.0
@@ -53,7 +52,8 @@ def sinkhorn(mu: Measure, nu: Measure, _: float) -> tuple[float, float]:
     squares = [blur**4 for blur in _BLURS]
     remainder = values[1] + (values[1] - values[0]) * squares[1] / (squares[0] - squares[1])
     error = 4 * abs(values[1] - values[0]) + left
-    return rooted(affine.square + max(remainder, 0.0), error, 2)
+    low, value, high = (math.sqrt(affine.square + max(remainder + each, 0.0)) for each in (-error, 0.0, error))
+    return value, max(value - low, high - value)
 
 
 def _entropic(mu: Points, nu: Points, eps: float) -> tuple[float, float]:

@@ -237,7 +237,12 @@ def _on_one_grid(mu: Measure, nu: Measure) -> tuple[Measure, Measure]:
     if isinstance(nu, Density) and not isinstance(mu, Density):
         found = _on_one_grid(nu, mu)
         return found[1], found[0]
-    if not isinstance(mu, Density) or isinstance(nu, Density | Particles) or not all(mu.uniform):
+    parts = nu.components if isinstance(nu, Mixture) else (nu,)
+    if (
+        not isinstance(mu, Density)
+        or not all(mu.uniform)
+        or any(isinstance(part, Density | Particles) for part in parts)
+    ):
         return mu, nu
     image = image_in(mu, nu)
     cells = None if image is None else image.on_grid(mu.edges)

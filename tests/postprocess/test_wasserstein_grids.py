@@ -264,6 +264,15 @@ def test_a_measure_and_itself() -> None:
         assert found.value < 1e-6
 
 
+def test_a_mixture_of_densities_in_frames_of_their_own() -> None:
+    """As finite volumes solve clusters: cells of such grids have no averages over each other."""
+    frames = [np.array([[0.8, 0.3], [-0.2, 1.1]]), EYE]
+    parts = [vl.Gaussian([0, 0], EYE).on_grid(edges(24)).image(frame, [0, 0]) for frame in frames]
+    found = distance(vl.Mixture([parts[0], parts[0]], [0.5, 0.5]), parts[0])
+    assert found.value <= found.error < 1e-6
+    assert distance(parts[1], vl.Mixture(parts, [0.5, 0.5])).value > 0.02
+
+
 def test_logarithmic_mean() -> None:
     f, g = np.array([1.0, 1.0, 2.0, 1.0, 0.0]), np.array([1.0, 1.0 + 1e-9, 1.0, 0.0, 0.0])
     assert logarithmic_mean(f, g) == pytest.approx([1, 1 + 5e-10, 1 / math.log(2), 0, 0], rel=1e-14)
