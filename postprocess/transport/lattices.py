@@ -104,7 +104,9 @@ def prepared(mu: Measure, nu: Measure, p: float) -> Ready:
     """Fine clouds, centred, with equal covariances where both have some in every direction."""
     affine = removed((mu.mean, nu.mean), (mu.covariance, nu.covariance))
     ways = Way(affine.forward, mu.mean), Way(affine.backward, nu.mean)
-    parts = [[_image(cloud, way) for cloud in clouds(measure)] for way, measure in zip(ways, (mu, nu), strict=True)]
+    parts = [[_image(cloud, way) for cloud in clouds(own)] for way, own in zip(ways, (mu, nu), strict=True)]
+    # The only cell of a density is split, for points alone have no extent.
+    parts = [[split(c, np.abs(c.spacing).max(axis=1)) if len(c.places) == 1 else c for c in own] for own in parts]
     boxes = boxes_of([joined(own) for own in parts])
     if p == 2:
         return Ready(parts, boxes, affine.square, None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
@@ -223,13 +224,14 @@ def _linearised(mu: Measure, nu: Measure, p: float) -> tuple[float, float] | Non
 def _widened(value: float, low: float, high: float, mu: Measure, nu: Measure, q: float, p: float) -> float:
     """The error of a value of W_q, between ``low`` and ``high``, as one of W_p.
 
-    W_p increases in p, and W_p^p <= D^{p - q} W_q^q for p > q, where D is the longest way between the measures.
+    W_p increases in p, and W_p^p <= D^{p - q} W_q^q for p > q, where D >= W_p is the longest way between the measures.
     """
     low = max(low, min(certain.bounds(mu, nu, q).least, value))
     (bottom, top), (floor, roof) = extent(mu, _FAR), extent(nu, _FAR)
     longest = float(np.linalg.norm(np.maximum(top - floor, roof - bottom)))
     bounds = [end ** (q / p) * longest ** (1 - q / p) for end in (low, high)]
-    return max(max(high, bounds[1]) - value, value - min(low, bounds[0]))
+    high = max(min(max(high, bounds[1]), longest), value)
+    return max(high - value, value - min(low, bounds[0]))
 
 
 def _on_one_grid(mu: Measure, nu: Measure) -> tuple[Measure, Measure]:
@@ -237,15 +239,11 @@ def _on_one_grid(mu: Measure, nu: Measure) -> tuple[Measure, Measure]:
     if isinstance(nu, Density) and not isinstance(mu, Density):
         found = _on_one_grid(nu, mu)
         return found[1], found[0]
-    parts = nu.components if isinstance(nu, Mixture) else (nu,)
-    if (
-        not isinstance(mu, Density)
-        or not all(mu.uniform)
-        or any(isinstance(part, Density | Particles) for part in parts)
-    ):
+    if not isinstance(mu, Density) or isinstance(nu, Density | Particles) or not all(mu.uniform):
         return mu, nu
-    image = image_in(mu, nu)
-    cells = None if image is None else image.on_grid(mu.edges)
+    image, cells = image_in(mu, nu), None
+    with suppress(InputError):  # singular measures, and grids in other frames, have no averages over cells
+        cells = None if image is None else image.on_grid(mu.edges)
     if cells is None or abs(cells.mass / nu.mass - 1) > MASS_LOST:  # the grid is too small for it
         return mu, nu
     return mu, Density(cells.values, mu.edges, origin=mu.origin, matrix=mu.matrix)
