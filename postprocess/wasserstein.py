@@ -15,20 +15,17 @@ from vlasov import checks
 from vlasov.errors import AccuracyWarning, InputError, choose, warn
 from vlasov.measures import Measure, Particles
 from vlasov.postprocess.transport import certain, conditional, methods
-from vlasov.postprocess.transport.lattices import NODES
 from vlasov.postprocess.transport.methods import Distance
 from vlasov.postprocess.transport.scale import to_unit_size
 from vlasov.solvers import measure
 
 LARGEST_P = 100  # beyond, W_p tells no more than the longest way of all
 _DOUBTFUL = 0.05  # error of a value that is told without being asked for
-_LOOSE = 0.01  # error from which on another order, whose distance bounds this one, is worth its time
 _NOTHING = 1e-9  # of the measures' size: distances below count as none
-_ROUNDING = 1e-13  # of sums over clouds of points, relative to their size
 _EPS = float(np.finfo(float).eps)
 
 CONDITIONAL = "conditional"
-METHODS = ("auto", CONDITIONAL, *methods.SOLVERS)
+METHODS = ("auto", CONDITIONAL, *methods.CANDIDATES)
 Given = Measure | xr.Dataset
 
 
@@ -84,22 +81,18 @@ def distance(mu: Given, nu: Given, p: float = 2, *, time: float | None = None, m
           (int W_p(mu(.|s), nu(.|s))^p ds)^{1/p}, exact where the places are the same, else refused. "auto" takes it
           where both have places; where one of both has none (``Particles(points, weights)``), places count for
           nothing and the laws of x are compared.
-        - "gaussian": Bures' closed form for two Gaussians, p = 2.
-        - "dirac": one measure is a single point.
-        - "translation": one measure is the other, moved as a whole.
         - "quantile": d = 1, exact for particles and piecewise constant densities.
-        - "radial": both are balls, rings or Gaussians without preferred direction, about one centre unless p = 2.
+        - "dirac": one measure is a single point.
+        - "gaussian": Bures' closed form for two Gaussians, p = 2.
+        - "translation": one measure is the other, moved as a whole.
         - "exact": the network simplex between particles.
         - "semi-discrete": a density against particles, between a lower and an upper bound.
-        - "lattices": any two measures, d <= 3, deposited on three coarse lattices and extrapolated.
-        - "affine": two densities, p != 2, d <= 3, that an affine map makes alike: between what is certain and its cost.
-        - "cells": two densities of unlike shape, d <= 3: affine maps in the cells of a semi-discrete plan.
-        - "monotone": two densities on parallel grids: between marginals and the plan of Knothe and Rosenblatt, any p.
-        - "flow": the same for p = 1, d = 2 or 3: the shortest flow on two lattices, extrapolated.
-        - "linearised": two close densities, p = 2, d <= 3: the length of the straight path between them.
-        - "sinkhorn": debiased entropic transport between many particles.
+        - "linearised": two close densities, d <= 3: the length of the straight path between them for p = 2, and an
+          interval that follows from it for other p.
+        - "sinkhorn": debiased entropic transport between many particles, p = 2.
         - "sliced": the mean of W_p over projections to lines, another quantity, never chosen for you.
-        - "auto": the first of these that fits, or of "lattices" to "linearised" the most certain one.
+        - "lattices": any two measures, d <= 3, deposited on three coarse lattices and extrapolated.
+        - "auto": the first of these that fits; where it only approximates, the one with the smallest error.
 
     Returns
     -------
@@ -125,10 +118,7 @@ def distance(mu: Given, nu: Given, p: float = 2, *, time: float | None = None, m
         return _conditional(mu, nu, p)
     with np.errstate(under="ignore"):
         one, other, unit = to_unit_size(mu, nu)
-        solve = methods.chosen(one, other, p) if method == "auto" else methods.SOLVERS[method]
-        found = _certain(solve(one, other, p), one, other, p)
-        if method == "auto" and found.method in methods.ON_GRIDS and p != 2 and found.error > _LOOSE * found.value:
-            found = in_order({p: found, 2.0: quickly(one, other, 2, NODES)})[p]
+        found = methods.best(one, other, p, method)
     return Distance(unit * found.value, unit * found.error, found.method)
 
 
@@ -172,13 +162,8 @@ def quickly(mu: Measure, nu: Measure, p: float, nodes: Sequence[int]) -> Distanc
     Where there are no particles by closed forms too, but by nothing that takes longer.
     """
     one, other, unit = to_unit_size(mu, nu)
-    if any(isinstance(measure, Particles) for measure in (mu, nu)):
-        found = methods.by_grids(one, other, p, "lattices", nodes)
-    else:
-        solve = methods.chosen(one, other, p)
-        more = (nodes,) if solve is methods.by_the_better_grid else ()
-        found = solve(one, other, p, *more)
-    found = _certain(found, one, other, p)
+    clouded = isinstance(mu, Particles) or isinstance(nu, Particles)
+    found = methods.best(one, other, p, "lattices" if clouded else "auto", nodes)
     return Distance(unit * found.value, unit * found.error, found.method)
 
 
@@ -191,9 +176,3 @@ def _measure(given: Any, name: str, time: float | None) -> Measure:
     if not isinstance(given, Measure):
         raise InputError(f"has type {type(given).__name__} where a measure is needed", name)
     return given
-
-
-def _certain(found: Distance, mu: Measure, nu: Measure, p: float) -> Distance:
-    """What is approximated, within what is certain."""
-    approximate = found.method in methods.APPROXIMATE
-    return methods.within(found, certain.bounds(mu, nu, p), _ROUNDING) if approximate else found

@@ -23,12 +23,15 @@ _CONDITION = 1e-10  # of a covariance, below which it counts as flat
 
 
 class Affine(NamedTuple):
-    """Squared distance of means and covariances, and the matrices A and A^{-T} (the identity where one is flat)."""
+    """Squared distance of means and covariances, and the matrices A and A^{-T}.
+
+    Where a covariance is flat, these are one rotation, to the principal axes of both measures together, and the
+    distance is that of the means.
+    """
 
     square: float
     forward: Array
     backward: Array
-    explained: bool
 
 
 def bures(first: Array, second: Array) -> tuple[float, float]:
@@ -63,21 +66,25 @@ def factor(covariance: Array) -> tuple[Array, float]:
 def removed(means: tuple[Array, Array], covariances: tuple[Array, Array]) -> Affine:
     """The affine part between measures with these moments."""
     shift = float(np.sum((means[0] - means[1]) ** 2))
-    d, size = means[0].size, max(float(np.trace(c)) for c in covariances)
+    size = max(float(np.trace(c)) for c in covariances)
     if size > 0:  # products of small covariances would underflow
         covariances = covariances[0] / size, covariances[1] / size
     spectra = [np.linalg.eigvalsh(c) for c in covariances]
     if any(s[0] <= _CONDITION * s[-1] for s in spectra):
-        return Affine(shift, np.eye(d), np.eye(d), explained=False)
+        axes = _axes(covariances[0] + covariances[1])
+        return Affine(shift, axes.T, axes.T)
     first = _root(covariances[0])
     inverse = np.linalg.inv(first)
     optimal = inverse @ _root(first @ covariances[1] @ first) @ inverse
     forward = _root(optimal / 2 + optimal.T / 2)
     # Turned to the principal axes of the common covariance.
-    common = forward @ covariances[0] @ forward
-    axes = np.linalg.eigh(common / 2 + common.T / 2)[1]
+    axes = _axes(forward @ covariances[0] @ forward)
     distance, _ = bures(*covariances)
-    return Affine(shift + size * distance**2, axes.T @ forward, axes.T @ np.linalg.inv(forward), explained=True)
+    return Affine(shift + size * distance**2, axes.T @ forward, axes.T @ np.linalg.inv(forward))
+
+
+def _axes(matrix: Array) -> Array:
+    return np.linalg.eigh(matrix / 2 + matrix.T / 2)[1]
 
 
 def _root(matrix: Array) -> Array:

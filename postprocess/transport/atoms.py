@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,13 +29,6 @@ _TINY = float(np.finfo(float).tiny)
 _CHUNK = 2**22  # costs at a time, where no tree can find the least
 
 
-class Bounds(NamedTuple):
-    """W_p between a lower and an upper bound."""
-
-    lower: float
-    upper: float
-
-
 def between(atoms: Particles, other: Measure, p: float) -> tuple[float, float]:
     """W_p between its bounds, and how far these and the density's own resolution leave it open."""
     origins = (atoms.mean, other.mean) if p == 2 else (np.zeros(atoms.dimension),) * 2
@@ -49,7 +41,7 @@ def between(atoms: Particles, other: Measure, p: float) -> tuple[float, float]:
     # Finer points make the lower bound better, but those with which the potentials were found give less mass to move.
     sets = [parts, finer] if p == 2 else [parts]
     found = [bounds(own, joined(one), potentials, p, _smear(one)) for one in sets]
-    lower, upper = math.hypot(found[-1].lower, shift), math.hypot(min(one.upper for one in found), shift)
+    lower, upper = math.hypot(found[-1][0], shift), math.hypot(min(most for _, most in found), shift)
     smear, upper = _smear(sets[-1]), max(lower, upper)
     # The dual value is stationary at the optimum, and with it the lower bound much nearer than the upper.
     value = lower + _NEARER * (upper - lower)
@@ -62,8 +54,8 @@ def _smear(parts: Sequence[Cloud]) -> float:
     return sum(float(np.trace(cloud.smear) * cloud.weights.sum()) for cloud in parts)
 
 
-def ascended(atoms: Points, fine: Points, p: float, start: Array | None = None, most: int = _ITERATIONS) -> Array:
-    """Potentials f at the atoms that nearly maximise the dual, in ``most`` steps."""
+def ascended(atoms: Points, fine: Points, p: float) -> Array:
+    """Potentials f at the atoms that nearly maximise the dual."""
     from scipy.optimize import minimize
 
     scale = float(np.abs(fine.places).max()) ** p or 1.0
@@ -76,19 +68,13 @@ def ascended(atoms: Points, fine: Points, p: float, start: Array | None = None, 
             best[0] = value, f.copy()
         return -value, np.bincount(cell, fine.weights, minlength=len(f)) - atoms.weights
 
-    options = {"maxiter": most, "maxcor": 20}
-    minimize(
-        descend,
-        (_start(atoms, fine, p) if start is None else start) / scale,
-        jac=True,
-        method="L-BFGS-B",
-        options=options,
-    )
+    options = {"maxiter": _ITERATIONS, "maxcor": 20}
+    minimize(descend, _start(atoms, fine, p) / scale, jac=True, method="L-BFGS-B", options=options)
     return scale * best[0][1]
 
 
-def bounds(atoms: Points, fine: Points, f: Array, p: float, smear: float) -> Bounds:
-    """Of W_p between atoms and a density, given by many points whose variance exceeds its own by ``smear``."""
+def bounds(atoms: Points, fine: Points, f: Array, p: float, smear: float) -> tuple[float, float]:
+    """Bounds of W_p between atoms and a density, for which points stand whose variance is larger by ``smear``."""
     cell, least = nearest(atoms.places, fine.places, f, p)
     masses = np.bincount(cell, fine.weights, minlength=len(f)).astype(np.float64)
     value = float(atoms.weights @ f) + float(fine.weights @ least)
@@ -101,7 +87,7 @@ def bounds(atoms: Points, fine: Points, f: Array, p: float, smear: float) -> Bou
         remaining = _moved(atoms.places, excess, missing, p)
     lower = max(value - known, 0.0) ** (1 / p)
     upper = max(reached + more - known, 0.0) ** (1 / p) + remaining
-    return Bounds(lower, max(upper, lower))
+    return lower, max(upper, lower)
 
 
 def _start(atoms: Points, fine: Points, p: float) -> Array:

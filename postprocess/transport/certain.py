@@ -90,7 +90,7 @@ def mean_power(weights: Array, gaps: Array, p: float) -> float:
     return largest * float(np.einsum("i,i->", weights, (gaps / largest) ** p)) ** (1 / p) if largest > 0 else 0.0
 
 
-def is_translate(mu: Measure, nu: Measure) -> bool:
+def is_translate(mu: Measure, nu: Measure, _: float = 1) -> bool:
     """Whether nu is mu moved as a whole, component by component; then W_p = |m1 - m2| for every p."""
     shift = nu.mean - mu.mean
     slack = _ROUNDINGS * _EPS * (np.abs(mu.mean) + np.abs(nu.mean))
@@ -116,8 +116,7 @@ def _moved(mu: Measure, nu: Measure, shift: Array, slack: Array) -> bool:
         pairs = [(mu.center, nu.center)] if mu.radii == nu.radii else []
     elif isinstance(mu, Density) and isinstance(nu, Density):
         alike = np.array_equal(mu.matrix, nu.matrix) and np.array_equal(mu.values, nu.values)
-        alike &= all(np.array_equal(one, other) for one, other in zip(mu.edges, nu.edges, strict=True))
-        pairs = [(mu.origin, nu.origin)] if alike else []
+        pairs = list(zip(_axes(mu), _axes(nu), strict=True)) if alike else []
     else:
         pairs = []
     # Places are compared to the rounding of their own coordinates.
@@ -125,3 +124,10 @@ def _moved(mu: Measure, nu: Measure, shift: Array, slack: Array) -> bool:
         bool((np.abs(one + shift - other) <= slack + _ROUNDINGS * _EPS * (np.abs(one) + np.abs(other))).all())
         for one, other in pairs
     )
+
+
+def _axes(density: Density) -> list[Array]:
+    """Where a grid's edges meet its axes, which start in its first corner."""
+    corner = density.origin + density.matrix @ np.array([edges[0] for edges in density.edges])
+    columns = zip(density.edges, density.matrix.T, strict=True)
+    return [corner + np.outer(edges - edges[0], column) for edges, column in columns]

@@ -20,13 +20,13 @@ from vlasov.measures.cell_averages import normal_masses
 from vlasov.measures.density.grid import outer
 from vlasov.measures.deposit import neighbours, spread as deposit
 from vlasov.postprocess.transport.exact import Points
+from vlasov.postprocess.transport.thresholds import STEEP
 
 FINE = {1: 4096, 2: 256, 3: 48}  # cells per axis that stand for a measure given by a formula
 _REACH = 8.0  # standard deviations of a Gaussian that are kept: 1e-15 of the mass lies beyond
 _MOST_POINTS = 1_000_000  # that splitting may make
 _FINER, _MOST_PARTS = 3, 4  # cells per lattice step at least, parts of a cell along an axis at most
 _STEEPEST = 2.0  # a density that falls to zero within its cell
-_LEAST = 1e-30  # of a density's largest value, below which its logarithm bends no further
 _EPS = float(np.finfo(float).eps)
 
 
@@ -92,15 +92,14 @@ def resolution(measure: Measure) -> float:
     return change / spread if spread > 0 else math.sqrt(change)
 
 
-def coarseness(measure: Measure, steep: float = 0.0, bent: float = 0.0) -> float:
+def coarseness(measure: Measure) -> float:
     """W_2 between a density constant on cells and one linear there: a slope s moves mass by s h / 120^{1/2}.
 
-    What grids of unlike shapes cannot know of each other; where both are alike, it cancels. Only where the density
-    changes by the share ``steep`` of itself from cell to cell, and its logarithm bends by ``bent``, which it does most
-    at jumps and little where a density is smooth, however steep.
+    Grids of unlike shapes do not know this of each other; where both are alike, it cancels. Counted where the density
+    changes by the share STEEP of itself from cell to cell.
     """
     if isinstance(measure, Mixture):
-        squares = [coarseness(part, steep, bent) ** 2 for part in measure.components]
+        squares = [coarseness(part) ** 2 for part in measure.components]
         return math.sqrt(float(np.dot(measure.weights, squares)))
     if not isinstance(measure, Density):
         return 0.0
@@ -110,8 +109,7 @@ def coarseness(measure: Measure, steep: float = 0.0, bent: float = 0.0) -> float
         padded = np.pad(np.moveaxis(values, k, 0), [(1, 1)] + [(0, 0)] * (values.ndim - 1))
         rise = np.moveaxis(np.abs(padded[2:] - padded[:-2]) / 2, 0, k)
         slope = np.divide(rise, values, out=np.zeros_like(values), where=values > 0).clip(max=_STEEPEST)
-        bend = np.moveaxis(np.abs(np.diff(np.log(np.maximum(padded, _LEAST * values.max())), 2, axis=0)), 0, k)
-        slope = np.where((slope >= steep) & (bend >= bent), slope, 0.0)
+        slope = np.where(slope >= STEEP, slope, 0.0)
         lengths = np.moveaxis(widths.reshape((-1,) + (1,) * (values.ndim - 1)), 0, k)
         total += float((masses * (slope * lengths) ** 2).sum()) * float(measure.matrix[:, k] @ measure.matrix[:, k])
     return math.sqrt(total / (120 * float(masses.sum())))

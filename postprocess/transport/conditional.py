@@ -56,7 +56,11 @@ def at_places(mu: Measure, nu: Measure) -> tuple[list[AtPlace], Array, Array]:
         parts = [
             tuple(one.measures[int(np.searchsorted(one.edges, s)) - 1] for one in (mu, nu)) for s in middles.tolist()
         ]
-        return [AtPlace(float(w), *pair) for w, pair in zip(np.diff(edges), parts, strict=True)], *_nothing()
+        return (
+            [AtPlace(float(w), *pair) for w, pair in zip(np.diff(edges), parts, strict=True)],
+            np.empty(0),
+            np.empty(0),
+        )
     assert isinstance(mu, Particles)
     assert isinstance(nu, Particles)
     groups = [_groups(one) for one in (mu, nu)]
@@ -71,10 +75,6 @@ def at_places(mu: Measure, nu: Measure) -> tuple[list[AtPlace], Array, Array]:
         if not alone
     ]
     return several, mu.weights[rows[0]], apart
-
-
-def _nothing() -> tuple[Array, Array]:
-    return np.empty(0), np.empty(0)
 
 
 def _law(cloud: Particles) -> tuple[Array, Array]:

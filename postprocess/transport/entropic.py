@@ -15,7 +15,6 @@ import math
 import numpy as np
 
 from vlasov.checks import Array
-from vlasov.errors import InputError
 from vlasov.measures import Gaussian, Measure, Particles
 from vlasov.postprocess.transport.affine import removed
 from vlasov.postprocess.transport.exact import Points
@@ -28,13 +27,10 @@ _DIRECTIONS = 128
 _TOLERANCE = 1e-6
 
 
-def sinkhorn(mu: Measure, nu: Measure, p: float) -> tuple[float, float]:
-    """W_2 and an estimate of its error from two values of eps and from what the iterations left."""
-    if p != 2:
-        raise InputError(f'"sinkhorn" is for p = 2, not {p:g}; use "lattices", or "exact" on fewer points', "method")
-    if not (isinstance(mu, Particles) and isinstance(nu, Particles)):
-        kind = nu.kind if isinstance(mu, Particles) else mu.kind
-        raise InputError(f'"sinkhorn" needs particles, not {kind}; use "lattices", or sample it', "method")
+def sinkhorn(mu: Measure, nu: Measure, _: float) -> tuple[float, float]:
+    """W_2 between particles and an estimate of its error from two values of eps and from what the iterations left."""
+    assert isinstance(mu, Particles)
+    assert isinstance(nu, Particles)
     affine = removed((mu.mean, nu.mean), (mu.covariance, nu.covariance))
     first = Points((mu.points - mu.mean) @ affine.forward.T, mu.weights)
     second = Points((nu.points - nu.mean) @ affine.backward.T, nu.weights)
@@ -56,9 +52,7 @@ def sinkhorn(mu: Measure, nu: Measure, p: float) -> tuple[float, float]:
     squares = [blur**4 for blur in _BLURS]
     remainder = values[1] + (values[1] - values[0]) * squares[1] / (squares[0] - squares[1])
     error = 4 * abs(values[1] - values[0]) + left
-    value = math.sqrt(affine.square + max(remainder, 0.0))
-    low = math.sqrt(affine.square + max(remainder - error, 0.0))
-    high = math.sqrt(affine.square + max(remainder + error, 0.0))
+    low, value, high = (math.sqrt(affine.square + max(remainder + each, 0.0)) for each in (-error, 0.0, error))
     return value, max(value - low, high - value)
 
 
@@ -124,8 +118,6 @@ def sliced(mu: Measure, nu: Measure, p: float) -> tuple[float, float]:
 def _projected(measure: Measure, direction: Array) -> Measure:
     if isinstance(measure, Gaussian):
         return Gaussian(direction @ measure.mean, float(direction @ measure.covariance @ direction))
-    if isinstance(measure, Particles):
-        return Particles(measure.points @ direction, measure.weights)
     from vlasov.postprocess.transport.clouds import clouds, joined
 
     points = joined(clouds(measure))

@@ -19,17 +19,13 @@ import numpy as np
 
 from vlasov.checks import Array
 from vlasov.measures import Measure
+from vlasov.postprocess.transport import thresholds
 from vlasov.postprocess.transport.affine import removed
 from vlasov.postprocess.transport.clouds import Cloud, clouds, deposited, joined, split, spread
 from vlasov.postprocess.transport.exact import Points, solve
 
-NODES = (500, 1000, 2000)  # lattice points that carry mass, per measure
-_MORE, _LOOSE = 4000, 3e-3  # one more lattice where the relative error of W_p is above this
-_SLOW = 1.5  # order up to which so many ways are equally long that one more lattice takes minutes
 _FIRST = {1: 500, 2: 32, 3: 9}  # points along the longest axis, to see how many of them carry mass
 _TAIL = 1e-9  # of the mass on each side of each axis is put on the lattice's boundary
-_NOISE = 0.02  # of H^2: costs below may come from how mass fell on the lattices
-_DOUBT = 0.15  # of what the extrapolation changes, at least, is its error
 _ALIKE = 3.0  # ratio of extents up to which both measures share one lattice
 
 
@@ -40,26 +36,6 @@ class Box(NamedTuple):
     high: Array
 
 
-class Level(NamedTuple):
-    """W_p^p on one pair of lattices and the variance, summed over both measures and all axes, that they added."""
-
-    cost: float
-    variance: float
-
-
-class Extrapolated(NamedTuple):
-    """W_p^p, its error, and by how much more it may be smaller, as what lattices add to it is never negative."""
-
-    cost: float
-    error: float
-    noise: float = 0.0
-
-    @property
-    def open(self) -> float:
-        """How much is not known."""
-        return self.error + self.noise
-
-
 class Way(NamedTuple):
     """x -> matrix (x - origin), from a measure to where lattices are, or back: x = matrix u + origin."""
 
@@ -68,9 +44,13 @@ class Way(NamedTuple):
 
 
 class Ready(NamedTuple):
-    """Both measures as fine clouds where lattices are, what is known of W_2^2, and the ways back for p != 2."""
+    """Both measures as fine clouds where lattices are, the boxes of these, and the affine part of W_2^2.
+
+    For p != 2 that part is zero, and there are ways back.
+    """
 
     parts: list[list[Cloud]]
+    boxes: list[Box]
     square: float
     back: tuple[Way, Way] | None
 
@@ -80,27 +60,30 @@ class Ready(NamedTuple):
         return 1.0 if self.back is None else max(float(np.linalg.norm(way.matrix, 2)) for way in self.back)
 
     @property
-    def dense(self) -> bool:
-        """Whether both are densities, in all their parts."""
-        return all(cloud.spacing.any() for own in self.parts for cloud in own)
+    def shared(self) -> bool:
+        """Whether both measures share one lattice."""
+        return self.boxes[0] is self.boxes[1]
+
+    def interval(self, cost: float, error: float, noise: float, p: float) -> Array:
+        """W_p and its least and most, from the rest of W_p^p, its error, and by how much more it may be smaller."""
+        rest = np.array([cost, cost - error - noise, cost + error])
+        return (self.square + np.maximum(rest, 0.0)) ** (1 / p)
 
 
-def by_lattices(
-    ready: Ready, boxes: Sequence[Box], p: float, known: float, nodes: Sequence[int] | None
-) -> Extrapolated:
-    """On three lattices, of so many points or of the usual ones.
-
-    Of these, one more where they, and the error ``known`` from elsewhere, leave too much open.
-    """
-    found = levels(ready, boxes, p, nodes or NODES)
-    result = extrapolated(found, boxes[0].low.size, p, ready.stretch)
-    enough = max(_LOOSE * p * (ready.square + result.cost), _LOOSE**2 * abs(found[-1].variance) ** (p / 2))
-    if p > _SLOW and nodes is None and min(result.open, known) > enough:
-        found += levels(ready, boxes, p, [_MORE])
-        finer = extrapolated(found[1:], boxes[0].low.size, p, ready.stretch)
-        if finer.open < result.open:
-            result = finer._replace(error=max(finer.error, result.error / 2))
-    return result
+def between(ready: Ready, p: float, nodes: Sequence[int] | None = None) -> Array:
+    """W_p, its least and its most, on three lattices of so many points, or of the usual ones, extrapolated."""
+    nodes = nodes or thresholds.LATTICE_NODES
+    costs, variances = levels(ready, p, nodes)
+    cost, error, noise = extrapolated(costs, variances, ready, p)
+    enough = thresholds.LATTICE_LOOSE * p * (ready.square + cost)
+    enough = max(enough, thresholds.LATTICE_LOOSE**2 * abs(variances[-1]) ** (p / 2))
+    if error + noise > enough and nodes is thresholds.LATTICE_NODES and p > thresholds.LATTICE_SLOW:
+        more = levels(ready, p, [thresholds.LATTICE_MORE])
+        finer = extrapolated([*costs[1:], *more[0]], [*variances[1:], *more[1]], ready, p)
+        if sum(finer[1:]) < error + noise:
+            cost, error, noise = finer[0], max(finer[1], error / 2), finer[2]
+    doubts = (1 if p == 2 else thresholds.NOT_SQUARE) * (1 if ready.shared else thresholds.UNLIKE)
+    return ready.interval(cost, error * doubts + thresholds.ATOMS * unseen(ready, p), noise, p)
 
 
 def unseen(ready: Ready, p: float) -> float:
@@ -120,60 +103,60 @@ def unseen(ready: Ready, p: float) -> float:
 def prepared(mu: Measure, nu: Measure, p: float) -> Ready:
     """Fine clouds, centred, with equal covariances where both have some in every direction."""
     affine = removed((mu.mean, nu.mean), (mu.covariance, nu.covariance))
-    matrices = [affine.forward, affine.backward] if affine.explained else [_principal(mu, nu)] * 2
-    ways = [Way(matrix, measure.mean) for matrix, measure in zip(matrices, (mu, nu), strict=True)]
-    parts = [[_image(cloud, way) for cloud in clouds(measure)] for way, measure in zip(ways, (mu, nu), strict=True)]
+    ways = Way(affine.forward, mu.mean), Way(affine.backward, nu.mean)
+    parts = [[_image(cloud, way) for cloud in clouds(own)] for way, own in zip(ways, (mu, nu), strict=True)]
+    # The only cell of a density is split, for points alone have no extent.
+    parts = [[split(c, np.abs(c.spacing).max(axis=1)) if len(c.places) == 1 else c for c in own] for own in parts]
+    boxes = boxes_of([joined(own) for own in parts])
     if p == 2:
-        return Ready(parts, affine.square, None)
+        return Ready(parts, boxes, affine.square, None)
     # Relative to the mean of mu, so that points far away lose no digits.
     one, other = (Way(np.asarray(np.linalg.inv(way.matrix), dtype=np.float64), way.origin - mu.mean) for way in ways)
-    return Ready(parts, 0.0, (one, other))
+    return Ready(parts, boxes, 0.0, (one, other))
 
 
-def levels(ready: Ready, boxes: Sequence[Box], p: float, nodes: Sequence[int] = NODES) -> list[Level]:
-    """From the coarsest to the finest."""
-    d = boxes[0].low.size
+def levels(ready: Ready, p: float, nodes: Sequence[int]) -> tuple[list[float], list[float]]:
+    """W_p^p on pairs of lattices with so many points, and the variances, of both measures, that each pair added."""
+    d = ready.boxes[0].low.size
     first = _FIRST[d]
-    carrying = max(len(points.places) for points in deposits(ready.parts, boxes, first)[0])
-    found = []
+    carrying = max(len(points.places) for points in deposits(ready, first)[0])
+    costs, variances = [], []
     for wanted in nodes:
         count = max(4, round(1 + (first - 1) * (wanted / carrying) ** (1 / d)))
-        points, variance = deposits(ready.parts, boxes, count)
+        points, variance = deposits(ready, count)
         if ready.back is not None:
             points = [
                 Points(own.places @ way.matrix.T + way.origin, own.weights)
                 for own, way in zip(points, ready.back, strict=True)
             ]
-        found.append(Level(solve(points[0], points[1], p, again=0).value ** p, variance))
-    return found
+        costs.append(solve(points[0], points[1], p, again=0).value ** p)
+        variances.append(variance)
+    return costs, variances
 
 
-def extrapolated(found: Sequence[Level], dimension: int, p: float = 2, stretch: float = 1.0) -> Extrapolated:
-    """To variance zero from the two finest levels; the error is how far other extrapolations disagree.
+def extrapolated(
+    costs: Sequence[float], variances: Sequence[float], ready: Ready, p: float
+) -> tuple[float, float, float]:
+    """W_p^p at variance zero by the two finest levels, its error, and by how much more it may be smaller.
 
-    What is small against a lattice's own noise may be zero.
+    The error is how far other extrapolations disagree. A cost that is small against a lattice's own noise may be zero.
     """
-    cost, v = np.array([level.cost for level in found]), np.array([level.variance for level in found])
+    cost, v = np.array(costs), np.array(variances)
     if np.ptp(v) <= 1e-6 * np.abs(v).max():  # nothing to extrapolate: both lie on points of a lattice
-        return Extrapolated(float(cost[-1]), float(np.ptp(cost)))
+        return float(cost[-1]), float(np.ptp(cost)), 0.0
     linear = [cost[i + 1] - v[i + 1] * (cost[i] - cost[i + 1]) / (v[i] - v[i + 1]) for i in range(2)]
     quadratic = linear[1] - v[2] * (linear[0] - linear[1]) / (v[0] - v[2])
-    error = max(1.5 * abs(linear[1] - linear[0]) + abs(quadratic - linear[1]), _DOUBT * abs(cost[2] - linear[1]))
+    error = 1.5 * abs(linear[1] - linear[0]) + abs(quadratic - linear[1])
+    error = max(error, thresholds.DOUBT * abs(cost[2] - linear[1]))
     value = float(max(linear[1], 0.0))
-    square = 3 * abs(v[-1]) / dimension * stretch**2  # of the finest spacing
-    noisy = value < (_NOISE * square) ** (p / 2)
-    return Extrapolated(value, float(error) + max(-float(linear[1]), 0.0), max(value, float(cost[-1])) * noisy)
+    square = 3 * abs(v[-1]) / ready.boxes[0].low.size * ready.stretch**2  # of the finest spacing
+    noisy = value < (thresholds.NOISE * square) ** (p / 2)
+    return value, float(error) + max(-float(linear[1]), 0.0), max(value, float(cost[-1])) * noisy
 
 
 def _image(cloud: Cloud, way: Way) -> Cloud:
     places, smear = (cloud.places - way.origin) @ way.matrix.T, way.matrix @ cloud.smear @ way.matrix.T
     return Cloud(places, cloud.weights, smear, way.matrix @ cloud.spacing)
-
-
-def _principal(mu: Measure, nu: Measure) -> Array:
-    """Rows: the axes along which the two measures together vary most and least."""
-    pooled = mu.covariance + nu.covariance
-    return np.linalg.eigh(pooled / 2 + pooled.T / 2)[1].T
 
 
 def boxes_of(both: Sequence[Points]) -> list[Box]:
@@ -209,20 +192,19 @@ def lattice_in(box: Box, count: int) -> _Lattice:
     return _Lattice(middle - steps * (np.array(counts) - 1) / 2, steps, counts)
 
 
-def deposits(parts: Sequence[Sequence[Cloud]], boxes: Sequence[Box], count: int) -> tuple[list[Points], float]:
+def deposits(ready: Ready, count: int) -> tuple[list[Points], float]:
     """Both measures on lattices, equally smeared relative to these, and the variance that was added in all."""
-    lattices = [lattice_in(box, count) for box in boxes]
-    parts = [[split(cloud, lattice.steps) for cloud in own] for own, lattice in zip(parts, lattices, strict=True)]
-    units = [np.diag(lattice.steps**2) / 6 for lattice in lattices]
-    relative = [_relative(cloud.smear, lattice) for own, lattice in zip(parts, lattices, strict=True) for cloud in own]
+    lattices = [lattice_in(box, count) for box in ready.boxes]
+    parts = [[split(cloud, grid.steps) for cloud in own] for own, grid in zip(ready.parts, lattices, strict=True)]
+    relative = [_relative(cloud.smear, grid) for own, grid in zip(parts, lattices, strict=True) for cloud in own]
     share = max(0.0, *(float(np.linalg.eigvalsh(smear)[-1]) for smear in relative))
     uneven = max(float(np.abs(share * np.eye(len(smear)) - smear).max()) for smear in relative) > 0.01
     found, variance = [], 0.0
-    for own, lattice, unit in zip(parts, lattices, units, strict=True):
-        ready = [spread(cloud, share * unit) for cloud in own] if uneven else own
-        points, added = deposited(joined(ready), *lattice)
+    for own, lattice in zip(parts, lattices, strict=True):
+        even = [spread(cloud, share * np.diag(lattice.steps**2) / 6) for cloud in own] if uneven else own
+        points, added = deposited(joined(even), *lattice)
         found.append(points)
-        variance += float(added.sum()) + sum(float(np.trace(c.smear) * c.weights.sum()) for c in ready)
+        variance += float(added.sum()) + sum(float(np.trace(c.smear) * c.weights.sum()) for c in even)
     return found, variance
 
 

@@ -1,4 +1,4 @@
-"""Close densities: the distance along the straight line between them, for p = 2.
+"""Close densities: W_2 along the straight line between them.
 
 Mass flows from f to g with one flux J, div J = f - g, while the density is (1 - s) f + s g. That is an admissible path,
 
@@ -10,25 +10,42 @@ displacements far below their spacing in this way, which exact transport between
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from vlasov.checks import Array
+from vlasov.postprocess.transport.lattices import Ready, deposits, lattice_in
+from vlasov.postprocess.transport.thresholds import FAINT, LINEAR_POINTS, NOISY
 
 _FLOOR = 1e-13  # of the largest mass: keeps the equation solvable where there is none
 _RATIO = 4.0  # of densities at which their difference counts no further: tails of little mass are noise
 
 
-class Linearised(NamedTuple):
-    """The bound on W_2^2 and how much the path may be longer than the shortest."""
+def between(ready: Ready) -> Array | None:
+    """W_2, its least and its most, on two fine lattices; None where their extents are unlike."""
+    if not ready.shared:
+        return None
+    box = ready.boxes[0]
+    costs, variances, bending = [], [], 0.0
+    for count in LINEAR_POINTS[box.low.size]:
+        points, variance = deposits(ready, count)
+        lattice = lattice_in(box, count)
+        masses = [np.zeros(lattice.counts) for _ in points]
+        for mass, own in zip(masses, points, strict=True):
+            mass[tuple(np.rint((own.places - lattice.low) / lattice.steps).astype(np.int64).T)] = own.weights
+        cost, bent = linearised(masses[0], masses[1], lattice.steps)
+        costs.append(cost)
+        variances.append(variance)
+        bending = max(bending, bent)
+    step = variances[1] * (costs[1] - costs[0]) / (variances[0] - variances[1])
+    value = max(costs[1] + step, 0.0)
+    change = max(abs(costs[1] - costs[0]), abs(step))
+    square = 3 * variances[1] / box.low.size  # of the finer lattice's spacing
+    noisy = change > NOISY * max(costs) or max(costs) < FAINT * square
+    return ready.interval(value, 2 * change + bending, max(*costs, value) if noisy else 0.0, 2)
 
-    cost: float
-    bending: float
 
-
-def linearised(f: Array, g: Array, steps: Array) -> Linearised:
-    """From masses f and g on one lattice of the given spacings."""
+def linearised(f: Array, g: Array, steps: Array) -> tuple[float, float]:
+    """The bound on W_2^2 from masses f and g on one lattice, and how much the path may be longer than the shortest."""
     from scipy.sparse import coo_matrix, diags
     from scipy.sparse.linalg import spsolve
 
@@ -58,7 +75,7 @@ def linearised(f: Array, g: Array, steps: Array) -> Linearised:
     for mass in (f, g):
         limited = np.clip(mass, theta / _RATIO, theta * _RATIO).ravel()
         ends.append(float(per_mass @ (limited[i] + limited[j])))
-    return Linearised(cost, abs(ends[0] - ends[1]) / 2 + abs(sum(ends) / 2 - cost))
+    return cost, abs(ends[0] - ends[1]) / 2 + abs(sum(ends) / 2 - cost)
 
 
 def logarithmic_mean(f: Array, g: Array) -> Array:

@@ -1,47 +1,37 @@
-"""The methods by name, each with what it needs, and the choice among them.
-
-Every one takes two measures on the same R^d and p, and returns W_p with its error, or says in a sentence what it needs.
-"""
+"""The methods of ``vl.distance``: a flat list of candidates, tried in the order of their cost."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
 
-from vlasov import checks
 from vlasov.errors import InputError
 from vlasov.measures import Density, Gaussian, Measure, Mixture, Particles
-from vlasov.postprocess.transport import atoms as semi_discrete, certain, entropic, flow, grids, line, monotone, radial
+from vlasov.postprocess.transport import atoms, certain, entropic, lattices, line, linear
 from vlasov.postprocess.transport.affine import bures
 from vlasov.postprocess.transport.certain import mean_power
-from vlasov.postprocess.transport.clouds import clouds, coarseness, resolution
+from vlasov.postprocess.transport.clouds import clouds, coarseness, joined, resolution
 from vlasov.postprocess.transport.exact import Points, solve
-from vlasov.postprocess.transport.lattices import Extrapolated
-from vlasov.postprocess.transport.scale import rooted
+from vlasov.postprocess.transport.scale import extent
+from vlasov.postprocess.transport.thresholds import (
+    ENOUGH,
+    EXACT_PAIRS,
+    HIGHEST,
+    MASS_LOST,
+    ROUNDING,
+    SEMI_DISCRETE_ATOMS,
+)
 
-FEW_PAIRS = 18_000_000  # up to which "auto" transports exactly: about 4 s
-FEW_ATOMS = 4096  # up to which "auto" solves the semi-discrete problem, p = 2
-_FEW_ATOMS_NOT_SQUARE = 64
-ON_GRIDS = ("lattices", "affine", "cells", "linearised")  # what ``grids`` has
-APPROXIMATE = ("semi-discrete", *ON_GRIDS, "monotone", "flow", "sinkhorn")
-_NOT_KNOWN = {
-    "lattices": (0.5, 0.0),
-    "linearised": (0.5, 0.5),
-    "cells": (0.0, 0.5),
-}  # slopes and bends of densities per cell, from which on
-_LOOSE = 2e-4  # of W_2: what bounds may leave open where other methods are not tried
-_BETTER = 2.0  # times smaller an error that bounds alone must have
-_UNSEEN = 0.1  # of what grids may hide at most, where their bounds show that they hide less
-_ROUNDING = 1e-13  # of sums over clouds of points, relative to their size
-_LOST = 1e-12  # of the mass, that a grid may leave out
 _EPS = float(np.finfo(float).eps)
+_FAR = 10.0  # standard deviations, beyond which no mass of a Gaussian is seen in double precision
 
 
 class Distance(NamedTuple):
-    """W_p, an estimate or a bound of |value - W_p|, and how it was found.
+    """W_p, an estimate or a bound of |value - W_p|, and the method that computed it.
 
     Attributes
     ----------
@@ -50,7 +40,7 @@ class Distance(NamedTuple):
     error
         Estimate or bound of |value - W_p|.
     method
-        By which of the methods that ``vl.distance`` lists.
+        One of the methods that ``vl.distance`` lists.
 
     Examples
     --------
@@ -64,33 +54,75 @@ class Distance(NamedTuple):
     method: str
 
 
-Solver = Callable[[Measure, Measure, float], Distance]
+Test = Callable[[Measure, Measure, float], bool]
 
 
-def chosen(mu: Measure, nu: Measure, p: float) -> Solver:
-    """The method for "auto"."""
-    if mu.dimension == 1:
-        return _quantile
-    if _point(mu) or _point(nu):
-        return _dirac
-    if (
-        isinstance(mu, Gaussian)
-        and isinstance(nu, Gaussian)
-        and (p == 2 or np.array_equal(mu.covariance, nu.covariance))
-    ):
-        return _gaussian
-    if certain.is_translate(mu, nu):
-        return _translation
-    if radial.applies(mu, nu, p):
-        return _radial
-    atoms = [len(measure) for measure in (mu, nu) if isinstance(measure, Particles)]
-    if len(atoms) == 2 and atoms[0] * atoms[1] <= FEW_PAIRS:
-        return _exact
-    if len(atoms) == 2:  # lattices are faster than entropy, and nearer to the answer
-        return _on_grids("lattices") if mu.dimension <= 3 else _sinkhorn
-    if atoms and atoms[0] <= (FEW_ATOMS if p == 2 else _FEW_ATOMS_NOT_SQUARE):
-        return _semi_discrete
-    return by_the_better_grid
+class Candidate(NamedTuple):
+    """A method: the pairs and orders to which it applies, and W_p with its error (None where it does not, after all).
+
+    The error of a method that is not approximate is rounding, and no other is tried.
+    """
+
+    needs: str
+    applies: Test
+    solve: Callable[[Measure, Measure, float], tuple[float, float] | None]
+    approximate: bool = True
+    automatic: Test = lambda *_: True  # whether "auto" takes it where it applies
+
+
+def best(mu: Measure, nu: Measure, p: float, method: str = "auto", nodes: Sequence[int] | None = None) -> Distance:
+    """W_p by one method, or by that which leaves the smallest interval; lattices have so many ``nodes``, or the usual.
+
+    An approximate value is held within what is certain; no more methods are tried once an error is small enough.
+    """
+    smallest: Distance | None = None
+    for name, candidate in CANDIDATES.items():
+        if method not in ("auto", name) or not candidate.applies(mu, nu, p):
+            continue
+        if method == "auto" and not candidate.automatic(mu, nu, p):
+            continue
+        result = _lattices(mu, nu, p, nodes) if name == "lattices" else candidate.solve(mu, nu, p)
+        if result is None:
+            continue
+        if not candidate.approximate:
+            return Distance(*result, name)
+        held = within(Distance(*result, name), certain.bounds(mu, nu, p), ROUNDING)
+        smallest = held if smallest is None or held.error < smallest.error else smallest
+        if smallest.error <= ENOUGH * size(mu, nu):
+            break
+    if smallest is None:
+        auto = method == "auto"
+        needs, remedy = (
+            ("d <= 3 or few particles", "measure.sample(n)") if auto else (CANDIDATES[method].needs, '"auto"')
+        )
+        pair = f"{mu.kind} and {nu.kind} with d = {mu.dimension} and p = {p:g}"
+        raise InputError(f'"{method}" needs {needs}, not {pair}; use {remedy}', "method")
+    return smallest
+
+
+def within(found: Distance, limits: certain.Certain, rounding: float = 0.0) -> Distance:
+    """The distance with a value, and an interval around it, that respect ``limits``."""
+    if np.isnan(found.value):
+        return found
+    error = found.error + rounding * found.value
+    low, high = max(found.value - error, limits.least), min(found.value + error, limits.most)
+    value = min(max(found.value, limits.least), max(limits.most, limits.least))
+    if low > high:  # the estimate was too small
+        return Distance(value, found.error + abs(value - found.value), found.method)
+    value = min(max(value, low), high)
+    return Distance(value, max(high - value, value - low) + rounding * value, found.method)
+
+
+def size(mu: Measure, nu: Measure) -> float:
+    """Of a distance between measures like these."""
+    spreads = sum(math.sqrt(float(np.trace(m.covariance))) for m in (mu, nu))
+    return spreads + float(np.linalg.norm(mu.mean - nu.mean))
+
+
+def image_in(density: Density, other: Measure) -> Measure | None:
+    """Another measure in the coordinates of a density's frame; None if that is none of our measures."""
+    inverse = np.linalg.inv(density.matrix)
+    return other.image(inverse, -inverse @ density.origin)
 
 
 def _point(measure: Measure) -> bool:
@@ -103,181 +135,103 @@ def _point(measure: Measure) -> bool:
     return isinstance(measure, Gaussian) and not measure.covariance.any()
 
 
-def _gaussian(mu: Measure, nu: Measure, p: float) -> Distance:
-    if not (isinstance(mu, Gaussian) and isinstance(nu, Gaussian)):
-        kinds = f"{mu.kind} and {nu.kind}"
-        raise InputError(f'"gaussian" needs two Gaussians, not {kinds}; use "auto"', "method")
-    shift = float(np.linalg.norm(mu.mean - nu.mean))
+def _dense(measure: Measure) -> bool:
+    if isinstance(measure, Mixture):
+        return all(_dense(part) for part in measure.components)
+    return not (isinstance(measure, Particles) or _point(measure))
+
+
+def _atoms(mu: Measure, nu: Measure, _: float) -> bool:
+    return isinstance(mu, Particles) != isinstance(nu, Particles)
+
+
+def _few_atoms(mu: Measure, nu: Measure, p: float) -> bool:
+    """Beside a density, for which semi-discrete transport takes half a minute at most."""
+    most = SEMI_DISCRETE_ATOMS[p != 2]
+    return _atoms(mu, nu, p) and any(isinstance(measure, Particles) and len(measure) <= most for measure in (mu, nu))
+
+
+def _gaussian(mu: Measure, nu: Measure, _: float) -> tuple[float, float]:
     rounding = 4 * _EPS * float(max(np.abs(mu.mean).max(), np.abs(nu.mean).max()))
-    if np.array_equal(mu.covariance, nu.covariance):
-        return Distance(shift, rounding, "gaussian")
-    if p != 2:
-        raise InputError(f'"gaussian" has a closed form for p = 2 only, not {p:g}; use "auto"', "method")
     spread, error = bures(mu.covariance, nu.covariance)
-    return Distance(math.hypot(shift, spread), error + rounding, "gaussian")
+    return math.hypot(float(np.linalg.norm(mu.mean - nu.mean)), spread), error + rounding
 
 
-def _dirac(mu: Measure, nu: Measure, p: float) -> Distance:
+def _dirac(mu: Measure, nu: Measure, p: float) -> tuple[float, float]:
     """(E|y - a|^p)^{1/p}."""
-    if not (_point(mu) or _point(nu)):
-        raise InputError('"dirac" needs a measure at a single point; use "auto"', "method")
     point, other = (mu, nu) if _point(mu) else (nu, mu)
     away = other.mean - point.mean
     scale = float(np.linalg.norm(away)) + math.sqrt(float(np.trace(other.covariance)))
     rounding = 8 * _EPS * (scale + float(np.abs(point.mean).max() + np.abs(other.mean).max()))
     if p == 2:
-        return Distance(math.sqrt(float(away @ away) + float(np.trace(other.covariance))), rounding, "dirac")
-    if isinstance(other, Particles) or _point(other):
-        points = other.points if isinstance(other, Particles) else other.mean[None]
-        weights = other.weights if isinstance(other, Particles) else np.ones(1)
-        return Distance(mean_power(weights, np.linalg.norm(points - point.mean, axis=1), p), rounding, "dirac")
-    value, error = _moment(other, point.mean, p)
-    root, error = rooted(value, error, p)
-    return Distance(root, error + rounding, "dirac")
+        return math.sqrt(float(away @ away) + float(np.trace(other.covariance))), rounding
+    parts = clouds(other)
+    places, weights = joined(parts)
+    ways = np.linalg.norm(places - point.mean, axis=1)
+    root = mean_power(weights, ways, p)
+    # Points stand for cells, whose spread adds half its trace with the Hessians of |y - a|^p.
+    smear = np.concatenate([np.full(len(part.weights), np.trace(part.smear)) for part in parts])
+    if root == 0 or not smear.any():
+        return root, rounding
+    slopes = np.maximum(ways / root, 1e-3) ** (p - 2)
+    added = p * (p + mu.dimension - 2) / (2 * mu.dimension) * float(weights @ (slopes * smear)) / root**2
+    value = root * max(1 - added, 0.0) ** (1 / p)
+    return value, abs(value - root) + rounding
 
 
-def _moment(measure: Measure, centre: checks.Array, p: float) -> tuple[float, float]:
-    """E|y - centre|^p by fine cells, less what their smearing adds to second order."""
-    value = error = 0.0
-    for cloud in clouds(measure):
-        distances = np.linalg.norm(cloud.places - centre, axis=1)
-        distances = np.maximum(distances, 1e-3 * distances.max())
-        d = measure.dimension
-        laplacian = p * (p + d - 2) * distances ** (p - 2)
-        added = float(cloud.weights @ laplacian) * float(np.trace(cloud.smear)) / (2 * d)
-        value += float(cloud.weights @ distances**p) - added
-        error += abs(added)
-    return value, error
-
-
-def _quantile(mu: Measure, nu: Measure, p: float) -> Distance:
-    if mu.dimension != 1:
-        raise InputError(f'"quantile" needs d = 1 but d is {mu.dimension}; use "auto"', "method")
-    return Distance(*line.between(mu, nu, p), "quantile")
-
-
-def _translation(mu: Measure, nu: Measure, _: float) -> Distance:
-    if not certain.is_translate(mu, nu):
-        raise InputError('"translation" needs two measures of which one is the other, moved; use "auto"', "method")
+def _translation(mu: Measure, nu: Measure, _: float) -> tuple[float, float]:
     rounding = 16 * _EPS * float(np.abs(mu.mean).max() + np.abs(nu.mean).max())
-    return Distance(float(np.linalg.norm(mu.mean - nu.mean)), rounding, "translation")
+    return float(np.linalg.norm(mu.mean - nu.mean)), rounding
 
 
-def _radial(mu: Measure, nu: Measure, p: float) -> Distance:
-    if not radial.applies(mu, nu, p):
-        raise InputError('"radial" needs balls, rings or round Gaussians about one centre; use "auto"', "method")
-    return Distance(*radial.between(mu, nu, p), "radial")
-
-
-def _exact(mu: Measure, nu: Measure, p: float) -> Distance:
-    if not (isinstance(mu, Particles) and isinstance(nu, Particles)):
-        kind = nu.kind if isinstance(mu, Particles) else mu.kind
-        raise InputError(f'"exact" needs particles, not {kind}; use "auto", or sample it', "method")
+def _exact(mu: Measure, nu: Measure, p: float) -> tuple[float, float]:
+    assert isinstance(mu, Particles)
+    assert isinstance(nu, Particles)
     plan = solve(Points(mu.points, mu.weights), Points(nu.points, nu.weights), p)
-    return Distance(plan.value, plan.error, "exact")
+    return plan.value, plan.error
 
 
-def _semi_discrete(mu: Measure, nu: Measure, p: float) -> Distance:
-    if isinstance(mu, Particles) == isinstance(nu, Particles):
-        raise InputError(f'"semi-discrete" needs one cloud of particles, not {mu.kind} and {nu.kind}', "method")
-    atoms, other = (mu, nu) if isinstance(mu, Particles) else (nu, mu)
-    assert isinstance(atoms, Particles)
-    value, error = semi_discrete.between(atoms, other, p)
-    return Distance(value, error + _resolution(mu, nu), "semi-discrete")
-
-
-def size(mu: Measure, nu: Measure) -> float:
-    """Of a distance between measures like these."""
-    spreads = sum(math.sqrt(float(np.trace(m.covariance))) for m in (mu, nu))
-    return spreads + float(np.linalg.norm(mu.mean - nu.mean))
+def _semi_discrete(mu: Measure, nu: Measure, p: float) -> tuple[float, float]:
+    cloud, density = (mu, nu) if isinstance(mu, Particles) else (nu, mu)
+    assert isinstance(cloud, Particles)
+    value, error = atoms.between(cloud, density, p)
+    return value, error + _resolution(mu, nu)
 
 
 def _resolution(mu: Measure, nu: Measure) -> float:
     """What the grids of densities leave open, and the rounding of sums over many points."""
-    return resolution(mu) + resolution(nu) + _ROUNDING * size(mu, nu)
+    return resolution(mu) + resolution(nu) + ROUNDING * size(mu, nu)
 
 
-def by_grids(mu: Measure, nu: Measure, p: float, method: str, nodes: Sequence[int] | None = None) -> Distance:
-    """W_p from W_p^p by one of ``ON_GRIDS``, or for "auto" by the best of them."""
-    return _rooted(*grids.between(mu, nu, p, method, nodes), mu, nu, p)
-
-
-def _rooted(found: Extrapolated, how: str, mu: Measure, nu: Measure, p: float, doubt: float = math.inf) -> Distance:
-    """W_p from W_p^p; ``doubt`` is what bounds of W_p are known to change by with the grids."""
-    value = max(found.cost, 0.0) ** (1 / p)
-    low = max(found.cost - found.error - found.noise, 0.0) ** (1 / p)
-    high = (max(found.cost, 0.0) + found.error) ** (1 / p)
-    # What noise may have added is below the value only: certain bounds from below may leave little of it.
-    least = min(certain.bounds(mu, nu, p).least, value)
-    coarse = 0.0  # cells themselves tell what grids do not know of smooth densities, on lattices it cancels
-    if how in _NOT_KNOWN and (how != "linearised" or doubt < math.inf):
-        steep, bent = _NOT_KNOWN[how]
-        bent = bent if mu.dimension == 2 else 0.0  # in space cells have too few points to tell
-        coarse = coarseness(mu, steep, bent) + coarseness(nu, steep, bent)
-        coarse = min(coarse, _UNSEEN * coarse + doubt)
-    return Distance(value, max(high - value, value - max(low, least)) + _resolution(mu, nu) + coarse, how)
-
-
-def by_the_better_grid(mu: Measure, nu: Measure, p: float, nodes: Sequence[int] | None = None) -> Distance:
-    """The best of ``ON_GRIDS``, between bounds; one measure on the grid of the other where that is possible."""
+def _lattices(mu: Measure, nu: Measure, p: float, nodes: Sequence[int] | None = None) -> tuple[float, float]:
     mu, nu = _on_one_grid(mu, nu)
-    sides = monotone.limits(mu, nu, p)
-    if sides is None:
-        return by_grids(mu, nu, p, "auto", nodes)
-    bounded = _between(sides, mu, nu)
-    if p > grids.HIGHEST or (sides.near and (p != 2 or bounded.error <= _LOOSE * bounded.value)):
-        return bounded
-    if p == 1:
-        return within(min(_shortest(mu, nu, sides), bounded, key=lambda one: one.error), sides.wide, _ROUNDING)
-    found, how = grids.between(mu, nu, p, "auto", nodes)
-    best = within(_rooted(found, how, mu, nu, p, sides.doubt), sides.wide)
-    if _BETTER * bounded.error < best.error:  # else the middle between bounds is no better as a value
-        best = bounded
-    if sides.near and best.error > _LOOSE * best.value:  # as for other orders, so that W_p increases in p
-        value = min(max(best.value, sides.least), sides.most)
-        best = Distance(value, best.error + abs(value - best.value), best.method)
-    return within(best, sides.wide, _ROUNDING)
+    q = min(p, HIGHEST)
+    value, low, high = lattices.between(lattices.prepared(mu, nu, q), q, nodes).tolist()
+    hidden = _resolution(mu, nu) + coarseness(mu) + coarseness(nu)
+    return value, _widened(value, low - hidden, high + hidden, mu, nu, q, p)
 
 
-def _shortest(mu: Measure, nu: Measure, sides: monotone.Limits) -> Distance:
-    both = monotone.common(mu, nu)
-    assert both is not None
-    found = flow.between(*both, sides.most)
-    return Distance(found.value, found.error + min(_resolution(mu, nu), sides.doubt), "flow")
-
-
-def _flow(mu: Measure, nu: Measure, p: float) -> Distance:
+def _linearised(mu: Measure, nu: Measure, p: float) -> tuple[float, float] | None:
     mu, nu = _on_one_grid(mu, nu)
-    sides = monotone.limits(mu, nu, p) if p == 1 else None
-    if sides is None:
-        raise InputError('"flow" needs p = 1 and two densities on grids with parallel axes; use "auto"', "method")
-    return within(_shortest(mu, nu, sides), sides.wide, _ROUNDING)
+    path = linear.between(lattices.prepared(mu, nu, 2))
+    if path is None:
+        return None
+    value, low, high = path.tolist()
+    hidden = _resolution(mu, nu)
+    return value, _widened(value, low - hidden, high + hidden, mu, nu, 2, p)
 
 
-def _between(sides: monotone.Limits, mu: Measure, nu: Measure) -> Distance:
-    middle, half = (sides.most + sides.least) / 2, (sides.most - sides.least) / 2
-    coarse = sides.doubt + min(_resolution(mu, nu), sides.doubt)  # what both grids blur alike makes no difference
-    return Distance(middle, half + coarse + _ROUNDING * size(mu, nu), "monotone")
+def _widened(value: float, low: float, high: float, mu: Measure, nu: Measure, q: float, p: float) -> float:
+    """The error of a value of W_q, between ``low`` and ``high``, as one of W_p.
 
-
-def _monotone(mu: Measure, nu: Measure, p: float) -> Distance:
-    sides = monotone.limits(*_on_one_grid(mu, nu), p)
-    if sides is None:
-        raise InputError('"monotone" needs two densities on grids with parallel axes; use "auto"', "method")
-    return _between(sides, mu, nu)
-
-
-def within(found: Distance, limits: certain.Certain, rounding: float = 0.0) -> Distance:
-    """The same with a value, and an interval around it, that respect what is certain."""
-    if np.isnan(found.value):
-        return found
-    error = found.error + rounding * found.value
-    low, high = max(found.value - error, limits.least), min(found.value + error, limits.most)
-    value = min(max(found.value, limits.least), max(limits.most, limits.least))
-    if low > high:  # the estimate was too small
-        return Distance(value, found.error + abs(value - found.value), found.method)
-    value = min(max(value, low), high)
-    return Distance(value, max(high - value, value - low) + rounding * value, found.method)
+    W_p increases in p, and W_p^p <= D^{p - q} W_q^q for p > q, where D >= W_p is the longest way between the measures.
+    """
+    low = max(low, min(certain.bounds(mu, nu, q).least, value))
+    (bottom, top), (floor, roof) = extent(mu, _FAR), extent(nu, _FAR)
+    longest = float(np.linalg.norm(np.maximum(top - floor, roof - bottom)))
+    bounds = [end ** (q / p) * longest ** (1 - q / p) for end in (low, high)]
+    high = max(min(max(high, bounds[1]), longest), value)
+    return max(high - value, value - min(low, bounds[0]))
 
 
 def _on_one_grid(mu: Measure, nu: Measure) -> tuple[Measure, Measure]:
@@ -287,38 +241,47 @@ def _on_one_grid(mu: Measure, nu: Measure) -> tuple[Measure, Measure]:
         return found[1], found[0]
     if not isinstance(mu, Density) or isinstance(nu, Density | Particles) or not all(mu.uniform):
         return mu, nu
-    image = image_in(mu, nu)
-    cells = None if image is None else image.on_grid(mu.edges)
-    if cells is None or abs(cells.mass / nu.mass - 1) > _LOST:  # the grid is too small for it
+    image, cells = image_in(mu, nu), None
+    with suppress(InputError):  # singular measures, and grids in other frames, have no averages over cells
+        cells = None if image is None else image.on_grid(mu.edges)
+    if cells is None or abs(cells.mass / nu.mass - 1) > MASS_LOST:  # the grid is too small for it
         return mu, nu
     return mu, Density(cells.values, mu.edges, origin=mu.origin, matrix=mu.matrix)
 
 
-def image_in(density: Density, other: Measure) -> Measure | None:
-    """Another measure in the coordinates of a density's frame; None if that is none of our measures."""
-    inverse = np.linalg.inv(density.matrix)
-    return other.image(inverse, -inverse @ density.origin)
+def _both(kind: type[Measure]) -> Test:
+    return lambda mu, nu, _: isinstance(mu, kind) and isinstance(nu, kind)
 
 
-def _sinkhorn(mu: Measure, nu: Measure, p: float) -> Distance:
-    return Distance(*entropic.sinkhorn(mu, nu, p), "sinkhorn")
-
-
-def _on_grids(method: str) -> Solver:
-    return lambda mu, nu, p: by_grids(mu, nu, p, method)
-
-
-SOLVERS: dict[str, Solver] = {
-    "gaussian": _gaussian,
-    "dirac": _dirac,
-    "translation": _translation,
-    "quantile": _quantile,
-    "radial": _radial,
-    "exact": _exact,
-    "semi-discrete": _semi_discrete,
-    **{name: _on_grids(name) for name in ON_GRIDS},
-    "monotone": _monotone,
-    "flow": _flow,
-    "sinkhorn": _sinkhorn,
-    "sliced": lambda mu, nu, p: Distance(*entropic.sliced(mu, nu, p), "sliced"),
+CANDIDATES = {
+    "quantile": Candidate("d = 1", lambda mu, nu, p: mu.dimension == 1, line.between, approximate=False),
+    "dirac": Candidate("a single point", lambda mu, nu, p: _point(mu) or _point(nu), _dirac, approximate=False),
+    "gaussian": Candidate(
+        "two Gaussians and p = 2", lambda mu, nu, p: p == 2 and _both(Gaussian)(mu, nu, p), _gaussian, approximate=False
+    ),
+    "translation": Candidate("a measure and it, moved", certain.is_translate, _translation, approximate=False),
+    "exact": Candidate(
+        "two clouds of particles",
+        _both(Particles),
+        _exact,
+        False,
+        lambda mu, nu, p: len(mu) * len(nu) <= EXACT_PAIRS,  # type: ignore[arg-type]
+    ),
+    "semi-discrete": Candidate("one cloud of particles beside a density", _atoms, _semi_discrete, automatic=_few_atoms),
+    "linearised": Candidate(
+        "two densities of similar extent, d <= 3",
+        lambda mu, nu, p: _dense(mu) and _dense(nu) and mu.dimension <= 3,
+        _linearised,
+    ),
+    "sinkhorn": Candidate(
+        "two clouds of particles and p = 2",
+        lambda mu, nu, p: p == 2 and _both(Particles)(mu, nu, p),
+        entropic.sinkhorn,
+        automatic=lambda mu, nu, p: mu.dimension > 3,
+    ),
+    # Another quantity, so that what is certain of W_p does not hold.
+    "sliced": Candidate("", lambda *_: True, entropic.sliced, approximate=False, automatic=lambda *_: False),
+    "lattices": Candidate(
+        "d <= 3", lambda mu, nu, p: mu.dimension <= 3, _lattices, automatic=lambda *pair: not _few_atoms(*pair)
+    ),
 }

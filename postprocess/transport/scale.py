@@ -14,7 +14,7 @@ _USUAL = (1e-2, 1e2)  # sizes that are left alone
 
 def to_unit_size(mu: Measure, nu: Measure) -> tuple[Measure, Measure, float]:
     """Both divided by a power of two, and that power; as they are where they have a usual size or no images."""
-    low, high = (np.array(part) for part in zip(_extent(mu), _extent(nu), strict=True))
+    low, high = (np.array(part) for part in zip(extent(mu), extent(nu), strict=True))
     size = 2 * float((high.max(axis=0) / 2 - low.min(axis=0) / 2).max())
     if _USUAL[0] <= size <= _USUAL[1] or size == 0 or not math.isfinite(size):
         return mu, nu, 1.0
@@ -31,13 +31,13 @@ def rooted(value: float, error: float, p: float) -> tuple[float, float]:
     return root, max((value + error) ** (1 / p) - root, root - max(value - error, 0.0) ** (1 / p))
 
 
-def _extent(measure: Measure) -> tuple[Array, Array]:
-    """Corners of a box around most of a measure."""
+def extent(measure: Measure, deviations: float = 1.0) -> tuple[Array, Array]:
+    """Corners of a box around most of a measure: of a Gaussian within so many standard deviations, else of all."""
     if isinstance(measure, Mixture):
-        low, high = zip(*map(_extent, measure.components), strict=True)
+        low, high = zip(*(extent(part, deviations) for part in measure.components), strict=True)
         return np.min(low, axis=0), np.max(high, axis=0)
     if isinstance(measure, Gaussian):
-        reach = np.sqrt(np.diag(measure.covariance))
+        reach = deviations * np.sqrt(np.diag(measure.covariance))
         return measure.mean - reach, measure.mean + reach
     if isinstance(measure, Particles):
         carrying = measure.points[measure.weights > 0]

@@ -323,14 +323,19 @@ class TestRefusals:
             (
                 (cloud(3), vl.Ball(1, [0, 0])),
                 {"method": "exact"},
-                'method: "exact" needs particles, not ball; use "auto", or sample it',
+                'method: "exact" needs two clouds of particles, not particles and ball with d = 2 and p = 2; '
+                'use "auto"',
             ),
             (
                 (cloud(7000), cloud(7000)),
                 {"method": "exact"},
                 'method: "exact" needs all 7000 x 7000 costs, more than 4e+07; use "sinkhorn", or fewer points',
             ),
-            ((cloud(3), cloud(3)), {"method": "quantile"}, 'method: "quantile" needs d = 1 but d is 2; use "auto"'),
+            (
+                (cloud(3), cloud(3)),
+                {"method": "quantile"},
+                'method: "quantile" needs d = 1, not particles and particles with d = 2 and p = 2; use "auto"',
+            ),
         ],
     )
     def test_sentences(self, arguments: tuple[Any, ...], options: dict[str, Any], sentence: str) -> None:
