@@ -26,10 +26,10 @@ from vlasov.postprocess.drawing.canvas import checked_target, written
 from vlasov.postprocess.drawing.clusters import clusters
 from vlasov.postprocess.drawing.cone import cone
 from vlasov.postprocess.drawing.covariances import eigenvalues, ellipses
-from vlasov.postprocess.drawing.densities import draw_space_time, frame, planes_of
+from vlasov.postprocess.drawing.densities import draw_space_time, planes_of
+from vlasov.postprocess.drawing.over_time import frame, radius
 from vlasov.postprocess.drawing.paper import Width, fitting
 from vlasov.postprocess.drawing.paths import draw_against_time, trajectories
-from vlasov.postprocess.drawing.radii import radius
 from vlasov.postprocess.drawing.snapshots import SNAPSHOT, add_key, has_key, is_overlay, layers_of, snapshots
 from vlasov.postprocess.drawing.sphere import sphere
 from vlasov.postprocess.drawing.style import entitle, new_figure, panelled, say_below, styled

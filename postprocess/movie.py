@@ -17,7 +17,7 @@ from vlasov.checks import Array
 from vlasov.errors import InputError
 from vlasov.postprocess.drawing.canvas import checked_target, written
 from vlasov.postprocess.drawing.densities import coloured, density_bar, density_scale, highest
-from vlasov.postprocess.drawing.places import place_bar
+from vlasov.postprocess.drawing.paths import place_bar
 from vlasov.postprocess.drawing.snapshots import Layers, draw_panel, layers_of, one_scale
 from vlasov.postprocess.drawing.style import PALE, entitle, figure_of, new_figure, styled
 from vlasov.postprocess.drawing.view import Indices, padded, united

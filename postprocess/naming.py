@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import xarray as xr
 
+from vlasov.errors import InputError
+
 #: Coordinates of studies and comparisons.
 COORDINATES = {
     "data": "law of the tokens",
@@ -38,8 +40,12 @@ def named(dataset: xr.Dataset, names: Mapping[str, str] | None = None) -> xr.Dat
     return dataset
 
 
-def called(datasets: Sequence[xr.Dataset]) -> list[str]:
-    """Return names that tell solutions apart: by solver, by title or by case, or by solver and number."""
+def called(datasets: Sequence[xr.Dataset], labels: Sequence[str] | None = None) -> list[str]:
+    """Return the labels, else names that tell solutions apart: by solver, title or case, or by solver and number."""
+    if labels is not None:
+        if len(labels) != len(datasets):
+            raise InputError(f"holds {len(labels)} names for {len(datasets)} solutions; give one each", "labels")
+        return [str(label) for label in labels]
     for attribute in ("solver", "title", "case"):
         names = [str(dataset.attrs.get(attribute, "")) for dataset in datasets]
         if all(names) and len(set(names)) == len(names):

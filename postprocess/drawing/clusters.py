@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.patches import Polygon
-from matplotlib.ticker import LogLocator, MaxNLocator
+from matplotlib.ticker import MaxNLocator
 
 from vlasov import checks
 from vlasov.checks import Array
@@ -24,6 +24,7 @@ from vlasov.postprocess.drawing.style import (
     PALE,
     PALETTE,
     TOKEN,
+    at_least_two,
     draw_blow_up,
     entitle,
     figure_of,
@@ -33,7 +34,7 @@ from vlasov.postprocess.drawing.style import (
     square,
     styled,
 )
-from vlasov.postprocess.drawing.view import Indices, View, padded
+from vlasov.postprocess.drawing.view import View, padded
 from vlasov.solvers.dataset import require
 
 _LARGEST, _SMALLEST = 160.0, 14.0  # areas of markers
@@ -63,7 +64,7 @@ def clusters(
     tolerance
         As in ``vl.clusters``.
     components
-        The plane.
+        As in ``vlasov.postprocess.figures``.
     lines
         How many paths at most.
     found
@@ -71,7 +72,7 @@ def clusters(
     axes
         Two of them; a new figure by default.
     width
-        For print: "column", "page", inches, or a text such as "86mm"; for a screen if not given.
+        As in ``vlasov.postprocess.figures``.
 
     Examples
     --------
@@ -90,47 +91,39 @@ def clusters(
         figure, axes = panelled(7.0, 3.6, 1, 2, width_ratios=(1.15, 1))
         entitle(figure, View(dataset).title)
         if found.attrs["doubt"]:
-            say_below(figure, _sentence(found.attrs["doubt"]))
+            doubt = str(found.attrs["doubt"])
+            say_below(figure, f"{doubt[:1].upper()}{doubt[1:]}.")
     elif len(axes) != 2:
         raise InputError(f"holds {len(axes)} axes where two are needed", "axes")
-    draw_gathering(axes[0], dataset, found, count, components)
-    draw_count(axes[1], found)
+    _draw_gathering(axes[0], dataset, found, count, components)
+    _draw_count(axes[1], found)
     return figure_of(axes[0])
 
 
-def draw_gathering(
-    ax: Axes, dataset: xr.Dataset, found: xr.Dataset, lines: int = 60, components: Sequence[int] | None = None
+def _draw_gathering(
+    ax: Axes, dataset: xr.Dataset, found: xr.Dataset, lines: int, components: Sequence[int] | None
 ) -> None:
-    """Paths of tokens, the limits that they go to, and the polytope of these."""
+    """Draw paths of tokens, the limits that they go to, and the polytope of the limits; on the line against time."""
     view, plane = View(dataset, rescaled=True).seen(components)
-    chosen = view.representatives(lines)
-    limit = found["limit"].values
-    limit = limit if view.directions is None else limit @ view.directions
+    paths, limit, held = view.positions(view.representatives(lines)), found["limit"].values, view.before_runaway()
     if view.dimension == 1:
-        _draw_on_line(ax, view, chosen, limit[:, 0], found)
-        return
-    paths, limit = view.positions(chosen)[..., plane], limit[:, plane]
-    held = view.before_runaway()
-    ax.add_collection(
-        LineCollection(list(paths.swapaxes(0, 1)), colors=PALE, linewidths=0.5, alpha=0.7, zorder=1.5), autolim=False
-    )
+        times = np.broadcast_to(view.times[:, None, None], paths.shape)
+        paths, limit = np.concatenate([times, paths], 2), np.insert(limit, 0, view.times[-1], axis=1)
+    else:
+        paths, limit = paths[..., plane], (limit if view.directions is None else limit @ view.directions)[:, plane]
+    look: dict[str, Any] = {"colors": PALE, "linewidths": 0.5, "alpha": 0.7, "zorder": 1.5}
+    ax.add_collection(LineCollection(list(paths.swapaxes(0, 1)), **look), autolim=False)
     ax.scatter(paths[0, :, 0], paths[0, :, 1], s=5, color=TOKEN, linewidths=0, label="tokens at the start", zorder=2)
-    _draw_polytope(ax, limit)
     _draw_limits(ax, limit, found)
-    ax.plot(0, 0, "+", color=INK, markersize=6, markeredgewidth=0.8, zorder=2)
     shown = np.concatenate([paths[held].reshape(-1, 2), limit])
-    square(ax, padded(np.stack([shown.min(axis=0), shown.max(axis=0)], axis=1), 0.09))
-    ax.set(xlabel=view.name(int(plane[0])), ylabel=view.name(int(plane[1])))
-    legend_above(ax)
-
-
-def _draw_on_line(ax: Axes, view: View, chosen: Indices, limit: Array, found: xr.Dataset) -> None:
-    paths = view.positions(chosen)[..., 0]
-    ax.plot(view.times, paths, color=TOKEN, linewidth=0.6, alpha=0.6)
-    _draw_limits(ax, np.stack([np.full(limit.size, view.times[-1]), limit], axis=1), found)
-    held = paths[view.before_runaway()]
-    ax.set_ylim(*padded(np.array([held.min(), held.max()])))
-    ax.set(xlabel=view.time_name, ylabel=view.name(0))
+    limits = padded(np.stack([shown.min(axis=0), shown.max(axis=0)], axis=1), 0.09)
+    if view.dimension == 1:
+        ax.set(ylim=tuple(limits[1]), xlabel=view.time_name, ylabel=view.name(0))
+    else:
+        _draw_polytope(ax, limit)
+        ax.plot(0, 0, "+", color=INK, markersize=6, markeredgewidth=0.8, zorder=2)
+        square(ax, limits)
+        ax.set(xlabel=view.name(int(plane[0])), ylabel=view.name(int(plane[1])))
     legend_above(ax)
 
 
@@ -148,38 +141,25 @@ def _draw_polytope(ax: Axes, limit: Array) -> None:
 
 
 def _draw_limits(ax: Axes, places: Array, found: xr.Dataset) -> None:
-    mass, vertex = found["mass"].values, found["vertex"].values
-    areas = _SMALLEST + _LARGEST * mass
+    areas, vertex = _SMALLEST + _LARGEST * found["mass"].values, found["vertex"].values
     for chosen, colour, name in ((vertex, END, "limits: vertices"), (~vertex, "white", "others")):
         if chosen.any():
-            look: dict[str, Any] = {"color": colour, "edgecolors": END, "linewidths": 1.0, "alpha": 0.85}
-            ax.scatter(
-                places[chosen, 0], places[chosen, 1], s=areas[chosen], label=name, zorder=4, clip_on=False, **look
-            )
-    leading = "leader_since" in found and found["leaders"].values > 0
-    if np.any(leading):
-        ax.scatter(
-            places[leading, 0],
-            places[leading, 1],
-            s=7,
-            color=INK,
-            linewidths=0,
-            label="with a leader",
-            zorder=5,
-            clip_on=False,
-        )
+            look: dict[str, Any] = {"color": colour, "edgecolors": END, "linewidths": 1.0, "alpha": 0.85, "label": name}
+            ax.scatter(*places[chosen].T, s=areas[chosen], zorder=4, clip_on=False, **look)
+    if "leader_since" in found and (leading := found["leaders"].values > 0).any():
+        look = {"color": INK, "linewidths": 0, "label": "with a leader"}
+        ax.scatter(*places[leading].T, s=7, zorder=5, clip_on=False, **look)
 
 
-def draw_count(ax: Axes, found: xr.Dataset) -> None:
-    """The number of clusters against time, its plateaus, and when tokens are together as they are at the end."""
+def _draw_count(ax: Axes, found: xr.Dataset) -> None:
+    """Draw the number of clusters against time, its plateaus, and when tokens are together as they are at the end."""
     times, count = found["time"].values, found["count"].values
     ax.step(times, count, where="post", color=TOKEN, label="clusters")
-    last = np.argmax(found["plateau_end"].values - found["plateau_start"].values) if found.sizes["plateau"] else -1
-    for k, (start, end, number) in enumerate(
-        zip(*(found[f"plateau_{name}"].values for name in ("start", "end", "count")), strict=True)
-    ):
-        name = "longest plateaus" if k == last else "_nolegend_"
-        ax.plot([start, end], [number, number], color=PALETTE[4], linewidth=3.5, alpha=0.6, zorder=1.5, label=name)
+    plateaus = (found[f"plateau_{name}"].values for name in ("start", "end", "count"))
+    name = "longest plateaus"
+    for start, end, number in sorted(zip(*plateaus, strict=True), key=lambda plateau: plateau[0] - plateau[1]):
+        ax.plot([start, end], [number] * 2, color=PALETTE[4], linewidth=3.5, alpha=0.6, zorder=1.5, label=name)
+        name = "_nolegend_"
     together = float(found["time_to_cluster"])
     if times[0] < together < times[-1]:
         ax.axvline(together, color=INK, linestyle=":", linewidth=1.0, label=f"as at the end from $t$ = {together:.3g}")
@@ -189,17 +169,10 @@ def draw_count(ax: Axes, found: xr.Dataset) -> None:
         draw_blow_up(ax, blow_up)
     top = int(count.max())
     if top > _MANY:
-        ax.set_yscale("log")
-        ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        ax.yaxis.set_major_formatter("{x:.0f}")
-        ax.minorticks_off()
-        ax.set_ylim(0.8, 1.3 * top)
+        ax.set(yscale="log", ylim=(0.8, 1.3 * top))
+        at_least_two(ax.yaxis)
     else:
         ax.set_ylim(0, 1.08 * top + 0.5)
         ax.yaxis.set_major_locator(MaxNLocator(6, integer=True))
     ax.set(xlabel="time $t$", ylabel="number of clusters")
     legend_above(ax)
-
-
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:] + "."

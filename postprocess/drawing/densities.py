@@ -1,4 +1,4 @@
-"""Densities as pictures: cells in physical coordinates with contours, curves on the line, and the frame that moves."""
+"""Densities as pictures: cells in physical coordinates with contours, curves on the line."""
 
 from __future__ import annotations
 
@@ -8,20 +8,16 @@ from typing import Any
 
 import matplotlib as mpl
 import numpy as np
-import xarray as xr
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Colormap, ListedColormap, PowerNorm
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Polygon
 
 from vlasov.checks import Array
-from vlasov.errors import InputError
 from vlasov.postprocess.drawing.mesh import Mesh
-from vlasov.postprocess.drawing.paper import Width
-from vlasov.postprocess.drawing.style import INK, PALE, PALETTE, TOKEN, draw_blow_up, legend_above, own_or_new, styled
+from vlasov.postprocess.drawing.style import INK, PALE, PALETTE, TOKEN, colour_bar
 from vlasov.postprocess.drawing.view import Indices, View, padded, united
 
 #: Contours enclose these shares of the mass.
@@ -31,7 +27,6 @@ _DARK = 0.5  # from here on lines are white
 _EDGE = "edge of the frame"
 _AROUND = "contours around "
 _FEW_CELLS = 20_000
-_HIGHEST_INVERSE = 2.0  # of the frame's growth, where directions that shrink would hide those that blow up
 _POWERS = (0.15, 0.6)
 
 
@@ -95,21 +90,15 @@ def brief(value: float) -> str:
 
 def density_bar(figure: Figure, scale: PowerNorm, panels: list[Axes], view: View) -> None:
     """The colour bar of several panels, with the values where the colours are spread evenly."""
-    places = [place for panel in panels if (place := panel.get_subplotspec()) is not None]
-    rows = len({place.rowspan.start for place in places})
     steps = [0.0, 0.001, 0.01, 0.03, 0.1, 0.3, 0.6, 1.0]
     ticks, last = [], -1.0
     for step in steps:
         if scale(step) - last > 0.1:
             ticks.append(step)
             last = float(scale(step))
-    bar = figure.colorbar(
-        ScalarMappable(scale, density_colours()), ax=panels, ticks=ticks, pad=0.015, fraction=0.05, aspect=14 * rows
-    )
-    bar.ax.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
-    bar.ax.minorticks_off()
     name = r"density $\rho\,/\,\max\rho$" if view.dimension < 3 else "marginal density / its maximum"
-    bar.ax.set_ylabel(name + ("\nof all places $s$" if view.is_text else ""))
+    words = name + ("\nof all places $s$" if view.is_text else "")
+    colour_bar(figure, panels, scale, density_colours(), ticks, words)
 
 
 def key(panels: Iterable[Axes], dimension: int, *, tokens: bool) -> list[Artist]:
@@ -159,54 +148,6 @@ def draw_space_time(ax: Axes, view: View) -> None:
     times = np.broadcast_to(view.times[shown][:, None], position.shape)
     look: dict[str, Any] = {"norm": density_scale(meshes), "cmap": density_colours(), "shading": "gouraud"}
     ax.pcolormesh(times, position, relative, rasterized=True, zorder=0.5, **look)
-
-
-@styled
-def frame(dataset: xr.Dataset, *, ax: Axes | None = None, width: Width = None) -> Figure:
-    """The singular values of the moving frame's matrix against time, relative to their values at the start.
-
-    Of a solution in parts those of the frames of all parts. For a run that blows up their inverses, which reach
-    zero at the blow-up time.
-
-    Parameters
-    ----------
-    dataset
-        A solution by finite volumes.
-    ax
-        Where to draw; a new figure by default.
-    width
-        For print: "column", "page", inches, or a text such as "86mm"; for a screen if not given.
-
-    Examples
-    --------
-    >>> from vlasov.postprocess import figures
-    >>> problem = vl.load_case("gaussian-blow-up").problem.until(0.25)
-    >>> run = vl.solve(problem, "finite-volume", cells=48, times=[0.0, 0.25])
-    >>> len(figures.frame(run).axes[0].lines)  # one for each singular value
-    2
-    """
-    view = View(dataset)
-    if not view.has_density:
-        raise InputError('holds no density and hence no frame; use kind "eigenvalues"', "dataset")
-    figure, ax = own_or_new(ax, view.title)
-    values = np.linalg.svd(dataset["frame_matrix"].values, compute_uv=False)
-    values = values / values[0]
-    diverges = bool(np.isfinite(view.blow_up_time))
-    drawn = 1 / values if diverges else values
-    drawn = drawn.reshape(view.times.size, -1, view.dimension)
-    for rank, (lines, colour) in enumerate(zip(drawn.T, PALETTE, strict=False), 1):
-        name = rf"$1\,/\,\sigma_{rank}$" if diverges else rf"$\sigma_{rank}$"
-        drawings = ax.plot(view.times, lines.T, "o-" if view.times.size == 1 else "-", color=colour)
-        drawings[0].set_label(name)
-    if not diverges and drawn.max() > 30 * drawn.min():
-        ax.set_yscale("log")
-    else:
-        ax.set_ylim(0, 1.1 * (min(drawn.max(), _HIGHEST_INVERSE) if diverges else drawn.max()))
-    if diverges:
-        draw_blow_up(ax, view.blow_up_time)
-    ax.set(xlabel=view.time_name, ylabel="1 / growth of the frame" if diverges else "growth of the frame")
-    legend_above(ax)
-    return figure
 
 
 def planes_of(view: View) -> list[Indices]:

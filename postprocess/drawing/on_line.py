@@ -6,9 +6,8 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from vlasov.checks import Array
-from vlasov.postprocess.drawing.paths import FEW_TOKENS
-from vlasov.postprocess.drawing.places import colours_of, place_colours
-from vlasov.postprocess.drawing.style import END, TOKEN
+from vlasov.postprocess.drawing.paths import FEW_TOKENS, colours_of
+from vlasov.postprocess.drawing.style import END, TOKEN, time_colours
 from vlasov.postprocess.drawing.view import View
 from vlasov.postprocess.quantiles import distribution
 
@@ -66,7 +65,7 @@ def _stack(panel: Axes, x: Array, edges: Array, view: View) -> None:
     which = np.minimum((places * layers).astype(int), layers - 1)
     for layer in range(layers):
         more = height + np.histogram(x[which == layer], edges)[0] / (x.size * width)
-        colour = TOKEN if layers == 1 else place_colours()((layer + 0.5) / layers)
+        colour = TOKEN if layers == 1 else time_colours()((layer + 0.5) / layers)
         panel.stairs(more, edges, baseline=height, fill=True, color=colour, alpha=0.5 if layers == 1 else 0.8)
         height = more
 

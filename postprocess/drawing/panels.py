@@ -16,9 +16,19 @@ from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
 
 from vlasov.checks import Array
 from vlasov.errors import InputError
-from vlasov.postprocess.drawing.legible import at_least_two, legend_inside
 from vlasov.postprocess.drawing.paper import TEXT, Width, fitting
-from vlasov.postprocess.drawing.style import INK, PALE, PALETTE, entitle, new_figure, say_below, styled, time_colours
+from vlasov.postprocess.drawing.style import (
+    INK,
+    PALE,
+    PALETTE,
+    at_least_two,
+    entitle,
+    legend_inside,
+    new_figure,
+    say_below,
+    styled,
+    time_colours,
+)
 from vlasov.postprocess.panels import Curve, Image, Panel, drawable, panels_of
 
 MARKERS = "osD^v"

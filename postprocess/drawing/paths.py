@@ -9,27 +9,39 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
+from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
 from vlasov import checks
 from vlasov.checks import Array
 from vlasov.errors import InputError
 from vlasov.postprocess.drawing.paper import Width
-from vlasov.postprocess.drawing.places import colours_of, place_bar
 from vlasov.postprocess.drawing.style import (
     END,
     INK,
     SKY,
     TOKEN,
+    colour_bar,
     draw_blow_up,
     legend_above,
     own_or_new,
     square,
     styled,
+    time_colours,
 )
-from vlasov.postprocess.drawing.view import View, padded
+from vlasov.postprocess.drawing.view import Indices, View, padded
 
 FEW_TOKENS = 12  # up to here tokens are drawn one by one, and well visible
+
+
+def colours_of(view: View, tokens: Indices) -> Array | str:
+    """Return a colour for each of these tokens, by its place in a sequence; one for all where they have no place."""
+    return TOKEN if view.places is None else time_colours()(view.places[tokens])
+
+
+def place_bar(figure: Figure, panels: list[Axes]) -> None:
+    """Say once in a figure what the colours of tokens mean."""
+    colour_bar(figure, panels, Normalize(0.0, 1.0), time_colours(), [0.0, 0.5, 1.0], "place $s$ in the sequence")
 
 
 @styled
@@ -55,12 +67,8 @@ def trajectories(
         The plane; by default, for d > 2, that of the two principal components of the whole run.
     lines
         How many tokens at most; they stand for the measure and are the same in every run.
-    rescaled
-        Show z = Phi^{-1} x where the solution holds its rescaling.
-    ax
-        Where to draw; a new figure by default.
-    width
-        For print: "column", "page", inches, or a text such as "86mm"; for a screen if not given.
+    rescaled, ax, width
+        As in ``vlasov.postprocess.figures``.
 
     Examples
     --------

@@ -29,7 +29,7 @@ from vlasov.postprocess.drawing.densities import (
 from vlasov.postprocess.drawing.mesh import Mesh
 from vlasov.postprocess.drawing.on_line import draw_on_line
 from vlasov.postprocess.drawing.paper import Width, fitting
-from vlasov.postprocess.drawing.places import colours_of, place_bar
+from vlasov.postprocess.drawing.paths import colours_of, place_bar
 from vlasov.postprocess.drawing.style import (
     END,
     covariance_ellipse,
@@ -77,11 +77,11 @@ def snapshots(
         By default, for a density with d = 3, all three planes, one row each; of others with d > 2 the plane of the two
         principal components of the whole run.
     rescaled
-        Show z = Phi^{-1} x where the solution holds its rescaling.
+        As in ``vlasov.postprocess.figures``.
     axes
         Where to draw, one for every time, row by row (those left over are hidden); a new figure by default.
     width
-        For print: "column", "page", inches, or a text such as "86mm"; for a screen if not given.
+        As in ``vlasov.postprocess.figures``.
 
     Examples
     --------

@@ -17,7 +17,7 @@ from vlasov.blocks.layer_norm import directions
 from vlasov.checks import Array
 from vlasov.errors import InputError
 from vlasov.postprocess.drawing.paper import Width
-from vlasov.postprocess.drawing.style import END, INK, PALE, TOKEN, legend_above, own_or_new, styled
+from vlasov.postprocess.drawing.style import END, INK, PALE, TOKEN, legend_above, own_or_new, show_solid, styled
 from vlasov.postprocess.drawing.view import View
 from vlasov.solvers import problem_of
 
@@ -39,7 +39,7 @@ def sphere(dataset: xr.Dataset, *, lines: int = 120, ax: Axes | None = None, wid
     ax
         Three-dimensional for d = 3.
     width
-        For print: "column", "page", inches, or a text such as "86mm"; for a screen if not given.
+        As in ``vlasov.postprocess.figures``.
 
     Examples
     --------
@@ -60,8 +60,6 @@ def sphere(dataset: xr.Dataset, *, lines: int = 120, ax: Axes | None = None, wid
     paths = _directions(dataset, chosen)
     solid = view.dimension == 3
     figure, ax = own_or_new(ax, view.title, height=3.6, **({"projection": "3d"} if solid else {}))
-    if solid and ax.name != "3d":
-        raise InputError('is flat; give axes made with projection="3d"', "ax")
     if solid:
         _draw_ball(ax, paths)
     else:
@@ -108,13 +106,6 @@ def _draw_ball(ax: Any, paths: Array) -> None:
     plain: dict[str, Any] = {"depthshade": False, "linewidths": 0.6}
     ax.scatter(*paths[0].T, s=7, facecolors="white", edgecolors=TOKEN, label="start", zorder=3, **plain)
     ax.scatter(*paths[-1].T, s=16, facecolors=END, edgecolors=END, label="end", zorder=4, **plain)
-    for axis, name, pad in ((ax.xaxis, "$u_1$", -5), (ax.yaxis, "$u_2$", -5), (ax.zaxis, "$u_3$", -8)):
-        axis.set_label_text(name)
-        axis.labelpad = pad
-        axis.set_ticks([-1, 0, 1])
-        axis.set_tick_params(pad=-3)
-        axis.pane.set_visible(False)
+    show_solid(ax, ("$u_1$", "$u_2$", "$u_3$"), height=1.0, zoom=1.05, closer=3.0)
+    ax.set(xticks=[-1, 0, 1], yticks=[-1, 0, 1], zticks=[-1, 0, 1])
     ax.tick_params(colors=INK)
-    ax.grid(visible=False)
-    ax.set_box_aspect((1, 1, 1), zoom=1.05)
-    ax.view_init(elev=20, azim=-60)

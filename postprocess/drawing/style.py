@@ -10,17 +10,21 @@ import math
 import re
 import textwrap
 from collections.abc import Callable, Sequence
+from itertools import product
 from typing import Any, ParamSpec, TypeVar
 
 import matplotlib as mpl
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.colors import Colormap, ListedColormap
+from matplotlib.axis import Axis
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Colormap, ListedColormap, Normalize
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.patches import Ellipse
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from vlasov.checks import Array
 from vlasov.errors import InputError
@@ -33,6 +37,9 @@ WIDTH = 3.4  # inches: one column of a paper
 
 _ALONE = 3  # axes of a panel, its colour bar, and one panel more
 PLAIN = (1e-3, 1e5)  # numbers at an axis that need no power of ten
+_LEAST, _MOST = 2, 6  # numbers at a logarithmic axis
+_ROOM = 0.0125  # of a panel's height, for each line of its legend and point of its letters
+_DIGITS = ((1, 3), (1, 2, 5), range(1, 10))  # leading ones, from few numbers to many
 
 _LOOK: Any = {
     "axes.edgecolor": INK,
@@ -131,8 +138,10 @@ def panelled(
 
 
 def own_or_new(ax: Axes | None, title: str, *, height: float = 2.7, **options: Any) -> tuple[Figure, Axes]:
-    """The axes that was given, or a fresh one in a figure with this title."""
+    """Return the axes, or new ones in a figure with this title."""
     if ax is not None:
+        if options.get("projection") == "3d" and ax.name != "3d":
+            raise InputError('is flat; give axes made with projection="3d"', "ax")
         return figure_of(ax), ax
     figure = new_figure(height=height)
     entitle(figure, title)
@@ -211,6 +220,19 @@ def square(ax: Axes, limits: Array, *, ticks: int = 6, widest_ratio: float = 8.0
     ax.locator_params(nbins=ticks)
 
 
+def show_solid(ax: Any, names: Sequence[str], *, height: float, zoom: float, closer: float = 0.0) -> None:
+    """Name three axes and turn them to the reader, without panes; ``closer``: points by which words are moved."""
+    for axis, name in zip((ax.xaxis, ax.yaxis, ax.zaxis), names, strict=True):
+        axis.set_label_text(name)
+        axis.labelpad = (-4 if axis is ax.zaxis else -2) - closer
+        axis.set_tick_params(pad=-1 - closer / 2)
+        axis.set_major_locator(MaxNLocator(3))
+        axis.pane.set_visible(False)
+    ax.grid(visible=False)
+    ax.set_box_aspect((1, 1, height), zoom=zoom)
+    ax.view_init(elev=20, azim=-60)
+
+
 def covariance_ellipse(mean: Array, covariance: Array, deviations: float, **look: Any) -> Ellipse:
     """The ellipse of all points that lie so many standard deviations from the mean, as seen by the covariance."""
     values, vectors = np.linalg.eigh(covariance)
@@ -222,3 +244,62 @@ def covariance_ellipse(mean: Array, covariance: Array, deviations: float, **look
 def draw_blow_up(ax: Axes, time: float) -> Line2D:
     """A dashed vertical line at the blow-up time, which its label names."""
     return ax.axvline(time, color=INK, linestyle="--", linewidth=1.0, label=f"blow-up at $t$ = {time:.4g}")
+
+
+def colour_bar(
+    figure: Figure, panels: list[Axes], scale: Normalize, colours: Colormap, ticks: Sequence[float], label: str
+) -> None:
+    """Add a colour bar beside panels, unless the figure has one with this label."""
+    if any(ax.get_ylabel() == label for ax in figure.axes):
+        return
+    rows = len({place.rowspan.start for panel in panels if (place := panel.get_subplotspec()) is not None})
+    look: Any = {"pad": 0.015, "fraction": 0.05, "aspect": 14 * max(rows, 1)}
+    bar = figure.colorbar(ScalarMappable(scale, colours), ax=panels, **look)
+    bar.ax.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+    bar.ax.minorticks_off()
+    bar.ax.set_ylabel(label)
+
+
+def legend_inside(ax: Axes, *, below: bool = False, points: float = 7.0, **options: Any) -> None:
+    """Add a legend in the upper or lower left, in room that the y axis makes for it; none without labels.
+
+    ``points``: the size of its letters on a screen. ``options``: of ``Axes.legend``.
+    """
+    lines, size = len(ax.get_legend_handles_labels()[0]), paper.small(points)
+    if not lines:
+        return
+    scale = ax.yaxis.get_transform()
+    low, high = scale.transform(np.array(ax.get_ylim()))
+    taken = min(_ROOM * size * (lines + 0.5), 0.8)
+    room = (high - low) * taken / (1 - taken)
+    ax.set_ylim(*scale.inverted().transform([low - room, high] if below else [low, high + room]))
+    ax.legend(loc="lower left" if below else "upper left", fontsize=size, **options)
+
+
+def at_least_two(axis: Axis) -> None:
+    """Label a logarithmic axis, whose limits are final: powers, else their multiples, else round numbers between."""
+    axis.set_minor_formatter(NullFormatter())
+    low, high = sorted(map(float, axis.get_view_interval()))
+    if not 0 < low < high < math.inf:  # nothing is drawn
+        return
+    if sum(low <= place <= high for place in axis.get_majorticklocs()) >= _LEAST:
+        return
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    for digits in _DIGITS:
+        multiples = [digit * 10.0**decade for decade, digit in product(decades, digits)]
+        places = [place for place in multiples if low <= place <= high]
+        if _LEAST <= len(places) <= _MOST:
+            break
+    else:
+        places = [float(place) for place in MaxNLocator(_MOST - 1).tick_values(low, high) if low <= place <= high]
+    axis.set_major_locator(FixedLocator(places))
+    axis.set_major_formatter(FuncFormatter(_text))
+    axis.set_minor_locator(LogLocator(subs="auto"))
+
+
+def _text(number: float, _: int | None = None) -> str:
+    if number == 0 or PLAIN[0] <= abs(number) < PLAIN[1]:
+        return f"{number:.10g}"
+    exponent = math.floor(math.log10(abs(number)) + 1e-12)
+    digits = f"{number / 10.0**exponent:.10g}"
+    return f"$10^{{{exponent}}}$" if digits == "1" else rf"${digits}\times10^{{{exponent}}}$"

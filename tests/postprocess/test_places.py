@@ -5,7 +5,7 @@ import pytest
 
 import vlasov as vl
 from vlasov.postprocess import figures
-from vlasov.postprocess.drawing.places import place_colours
+from vlasov.postprocess.drawing.style import time_colours
 from vlasov.postprocess.movie import movie
 
 MASKED = vl.Masked(vl.Softmax(A=0.5 * np.eye(2)))
@@ -34,7 +34,7 @@ def test_tokens_of_a_masked_run_have_the_colours_of_their_places(run, kind):
     drawn += [
         tuple(colour) for ax in figure.axes for one in ax.collections for colour in np.round(one.get_edgecolor(), 3)
     ]
-    wanted = {tuple(np.round(place_colours()(s), 3)[:3]) for s in S}
+    wanted = {tuple(np.round(time_colours()(s), 3)[:3]) for s in S}
     assert wanted <= {colour[:3] for colour in drawn}
 
 
