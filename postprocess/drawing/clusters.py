@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.patches import Polygon
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import LogLocator, MaxNLocator
 
 from vlasov import checks
 from vlasov.checks import Array
@@ -24,7 +24,6 @@ from vlasov.postprocess.drawing.style import (
     PALE,
     PALETTE,
     TOKEN,
-    at_least_two,
     draw_blow_up,
     entitle,
     figure_of,
@@ -170,7 +169,9 @@ def _draw_count(ax: Axes, found: xr.Dataset) -> None:
     top = int(count.max())
     if top > _MANY:
         ax.set(yscale="log", ylim=(0.8, 1.3 * top))
-        at_least_two(ax.yaxis)
+        ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        ax.yaxis.set_major_formatter("{x:.0f}")
+        ax.minorticks_off()
     else:
         ax.set_ylim(0, 1.08 * top + 0.5)
         ax.yaxis.set_major_locator(MaxNLocator(6, integer=True))

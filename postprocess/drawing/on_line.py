@@ -14,16 +14,13 @@ from vlasov.postprocess.quantiles import distribution
 _LAYERS = 10  # of places in a histogram
 
 
-def draw_on_line(panel: Axes, view: View, instant: int, limits: Array, over: tuple[View, int] | None = None) -> None:
-    """One solution at one time, with the tokens of another at its own time over its density."""
+def draw_on_line(panel: Axes, view: View, instant: int, limits: Array, tokens: View, when: int) -> None:
+    """Draw a solution at an output time, and tokens, its own or those of another solution, at their time ``when``."""
     grid = np.linspace(limits[0], limits[1], 401)
     name = "density of all places $s$" if view.is_text else "density"
     panel.set(xlabel=view.name(0, short=True), ylabel=name, xlim=tuple(limits))
-    tokens, when = (view, instant) if over is None else over
-    if tokens.has_positions:
-        few = _draw_tokens(panel, tokens, when, grid)
-        if few and tokens is view:
-            return
+    if tokens.has_positions and _draw_tokens(panel, tokens, when, grid) and tokens is view:
+        return
     if view.has_density:
         cells = view.mesh(instant, np.array([0]))
         order = np.argsort(cells.centers[:, 0])
@@ -39,7 +36,7 @@ def draw_on_line(panel: Axes, view: View, instant: int, limits: Array, over: tup
 
 
 def _draw_tokens(panel: Axes, view: View, instant: int, grid: Array) -> bool:
-    """Fill the area below the tokens' density; of a few draw the weights instead, and return True."""
+    """Fill the area below the density of tokens; draw the weights of a few instead, and return True."""
     x, weights = view.positions(view.visible, np.array([instant]))[0, :, 0], view.weights[view.visible]
     if x.size <= FEW_TOKENS:
         colours = colours_of(view, view.visible)
