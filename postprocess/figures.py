@@ -158,7 +158,6 @@ KINDS: dict[str, Callable[..., Figure]] = {
     "sphere": sphere,
     "radius": radius,
 }
-_COMPARING = ("overview", "ellipses", "eigenvalues", "cone", "radius")
 
 
 def plot(
@@ -211,16 +210,16 @@ def plot(
     }  # fmt: skip
     options = {name: value for name, value in every.items() if value is not None}
     draw, runs = KINDS[choose(kind, KINDS, "kind")], several(datasets)
-    own = [name for name, option in inspect.signature(draw).parameters.items() if option.kind is option.KEYWORD_ONLY]
+    parameters = inspect.signature(draw).parameters.values()
+    own = [option.name for option in parameters if option.kind is option.KEYWORD_ONLY]
     for name in options:
         if name not in own:
             raise InputError(f'is not an option of the figure "{kind}"; {did_you_mean(name, own)}', name)
     for run in runs:
         if isinstance(run, str):
             raise InputError(f'is "{run}" where a solution is needed; figures are named by kind="{run}"', "datasets")
-    if len(runs) > 1 and kind not in _COMPARING and not (kind == "snapshots" and is_overlay(runs)):
-        kinds = ", ".join(_COMPARING)
-        raise InputError(f'"{kind}" draws one solution but {len(runs)} were given; use one of: {kinds}', "kind")
+    if len(runs) > 1 and not any(option.kind is option.VAR_POSITIONAL for option in parameters):
+        raise InputError(f'"{kind}" draws one solution but {len(runs)} were given; draw one at a time', "kind")
     return draw(*runs, **options)
 
 

@@ -16,7 +16,7 @@ from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
 
 from vlasov.checks import Array
 from vlasov.errors import InputError
-from vlasov.postprocess.drawing.paper import TEXT, Width, fitting
+from vlasov.postprocess.drawing.paper import Width, fitting
 from vlasov.postprocess.drawing.style import (
     INK,
     PALE,
@@ -108,7 +108,7 @@ def draw_panel(ax: Axes, panel: Panel) -> None:
         ax.set_xticks(range(len(panel.texts)), list(panel.texts))
     ax.set_xlabel(mathematical(panel.x))
     ax.set_ylabel(mathematical(panel.y))
-    legend_inside(ax, below=panel.logy is True and panel.logx, points=TEXT - 1)
+    legend_inside(ax, below=panel.logy is True and panel.logx)
     for axis, log in ((ax.xaxis, panel.logx), (ax.yaxis, panel.logy)):
         if log:
             at_least_two(axis)

@@ -21,11 +21,11 @@ from vlasov.postprocess.drawing.densities import (
     density_bar,
     density_scale,
     draw_cells,
+    draw_on_line,
     highest,
     key,
     planes_of,
 )
-from vlasov.postprocess.drawing.on_line import draw_on_line
 from vlasov.postprocess.drawing.paper import Width, fitting
 from vlasov.postprocess.drawing.paths import colours_of, place_bar
 from vlasov.postprocess.drawing.style import (

@@ -260,20 +260,16 @@ def colour_bar(
     bar.ax.set_ylabel(label)
 
 
-def legend_inside(ax: Axes, *, below: bool = False, points: float = 7.0, **options: Any) -> None:
-    """Add a legend in the upper or lower left, in room that the y axis makes for it; none without labels.
-
-    ``points``: the size of its letters on a screen. ``options``: of ``Axes.legend``.
-    """
-    lines, size = len(ax.get_legend_handles_labels()[0]), paper.small(points)
-    if not lines:
+def legend_inside(ax: Axes, *, below: bool = False) -> None:
+    """Add a legend in the upper or lower left, in room that the y axis makes for it; none without labels."""
+    if not (lines := len(ax.get_legend_handles_labels()[0])):
         return
-    scale = ax.yaxis.get_transform()
+    scale, size = ax.yaxis.get_transform(), paper.small()
     low, high = scale.transform(np.array(ax.get_ylim()))
     taken = min(_ROOM * size * (lines + 0.5), 0.8)
     room = (high - low) * taken / (1 - taken)
     ax.set_ylim(*scale.inverted().transform([low - room, high] if below else [low, high + room]))
-    ax.legend(loc="lower left" if below else "upper left", fontsize=size, **options)
+    ax.legend(loc="lower left" if below else "upper left", fontsize=size)
 
 
 def at_least_two(axis: Axis) -> None:
