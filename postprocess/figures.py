@@ -4,8 +4,9 @@ Keywords that several kinds take:
 
     components    the plane, for d >= 2; for clouds with d > 2 principal components by default
     rescaled      show z = Phi^{-1} x where the solution holds its rescaling (by default)
+    lines         how many tokens at most: they stand for the measure, and are the same in every run
     labels        names for the legend when there are several solutions; by default what tells them apart
-    ax            where to draw; a new figure by default
+    ax            where to draw, made with projection="3d" for a cone or a ball; a new figure by default
     width         for print: "column", "page", inches, or a text such as "86mm"; for a screen by default
 """
 

@@ -54,14 +54,10 @@ def movie(
         Pictures per second.
     frames
         How many pictures at most; of more output times the ones closest to an even spread in time are taken.
-    components
-        The plane, for d >= 2; by default, for clouds with d > 2, that of the two principal components.
-    rescaled
-        Show z = Phi^{-1} x where the solution holds its rescaling.
+    components, rescaled, origin
+        As in ``vlasov.postprocess.figures``.
     dpi
         Pixels per inch; the picture is 4.4 inches wide.
-    origin
-        As in ``figures.save``.
 
     Returns
     -------

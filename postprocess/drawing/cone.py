@@ -66,9 +66,7 @@ def cone(
         Divide by the trace, and draw the unit disc in place of the cone.
     labels
         As in ``vlasov.postprocess.figures``.
-    ax
-        Three-dimensional unless ``trace_one``.
-    width
+    ax, width
         As in ``vlasov.postprocess.figures``.
 
     Examples
@@ -84,7 +82,7 @@ def cone(
     title = str(runs[0].attrs.get("title", "")) if runs and runs[0] is given[0] else ""
     if trace_one:
         figure, ax = own_or_new(ax, title, height=3.4)
-        draw_disc(ax)
+        _draw_disc(ax)
         drawn = [path[path[:, 2] > 0] for path in paths]
         drawn = [path[:, :2] / path[:, 2:] for path in drawn]
     else:
@@ -93,7 +91,7 @@ def cone(
             path[View(one).before_runaway()] if isinstance(one, xr.Dataset) else path
             for one, path in zip(given, paths, strict=True)
         ]
-        draw_cone(ax, max((float(path[:, 2].max()) for path in drawn), default=1.0) or 1.0)
+        _draw_cone(ax, max((float(path[:, 2].max()) for path in drawn), default=1.0) or 1.0)
     few = labels is not None or (1 < len(given) <= _NAMED and len(runs) == len(given))
     names = called(given, labels) if few else [""] * len(given)
     many = len(drawn) > len(PALETTE)
@@ -121,7 +119,7 @@ def _draw_path(ax: Axes, path: Array, colour: str, name: str, *, many: bool, end
         ax.plot(*path[-1:].T, "o", color=colour, markersize=size)
 
 
-def draw_cone(ax: Any, height: float) -> None:
+def _draw_cone(ax: Any, height: float) -> None:
     """The cone up to a height, and its axis."""
     angle, z = np.meshgrid(np.linspace(0, 2 * np.pi, 73), np.linspace(0, height, 2))
     ax.plot_surface(z * np.cos(angle), z * np.sin(angle), z, color=PALE, alpha=0.15, linewidth=0, rstride=1, cstride=1)
@@ -136,7 +134,7 @@ def draw_cone(ax: Any, height: float) -> None:
         ax.zaxis.set_label_text(rf"$a + b$ (all $\times\,10^{{{power}}}$)")
 
 
-def draw_disc(ax: Axes) -> None:
+def _draw_disc(ax: Axes) -> None:
     """The cone's section where the trace is one."""
     ax.add_patch(Circle((0, 0), 1.0, facecolor=PALE, alpha=0.15, linewidth=0))
     ax.add_patch(Circle((0, 0), 1.0, fill=False, edgecolor=INK, linewidth=0.8))

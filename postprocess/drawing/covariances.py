@@ -18,20 +18,9 @@ from matplotlib.lines import Line2D
 from vlasov import checks
 from vlasov.checks import Array
 from vlasov.errors import InputError
+from vlasov.postprocess.drawing import style
 from vlasov.postprocess.drawing.over_time import DASHES, add_key, dotted
 from vlasov.postprocess.drawing.paper import Width
-from vlasov.postprocess.drawing.style import (
-    INK,
-    PALE,
-    PALETTE,
-    at_least_two,
-    covariance_ellipse,
-    legend_above,
-    own_or_new,
-    square,
-    styled,
-    time_colours,
-)
 from vlasov.postprocess.drawing.view import Indices, View, padded, united
 from vlasov.postprocess.naming import called
 from vlasov.solvers.dataset import several
@@ -44,7 +33,7 @@ _OVER = ((2, 6), (4, 4))  # dashes and gaps of lines over lines
 _NAMED = 6  # eigenvalues up to this many have a colour and a name each
 
 
-@styled
+@style.styled
 def ellipses(
     *datasets: xr.Dataset,
     components: Sequence[int] | None = None,
@@ -61,14 +50,11 @@ def ellipses(
     ----------
     datasets
         One solution or more: the first is drawn solid, the next dashed, dotted, dash-dotted.
-    components
-        The plane; by default, for d > 2, that of the two principal components of the first solution, unless it has a
-        density.
     count
         How many ellipses, spread over the first solution's run; the others are shown at the same times.
     deviations
         How many standard deviations the ellipses enclose.
-    rescaled, labels, ax, width
+    components, rescaled, labels, ax, width
         As in ``vlasov.postprocess.figures``.
 
     Examples
@@ -88,7 +74,7 @@ def ellipses(
             sizes = f"{views[0].dimension} and {other[0]}"
             raise InputError(f"have dimensions {sizes}; draw one at a time, or give components", "datasets")
         views = [view.along(first.directions, first.titles) for view in views]
-    figure, ax = own_or_new(ax, views[0].title, height=3.0)
+    figure, ax = style.own_or_new(ax, views[0].title, height=3.0)
     span = Normalize(min(view.times[0] for view in views), max(view.times[-1] for view in views))
     deviations = checks.number(deviations, "deviations", above=0)
     times = views[0].times[views[0].instants(checks.integer(count, "count", least=1))]
@@ -99,32 +85,32 @@ def ellipses(
         here = np.ix_(shown, plane)
         center, reach = view.mean[here], deviations * view.deviation[here]
         windows.append(united(np.stack([center - reach, center + reach], axis=-1)))
-    square(ax, padded(united(np.stack(windows))), ticks=5)
+    style.square(ax, padded(united(np.stack(windows))), ticks=5)
     ax.set(xlabel=views[0].name(plane[0]), ylabel=views[0].name(plane[1]))
     if span.vmax != span.vmin:
-        bar = figure.colorbar(ScalarMappable(span, time_colours()), ax=ax, pad=0.03, fraction=0.05)
+        bar = figure.colorbar(ScalarMappable(span, style.time_colours()), ax=ax, pad=0.03, fraction=0.05)
         bar.ax.set_title("$t$")
     alone = [f"covariance, {deviations:g} s.d."]
     names = called([view.dataset for view in views], labels) if len(views) > 1 else alone
     dashes = zip(names, cycle(DASHES), strict=False)
-    legend_above(ax, [Line2D([], [], color=INK, linestyle=dash, label=name) for name, dash in dashes])
+    style.legend_above(ax, [Line2D([], [], color=style.INK, linestyle=dash, label=name) for name, dash in dashes])
     return figure
 
 
 def _draw_ellipses(
     ax: Axes, view: View, plane: Indices, instants: Indices, deviations: float, dash: str, span: Normalize
 ) -> None:
-    colours = time_colours()(span(view.times[instants]))
+    colours = style.time_colours()(span(view.times[instants]))
     for instant, colour in zip(instants, colours, strict=True):
         covariance = view.covariance[instant][np.ix_(plane, plane)]
         look = {"fill": False, "edgecolor": colour, "linestyle": dash, "linewidth": 1.2}
-        ax.add_patch(covariance_ellipse(view.mean[instant, plane], covariance, deviations, **look))
+        ax.add_patch(style.covariance_ellipse(view.mean[instant, plane], covariance, deviations, **look))
     mean = view.mean[:, plane]
-    ax.plot(mean[:, 0], mean[:, 1], color=PALE, linestyle=dash, linewidth=1.0, zorder=1.8)
+    ax.plot(mean[:, 0], mean[:, 1], color=style.PALE, linestyle=dash, linewidth=1.0, zorder=1.8)
     ax.scatter(mean[instants, 0], mean[instants, 1], s=9, color=colours, linewidths=0, zorder=3)
 
 
-@styled
+@style.styled
 def eigenvalues(
     *datasets: xr.Dataset, labels: Sequence[str] | None = None, ax: Axes | None = None, width: Width = None
 ) -> Figure:
@@ -147,7 +133,7 @@ def eigenvalues(
     2
     """
     views = [View(dataset) for dataset in several(datasets)]
-    figure, ax = own_or_new(ax, views[0].title)
+    figure, ax = style.own_or_new(ax, views[0].title)
     spectra = [np.asarray(np.linalg.eigvalsh(view.covariance)[:, ::-1], float) for view in views]  # the largest first
     positive = [_above_rounding(values) for values in spectra]
     largest = max(values.max() for values in spectra)
@@ -159,7 +145,7 @@ def eigenvalues(
     if floor:
         ax.set_yscale("log")
         ax.set_ylim(max(smallest / 2, floor), largest * 2)
-        at_least_two(ax.yaxis)
+        style.at_least_two(ax.yaxis)
     else:
         ax.set_ylim(-0.05 * (largest or 1.0), 1.05 * (largest or 1.0))
     d = views[0].dimension
@@ -174,7 +160,8 @@ def eigenvalues(
 def _draw_spectrum(ax: Axes, times: Array, values: Array, look: dict[str, Any]) -> None:
     """Draw eigenvalues (time, rank); a line over another is dashed, so that both are seen."""
     count = values.shape[1]
-    for rank, colour in enumerate(PALETTE[:count] if count <= _NAMED else time_colours()(np.linspace(0, 1, count))):
+    colours = style.PALETTE[:count] if count <= _NAMED else style.time_colours()(np.linspace(0, 1, count))
+    for rank, colour in enumerate(colours):
         (line,) = ax.plot(times, values[:, rank], color=colour, **(dotted(times) | look))
         hides = rank and np.allclose(values[:, rank], values[:, rank - 1], rtol=_ONE_LINE, atol=0)
         if hides and look["linestyle"] == "-":

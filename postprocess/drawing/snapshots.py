@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
@@ -15,6 +16,7 @@ from matplotlib.lines import Line2D
 
 from vlasov.checks import Array
 from vlasov.errors import InputError
+from vlasov.postprocess.drawing import style
 from vlasov.postprocess.drawing.densities import (
     brief,
     coloured,
@@ -28,16 +30,6 @@ from vlasov.postprocess.drawing.densities import (
 )
 from vlasov.postprocess.drawing.paper import Width, fitting
 from vlasov.postprocess.drawing.paths import colours_of, place_bar
-from vlasov.postprocess.drawing.style import (
-    END,
-    covariance_ellipse,
-    entitle,
-    figure_of,
-    legend_below,
-    panelled,
-    square,
-    styled,
-)
 from vlasov.postprocess.drawing.view import Indices, View, padded, united
 from vlasov.solvers.dataset import require_states, several
 
@@ -47,7 +39,7 @@ _MOST_DOTS = 20_000  # in one panel; more would only cost time
 _ONE_SCALE = 20.0  # panels share their limits unless one is narrower than all together by this factor
 
 
-@styled
+@style.styled
 def snapshots(
     *datasets: xr.Dataset,
     times: int | Sequence[float] = 4,
@@ -100,7 +92,7 @@ def snapshots(
     for place, plane in enumerate(planes):
         row = panels[place * instants.size : (place + 1) * instants.size]
         _draw_row(row, layers, plane, instants, scale, titled=place == 0)
-    figure = figure_of(panels[0])
+    figure = style.figure_of(panels[0])
     if scale is not None and layers.tokens is None:
         density_bar(figure, scale, panels, view)
     if layers.placed:
@@ -155,9 +147,10 @@ def has_key(layers: Layers) -> bool:
 def add_key(figure: Figure, layers: Layers) -> int:
     """Below everything, what the lines and dots mean; in how many lines."""
     if _is_ellipse(layers.main):
-        return legend_below(figure, [Line2D([], [], color=END, label="covariance, 1 and 2 standard deviations")])
-    entries = key(figure.axes, layers.main.dimension, tokens=layers.tokens is not None)
-    return legend_below(figure, entries)
+        entries: list[Artist] = [Line2D([], [], color=style.END, label="covariance, 1 and 2 standard deviations")]
+    else:
+        entries = key(figure.axes, layers.main.dimension, tokens=layers.tokens is not None)
+    return style.legend_below(figure, entries)
 
 
 def _is_ellipse(view: View) -> bool:
@@ -218,8 +211,8 @@ def draw_panel(
     elif not view.has_positions:
         mean, covariance = view.mean[instant, plane], view.covariance[instant][np.ix_(plane, plane)]
         for deviations, width in ((1.0, 1.2), (2.0, 0.8)):
-            look: dict[str, Any] = {"fill": False, "edgecolor": END, "linewidth": width}
-            panel.add_patch(covariance_ellipse(mean, covariance, deviations, **look))
+            look: dict[str, Any] = {"fill": False, "edgecolor": style.END, "linewidth": width}
+            panel.add_patch(style.covariance_ellipse(mean, covariance, deviations, **look))
     if tokens.has_positions and (tokens is not view or not view.has_density):
         _draw_tokens(panel, tokens, when, plane)
 
@@ -229,8 +222,8 @@ def _panels(view: View, axes: Sequence[Axes] | None, rows: int, columns: int) ->
     count = rows * columns
     if axes is None:
         height = 2.5 + 1.9 * (rows - 1) + (0.3 if coloured(view) else 0.0)
-        figure, panels = panelled(max(1.75 * columns, 3.4), height, rows, columns, least=SNAPSHOT)
-        entitle(figure, view.title)
+        figure, panels = style.panelled(max(1.75 * columns, 3.4), height, rows, columns, least=SNAPSHOT)
+        style.entitle(figure, view.title)
         return panels
     if len(axes) < count:
         raise InputError(f"holds {len(axes)} panels where {count} times are to be drawn", "axes")
@@ -271,7 +264,7 @@ def _distinct(times: Array) -> list[str]:
 def _set_plane(panel: Axes, view: View, plane: Indices, limits: Array) -> None:
     """Limits and short names of a plane's axes."""
     far = np.abs(limits).max() > 15 * np.ptp(limits, axis=1).max()  # numbers with many digits
-    square(panel, limits, ticks=2 if far else 3)
+    style.square(panel, limits, ticks=2 if far else 3)
     ticks = [tick for tick in panel.get_xticks() if panel.get_xlim()[0] <= tick <= panel.get_xlim()[1]]
     narrow = fitting(4, SNAPSHOT) < 4 and any(len(f"{tick:g}") > _SHORT for tick in ticks)
     if (far or narrow) and len(ticks) > 2:

@@ -37,9 +37,8 @@ WIDTH = 3.4  # inches: one column of a paper
 
 _ALONE = 3  # axes of a panel, its colour bar, and one panel more
 PLAIN = (1e-3, 1e5)  # numbers at an axis that need no power of ten
-_LEAST, _MOST = 2, 6  # numbers at a logarithmic axis
+_LEAST = 2  # numbers at a logarithmic axis
 _ROOM = 0.0125  # of a panel's height, for each line of its legend and point of its letters
-_DIGITS = ((1, 3), (1, 2, 5), range(1, 10))  # leading ones, from few numbers to many
 
 _LOOK: Any = {
     "axes.edgecolor": INK,
@@ -132,9 +131,8 @@ def panelled(
         return figure, list(figure.subplots(rows, columns, squeeze=False, **options).ravel())
     figure.set_figheight(height * lines)
     grid = figure.add_gridspec(rows * lines, across)
-    look: Any = options.get("subplot_kw") or {}
     places = [(row * lines + k // across, k % across) for row in range(rows) for k in range(columns)]
-    return figure, [figure.add_subplot(grid[place], **look) for place in places]
+    return figure, [figure.add_subplot(grid[place]) for place in places]
 
 
 def own_or_new(ax: Axes | None, title: str, *, height: float = 2.7, **options: Any) -> tuple[Figure, Axes]:
@@ -233,6 +231,15 @@ def show_solid(ax: Any, names: Sequence[str], *, height: float, zoom: float, clo
     ax.view_init(elev=20, azim=-60)
 
 
+def mark_ends(
+    ax: Axes, first: Array, last: Array | None, edge: str, names: Sequence[str] = ("start", "end"), **look: Any
+) -> None:
+    """Mark where paths begin, by open dots, and where they end, by filled dots; both of shape (token, 2 or 3)."""
+    ax.scatter(*first.T, facecolors="white", edgecolors=edge, linewidths=0.8, zorder=3, label=names[0], **look)
+    if last is not None:
+        ax.scatter(*last.T, color=END, linewidths=0, zorder=4, label=names[1], **look)
+
+
 def covariance_ellipse(mean: Array, covariance: Array, deviations: float, **look: Any) -> Ellipse:
     """The ellipse of all points that lie so many standard deviations from the mean, as seen by the covariance."""
     values, vectors = np.linalg.eigh(covariance)
@@ -281,13 +288,10 @@ def at_least_two(axis: Axis) -> None:
     if sum(low <= place <= high for place in axis.get_majorticklocs()) >= _LEAST:
         return
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    for digits in _DIGITS:
-        multiples = [digit * 10.0**decade for decade, digit in product(decades, digits)]
-        places = [place for place in multiples if low <= place <= high]
-        if _LEAST <= len(places) <= _MOST:
-            break
-    else:
-        places = [float(place) for place in MaxNLocator(_MOST - 1).tick_values(low, high) if low <= place <= high]
+    multiples = [digit * 10.0**decade for decade, digit in product(decades, (1, 2, 5))]
+    places = [place for place in multiples if low <= place <= high]
+    if len(places) < _LEAST:
+        places = [float(place) for place in MaxNLocator(5).tick_values(low, high) if low <= place <= high]
     axis.set_major_locator(FixedLocator(places))
     axis.set_major_formatter(FuncFormatter(_text))
     axis.set_minor_locator(LogLocator(subs="auto"))
