@@ -93,7 +93,7 @@ def overview(*datasets: xr.Dataset, width: Width = None) -> Figure:
         figure = new_figure()
         eigenvalues(*runs, ax=figure.add_subplot())
     else:
-        figure, (left, right) = panelled(7.0, 3.2, 1, 2, width_ratios=(1, 1.15))
+        figure, (left, right) = panelled(7.0, 3.2, 1, 2, ratios=(1, 1.15))
         _draw_motion(left, runs, view)
         eigenvalues(*runs, ax=right)
     entitle(figure, view.title)

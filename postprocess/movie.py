@@ -109,8 +109,7 @@ class _Film:
             self.colours = density_scale([view.mesh(int(instant), plane) for instant in few])
             if layers.tokens is None:
                 density_bar(self.figure, self.colours, [panel], view)
-        if layers.placed:
-            place_bar(self.figure, [panel])
+        place_bar(self.figure, [panel], layers.tokens or view)
         self.heights = None  # of curves: as they come, or where the camera stands still those of the highest
         if view.has_density and view.dimension == 1 and np.ptp(self.limits, axis=0).max() == 0:
             self.heights = 1.15 * max(view.mesh(int(instant), plane).level(0.0) for instant in self.instants)

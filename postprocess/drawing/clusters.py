@@ -13,7 +13,6 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Polygon
 from matplotlib.ticker import LogLocator, MaxNLocator
 
-from vlasov import checks
 from vlasov.checks import Array
 from vlasov.errors import InputError
 from vlasov.postprocess.clusters import CLUSTERS, TOLERANCE, clusters as find
@@ -67,16 +66,15 @@ def clusters(
     if found is None:
         found = find(dataset, tolerance=tolerance)
     require(found, CLUSTERS, "found")
-    count = checks.integer(lines, "lines", least=1)
     if axes is None:
-        figure, axes = style.panelled(7.0, 3.6, 1, 2, width_ratios=(1.15, 1))
+        figure, axes = style.panelled(7.0, 3.6, 1, 2, ratios=(1.15, 1))
         style.entitle(figure, View(dataset).title)
         if found.attrs["doubt"]:
             doubt = str(found.attrs["doubt"])
             style.say_below(figure, f"{doubt[:1].upper()}{doubt[1:]}.")
     elif len(axes) != 2:
         raise InputError(f"holds {len(axes)} axes where two are needed", "axes")
-    _draw_gathering(axes[0], dataset, found, count, components)
+    _draw_gathering(axes[0], dataset, found, lines, components)
     _draw_count(axes[1], found)
     return style.figure_of(axes[0])
 

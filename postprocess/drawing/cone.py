@@ -64,9 +64,7 @@ def cone(
         One solution or more with d = 2, or arrays (time, 2, 2) of covariances.
     trace_one
         Divide by the trace, and draw the unit disc in place of the cone.
-    labels
-        As in ``vlasov.postprocess.figures``.
-    ax, width
+    labels, ax, width
         As in ``vlasov.postprocess.figures``.
 
     Examples

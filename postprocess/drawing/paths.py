@@ -11,7 +11,6 @@ from matplotlib.collections import LineCollection
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
-from vlasov import checks
 from vlasov.checks import Array
 from vlasov.errors import InputError
 from vlasov.postprocess.drawing import style
@@ -26,10 +25,11 @@ def colours_of(view: View, tokens: Indices) -> Array | str:
     return style.TOKEN if view.places is None else style.time_colours()(view.places[tokens])
 
 
-def place_bar(figure: Figure, panels: list[Axes]) -> None:
-    """Say once in a figure what the colours of tokens mean."""
-    label, ticks = "place $s$ in the sequence", [0.0, 0.5, 1.0]
-    style.colour_bar(figure, panels, Normalize(0.0, 1.0), style.time_colours(), ticks, label)
+def place_bar(figure: Figure, panels: list[Axes], tokens: View) -> None:
+    """Say once in a figure what the colours of tokens mean, if they have places in a sequence."""
+    if tokens.places is not None:
+        label, ticks = "place $s$ in the sequence", [0.0, 0.5, 1.0]
+        style.colour_bar(figure, panels, Normalize(0.0, 1.0), style.time_colours(), ticks, label)
 
 
 @style.styled
@@ -66,11 +66,10 @@ def trajectories(
         others = '"snapshots" or "ellipses"' if view.has_density else '"ellipses" or "eigenvalues"'
         raise InputError(f"holds no positions to draw trajectories of; use kind {others}", "dataset")
     view, plane = view.seen(components)
-    chosen = view.representatives(checks.integer(lines, "lines", least=1))
+    chosen = view.representatives(lines)
     paths, colours = view.positions(chosen), colours_of(view, chosen)
     figure, ax = style.own_or_new(ax, view.title, **({} if view.dimension == 1 else {"height": 3.6}))
-    if view.places is not None:
-        place_bar(figure, [ax])
+    place_bar(figure, [ax], view)
     if view.dimension == 1:
         draw_against_time(ax, view, paths[..., 0], colours=colours)
         return figure

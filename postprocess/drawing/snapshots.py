@@ -95,8 +95,7 @@ def snapshots(
     figure = style.figure_of(panels[0])
     if scale is not None and layers.tokens is None:
         density_bar(figure, scale, panels, view)
-    if layers.placed:
-        place_bar(figure, panels)
+    place_bar(figure, panels, layers.tokens or view)
     if axes is None and has_key(layers):
         add_key(figure, layers)
     return figure
@@ -108,11 +107,6 @@ class Layers:
 
     main: View
     tokens: View | None = None
-
-    @property
-    def placed(self) -> bool:
-        """Whether tokens are drawn that have places in a sequence, by which they are coloured."""
-        return (self.main if self.tokens is None else self.tokens).places is not None
 
 
 def layers_of(datasets: Sequence[xr.Dataset], rescaled: bool) -> Layers:

@@ -12,7 +12,6 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Circle
 from numpy.typing import NDArray
 
-from vlasov import checks
 from vlasov.blocks.layer_norm import directions
 from vlasov.checks import Array
 from vlasov.errors import InputError
@@ -51,7 +50,7 @@ def sphere(dataset: xr.Dataset, *, lines: int = 120, ax: Axes | None = None, wid
     if view.dimension not in (2, 3):
         sentence = f'has dimension {view.dimension} where a sphere is drawn for 2 and 3; use "clusters"'
         raise InputError(sentence, "dataset")
-    paths = _directions(dataset, view.representatives(checks.integer(lines, "lines", least=1)))
+    paths = _directions(dataset, view.representatives(lines))
     if view.dimension == 3:
         figure, ax = own_or_new(ax, view.title, height=3.6, projection="3d")
         _draw_ball(ax, paths)

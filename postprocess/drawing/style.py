@@ -37,6 +37,7 @@ WIDTH = 3.4  # inches: one column of a paper
 
 _ALONE = 3  # axes of a panel, its colour bar, and one panel more
 PLAIN = (1e-3, 1e5)  # numbers at an axis that need no power of ten
+_WIDEST = 8.0  # ratio of the sides of a picture that is drawn to scale
 _LEAST = 2  # numbers at a logarithmic axis
 _ROOM = 0.0125  # of a panel's height, for each line of its legend and point of its letters
 
@@ -118,19 +119,17 @@ def new_figure(width: float = WIDTH, height: float = 2.7) -> Figure:
 
 
 def panelled(
-    width: float, height: float, rows: int, columns: int, *, least: float = 2.1, **options: Any
+    width: float, height: float, rows: int, columns: int, *, least: float = 2.1, ratios: Sequence[float] | None = None
 ) -> tuple[Figure, list[Axes]]:
-    """A figure with panels, row by row; in print a row has several lines where its panels have not room side by side.
+    """Return a figure and its panels, row by row; in print a row has several lines where its panels have no room.
 
-    ``least``: the inches of a panel. ``options``: those of ``Figure.subplots``.
+    ``least``: the inches of a panel. ``ratios``: of the widths of panels in one line.
     """
     across = paper.fitting(columns, least)
     lines = math.ceil(columns / across)
     figure = new_figure(width, height)
-    if lines == 1:
-        return figure, list(figure.subplots(rows, columns, squeeze=False, **options).ravel())
-    figure.set_figheight(height * lines)
-    grid = figure.add_gridspec(rows * lines, across)
+    figure.set_figheight(figure.get_figheight() if lines == 1 else height * lines)
+    grid = figure.add_gridspec(rows * lines, across, width_ratios=ratios if lines == 1 else None)
     places = [(row * lines + k // across, k % across) for row in range(rows) for k in range(columns)]
     return figure, [figure.add_subplot(grid[place]) for place in places]
 
@@ -154,11 +153,11 @@ def entitle(figure: Figure, title: str) -> None:
         figure.set_figheight(figure.get_figheight() + 0.16 * (len(lines) - 1))
 
 
-def say_below(figure: Figure, words: str, *, color: str = END, above: int = 0) -> None:
+def say_below(figure: Figure, words: str, *, above: int = 0) -> None:
     """A sentence below everything, in as many lines as it needs, above so many lines of a legend."""
     lines = textwrap.wrap(words, paper.letters(figure.get_figwidth()))
     if lines:
-        figure.supxlabel("\n".join(lines) + "\n" * above, color=color, fontsize=paper.TEXT)
+        figure.supxlabel("\n".join(lines) + "\n" * above, color=END, fontsize=paper.TEXT)
         figure.set_figheight(figure.get_figheight() + 0.14 * (len(lines) - 1))
 
 
@@ -167,19 +166,21 @@ def legend_above(ax: Axes, handles: Sequence[Artist] | None = None) -> None:
     entries = list(ax.get_legend_handles_labels()[0] if handles is None else handles)
     if not entries:
         return
-    columns = _columns([str(entry.get_label()) for entry in entries], 0.9 * _across(ax))
-    place: Any = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "ncols": columns}
+    place = ax.get_subplotspec()
+    share = 1.0 if place is None else len(place.colspan) / place.get_gridspec().ncols
+    width = 0.9 * share * figure_of(ax).get_figwidth()
+    columns = _columns([str(entry.get_label()) for entry in entries], width)
+    look: Any = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "ncols": columns}
     if ax.name != "3d" and ax.get_yscale() == "linear" and not PLAIN[0] < np.abs(ax.get_ylim()).max() < PLAIN[1]:
-        place["borderaxespad"] = 1.6  # above the power of ten at the end of the axis
-    ax.legend(handles=entries, **place)
+        look["borderaxespad"] = 1.6  # above the power of ten at the end of the axis
+    ax.legend(handles=entries, **look)
 
 
-def legend_below(figure: Figure, handles: Sequence[Artist], labels: Sequence[str] | None = None, most: int = 4) -> int:
-    """The legend of all panels below them, in as many columns as fit; how many lines it has."""
-    names = [str(handle.get_label()) for handle in handles] if labels is None else list(labels)
-    columns = min(most, _columns(names, 0.98 * figure.get_figwidth()))
-    figure.legend(handles, names, loc="outside lower center", ncols=columns, fontsize=paper.small())
-    return math.ceil(len(names) / columns)
+def legend_below(figure: Figure, handles: Sequence[Artist]) -> int:
+    """Add a legend of all panels below them, in as many columns as fit; return how many lines it has."""
+    columns = min(4, _columns([str(handle.get_label()) for handle in handles], 0.98 * figure.get_figwidth()))
+    figure.legend(handles=handles, loc="outside lower center", ncols=columns, fontsize=paper.small())
+    return math.ceil(len(handles) / columns)
 
 
 def _columns(labels: Sequence[str], width: float) -> int:
@@ -191,15 +192,6 @@ def _columns(labels: Sequence[str], width: float) -> int:
     return math.ceil(len(labels) / rows)
 
 
-def _across(ax: Axes) -> float:
-    """Inches that the legend of a panel may take: in print those of its place, on a screen one column."""
-    if paper.printed_width() is None:
-        return WIDTH
-    place = ax.get_subplotspec()
-    share = 1.0 if place is None else len(place.colspan) / place.get_gridspec().ncols
-    return share * figure_of(ax).get_figwidth()
-
-
 def figure_of(ax: Axes) -> Figure:
     """The whole figure in which an axes stands."""
     figure = ax.get_figure(root=True)
@@ -207,10 +199,10 @@ def figure_of(ax: Axes) -> Figure:
     return figure
 
 
-def square(ax: Axes, limits: Array, *, ticks: int = 6, widest_ratio: float = 8.0) -> None:
+def square(ax: Axes, limits: Array, *, ticks: int = 6) -> None:
     """Set the limits (2, 2) of a square picture, both axes at one scale unless that would hide the narrower one."""
     spans = limits[:, 1] - limits[:, 0]
-    if spans.max() <= widest_ratio * spans.min():
+    if spans.max() <= _WIDEST * spans.min():
         limits = limits.mean(axis=1, keepdims=True) + np.array([-0.5, 0.5]) * spans.max()
     ax.set_xlim(*limits[0])
     ax.set_ylim(*limits[1])
