@@ -92,7 +92,9 @@ def _draw_gathering(
         paths, limit = paths[..., plane], (limit if view.directions is None else limit @ view.directions)[:, plane]
     look: dict[str, Any] = {"colors": style.PALE, "linewidths": 0.5, "alpha": 0.7, "zorder": 1.5}
     ax.add_collection(LineCollection(list(paths.swapaxes(0, 1)), **look), autolim=False)
-    ax.scatter(*paths[0].T, s=5, color=style.TOKEN, linewidths=0, label="tokens at the start", zorder=2)
+    ax.scatter(
+        paths[0, :, 0], paths[0, :, 1], 5, color=style.TOKEN, linewidths=0, label="tokens at the start", zorder=2
+    )
     _draw_limits(ax, limit, found)
     shown = np.concatenate([paths[held].reshape(-1, 2), limit])
     limits = padded(np.stack([shown.min(axis=0), shown.max(axis=0)], axis=1), 0.09)
@@ -120,14 +122,14 @@ def _draw_polytope(ax: Axes, limit: Array) -> None:
 
 
 def _draw_limits(ax: Axes, places: Array, found: xr.Dataset) -> None:
-    areas, vertex = _SMALLEST + _LARGEST * found["mass"].values, found["vertex"].values
+    (x, y), areas, vertex = places.T, _SMALLEST + _LARGEST * found["mass"].values, found["vertex"].values
     for chosen, colour, name in ((vertex, style.END, "limits: vertices"), (~vertex, "white", "others")):
         if chosen.any():
             look: dict[str, Any] = {"color": colour, "edgecolors": style.END, "linewidths": 1.0, "alpha": 0.85}
-            ax.scatter(*places[chosen].T, s=areas[chosen], label=name, zorder=4, clip_on=False, **look)
+            ax.scatter(x[chosen], y[chosen], areas[chosen], label=name, zorder=4, clip_on=False, **look)
     if "leader_since" in found and (leading := found["leaders"].values > 0).any():
         look = {"color": style.INK, "linewidths": 0, "label": "with a leader"}
-        ax.scatter(*places[leading].T, s=7, zorder=5, clip_on=False, **look)
+        ax.scatter(x[leading], y[leading], 7, zorder=5, clip_on=False, **look)
 
 
 def _draw_count(ax: Axes, found: xr.Dataset) -> None:

@@ -98,7 +98,7 @@ def ellipses(
 
 
 def _draw_ellipses(
-    ax: Axes, view: View, plane: Indices, instants: Indices, deviations: float, dash: str, span: Normalize
+    ax: Axes, view: View, plane: Indices, instants: Indices, deviations: float, dash: Any, span: Normalize
 ) -> None:
     colours = style.time_colours()(span(view.times[instants]))
     for instant, colour in zip(instants, colours, strict=True):
@@ -140,8 +140,10 @@ def eigenvalues(
     smallest = min((v[kept].min() for v, kept in zip(spectra, positive, strict=True) if kept.any()), default=0.0)
     floor = _FLOOR * largest if 0 < smallest < largest / 100 else 0.0
     looks = _looks(views)
-    for view, values, look in zip(views, spectra, looks, strict=True):
+    drawn = [
         _draw_spectrum(ax, view.times, np.maximum(values, floor) if floor else values, look)
+        for view, values, look in zip(views, spectra, looks, strict=True)
+    ]
     if floor:
         ax.set_yscale("log")
         ax.set_ylim(max(smallest / 2, floor), largest * 2)
@@ -150,22 +152,24 @@ def eigenvalues(
         ax.set_ylim(-0.05 * (largest or 1.0), 1.05 * (largest or 1.0))
     d = views[0].dimension
     ax.set(xlabel=views[0].time_name, ylabel="variance" if d == 1 else r"eigenvalues of $\Sigma$")
-    for rank, line in enumerate(ax.get_lines()[:d]):
+    for rank, line in enumerate(drawn[0]):
         line.set_label(_rank_name(rank, positive[0]))
     names = called([view.dataset for view in views], labels) if len(views) > 1 else []
-    add_key(ax, views, ax.get_lines()[:d], dict(zip(names, looks, strict=False)))
+    add_key(ax, views, drawn[0], dict(zip(names, looks, strict=False)))
     return figure
 
 
-def _draw_spectrum(ax: Axes, times: Array, values: Array, look: dict[str, Any]) -> None:
-    """Draw eigenvalues (time, rank); a line over another is dashed, so that both are seen."""
-    count = values.shape[1]
+def _draw_spectrum(ax: Axes, times: Array, values: Array, look: dict[str, Any]) -> list[Line2D]:
+    """Draw eigenvalues (time, rank), and return their lines; a line over another is dashed, so that both are seen."""
+    count, lines = values.shape[1], list[Line2D]()
     colours = style.PALETTE[:count] if count <= _NAMED else style.time_colours()(np.linspace(0, 1, count))
     for rank, colour in enumerate(colours):
         (line,) = ax.plot(times, values[:, rank], color=colour, **(dotted(times) | look))
         hides = rank and np.allclose(values[:, rank], values[:, rank - 1], rtol=_ONE_LINE, atol=0)
         if hides and look["linestyle"] == "-":
             line.set_linestyle((0, _OVER[rank % 2]))
+        lines.append(line)
+    return lines
 
 
 def _above_rounding(values: Array) -> Any:

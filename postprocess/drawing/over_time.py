@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import cycle
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import xarray as xr
@@ -21,7 +21,7 @@ from vlasov.postprocess.naming import called
 from vlasov.solvers import problem_of
 from vlasov.solvers.dataset import several
 
-DASHES = ("-", "--", ":", "-.")
+DASHES: tuple[Literal["-", "--", ":", "-."], ...] = ("-", "--", ":", "-.")
 _HIGHEST_INVERSE = 2.0  # of the frame's growth, where directions that shrink would hide those that blow up
 
 
@@ -55,7 +55,8 @@ def radius(
     figure, ax = own_or_new(ax, views[0].title if len(views) == 1 else "")
     hues, norms = _told_apart(views, labels)
     colours = dict(zip(dict.fromkeys(hues), cycle(PALETTE), strict=False))
-    looks = {norm: {"linestyle": dash} for norm, dash in zip(dict.fromkeys(norms), cycle(DASHES), strict=False)}
+    dashes = zip(dict.fromkeys(norms), cycle(DASHES), strict=False)
+    looks: dict[str, dict[str, Any]] = {norm: {"linestyle": dash} for norm, dash in dashes}
     lines = {}
     for view, values, hue, norm in zip(views, radii, hues, norms, strict=True):
         (lines[hue],) = ax.plot(view.times, values, color=colours[hue], label=hue, **dotted(view.times), **looks[norm])
@@ -139,7 +140,7 @@ def add_key(
     ax: Axes, views: Sequence[View], lines: Sequence[Line2D], looks: dict[str, dict[str, Any]] | None = None
 ) -> None:
     """Draw blow-up times; name them above the axes, with the colours of lines and the looks of solutions."""
-    entries = [line for line in lines if not str(line.get_label()).startswith("_")]
+    entries = [line for line in lines if (name := str(line.get_label())) and not name.startswith("_")]
     if len(views) > 1:
         entries = [Line2D([], [], color=line.get_color(), linewidth=3, label=line.get_label()) for line in entries]
         entries += [Line2D([], [], color=INK, label=name, **look) for name, look in (looks or {}).items() if name]
