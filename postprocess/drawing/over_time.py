@@ -33,7 +33,7 @@ def radius(
 
     Runs that differ in nothing but attention and LayerNorm have a colour for each attention, and a dash for each
     placement of LayerNorm; others a colour each. The axis is logarithmic if radii span more than a decade; a dashed
-    line stands at each blow-up time.
+    line in the colour of its run stands at each blow-up time.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def radius(
         ax.set_yscale("log")
         at_least_two(ax.yaxis)
     ax.set(xlabel=views[0].time_name, ylabel="radius")
-    add_key(ax, views, list(lines.values()), looks)
+    add_key(ax, views, list(lines.values()), looks, [colours[hue] for hue in hues] if len(views) > 1 else ())
     return figure
 
 
@@ -137,12 +137,17 @@ def _told_apart(views: Sequence[View], labels: Sequence[str] | None) -> tuple[li
 
 
 def add_key(
-    ax: Axes, views: Sequence[View], lines: Sequence[Line2D], looks: dict[str, dict[str, Any]] | None = None
+    ax: Axes,
+    views: Sequence[View],
+    lines: Sequence[Line2D],
+    looks: dict[str, dict[str, Any]] | None = None,
+    hues: Sequence[str] = (),
 ) -> None:
-    """Draw blow-up times; name them above the axes, with the colours of lines and the looks of solutions."""
+    """Draw blow-up times in these hues; name them above the axes, with the colours of lines and looks of solutions."""
     entries = [line for line in lines if (name := str(line.get_label())) and not name.startswith("_")]
     if len(views) > 1:
         entries = [Line2D([], [], color=line.get_color(), linewidth=3, label=line.get_label()) for line in entries]
         entries += [Line2D([], [], color=INK, label=name, **look) for name, look in (looks or {}).items() if name]
-    times = dict.fromkeys(view.blow_up_time for view in views if np.isfinite(view.blow_up_time))
-    legend_above(ax, [*entries, *(draw_blow_up(ax, time) for time in times)])
+    pairs = zip(views, hues or [INK] * len(views), strict=True)
+    times = {view.blow_up_time: hue for view, hue in pairs if np.isfinite(view.blow_up_time)}
+    legend_above(ax, [*entries, *(draw_blow_up(ax, time, hue) for time, hue in times.items())])

@@ -240,9 +240,9 @@ def covariance_ellipse(mean: Array, covariance: Array, deviations: float, **look
     return Ellipse((mean[0], mean[1]), major, minor, angle=angle, **look)
 
 
-def draw_blow_up(ax: Axes, time: float) -> Line2D:
+def draw_blow_up(ax: Axes, time: float, color: str = INK) -> Line2D:
     """A dashed vertical line at the blow-up time, which its label names."""
-    return ax.axvline(time, color=INK, linestyle="--", linewidth=1.0, label=f"blow-up at $t$ = {time:.4g}")
+    return ax.axvline(time, color=color, linestyle="--", linewidth=1.0, label=f"blow-up at $t$ = {time:.4g}")
 
 
 def colour_bar(
