@@ -33,7 +33,8 @@ _CHEAP, _MOST, _AT_ONCE = 3e5, 1e8, 1e6  # parts in all: a tenth of a second, te
 def box(state: Measure, bandwidth: float = math.nan) -> tuple[Array, Array]:
     """Lower and upper corner of the box that holds the mass."""
     if has_densities(state):
-        corners = np.array([box(component, bandwidth) for component in present(state)])
+        present = state.weights > 0
+        corners = np.array([box(part, bandwidth) for part, kept in zip(state.components, present, strict=True) if kept])
         return corners[:, 0].min(axis=0), corners[:, 1].max(axis=0)
     if isinstance(state, Particles):
         bandwidth = scott(state) if math.isnan(bandwidth) else bandwidth
@@ -68,11 +69,6 @@ def averages(state: Measure, edges: Sequence[Array], bandwidth: float = math.nan
         return _askew(state, edges)
     masses = state.smooth_cell_masses(edges) if state.looks_smooth else state.cell_masses(edges)
     return masses / volumes
-
-
-def present(mixture: Mixture) -> list[Measure]:
-    """Components of positive weight."""
-    return [component for weight, component in zip(mixture.weights, mixture.components, strict=True) if weight > 0]
 
 
 def has_densities(state: Measure) -> TypeGuard[Mixture]:

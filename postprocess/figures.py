@@ -4,8 +4,9 @@ Keywords that several kinds take:
 
     components    the plane, for d >= 2; for clouds with d > 2 principal components by default
     rescaled      show z = Phi^{-1} x where the solution holds its rescaling (by default)
+    lines         how many tokens at most: they stand for the measure, and are the same in every run
     labels        names for the legend when there are several solutions; by default what tells them apart
-    ax            where to draw; a new figure by default
+    ax            where to draw, made with projection="3d" for a cone or a ball; a new figure by default
     width         for print: "column", "page", inches, or a text such as "86mm"; for a screen by default
 """
 
@@ -26,10 +27,10 @@ from vlasov.postprocess.drawing.canvas import checked_target, written
 from vlasov.postprocess.drawing.clusters import clusters
 from vlasov.postprocess.drawing.cone import cone
 from vlasov.postprocess.drawing.covariances import eigenvalues, ellipses
-from vlasov.postprocess.drawing.densities import draw_space_time, frame, planes_of
+from vlasov.postprocess.drawing.densities import draw_space_time, planes_of
+from vlasov.postprocess.drawing.over_time import frame, radius
 from vlasov.postprocess.drawing.paper import Width, fitting
 from vlasov.postprocess.drawing.paths import draw_against_time, trajectories
-from vlasov.postprocess.drawing.radii import radius
 from vlasov.postprocess.drawing.snapshots import SNAPSHOT, add_key, has_key, is_overlay, layers_of, snapshots
 from vlasov.postprocess.drawing.sphere import sphere
 from vlasov.postprocess.drawing.style import entitle, new_figure, panelled, say_below, styled
@@ -92,7 +93,7 @@ def overview(*datasets: xr.Dataset, width: Width = None) -> Figure:
         figure = new_figure()
         eigenvalues(*runs, ax=figure.add_subplot())
     else:
-        figure, (left, right) = panelled(7.0, 3.2, 1, 2, width_ratios=(1, 1.15))
+        figure, (left, right) = panelled(7.0, 3.2, 1, 2, ratios=(1, 1.15))
         _draw_motion(left, runs, view)
         eigenvalues(*runs, ax=right)
     entitle(figure, view.title)
@@ -158,7 +159,6 @@ KINDS: dict[str, Callable[..., Figure]] = {
     "sphere": sphere,
     "radius": radius,
 }
-_COMPARING = ("overview", "ellipses", "eigenvalues", "cone", "radius")
 
 
 def plot(
@@ -211,16 +211,16 @@ def plot(
     }  # fmt: skip
     options = {name: value for name, value in every.items() if value is not None}
     draw, runs = KINDS[choose(kind, KINDS, "kind")], several(datasets)
-    own = [name for name, option in inspect.signature(draw).parameters.items() if option.kind is option.KEYWORD_ONLY]
+    parameters = inspect.signature(draw).parameters.values()
+    own = [option.name for option in parameters if option.kind is option.KEYWORD_ONLY]
     for name in options:
         if name not in own:
             raise InputError(f'is not an option of the figure "{kind}"; {did_you_mean(name, own)}', name)
     for run in runs:
         if isinstance(run, str):
             raise InputError(f'is "{run}" where a solution is needed; figures are named by kind="{run}"', "datasets")
-    if len(runs) > 1 and kind not in _COMPARING and not (kind == "snapshots" and is_overlay(runs)):
-        kinds = ", ".join(_COMPARING)
-        raise InputError(f'"{kind}" draws one solution but {len(runs)} were given; use one of: {kinds}', "kind")
+    if len(runs) > 1 and not any(option.kind is option.VAR_POSITIONAL for option in parameters):
+        raise InputError(f'"{kind}" draws one solution but {len(runs)} were given; draw one at a time', "kind")
     return draw(*runs, **options)
 
 

@@ -17,7 +17,7 @@ from vlasov.checks import Array
 from vlasov.errors import InputError
 from vlasov.postprocess.drawing.canvas import checked_target, written
 from vlasov.postprocess.drawing.densities import coloured, density_bar, density_scale, highest
-from vlasov.postprocess.drawing.places import place_bar
+from vlasov.postprocess.drawing.paths import place_bar
 from vlasov.postprocess.drawing.snapshots import Layers, draw_panel, layers_of, one_scale
 from vlasov.postprocess.drawing.style import PALE, entitle, figure_of, new_figure, styled
 from vlasov.postprocess.drawing.view import Indices, padded, united
@@ -54,14 +54,10 @@ def movie(
         Pictures per second.
     frames
         How many pictures at most; of more output times the ones closest to an even spread in time are taken.
-    components
-        The plane, for d >= 2; by default, for clouds with d > 2, that of the two principal components.
-    rescaled
-        Show z = Phi^{-1} x where the solution holds its rescaling.
+    components, rescaled, origin
+        As in ``vlasov.postprocess.figures``.
     dpi
         Pixels per inch; the picture is 4.4 inches wide.
-    origin
-        As in ``figures.save``.
 
     Returns
     -------
@@ -113,8 +109,7 @@ class _Film:
             self.colours = density_scale([view.mesh(int(instant), plane) for instant in few])
             if layers.tokens is None:
                 density_bar(self.figure, self.colours, [panel], view)
-        if layers.placed:
-            place_bar(self.figure, [panel])
+        place_bar(self.figure, [panel], layers.tokens or view)
         self.heights = None  # of curves: as they come, or where the camera stands still those of the highest
         if view.has_density and view.dimension == 1 and np.ptp(self.limits, axis=0).max() == 0:
             self.heights = 1.15 * max(view.mesh(int(instant), plane).level(0.0) for instant in self.instants)

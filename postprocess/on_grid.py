@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -65,31 +66,27 @@ def on_grid(
     >>> print(density.dims, density.sizes["x"], density.values.max().round(6))
     ('x', 'y') 4 0.5
     """
-    single = isinstance(run_or_measure, Measure)
+    coordinates: dict[str, Any] = {}
     if isinstance(run_or_measure, Measure):
         if time is not None:
             raise InputError("is for solutions: a measure has none", "time")
-        states, times = [run_or_measure], xr.DataArray(np.zeros(1), dims="time")
+        states = [run_or_measure]
     else:
         require(run_or_measure, RUN, "run_or_measure")
         if not run_or_measure.sizes.get("time"):
             raise InputError("has no output times left; keep some, as in run.isel(time=[1])", "run_or_measure")
         run = run_or_measure if time is None else run_or_measure.isel(time=[time_index(run_or_measure, time)])
-        states, times = [measure(run, k) for k in range(run.sizes["time"])], run["time"]
+        states, coordinates = [measure(run, k) for k in range(run.sizes["time"])], {"time": run["time"]}
     edges, widths = _grid_for(states, cells, bandwidth)
     values = [averages(state, edges, width) for state, width in zip(states, widths, strict=True)]
-    named = dict(zip(_AXES, TensorGrid(edges).centers, strict=False))
-    result = xr.DataArray(
-        np.stack(values),
-        {"time": times} | {name: (name, x, {"long_name": "position", "units": "1"}) for name, x in named.items()},
-        ("time", *named),
-        name="density",
-        attrs={"kind": GRID.name, "long_name": "density, averages over cells", "units": "1"},
-    )
+    single = time is not None or not coordinates
+    axes = dict(zip(_AXES, TensorGrid(edges).centers, strict=False))
+    coordinates |= {name: (name, x, {"long_name": "position", "units": "1"}) for name, x in axes.items()}
     if isinstance(states[0], Particles):
-        result = result.assign_coords(bandwidth=("time", widths))
-    result = result if time is None and not single else result.isel(time=0)
-    return result.drop_vars("time") if single else result
+        coordinates["bandwidth"] = ("time", widths)
+    attributes = {"kind": GRID.name, "long_name": "density, averages over cells", "units": "1"}
+    result = xr.DataArray(np.stack(values), coordinates, ("time", *axes), name="density", attrs=attributes)
+    return result.isel(time=0) if single else result
 
 
 def _grid_for(

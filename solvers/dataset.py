@@ -194,8 +194,12 @@ def several(datasets: tuple[Any, ...]) -> list[Any]:
     return items
 
 
-def tell_apart(datasets: Collection[xr.Dataset]) -> list[str]:
-    """Return names that tell solutions apart: by solver, by title or by case, or by solver and number."""
+def tell_apart(datasets: Collection[xr.Dataset], labels: Collection[str] | None = None) -> list[str]:
+    """Return the labels, else names that tell solutions apart: by solver, title or case, or by solver and number."""
+    if labels is not None:
+        if len(labels) != len(datasets):
+            raise InputError(f"holds {len(labels)} names for {len(datasets)} solutions; give one each", "labels")
+        return [str(label) for label in labels]
     for attribute in ("solver", "title", "case"):
         names = [str(dataset.attrs.get(attribute, "")) for dataset in datasets]
         if all(names) and len(set(names)) == len(names):

@@ -13,34 +13,19 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Polygon
 from matplotlib.ticker import LogLocator, MaxNLocator
 
-from vlasov import checks
 from vlasov.checks import Array
 from vlasov.errors import InputError
 from vlasov.postprocess.clusters import CLUSTERS, TOLERANCE, clusters as find
+from vlasov.postprocess.drawing import style
 from vlasov.postprocess.drawing.paper import Width
-from vlasov.postprocess.drawing.style import (
-    END,
-    INK,
-    PALE,
-    PALETTE,
-    TOKEN,
-    draw_blow_up,
-    entitle,
-    figure_of,
-    legend_above,
-    panelled,
-    say_below,
-    square,
-    styled,
-)
-from vlasov.postprocess.drawing.view import Indices, View, padded
+from vlasov.postprocess.drawing.view import View, padded
 from vlasov.solvers.dataset import require
 
 _LARGEST, _SMALLEST = 160.0, 14.0  # areas of markers
 _MANY = 40  # clusters, from which on their number has a logarithmic axis
 
 
-@styled
+@style.styled
 def clusters(
     dataset: xr.Dataset,
     *,
@@ -62,16 +47,12 @@ def clusters(
         A run by particles.
     tolerance
         As in ``vl.clusters``.
-    components
-        The plane.
-    lines
-        How many paths at most.
     found
         What ``vl.clusters`` said of this solution, if that is known already.
     axes
         Two of them; a new figure by default.
-    width
-        For print: "column", "page", inches, or a text such as "86mm"; for a screen if not given.
+    components, lines, width
+        As in ``vlasov.postprocess.figures``.
 
     Examples
     --------
@@ -85,53 +66,46 @@ def clusters(
     if found is None:
         found = find(dataset, tolerance=tolerance)
     require(found, CLUSTERS, "found")
-    count = checks.integer(lines, "lines", least=1)
     if axes is None:
-        figure, axes = panelled(7.0, 3.6, 1, 2, width_ratios=(1.15, 1))
-        entitle(figure, View(dataset).title)
+        figure, axes = style.panelled(7.0, 3.6, 1, 2, ratios=(1.15, 1))
+        style.entitle(figure, View(dataset).title)
         if found.attrs["doubt"]:
-            say_below(figure, _sentence(found.attrs["doubt"]))
+            doubt = str(found.attrs["doubt"])
+            style.say_below(figure, f"{doubt[:1].upper()}{doubt[1:]}.")
     elif len(axes) != 2:
         raise InputError(f"holds {len(axes)} axes where two are needed", "axes")
-    draw_gathering(axes[0], dataset, found, count, components)
-    draw_count(axes[1], found)
-    return figure_of(axes[0])
+    _draw_gathering(axes[0], dataset, found, lines, components)
+    _draw_count(axes[1], found)
+    return style.figure_of(axes[0])
 
 
-def draw_gathering(
-    ax: Axes, dataset: xr.Dataset, found: xr.Dataset, lines: int = 60, components: Sequence[int] | None = None
+def _draw_gathering(
+    ax: Axes, dataset: xr.Dataset, found: xr.Dataset, lines: int, components: Sequence[int] | None
 ) -> None:
-    """Paths of tokens, the limits that they go to, and the polytope of these."""
+    """Draw paths of tokens, the limits that they go to, and the polytope of the limits; on the line against time."""
     view, plane = View(dataset, rescaled=True).seen(components)
-    chosen = view.representatives(lines)
-    limit = found["limit"].values
-    limit = limit if view.directions is None else limit @ view.directions
+    paths, limit, held = view.positions(view.representatives(lines)), found["limit"].values, view.before_runaway()
     if view.dimension == 1:
-        _draw_on_line(ax, view, chosen, limit[:, 0], found)
-        return
-    paths, limit = view.positions(chosen)[..., plane], limit[:, plane]
-    held = view.before_runaway()
-    ax.add_collection(
-        LineCollection(list(paths.swapaxes(0, 1)), colors=PALE, linewidths=0.5, alpha=0.7, zorder=1.5), autolim=False
+        times = np.broadcast_to(view.times[:, None, None], paths.shape)
+        paths, limit = np.concatenate([times, paths], 2), np.insert(limit, 0, view.times[-1], axis=1)
+    else:
+        paths, limit = paths[..., plane], (limit if view.directions is None else limit @ view.directions)[:, plane]
+    look: dict[str, Any] = {"colors": style.PALE, "linewidths": 0.5, "alpha": 0.7, "zorder": 1.5}
+    ax.add_collection(LineCollection(list(paths.swapaxes(0, 1)), **look), autolim=False)
+    ax.scatter(
+        paths[0, :, 0], paths[0, :, 1], 5, color=style.TOKEN, linewidths=0, label="tokens at the start", zorder=2
     )
-    ax.scatter(paths[0, :, 0], paths[0, :, 1], s=5, color=TOKEN, linewidths=0, label="tokens at the start", zorder=2)
-    _draw_polytope(ax, limit)
     _draw_limits(ax, limit, found)
-    ax.plot(0, 0, "+", color=INK, markersize=6, markeredgewidth=0.8, zorder=2)
     shown = np.concatenate([paths[held].reshape(-1, 2), limit])
-    square(ax, padded(np.stack([shown.min(axis=0), shown.max(axis=0)], axis=1), 0.09))
-    ax.set(xlabel=view.name(int(plane[0])), ylabel=view.name(int(plane[1])))
-    legend_above(ax)
-
-
-def _draw_on_line(ax: Axes, view: View, chosen: Indices, limit: Array, found: xr.Dataset) -> None:
-    paths = view.positions(chosen)[..., 0]
-    ax.plot(view.times, paths, color=TOKEN, linewidth=0.6, alpha=0.6)
-    _draw_limits(ax, np.stack([np.full(limit.size, view.times[-1]), limit], axis=1), found)
-    held = paths[view.before_runaway()]
-    ax.set_ylim(*padded(np.array([held.min(), held.max()])))
-    ax.set(xlabel=view.time_name, ylabel=view.name(0))
-    legend_above(ax)
+    limits = padded(np.stack([shown.min(axis=0), shown.max(axis=0)], axis=1), 0.09)
+    if view.dimension == 1:
+        ax.set(ylim=tuple(limits[1]), xlabel=view.time_name, ylabel=view.name(0))
+    else:
+        _draw_polytope(ax, limit)
+        ax.plot(0, 0, "+", color=style.INK, markersize=6, markeredgewidth=0.8, zorder=2)
+        style.square(ax, limits)
+        ax.set(xlabel=view.name(int(plane[0])), ylabel=view.name(int(plane[1])))
+    style.legend_above(ax)
 
 
 def _draw_polytope(ax: Axes, limit: Array) -> None:
@@ -142,64 +116,47 @@ def _draw_polytope(ax: Axes, limit: Array) -> None:
         corners = limit[ConvexHull(limit).vertices]
     except (QhullError, ValueError):  # on a line, or too few
         corners = limit[np.lexsort(limit.T)][[0, -1]]
-    look: dict[str, Any] = {"facecolor": END, "alpha": 0.10, "linewidth": 0}
+    look: dict[str, Any] = {"facecolor": style.END, "alpha": 0.10, "linewidth": 0}
     ax.add_patch(Polygon(corners, **look))
-    ax.add_patch(Polygon(corners, fill=False, edgecolor=END, linewidth=0.9, label="polytope", zorder=2.5))
+    ax.add_patch(Polygon(corners, fill=False, edgecolor=style.END, linewidth=0.9, label="polytope", zorder=2.5))
 
 
 def _draw_limits(ax: Axes, places: Array, found: xr.Dataset) -> None:
-    mass, vertex = found["mass"].values, found["vertex"].values
-    areas = _SMALLEST + _LARGEST * mass
-    for chosen, colour, name in ((vertex, END, "limits: vertices"), (~vertex, "white", "others")):
+    (x, y), areas, vertex = places.T, _SMALLEST + _LARGEST * found["mass"].values, found["vertex"].values
+    for chosen, colour, name in ((vertex, style.END, "limits: vertices"), (~vertex, "white", "others")):
         if chosen.any():
-            look: dict[str, Any] = {"color": colour, "edgecolors": END, "linewidths": 1.0, "alpha": 0.85}
-            ax.scatter(
-                places[chosen, 0], places[chosen, 1], s=areas[chosen], label=name, zorder=4, clip_on=False, **look
-            )
-    leading = "leader_since" in found and found["leaders"].values > 0
-    if np.any(leading):
-        ax.scatter(
-            places[leading, 0],
-            places[leading, 1],
-            s=7,
-            color=INK,
-            linewidths=0,
-            label="with a leader",
-            zorder=5,
-            clip_on=False,
-        )
+            look: dict[str, Any] = {"color": colour, "edgecolors": style.END, "linewidths": 1.0, "alpha": 0.85}
+            ax.scatter(x[chosen], y[chosen], areas[chosen], label=name, zorder=4, clip_on=False, **look)
+    if "leader_since" in found and (leading := found["leaders"].values > 0).any():
+        look = {"color": style.INK, "linewidths": 0, "label": "with a leader"}
+        ax.scatter(x[leading], y[leading], 7, zorder=5, clip_on=False, **look)
 
 
-def draw_count(ax: Axes, found: xr.Dataset) -> None:
-    """The number of clusters against time, its plateaus, and when tokens are together as they are at the end."""
+def _draw_count(ax: Axes, found: xr.Dataset) -> None:
+    """Draw the number of clusters against time, its plateaus, and when tokens are together as they are at the end."""
     times, count = found["time"].values, found["count"].values
-    ax.step(times, count, where="post", color=TOKEN, label="clusters")
-    last = np.argmax(found["plateau_end"].values - found["plateau_start"].values) if found.sizes["plateau"] else -1
-    for k, (start, end, number) in enumerate(
-        zip(*(found[f"plateau_{name}"].values for name in ("start", "end", "count")), strict=True)
-    ):
-        name = "longest plateaus" if k == last else "_nolegend_"
-        ax.plot([start, end], [number, number], color=PALETTE[4], linewidth=3.5, alpha=0.6, zorder=1.5, label=name)
+    ax.step(times, count, where="post", color=style.TOKEN, label="clusters")
+    plateaus = (found[f"plateau_{name}"].values for name in ("start", "end", "count"))
+    name = "longest plateaus"
+    for start, end, number in sorted(zip(*plateaus, strict=True), key=lambda plateau: plateau[0] - plateau[1]):
+        ax.plot([start, end], [number] * 2, color=style.PALETTE[4], linewidth=3.5, alpha=0.6, zorder=1.5, label=name)
+        name = "_nolegend_"
     together = float(found["time_to_cluster"])
     if times[0] < together < times[-1]:
-        ax.axvline(together, color=INK, linestyle=":", linewidth=1.0, label=f"as at the end from $t$ = {together:.3g}")
+        label = f"as at the end from $t$ = {together:.3g}"
+        ax.axvline(together, color=style.INK, linestyle=":", linewidth=1.0, label=label)
     if "attention_rank" in found:
-        ax.step(times, found["attention_rank"].values, where="post", color=PALETTE[2], label="rank of attention")
+        ax.step(times, found["attention_rank"].values, where="post", color=style.PALETTE[2], label="rank of attention")
     if np.isfinite(blow_up := float(found.attrs.get("blow_up_time", np.nan))):
-        draw_blow_up(ax, blow_up)
+        style.draw_blow_up(ax, blow_up)
     top = int(count.max())
     if top > _MANY:
-        ax.set_yscale("log")
+        ax.set(yscale="log", ylim=(0.8, 1.3 * top))
         ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         ax.yaxis.set_major_formatter("{x:.0f}")
         ax.minorticks_off()
-        ax.set_ylim(0.8, 1.3 * top)
     else:
         ax.set_ylim(0, 1.08 * top + 0.5)
         ax.yaxis.set_major_locator(MaxNLocator(6, integer=True))
     ax.set(xlabel="time $t$", ylabel="number of clusters")
-    legend_above(ax)
-
-
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:] + "."
+    style.legend_above(ax)

@@ -16,19 +16,27 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle
-from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from vlasov import checks
 from vlasov.checks import Array
 from vlasov.errors import InputError
-from vlasov.postprocess.drawing.covariances import names
 from vlasov.postprocess.drawing.paper import Width
-from vlasov.postprocess.drawing.style import INK, PALE, PALETTE, TOKEN, legend_above, own_or_new, styled
+from vlasov.postprocess.drawing.style import (
+    INK,
+    PALE,
+    PALETTE,
+    PLAIN,
+    TOKEN,
+    legend_above,
+    own_or_new,
+    show_solid,
+    styled,
+)
 from vlasov.postprocess.drawing.view import View
-from vlasov.solvers.dataset import several
+from vlasov.solvers.dataset import several, tell_apart
 
-_PLAIN = (1e-3, 1e5)  # numbers at axes that need no power of ten
+_NAMED = 5  # solutions, up to which each has a name
 
 Covariances = xr.Dataset | NDArray[np.float64]
 
@@ -55,12 +63,8 @@ def cone(
         One solution or more with d = 2, or arrays (time, 2, 2) of covariances.
     trace_one
         Divide by the trace, and draw the unit disc in place of the cone.
-    labels
-        Names for the legend when there are several.
-    ax
-        Three-dimensional unless ``trace_one``.
-    width
-        For print: "column", "page", inches, or a text such as "86mm"; for a screen if not given.
+    labels, ax, width
+        As in ``vlasov.postprocess.figures``.
 
     Examples
     --------
@@ -70,45 +74,36 @@ def cone(
     ('3d', 'rectilinear')
     """
     given = several(datasets)
+    runs = [one for one in given if isinstance(one, xr.Dataset)]
     paths = [_path(one) for one in given]
-    title = str(given[0].attrs.get("title", "")) if isinstance(given[0], xr.Dataset) else ""
-    called = _path_names(given, labels)
+    title = str(runs[0].attrs.get("title", "")) if runs and runs[0] is given[0] else ""
     if trace_one:
         figure, ax = own_or_new(ax, title, height=3.4)
-        draw_disc(ax)
+        _draw_disc(ax)
         drawn = [path[path[:, 2] > 0] for path in paths]
         drawn = [path[:, :2] / path[:, 2:] for path in drawn]
     else:
         figure, ax = own_or_new(ax, title, height=3.0, projection="3d")
-        if ax.name != "3d":
-            raise InputError('is flat; give axes made with projection="3d", or trace_one=True', "ax")
         drawn = [
             path[View(one).before_runaway()] if isinstance(one, xr.Dataset) else path
             for one, path in zip(given, paths, strict=True)
         ]
-        draw_cone(ax, max((float(path[:, 2].max()) for path in drawn), default=1.0) or 1.0)
+        _draw_cone(ax, max((float(path[:, 2].max()) for path in drawn), default=1.0) or 1.0)
+    few = labels is not None or (1 < len(given) <= _NAMED and len(runs) == len(given))
+    names = tell_apart(given, labels) if few else [""] * len(given)
     many = len(drawn) > len(PALETTE)
-    for path, whole, name, colour in zip(drawn, paths, called, repeat(TOKEN) if many else PALETTE, strict=False):
+    for path, whole, name, colour in zip(drawn, paths, names, repeat(TOKEN) if many else PALETTE, strict=False):
         _draw_path(ax, path, colour, name, many=many, ends=len(path) == len(whole))
     legend_above(ax)
     return figure
 
 
 def _path(one: Covariances) -> Array:
-    if isinstance(one, xr.Dataset):
-        if one.sizes["component"] != 2:
-            raise InputError(
-                f'has dimension {one.sizes["component"]} where the cone needs 2; use kind "eigenvalues"', "dataset"
-            )
-        return coordinates(np.asarray(one["covariance"].values, dtype=np.float64))
-    return coordinates(checks.array(one, "covariances", shape=(None, 2, 2)))
-
-
-def _path_names(given: Sequence[Covariances], labels: Sequence[str] | None) -> list[str]:
-    solutions = [one for one in given if isinstance(one, xr.Dataset)]
-    if labels is not None or (2 <= len(given) <= 5 and len(solutions) == len(given)):
-        return names(solutions if labels is None else [xr.Dataset()] * len(given), labels)
-    return [""] * len(given)
+    if not isinstance(one, xr.Dataset):
+        return coordinates(checks.array(one, "covariances", shape=(None, 2, 2)))
+    if (d := one.sizes["component"]) != 2:
+        raise InputError(f'has dimension {d} where the cone needs 2; use kind "eigenvalues"', "dataset")
+    return coordinates(np.asarray(one["covariance"].values, dtype=np.float64))
 
 
 def _draw_path(ax: Axes, path: Array, colour: str, name: str, *, many: bool, ends: bool) -> None:
@@ -121,7 +116,7 @@ def _draw_path(ax: Axes, path: Array, colour: str, name: str, *, many: bool, end
         ax.plot(*path[-1:].T, "o", color=colour, markersize=size)
 
 
-def draw_cone(ax: Any, height: float) -> None:
+def _draw_cone(ax: Any, height: float) -> None:
     """The cone up to a height, and its axis."""
     angle, z = np.meshgrid(np.linspace(0, 2 * np.pi, 73), np.linspace(0, height, 2))
     ax.plot_surface(z * np.cos(angle), z * np.sin(angle), z, color=PALE, alpha=0.15, linewidth=0, rstride=1, cstride=1)
@@ -129,23 +124,14 @@ def draw_cone(ax: Any, height: float) -> None:
         ax.plot(level * np.cos(angle[0]), level * np.sin(angle[0]), level, color=PALE, linewidth=0.7)
     ax.plot([0, 0], [0, 0], [0, height], color=PALE, linewidth=0.7, linestyle=":")
     ax.set(xlim=(-height, height), ylim=(-height, height), zlim=(0, height))
-    power = 0 if _PLAIN[0] < height < _PLAIN[1] else math.floor(math.log10(height))
-    for axis, name in ((ax.xaxis, "a - b"), (ax.yaxis, "2c"), (ax.zaxis, "a + b")):
-        axis.set_label_text(f"${name}$")
-        if power:  # at the ends of axes it has no room
+    show_solid(ax, ("$a - b$", "$2c$", "$a + b$"), height=0.8, zoom=0.95)
+    if power := 0 if PLAIN[0] < height < PLAIN[1] else math.floor(math.log10(height)):  # has no room at ends of axes
+        for axis in (ax.xaxis, ax.yaxis, ax.zaxis):
             axis.set_major_formatter(lambda x, _: f"{x / 10.0**power:.3g}".replace("-", "−"))
-        axis.labelpad = -4 if axis is ax.zaxis else -2
-        axis.set_major_locator(MaxNLocator(3))
-        axis.set_tick_params(pad=-1)
-        axis.pane.set_visible(False)
-    if power:
         ax.zaxis.set_label_text(rf"$a + b$ (all $\times\,10^{{{power}}}$)")
-    ax.grid(visible=False)
-    ax.set_box_aspect((1, 1, 0.8), zoom=0.95)
-    ax.view_init(elev=20, azim=-60)
 
 
-def draw_disc(ax: Axes) -> None:
+def _draw_disc(ax: Axes) -> None:
     """The cone's section where the trace is one."""
     ax.add_patch(Circle((0, 0), 1.0, facecolor=PALE, alpha=0.15, linewidth=0))
     ax.add_patch(Circle((0, 0), 1.0, fill=False, edgecolor=INK, linewidth=0.8))

@@ -1,11 +1,11 @@
-"""Covariances as pictures: their ellipses in a plane, and their eigenvalues in time."""
+"""Covariances as pictures: their ellipses in a plane, and their eigenvalues over time."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import cycle
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -18,24 +18,12 @@ from matplotlib.lines import Line2D
 from vlasov import checks
 from vlasov.checks import Array
 from vlasov.errors import InputError
+from vlasov.postprocess.drawing import style
+from vlasov.postprocess.drawing.over_time import DASHES, add_key, dotted
 from vlasov.postprocess.drawing.paper import Width
-from vlasov.postprocess.drawing.style import (
-    INK,
-    PALE,
-    PALETTE,
-    covariance_ellipse,
-    draw_blow_up,
-    legend_above,
-    own_or_new,
-    square,
-    styled,
-    time_colours,
-)
 from vlasov.postprocess.drawing.view import Indices, View, padded, united
 from vlasov.solvers.dataset import several, tell_apart
 
-_Dash = Literal["-", "--", ":", "-.", ""]
-_DASHES: tuple[_Dash, ...] = ("-", "--", ":", "-.")
 _MARKERS = ("o", "s", "^", "D", "v")
 _FLOOR = 1e-16  # of the largest eigenvalue: below it a logarithmic axis shows nothing
 _MARKED = 15  # times that get a marker, where solutions are drawn by markers
@@ -44,16 +32,6 @@ _OVER = ((2, 6), (4, 4))  # dashes and gaps of lines over lines
 _NAMED = 6  # eigenvalues up to this many have a colour and a name each
 
 
-def names(datasets: Sequence[xr.Dataset], labels: Sequence[str] | None = None) -> list[str]:
-    """What to call each solution in a legend: by solver if that tells them apart, else by title, else by number."""
-    if labels is not None:
-        if len(labels) != len(datasets):
-            raise InputError(f"holds {len(labels)} names for {len(datasets)} solutions; give one each", "labels")
-        return [str(label) for label in labels]
-    return tell_apart(datasets)
-
-
-@styled
 def ellipses(
     *datasets: xr.Dataset,
     components: Sequence[int] | None = None,
@@ -70,21 +48,12 @@ def ellipses(
     ----------
     datasets
         One solution or more: the first is drawn solid, the next dashed, dotted, dash-dotted.
-    components
-        The plane; by default, for d > 2, that of the two principal components of the first solution, unless it has a
-        density.
     count
         How many ellipses, spread over the first solution's run; the others are shown at the same times.
     deviations
         How many standard deviations the ellipses enclose.
-    rescaled
-        Show z = Phi^{-1} x where the solution holds its rescaling.
-    labels
-        Names for the legend when there are several.
-    ax
-        Where to draw; a new figure by default.
-    width
-        For print: "column", "page", inches, or a text such as "86mm"; for a screen if not given.
+    components, rescaled, labels, ax, width
+        As in ``vlasov.postprocess.figures``.
 
     Examples
     --------
@@ -103,61 +72,47 @@ def ellipses(
             sizes = f"{views[0].dimension} and {other[0]}"
             raise InputError(f"have dimensions {sizes}; draw one at a time, or give components", "datasets")
         views = [view.along(first.directions, first.titles) for view in views]
-    figure, ax = own_or_new(ax, views[0].title, height=3.0)
+    figure, ax = style.own_or_new(ax, views[0].title, height=3.0)
     span = Normalize(min(view.times[0] for view in views), max(view.times[-1] for view in views))
     deviations = checks.number(deviations, "deviations", above=0)
     times = views[0].times[views[0].instants(checks.integer(count, "count", least=1))]
     windows = []
-    for view, dash in zip(views, cycle(_DASHES), strict=False):
+    for view, dash in zip(views, cycle(DASHES), strict=False):
         _draw_ellipses(ax, view, plane, view.nearest(times), deviations, dash, span)
         shown = view.before_runaway()
         here = np.ix_(shown, plane)
         center, reach = view.mean[here], deviations * view.deviation[here]
         windows.append(united(np.stack([center - reach, center + reach], axis=-1)))
-    square(ax, padded(united(np.stack(windows))), ticks=5)
+    style.square(ax, padded(united(np.stack(windows))), ticks=5)
     ax.set(xlabel=views[0].name(plane[0]), ylabel=views[0].name(plane[1]))
     if span.vmax != span.vmin:
-        bar = figure.colorbar(ScalarMappable(span, time_colours()), ax=ax, pad=0.03, fraction=0.05)
+        bar = figure.colorbar(ScalarMappable(span, style.time_colours()), ax=ax, pad=0.03, fraction=0.05)
         bar.ax.set_title("$t$")
-    called = names([view.dataset for view in views], labels) if len(views) > 1 else [f"covariance, {deviations:g} s.d."]
-    dashes = zip(called, cycle(_DASHES), strict=False)
-    legend_above(ax, [Line2D([], [], color=INK, linestyle=dash, label=name) for name, dash in dashes])
+    alone = [f"covariance, {deviations:g} s.d."]
+    names = tell_apart([view.dataset for view in views], labels) if len(views) > 1 else alone
+    dashes = zip(names, cycle(DASHES), strict=False)
+    style.legend_above(ax, [Line2D([], [], color=style.INK, linestyle=dash, label=name) for name, dash in dashes])
     return figure
 
 
 def _draw_ellipses(
-    ax: Axes, view: View, plane: Indices, instants: Indices, deviations: float, dash: _Dash, span: Normalize
+    ax: Axes, view: View, plane: Indices, instants: Indices, deviations: float, dash: Any, span: Normalize
 ) -> None:
-    colours = time_colours()(span(view.times[instants]))
+    colours = style.time_colours()(span(view.times[instants]))
     for instant, colour in zip(instants, colours, strict=True):
         covariance = view.covariance[instant][np.ix_(plane, plane)]
         look = {"fill": False, "edgecolor": colour, "linestyle": dash, "linewidth": 1.2}
-        ax.add_patch(covariance_ellipse(view.mean[instant, plane], covariance, deviations, **look))
+        ax.add_patch(style.covariance_ellipse(view.mean[instant, plane], covariance, deviations, **look))
     mean = view.mean[:, plane]
-    ax.plot(mean[:, 0], mean[:, 1], color=PALE, linestyle=dash, linewidth=1.0, zorder=1.8)
+    ax.plot(mean[:, 0], mean[:, 1], color=style.PALE, linestyle=dash, linewidth=1.0, zorder=1.8)
     ax.scatter(mean[instants, 0], mean[instants, 1], s=9, color=colours, linewidths=0, zorder=3)
 
 
-@dataclass(frozen=True)
-class _Look:
-    """How one of several solutions is drawn: a line, or markers."""
-
-    linestyle: _Dash = "-"
-    marker: str = ""
-
-    def on(self, ax: Axes, times: Array, values: Array, colour: Any) -> Line2D:
-        marker = self.marker or ("o" if times.size == 1 else "")
-        spread = sorted(set(np.linspace(0, times.size - 1, _MARKED).round().astype(int)))
-        hollow: dict[str, Any] = {"markerfacecolor": "none", "markevery": spread} if self.marker else {}
-        (line,) = ax.plot(times, values, color=colour, linestyle=self.linestyle, marker=marker, **hollow)
-        return line
-
-
-@styled
+@style.styled
 def eigenvalues(
     *datasets: xr.Dataset, labels: Sequence[str] | None = None, ax: Axes | None = None, width: Width = None
 ) -> Figure:
-    """Eigenvalues of the covariance against time, in any dimension.
+    """Draw the eigenvalues of the covariance against time, in any dimension.
 
     The axis is logarithmic if they span more than two decades; a dashed line stands at the blow-up time.
 
@@ -165,12 +120,8 @@ def eigenvalues(
     ----------
     datasets
         One solution or more: those of the Gaussian equations as lines, the others as markers.
-    labels
-        Names for the legend when there are several.
-    ax
-        Where to draw; a new figure by default.
-    width
-        For print: "column", "page", inches, or a text such as "86mm"; for a screen if not given.
+    labels, ax, width
+        As in ``vlasov.postprocess.figures``.
 
     Examples
     --------
@@ -180,68 +131,71 @@ def eigenvalues(
     2
     """
     views = [View(dataset) for dataset in several(datasets)]
-    figure, ax = own_or_new(ax, views[0].title)
+    figure, ax = style.own_or_new(ax, views[0].title)
     spectra = [np.asarray(np.linalg.eigvalsh(view.covariance)[:, ::-1], float) for view in views]  # the largest first
-    pairs = [(values, _above_rounding(values)) for values in spectra]
-    largest = max(values.max() for values, _ in pairs)
-    smallest = min((values[above].min() for values, above in pairs if above.any()), default=0.0)
-    logarithmic = 0 < smallest < largest / 100
-    for view, (values, above), look in zip(views, pairs, _looks(views), strict=True):
-        drawn = np.maximum(values, _FLOOR * largest) if logarithmic else values
-        count = values.shape[1]
-        for rank, colour in enumerate(PALETTE[:count] if count <= _NAMED else time_colours()(np.linspace(0, 1, count))):
-            line = look.on(ax, view.times, drawn[:, rank], colour)
-            if (
-                rank
-                and look.linestyle == "-"
-                and np.allclose(drawn[:, rank], drawn[:, rank - 1], rtol=_ONE_LINE, atol=0)
-            ):
-                line.set_linestyle((0, _OVER[rank % 2]))  # the one below is seen between its dashes
-            line.set_label(_rank_name(rank, count, vanishes=not above[:, rank].any()))
-    if logarithmic:
+    positive = [_above_rounding(values) for values in spectra]
+    largest = max(values.max() for values in spectra)
+    smallest = min((v[kept].min() for v, kept in zip(spectra, positive, strict=True) if kept.any()), default=0.0)
+    floor = _FLOOR * largest if 0 < smallest < largest / 100 else 0.0
+    looks = _looks(views)
+    drawn = [
+        _draw_spectrum(ax, view.times, np.maximum(values, floor) if floor else values, look)
+        for view, values, look in zip(views, spectra, looks, strict=True)
+    ]
+    if floor:
         ax.set_yscale("log")
-        ax.set_ylim(max(smallest / 2, _FLOOR * largest), largest * 2)
-        if largest > 1e4 * smallest:
-            ax.minorticks_off()
+        ax.set_ylim(max(smallest / 2, floor), largest * 2)
+        style.at_least_two(ax.yaxis)
     else:
         ax.set_ylim(-0.05 * (largest or 1.0), 1.05 * (largest or 1.0))
-    ax.set(xlabel=views[0].time_name)
-    ax.set(ylabel="variance" if views[0].dimension == 1 else r"eigenvalues of $\Sigma$")
-    _legend(ax, views, labels, views[0].dimension)
+    d = views[0].dimension
+    ax.set(xlabel=views[0].time_name, ylabel="variance" if d == 1 else r"eigenvalues of $\Sigma$")
+    for rank, line in enumerate(drawn[0]):
+        line.set_label(_rank_name(rank, positive[0]))
+    names = tell_apart([view.dataset for view in views], labels) if len(views) > 1 else []
+    add_key(ax, views, drawn[0], dict(zip(names, looks, strict=False)))
     return figure
 
 
+def _draw_spectrum(ax: Axes, times: Array, values: Array, look: dict[str, Any]) -> list[Line2D]:
+    """Draw eigenvalues (time, rank), and return their lines; a line over another is dashed, so that both are seen."""
+    count, lines = values.shape[1], list[Line2D]()
+    colours = style.PALETTE[:count] if count <= _NAMED else style.time_colours()(np.linspace(0, 1, count))
+    for rank, colour in enumerate(colours):
+        (line,) = ax.plot(times, values[:, rank], color=colour, **(dotted(times) | look))
+        hides = rank and np.allclose(values[:, rank], values[:, rank - 1], rtol=_ONE_LINE, atol=0)
+        if hides and look["linestyle"] == "-":
+            line.set_linestyle((0, _OVER[rank % 2]))
+        lines.append(line)
+    return lines
+
+
 def _above_rounding(values: Array) -> Any:
-    """Which eigenvalues (time, rank) differ from zero by more than the rounding of the largest at that time."""
+    """Return which eigenvalues (time, rank) differ from zero by more than the rounding of the largest at that time."""
     rounding = 4 * values.shape[1] * np.finfo(float).eps
     return values > rounding * values.max(axis=1, keepdims=True)
 
 
-def _looks(views: Sequence[View]) -> list[_Look]:
-    if len(views) == 1:
-        return [_Look()]
+def _looks(views: Sequence[View]) -> list[dict[str, Any]]:
+    """Return a dash for each solution of the Gaussian equations, else for the first; hollow markers for the others."""
     gaussian = [view.dataset.attrs.get("solver") == "gaussian" for view in views]
-    lines = gaussian if any(gaussian) else [True] + [False] * (len(views) - 1)
-    dashes, markers = cycle(_DASHES), cycle(_MARKERS)
-    return [_Look(linestyle=next(dashes)) if line else _Look(linestyle="", marker=next(markers)) for line in lines]
+    dashes, markers = cycle(DASHES), cycle(_MARKERS)
+    return [
+        {"linestyle": next(dashes)}
+        if (gaussian[place] if any(gaussian) else place == 0)
+        else {
+            "linestyle": "",
+            "marker": next(markers),
+            "markerfacecolor": "none",
+            "markevery": math.ceil(view.times.size / _MARKED),
+        }
+        for place, view in enumerate(views)
+    ]
 
 
-def _rank_name(rank: int, dimension: int, *, vanishes: bool) -> str:
-    if dimension == 1 or (dimension > _NAMED and 0 < rank < dimension - 1):
-        return "_nolegend_"
-    name = rf"$\lambda_{{{rank + 1}}}$"
-    return rf"{name} $\approx$ 0" if vanishes else name
-
-
-def _legend(ax: Axes, views: Sequence[View], labels: Sequence[str] | None, dimension: int) -> None:
-    """Names of the eigenvalues, of the solutions where there are several, and of the blow-up time."""
-    entries = [line for line in ax.get_lines()[:dimension] if not str(line.get_label()).startswith("_")]
-    if len(views) > 1:
-        entries = [Line2D([], [], color=line.get_color(), linewidth=3, label=line.get_label()) for line in entries]
-        for look, name in zip(_looks(views), names([view.dataset for view in views], labels), strict=True):
-            sample = Line2D([], [], color=INK, linestyle=look.linestyle, marker=look.marker, markerfacecolor="none")
-            sample.set_label(name)
-            entries.append(sample)
-    for time in dict.fromkeys(view.blow_up_time for view in views if np.isfinite(view.blow_up_time)):
-        entries.append(draw_blow_up(ax, time))
-    legend_above(ax, entries)
+def _rank_name(rank: int, positive: Any) -> str:
+    """Return the name of an eigenvalue in a legend; of many only the first and the last have one."""
+    count = positive.shape[1]
+    if count == 1 or (count > _NAMED and 0 < rank < count - 1):
+        return ""
+    return rf"$\lambda_{{{rank + 1}}}$" + ("" if positive[:, rank].any() else r" $\approx$ 0")

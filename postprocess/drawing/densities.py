@@ -1,4 +1,4 @@
-"""Densities as pictures: cells in physical coordinates with contours, curves on the line, and the frame that moves."""
+"""Densities as pictures: cells in physical coordinates with contours, curves on the line."""
 
 from __future__ import annotations
 
@@ -8,21 +8,19 @@ from typing import Any
 
 import matplotlib as mpl
 import numpy as np
-import xarray as xr
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Colormap, ListedColormap, PowerNorm
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Polygon
 
 from vlasov.checks import Array
-from vlasov.errors import InputError
 from vlasov.postprocess.drawing.mesh import Mesh
-from vlasov.postprocess.drawing.paper import Width
-from vlasov.postprocess.drawing.style import INK, PALE, PALETTE, TOKEN, draw_blow_up, legend_above, own_or_new, styled
+from vlasov.postprocess.drawing.paths import FEW_TOKENS, colours_of
+from vlasov.postprocess.drawing.style import END, INK, PALE, PALETTE, TOKEN, colour_bar, time_colours
 from vlasov.postprocess.drawing.view import Indices, View, padded, united
+from vlasov.postprocess.quantiles import distribution
 
 #: Contours enclose these shares of the mass.
 SHARES = (0.5, 0.9, 0.99)
@@ -31,8 +29,8 @@ _DARK = 0.5  # from here on lines are white
 _EDGE = "edge of the frame"
 _AROUND = "contours around "
 _FEW_CELLS = 20_000
-_HIGHEST_INVERSE = 2.0  # of the frame's growth, where directions that shrink would hide those that blow up
 _POWERS = (0.15, 0.6)
+_LAYERS = 10  # of places in a histogram
 
 
 @functools.cache
@@ -95,21 +93,15 @@ def brief(value: float) -> str:
 
 def density_bar(figure: Figure, scale: PowerNorm, panels: list[Axes], view: View) -> None:
     """The colour bar of several panels, with the values where the colours are spread evenly."""
-    places = [place for panel in panels if (place := panel.get_subplotspec()) is not None]
-    rows = len({place.rowspan.start for place in places})
     steps = [0.0, 0.001, 0.01, 0.03, 0.1, 0.3, 0.6, 1.0]
     ticks, last = [], -1.0
     for step in steps:
         if scale(step) - last > 0.1:
             ticks.append(step)
             last = float(scale(step))
-    bar = figure.colorbar(
-        ScalarMappable(scale, density_colours()), ax=panels, ticks=ticks, pad=0.015, fraction=0.05, aspect=14 * rows
-    )
-    bar.ax.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
-    bar.ax.minorticks_off()
     name = r"density $\rho\,/\,\max\rho$" if view.dimension < 3 else "marginal density / its maximum"
-    bar.ax.set_ylabel(name + ("\nof all places $s$" if view.is_text else ""))
+    words = name + ("\nof all places $s$" if view.is_text else "")
+    colour_bar(figure, panels, scale, density_colours(), ticks, words)
 
 
 def key(panels: Iterable[Axes], dimension: int, *, tokens: bool) -> list[Artist]:
@@ -161,56 +153,71 @@ def draw_space_time(ax: Axes, view: View) -> None:
     ax.pcolormesh(times, position, relative, rasterized=True, zorder=0.5, **look)
 
 
-@styled
-def frame(dataset: xr.Dataset, *, ax: Axes | None = None, width: Width = None) -> Figure:
-    """The singular values of the moving frame's matrix against time, relative to their values at the start.
-
-    Of a solution in parts those of the frames of all parts. For a run that blows up their inverses, which reach
-    zero at the blow-up time.
-
-    Parameters
-    ----------
-    dataset
-        A solution by finite volumes.
-    ax
-        Where to draw; a new figure by default.
-    width
-        For print: "column", "page", inches, or a text such as "86mm"; for a screen if not given.
-
-    Examples
-    --------
-    >>> from vlasov.postprocess import figures
-    >>> problem = vl.load_case("gaussian-blow-up").problem.until(0.25)
-    >>> run = vl.solve(problem, "finite-volume", cells=48, times=[0.0, 0.25])
-    >>> len(figures.frame(run).axes[0].lines)  # one for each singular value
-    2
-    """
-    view = View(dataset)
-    if not view.has_density:
-        raise InputError('holds no density and hence no frame; use kind "eigenvalues"', "dataset")
-    figure, ax = own_or_new(ax, view.title)
-    values = np.linalg.svd(dataset["frame_matrix"].values, compute_uv=False)
-    values = values / values[0]
-    diverges = bool(np.isfinite(view.blow_up_time))
-    drawn = 1 / values if diverges else values
-    drawn = drawn.reshape(view.times.size, -1, view.dimension)
-    for rank, (lines, colour) in enumerate(zip(drawn.T, PALETTE, strict=False), 1):
-        name = rf"$1\,/\,\sigma_{rank}$" if diverges else rf"$\sigma_{rank}$"
-        drawings = ax.plot(view.times, lines.T, "o-" if view.times.size == 1 else "-", color=colour)
-        drawings[0].set_label(name)
-    if not diverges and drawn.max() > 30 * drawn.min():
-        ax.set_yscale("log")
-    else:
-        ax.set_ylim(0, 1.1 * (min(drawn.max(), _HIGHEST_INVERSE) if diverges else drawn.max()))
-    if diverges:
-        draw_blow_up(ax, view.blow_up_time)
-    ax.set(xlabel=view.time_name, ylabel="1 / growth of the frame" if diverges else "growth of the frame")
-    legend_above(ax)
-    return figure
-
-
 def planes_of(view: View) -> list[Indices]:
     """The planes to draw: all three of a density with d = 3, else that of the first two."""
     if view.has_density and view.dimension == 3:
         return [view.plane(pair) for pair in ((0, 1), (0, 2), (1, 2))]
     return [view.plane((0, 1))]
+
+
+def draw_on_line(panel: Axes, view: View, instant: int, limits: Array, tokens: View, when: int) -> None:
+    """Draw a solution at an output time, and tokens, its own or those of another solution, at their time ``when``."""
+    grid = np.linspace(limits[0], limits[1], 401)
+    name = "density of all places $s$" if view.is_text else "density"
+    panel.set(xlabel=view.name(0, short=True), ylabel=name, xlim=tuple(limits))
+    if tokens.has_positions and _draw_tokens(panel, tokens, when, grid) and tokens is view:
+        return
+    if view.has_density:
+        cells = view.mesh(instant, np.array([0]))
+        order = np.argsort(cells.centers[:, 0])
+        colour = END if tokens.has_positions else TOKEN
+        panel.plot(cells.centers[order, 0], cells.values[order], color=colour, linewidth=1.0)
+        if not tokens.has_positions:
+            panel.fill_between(cells.centers[order, 0], cells.values[order], color=TOKEN, alpha=0.15, linewidth=0)
+    elif not view.has_positions and view.deviation[instant, 0] > 0:
+        mean, deviation = view.mean[instant, 0], view.deviation[instant, 0]
+        normal = np.exp(-(((grid - mean) / deviation) ** 2) / 2) / (deviation * np.sqrt(2 * np.pi))
+        panel.plot(grid, normal, color=TOKEN, linewidth=1.0)
+    panel.set_ylim(bottom=0)
+
+
+def _draw_tokens(panel: Axes, view: View, instant: int, grid: Array) -> bool:
+    """Fill the area below the density of tokens; draw the weights of a few instead, and return True."""
+    x, weights = view.positions(view.visible, np.array([instant]))[0, :, 0], view.weights[view.visible]
+    if x.size <= FEW_TOKENS:
+        colours = colours_of(view, view.visible)
+        panel.vlines(x, 0, weights, color=colours, linewidth=1.2)
+        panel.scatter(x, weights, s=16, color=colours, zorder=2)
+        panel.set(ylabel="weight", ylim=(0, 1.1 * weights.max()))
+        return True
+    if (exact := distribution(view.dataset, x)) is not None:
+        panel.stairs(exact.averages(grid), grid, fill=True, color=TOKEN, alpha=0.5)
+    elif np.ptp(weights) <= 1e-9 * weights.max():
+        bins = int(np.clip(np.sqrt(x.size), 12, 60))
+        _stack(panel, x, np.linspace(grid[0], grid[-1], bins + 1), view)
+    else:
+        panel.fill_between(grid, smoothed(x, weights, grid), color=TOKEN, alpha=0.5, linewidth=0)
+    return False
+
+
+def _stack(panel: Axes, x: Array, edges: Array, view: View) -> None:
+    """A histogram of tokens of one weight; where they have places in a sequence, in layers by their place."""
+    height, width = np.zeros(edges.size - 1), float(edges[1] - edges[0])
+    places = np.zeros(x.size) if view.places is None else view.places[view.visible]
+    layers = 1 if view.places is None else _LAYERS
+    which = np.minimum((places * layers).astype(int), layers - 1)
+    for layer in range(layers):
+        more = height + np.histogram(x[which == layer], edges)[0] / (x.size * width)
+        colour = TOKEN if layers == 1 else time_colours()((layer + 0.5) / layers)
+        panel.stairs(more, edges, baseline=height, fill=True, color=colour, alpha=0.5 if layers == 1 else 0.8)
+        height = more
+
+
+def smoothed(x: Array, weights: Array, grid: Array) -> Array:
+    """The density of weighted nodes on the line, each spread over most of the distance to its neighbours."""
+    order = np.argsort(x)
+    nodes, masses = x[order], weights[order] / weights.sum()
+    widths = np.gradient(nodes) if nodes.size > 1 else np.zeros(1)
+    widths = np.maximum(0.8 * widths, 2 * (grid[1] - grid[0]))
+    bells = np.exp(-(((grid[:, None] - nodes) / widths) ** 2) / 2) / (widths * np.sqrt(2 * np.pi))
+    return np.asarray(bells @ masses)

@@ -141,6 +141,8 @@ def _projected(values: Array, edges: list[Array], matrix: Array) -> tuple[Array,
     axes are aligned with the plane (n' = 0); else a shift by a fraction of a cell is divided between the two nearest
     cells along each axis, which keeps mass and mean and smooths by less than a cell.
     """
+    from scipy import ndimage
+
     null = np.cross(matrix[0], matrix[1])
     widths = np.array([axis[1] - axis[0] for axis in edges])
     k = int(np.argmax(np.abs(null) / widths))
@@ -150,23 +152,10 @@ def _projected(values: Array, edges: list[Array], matrix: Array) -> tuple[Array,
     shifts = -np.outer(heights, null[others] / widths[others])  # in cells, (slice, 2)
     first = np.floor(shifts.min(axis=0)).astype(int)
     room = np.floor(shifts.max(axis=0)).astype(int) - first + 1
-    slices = np.moveaxis(values, k, 0)
-    total = np.zeros(np.array(slices.shape[1:]) + room)
-    for slice_, shift in zip(slices, shifts - first, strict=True):
-        if slice_.any():
-            _add_shifted(total, slice_, shift)
-    grown = []
-    for place, axis in enumerate(others):
-        start = edges[axis][0] + first[place] * widths[axis]
-        grown.append(start + widths[axis] * np.arange(total.shape[place] + 1))
+    slices = np.pad(np.moveaxis(values, k, 0), ((0, 0), (0, room[0]), (0, room[1])))
+    pairs = zip(slices, shifts - first, strict=True)
+    total = sum(ndimage.shift(part, shift, order=1, mode="grid-constant") for part, shift in pairs)
+    starts = [edges[axis][0] + offset * widths[axis] for axis, offset in zip(others, first, strict=True)]
+    counts = zip(starts, others, slices.shape[1:], strict=True)
+    grown = [start + widths[axis] * np.arange(count + 1) for start, axis, count in counts]
     return total * widths[k], grown, matrix[:, others]
-
-
-def _add_shifted(total: Array, part: Array, shift: Array) -> None:
-    """Add a part to the total, shifted by non-negative numbers of cells, which need not be whole."""
-    whole = shift.astype(int)
-    for step in np.ndindex(2, 2):
-        share = np.prod(np.where(step, shift - whole, 1 - (shift - whole)))
-        if share:
-            i, j = whole + step
-            total[i : i + part.shape[0], j : j + part.shape[1]] += share * part

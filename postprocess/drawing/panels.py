@@ -16,9 +16,8 @@ from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
 
 from vlasov.checks import Array
 from vlasov.errors import InputError
-from vlasov.postprocess.drawing.legible import at_least_two, legend_inside
-from vlasov.postprocess.drawing.paper import TEXT, Width, fitting
-from vlasov.postprocess.drawing.style import INK, PALE, PALETTE, entitle, new_figure, say_below, styled, time_colours
+from vlasov.postprocess.drawing import style
+from vlasov.postprocess.drawing.paper import Width, fitting
 from vlasov.postprocess.panels import Curve, Image, Panel, drawable, panels_of
 
 MARKERS = "osD^v"
@@ -36,7 +35,7 @@ def draw(dataset: xr.Dataset, *, width: Width = None) -> Figure:
     return picture(panels_of(dataset), str(dataset.attrs.get("title", "")), words, width=width)
 
 
-@styled
+@style.styled
 def picture(
     panels: Sequence[Panel | Image],
     title: str,
@@ -56,7 +55,7 @@ def picture(
     columns = fitting(2 if len(shown) == 4 else min(len(shown), _ACROSS), _LEAST)
     rows = math.ceil(len(shown) / columns)
     height, over = _SIZE[1] * rows, 0.0 if above is None else _OVER / fitting(2, _LEAST) * 2
-    figure = new_figure(max(3.6 if above is None else _WIDEST, _SIZE[0] * columns), height + over + 0.3)
+    figure = style.new_figure(max(3.6 if above is None else _WIDEST, _SIZE[0] * columns), height + over + 0.3)
     if above is None:
         grid: Any = figure.add_gridspec(rows, columns)
         key = 0
@@ -70,9 +69,9 @@ def picture(
         else:
             draw_panel(ax, panel)
         ax.set_title(mathematical(panel.title))
-    entitle(figure, mathematical(title))
+    style.entitle(figure, mathematical(title))
     if words:
-        say_below(figure, f"{words.rstrip('.')}.", above=key)
+        style.say_below(figure, f"{words.rstrip('.')}.", above=key)
     return figure
 
 
@@ -98,23 +97,23 @@ def draw_panel(ax: Axes, panel: Panel) -> None:
         ax.set_xticks(range(len(panel.texts)), list(panel.texts))
     ax.set_xlabel(mathematical(panel.x))
     ax.set_ylabel(mathematical(panel.y))
-    legend_inside(ax, below=panel.logy is True and panel.logx, points=TEXT - 1)
+    style.legend_inside(ax, below=panel.logy is True and panel.logx)
     for axis, log in ((ax.xaxis, panel.logx), (ax.yaxis, panel.logy)):
         if log:
-            at_least_two(axis)
+            style.at_least_two(axis)
 
 
 def _draw_curve(ax: Axes, curve: Curve, number: int) -> int:
     """Draw a curve in its colour, by default the next one; return the number of the colour after it."""
     look: dict[str, Any] = {"linestyle": curve.dash, "label": mathematical(curve.label) or None}
     if curve.role == "guide":
-        ax.plot(curve.x, curve.y, color=PALE, linewidth=0.9, **look)
+        ax.plot(curve.x, curve.y, color=style.PALE, linewidth=0.9, **look)
         return number
     if curve.role == "bound":
-        ax.plot(curve.x, curve.y, color=INK, linewidth=0.9, **look)
+        ax.plot(curve.x, curve.y, color=style.INK, linewidth=0.9, **look)
         return number
     place = number if curve.colour is None else curve.colour
-    colour = PALETTE[place % len(PALETTE)]
+    colour = style.PALETTE[place % len(style.PALETTE)]
     marker = MARKERS[place % len(MARKERS)] if curve.marks else "." if curve.x.size <= _MARKED else ""
     ax.plot(curve.x, curve.y, color=colour, marker=marker, **look)
     if curve.low is not None and curve.high is not None:
@@ -128,21 +127,19 @@ def _draw_image(figure: Figure, ax: Axes, image: Image) -> None:
     edges = [_edges(places[order]) for places, order in zip(image.places, orders, strict=True)]
     finite = values[np.isfinite(values)]
     wide = finite.size and finite.min() > 0 and math.log10(finite.max() / finite.min()) >= _DECADES
-    ax.set_facecolor(PALE)
+    ax.set_facecolor(style.PALE)
     ax.grid(False)
-    mesh = ax.pcolormesh(
-        *edges, np.ma.masked_invalid(values), cmap=time_colours(), norm="log" if wide else "linear", rasterized=True
-    )
+    look: dict[str, Any] = {"cmap": style.time_colours(), "norm": "log" if wide else "linear", "rasterized": True}
+    mesh = ax.pcolormesh(*edges, np.ma.masked_invalid(values), **look)
     figure.colorbar(mesh, ax=ax)
-    for axis, label, places, texts in zip(
-        (ax.xaxis, ax.yaxis), (image.x, image.y), image.places, image.texts, strict=True
-    ):
+    labels = (image.x, image.y)
+    for axis, label, places, texts in zip((ax.xaxis, ax.yaxis), labels, image.places, image.texts, strict=True):
         axis.set_label_text(mathematical(label))
         if texts:
             axis.set_ticks(places, list(texts))
         elif _is_wide(places):
             (ax.set_xscale if axis is ax.xaxis else ax.set_yscale)("log")
-            at_least_two(axis)
+            style.at_least_two(axis)
 
 
 def _edges(values: Array) -> Array:

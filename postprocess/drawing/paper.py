@@ -52,25 +52,21 @@ def inches(width: Width) -> float | None:
     """The width in print in inches; None for a picture on a screen."""
     if width is None:
         return None
-    found = None
+    unit, number = "in", width
     if isinstance(width, str):
-        found = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*(in|cm|mm)\s*", width)
-        if width not in WIDTHS and found is None:
+        parts = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*(in|cm|mm)\s*", width)
+        if width not in WIDTHS and parts is None:
             hint = did_you_mean(width, WIDTHS) if width.isalpha() else "write column, page, or a number such as 86mm"
-            said = short(width)[1:-1]  # without Python's quotes
-            raise InputError(f'is "{said}", which is no width; {hint.removesuffix(".")}', "width")
-        size = WIDTHS[width] if found is None else float(found[1]) * _UNITS[found[2]]
+            text = short(width)[1:-1]  # without Python's quotes
+            raise InputError(f'is "{text}", which is no width; {hint.removesuffix(".")}', "width")
+        number, unit = (WIDTHS[width], "in") if parts is None else (float(parts[1]), parts[2])
     elif isinstance(width, bool) or not isinstance(width, int | float):
         raise InputError(f"is {short(width)}; write column, page, inches, or a number such as 86mm", "width")
-    else:
-        size = float(width)
+    size = float(number) * _UNITS[unit]
     if not _LEAST <= size <= _MOST:
-        unit = "in" if found is None else found[2]
-        given, least, most = (f"{part / _UNITS[unit]:.4g}" for part in (size, _LEAST, _MOST))
-        raise InputError(
-            f"is {given} {_NAMES.get(unit, unit)}, where pictures have {least} to {most}; give another, such as column",
-            "width",
-        )
+        least, most, name = f"{_LEAST / _UNITS[unit]:.4g}", f"{_MOST / _UNITS[unit]:.4g}", _NAMES.get(unit, unit)
+        sentence = f"is {number:.4g} {name}, where pictures have {least} to {most}; give another, such as column"
+        raise InputError(sentence, "width")
     return size
 
 
@@ -121,6 +117,6 @@ def letters(width: float) -> int:
     return int(_LETTERS * width)
 
 
-def small(points: float = 7.0) -> float:
-    """Points of words inside of panels: print has none below 8."""
-    return points if _printed.get() is None else TEXT
+def small() -> float:
+    """Return the points of words inside panels: print has none below 8."""
+    return TEXT - 1 if _printed.get() is None else TEXT

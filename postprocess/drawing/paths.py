@@ -3,36 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
+from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
-from vlasov import checks
 from vlasov.checks import Array
 from vlasov.errors import InputError
+from vlasov.postprocess.drawing import style
 from vlasov.postprocess.drawing.paper import Width
-from vlasov.postprocess.drawing.places import colours_of, place_bar
-from vlasov.postprocess.drawing.style import (
-    END,
-    INK,
-    SKY,
-    TOKEN,
-    draw_blow_up,
-    legend_above,
-    own_or_new,
-    square,
-    styled,
-)
-from vlasov.postprocess.drawing.view import View, padded
+from vlasov.postprocess.drawing.view import Indices, View, padded
 
 FEW_TOKENS = 12  # up to here tokens are drawn one by one, and well visible
 
 
-@styled
+def colours_of(view: View, tokens: Indices) -> Array | str:
+    """Return a colour for each of these tokens, by its place in a sequence; one for all where they have no place."""
+    return style.TOKEN if view.places is None else style.time_colours()(view.places[tokens])
+
+
+def place_bar(figure: Figure, panels: list[Axes], tokens: View) -> None:
+    """Say once in a figure what the colours of tokens mean, if they have places in a sequence."""
+    if tokens.places is not None:
+        label, ticks = "place $s$ in the sequence", [0.0, 0.5, 1.0]
+        style.colour_bar(figure, panels, Normalize(0.0, 1.0), style.time_colours(), ticks, label)
+
+
+@style.styled
 def trajectories(
     dataset: xr.Dataset,
     *,
@@ -51,16 +51,8 @@ def trajectories(
     ----------
     dataset
         A run by particles.
-    components
-        The plane; by default, for d > 2, that of the two principal components of the whole run.
-    lines
-        How many tokens at most; they stand for the measure and are the same in every run.
-    rescaled
-        Show z = Phi^{-1} x where the solution holds its rescaling.
-    ax
-        Where to draw; a new figure by default.
-    width
-        For print: "column", "page", inches, or a text such as "86mm"; for a screen if not given.
+    components, lines, rescaled, ax, width
+        As in ``vlasov.postprocess.figures``.
 
     Examples
     --------
@@ -74,22 +66,21 @@ def trajectories(
         others = '"snapshots" or "ellipses"' if view.has_density else '"ellipses" or "eigenvalues"'
         raise InputError(f"holds no positions to draw trajectories of; use kind {others}", "dataset")
     view, plane = view.seen(components)
-    chosen = view.representatives(checks.integer(lines, "lines", least=1))
+    chosen = view.representatives(lines)
     paths, colours = view.positions(chosen), colours_of(view, chosen)
-    figure, ax = own_or_new(ax, view.title, **({} if view.dimension == 1 else {"height": 3.6}))
-    if view.places is not None:
-        place_bar(figure, [ax])
+    figure, ax = style.own_or_new(ax, view.title, **({} if view.dimension == 1 else {"height": 3.6}))
+    place_bar(figure, [ax], view)
     if view.dimension == 1:
         draw_against_time(ax, view, paths[..., 0], colours=colours)
         return figure
     _draw_paths(ax, view, paths[..., plane], colours)
     ax.set(xlabel=view.name(plane[0]), ylabel=view.name(plane[1]))
-    legend_above(ax)
+    style.legend_above(ax)
     return figure
 
 
 def draw_against_time(
-    ax: Axes, view: View, paths: Array | None = None, *, band: bool = True, colours: Array | str = TOKEN
+    ax: Axes, view: View, paths: Array | None = None, *, band: bool = True, colours: Array | str = style.TOKEN
 ) -> None:
     """On the line: the mean against time with two standard deviations on both sides, and paths (time, token).
 
@@ -98,11 +89,11 @@ def draw_against_time(
     mean, reach = view.mean[:, 0], 2 * view.deviation[:, 0]
     dot = "o" if view.times.size == 1 else ""
     if band:
-        ax.fill_between(view.times, mean - reach, mean + reach, color=END, alpha=0.15, linewidth=0)
+        ax.fill_between(view.times, mean - reach, mean + reach, color=style.END, alpha=0.15, linewidth=0)
     else:
         for side in (-1, 1):
-            ax.plot(view.times, mean + side * reach, color=SKY, linewidth=0.8)
-    colour = END if band else SKY
+            ax.plot(view.times, mean + side * reach, color=style.SKY, linewidth=0.8)
+    colour = style.END if band else style.SKY
     ax.plot(view.times, mean, dot + "-", color=colour, label=r"mean, $\pm$ 2 s.d.")
     held = np.stack([mean - reach, mean + reach], axis=1)
     if paths is not None:
@@ -117,8 +108,8 @@ def draw_against_time(
         ax.set_ylim(*padded(np.array([held.min(), held.max()])))
     ax.set(xlabel=view.time_name, ylabel=view.name(0))
     if np.isfinite(view.blow_up_time):
-        draw_blow_up(ax, view.blow_up_time)
-    legend_above(ax)
+        style.draw_blow_up(ax, view.blow_up_time)
+    style.legend_above(ax)
 
 
 def _draw_paths(ax: Axes, view: View, x: Array, colours: Array | str) -> None:
@@ -127,15 +118,8 @@ def _draw_paths(ax: Axes, view: View, x: Array, colours: Array | str) -> None:
     width, opacity, size = (1.0, 0.8, 18) if few else (0.6, 0.5, 8)
     paths = LineCollection(list(x.swapaxes(0, 1)), colors=colours, linewidths=width, alpha=opacity)
     ax.add_collection(paths, autolim=False)
-    first, last = x[0].T, x[-1].T
-    start: dict[str, Any] = {"s": size, "color": "white", "linewidths": 0.8, "zorder": 3}
-    placed = not isinstance(colours, str)
-    own: dict[str, Any] = start | {"edgecolors": colours}
-    ax.scatter(first[0], first[1], label="" if placed else "start", **own)
-    if placed:  # no colour of one token stands for all
-        ax.scatter([], [], edgecolors=INK, label="start", **start)
     shown = view.before_runaway()
-    if shown[-1] == view.times.size - 1:
-        ax.scatter(last[0], last[1], s=size, color=END, linewidths=0, label="end", zorder=4)
-    held = x[shown]
-    square(ax, padded(np.stack([held.min(axis=(0, 1)), held.max(axis=(0, 1))], axis=1)))
+    last = x[-1] if shown[-1] == view.times.size - 1 else None
+    edge = colours if isinstance(colours, str) else style.INK  # no colour of one token stands for all
+    style.mark_ends(ax, x[0], last, edge, s=size)
+    style.square(ax, padded(np.stack([x[shown].min(axis=(0, 1)), x[shown].max(axis=(0, 1))], axis=1)))

@@ -12,12 +12,11 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Circle
 from numpy.typing import NDArray
 
-from vlasov import checks
 from vlasov.blocks.layer_norm import directions
 from vlasov.checks import Array
 from vlasov.errors import InputError
 from vlasov.postprocess.drawing.paper import Width
-from vlasov.postprocess.drawing.style import END, INK, PALE, TOKEN, legend_above, own_or_new, styled
+from vlasov.postprocess.drawing.style import INK, PALE, TOKEN, legend_above, mark_ends, own_or_new, show_solid, styled
 from vlasov.postprocess.drawing.view import View
 from vlasov.solvers import problem_of
 
@@ -34,12 +33,8 @@ def sphere(dataset: xr.Dataset, *, lines: int = 120, ax: Axes | None = None, wid
     ----------
     dataset
         A run by particles, d = 2 or 3.
-    lines
-        How many tokens at most; they stand for the measure and are the same in every run.
-    ax
-        Three-dimensional for d = 3.
-    width
-        For print: "column", "page", inches, or a text such as "86mm"; for a screen if not given.
+    lines, ax, width
+        As in ``vlasov.postprocess.figures``.
 
     Examples
     --------
@@ -53,18 +48,14 @@ def sphere(dataset: xr.Dataset, *, lines: int = 120, ax: Axes | None = None, wid
     if not view.has_positions:
         raise InputError('holds no positions to draw directions of; use kind "ellipses" or "eigenvalues"', "dataset")
     if view.dimension not in (2, 3):
-        raise InputError(
-            f'has dimension {view.dimension} where a sphere is drawn for 2 and 3; use "clusters"', "dataset"
-        )
-    chosen = view.representatives(checks.integer(lines, "lines", least=1))
-    paths = _directions(dataset, chosen)
-    solid = view.dimension == 3
-    figure, ax = own_or_new(ax, view.title, height=3.6, **({"projection": "3d"} if solid else {}))
-    if solid and ax.name != "3d":
-        raise InputError('is flat; give axes made with projection="3d"', "ax")
-    if solid:
+        sentence = f'has dimension {view.dimension} where a sphere is drawn for 2 and 3; use "clusters"'
+        raise InputError(sentence, "dataset")
+    paths = _directions(dataset, view.representatives(lines))
+    if view.dimension == 3:
+        figure, ax = own_or_new(ax, view.title, height=3.6, projection="3d")
         _draw_ball(ax, paths)
     else:
+        figure, ax = own_or_new(ax, view.title, height=3.6)
         _draw_disc(ax, paths, view.times)
     legend_above(ax)
     return figure
@@ -87,13 +78,10 @@ def _draw_disc(ax: Axes, paths: Array, times: Array) -> None:
     for radius in (_INNER, 1.0):
         ax.add_patch(Circle((0, 0), radius, fill=False, edgecolor=PALE, linewidth=0.7))
     ax.add_collection(LineCollection(list(x.swapaxes(0, 1)), colors=TOKEN, linewidths=0.6, alpha=0.6), autolim=False)
-    start: dict[str, Any] = {"color": "white", "edgecolors": TOKEN, "linewidths": 0.8}
-    ax.scatter(x[0, :, 0], x[0, :, 1], s=10, label=f"$t$ = {times[0]:.3g}", zorder=3, **start)
-    ax.scatter(x[-1, :, 0], x[-1, :, 1], s=14, color=END, linewidths=0, label=f"$t$ = {times[-1]:.3g}", zorder=4)
+    mark_ends(ax, x[0], x[-1], TOKEN, [f"$t$ = {time:.3g}" for time in times[[0, -1]]], s=12)
     ax.set(xlim=(-1.1, 1.1), ylim=(-1.1, 1.1), xlabel="direction, time outwards", xticks=[], yticks=[])
     ax.set_box_aspect(1)
-    for side in ("left", "bottom"):
-        ax.spines[side].set_visible(False)
+    ax.spines[["left", "bottom"]].set_visible(False)
 
 
 def _draw_ball(ax: Any, paths: Array) -> None:
@@ -105,16 +93,7 @@ def _draw_ball(ax: Any, paths: Array) -> None:
     ax.plot(np.cos(round_about), np.sin(round_about), 0 * round_about, color=PALE, linewidth=0.6, zorder=1)
     for path in paths.swapaxes(0, 1):
         ax.plot(*path.T, color=TOKEN, linewidth=0.6, alpha=0.6, zorder=2)
-    plain: dict[str, Any] = {"depthshade": False, "linewidths": 0.6}
-    ax.scatter(*paths[0].T, s=7, facecolors="white", edgecolors=TOKEN, label="start", zorder=3, **plain)
-    ax.scatter(*paths[-1].T, s=16, facecolors=END, edgecolors=END, label="end", zorder=4, **plain)
-    for axis, name, pad in ((ax.xaxis, "$u_1$", -5), (ax.yaxis, "$u_2$", -5), (ax.zaxis, "$u_3$", -8)):
-        axis.set_label_text(name)
-        axis.labelpad = pad
-        axis.set_ticks([-1, 0, 1])
-        axis.set_tick_params(pad=-3)
-        axis.pane.set_visible(False)
+    mark_ends(ax, paths[0], paths[-1], TOKEN, s=12, depthshade=False)
+    show_solid(ax, ("$u_1$", "$u_2$", "$u_3$"), height=1.0, zoom=1.05, closer=3.0)
+    ax.set(xticks=[-1, 0, 1], yticks=[-1, 0, 1], zticks=[-1, 0, 1])
     ax.tick_params(colors=INK)
-    ax.grid(visible=False)
-    ax.set_box_aspect((1, 1, 1), zoom=1.05)
-    ax.view_init(elev=20, azim=-60)

@@ -140,21 +140,20 @@ class View:
             x = _solve(self._rescaling[instants], x.swapaxes(1, 2)).swapaxes(1, 2)
         return x if self.directions is None else x @ self.directions
 
-    def representatives(self, count: int) -> Indices:
-        """A few tokens that stand for the measure: quantiles on the line, else a draw by weight, always the same."""
+    def representatives(self, lines: int) -> Indices:
+        """Return a few tokens that stand for the measure: quantiles on the line, else drawn by weight with one seed."""
+        count = checks.integer(lines, "lines", least=1)
         strong = np.flatnonzero(self.weights >= FAINT * self.weights.max())
         candidates = self.visible if self.visible.size <= 10 else strong
         if candidates.size <= count:
             return candidates
         weights = self.weights[candidates]
-        if self.dimension == 1:
-            order = np.argsort(self.positions(candidates, np.array([0]))[0, :, 0], kind="stable")
-            reached = np.cumsum(weights[order]) / weights.sum()
-            chosen = np.unique(order[np.searchsorted(reached, (np.arange(count) + 0.5) / count)])
-        else:
-            draw = np.random.default_rng(0).choice(weights.size, count, replace=False, p=weights / weights.sum())
-            chosen = np.sort(draw)
-        return candidates[chosen]
+        if self.dimension > 1:
+            drawn = np.random.default_rng(0).choice(weights.size, count, replace=False, p=weights / weights.sum())
+            return candidates[np.sort(drawn)]
+        order = np.argsort(self.positions(candidates, np.array([0]))[0, :, 0], kind="stable")
+        reached = np.cumsum(weights[order]) / weights.sum()
+        return candidates[np.unique(order[np.searchsorted(reached, (np.arange(count) + 0.5) / count)])]
 
     def instants(self, wanted: int | Sequence[float]) -> Indices:
         """Indices of the output times closest to those wanted, or of so many, spread over what can be shown.

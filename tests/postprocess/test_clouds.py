@@ -12,7 +12,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.patches import Ellipse
 
 from tests.postprocess.conftest import following
-from vlasov.postprocess.drawing.on_line import smoothed
+from vlasov.postprocess.drawing.densities import smoothed
 from vlasov.postprocess.drawing.paths import trajectories
 from vlasov.postprocess.drawing.snapshots import snapshots
 from vlasov.postprocess.drawing.view import FAINT, View

@@ -13,8 +13,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse
 
 from vlasov.errors import InputError
-from vlasov.postprocess.drawing.covariances import eigenvalues, ellipses, names
+from vlasov.postprocess.drawing.covariances import eigenvalues, ellipses
 from vlasov.postprocess.drawing.view import View
+from vlasov.postprocess.naming import called
 
 Scene = Callable[[str], xr.Dataset]
 
@@ -94,7 +95,7 @@ def test_blow_up_time_is_a_dashed_line_with_its_value(scene: Scene) -> None:
 def test_comparison_draws_gaussian_lines_and_particle_markers(scene: Scene) -> None:
     ax = eigenvalues([scene("collapse-2"), scene("gaussian-2")]).axes[0]
     looks = [(line.get_linestyle(), line.get_marker()) for line in ax.get_lines()[:4]]
-    assert looks == [("None", "o")] * 2 + [("-", "")] * 2
+    assert looks == [("None", "o")] * 2 + [("-", "None")] * 2
     legend = ax.get_legend()
     assert legend is not None
     names = [text.get_text() for text in legend.get_texts()]
@@ -111,7 +112,7 @@ def test_given_axes_are_drawn_in(scene: Scene) -> None:
 
 def test_solutions_are_named_by_what_tells_them_apart(scene: Scene) -> None:
     one, two = scene("gaussian-2"), scene("collapse-2")
-    assert names([one, two]) == ["gaussian", "particles"]
-    assert names([one, one.assign_attrs(title="Another")]) == ["A run", "Another"]
-    assert names([one, one]) == ["gaussian 1", "gaussian 2"]
-    assert names([one, two, one]) == ["gaussian 1", "particles", "gaussian 2"]
+    assert called([one, two]) == ["gaussian", "particles"]
+    assert called([one, one.assign_attrs(title="Another")]) == ["A run", "Another"]
+    assert called([one, one]) == ["gaussian 1", "gaussian 2"]
+    assert called([one, two, one]) == ["gaussian 1", "particles", "gaussian 2"]

@@ -18,8 +18,9 @@ import vlasov as vl
 from vlasov.checks import Array
 from vlasov.errors import InputError
 from vlasov.postprocess import figures
-from vlasov.postprocess.drawing.densities import SHARES, density_colours, density_scale, frame
+from vlasov.postprocess.drawing.densities import SHARES, density_colours, density_scale
 from vlasov.postprocess.drawing.mesh import Mesh, mesh
+from vlasov.postprocess.drawing.over_time import frame
 from vlasov.postprocess.drawing.snapshots import snapshots
 from vlasov.postprocess.drawing.view import View
 

@@ -13,7 +13,6 @@ from tests.postprocess.conftest import SCENES
 from vlasov.postprocess import figures
 from vlasov.postprocess.drawing.densities import density_colours
 from vlasov.postprocess.drawing.palette import DARK
-from vlasov.postprocess.drawing.places import place_colours
 from vlasov.postprocess.drawing.style import PALETTE, time_colours
 
 # Two patches side by side differ visibly from CIEDE2000 = 1 on. Lines are thin, apart from each other, and are looked
@@ -71,7 +70,7 @@ def test_the_colours_before_would_not_have_passed():
     assert np.diff(sorted(map(lightness, ("#0072B2", "#D55E00", "#009E73", "#CC79A7")))).min() < STEPS
 
 
-@pytest.mark.parametrize("colours", [density_colours, time_colours, place_colours])
+@pytest.mark.parametrize("colours", [density_colours, time_colours])
 def test_maps_of_colours_are_monotone_in_lightness(colours):
     shades = np.array([lightness(colours()(share)) for share in np.linspace(0, 1, 128)])
     rising = np.diff(shades) * np.sign(shades[-1] - shades[0])

@@ -5,7 +5,7 @@ import pytest
 
 import vlasov as vl
 from vlasov.postprocess import figures
-from vlasov.postprocess.drawing.places import place_colours
+from vlasov.postprocess.drawing.style import time_colours
 from vlasov.postprocess.movie import movie
 
 MASKED = vl.Masked(vl.Softmax(A=0.5 * np.eye(2)))
@@ -34,7 +34,7 @@ def test_tokens_of_a_masked_run_have_the_colours_of_their_places(run, kind):
     drawn += [
         tuple(colour) for ax in figure.axes for one in ax.collections for colour in np.round(one.get_edgecolor(), 3)
     ]
-    wanted = {tuple(np.round(place_colours()(s), 3)[:3]) for s in S}
+    wanted = {tuple(np.round(time_colours()(s), 3)[:3]) for s in S}
     assert wanted <= {colour[:3] for colour in drawn}
 
 
@@ -47,7 +47,7 @@ def test_without_places_there_is_no_bar():
 
 def test_a_film_has_one_bar(run, tmp_path, monkeypatch):
     seen = []
-    monkeypatch.setattr("vlasov.postprocess.movie.place_bar", lambda figure, panels: seen.append(len(panels)))
+    monkeypatch.setattr("vlasov.postprocess.movie.place_bar", lambda figure, panels, tokens: seen.append(len(panels)))
     movie(run, path=tmp_path / "film.gif", dpi=20)
     assert seen == [1]
 
@@ -64,9 +64,3 @@ def test_histograms_have_layers_that_add_up():
     shares = [np.sum((one.values - one.baseline) * np.diff(edges)) for one in steps]
     counted = np.histogram(cloud.s[(cloud.points[:, 0] >= edges[0]) & (cloud.points[:, 0] <= edges[-1])], 10, (0, 1))[0]
     assert shares == pytest.approx(counted / 200, abs=1e-12)
-
-
-def test_pictures_of_a_text_on_a_grid_say_that_they_add_up_its_slices():
-    text = vl.Sequence([vl.Box([-2, -0.5], [-1, 0.5]), vl.Box([1, -0.5], [2, 0.5])])
-    run = vl.solve(vl.Problem(MASKED, text, 0.1), "finite-volume", times=[0.0, 0.1], cells=16, slices=1)
-    assert any("of all places $s$" in label for label in labels(figures.plot(run, kind="snapshots")))

@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 
 import vlasov as vl
 from tests.panels import panel_faults
-from vlasov.postprocess.drawing.legible import at_least_two
 from vlasov.postprocess.drawing.panels import draw
+from vlasov.postprocess.drawing.style import at_least_two
 
 PROBLEM = vl.Problem(vl.Softmax(A=0.3 * np.eye(2)), vl.Gaussian([0.2, 0.1], 0.1 * np.eye(2)), 0.2)
 LINE = vl.Problem(vl.Softmax(A=[[0.6]]), vl.Box(-1, 1), 0.5)

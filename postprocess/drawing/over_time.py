@@ -1,0 +1,152 @@
+"""Curves over time: the radius of solutions, the growth of a moving frame, and what names lines above axes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import cycle
+from typing import Any, Literal
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from vlasov.checks import Array
+from vlasov.errors import InputError
+from vlasov.postprocess.drawing.paper import Width
+from vlasov.postprocess.drawing.style import INK, PALETTE, at_least_two, draw_blow_up, legend_above, own_or_new, styled
+from vlasov.postprocess.drawing.view import View
+from vlasov.solvers import problem_of
+from vlasov.solvers.dataset import several, tell_apart
+
+DASHES: tuple[Literal["-", "--", ":", "-."], ...] = ("-", "--", ":", "-.")
+_HIGHEST_INVERSE = 2.0  # of the frame's growth, where directions that shrink would hide those that blow up
+
+
+@styled
+def radius(
+    *datasets: xr.Dataset, labels: Sequence[str] | None = None, ax: Axes | None = None, width: Width = None
+) -> Figure:
+    """Draw the largest |x| of a token that carries mass against time.
+
+    Runs that differ in nothing but attention and LayerNorm have a colour for each attention, and a dash for each
+    placement of LayerNorm; others a colour each. The axis is logarithmic if radii span more than a decade; a dashed
+    line in the colour of its run stands at each blow-up time.
+
+    Parameters
+    ----------
+    datasets
+        One solution or more.
+    labels, ax, width
+        As in ``vlasov.postprocess.figures``.
+
+    Examples
+    --------
+    >>> from vlasov.postprocess import figures
+    >>> problem = vl.Problem(vl.Softmax(A=[[1.0]]), vl.Particles([-1.0, 1.0]), horizon=1.0)
+    >>> run = vl.solve(problem, "particles")
+    >>> figures.radius(run).axes[0].get_xlabel()
+    'time $t$'
+    """
+    views = [View(dataset) for dataset in several(datasets)]
+    radii = [_radius(view) for view in views]
+    figure, ax = own_or_new(ax, views[0].title if len(views) == 1 else "")
+    hues, norms = _told_apart(views, labels)
+    colours = dict(zip(dict.fromkeys(hues), cycle(PALETTE), strict=False))
+    dashes = zip(dict.fromkeys(norms), cycle(DASHES), strict=False)
+    looks: dict[str, dict[str, Any]] = {norm: {"linestyle": dash} for norm, dash in dashes}
+    lines = {}
+    for view, values, hue, norm in zip(views, radii, hues, norms, strict=True):
+        (lines[hue],) = ax.plot(view.times, values, color=colours[hue], label=hue, **dotted(view.times), **looks[norm])
+    carried = np.concatenate([values[values > 0] for values in radii])
+    if carried.size and carried.max() > 10 * carried.min():
+        ax.set_yscale("log")
+        at_least_two(ax.yaxis)
+    ax.set(xlabel=views[0].time_name, ylabel="radius")
+    add_key(ax, views, list(lines.values()), looks, [colours[hue] for hue in hues] if len(views) > 1 else ())
+    return figure
+
+
+@styled
+def frame(dataset: xr.Dataset, *, ax: Axes | None = None, width: Width = None) -> Figure:
+    """Draw the singular values of the moving frame's matrix against time, relative to their values at the start.
+
+    Of a solution in parts those of the frames of all parts. For a run that blows up their inverses, which reach
+    zero at the blow-up time.
+
+    Parameters
+    ----------
+    dataset
+        A solution by finite volumes.
+    ax, width
+        As in ``vlasov.postprocess.figures``.
+
+    Examples
+    --------
+    >>> from vlasov.postprocess import figures
+    >>> problem = vl.load_case("gaussian-blow-up").problem.until(0.25)
+    >>> run = vl.solve(problem, "finite-volume", cells=48, times=[0.0, 0.25])
+    >>> len(figures.frame(run).axes[0].lines)  # one for each singular value
+    2
+    """
+    view = View(dataset)
+    if not view.has_density:
+        raise InputError('holds no density and hence no frame; use kind "eigenvalues"', "dataset")
+    figure, ax = own_or_new(ax, view.title)
+    growth = np.linalg.svd(dataset["frame_matrix"].values, compute_uv=False)
+    growth = growth / growth[0]
+    diverges = bool(np.isfinite(view.blow_up_time))
+    values = (1 / growth if diverges else growth).reshape(view.times.size, -1, view.dimension)
+    drawn = [
+        ax.plot(view.times, values[..., k], color=PALETTE[k], **dotted(view.times)) for k in range(values.shape[2])
+    ]
+    for rank, lines in enumerate(drawn, 1):
+        lines[0].set_label(rf"$1\,/\,\sigma_{rank}$" if diverges else rf"$\sigma_{rank}$")
+    if not diverges and values.max() > 30 * values.min():
+        ax.set_yscale("log")
+    else:
+        ax.set_ylim(0, 1.1 * (min(values.max(), _HIGHEST_INVERSE) if diverges else values.max()))
+    ax.set(xlabel=view.time_name, ylabel="1 / growth of the frame" if diverges else "growth of the frame")
+    add_key(ax, [view], [lines[0] for lines in drawn])
+    return figure
+
+
+def dotted(times: Array) -> dict[str, Any]:
+    """Return a marker where one output time makes no line."""
+    return {"marker": "o"} if times.size == 1 else {}
+
+
+def _radius(view: View) -> Array:
+    values = np.asarray(view.dataset["radius"].values if "radius" in view.dataset else np.nan, dtype=np.float64)
+    if not np.isfinite(values).all():
+        raise InputError('holds no radius, which is infinite or was not saved; use kind "eigenvalues"', "dataset")
+    return values
+
+
+def _told_apart(views: Sequence[View], labels: Sequence[str] | None) -> tuple[list[str], list[str]]:
+    """Return attention and LayerNorm of each run, if they tell all runs apart; else its name, and nothing."""
+    if labels is None and len(views) > 1 and all("problem" in view.dataset.attrs for view in views):
+        problems = [problem_of(view.dataset) for view in views]
+        attentions = [problem.attention.kind for problem in problems]
+        norms = ["no LayerNorm" if p.layer_norm is None else f"{p.layer_norm.placement}-norm" for p in problems]
+        if len(set(zip(attentions, norms, strict=True))) == len(views):
+            return attentions, norms
+    return tell_apart([v.dataset for v in views], labels) if len(views) > 1 else [""], [""] * len(views)
+
+
+def add_key(
+    ax: Axes,
+    views: Sequence[View],
+    lines: Sequence[Line2D],
+    looks: dict[str, dict[str, Any]] | None = None,
+    hues: Sequence[str] = (),
+) -> None:
+    """Draw blow-up times in these hues; name them above the axes, with the colours of lines and looks of solutions."""
+    entries = [line for line in lines if (name := str(line.get_label())) and not name.startswith("_")]
+    if len(views) > 1:
+        entries = [Line2D([], [], color=line.get_color(), linewidth=3, label=line.get_label()) for line in entries]
+        entries += [Line2D([], [], color=INK, label=name, **look) for name, look in (looks or {}).items() if name]
+    pairs = zip(views, hues or [INK] * len(views), strict=True)
+    times = {view.blow_up_time: hue for view, hue in pairs if np.isfinite(view.blow_up_time)}
+    legend_above(ax, [*entries, *(draw_blow_up(ax, time, hue) for time, hue in times.items())])
