@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vlasov.cli.options import JsonOption, LocalOption, Settings, Times, command, names
-from vlasov.cli.pictures import Picture, keep, keeping, sources_of
+from vlasov.cli.pictures import Picture, keeping, sources_of
 from vlasov.cli.printing import numbers_of, print_doubt, print_json, print_tables
 from vlasov.errors import InputError
 
@@ -117,7 +117,7 @@ def compare(
     sources = [*(sources_of(cases) if files else [_origin(task) for task in tasks]), *sources_of(beside_it)]
     read = [*cases, *beside_it, *([perturbation.initial] if perturbation.initial else [])]
     default = Path(f"{name}-{change or 'compare'}")
-    target, numbers_only = picture.place_or_numbers(output, default, *read, sources=sources)
+    target = picture.place(output, default, *read, sources=sources, numbers=True)
     beside = None if study is None else open_run(study)
     if beside is not None:
         require(beside, MeanFieldStudy.kind, str(study))
@@ -130,12 +130,9 @@ def compare(
             initial="different" if change else "auto", local=local, progress=not as_json,
         )  # fmt: skip
         result.attrs["command"] = shlex.join(["vlasov", *sys.argv[1:]])  # says how a second start was made
-        if numbers_only:
-            keep(result, target)
-        else:
-            picture.write(lambda: draw(result, datasets, beside), target)
+        picture.write(lambda: draw(result, datasets, beside), target, result)
     if as_json:
-        print_json(numbers_of(result) | {"output" if numbers_only else "picture": str(target.path)})
+        print_json(numbers_of(result) | {"output" if target.path.suffix == ".nc" else "picture": str(target.path)})
         return
     print_tables(result)
     print(target.path)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vlasov.cli.options import JsonOption, command, names
-from vlasov.cli.pictures import Picture, keep
+from vlasov.cli.pictures import Picture
 from vlasov.cli.printing import finite, print_json, print_tables
 from vlasov.errors import InputError, choose
 
@@ -46,13 +46,13 @@ def observe(
     options = {name: {key: set_ for key, set_ in own.get(name, {}).items() if set_ is not None} for name in OBSERVABLES}
     if unused := [name for name in OBSERVABLES if options[name] and name not in (chosen or OBSERVABLES)]:
         raise InputError(f"leaves out {unused[0]}, of which an option is set; leave that out too", "--quantity")
-    target, numbers_only = None, False
+    target = None
     if output is None:
         picture.refuse("without -o nothing is drawn")
     elif len(chosen) != 1:
         raise InputError(f'names "{output}", for one quantity; choose it by --quantity', "-o")
     else:
-        target, numbers_only = picture.place_or_numbers(output, output, path)
+        target = picture.place(output, output, path, numbers=True)
     run, found = open_run(path), {}
     require(run, RUN, "run")
     for name in chosen or OBSERVABLES:
@@ -64,15 +64,13 @@ def observe(
                 raise
     if not found:
         raise InputError(f"has none of {', '.join(OBSERVABLES)}; ask for one by --quantity to read why", "run")
-    if target is not None and numbers_only:
-        keep(found[chosen[0]], target)
-    elif target is not None:
+    if target is not None:
         from vlasov.postprocess import figures
         from vlasov.postprocess.drawing.panels import draw
 
         shown = found[chosen[0]]
         by_hand = chosen == ["clusters"]
-        picture.write(lambda: figures.clusters(run, found=shown) if by_hand else draw(shown), target)
+        picture.write(lambda: figures.clusters(run, found=shown) if by_hand else draw(shown), target, shown)
     written = {} if target is None else {"output": str(target.path)}
     if as_json:
         print_json({name: _numbers(one) for name, one in found.items()} | written)

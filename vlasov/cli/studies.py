@@ -136,17 +136,17 @@ def _conduct(
     made = study(case, **arguments, output=target, overwrite=picture.force, progress=not as_json)
     with resumable(target):
         result = run_study(made)
-    file, drawn, undrawn = target if in_file else target / FINISHED, None, ""
+    file, undrawn = target if in_file else target / FINISHED, ""
     try:
-        drawn = picture.write(lambda: draw(result), place)
+        picture.write(lambda: draw(result), place)
     except InputError as reason:  # such as three parameters of a sweep
         undrawn = f"no picture: it {reason.sentence}"
     if as_json:
-        print_json(numbers_of(result) | {"study": str(file), "picture": None if drawn is None else str(drawn)})
+        print_json(numbers_of(result) | {"study": str(file), "picture": None if undrawn else str(place.path)})
         return
     print_tables(result)
     print(f"written to {file}")
-    print(drawn or undrawn)
+    print(undrawn or place.path)
 
 
 @contextmanager
