@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import tomli_w
 import xarray as xr
 
 from vlasov.cases import case_names, load_case
@@ -20,8 +21,7 @@ from vlasov.solvers.dataset import RUN, problem_of
 from vlasov.solvers.driver import OUTPUTS
 
 LONGEST = 60_000  # letters of TOML that a page shows
-_BARE = re.compile(r"[A-Za-z0-9_-]+")
-_ESCAPED = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r", "\b": "\\b", "\f": "\\f"}
+_ROW = re.compile(r"\[\n\s*([^\[\]\"]+),\n\s*\]")  # numbers, each on a line of its own
 
 
 def case_file(dataset: xr.Dataset) -> str:
@@ -55,18 +55,9 @@ def case_name(dataset: xr.Dataset) -> str:
     return re.sub(r"[^a-z0-9]+", "-", given.lower()).strip("-")[:40] or "case"
 
 
-def toml(tables: Mapping[str, Any], above: str = "") -> str:
-    """TOML of tables, lists, texts, numbers and truths: plain values first, then tables."""
-    plain = [(key, value) for key, value in tables.items() if not _is_table(value)]
-    lines = [f"{_key(key)} = {_value(value)}" for key, value in plain if value is not None]
-    for key, value in tables.items():
-        path = f"{above}.{_key(key)}" if above else _key(key)
-        if isinstance(value, Mapping):
-            lines += ["", f"[{path}]", toml(value, path)]
-        elif _is_table(value):
-            for item in value:
-                lines += ["", f"[[{path}]]", toml(item, path)]
-    return "\n".join(lines).strip("\n") + ("\n" if not above else "")
+def toml(tables: Mapping[str, Any]) -> str:
+    """Return TOML, with each row of numbers on one line."""
+    return _ROW.sub(lambda row: f"[{' '.join(row[1].split())}]", tomli_w.dumps(tables))
 
 
 def _options(run: xr.Dataset) -> dict[str, Any]:
@@ -99,31 +90,3 @@ def _times(run: xr.Dataset, problem: Problem) -> list[float]:
         return [] if times.size == OUTPUTS or run.attrs.get("status") != "completed" else times.tolist()
     ended = run.attrs.get("status") != "completed"
     return [*times[:-1].tolist(), problem.horizon] if ended else times.tolist()
-
-
-def _is_table(value: Any) -> bool:
-    """Whether a value stands under a heading of its own: a table, or a list of tables."""
-    return isinstance(value, Mapping) or (
-        isinstance(value, list) and bool(value) and all(isinstance(item, Mapping) for item in value)
-    )
-
-
-def _key(key: str) -> str:
-    return key if _BARE.fullmatch(key) else _text(key)
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        return _text(value)
-    if isinstance(value, int | float):
-        return repr(value)
-    if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{_key(key)} = {_value(item)}" for key, item in value.items()) + " }"
-    return "[" + ", ".join(_value(item) for item in value) + "]"
-
-
-def _text(text: str) -> str:
-    letters = (_ESCAPED.get(c) or (f"\\u{ord(c):04x}" if ord(c) < 32 or ord(c) == 127 else c) for c in text)
-    return '"' + "".join(letters) + '"'
