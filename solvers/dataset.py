@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -263,6 +264,23 @@ def problem_of(dataset: xr.Dataset) -> Problem:
     if not text:
         raise InputError("is empty: a parameter was a Python function, which is not kept; build it again", "problem")
     return Problem.from_json(text)
+
+
+def kept_problem(dataset: xr.Dataset) -> Problem | None:
+    """Return the problem that a Dataset solves; None where the file does not hold it, or holds a damaged one."""
+    try:
+        return problem_of(dataset)
+    except (InputError, TypeError):
+        return None
+
+
+def table_in(attributes: Mapping[Any, Any], name: str) -> dict[str, Any]:
+    """Return the table that an attribute holds as JSON; empty where there is none."""
+    try:
+        table = json.loads(str(attributes.get(name, "")))
+    except (ValueError, RecursionError):
+        return {}
+    return table if isinstance(table, dict) else {}
 
 
 def measure(dataset: xr.Dataset, time: int | float = -1) -> Measure:

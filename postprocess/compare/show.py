@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -16,7 +15,7 @@ from vlasov.kinds import TRANSPORT, Kind
 from vlasov.postprocess.compare.names import NAMES
 from vlasov.postprocess.panels import Curve, Panel, Table, panels_of
 from vlasov.postprocess.stability import SETTLED, written
-from vlasov.solvers.dataset import require
+from vlasov.solvers.dataset import require, table_in
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -160,11 +159,7 @@ def _growth_table(own: xr.Dataset, pair: str) -> Table:
 
 def _runs(comparison: xr.Dataset) -> dict[str, dict[str, str]]:
     """Return what is known of each run, by its name."""
-    try:
-        runs = json.loads(str(comparison.attrs.get("runs", "{}")))
-        return {str(name): dict(run) for name, run in runs.items()}
-    except (ValueError, AttributeError, TypeError):
-        return {}
+    return {name: run for name, run in table_in(comparison.attrs, "runs").items() if isinstance(run, dict)}
 
 
 def _number(run: dict[str, str]) -> float:

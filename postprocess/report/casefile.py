@@ -5,7 +5,6 @@ The tables are those of ``Problem.to_dict``, which ``vlasov.codec`` writes and r
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -17,7 +16,7 @@ import xarray as xr
 from vlasov.cases import case_names, load_case
 from vlasov.errors import InputError
 from vlasov.problem import Problem
-from vlasov.solvers.dataset import RUN, problem_of
+from vlasov.solvers.dataset import RUN, problem_of, table_in
 from vlasov.solvers.driver import OUTPUTS
 
 LONGEST = 60_000  # letters of TOML that a page shows
@@ -37,16 +36,9 @@ def case_file(dataset: xr.Dataset) -> str:
     is_run = dataset.attrs.get("kind") == RUN.name
     if is_run and (times := _times(dataset, held)):
         tables["times"] = times
-    tables["solvers"] = {solver: _options(dataset) if is_run else {}}
+    options = table_in(dataset.attrs, "options") if is_run else {}  # TOML has no word for None
+    tables["solvers"] = {solver: {key: value for key, value in options.items() if value is not None}}
     return toml(tables)
-
-
-def problem(dataset: xr.Dataset) -> Problem | None:
-    """The problem, if it was kept and can be built again."""
-    try:
-        return problem_of(dataset)
-    except (InputError, TypeError):
-        return None
 
 
 def case_name(dataset: xr.Dataset) -> str:
@@ -58,15 +50,6 @@ def case_name(dataset: xr.Dataset) -> str:
 def toml(tables: Mapping[str, Any]) -> str:
     """Return TOML, with each row of numbers on one line."""
     return _ROW.sub(lambda row: f"[{' '.join(row[1].split())}]", tomli_w.dumps(tables))
-
-
-def _options(run: xr.Dataset) -> dict[str, Any]:
-    """Those of the solver, as far as TOML has a word for them; none where they are damaged."""
-    try:
-        held = json.loads(str(run.attrs.get("options") or "{}"))
-    except ValueError:
-        return {}
-    return {key: value for key, value in held.items() if value is not None} if isinstance(held, dict) else {}
 
 
 def _about(problem: Problem, name: str) -> dict[str, str]:

@@ -12,20 +12,12 @@ from vlasov.postprocess.citing import cite
 from vlasov.postprocess.naming import called
 from vlasov.postprocess.registry import kind_of
 from vlasov.postprocess.report import casefile, panels, trust
-from vlasov.postprocess.report.elements import (
-    Parts,
-    code,
-    details,
-    escaped,
-    facts,
-    group,
-    paragraph,
-)  # fmt: skip
+from vlasov.postprocess.report.elements import Parts, code, details, escaped, facts, group, paragraph
 from vlasov.postprocess.report.repeating import repeated
 from vlasov.postprocess.report.scene import said_of, scene
 from vlasov.postprocess.report.sources import Source
 from vlasov.postprocess.words import told
-from vlasov.solvers.dataset import RUN
+from vlasov.solvers.dataset import RUN, kept_problem
 
 
 def write(parts: Parts, given: Sequence[Source]) -> None:
@@ -61,7 +53,7 @@ def _problems(parts: Parts, given: Sequence[Source]) -> None:
 
 
 def _problem(parts: Parts, one: Source, *, name: bool) -> None:
-    found = casefile.problem(one.dataset)
+    found = kept_problem(one.dataset)
     if name:
         parts.body.append(f"<h3>{escaped(one.title)}</h3>")
     if found is None:
