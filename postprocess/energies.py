@@ -37,7 +37,7 @@ _NAMES = {
 
 _ERRORS = {"identity_error": ("gained - dissipated", "-"), "quadrature_error": ("integral over time", "--"),
            "energy_error": ("sums over the measure", ":")}  # fmt: skip
-_COLUMNS = {"energy": "energy", "log_energy": "log energy", "dissipation": "dissipation", "speed": "speed",
+_COLUMNS = {"time": "t", "energy": "energy", "log_energy": "log energy", "dissipation": "dissipation", "speed": "speed",
             "identity_error": "gained - dissipated"}  # fmt: skip
 
 
@@ -72,10 +72,9 @@ def _values(dataset: xr.Dataset, name: str) -> tuple[Array, str]:
 
 
 def _tables(dataset: xr.Dataset) -> list[Table]:
-    names = {name: head for name, head in _COLUMNS.items() if name in dataset}
-    rows = zip(dataset["time"].values.tolist(), *(dataset[name].values.tolist() for name in names), strict=True)
+    columns = {head: dataset[name].values for name, head in _COLUMNS.items() if name in dataset}
     title = ", ".join(str(dataset.attrs[name]) for name in ("title", "solver") if dataset.attrs.get(name))
-    return [Table(f"{title}: energies", ["t", *names.values()], list(rows))]
+    return [Table.of_columns(f"{title}: energies", columns)]
 
 
 def _notes(dataset: xr.Dataset) -> list[str]:
@@ -155,9 +154,9 @@ def energies(run: xr.Dataset, *, tolerance: float = 1e-10) -> xr.Dataset:
             values |= {name.removeprefix("log_"): np.exp(value) for name, value in values.items()}
     values |= {name: getattr(found, name) for name in ("speed", "identity_error", "quadrature_error")}
     values["energy_error"] = found.error
-    described = {name: ("time", values[name], {"long_name": text}) for name, text in _NAMES.items() if name in values}
+    variables = {name: ("time", values[name]) for name in _NAMES if name in values}
     attributes = provenance(problem, ENERGIES)
     attributes |= {name: str(run.attrs.get(name, "")) for name in ("case", "solver", "options", "status")}
     attributes |= {"title": str(run.attrs.get("title", problem.name)), "attention": problem.attention.kind}
     attributes |= {"metric": _METRIC[problem.attention.kind], "method": found.method, "doubt": doubt(run)}
-    return named(xr.Dataset(described, {"time": times}, attributes))
+    return named(xr.Dataset(variables, {"time": times}, attributes), _NAMES)

@@ -42,7 +42,7 @@ _NAMES = {
     "predicted_error": "estimated error of that distance",
 }
 _DISTANCES = {"wasserstein": "W_2", "sample": "W_2 of a sample", "predicted_wasserstein": "W_2 predicted"}
-_COLUMNS = {"wasserstein": "W_2", "sample": "sample", "predicted_wasserstein": "predicted", "relative": "relative",
+_COLUMNS = {"time": "t", "wasserstein": "W_2", "sample": "sample", "predicted_wasserstein": "predicted", "relative": "relative",
             "skewness": "skewness", "kurtosis": "kurtosis"}  # fmt: skip
 _ERRORS = {"wasserstein": "wasserstein_error", "predicted_wasserstein": "predicted_error"}
 _ENDS = {"blow_up_time": "The solution", "predicted_blow_up_time": "The Gaussian solution"}
@@ -63,10 +63,8 @@ def _panels(dataset: xr.Dataset) -> list[Panel]:
 
 
 def _tables(dataset: xr.Dataset) -> list[Table]:
-    names = [name for name in _COLUMNS if dataset[name].notnull().any()]
-    rows = zip(dataset["time"].values.tolist(), *(dataset[name].values.tolist() for name in names), strict=True)
-    title = f"{dataset.attrs['title']}, {dataset.attrs['solver']}: distance to Gaussians"
-    return [Table(title, ["t", *(_COLUMNS[name] for name in names)], list(rows))]
+    columns = {head: dataset[name].values for name, head in _COLUMNS.items() if dataset[name].notnull().any()}
+    return [Table.of_columns(f"{dataset.attrs['title']}, {dataset.attrs['solver']}: distance to Gaussians", columns)]
 
 
 def _notes(dataset: xr.Dataset) -> list[str]:
@@ -134,11 +132,11 @@ def gaussianity(run: xr.Dataset, *, instants: int = 9) -> xr.Dataset:
     problem = problem_of(run)
     predicted = _predicted(run, problem)
     rows = [_at(measure(run, k), _state(predicted, float(times[k]))) for k in picked.tolist()]
-    variables = {name: ("time", [row[name] for row in rows], {"long_name": text}) for name, text in _NAMES.items()}
+    variables = {name: ("time", [row[name] for row in rows]) for name in _NAMES}
     attributes = provenance(problem, GAUSSIANITY) | {"solver": str(run.attrs.get("solver", "")), "doubt": doubt(run)}
     for name, solution in (("blow_up_time", run), ("predicted_blow_up_time", predicted)):
         attributes[name] = math.nan if solution is None else float(solution.attrs.get("blow_up_time", math.nan))
-    return named(xr.Dataset(variables, {"time": times[picked]}, attributes))
+    return named(xr.Dataset(variables, {"time": times[picked]}, attributes), _NAMES)
 
 
 def _predicted(run: xr.Dataset, problem: Problem) -> xr.Dataset | None:

@@ -100,7 +100,7 @@ def _tables(run: xr.Dataset) -> list[Table]:
     columns |= {f"λ_{k + 1}": values[:, k] for k in range(shown)} | {"trace of Σ": values.sum(axis=1)}
     names = [name for name in _COLUMNS if name in run and run[name].notnull().any()]
     columns |= {name.replace("_", " "): run[name].values for name in names}
-    return [Table("At output times", list(columns), list(zip(*(v.tolist() for v in columns.values()), strict=True)))]
+    return [Table.of_columns("At output times", columns)]
 
 
 RUNS = replace(

@@ -2,14 +2,11 @@
 
 What the theory knows of softmax attention whose A and V are constant, for z_i = e^{-tV} x_i and t to infinity:
 
-    d = 1, A V > 0           P(t) converges to a matrix of zeros and ones, up to one row, of low rank
-    V = I, A > 0             each z_i converges to zero or to a point of the boundary of a convex polytope
-    V with a simple leading  each <phi, z_i>, phi the left eigenvector of that eigenvalue, converges to one of three
-    eigenvalue > 0           numbers at most: tokens gather in parallel hyperplanes (``along="leading"``)
+    d = 1, A V > 0    P(t) converges to a matrix of zeros and ones, up to one row, of low rank
+    V = I, A > 0      each z_i converges to zero or to a point of the boundary of a convex polytope
 
-A > 0 means that A + A^T is positive definite (in the third line that <A v, v> > 0 for the eigenvector v). Every finite
-time is before the limit; ``movement`` says how far. ``tokens`` reads a run, ``sight`` says whom tokens look at,
-``show`` has panels and tables.
+A > 0 means that A + A^T is positive definite. Every finite time is before the limit; ``movement`` says how far.
+``tokens`` reads a run, ``sight`` says whom tokens look at, ``show`` has panels and tables.
 
 Reference: Geshkovski, Letrouit, Polyanskiy, Rigollet (2023), arXiv:2305.05465.
 """
@@ -20,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from vlasov import checks
 from vlasov.checks import Array
@@ -30,6 +27,7 @@ from vlasov.kinds import Kind
 from vlasov.postprocess.clusters import show
 from vlasov.postprocess.clusters.sight import Sight, leader_since, ranks
 from vlasov.postprocess.clusters.tokens import Tokens
+from vlasov.postprocess.naming import named
 from vlasov.solvers import problem_of
 from vlasov.solvers.dataset import labels
 
@@ -61,6 +59,7 @@ _NAMES = {
     "reach": "length of the steps that join tokens: the tolerance times the size of the first cloud",
     "movement": "how far any token moved over the last tenth of the run, relative to the size of the first cloud",
     "polytope_dimension": "dimension of the polytope of all limits",
+    "cluster": "cluster, the heaviest first",
 }
 
 CLUSTERS = Kind(
@@ -83,7 +82,6 @@ def clusters(
     *,
     tolerance: float = TOLERANCE,
     margin: float = MARGIN,
-    along: ArrayLike | str | None = None,
     rank: bool = False,
 ) -> xr.Dataset:
     """Where the tokens of a run gather: z_i(t), t to the end, in groups that steps <= tolerance |z(0)| hold together.
@@ -102,9 +100,6 @@ def clusters(
     margin
         How far from the boundary, or from zero, a limit may be that lies there, / size of the first cloud; vertices
         are further from the hull of the others.
-    along
-        A vector (d,), or "leading", the left eigenvector of the simple leading eigenvalue of V: look at tokens in this
-        direction only, so that clusters are parallel hyperplanes.
     rank
         Find the rank of the matrix of attention over time, of at most 1,000 tokens.
 
@@ -133,10 +128,10 @@ def clusters(
     margin = checks.number(margin, "margin", above=0.0, below=1.0)
     if not isinstance(rank, bool | np.bool_):
         raise InputError(f"is {checks.short(rank)} where True or False is needed", "rank")
-    tokens = Tokens(run, along)
+    tokens = Tokens(run)
     reach = tolerance * tokens.size
-    final = _final(tokens, reach)
-    count, since = _history(tokens, final.group, reach)
+    group = linked(tokens.at(-1), reach)
+    final, (count, since) = _final(tokens, group), _history(tokens, group, reach)
     found: dict[str, tuple[tuple[str, ...], Any]] = {
         **_of_limits(final, margin * tokens.size),
         "member": (("particle",), _spread_out(final.group, tokens, -1)),
@@ -147,23 +142,11 @@ def clusters(
         "movement": ((), tokens.moved()),
         **_of_sight(tokens, final, rank=bool(rank)),
     }
-    about = {"kind": CLUSTERS.name, "tolerance": tolerance, "margin": margin, "rescaled": int("rescaling" in run)}
-    return _assembled(tokens, found, about)
-
-
-def _assembled(tokens: Tokens, found: dict[str, tuple[tuple[str, ...], Any]], about: dict[str, Any]) -> xr.Dataset:
-    """What was found, with its names; what the run says of itself; and what speaks against limits."""
-    run, limits = tokens.run, found["limit"][1]
-    variables = {name: (*held, {"long_name": _NAMES[name], "units": "1"}) for name, held in found.items()}
     component = labels(run.sizes["component"])["component"]
-    looked_at = ("component", ["along"], {"long_name": "direction looked at"})
-    coordinates = {
-        "time": ("time", tokens.times, {"long_name": "time", "units": "1"}),
-        "cluster": ("cluster", np.arange(len(limits)), {"long_name": "cluster, the heaviest first"}),
-        "component": component if tokens.direction is None else looked_at,
-    }
-    told = {name: run.attrs[name] for name in _TOLD if name in run.attrs}
-    result = xr.Dataset(variables, coordinates, told | about)
+    coordinates = {"time": tokens.times, "cluster": np.arange(final.mass.size), "component": component}
+    attributes = {name: run.attrs[name] for name in _TOLD if name in run.attrs}
+    attributes |= {"kind": CLUSTERS.name, "tolerance": tolerance, "margin": margin, "rescaled": int("rescaling" in run)}
+    result = named(xr.Dataset(found, coordinates, attributes), _NAMES)
     result.attrs["doubt"] = _doubt(result)
     return result
 
@@ -178,13 +161,9 @@ class _Final(NamedTuple):
     spread: Array
 
 
-def _final(tokens: Tokens, reach: float) -> _Final:
-    z = tokens.at(-1)
-    group = linked(z, reach)
-    order = np.argsort(-np.bincount(group, tokens.shares), kind="stable")
-    place = np.empty_like(order)
-    place[order] = np.arange(order.size)
-    group = place[group]
+def _final(tokens: Tokens, group: NDArray[np.intp]) -> _Final:
+    z, order = tokens.at(-1), np.argsort(-np.bincount(group, tokens.shares), kind="stable")
+    group = np.argsort(order)[group]
     mass = np.asarray(np.bincount(group, tokens.shares), dtype=np.float64)
     limit = np.stack([np.bincount(group, tokens.shares * x) / mass for x in z.T], axis=1)
     spread = np.zeros(mass.size)
@@ -209,15 +188,13 @@ def _of_limits(final: _Final, margin: float) -> dict[str, tuple[tuple[str, ...],
     }
 
 
-def _history(tokens: Tokens, final: NDArray[np.intp], reach: float) -> tuple[NDArray[np.intp], int]:
-    """Number of clusters at each output time, and the first from which tokens are together that are at the end."""
-    last = tokens.groups(-1, reach)
-    count, since, together = np.empty(tokens.times.size, dtype=np.intp), tokens.times.size - 1, True
-    for instant in range(tokens.times.size - 1, -1, -1):
-        group = last if instant == tokens.times.size - 1 else tokens.groups(instant, reach)
+def _history(tokens: Tokens, last: NDArray[np.intp], reach: float) -> tuple[NDArray[np.intp], int]:
+    """Return the number of clusters by output time, and the first from which tokens are together as at the end."""
+    count, since = np.empty(tokens.times.size, dtype=np.intp), 0
+    for instant in range(count.size):
+        group = last if instant == count.size - 1 else linked(tokens.at(instant), reach)
         count[instant] = group.max() + 1
-        together = together and bool((group == last).all())
-        since = instant if together else since
+        since = since if (group == last).all() else instant + 1
     return count, since
 
 
@@ -248,9 +225,8 @@ def _of_sight(tokens: Tokens, final: _Final, *, rank: bool) -> dict[str, tuple[t
     found: dict[str, tuple[tuple[str, ...], Any]] = {
         "leader_since": (("particle",), _spread_out(since, tokens, np.nan)),
         "leaders": (("cluster",), leaders),
+        "gain": (("cluster",), _gain(*sight.seen(-1, final.limit))),
     }
-    if tokens.direction is None:
-        found["gain"] = (("cluster",), _gain(*sight.seen(-1, final.limit)))
     if rank:
         matrix_rank, distance = ranks(sight, tokens)
         found |= {"attention_rank": (("time",), matrix_rank), "boolean_distance": (("time",), distance)}

@@ -9,6 +9,7 @@ import xarray as xr
 
 from vlasov.errors import InputError, SolverError
 from vlasov.postprocess.citing import cite
+from vlasov.postprocess.equations import told
 from vlasov.postprocess.naming import called
 from vlasov.postprocess.registry import kind_of
 from vlasov.postprocess.report import casefile, panels, trust
@@ -16,7 +17,6 @@ from vlasov.postprocess.report.elements import Parts, code, details, escaped, fa
 from vlasov.postprocess.report.repeating import repeated
 from vlasov.postprocess.report.scene import said_of, scene
 from vlasov.postprocess.report.sources import Source
-from vlasov.postprocess.words import told
 from vlasov.solvers.dataset import RUN, kept_problem
 
 

@@ -13,6 +13,8 @@ from vlasov.cli.printing import finite, print_json, print_tables
 from vlasov.errors import InputError, choose
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import xarray as xr
 
 _ABOUT = ("metric", "blow_up_time", "predicted_blow_up_time", "doubt")  # attributes that programs are told
@@ -34,17 +36,21 @@ def observe(
     as_json: JsonOption = False,
 ) -> None:
     """Energies, clusters and gaussianity along a run: print them, draw or write one of them."""
-    from vlasov.postprocess.observables import OBSERVABLES
+    from vlasov.postprocess.clusters import clusters
+    from vlasov.postprocess.energies import energies
+    from vlasov.postprocess.gaussianity import gaussianity
     from vlasov.solvers.dataset import RUN, open_run, require
     from vlasov.solvers.progress import waiting
 
-    chosen = [choose(name, OBSERVABLES, "--quantity") for name in names(quantity)] if quantity else []
+    observables: dict[str, Callable[..., xr.Dataset]]
+    observables = {"energies": energies, "clusters": clusters, "gaussianity": gaussianity}
+    chosen = [choose(name, observables, "--quantity") for name in names(quantity)] if quantity else []
     own: dict[str, dict[str, Any]] = {
         "clusters": {"tolerance": tolerance, "rank": rank or None},
         "gaussianity": {"instants": times},
     }
-    options = {name: {key: set_ for key, set_ in own.get(name, {}).items() if set_ is not None} for name in OBSERVABLES}
-    if unused := [name for name in OBSERVABLES if options[name] and name not in (chosen or OBSERVABLES)]:
+    options = {name: {key: set_ for key, set_ in own.get(name, {}).items() if set_ is not None} for name in observables}
+    if unused := [name for name in observables if options[name] and name not in (chosen or observables)]:
         raise InputError(f"leaves out {unused[0]}, of which an option is set; leave that out too", "--quantity")
     target = None
     if output is None:
@@ -55,15 +61,15 @@ def observe(
         target = picture.place(output, output, path, numbers=True)
     run, found = open_run(path), {}
     require(run, RUN, "run")
-    for name in chosen or OBSERVABLES:
+    for name in chosen or observables:
         try:
             with waiting(f"{name} along the run"):
-                found[name] = OBSERVABLES[name](run, **options[name])
+                found[name] = observables[name](run, **options[name])
         except InputError:  # this quantity does not apply to this run
             if chosen or options[name]:
                 raise
     if not found:
-        raise InputError(f"has none of {', '.join(OBSERVABLES)}; ask for one by --quantity to read why", "run")
+        raise InputError(f"has none of {', '.join(observables)}; ask for one by --quantity to read why", "run")
     if target is not None:
         from vlasov.postprocess import figures
         from vlasov.postprocess.drawing.panels import draw
