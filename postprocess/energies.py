@@ -154,9 +154,9 @@ def energies(run: xr.Dataset, *, tolerance: float = 1e-10) -> xr.Dataset:
             values |= {name.removeprefix("log_"): np.exp(value) for name, value in values.items()}
     values |= {name: getattr(found, name) for name in ("speed", "identity_error", "quadrature_error")}
     values["energy_error"] = found.error
-    variables = {name: ("time", values[name]) for name in _NAMES if name in values}
+    described = {name: ("time", values[name], {"long_name": text}) for name, text in _NAMES.items() if name in values}
     attributes = provenance(problem, ENERGIES)
     attributes |= {name: str(run.attrs.get(name, "")) for name in ("case", "solver", "options", "status")}
     attributes |= {"title": str(run.attrs.get("title", problem.name)), "attention": problem.attention.kind}
     attributes |= {"metric": _METRIC[problem.attention.kind], "method": found.method, "doubt": doubt(run)}
-    return named(xr.Dataset(variables, {"time": times}, attributes), _NAMES)
+    return named(xr.Dataset(described, {"time": times}, attributes))

@@ -42,8 +42,8 @@ _NAMES = {
     "predicted_error": "estimated error of that distance",
 }
 _DISTANCES = {"wasserstein": "W_2", "sample": "W_2 of a sample", "predicted_wasserstein": "W_2 predicted"}
-_COLUMNS = {"time": "t", "wasserstein": "W_2", "sample": "sample", "predicted_wasserstein": "predicted", "relative": "relative",
-            "skewness": "skewness", "kurtosis": "kurtosis"}  # fmt: skip
+_COLUMNS = {"time": "t", "wasserstein": "W_2", "sample": "sample", "predicted_wasserstein": "predicted",
+            "relative": "relative", "skewness": "skewness", "kurtosis": "kurtosis"}  # fmt: skip
 _ERRORS = {"wasserstein": "wasserstein_error", "predicted_wasserstein": "predicted_error"}
 _ENDS = {"blow_up_time": "The solution", "predicted_blow_up_time": "The Gaussian solution"}
 
@@ -132,11 +132,11 @@ def gaussianity(run: xr.Dataset, *, instants: int = 9) -> xr.Dataset:
     problem = problem_of(run)
     predicted = _predicted(run, problem)
     rows = [_at(measure(run, k), _state(predicted, float(times[k]))) for k in picked.tolist()]
-    variables = {name: ("time", [row[name] for row in rows]) for name in _NAMES}
+    variables = {name: ("time", [row[name] for row in rows], {"long_name": text}) for name, text in _NAMES.items()}
     attributes = provenance(problem, GAUSSIANITY) | {"solver": str(run.attrs.get("solver", "")), "doubt": doubt(run)}
     for name, solution in (("blow_up_time", run), ("predicted_blow_up_time", predicted)):
         attributes[name] = math.nan if solution is None else float(solution.attrs.get("blow_up_time", math.nan))
-    return named(xr.Dataset(variables, {"time": times[picked]}, attributes), _NAMES)
+    return named(xr.Dataset(variables, {"time": times[picked]}, attributes))
 
 
 def _predicted(run: xr.Dataset, problem: Problem) -> xr.Dataset | None:

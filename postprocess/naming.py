@@ -21,7 +21,7 @@ COORDINATES = {
     "solution": "solution",
     "time": "time",
 }
-_NUMBERS = "fiub"
+_NUMBERS = "fiu"
 
 
 def named(dataset: xr.Dataset, names: Mapping[str, str] | None = None) -> xr.Dataset:

@@ -108,11 +108,6 @@ def by_theory(estimate: Callable[..., float], problem: Problem, radius: float, t
         return none
 
 
-def told(bound: float) -> str:
-    """A bound as text; its size tells nothing beyond a billion."""
-    return "?" if np.isnan(bound) else f"{bound:.3g}" if bound <= LARGEST else "more than 1e9"
-
-
 def written(exponent: float) -> str:
     """E to the exponent as text, however large: 12.3, 10^6818, 10^(1.5e+22)."""
     if np.isnan(exponent):

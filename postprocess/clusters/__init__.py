@@ -27,7 +27,6 @@ from vlasov.kinds import Kind
 from vlasov.postprocess.clusters import show
 from vlasov.postprocess.clusters.sight import Sight, leader_since, ranks
 from vlasov.postprocess.clusters.tokens import Tokens
-from vlasov.postprocess.naming import named
 from vlasov.solvers import problem_of
 from vlasov.solvers.dataset import labels
 
@@ -59,7 +58,6 @@ _NAMES = {
     "reach": "length of the steps that join tokens: the tolerance times the size of the first cloud",
     "movement": "how far any token moved over the last tenth of the run, relative to the size of the first cloud",
     "polytope_dimension": "dimension of the polytope of all limits",
-    "cluster": "cluster, the heaviest first",
 }
 
 CLUSTERS = Kind(
@@ -126,9 +124,7 @@ def clusters(
     """
     tolerance = checks.number(tolerance, "tolerance", above=0.0, below=1.0)
     margin = checks.number(margin, "margin", above=0.0, below=1.0)
-    if not isinstance(rank, bool | np.bool_):
-        raise InputError(f"is {checks.short(rank)} where True or False is needed", "rank")
-    tokens = Tokens(run)
+    rank, tokens = checks.flag(rank, "rank"), Tokens(run)
     reach = tolerance * tokens.size
     group = linked(tokens.at(-1), reach)
     final, (count, since) = _final(tokens, group), _history(tokens, group, reach)
@@ -140,13 +136,18 @@ def clusters(
         "time_to_cluster": ((), tokens.times[since]),
         "reach": ((), reach),
         "movement": ((), tokens.moved()),
-        **_of_sight(tokens, final, rank=bool(rank)),
+        **_of_sight(tokens, final, rank=rank),
     }
     component = labels(run.sizes["component"])["component"]
-    coordinates = {"time": tokens.times, "cluster": np.arange(final.mass.size), "component": component}
+    coordinates = {
+        "time": ("time", tokens.times, {"long_name": "time", "units": "1"}),
+        "cluster": ("cluster", np.arange(final.mass.size), {"long_name": "cluster, the heaviest first"}),
+        "component": component,
+    }
+    variables = {name: (*values, {"long_name": _NAMES[name], "units": "1"}) for name, values in found.items()}
     attributes = {name: run.attrs[name] for name in _TOLD if name in run.attrs}
     attributes |= {"kind": CLUSTERS.name, "tolerance": tolerance, "margin": margin, "rescaled": int("rescaling" in run)}
-    result = named(xr.Dataset(found, coordinates, attributes), _NAMES)
+    result = xr.Dataset(variables, coordinates, attributes)
     result.attrs["doubt"] = _doubt(result)
     return result
 

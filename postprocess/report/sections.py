@@ -13,7 +13,7 @@ from vlasov.postprocess.equations import told
 from vlasov.postprocess.naming import called
 from vlasov.postprocess.registry import kind_of
 from vlasov.postprocess.report import casefile, panels, trust
-from vlasov.postprocess.report.elements import Parts, code, details, escaped, facts, group, paragraph
+from vlasov.postprocess.report.elements import Parts, code, escaped, facts, group, paragraph
 from vlasov.postprocess.report.repeating import repeated
 from vlasov.postprocess.report.scene import said_of, scene
 from vlasov.postprocess.report.sources import Source
@@ -42,14 +42,12 @@ def _heading(parts: Parts, title: str) -> None:
 
 def _problems(parts: Parts, given: Sequence[Source]) -> None:
     """Each different problem once, in words and as a case file."""
-    seen: list[str] = []
     _heading(parts, "The problem")
-    for one in given:
-        text = str(one.dataset.attrs.get("problem", ""))
-        if text in seen:
-            continue
-        seen.append(text)
-        _problem(parts, one, name=len({str(o.dataset.attrs.get("problem", "")) for o in given}) > 1)
+    different = dict[str, Source]()
+    for source in given:
+        different.setdefault(str(source.dataset.attrs.get("problem", "")), source)
+    for source in different.values():
+        _problem(parts, source, name=len(different) > 1)
 
 
 def _problem(parts: Parts, one: Source, *, name: bool) -> None:
@@ -66,7 +64,7 @@ def _problem(parts: Parts, one: Source, *, name: bool) -> None:
         parts.body.append(paragraph(said, "note"))
         return
     inner = code(text, f"{casefile.case_name(one.dataset)}.toml")
-    parts.body.append(details("As a case file (TOML)", inner))
+    parts.body.append(f"<details><summary>As a case file (TOML)</summary>{inner}</details>")
 
 
 def _trust(parts: Parts, runs: Sequence[Source]) -> None:
@@ -80,12 +78,9 @@ def _trust(parts: Parts, runs: Sequence[Source]) -> None:
 def _pictures(parts: Parts, runs: Sequence[Source]) -> None:
     """Solutions at one time, under one slider."""
     _heading(parts, "The solution in time")
-    titles = (
-        called([one.dataset for one in runs])
-        if len(runs) > 1
-        else [f"Solver {runs[0].dataset.attrs.get('solver', '')}"]
-    )
-    made, notes = [], []
+    made, notes, titles = [], [], [f"Solver {runs[0].dataset.attrs.get('solver', '')}"]
+    if len(runs) > 1:
+        titles = called([run.dataset for run in runs])
     for one, title in zip(runs, titles, strict=True):
         try:
             over = _over(one, runs)
@@ -149,10 +144,8 @@ def _making(parts: Parts, given: Sequence[Source]) -> None:
         if len(given) > 1:
             parts.body.append(f"<h3>{escaped(one.name or one.title)}</h3>")
         parts.body.append(facts(trust.options(one.dataset)))
-        command = repeated(one)
-        parts.body.append(
-            code(command) if command else paragraph("The file does not hold all that repeats it.", "note")
-        )
+        lines = repeated(one)
+        parts.body.append(code(lines) if lines else paragraph("The file does not hold all that repeats it.", "note"))
     _heading(parts, "What to cite")
     for text in dict.fromkeys(_citation(one.dataset) for one in given):
         parts.body.append(code(text))

@@ -9,15 +9,13 @@ import typer
 
 from vlasov.cli.options import JsonOption, command, names
 from vlasov.cli.pictures import Picture
-from vlasov.cli.printing import finite, print_json, print_tables
+from vlasov.cli.printing import numbers_of, print_json, print_tables
 from vlasov.errors import InputError, choose
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     import xarray as xr
-
-_ABOUT = ("metric", "blow_up_time", "predicted_blow_up_time", "doubt")  # attributes that programs are told
 
 
 @command()
@@ -45,11 +43,9 @@ def observe(
     observables: dict[str, Callable[..., xr.Dataset]]
     observables = {"energies": energies, "clusters": clusters, "gaussianity": gaussianity}
     chosen = [choose(name, observables, "--quantity") for name in names(quantity)] if quantity else []
-    own: dict[str, dict[str, Any]] = {
-        "clusters": {"tolerance": tolerance, "rank": rank or None},
-        "gaussianity": {"instants": times},
-    }
-    options = {name: {key: set_ for key, set_ in own.get(name, {}).items() if set_ is not None} for name in observables}
+    given: dict[str, dict[str, Any]] = {"clusters": {"tolerance": tolerance, "rank": rank or None},
+                                        "gaussianity": {"instants": times}, "energies": {}}  # fmt: skip
+    options = {name: {key: value for key, value in own.items() if value is not None} for name, own in given.items()}
     if unused := [name for name in observables if options[name] and name not in (chosen or observables)]:
         raise InputError(f"leaves out {unused[0]}, of which an option is set; leave that out too", "--quantity")
     target = None
@@ -77,17 +73,10 @@ def observe(
         shown = found[chosen[0]]
         by_hand = chosen == ["clusters"]
         picture.write(lambda: figures.clusters(run, found=shown) if by_hand else draw(shown), target, shown)
-    written = {} if target is None else {"output": str(target.path)}
     if as_json:
-        print_json({name: _numbers(one) for name, one in found.items()} | written)
+        output = {} if target is None else {"output": str(target.path)}
+        print_json({name: numbers_of(result) for name, result in found.items()} | output)
         return
     print_tables(*found.values())
-    for place in written.values():
-        print(place)
-
-
-def _numbers(found: xr.Dataset) -> dict[str, Any]:
-    """Return all variables as lists, and the attributes that say something of the result."""
-    about = {name: found.attrs[name] for name in _ABOUT if name in found.attrs}
-    about |= {name: finite(value) for name, value in about.items() if isinstance(value, float)}
-    return {str(name): finite(found[name].values) for name in ("time", *found.data_vars)} | about
+    if target is not None:
+        print(target.path)
