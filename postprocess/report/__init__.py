@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import html
 import os
-import re
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -121,18 +120,18 @@ def _lead(given: list[Source]) -> str:
     """One line below the title: the kind and how it ended."""
     first, badge = given[0], ""
     if len(given) > 1:
-        plural = {
-            kind: re.sub("([^s])$", r"\1s", re.sub("y$", "ie", kind)) for kind in (source.kind for source in given)
-        }
         counts = Counter(source.kind for source in given).items()
-        words = " and ".join(f"{count} {plural[kind]}" if count > 1 else f"one {kind}" for kind, count in counts)
+        words = " and ".join(f"{count} {_several(kind)}" if count > 1 else f"one {kind}" for kind, count in counts)
     elif first.kind != RUN.name:
         day = str(first.dataset.attrs.get("created", ""))[:10]
         words = first.kind + f", made on {day}" * bool(day) + "."
     else:
         times, badge = first.dataset["time"].values, trust.badge(first.dataset)
-        words = (
-            f"A run by the solver {first.dataset.attrs.get('solver', '?')}, d = {first.dataset.sizes['component']}, "
-        )
-        words += f"{times.size} output times up to t = {times[-1]:.6g}."
+        words = f"A run by the solver {first.dataset.attrs.get('solver', '?')}, "
+        words += f"d = {first.dataset.sizes['component']}, {times.size} output times up to t = {times[-1]:.6g}."
     return f'<p class="lead">{badge}{escaped(words[:1].upper() + words[1:])}</p>'
+
+
+def _several(kind: str) -> str:
+    """Return the plural of a kind."""
+    return kind if kind.endswith("s") else f"{kind[:-1]}ies" if kind.endswith("y") else f"{kind}s"

@@ -10,7 +10,7 @@ import typer
 from vlasov.cli.options import ForceOption, JsonOption, command
 from vlasov.cli.pictures import Target, beside, claim, sources_of, write_text
 from vlasov.cli.printing import print_json
-from vlasov.errors import InputError, choose, some
+from vlasov.errors import InputError, choose
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -96,7 +96,7 @@ def export(
     if at is not None:
         require(dataset, RUN, "path")
     elif place is None and (kind := dataset.attrs.get("kind", RUN.name)) != RUN.name:
-        raise InputError(f'is {some(kind)}, which is no table over time; write its arrays by "-o NAME.npz"', "path")
+        raise InputError(f'is of kind "{kind}", which is no table over time; write its arrays by "-o NAME.npz"', "path")
     try:
         if place is None:
             write_text(target, _table(dataset, at), path, force=force)
