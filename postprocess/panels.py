@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 
 from vlasov.checks import Array
 from vlasov.postprocess.registry import kind_of
@@ -84,7 +85,7 @@ class Table:
     rows: Sequence[Sequence[Any]]
 
     @classmethod
-    def of_columns(cls, title: str, columns: Mapping[str, Array]) -> Table:
+    def of_columns(cls, title: str, columns: Mapping[str, NDArray[Any]]) -> Table:
         """Return the table of columns of equal length, by their heads."""
         return cls(title, list(columns), list(zip(*(column.tolist() for column in columns.values()), strict=True)))
 

@@ -99,6 +99,6 @@ def _kinds(attention: Attention) -> Iterator[str]:
     """Yield the kind of an attention, and those of what it is made of."""
     yield attention.kind
     inner: Any = attention
-    parts = {"masked": lambda: [inner.attention], "multi-head": lambda: inner.heads}
-    for part in parts.get(attention.kind, list)():
+    parts = inner.heads if attention.kind == "multi-head" else [inner.attention] if attention.kind == "masked" else []
+    for part in parts:
         yield from _kinds(part)

@@ -13,7 +13,7 @@ Reference: Geshkovski, Letrouit, Polyanskiy, Rigollet (2023), arXiv:2305.05465.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -35,36 +35,46 @@ _PLATEAUS = 5
 _SETTLED = 0.1  # of the run: clusters that are no older may not last
 _TOLD = ("Conventions", "title", "case", "problem", "solver", "options", "status", "blow_up_time", "vlasov_version")
 
-_NAMES = {
-    "limit": "mean of the tokens of the cluster at the last time, rescaled where the run is",
-    "mass": "share of the mass in the cluster",
-    "tokens": "number of tokens in the cluster",
-    "spread": "largest distance of a token of the cluster from its limit",
-    "vertex": "whether the limit is a vertex of the polytope of all limits",
-    "boundary": "whether the limit lies on the boundary of that polytope, vertices included",
-    "zero": "whether the limit is zero",
-    "depth": "distance of the limit to the boundary of that polytope",
-    "leaders": "number of leaders in the cluster",
-    "gain": "how much <A z, .> is larger at another limit than at the limit z itself, relative to |A| |z|_max^2",
-    "member": "cluster of each token, -1 for tokens that carry no mass",
-    "leader_since": "time from which the token likes itself best, to the end: it leads; NaN where it does not",
-    "count": "number of clusters",
-    "attention_rank": "singular values of the matrix of attention above 1e-2 of the largest",
-    "boolean_distance": "largest distance of an entry of the matrix of attention to 0 or 1",
-    "plateau_start": "first output time of a plateau, where the number of clusters does not change",
-    "plateau_end": "last output time of the plateau",
-    "plateau_count": "number of clusters on the plateau",
-    "time_to_cluster": "first output time from which tokens are together that are together at the end",
-    "reach": "length of the steps that join tokens: the tolerance times the size of the first cloud",
-    "movement": "how far any token moved over the last tenth of the run, relative to the size of the first cloud",
-    "polytope_dimension": "dimension of the polytope of all limits",
+_VARIABLES = {  # by axis
+    "cluster": {
+        "limit": "mean of the tokens of the cluster at the last time, rescaled where the run is",
+        "mass": "share of the mass in the cluster",
+        "tokens": "number of tokens in the cluster",
+        "spread": "largest distance of a token of the cluster from its limit",
+        "vertex": "whether the limit is a vertex of the polytope of all limits",
+        "boundary": "whether the limit lies on the boundary of that polytope, vertices included",
+        "zero": "whether the limit is zero",
+        "depth": "distance of the limit to the boundary of that polytope",
+        "leaders": "number of leaders in the cluster",
+        "gain": "how much <A z, .> is larger at another limit than at the limit z itself, relative to |A| |z|_max^2",
+    },
+    "particle": {
+        "member": "cluster of each token, -1 for tokens that carry no mass",
+        "leader_since": "time from which the token likes itself best, to the end: it leads; NaN where it does not",
+    },
+    "time": {
+        "count": "number of clusters",
+        "attention_rank": "singular values of the matrix of attention above 1e-2 of the largest",
+        "boolean_distance": "largest distance of an entry of the matrix of attention to 0 or 1",
+    },
+    "plateau": {
+        "plateau_start": "first output time of a plateau, where the number of clusters does not change",
+        "plateau_end": "last output time of the plateau",
+        "plateau_count": "number of clusters on the plateau",
+    },
+    "": {
+        "time_to_cluster": "first output time from which tokens are together that are together at the end",
+        "reach": "length of the steps that join tokens: the tolerance times the size of the first cloud",
+        "movement": "how far any token moved over the last tenth of the run, relative to the size of the first cloud",
+        "polytope_dimension": "dimension of the polytope of all limits",
+    },
 }
 
 CLUSTERS = Kind(
     "clusters",
     'what vl.clusters returned or "vlasov observe" wrote',
     title="Clusters",
-    variables=_NAMES,
+    variables={name: words for names in _VARIABLES.values() for name, words in names.items()},
     panels=show.panels,
     tables=show.tables,
     notes=show.notes,
@@ -126,25 +136,30 @@ def clusters(
     margin = checks.number(margin, "margin", above=0.0, below=1.0)
     rank, tokens = checks.flag(rank, "rank"), Tokens(run)
     reach = tolerance * tokens.size
-    group = linked(tokens.at(-1), reach)
-    final, (count, since) = _final(tokens, group), _history(tokens, group, reach)
-    found: dict[str, tuple[tuple[str, ...], Any]] = {
-        **_of_limits(final, margin * tokens.size),
-        "member": (("particle",), _spread_out(final.group, tokens, -1)),
-        "count": (("time",), count),
+    last = linked(tokens.at(-1), reach)
+    group = np.argsort(np.argsort(-np.bincount(last, tokens.shares), kind="stable"))[last]  # the heaviest first
+    count, since = _history(tokens, last, reach)
+    found: dict[str, Any] = {
+        **_limits(tokens, group, margin * tokens.size),
+        "member": _spread_out(group, tokens, -1),
+        "count": count,
         **_plateaus(tokens.times, count),
-        "time_to_cluster": ((), tokens.times[since]),
-        "reach": ((), reach),
-        "movement": ((), tokens.moved()),
-        **_of_sight(tokens, final, rank=rank),
+        "time_to_cluster": tokens.times[since],
+        "reach": reach,
+        "movement": tokens.moved(),
     }
-    component = labels(run.sizes["component"])["component"]
+    found |= _of_sight(tokens, group, found["limit"], rank=rank)
+    variables = {
+        name: ((axis, "component")[: np.ndim(found[name])], found[name], {"long_name": words, "units": "1"})
+        for axis, names in _VARIABLES.items()
+        for name, words in names.items()
+        if name in found
+    }
     coordinates = {
         "time": ("time", tokens.times, {"long_name": "time", "units": "1"}),
-        "cluster": ("cluster", np.arange(final.mass.size), {"long_name": "cluster, the heaviest first"}),
-        "component": component,
+        "cluster": ("cluster", np.arange(len(found["mass"])), {"long_name": "cluster, the heaviest first"}),
+        "component": labels(run.sizes["component"])["component"],
     }
-    variables = {name: (*values, {"long_name": _NAMES[name], "units": "1"}) for name, values in found.items()}
     attributes = {name: run.attrs[name] for name in _TOLD if name in run.attrs}
     attributes |= {"kind": CLUSTERS.name, "tolerance": tolerance, "margin": margin, "rescaled": int("rescaling" in run)}
     result = xr.Dataset(variables, coordinates, attributes)
@@ -152,41 +167,17 @@ def clusters(
     return result
 
 
-class _Final(NamedTuple):
-    """The clusters at the last output time, the heaviest first."""
-
-    group: NDArray[np.intp]
-    limit: Array
-    mass: Array
-    tokens: NDArray[np.intp]
-    spread: Array
-
-
-def _final(tokens: Tokens, group: NDArray[np.intp]) -> _Final:
-    z, order = tokens.at(-1), np.argsort(-np.bincount(group, tokens.shares), kind="stable")
-    group = np.argsort(order)[group]
-    mass = np.asarray(np.bincount(group, tokens.shares), dtype=np.float64)
+def _limits(tokens: Tokens, group: NDArray[np.intp], margin: float) -> dict[str, Any]:
+    """Return the limit of each cluster, its mass, and where it lies in the polytope of all."""
+    z, mass = tokens.at(-1), np.bincount(group, tokens.shares)
     limit = np.stack([np.bincount(group, tokens.shares * x) / mass for x in z.T], axis=1)
-    spread = np.zeros(mass.size)
+    spread, hull = np.zeros(mass.size), polytope(limit, margin)
     np.maximum.at(spread, group, np.linalg.norm(z - limit[group], axis=1))
-    return _Final(group, limit, mass, np.bincount(group), spread)
-
-
-def _of_limits(final: _Final, margin: float) -> dict[str, tuple[tuple[str, ...], Any]]:
-    """What is known of each limit: its mass, and where it lies in the polytope of all."""
-    hull = polytope(final.limit, margin)
-    each = ("cluster",)
+    zero, boundary = np.linalg.norm(limit, axis=1) <= margin, hull.vertex | (hull.depth <= margin)
     return {
-        "limit": ((*each, "component"), final.limit),
-        "mass": (each, final.mass),
-        "tokens": (each, final.tokens),
-        "spread": (each, final.spread),
-        "vertex": (each, hull.vertex),
-        "boundary": (each, hull.vertex | (hull.depth <= margin)),
-        "zero": (each, np.linalg.norm(final.limit, axis=1) <= margin),
-        "depth": (each, hull.depth),
-        "polytope_dimension": ((), hull.dimension),
-    }
+        "limit": limit, "mass": mass, "tokens": np.bincount(group), "spread": spread, "vertex": hull.vertex,
+        "boundary": boundary, "zero": zero, "depth": hull.depth, "polytope_dimension": hull.dimension,
+    }  # fmt: skip
 
 
 def _history(tokens: Tokens, last: NDArray[np.intp], reach: float) -> tuple[NDArray[np.intp], int]:
@@ -199,21 +190,18 @@ def _history(tokens: Tokens, last: NDArray[np.intp], reach: float) -> tuple[NDAr
     return count, since
 
 
-def _plateaus(times: Array, count: NDArray[np.intp]) -> dict[str, tuple[tuple[str, ...], Any]]:
-    """The longest stretches of two output times or more over which the number of clusters stays, as they come."""
+def _plateaus(times: Array, count: NDArray[np.intp]) -> dict[str, Any]:
+    """Return the longest stretches of two output times or more over which the number of clusters stays, in order."""
     changes = np.flatnonzero(np.diff(count)) + 1
     starts, ends = np.append(0, changes), np.append(changes, count.size) - 1
     lasting = np.flatnonzero(ends > starts)
     longest = np.sort(lasting[np.argsort(-(times[ends] - times[starts])[lasting], kind="stable")[:_PLATEAUS]])
-    return {
-        "plateau_start": (("plateau",), times[starts[longest]]),
-        "plateau_end": (("plateau",), times[ends[longest]]),
-        "plateau_count": (("plateau",), count[starts[longest]]),
-    }
+    starts, ends = starts[longest], ends[longest]
+    return {"plateau_start": times[starts], "plateau_end": times[ends], "plateau_count": count[starts]}
 
 
-def _of_sight(tokens: Tokens, final: _Final, *, rank: bool) -> dict[str, tuple[tuple[str, ...], Any]]:
-    """Leaders, and what the matrix of attention is like, where one head says whom tokens look at."""
+def _of_sight(tokens: Tokens, group: NDArray[np.intp], limit: Array, *, rank: bool) -> dict[str, Any]:
+    """Return leaders, and what the matrix of attention is like, where one head says whom tokens look at."""
     problem = problem_of(tokens.run) if tokens.run.attrs.get("problem") else None  # None: a parameter is a function
     if problem is None or not Sight.is_known(problem):
         if rank:
@@ -222,15 +210,13 @@ def _of_sight(tokens: Tokens, final: _Final, *, rank: bool) -> dict[str, tuple[t
         return {}
     sight = Sight(problem, tokens)
     since = leader_since(sight, tokens)
-    leaders = np.bincount(final.group[np.isfinite(since)], minlength=final.mass.size)
-    found: dict[str, tuple[tuple[str, ...], Any]] = {
-        "leader_since": (("particle",), _spread_out(since, tokens, np.nan)),
-        "leaders": (("cluster",), leaders),
-        "gain": (("cluster",), _gain(*sight.seen(-1, final.limit))),
+    found: dict[str, Any] = {
+        "leader_since": _spread_out(since, tokens, np.nan),
+        "leaders": np.bincount(group[np.isfinite(since)], minlength=len(limit)),
+        "gain": _gain(*sight.seen(-1, limit)),
     }
     if rank:
-        matrix_rank, distance = ranks(sight, tokens)
-        found |= {"attention_rank": (("time",), matrix_rank), "boolean_distance": (("time",), distance)}
+        found["attention_rank"], found["boolean_distance"] = ranks(sight, tokens)
     return found
 
 

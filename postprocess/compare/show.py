@@ -14,7 +14,7 @@ from vlasov.checks import Array
 from vlasov.kinds import TRANSPORT, Kind
 from vlasov.postprocess.compare.names import NAMES
 from vlasov.postprocess.panels import Curve, Panel, Table, panels_of
-from vlasov.postprocess.stability import SETTLED, written
+from vlasov.postprocess.stability import SETTLED, bound_curve, written
 from vlasov.solvers.dataset import require, table_in
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _DASHES = ("-", "--", "-.", ":")
 _ROUNDING = 1e-6
-_MOST, _LARGEST = 600.0, 1e200  # exponent of a bound and value of a curve that are drawn
+_LARGEST = 1e200  # value of a curve that is drawn
 _AMPLIFIED = "amplified"
 _RATES = {"log_logarithmic_norm": "exp ∫λ", "log_norm": "exp ∫|J|"}
 _BOUNDS = {"log_a_posteriori": "a-posteriori estimate", "log_a_priori": "a-priori bound"}
@@ -89,21 +89,16 @@ def _growth(comparison: xr.Dataset) -> Panel:
         optimal = np.fmax.reduce(comparison["optimal_growth"].values)
         curves.append(Curve(f"optimal{local}", times, _drawable(optimal)))
         for (name, label), dash in zip(_RATES.items(), ("--", "-."), strict=True):
-            curves.append(_bound(label + local, times, np.fmax.reduce(comparison[name].values), dash))
+            curves.append(bound_curve(label + local, times, np.fmax.reduce(comparison[name].values), dash))
     if _are_bounded(comparison):
         for (name, label), dash in zip(_BOUNDS.items(), (":", "-"), strict=True):
-            curves.append(_bound(label, times, np.fmax.reduce(np.atleast_2d(comparison[name].values)), dash))
+            curves.append(bound_curve(label, times, np.fmax.reduce(np.atleast_2d(comparison[name].values)), dash))
     return _panel("Growth of the distance", curves, f"W_{p}(t) / W_{p}(0)")
 
 
 def _are_bounded(comparison: xr.Dataset) -> bool:
     """Whether the theory bounds the growth for the largest p."""
     return "bounded" not in comparison or bool(comparison["bounded"].values[..., -1].all())
-
-
-def _bound(label: str, times: Array, exponents: Array, dash: str) -> Curve:
-    values = np.exp(np.minimum(exponents, _MOST))
-    return Curve(label, times, values, role="bound", dash=dash, end=written(float(exponents[-1])))
 
 
 def _radii(comparison: xr.Dataset) -> Panel:
@@ -126,7 +121,7 @@ def _tables(comparison: xr.Dataset) -> list[Table]:
         tables.append(Table(f"{title}: {pair}", heads, list(_differences(own, names))))
         if _is_different(comparison) or own["growth"].notnull().any():
             tables.append(_growth_table(own, str(pair)))
-    runs = _runs(comparison)
+    runs = {name: run for name, run in table_in(comparison.attrs, "runs").items() if isinstance(run, dict)}
     heads = ["solution", "solver", "status", "error"]
     rows = [[name, *(run.get(key, "") for key in heads[1:3]), _number(run)] for name, run in runs.items()]
     return [*tables, Table("Solutions", heads, rows)]
@@ -155,11 +150,6 @@ def _growth_table(own: xr.Dataset, pair: str) -> Table:
         exponents = [float(at[name]) if known or name not in bounds else math.nan for name in rates]
         rows.append([float(t), shown, *(float(at[name]) for name in optimal), *map(written, exponents)])
     return Table(f"Growth W_{p}(t) / W_{p}(0): {pair}", ["t", "growth", *optimal.values(), *rates.values()], rows)
-
-
-def _runs(comparison: xr.Dataset) -> dict[str, dict[str, str]]:
-    """Return what is known of each run, by its name."""
-    return {name: run for name, run in table_in(comparison.attrs, "runs").items() if isinstance(run, dict)}
 
 
 def _number(run: dict[str, str]) -> float:

@@ -14,7 +14,6 @@ import tomli_w
 import xarray as xr
 
 from vlasov.cases import case_names, load_case
-from vlasov.errors import InputError
 from vlasov.problem import Problem
 from vlasov.solvers.dataset import RUN, problem_of, table_in
 from vlasov.solvers.driver import OUTPUTS
@@ -27,14 +26,11 @@ def case_file(dataset: xr.Dataset) -> str:
     """The text of a case file that describes what a Dataset solves; empty where a parameter was a Python function."""
     if not dataset.attrs.get("problem"):
         return ""
-    held = problem_of(dataset)
-    name = str(dataset.attrs.get("case") or "")
-    about = _about(held, name)
-    plain = {key: value for key, value in held.to_dict().items() if key != "name"}
-    tables = {"title": held.name or "A run", **about, **plain}
+    problem, is_run = problem_of(dataset), dataset.attrs.get("kind") == RUN.name
+    tables = {"title": problem.name or "A run", **_about(problem, str(dataset.attrs.get("case") or ""))}
+    tables |= {key: value for key, value in problem.to_dict().items() if key != "name"}
     solver = str(dataset.attrs.get("solver") or "particles")
-    is_run = dataset.attrs.get("kind") == RUN.name
-    if is_run and (times := _times(dataset, held)):
+    if is_run and (times := _times(dataset, problem)):
         tables["times"] = times
     options = table_in(dataset.attrs, "options") if is_run else {}  # TOML has no word for None
     tables["solvers"] = {solver: {key: value for key, value in options.items() if value is not None}}
@@ -54,22 +50,16 @@ def toml(tables: Mapping[str, Any]) -> str:
 
 def _about(problem: Problem, name: str) -> dict[str, str]:
     """Description and source: those of the built-in case, if this is its problem still."""
-    if name in case_names():
-        try:
-            case = load_case(name)
-        except InputError:
-            case = None
-        if case is not None and case.problem == problem:
-            return {"description": case.description, "paper": case.paper}
+    if name in case_names() and (case := load_case(name)).problem == problem:
+        return {"description": case.description, "paper": case.paper}
     words = f"The problem of a run of {name}." if name else "The problem of a run."
     return {"description": words, "paper": "written by vlasov report"}
 
 
 def _times(run: xr.Dataset, problem: Problem) -> list[float]:
     """Output times to ask for; none where they are those of every run."""
-    times, usual = run["time"].values, np.linspace(0.0, problem.horizon, OUTPUTS)
-    reached = usual[: times.size - 1]  # the last one of a run that ended early is its end
-    if times.size == 1 or (times.size <= OUTPUTS and np.allclose(times[:-1], reached, rtol=1e-12, atol=0.0)):
-        return [] if times.size == OUTPUTS or run.attrs.get("status") != "completed" else times.tolist()
-    ended = run.attrs.get("status") != "completed"
+    times, ended = run["time"].values, run.attrs.get("status") != "completed"
+    usual = np.linspace(0.0, problem.horizon, OUTPUTS)[: times.size - 1]  # the last of a run that ended is its end
+    if times.size <= OUTPUTS and np.allclose(times[:-1], usual, rtol=1e-12, atol=0.0):
+        return [] if ended or times.size == OUTPUTS else times.tolist()
     return [*times[:-1].tolist(), problem.horizon] if ended else times.tolist()

@@ -87,7 +87,7 @@ def test_clusters_of_a_run_are_printed_and_drawn(files, vlasov):
     code, out, err = vlasov("observe", "free.nc", "-q", "clusters", "--rank", "-o", "free-clusters.png")
     assert (code, err) == (0, "")
     assert "vertex" in out
-    assert "rank of the attention: " in out
+    assert "Rank of the attention: " in out
     assert out.splitlines()[-1] == "free-clusters.png"
     assert (files / "free-clusters.png").stat().st_size > 10_000
 

@@ -74,8 +74,8 @@ def observe(
         by_hand = chosen == ["clusters"]
         picture.write(lambda: figures.clusters(run, found=shown) if by_hand else draw(shown), target, shown)
     if as_json:
-        output = {} if target is None else {"output": str(target.path)}
-        print_json({name: numbers_of(result) for name, result in found.items()} | output)
+        place: dict[str, Any] = {} if target is None else {"output": str(target.path)}
+        print_json({name: numbers_of(result) for name, result in found.items()} | place)
         return
     print_tables(*found.values())
     if target is not None:
