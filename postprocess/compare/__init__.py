@@ -30,7 +30,6 @@ from vlasov.errors import InputError, choose
 from vlasov.postprocess import stability
 from vlasov.postprocess.compare import local as chain
 from vlasov.postprocess.compare.distances import ORDERS, between, density_error, moment_errors
-from vlasov.postprocess.compare.names import NAMES
 from vlasov.postprocess.compare.show import COMPARISON as COMPARISON
 from vlasov.postprocess.compare.solutions import common, pick, same
 from vlasov.postprocess.naming import called, named
@@ -129,7 +128,7 @@ def compare(
         variables |= _local(runs, chains, ends, variables, orders)
         attributes["doubt"] = "; ".join(filter(None, [attributes["doubt"], chains.doubt]))
     coordinates = {"pair": list(pairs), "solution": names, "time": at, "p": orders, "order": list(ORDERS)}
-    return named(xr.Dataset(variables, coordinates, attributes), NAMES)
+    return named(xr.Dataset(variables, coordinates, attributes), COMPARISON.variables)
 
 
 def _attributes(runs: Sequence[xr.Dataset], first: Problem) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import xarray as xr
 from vlasov.messages import STATUSES_OF_RUNS as _SAID
 from vlasov.postprocess.report.elements import escaped, facts, number, paragraph
 from vlasov.solvers.accuracy import NOTABLE, doubt
-from vlasov.solvers.dataset import RUN
+from vlasov.solvers.dataset import RUN, table_in
 from vlasov.solvers.record import ERRORS
 
 _TOLD = {
@@ -73,19 +73,14 @@ def _rows(dataset: xr.Dataset) -> list[tuple[str, str]]:
 
 def options(dataset: xr.Dataset) -> list[tuple[str, str]]:
     """How the run was made: its solver with its resolved options, and its cost."""
-    attrs = dataset.attrs
-    try:
-        given = json.loads(str(attrs.get("options") or "{}"))
-        said = ", ".join(f"{key} = {json.dumps(value)}" for key, value in given.items())
-    except (ValueError, AttributeError):
-        said = str(attrs["options"])
-    rows = [("Solver", str(attrs.get("solver", ""))), ("Options", said)]
-    steps = f"{attrs['steps']} steps" if "steps" in attrs and attrs.get("kind") == RUN.name else ""
-    seconds = _number(attrs.get("wall_seconds"))
-    cost = ", ".join(filter(None, [steps, "" if math.isnan(seconds) else f"{seconds:.3g} s"]))
-    rows += [("Cost", cost), ("Case", str(attrs.get("case", ""))), ("Made", str(attrs.get("created", "")))]
-    rows.append(("Version", f"vlasov {attrs.get('vlasov_version', 'unknown')}"))
-    return [row for row in rows if row[1]]
+    attrs, seconds = dataset.attrs, _number(dataset.attrs.get("wall_seconds"))
+    chosen = [f"{key} = {json.dumps(value)}" for key, value in table_in(attrs, "options").items()]
+    cost = [f"{attrs['steps']} steps"] if "steps" in attrs and attrs.get("kind") == RUN.name else []
+    cost += [] if math.isnan(seconds) else [f"{seconds:.3g} s"]
+    rows = {"Solver": attrs.get("solver", ""), "Options": ", ".join(chosen), "Cost": ", ".join(cost)}
+    rows |= {"Case": attrs.get("case", ""), "Made": attrs.get("created", "")}
+    rows["Version"] = f"vlasov {attrs.get('vlasov_version', 'unknown')}"
+    return [(name, str(text)) for name, text in rows.items() if text]
 
 
 def _number(value: Any) -> float:

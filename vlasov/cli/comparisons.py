@@ -107,9 +107,8 @@ def compare(
     if files and change:
         raise InputError("changes where a case begins, but files hold solutions; give a case", f"--{change}")
     if study is not None and output is not None and output.suffix == ".nc":
-        raise InputError(
-            f'is drawn beside the comparison, but -o names "{output}", for numbers; leave it out', "--study"
-        )
+        sentence = f'is drawn beside the comparison, but -o names "{output}", for numbers; leave it out'
+        raise InputError(sentence, "--study")
     wanted = times.until(1.0 if times.at is None else math.inf, usual=_TIMES)
     assert wanted is not None
     name, tasks = Path(cases[0]).stem, [] if files else _tasks(settings.load(cases[0]), solvers, perturbation, times)
