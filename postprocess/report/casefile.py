@@ -27,7 +27,7 @@ def case_file(dataset: xr.Dataset) -> str:
     if not dataset.attrs.get("problem"):
         return ""
     problem, is_run = problem_of(dataset), dataset.attrs.get("kind") == RUN.name
-    tables = {"title": problem.name or "A run", **_about(problem, str(dataset.attrs.get("case") or ""))}
+    tables: dict[str, Any] = {"title": problem.name or "A run", **_about(problem, str(dataset.attrs.get("case") or ""))}
     tables |= {key: value for key, value in problem.to_dict().items() if key != "name"}
     solver = str(dataset.attrs.get("solver") or "particles")
     if is_run and (times := _times(dataset, problem)):

@@ -30,19 +30,7 @@ _MOST = 240  # letters of a description
 
 
 def gallery(folder: Path, target: Path, say: Callable[[str], None] = print, *, overwrite: bool = False) -> list[Path]:
-    """Write reports of all case files in a folder; the paths of the index and of each report.
-
-    Parameters
-    ----------
-    folder
-        Where case files (.toml) are, and runs of them (.nc).
-    target
-        The folder to write to; it is made if it is not there.
-    say
-        What to do with a line about each case.
-    overwrite
-        Replace files of these names also where they are no pages of these cases.
-    """
+    """Write reports of all case files in a folder to another; return the paths of the index and of each report."""
     if not folder.is_dir():
         raise InputError(f'"{folder}" is not a folder; give one with case files', "--all-cases")
     files = sorted(folder.glob("*.toml"))

@@ -13,7 +13,7 @@ import typer
 
 from vlasov.cli.options import JsonOption, LocalOption, Settings, Times, command, names
 from vlasov.cli.pictures import Picture, keeping, sources_of
-from vlasov.cli.printing import numbers_of, print_doubt, print_json, print_tables
+from vlasov.cli.printing import numbers_of, print_doubt, print_result
 from vlasov.errors import InputError
 
 if TYPE_CHECKING:
@@ -130,11 +130,8 @@ def compare(
         )  # fmt: skip
         result.attrs["command"] = shlex.join(["vlasov", *sys.argv[1:]])  # says how a second start was made
         picture.write(lambda: draw(result, datasets, beside), target, result)
-    if as_json:
-        print_json(numbers_of(result) | {"output" if target.path.suffix == ".nc" else "picture": str(target.path)})
-        return
-    print_tables(result)
-    print(target.path)
+    place = {"output" if target.path.suffix == ".nc" else "picture": target.path}
+    print_result(numbers_of(result), [result], place, as_json=as_json)
 
 
 def _tasks(case: Case, solvers: str | None, perturbation: Perturbation, times: Times) -> list[Task]:

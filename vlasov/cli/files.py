@@ -9,7 +9,7 @@ import typer
 
 from vlasov.cli.options import ForceOption, JsonOption, command
 from vlasov.cli.pictures import Target, beside, claim, sources_of, write_text
-from vlasov.cli.printing import print_json
+from vlasov.cli.printing import print_result
 from vlasov.errors import InputError, choose
 
 if TYPE_CHECKING:
@@ -50,18 +50,12 @@ def report(
         raise InputError("needs files to show, or --all-cases DIR, and not both", "report")
     if every is not None:
         pages = gallery(every, output or every / "report", overwrite=force, say=(lambda _: None) if as_json else print)
-        if as_json:
-            print_json({"output": str(pages[0]), "reports": [str(page) for page in pages[1:]]})
-        else:
-            print(pages[0])
+        print_result({"reports": [str(page) for page in pages[1:]]}, [], {"output": pages[0]}, as_json=as_json)
         return
     first, files = (paths or [])[0], [file_of(path) for path in paths or []]
     target = claim(checked_target(output or _page(first)), sources_of(files), *files, force=force)
     path = of_sources(opened(paths), target.origin).save(target.path)
-    if as_json:
-        print_json({"output": str(path), "bytes": path.stat().st_size})
-    else:
-        print(path)
+    print_result({"bytes": path.stat().st_size}, [], {"output": path}, as_json=as_json)
 
 
 def _page(first: Path) -> Path:

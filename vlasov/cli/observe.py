@@ -9,7 +9,7 @@ import typer
 
 from vlasov.cli.options import JsonOption, command, names
 from vlasov.cli.pictures import Picture
-from vlasov.cli.printing import numbers_of, print_json, print_tables
+from vlasov.cli.printing import numbers_of, print_result
 from vlasov.errors import InputError, choose
 
 if TYPE_CHECKING:
@@ -73,10 +73,5 @@ def observe(
         shown = found[chosen[0]]
         by_hand = chosen == ["clusters"]
         picture.write(lambda: figures.clusters(run, found=shown) if by_hand else draw(shown), target, shown)
-    if as_json:
-        place: dict[str, Any] = {} if target is None else {"output": str(target.path)}
-        print_json({name: numbers_of(result) for name, result in found.items()} | place)
-        return
-    print_tables(*found.values())
-    if target is not None:
-        print(target.path)
+    numbers = {name: numbers_of(result) for name, result in found.items()}
+    print_result(numbers, found.values(), {} if target is None else {"output": target.path}, as_json=as_json)

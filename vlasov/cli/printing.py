@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from vlasov.remedies import respelt
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     import xarray as xr
 
@@ -106,6 +106,18 @@ def numbers_of(dataset: xr.Dataset) -> dict[str, Any]:
     }
     about = {name: dataset.attrs[name] for name in _ABOUT if dataset.attrs.get(name)}
     return numbers | {name: finite(value) if isinstance(value, float) else value for name, value in about.items()}
+
+
+def print_result(
+    numbers: dict[str, Any], datasets: Iterable[xr.Dataset], files: dict[str, Path], *, as_json: bool
+) -> None:
+    """Print numbers for programs, or the tables of Datasets; and the files that were written, which have names."""
+    if as_json:
+        print_json(numbers | {name: str(path) for name, path in files.items()})
+        return
+    print_tables(*datasets)
+    for path in files.values():
+        print(path)
 
 
 def print_json(value: Any) -> None:
