@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -266,23 +265,6 @@ def problem_of(dataset: xr.Dataset) -> Problem:
     return Problem.from_json(text)
 
 
-def kept_problem(dataset: xr.Dataset) -> Problem | None:
-    """Return the problem that a Dataset solves; None where the file does not hold it, or holds a damaged one."""
-    try:
-        return problem_of(dataset)
-    except (InputError, TypeError):
-        return None
-
-
-def table_in(attributes: Mapping[Any, Any], name: str) -> dict[str, Any]:
-    """Return the table that an attribute holds as JSON; empty where there is none."""
-    try:
-        table = json.loads(str(attributes.get(name, "")))
-    except (ValueError, RecursionError):
-        return {}
-    return table if isinstance(table, dict) else {}
-
-
 def measure(dataset: xr.Dataset, time: int | float = -1) -> Measure:
     """A solution's state as a measure again. MIND THE POINT: time=1 is the second output, time=1.0 is t = 1.
 
@@ -333,6 +315,23 @@ def _density(state: xr.Dataset) -> Density:
     edges = [cell_edges(state[axis].values) for axis in state["density"].dims]
     origin, matrix = state["frame_origin"].values, state["frame_matrix"].values
     return Density(state["density"].values, edges, origin=origin, matrix=matrix)
+
+
+def kept_problem(dataset: xr.Dataset) -> Problem | None:
+    """Return the problem that a Dataset solves; None where the file does not hold it, or holds a damaged one."""
+    try:
+        return problem_of(dataset)
+    except (InputError, TypeError):
+        return None
+
+
+def table_in(attributes: dict[Any, Any], name: str) -> dict[str, Any]:
+    """Return the table that an attribute holds as JSON; empty where there is none."""
+    try:
+        table = json.loads(str(attributes.get(name, "")))
+    except (ValueError, RecursionError):
+        return {}
+    return table if isinstance(table, dict) else {}
 
 
 def cell_edges(centers: Array) -> Array:
