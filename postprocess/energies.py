@@ -36,7 +36,7 @@ _NAMES = {
 
 _ERRORS = {"identity_error": ("gained - dissipated", "-"), "quadrature_error": ("integral over time", "--"),
            "energy_error": ("sums over the measure", ":")}  # fmt: skip
-_COLUMNS = {"energy": "energy", "log_energy": "log energy", "dissipation": "dissipation", "speed": "speed",
+_COLUMNS = {"time": "t", "energy": "energy", "log_energy": "log energy", "dissipation": "dissipation", "speed": "speed",
             "identity_error": "gained - dissipated"}  # fmt: skip
 
 
@@ -71,10 +71,9 @@ def _values(dataset: xr.Dataset, name: str) -> tuple[Array, str]:
 
 
 def _tables(dataset: xr.Dataset) -> list[Table]:
-    names = {name: head for name, head in _COLUMNS.items() if name in dataset}
-    rows = zip(dataset["time"].values.tolist(), *(dataset[name].values.tolist() for name in names), strict=True)
+    columns = {head: dataset[name].values for name, head in _COLUMNS.items() if name in dataset}
     title = ", ".join(str(dataset.attrs[name]) for name in ("title", "solver") if dataset.attrs.get(name))
-    return [Table(f"{title}: energies", ["t", *names.values()], list(rows))]
+    return [Table.of_columns(f"{title}: energies", columns)]
 
 
 def _notes(dataset: xr.Dataset) -> list[str]:

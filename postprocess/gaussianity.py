@@ -41,8 +41,8 @@ _NAMES = {
     "predicted_error": "estimated error of that distance",
 }
 _DISTANCES = {"wasserstein": "W_2", "sample": "W_2 of a sample", "predicted_wasserstein": "W_2 predicted"}
-_COLUMNS = {"wasserstein": "W_2", "sample": "sample", "predicted_wasserstein": "predicted", "relative": "relative",
-            "skewness": "skewness", "kurtosis": "kurtosis"}  # fmt: skip
+_COLUMNS = {"time": "t", "wasserstein": "W_2", "sample": "sample", "predicted_wasserstein": "predicted",
+            "relative": "relative", "skewness": "skewness", "kurtosis": "kurtosis"}  # fmt: skip
 _ERRORS = {"wasserstein": "wasserstein_error", "predicted_wasserstein": "predicted_error"}
 _ENDS = {"blow_up_time": "The solution", "predicted_blow_up_time": "The Gaussian solution"}
 
@@ -62,10 +62,8 @@ def _panels(dataset: xr.Dataset) -> list[Panel]:
 
 
 def _tables(dataset: xr.Dataset) -> list[Table]:
-    names = [name for name in _COLUMNS if dataset[name].notnull().any()]
-    rows = zip(dataset["time"].values.tolist(), *(dataset[name].values.tolist() for name in names), strict=True)
-    title = f"{dataset.attrs['title']}, {dataset.attrs['solver']}: distance to Gaussians"
-    return [Table(title, ["t", *(_COLUMNS[name] for name in names)], list(rows))]
+    columns = {head: dataset[name].values for name, head in _COLUMNS.items() if dataset[name].notnull().any()}
+    return [Table.of_columns(f"{dataset.attrs['title']}, {dataset.attrs['solver']}: distance to Gaussians", columns)]
 
 
 def _notes(dataset: xr.Dataset) -> list[str]:

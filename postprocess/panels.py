@@ -6,12 +6,13 @@ Labels are plain text with Greek letters as they are and indices after an unders
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 
 from vlasov.checks import Array
 from vlasov.postprocess.registry import kind_of
@@ -82,6 +83,11 @@ class Table:
     title: str
     heads: Sequence[str]
     rows: Sequence[Sequence[Any]]
+
+    @classmethod
+    def of_columns(cls, title: str, columns: Mapping[str, NDArray[Any]]) -> Table:
+        """Return the table of columns of equal length, by their heads."""
+        return cls(title, list(columns), list(zip(*(column.tolist() for column in columns.values()), strict=True)))
 
 
 def drawable(panel: Panel) -> Panel | None:
@@ -160,11 +166,11 @@ def plain_tables(dataset: xr.Dataset) -> list[Table]:
     tables = []
     for dim in map(str, dataset.sizes):
         names = [str(name) for name, array in dataset.data_vars.items() if array.dims == (dim,)][:_MOST_COLUMNS]
-        if not names:
-            continue
         places = dataset[dim].values if dim in dataset.coords else np.arange(dataset.sizes[dim])
-        rows = list(zip(places.tolist(), *(dataset[name].values.tolist() for name in names), strict=True))
-        tables.append(Table(f"By {dim}", [dim, *(name.replace("_", " ") for name in names)], thinned(rows)))
+        columns = {dim: places} | {name.replace("_", " "): dataset[name].values for name in names}
+        if names:
+            table = Table.of_columns(f"By {dim}", columns)
+            tables.append(replace(table, rows=thinned(table.rows)))
     return tables
 
 

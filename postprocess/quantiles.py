@@ -7,14 +7,13 @@ Beyond the first and the last token F goes on for half a gap. Jumps of the densi
 
 from __future__ import annotations
 
-import json
 from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
 
 from vlasov.checks import Array
-from vlasov.solvers import problem_of
+from vlasov.solvers.dataset import kept_problem, table_in
 
 _CROSSED = 1e-6  # of the cloud's width: tokens that have changed places by less did so by errors of the run
 
@@ -44,9 +43,6 @@ def distribution(run: xr.Dataset, x: Array) -> Distribution | None:
 
 def _drawn_as_quantiles(run: xr.Dataset) -> bool:
     """Whether all tokens of the run are there, and were drawn from its initial measure by quantiles."""
-    try:
-        options = dict(json.loads(str(run.attrs.get("options", "{}"))))
-        drawn = (options.get("sampling"), options.get("n")) == ("quantile", run.sizes["particle"])
-        return drawn and problem_of(run).initial.kind != "particles"
-    except (TypeError, ValueError):  # a file that somebody has changed
-        return False
+    options, problem = table_in(run.attrs, "options"), kept_problem(run)
+    drawn = (options.get("sampling"), options.get("n")) == ("quantile", run.sizes["particle"])
+    return drawn and problem is not None and problem.initial.kind != "particles"

@@ -18,7 +18,7 @@ from vlasov.postprocess.energies import ENERGIES, energies
 from vlasov.postprocess.panels import Curve, Panel, Table
 from vlasov.postprocess.stability import by_theory
 from vlasov.problem import Problem
-from vlasov.solvers.dataset import RUN, SCHEMA, problem_of
+from vlasov.solvers.dataset import RUN, SCHEMA, kept_problem
 from vlasov.solvers.record import ERRORS
 
 _MOST_CURVES, _MOST_COLUMNS = 6, 3  # eigenvalues and components
@@ -33,7 +33,7 @@ def _panels(run: xr.Dataset) -> list[Panel]:
     times, d = run["time"].values, run.sizes["component"]
     if times.size < 2:
         return []
-    mean, values, problem = run["mean"].values, _spectrum(run), _problem(run)
+    mean, values, problem = run["mean"].values, _spectrum(run), kept_problem(run)
     shown = min(d, _MOST_CURVES)
     few = f" (the first {shown} of {d})" if d > shown else ""
     name = str(run["time"].attrs.get("long_name", "time"))
@@ -53,13 +53,6 @@ def _panels(run: xr.Dataset) -> list[Panel]:
         Panel("Errors, as the run estimates them", x, errors, logy=True),
         *_energies(run, problem),
     ]
-
-
-def _problem(run: xr.Dataset) -> Problem | None:
-    try:
-        return problem_of(run)
-    except (InputError, TypeError):
-        return None
 
 
 def _spectrum(run: xr.Dataset) -> Any:
@@ -107,7 +100,7 @@ def _tables(run: xr.Dataset) -> list[Table]:
     columns |= {f"λ_{k + 1}": values[:, k] for k in range(shown)} | {"trace of Σ": values.sum(axis=1)}
     names = [name for name in _COLUMNS if name in run and run[name].notnull().any()]
     columns |= {name.replace("_", " "): run[name].values for name in names}
-    return [Table("At output times", list(columns), list(zip(*(v.tolist() for v in columns.values()), strict=True)))]
+    return [Table.of_columns("At output times", columns)]
 
 
 RUNS = replace(

@@ -29,6 +29,7 @@ from vlasov.checks import Array
 from vlasov.errors import InputError
 from vlasov.measures import Measure, Particles
 from vlasov.postprocess.moments import nodes
+from vlasov.postprocess.panels import Curve
 from vlasov.problem import Problem
 from vlasov.tilting import Head
 
@@ -36,6 +37,7 @@ _MOST = 200  # points of each support at which suprema are taken
 _ROUNDING = 1e-9  # relative
 SETTLED = 0.01  # of the exponent: what further output times may change
 _DIRECTIONS = 32  # along which the extreme points are among them
+_DRAWN = 600.0  # exponent
 LARGEST = 1e9  # bound that tells a reader something
 
 
@@ -108,11 +110,6 @@ def by_theory(estimate: Callable[..., float], problem: Problem, radius: float, t
         return none
 
 
-def told(bound: float) -> str:
-    """A bound as text; its size tells nothing beyond a billion."""
-    return "?" if np.isnan(bound) else f"{bound:.3g}" if bound <= LARGEST else "more than 1e9"
-
-
 def written(exponent: float) -> str:
     """E to the exponent as text, however large: 12.3, 10^6818, 10^(1.5e+22)."""
     if np.isnan(exponent):
@@ -123,6 +120,12 @@ def written(exponent: float) -> str:
     if power == math.inf:
         return "infinite"
     return f"10^{power:.4g}" if power < 1e4 else f"10^({power:.2g})"
+
+
+def bound_curve(label: str, x: Array, exponents: Array, dash: str) -> Curve:
+    """Return the curve of a bound e^exponents, whose end is told in words where it is too large to be drawn."""
+    values = np.exp(np.minimum(exponents, _DRAWN))
+    return Curve(label, x, values, role="bound", dash=dash, end=written(float(exponents[-1])))
 
 
 def _rate_of_head(head: Head, cloud: Particles, support: Array, room: float) -> float:

@@ -335,6 +335,23 @@ def _density(state: xr.Dataset) -> Density:
     return Density(state["density"].values, edges, origin=origin, matrix=matrix)
 
 
+def kept_problem(dataset: xr.Dataset) -> Problem | None:
+    """Return the problem that a Dataset solves; None where the file does not hold it, or holds a damaged one."""
+    try:
+        return problem_of(dataset)
+    except (InputError, TypeError):
+        return None
+
+
+def table_in(attributes: dict[Any, Any], name: str) -> dict[str, Any]:
+    """Return the table that an attribute holds as JSON; empty where there is none."""
+    try:
+        table = json.loads(str(attributes.get(name, "")))
+    except (ValueError, RecursionError):
+        return {}
+    return table if isinstance(table, dict) else {}
+
+
 def cell_edges(centers: Array) -> Array:
     """Edges of uniform cells from their centres."""
     width = (centers[-1] - centers[0]) / (centers.size - 1) if centers.size > 1 else 1.0

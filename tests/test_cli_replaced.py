@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 import vlasov as vl
-from vlasov.postprocess.observables import OBSERVABLES
 
 CASE, OTHER = "small.toml", ("--set", "horizon=0.25")
 FEW = ("--times", "2", "--no-local", "--json")
@@ -130,7 +129,7 @@ def test_what_comes_during_a_command_stays(vlasov, monkeypatch, target):
         Path(target).write_bytes(b"of somebody else")
         return energies(run)
 
-    monkeypatch.setitem(OBSERVABLES, "energies", meanwhile)
+    monkeypatch.setattr("vlasov.postprocess.energies.energies", meanwhile)
     code, _, err = vlasov("observe", "a.nc", "-q", "energies", "-o", target)
     assert (code, Path(target).read_bytes()) == ({"x.png": 2, "x.nc": 1}[target], b"of somebody else")
     assert f'"{target}"' in err

@@ -2,8 +2,7 @@
 
     @key{...}   % why
 
-``entries`` reads ``references.bib``, which is also the manual's; ``of_problems`` knows what attention, LayerNorm and
-MLP ask for, ``of_datasets`` what solvers and studies do. Called by ``vl.cite`` and ``vlasov cite``.
+``references.bib`` is also the manual's; ``reasons`` knows what problems and runs ask for.
 """
 
 from __future__ import annotations
@@ -11,6 +10,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +20,13 @@ import xarray as xr
 from vlasov import __version__
 from vlasov.cases import Case, case_names, load_case
 from vlasov.errors import InputError, short
-from vlasov.postprocess.citing import entries
-from vlasov.postprocess.citing.of_datasets import reasons_of
-from vlasov.postprocess.citing.of_problems import EQUATION, Reason, of_problem
+from vlasov.postprocess.citing.reasons import Reason, of_dataset, of_problem
 from vlasov.postprocess.studies.store import FINISHED
 from vlasov.problem import Problem
 from vlasov.solvers.dataset import open_run
 
 _VERSION = re.compile(r"[0-9A-Za-z.+-]{1,40}")
+_BEGINS = re.compile(r"^@\w+\{([^,\s]+),", re.MULTILINE)
 _GIVE = "give what vl.solve or a study returned, a problem, a case, or a file of these"
 
 
@@ -55,36 +55,39 @@ def cite(what: xr.Dataset | xr.DataArray | Problem | Case | str | os.PathLike[st
 
 
 def cite_all(things: Sequence[Any]) -> str:
-    """The same of several things at once, each entry once; of versions of ours, all that are among them."""
-    found = [_version_and_reasons(what) for what in things]
-    versions = dict.fromkeys(version for version, _ in found)
-    return written(", ".join(versions), [reason for _, reasons in found for reason in reasons])
+    """Return BibTeX of several things, each entry once; of versions of vlasov, all that are among them."""
+    versions, why = dict[str, None](), dict[str, dict[str, None]]()
+    for what in things:
+        version, asked = _version_and_reasons(what)
+        versions[version] = None
+        for key, words in asked:
+            why.setdefault(key, {})[words] = None
+    known = entries()
+    software = known["vlasov"].removesuffix("}").rstrip()
+    blocks = [f"% the software\n{software}\n  note = {{Version {', '.join(versions)}}},\n}}"]
+    return "\n\n".join([*blocks, *(f"% {'; '.join(words)}\n{known[key]}" for key, words in why.items())])
 
 
-def written(version: str, reasons: list[Reason]) -> str:
-    """The entries of these reasons, those of one key together, below what is said of each."""
-    said: dict[str, list[str]] = {}
-    for reason in reasons:
-        said.setdefault(reason.key, [])
-        if reason.why not in said[reason.key]:
-            said[reason.key].append(reason.why)
-    known = entries.read()
-    blocks = [f"% the software\n{entries.completed(known[entries.SOFTWARE], note=f'Version {version}')}"]
-    blocks += [f"% {'; '.join(why)}\n{known[key]}" for key, why in said.items()]
-    return "\n\n".join(blocks)
+@cache
+def entries() -> dict[str, str]:
+    """Return all entries of ``references.bib`` as texts by their keys, in the order of the file."""
+    text = files(__package__).joinpath("references.bib").read_text(encoding="utf-8")
+    begins = list(_BEGINS.finditer(text))
+    ends = [*(begin.start() for begin in begins[1:]), len(text)]
+    return {begin[1]: text[begin.start() : end].strip() for begin, end in zip(begins, ends, strict=True)}
 
 
 def _version_and_reasons(what: Any) -> tuple[str, list[Reason]]:
-    """Which version made it, and what it asks to be cited."""
+    """Return the version that made a thing, and the reasons of what it asks to be cited."""
     if isinstance(what, str | os.PathLike):
         what = _read(os.fspath(what))
     if isinstance(what, Case):
         what = what.problem
     if isinstance(what, Problem):
-        return __version__, [EQUATION, *of_problem(what)]
+        return __version__, of_problem(what)
     if isinstance(what, xr.Dataset | xr.DataArray):
         version = str(what.attrs.get("vlasov_version", __version__))
-        return version if _VERSION.fullmatch(version) else __version__, reasons_of(what)
+        return version if _VERSION.fullmatch(version) else __version__, of_dataset(what)
     raise InputError(f"is {short(what)}; {_GIVE}", "what")
 
 
@@ -95,8 +98,6 @@ def _read(name: Any) -> Any:
         if not (path / FINISHED).is_file():
             raise InputError(f'"{name}" is a folder without a finished study ({FINISHED}); give a .nc file', "path")
         return open_run(path / FINISHED)
-    if path.suffix == ".toml" or not (
-        path.suffix or path.is_file()
-    ):  # who is mistaken in a name is told which there are
+    if path.suffix == ".toml" or not (path.suffix or path.is_file()):  # a mistaken name is answered by the names
         return load_case(name)
     return open_run(name)

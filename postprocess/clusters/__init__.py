@@ -2,25 +2,22 @@
 
 What the theory knows of softmax attention whose A and V are constant, for z_i = e^{-tV} x_i and t to infinity:
 
-    d = 1, A V > 0           P(t) converges to a matrix of zeros and ones, up to one row, of low rank
-    V = I, A > 0             each z_i converges to zero or to a point of the boundary of a convex polytope
-    V with a simple leading  each <phi, z_i>, phi the left eigenvector of that eigenvalue, converges to one of three
-    eigenvalue > 0           numbers at most: tokens gather in parallel hyperplanes (``along="leading"``)
+    d = 1, A V > 0    P(t) converges to a matrix of zeros and ones, up to one row, of low rank
+    V = I, A > 0      each z_i converges to zero or to a point of the boundary of a convex polytope
 
-A > 0 means that A + A^T is positive definite (in the third line that <A v, v> > 0 for the eigenvector v). Every finite
-time is before the limit; ``movement`` says how far. ``tokens`` reads a run, ``sight`` says whom tokens look at,
-``show`` has panels and tables.
+A > 0 means that A + A^T is positive definite. Every finite time is before the limit; ``movement`` says how far.
+``tokens`` reads a run, ``sight`` says whom tokens look at, ``show`` has panels and tables.
 
 Reference: Geshkovski, Letrouit, Polyanskiy, Rigollet (2023), arXiv:2305.05465.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from vlasov import checks
 from vlasov.checks import Array
@@ -38,36 +35,46 @@ _PLATEAUS = 5
 _SETTLED = 0.1  # of the run: clusters that are no older may not last
 _TOLD = ("Conventions", "title", "case", "problem", "solver", "options", "status", "blow_up_time", "vlasov_version")
 
-_NAMES = {
-    "limit": "mean of the tokens of the cluster at the last time, rescaled where the run is",
-    "mass": "share of the mass in the cluster",
-    "tokens": "number of tokens in the cluster",
-    "spread": "largest distance of a token of the cluster from its limit",
-    "vertex": "whether the limit is a vertex of the polytope of all limits",
-    "boundary": "whether the limit lies on the boundary of that polytope, vertices included",
-    "zero": "whether the limit is zero",
-    "depth": "distance of the limit to the boundary of that polytope",
-    "leaders": "number of leaders in the cluster",
-    "gain": "how much <A z, .> is larger at another limit than at the limit z itself, relative to |A| |z|_max^2",
-    "member": "cluster of each token, -1 for tokens that carry no mass",
-    "leader_since": "time from which the token likes itself best, to the end: it leads; NaN where it does not",
-    "count": "number of clusters",
-    "attention_rank": "singular values of the matrix of attention above 1e-2 of the largest",
-    "boolean_distance": "largest distance of an entry of the matrix of attention to 0 or 1",
-    "plateau_start": "first output time of a plateau, where the number of clusters does not change",
-    "plateau_end": "last output time of the plateau",
-    "plateau_count": "number of clusters on the plateau",
-    "time_to_cluster": "first output time from which tokens are together that are together at the end",
-    "reach": "length of the steps that join tokens: the tolerance times the size of the first cloud",
-    "movement": "how far any token moved over the last tenth of the run, relative to the size of the first cloud",
-    "polytope_dimension": "dimension of the polytope of all limits",
+_VARIABLES = {  # by axis
+    "cluster": {
+        "limit": "mean of the tokens of the cluster at the last time, rescaled where the run is",
+        "mass": "share of the mass in the cluster",
+        "tokens": "number of tokens in the cluster",
+        "spread": "largest distance of a token of the cluster from its limit",
+        "vertex": "whether the limit is a vertex of the polytope of all limits",
+        "boundary": "whether the limit lies on the boundary of that polytope, vertices included",
+        "zero": "whether the limit is zero",
+        "depth": "distance of the limit to the boundary of that polytope",
+        "leaders": "number of leaders in the cluster",
+        "gain": "how much <A z, .> is larger at another limit than at the limit z itself, relative to |A| |z|_max^2",
+    },
+    "particle": {
+        "member": "cluster of each token, -1 for tokens that carry no mass",
+        "leader_since": "time from which the token likes itself best, to the end: it leads; NaN where it does not",
+    },
+    "time": {
+        "count": "number of clusters",
+        "attention_rank": "singular values of the matrix of attention above 1e-2 of the largest",
+        "boolean_distance": "largest distance of an entry of the matrix of attention to 0 or 1",
+    },
+    "plateau": {
+        "plateau_start": "first output time of a plateau, where the number of clusters does not change",
+        "plateau_end": "last output time of the plateau",
+        "plateau_count": "number of clusters on the plateau",
+    },
+    "": {
+        "time_to_cluster": "first output time from which tokens are together that are together at the end",
+        "reach": "length of the steps that join tokens: the tolerance times the size of the first cloud",
+        "movement": "how far any token moved over the last tenth of the run, relative to the size of the first cloud",
+        "polytope_dimension": "dimension of the polytope of all limits",
+    },
 }
 
 CLUSTERS = Kind(
     "clusters",
     'what vl.clusters returned or "vlasov observe" wrote',
     title="Clusters",
-    variables=_NAMES,
+    variables={name: words for names in _VARIABLES.values() for name, words in names.items()},
     panels=show.panels,
     tables=show.tables,
     notes=show.notes,
@@ -83,7 +90,6 @@ def clusters(
     *,
     tolerance: float = TOLERANCE,
     margin: float = MARGIN,
-    along: ArrayLike | str | None = None,
     rank: bool = False,
 ) -> xr.Dataset:
     """Where the tokens of a run gather: z_i(t), t to the end, in groups that steps <= tolerance |z(0)| hold together.
@@ -102,9 +108,6 @@ def clusters(
     margin
         How far from the boundary, or from zero, a limit may be that lies there, / size of the first cloud; vertices
         are further from the hull of the others.
-    along
-        A vector (d,), or "leading", the left eigenvector of the simple leading eigenvalue of V: look at tokens in this
-        direction only, so that clusters are parallel hyperplanes.
     rank
         Find the rank of the matrix of attention over time, of at most 1,000 tokens.
 
@@ -131,111 +134,74 @@ def clusters(
     """
     tolerance = checks.number(tolerance, "tolerance", above=0.0, below=1.0)
     margin = checks.number(margin, "margin", above=0.0, below=1.0)
-    if not isinstance(rank, bool | np.bool_):
-        raise InputError(f"is {checks.short(rank)} where True or False is needed", "rank")
-    tokens = Tokens(run, along)
+    rank, tokens = checks.flag(rank, "rank"), Tokens(run)
     reach = tolerance * tokens.size
-    final = _final(tokens, reach)
-    count, since = _history(tokens, final.group, reach)
-    found: dict[str, tuple[tuple[str, ...], Any]] = {
-        **_of_limits(final, margin * tokens.size),
-        "member": (("particle",), _spread_out(final.group, tokens, -1)),
-        "count": (("time",), count),
+    last = linked(tokens.at(-1), reach)
+    group = np.argsort(np.argsort(-np.bincount(last, tokens.shares), kind="stable"))[last]  # the heaviest first
+    count, since = _history(tokens, last, reach)
+    found: dict[str, Any] = {
+        **_limits(tokens, group, margin * tokens.size),
+        "member": _spread_out(group, tokens, -1),
+        "count": count,
         **_plateaus(tokens.times, count),
-        "time_to_cluster": ((), tokens.times[since]),
-        "reach": ((), reach),
-        "movement": ((), tokens.moved()),
-        **_of_sight(tokens, final, rank=bool(rank)),
+        "time_to_cluster": tokens.times[since],
+        "reach": reach,
+        "movement": tokens.moved(),
     }
-    about = {"kind": CLUSTERS.name, "tolerance": tolerance, "margin": margin, "rescaled": int("rescaling" in run)}
-    return _assembled(tokens, found, about)
-
-
-def _assembled(tokens: Tokens, found: dict[str, tuple[tuple[str, ...], Any]], about: dict[str, Any]) -> xr.Dataset:
-    """What was found, with its names; what the run says of itself; and what speaks against limits."""
-    run, limits = tokens.run, found["limit"][1]
-    variables = {name: (*held, {"long_name": _NAMES[name], "units": "1"}) for name, held in found.items()}
-    component = labels(run.sizes["component"])["component"]
-    looked_at = ("component", ["along"], {"long_name": "direction looked at"})
+    found |= _of_sight(tokens, group, found["limit"], rank=rank)
+    variables = {
+        name: ((axis, "component")[: np.ndim(found[name])], found[name], {"long_name": words, "units": "1"})
+        for axis, names in _VARIABLES.items()
+        for name, words in names.items()
+        if name in found
+    }
     coordinates = {
         "time": ("time", tokens.times, {"long_name": "time", "units": "1"}),
-        "cluster": ("cluster", np.arange(len(limits)), {"long_name": "cluster, the heaviest first"}),
-        "component": component if tokens.direction is None else looked_at,
+        "cluster": ("cluster", np.arange(len(found["mass"])), {"long_name": "cluster, the heaviest first"}),
+        "component": labels(run.sizes["component"])["component"],
     }
-    told = {name: run.attrs[name] for name in _TOLD if name in run.attrs}
-    result = xr.Dataset(variables, coordinates, told | about)
+    attributes = {name: run.attrs[name] for name in _TOLD if name in run.attrs}
+    attributes |= {"kind": CLUSTERS.name, "tolerance": tolerance, "margin": margin, "rescaled": int("rescaling" in run)}
+    result = xr.Dataset(variables, coordinates, attributes)
     result.attrs["doubt"] = _doubt(result)
     return result
 
 
-class _Final(NamedTuple):
-    """The clusters at the last output time, the heaviest first."""
-
-    group: NDArray[np.intp]
-    limit: Array
-    mass: Array
-    tokens: NDArray[np.intp]
-    spread: Array
-
-
-def _final(tokens: Tokens, reach: float) -> _Final:
-    z = tokens.at(-1)
-    group = linked(z, reach)
-    order = np.argsort(-np.bincount(group, tokens.shares), kind="stable")
-    place = np.empty_like(order)
-    place[order] = np.arange(order.size)
-    group = place[group]
-    mass = np.asarray(np.bincount(group, tokens.shares), dtype=np.float64)
+def _limits(tokens: Tokens, group: NDArray[np.intp], margin: float) -> dict[str, Any]:
+    """Return the limit of each cluster, its mass, and where it lies in the polytope of all."""
+    z, mass = tokens.at(-1), np.bincount(group, tokens.shares)
     limit = np.stack([np.bincount(group, tokens.shares * x) / mass for x in z.T], axis=1)
-    spread = np.zeros(mass.size)
+    spread, hull = np.zeros(mass.size), polytope(limit, margin)
     np.maximum.at(spread, group, np.linalg.norm(z - limit[group], axis=1))
-    return _Final(group, limit, mass, np.bincount(group), spread)
-
-
-def _of_limits(final: _Final, margin: float) -> dict[str, tuple[tuple[str, ...], Any]]:
-    """What is known of each limit: its mass, and where it lies in the polytope of all."""
-    hull = polytope(final.limit, margin)
-    each = ("cluster",)
+    zero, boundary = np.linalg.norm(limit, axis=1) <= margin, hull.vertex | (hull.depth <= margin)
     return {
-        "limit": ((*each, "component"), final.limit),
-        "mass": (each, final.mass),
-        "tokens": (each, final.tokens),
-        "spread": (each, final.spread),
-        "vertex": (each, hull.vertex),
-        "boundary": (each, hull.vertex | (hull.depth <= margin)),
-        "zero": (each, np.linalg.norm(final.limit, axis=1) <= margin),
-        "depth": (each, hull.depth),
-        "polytope_dimension": ((), hull.dimension),
-    }
+        "limit": limit, "mass": mass, "tokens": np.bincount(group), "spread": spread, "vertex": hull.vertex,
+        "boundary": boundary, "zero": zero, "depth": hull.depth, "polytope_dimension": hull.dimension,
+    }  # fmt: skip
 
 
-def _history(tokens: Tokens, final: NDArray[np.intp], reach: float) -> tuple[NDArray[np.intp], int]:
-    """Number of clusters at each output time, and the first from which tokens are together that are at the end."""
-    last = tokens.groups(-1, reach)
-    count, since, together = np.empty(tokens.times.size, dtype=np.intp), tokens.times.size - 1, True
-    for instant in range(tokens.times.size - 1, -1, -1):
-        group = last if instant == tokens.times.size - 1 else tokens.groups(instant, reach)
+def _history(tokens: Tokens, last: NDArray[np.intp], reach: float) -> tuple[NDArray[np.intp], int]:
+    """Return the number of clusters by output time, and the first from which tokens are together as at the end."""
+    count, since = np.empty(tokens.times.size, dtype=np.intp), 0
+    for instant in range(count.size):
+        group = last if instant == count.size - 1 else linked(tokens.at(instant), reach)
         count[instant] = group.max() + 1
-        together = together and bool((group == last).all())
-        since = instant if together else since
+        since = since if (group == last).all() else instant + 1
     return count, since
 
 
-def _plateaus(times: Array, count: NDArray[np.intp]) -> dict[str, tuple[tuple[str, ...], Any]]:
-    """The longest stretches of two output times or more over which the number of clusters stays, as they come."""
+def _plateaus(times: Array, count: NDArray[np.intp]) -> dict[str, Any]:
+    """Return the longest stretches of two output times or more over which the number of clusters stays, in order."""
     changes = np.flatnonzero(np.diff(count)) + 1
     starts, ends = np.append(0, changes), np.append(changes, count.size) - 1
     lasting = np.flatnonzero(ends > starts)
     longest = np.sort(lasting[np.argsort(-(times[ends] - times[starts])[lasting], kind="stable")[:_PLATEAUS]])
-    return {
-        "plateau_start": (("plateau",), times[starts[longest]]),
-        "plateau_end": (("plateau",), times[ends[longest]]),
-        "plateau_count": (("plateau",), count[starts[longest]]),
-    }
+    starts, ends = starts[longest], ends[longest]
+    return {"plateau_start": times[starts], "plateau_end": times[ends], "plateau_count": count[starts]}
 
 
-def _of_sight(tokens: Tokens, final: _Final, *, rank: bool) -> dict[str, tuple[tuple[str, ...], Any]]:
-    """Leaders, and what the matrix of attention is like, where one head says whom tokens look at."""
+def _of_sight(tokens: Tokens, group: NDArray[np.intp], limit: Array, *, rank: bool) -> dict[str, Any]:
+    """Return leaders, and what the matrix of attention is like, where one head says whom tokens look at."""
     problem = problem_of(tokens.run) if tokens.run.attrs.get("problem") else None  # None: a parameter is a function
     if problem is None or not Sight.is_known(problem):
         if rank:
@@ -244,16 +210,13 @@ def _of_sight(tokens: Tokens, final: _Final, *, rank: bool) -> dict[str, tuple[t
         return {}
     sight = Sight(problem, tokens)
     since = leader_since(sight, tokens)
-    leaders = np.bincount(final.group[np.isfinite(since)], minlength=final.mass.size)
-    found: dict[str, tuple[tuple[str, ...], Any]] = {
-        "leader_since": (("particle",), _spread_out(since, tokens, np.nan)),
-        "leaders": (("cluster",), leaders),
+    found: dict[str, Any] = {
+        "leader_since": _spread_out(since, tokens, np.nan),
+        "leaders": np.bincount(group[np.isfinite(since)], minlength=len(limit)),
+        "gain": _gain(*sight.seen(-1, limit)),
     }
-    if tokens.direction is None:
-        found["gain"] = (("cluster",), _gain(*sight.seen(-1, final.limit)))
     if rank:
-        matrix_rank, distance = ranks(sight, tokens)
-        found |= {"attention_rank": (("time",), matrix_rank), "boolean_distance": (("time",), distance)}
+        found["attention_rank"], found["boolean_distance"] = ranks(sight, tokens)
     return found
 
 

@@ -46,7 +46,7 @@ class Sight:
 
         Where tokens are rescaled these are Phi^T A Phi and Phi^T P Phi.
         """
-        z, t, run = self._tokens.full(instant) if z is None else z, float(self._tokens.times[instant]), self._tokens.run
+        z, t, run = self._tokens.at(instant) if z is None else z, float(self._tokens.times[instant]), self._tokens.run
         heads = self._attention.heads_at(t)
         assert heads is not None
         a, p = heads[0].A, heads[0].P

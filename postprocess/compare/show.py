@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -13,10 +12,9 @@ import xarray as xr
 
 from vlasov.checks import Array
 from vlasov.kinds import TRANSPORT, Kind
-from vlasov.postprocess.compare.names import NAMES
 from vlasov.postprocess.panels import Curve, Panel, Table, panels_of
-from vlasov.postprocess.stability import SETTLED, written
-from vlasov.solvers.dataset import require
+from vlasov.postprocess.stability import SETTLED, bound_curve, written
+from vlasov.solvers.dataset import require, table_in
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,9 +23,30 @@ if TYPE_CHECKING:
 
     from vlasov.postprocess.drawing.paper import Width
 
+_NAMES = {
+    "wasserstein": "Wasserstein distance W_p of the two",
+    "wasserstein_error": "estimated error of the distance",
+    "moment_error": "largest difference of moments, in standard deviations of the first",
+    "density_error": "difference of the densities in L1",
+    "mean_error": "difference of the means, in standard deviations of the first",
+    "covariance_error": "difference of the covariances, relative to the first",
+    "growth": "W_p(t) / W_p(0), where both are above their errors",
+    "bounded": "whether the estimates of the theory hold for this order",
+    "radius": "largest distance from the origin in the support",
+    "radius_bound": "bound of the radius by the theory",
+    "amplified": "whether instability alone explains the difference",
+    "log_a_posteriori": "logarithm of the a-posteriori estimate of the growth",
+    "log_a_posteriori_error": "uncertainty of that logarithm, from every second output time",
+    "log_a_priori": "logarithm of the a-priori bound of the growth",
+    "optimal_growth": "largest growth of small differences",
+    "optimal_error": "estimated error of the largest growth",
+    "log_logarithmic_norm": "integral of the logarithmic norm, which bounds the growth",
+    "log_norm": "integral of the norm of the derivative, which bounds the growth",
+    "far": "whether the two are too far apart for small differences",
+}
 _DASHES = ("-", "--", "-.", ":")
 _ROUNDING = 1e-6
-_MOST, _LARGEST = 600.0, 1e200  # exponent of a bound and value of a curve that are drawn
+_LARGEST = 1e200  # value of a curve that is drawn
 _AMPLIFIED = "amplified"
 _RATES = {"log_logarithmic_norm": "exp ∫λ", "log_norm": "exp ∫|J|"}
 _BOUNDS = {"log_a_posteriori": "a-posteriori estimate", "log_a_priori": "a-priori bound"}
@@ -47,6 +66,11 @@ def _drawable(values: Array) -> Array:
 def _panel(title: str, curves: Sequence[Curve], y: str = "", note: str = "") -> Panel:
     """Return a panel over time, logarithmic if there is anything above zero."""
     return Panel(title, "t", curves, y, logy=any((curve.y > 0).any() for curve in curves), note=note)
+
+
+def _since(comparison: xr.Dataset, name: str) -> str:
+    """Return in words from when on a pair has this mark."""
+    return f"from t = {float(comparison['time'].values[comparison[name].values.any(axis=0)].min()):.4g} on"
 
 
 def _with_moments(comparison: xr.Dataset) -> xr.Dataset:
@@ -90,21 +114,16 @@ def _growth(comparison: xr.Dataset) -> Panel:
         optimal = np.fmax.reduce(comparison["optimal_growth"].values)
         curves.append(Curve(f"optimal{local}", times, _drawable(optimal)))
         for (name, label), dash in zip(_RATES.items(), ("--", "-."), strict=True):
-            curves.append(_bound(label + local, times, np.fmax.reduce(comparison[name].values), dash))
+            curves.append(bound_curve(label + local, times, np.fmax.reduce(comparison[name].values), dash))
     if _are_bounded(comparison):
         for (name, label), dash in zip(_BOUNDS.items(), (":", "-"), strict=True):
-            curves.append(_bound(label, times, np.fmax.reduce(np.atleast_2d(comparison[name].values)), dash))
+            curves.append(bound_curve(label, times, np.fmax.reduce(np.atleast_2d(comparison[name].values)), dash))
     return _panel("Growth of the distance", curves, f"W_{p}(t) / W_{p}(0)")
 
 
 def _are_bounded(comparison: xr.Dataset) -> bool:
     """Whether the theory bounds the growth for the largest p."""
     return "bounded" not in comparison or bool(comparison["bounded"].values[..., -1].all())
-
-
-def _bound(label: str, times: Array, exponents: Array, dash: str) -> Curve:
-    values = np.exp(np.minimum(exponents, _MOST))
-    return Curve(label, times, values, role="bound", dash=dash, end=written(float(exponents[-1])))
 
 
 def _radii(comparison: xr.Dataset) -> Panel:
@@ -127,7 +146,7 @@ def _tables(comparison: xr.Dataset) -> list[Table]:
         tables.append(Table(f"{title}: {pair}", heads, list(_differences(own, names))))
         if _is_different(comparison) or own["growth"].notnull().any():
             tables.append(_growth_table(own, str(pair)))
-    runs = _runs(comparison)
+    runs = {name: run for name, run in table_in(comparison.attrs, "runs").items() if isinstance(run, dict)}
     heads = ["solution", "solver", "status", "error"]
     rows = [[name, *(run.get(key, "") for key in heads[1:3]), _number(run)] for name, run in runs.items()]
     return [*tables, Table("Solutions", heads, rows)]
@@ -158,15 +177,6 @@ def _growth_table(own: xr.Dataset, pair: str) -> Table:
     return Table(f"Growth W_{p}(t) / W_{p}(0): {pair}", ["t", "growth", *optimal.values(), *rates.values()], rows)
 
 
-def _runs(comparison: xr.Dataset) -> dict[str, dict[str, str]]:
-    """Return what is known of each run, by its name."""
-    try:
-        runs = json.loads(str(comparison.attrs.get("runs", "{}")))
-        return {str(name): dict(run) for name, run in runs.items()}
-    except (ValueError, AttributeError, TypeError):
-        return {}
-
-
 def _number(run: dict[str, str]) -> float:
     try:
         return float(run.get("error_estimate", math.nan))
@@ -177,12 +187,10 @@ def _number(run: dict[str, str]) -> float:
 def _notes(comparison: xr.Dataset) -> list[str]:
     """Return where solutions part only by instability, how much small differences grow, and what is doubtful."""
     notes = []
-    amplified = comparison["amplified"].values
-    if amplified.any():
-        since = float(comparison["time"].values[amplified.any(axis=0)].min())
+    if comparison["amplified"].values.any():
         notes.append(
-            f"amplified: from t = {since:.4g} on the unstable mean has multiplied a small difference of the starts "
-            "until it is as large as the measure; the distance there says nothing about the solvers."
+            f"amplified: {_since(comparison, 'amplified')} the unstable mean has multiplied a small difference of the "
+            "starts until it is as large as the measure; the distance there says nothing about the solvers."
         )
     if "far" in comparison and not _is_different(comparison):
         notes += _possible(comparison.isel(pair=0))
@@ -193,15 +201,13 @@ def _notes(comparison: xr.Dataset) -> list[str]:
 
 def _far(comparison: xr.Dataset) -> str:
     """Return since when numbers for small differences are local, and how much more was measured."""
-    far = comparison["far"].values
-    since = float(comparison["time"].values[far.any(axis=0)].min())
     with np.errstate(invalid="ignore"):
-        excess = np.where(far, comparison["growth"].values[..., -1] / comparison["optimal_growth"].values, np.nan)
+        excess = comparison["growth"].values[..., -1] / comparison["optimal_growth"].values
     text = (
-        f"local: from t = {since:.4g} on solutions are too far apart for the derivative of the flow, which says how "
-        "small differences grow along each of them; between them differences may grow more."
+        f"local: {_since(comparison, 'far')} solutions are too far apart for the derivative of the flow, which says "
+        "how small differences grow along each of them; between them differences may grow more."
     )
-    most = float(np.nanmax(excess, initial=0.0))
+    most = float(np.nanmax(excess, initial=0.0, where=comparison["far"].values))
     return text if most <= 1 + _ROUNDING else f"{text} Measured was up to {most:.4g} times the local optimum."
 
 
@@ -236,7 +242,7 @@ COMPARISON = Kind(
     "comparison",
     "what vl.compare returned",
     title="How far solutions are apart",
-    variables=NAMES,
+    variables=_NAMES,
     panels=_panels,
     tables=_tables,
     notes=_notes,

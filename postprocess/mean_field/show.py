@@ -30,10 +30,8 @@ def panels(dataset: xr.Dataset) -> list[Panel]:
     samplings, p, at = _rows(dataset), dataset["p"].values[-1], f"at t = {float(dataset['time'][-1]):.4g}"
     if len(samplings) == 1:
         rows = [row for errors in samplings.values() for row in errors]
-        titles, observables = (
-            ("Coupled distance", "Wasserstein distance", "Observables"),
-            ["mean_error", "covariance_error", "velocity_error"],
-        )
+        titles = ("Coupled distance", "Wasserstein distance", "Observables")
+        observables = ["mean_error", "covariance_error", "velocity_error"]
     else:
         rows = [row._replace(label=name) for name, errors in samplings.items() for row in errors if row.p == p]
         titles, observables = (f"Coupled, p = {p:g},", f"W_{p:g}", "Velocity"), ["velocity_error"]

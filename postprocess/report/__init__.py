@@ -112,28 +112,26 @@ def checked_target(path: str | os.PathLike[str]) -> Path:
 
 
 def _title(given: list[Source]) -> str:
-    titles = list(dict.fromkeys(one.title for one in given))
+    titles = list(dict.fromkeys(source.title for source in given))
     return titles[0] if len(titles) == 1 else f"{titles[0]}, and {len(titles) - 1} more"
 
 
 def _lead(given: list[Source]) -> str:
     """One line below the title: the kind and how it ended."""
+    first, badge = given[0], ""
     if len(given) > 1:
-        counts = Counter(one.kind for one in given)
-        kinds = [f"{count} {_several(kind)}" if count > 1 else f"one {kind}" for kind, count in counts.items()]
-        return f'<p class="lead">{escaped(" and ".join(kinds)[:1].upper() + " and ".join(kinds)[1:])}</p>'
-    one = given[0]
-    if one.kind != RUN.name:
-        made = str(one.dataset.attrs.get("created", ""))[:10]
-        return (
-            f'<p class="lead">{escaped(one.kind[:1].upper() + one.kind[1:] + (f", made on {made}" * bool(made)))}.</p>'
-        )
-    times = one.dataset["time"].values
-    said = f"A run by the solver {one.dataset.attrs.get('solver', '?')}, d = {one.dataset.sizes['component']}, "
-    said += f"{times.size} output times up to t = {times[-1]:.6g}."
-    return f'<p class="lead">{trust.badge(one.dataset)}{escaped(said)}</p>'
+        counts = Counter(source.kind for source in given).items()
+        words = " and ".join(f"{count} {_several(kind)}" if count > 1 else f"one {kind}" for kind, count in counts)
+    elif first.kind != RUN.name:
+        day = str(first.dataset.attrs.get("created", ""))[:10]
+        words = first.kind + f", made on {day}" * bool(day) + "."
+    else:
+        times, badge = first.dataset["time"].values, trust.badge(first.dataset)
+        words = f"A run by the solver {first.dataset.attrs.get('solver', '?')}, "
+        words += f"d = {first.dataset.sizes['component']}, {times.size} output times up to t = {times[-1]:.6g}."
+    return f'<p class="lead">{badge}{escaped(words[:1].upper() + words[1:])}</p>'
 
 
 def _several(kind: str) -> str:
-    """Its plural."""
+    """Return the plural of a kind."""
     return kind if kind.endswith("s") else f"{kind[:-1]}ies" if kind.endswith("y") else f"{kind}s"

@@ -5,48 +5,36 @@ The tables are those of ``Problem.to_dict``, which ``vlasov.codec`` writes and r
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import tomli_w
 import xarray as xr
 
 from vlasov.cases import case_names, load_case
-from vlasov.errors import InputError
 from vlasov.problem import Problem
-from vlasov.solvers.dataset import RUN, problem_of
+from vlasov.solvers.dataset import RUN, problem_of, table_in
 from vlasov.solvers.driver import OUTPUTS
 
 LONGEST = 60_000  # letters of TOML that a page shows
-_BARE = re.compile(r"[A-Za-z0-9_-]+")
-_ESCAPED = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r", "\b": "\\b", "\f": "\\f"}
+_ROW = re.compile(r"\[\n\s*([^\[\]\"]+),\n\s*\]")  # numbers, each on a line of its own
 
 
 def case_file(dataset: xr.Dataset) -> str:
     """The text of a case file that describes what a Dataset solves; empty where a parameter was a Python function."""
     if not dataset.attrs.get("problem"):
         return ""
-    held = problem_of(dataset)
-    name = str(dataset.attrs.get("case") or "")
-    about = _about(held, name)
-    plain = {key: value for key, value in held.to_dict().items() if key != "name"}
-    tables = {"title": held.name or "A run", **about, **plain}
+    problem, is_run = problem_of(dataset), dataset.attrs.get("kind") == RUN.name
+    tables: dict[str, Any] = {"title": problem.name or "A run", **_about(problem, str(dataset.attrs.get("case") or ""))}
+    tables |= {key: value for key, value in problem.to_dict().items() if key != "name"}
     solver = str(dataset.attrs.get("solver") or "particles")
-    is_run = dataset.attrs.get("kind") == RUN.name
-    if is_run and (times := _times(dataset, held)):
+    if is_run and (times := _times(dataset, problem)):
         tables["times"] = times
-    tables["solvers"] = {solver: _options(dataset) if is_run else {}}
+    options = table_in(dataset.attrs, "options") if is_run else {}  # TOML has no word for None
+    tables["solvers"] = {solver: {key: value for key, value in options.items() if value is not None}}
     return toml(tables)
-
-
-def problem(dataset: xr.Dataset) -> Problem | None:
-    """The problem, if it was kept and can be built again."""
-    try:
-        return problem_of(dataset)
-    except (InputError, TypeError):
-        return None
 
 
 def case_name(dataset: xr.Dataset) -> str:
@@ -55,75 +43,23 @@ def case_name(dataset: xr.Dataset) -> str:
     return re.sub(r"[^a-z0-9]+", "-", given.lower()).strip("-")[:40] or "case"
 
 
-def toml(tables: Mapping[str, Any], above: str = "") -> str:
-    """TOML of tables, lists, texts, numbers and truths: plain values first, then tables."""
-    plain = [(key, value) for key, value in tables.items() if not _is_table(value)]
-    lines = [f"{_key(key)} = {_value(value)}" for key, value in plain if value is not None]
-    for key, value in tables.items():
-        path = f"{above}.{_key(key)}" if above else _key(key)
-        if isinstance(value, Mapping):
-            lines += ["", f"[{path}]", toml(value, path)]
-        elif _is_table(value):
-            for item in value:
-                lines += ["", f"[[{path}]]", toml(item, path)]
-    return "\n".join(lines).strip("\n") + ("\n" if not above else "")
-
-
-def _options(run: xr.Dataset) -> dict[str, Any]:
-    """Those of the solver, as far as TOML has a word for them; none where they are damaged."""
-    try:
-        held = json.loads(str(run.attrs.get("options") or "{}"))
-    except ValueError:
-        return {}
-    return {key: value for key, value in held.items() if value is not None} if isinstance(held, dict) else {}
+def toml(tables: Mapping[str, Any]) -> str:
+    """Return TOML, with each row of numbers on one line."""
+    return _ROW.sub(lambda row: f"[{' '.join(row[1].split())}]", tomli_w.dumps(tables))
 
 
 def _about(problem: Problem, name: str) -> dict[str, str]:
     """Description and source: those of the built-in case, if this is its problem still."""
-    if name in case_names():
-        try:
-            case = load_case(name)
-        except InputError:
-            case = None
-        if case is not None and case.problem == problem:
-            return {"description": case.description, "paper": case.paper}
+    if name in case_names() and (case := load_case(name)).problem == problem:
+        return {"description": case.description, "paper": case.paper}
     words = f"The problem of a run of {name}." if name else "The problem of a run."
     return {"description": words, "paper": "written by vlasov report"}
 
 
 def _times(run: xr.Dataset, problem: Problem) -> list[float]:
     """Output times to ask for; none where they are those of every run."""
-    times, usual = run["time"].values, np.linspace(0.0, problem.horizon, OUTPUTS)
-    reached = usual[: times.size - 1]  # the last one of a run that ended early is its end
-    if times.size == 1 or (times.size <= OUTPUTS and np.allclose(times[:-1], reached, rtol=1e-12, atol=0.0)):
-        return [] if times.size == OUTPUTS or run.attrs.get("status") != "completed" else times.tolist()
-    ended = run.attrs.get("status") != "completed"
+    times, ended = run["time"].values, run.attrs.get("status") != "completed"
+    usual = np.linspace(0.0, problem.horizon, OUTPUTS)[: times.size - 1]  # the last of a run that ended is its end
+    if times.size <= OUTPUTS and np.allclose(times[:-1], usual, rtol=1e-12, atol=0.0):
+        return [] if ended or times.size == OUTPUTS else times.tolist()
     return [*times[:-1].tolist(), problem.horizon] if ended else times.tolist()
-
-
-def _is_table(value: Any) -> bool:
-    """Whether a value stands under a heading of its own: a table, or a list of tables."""
-    return isinstance(value, Mapping) or (
-        isinstance(value, list) and bool(value) and all(isinstance(item, Mapping) for item in value)
-    )
-
-
-def _key(key: str) -> str:
-    return key if _BARE.fullmatch(key) else _text(key)
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        return _text(value)
-    if isinstance(value, int | float):
-        return repr(value)
-    if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{_key(key)} = {_value(item)}" for key, item in value.items()) + " }"
-    return "[" + ", ".join(_value(item) for item in value) + "]"
-
-
-def _text(text: str) -> str:
-    letters = (_ESCAPED.get(c) or (f"\\u{ord(c):04x}" if ord(c) < 32 or ord(c) == 127 else c) for c in text)
-    return '"' + "".join(letters) + '"'

@@ -97,11 +97,6 @@ def code(text: str, file: str = "") -> str:
     return f'<div class="code"{saved}><pre tabindex="0">{escaped(text)}</pre></div>'
 
 
-def details(title: str, inner: str, *, opened: bool = False) -> str:
-    """What opens at a click."""
-    return f"<details{' open' if opened else ''}><summary>{escaped(title)}</summary>{inner}</details>"
-
-
 def group(parts: Parts, made: Sequence[dict[str, Any]], notes: Sequence[str]) -> str:
     """Solutions side by side under one slider; their numbers go into the page's data."""
     figures = [_scene(parts, *one) for one in zip(made, notes, strict=True)]

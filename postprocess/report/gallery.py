@@ -22,26 +22,15 @@ from vlasov.postprocess.report.elements import Parts, escaped, paragraph
 from vlasov.postprocess.report.page import whole_page
 from vlasov.postprocess.report.sources import Source, opened
 from vlasov.problem import Problem
-from vlasov.solvers.dataset import RUN
+from vlasov.solvers.dataset import RUN, kept_problem
 from vlasov.solvers.targets import check_target, origin
 
 _INDEX = "index.html"
+_MOST = 240  # letters of a description
 
 
 def gallery(folder: Path, target: Path, say: Callable[[str], None] = print, *, overwrite: bool = False) -> list[Path]:
-    """Write reports of all case files in a folder; the paths of the index and of each report.
-
-    Parameters
-    ----------
-    folder
-        Where case files (.toml) are, and runs of them (.nc).
-    target
-        The folder to write to; it is made if it is not there.
-    say
-        What to do with a line about each case.
-    overwrite
-        Replace files of these names also where they are no pages of these cases.
-    """
+    """Write reports of all case files in a folder to another; return the paths of the index and of each report."""
     if not folder.is_dir():
         raise InputError(f'"{folder}" is not a folder; give one with case files', "--all-cases")
     files = sorted(folder.glob("*.toml"))
@@ -56,17 +45,18 @@ def gallery(folder: Path, target: Path, say: Callable[[str], None] = print, *, o
         check_target(target / name, _origin(name), overwrite=overwrite)
     runs, cards, written = _runs(folder, target), [], []
     for case in cases:
+        page, title, badges, trouble = _page(case), escaped(case.title), "", ""
         try:
-            given = _of_case(case, runs, target, say, overwrite=overwrite)
+            sources = _of_case(case, runs, target, say, overwrite=overwrite)
+            written.append(of_sources(sources, _origin(page)).save(target / page))
+            title = f'<a href="{escaped(quote(page))}">{title}</a>'
+            badges = "".join(trust.badge(source.dataset) for source in sources)
         except SolverError as failure:
             say(f"{case.name}: {failure}")
-            cards.append(_card(case, None, f"The run failed: {failure}"))
-            continue
-        written.append(of_sources(given, _origin(_page(case))).save(target / _page(case)))
-        cards.append(_card(case, written[-1], "", [one.dataset for one in given]))
-    body = "".join(cards)
-    parts = Parts(body=[f"<h1>Cases in {escaped(folder.resolve().name)}</h1>", f'<ul class="cases">{body}</ul>'])
+            trouble = paragraph(f"The run failed: {failure}", "doubt")
+        cards.append(f"<li><h3>{title}</h3>{badges}{paragraph(_beginning(case.description))}{trouble}</li>")
     title, footer = f"Cases in {folder.resolve().name}", "Written by vlasov report --all-cases."
+    parts = Parts(body=[f"<h1>{escaped(title)}</h1>", f'<ul class="cases">{"".join(cards)}</ul>'])
     index = Report("Cases", whole_page(title, parts, footer, _origin(_INDEX)))
     return [index.save(target / _INDEX), *written]
 
@@ -116,19 +106,11 @@ def _of_case(
 
 
 def _solves(run: xr.Dataset, problem: Problem) -> bool:
-    """Whether a run is of this problem, whatever it is called."""
-    try:
-        held = Problem.from_json(str(run.attrs.get("problem", "")))
-    except InputError:
-        return False
-    return held.changed(name=problem.name) == problem
+    """Return whether a run is of this problem, whatever it is called."""
+    kept = kept_problem(run)
+    return kept is not None and kept.changed(name=problem.name) == problem
 
 
-def _card(case: Case, file: Path | None, trouble: str, runs: list[xr.Dataset] | None = None) -> str:
-    """What the index says of a case."""
-    title = escaped(case.title)
-    head = f'<a href="{escaped(quote(file.name))}">{title}</a>' if file is not None else title
-    marks = "".join(trust.badge(run) for run in runs or [])
-    said = paragraph(trouble, "doubt") if trouble else ""
-    text = case.description if len(case.description) < 240 else case.description[:240].rsplit(" ", 1)[0] + " …"
-    return f"<li><h3>{head}</h3>{marks}{paragraph(text)}{said}</li>"
+def _beginning(text: str) -> str:
+    """Return the words that the page of all has room for."""
+    return text if len(text) < _MOST else text[:_MOST].rsplit(" ", 1)[0] + " …"

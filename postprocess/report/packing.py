@@ -38,14 +38,6 @@ def coded(values: Array, digits: int = DIGITS, floor: int = FLOOR) -> tuple[int,
     return low, np.where(kept, 9 * span * (exponent - low) + mantissa - span + 1, 0).astype(np.int32)
 
 
-def decoded(low: int, codes: NDArray[np.int32], digits: int = DIGITS) -> Array:
-    """The rounded values again: what the page shows."""
-    span = 10 ** (digits - 1)
-    exponent, rest = np.divmod(codes - 1, 9 * span)
-    texts = [f"{span + m}e{low + e - digits + 1}" for m, e in zip(rest.ravel(), exponent.ravel(), strict=True)]
-    return np.where(codes > 0, np.array(texts, dtype=np.float64).reshape(codes.shape), 0.0)
-
-
 def pack_density(values: Array, digits: int = DIGITS, floor: int = FLOOR) -> dict[str, Any]:
     """One part at one time."""
     low, codes = coded(values, digits, floor)

@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from vlasov.errors import InputError
-from vlasov.postprocess.panels import (
-    Curve,
-    Image,
-    Panel,
-    Table,
-    drawable,
-    notes_of,
-    panels_of,
-    tables_of,
-    thinned,
-)  # fmt: skip
+from vlasov.postprocess.panels import Curve, Image, Panel, drawable, notes_of, panels_of, tables_of, thinned
 from vlasov.postprocess.report.elements import Parts, charts, escaped, paragraph, table
 
 _MOST_LINES = 7  # of an image
@@ -33,23 +22,13 @@ def section(parts: Parts, dataset: xr.Dataset) -> str:
     except InputError as reason:  # such as three parameters of a sweep
         notes.append(f"No picture: it {reason.sentence}.")
     text = "".join(paragraph(note, "note") for note in notes)
-    return drawn(parts, panels) + text + tabulated(tables_of(dataset))
-
-
-def drawn(parts: Parts, panels: Sequence[Panel | Image]) -> str:
-    """Return panels as figures of the page; their numbers go into the page's data."""
-    as_panels = [_lines(panel) if isinstance(panel, Image) else panel for panel in panels]
-    shown = [panel for panel in map(drawable, as_panels) if panel is not None]
-    return charts(parts, [_chart(panel) for panel in shown])
-
-
-def tabulated(tables: Sequence[Table]) -> str:
-    """Return tables with their titles."""
-    return "".join(
+    shown = [drawable(_lines(panel) if isinstance(panel, Image) else panel) for panel in panels]
+    tables = [
         f"<h3>{escaped(each.title)}</h3>{table(each.heads, thinned(each.rows), each.title)}"
-        for each in tables
+        for each in tables_of(dataset)
         if each.rows
-    )
+    ]
+    return charts(parts, [_chart(panel) for panel in shown if panel is not None]) + text + "".join(tables)
 
 
 def _chart(panel: Panel) -> dict[str, Any]:

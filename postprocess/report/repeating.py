@@ -5,7 +5,6 @@ Studies keep their options as JSON in the attribute ``options``.
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 from typing import Any
@@ -14,7 +13,7 @@ from vlasov.postprocess import registry
 from vlasov.postprocess.report import casefile
 from vlasov.postprocess.report.sources import Source
 from vlasov.postprocess.studies.study import Study, options
-from vlasov.solvers.dataset import RUN
+from vlasov.solvers.dataset import RUN, kept_problem, table_in
 
 _RUN_AGAIN = (
     "again = vl.solve(problem, made.attrs['solver'], times=made['time'].values, **json.loads(made.attrs['options']))"
@@ -25,7 +24,7 @@ _FUNCTION = re.compile(r"vl\.(\w+)")
 def repeated(source: Source) -> str:
     """Return the lines that make a Dataset again, with the case file of its page; "" where it does not hold enough."""
     dataset, study = source.dataset, registry.study_of(source.dataset)
-    if casefile.problem(dataset) is None:
+    if kept_problem(dataset) is None:
         return ""
     name = casefile.case_name(dataset)
     short = len(casefile.case_file(dataset)) <= casefile.LONGEST
@@ -34,7 +33,7 @@ def repeated(source: Source) -> str:
         solver = shlex.quote(str(dataset.attrs["solver"]))
         command = f"{saved}vlasov run {name}.toml --solver {solver} -o again.nc"
         return command if short else _from_file(source, "import json\n", _RUN_AGAIN)
-    asked = {} if study is None else _asked(study, dataset.attrs.get("options", "{}"))
+    asked = {} if study is None else _asked(study, table_in(dataset.attrs, "options"))
     if study is None or not asked:
         return ""
     if short and all(map(_is_word, asked.values())):
@@ -48,21 +47,13 @@ def repeated(source: Source) -> str:
     return _from_file(source, "", call)
 
 
-def _asked(study: type[Study], text: str) -> dict[str, Any]:
-    """Return the options of a study that are not the default; none where the text does not hold all of them."""
-    try:
-        values = dict(json.loads(text))
-    except (TypeError, ValueError):
-        return {}
+def _asked(study: type[Study], values: dict[str, Any]) -> dict[str, Any]:
+    """Return the options of a study that are not the default; none where not all of them are known."""
     own = [item for item in options(study) if not item.metadata["run"]]
     if not all(item.name in values for item in own):
         return {}
-    return {item.name: values[item.name] for item in own if not _equal(values[item.name], item.default)}
-
-
-def _equal(value: Any, default: Any) -> bool:
-    """Return whether a value is the default; several values are a list in JSON."""
-    return bool(value == (list(default) if isinstance(default, tuple) else default))
+    defaults = {item.name: list(item.default) if isinstance(item.default, tuple) else item.default for item in own}
+    return {name: values[name] for name, default in defaults.items() if values[name] != default}
 
 
 def _is_word(value: Any) -> bool:

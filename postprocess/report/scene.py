@@ -30,9 +30,9 @@ def scene(run: xr.Dataset, title: str, *, share: int = 1, over: xr.Dataset | Non
     most_bytes = _MOST_BYTES // share
     times, density, boxes = _cells(run, densities.MOST_CELLS // share, most_bytes)
     mean, covariance, labels = view.mean[times], view.covariance[times], [f"x_{k}" for k in range(1, d + 1)]
-    directions = None if d <= 3 else _principal(mean, covariance)
-    if directions is not None:
-        labels = _named(directions, mean, covariance)
+    directions = None
+    if d > 3:
+        directions, labels = _principal(mean, covariance)
         mean, covariance = mean @ directions, directions.T @ covariance @ directions
     tokens = None
     if view.has_positions:
@@ -55,20 +55,11 @@ def scene(run: xr.Dataset, title: str, *, share: int = 1, over: xr.Dataset | Non
     fixed = fixed + np.stack([-margin, margin], axis=1)
     size = fixed[:, 1] - fixed[:, 0]
     return {
-        "title": title,
-        "d": min(d, 3),
-        "times": view.times[times].tolist(),
-        "labels": labels,
-        "windows": windows.tolist(),
-        "fixed": fixed.tolist(),
-        "follow": _follows(windows, tokens_alone=density is None),
-        "equal": bool(size.max() <= _UNLIKE * size.min()),
-        "mean": mean.tolist(),
-        "covariance": covariance.tolist(),
-        "density": density,
-        "tokens": tokens,
-        "outputs": view.times.size,
-    }
+        "title": title, "d": min(d, 3), "times": view.times[times].tolist(), "outputs": view.times.size,
+        "labels": labels, "windows": windows.tolist(), "fixed": fixed.tolist(),
+        "follow": _follows(windows, tokens_alone=density is None), "equal": bool(size.max() <= _UNLIKE * size.min()),
+        "mean": mean.tolist(), "covariance": covariance.tolist(), "density": density, "tokens": tokens,
+    }  # fmt: skip
 
 
 def _cells(run: xr.Dataset, budget: int, most_bytes: int) -> tuple[list[int], dict[str, Any] | None, list[Array]]:
@@ -143,21 +134,15 @@ def _padded(boxes: Array) -> Array:
     return np.stack([low - pad, high + pad], axis=-1)
 
 
-def _pooled(mean: Array, covariance: Array) -> Array:
-    """The covariance of all times together."""
-    away = mean - mean.mean(axis=0)
-    return np.asarray(covariance.mean(axis=0) + away.T @ away / len(mean))
+def _principal(mean: Array, covariance: Array) -> tuple[Array, list[str]]:
+    """Return the first three principal directions (d, 3) of all times together, and their names.
 
-
-def _principal(mean: Array, covariance: Array) -> Array:
-    """The first three principal directions (d, 3), of the same sign in every run."""
+    The signs are those of every run; names say the place and the share of the variance.
+    """
     size = max(float(np.abs(mean).max()), float(np.sqrt(np.abs(covariance).max()))) or 1.0  # squares would overflow
-    vectors = np.linalg.eigh(_pooled(mean / size, covariance / size / size))[1][:, :-4:-1]
-    return np.asarray(vectors * np.sign(vectors[np.abs(vectors).argmax(axis=0), [0, 1, 2]]))
-
-
-def _named(directions: Array, mean: Array, covariance: Array) -> list[str]:
-    """What to call the directions: their place, and their share of the variance."""
-    pooled = _pooled(mean, covariance)
-    shares = 100 * np.diag(directions.T @ pooled @ directions) / (np.trace(pooled) or 1.0)
-    return [f"PC {k} of {len(pooled)} ({share:.0f} %)" for k, share in enumerate(shares, 1)]
+    away = (mean - mean.mean(axis=0)) / size
+    pooled = (covariance / size / size).mean(axis=0) + away.T @ away / len(mean)
+    values, vectors = np.linalg.eigh(pooled)
+    vectors = vectors[:, :-4:-1] * np.sign(vectors[np.abs(vectors).argmax(axis=0), range(len(pooled))])[:-4:-1]
+    shares = 100 * values[:-4:-1] / (np.trace(pooled) or 1.0)
+    return vectors, [f"PC {k} of {len(pooled)} ({share:.0f} %)" for k, share in enumerate(shares, 1)]

@@ -9,22 +9,14 @@ import xarray as xr
 
 from vlasov.errors import InputError, SolverError
 from vlasov.postprocess.citing import cite
+from vlasov.postprocess.equations import told
 from vlasov.postprocess.registry import kind_of
 from vlasov.postprocess.report import casefile, panels, trust
-from vlasov.postprocess.report.elements import (
-    Parts,
-    code,
-    details,
-    escaped,
-    facts,
-    group,
-    paragraph,
-)  # fmt: skip
+from vlasov.postprocess.report.elements import Parts, code, escaped, facts, group, paragraph
 from vlasov.postprocess.report.repeating import repeated
 from vlasov.postprocess.report.scene import said_of, scene
 from vlasov.postprocess.report.sources import Source
-from vlasov.postprocess.words import told
-from vlasov.solvers.dataset import RUN, tell_apart
+from vlasov.solvers.dataset import RUN, kept_problem, tell_apart
 
 
 def write(parts: Parts, given: Sequence[Source]) -> None:
@@ -49,18 +41,16 @@ def _heading(parts: Parts, title: str) -> None:
 
 def _problems(parts: Parts, given: Sequence[Source]) -> None:
     """Each different problem once, in words and as a case file."""
-    seen: list[str] = []
     _heading(parts, "The problem")
-    for one in given:
-        text = str(one.dataset.attrs.get("problem", ""))
-        if text in seen:
-            continue
-        seen.append(text)
-        _problem(parts, one, name=len({str(o.dataset.attrs.get("problem", "")) for o in given}) > 1)
+    different = dict[str, Source]()
+    for source in given:
+        different.setdefault(str(source.dataset.attrs.get("problem", "")), source)
+    for source in different.values():
+        _problem(parts, source, name=len(different) > 1)
 
 
 def _problem(parts: Parts, one: Source, *, name: bool) -> None:
-    found = casefile.problem(one.dataset)
+    found = kept_problem(one.dataset)
     if name:
         parts.body.append(f"<h3>{escaped(one.title)}</h3>")
     if found is None:
@@ -73,7 +63,7 @@ def _problem(parts: Parts, one: Source, *, name: bool) -> None:
         parts.body.append(paragraph(said, "note"))
         return
     inner = code(text, f"{casefile.case_name(one.dataset)}.toml")
-    parts.body.append(details("As a case file (TOML)", inner))
+    parts.body.append(f"<details><summary>As a case file (TOML)</summary>{inner}</details>")
 
 
 def _trust(parts: Parts, runs: Sequence[Source]) -> None:
@@ -87,12 +77,9 @@ def _trust(parts: Parts, runs: Sequence[Source]) -> None:
 def _pictures(parts: Parts, runs: Sequence[Source]) -> None:
     """Solutions at one time, under one slider."""
     _heading(parts, "The solution in time")
-    titles = (
-        tell_apart([one.dataset for one in runs])
-        if len(runs) > 1
-        else [f"Solver {runs[0].dataset.attrs.get('solver', '')}"]
-    )
-    made, notes = [], []
+    made, notes, titles = [], [], [f"Solver {runs[0].dataset.attrs.get('solver', '')}"]
+    if len(runs) > 1:
+        titles = tell_apart([run.dataset for run in runs])
     for one, title in zip(runs, titles, strict=True):
         try:
             over = _over(one, runs)
@@ -156,10 +143,8 @@ def _making(parts: Parts, given: Sequence[Source]) -> None:
         if len(given) > 1:
             parts.body.append(f"<h3>{escaped(one.name or one.title)}</h3>")
         parts.body.append(facts(trust.options(one.dataset)))
-        command = repeated(one)
-        parts.body.append(
-            code(command) if command else paragraph("The file does not hold all that repeats it.", "note")
-        )
+        lines = repeated(one)
+        parts.body.append(code(lines) if lines else paragraph("The file does not hold all that repeats it.", "note"))
     _heading(parts, "What to cite")
     for text in dict.fromkeys(_citation(one.dataset) for one in given):
         parts.body.append(code(text))

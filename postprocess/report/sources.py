@@ -48,8 +48,7 @@ def file_of(path: Path) -> Path:
 
 def _source(given: Any) -> Source:
     if isinstance(given, xr.Dataset):
-        dataset, name = given, str(given.encoding.get("source", "") or "")
-        name = Path(name).name
+        dataset, name = given, Path(str(given.encoding.get("source", "") or "")).name
     elif isinstance(given, str | os.PathLike):
         path = file_of(Path(given))
         if path.is_dir():
@@ -58,39 +57,24 @@ def _source(given: Any) -> Source:
         dataset, name = open_run(path), path.name
     else:
         raise InputError(f"is {short(given)} where a Dataset of vlasov or the path of its file is needed", "report")
-    _check_attributes(dataset, name or "report")
+    field = name or "report"
+    _check_attributes(dataset, field)
     kind = dataset.attrs.get("kind", RUN.name)
     if kind == RUN.name:
-        require(dataset, RUN, name or "report")
-        _check_finite(dataset, name or "report")
-        _check_mass(dataset, name or "report")
+        require(dataset, RUN, field)
+        _check_numbers(dataset, field)
     elif kind_named(kind) is None:
-        raise InputError(f"is {short(kind)}, which a report does not know; give {RUN.made_by}", name or "report")
+        raise InputError(f"is {short(kind)}, which a report does not know; give {RUN.made_by}", field)
     return Source(dataset, name)
 
 
-def _check_finite(run: xr.Dataset, field: str) -> None:
+def _check_numbers(run: xr.Dataset, field: str) -> None:
+    """Check that there is something to show at each time."""
     if not run.sizes.get("time"):
         raise InputError("has no output times left; keep some, as in run.isel(time=[1])", field)
     for name in ("mean", "covariance", "position", "density"):
         if name in run and not np.isfinite(run[name].values).all():
             raise InputError(f"has a {name} that is not finite; keep the times before", field)
-
-
-def _check_attributes(dataset: xr.Dataset, field: str) -> None:
-    """Those that tell a reader what he looks at."""
-    for name in ("kind", "title", "case"):
-        if not isinstance(dataset.attrs.get(name, ""), str):
-            raise InputError(f'has an attribute "{name}" that is no text; give one, or delete it', field)
-    for name in ("error_estimate", "blow_up_time"):
-        try:
-            float(dataset.attrs.get(name, 0.0))
-        except (TypeError, ValueError):
-            raise InputError(f'has an attribute "{name}" that is no number; give one, or delete it', field) from None
-
-
-def _check_mass(run: xr.Dataset, field: str) -> None:
-    """That there is something to show at each time."""
     if "position" in run:
         weights = run["weight"].values if "weight" in run else np.ones(run.sizes["particle"])
         if not (weights.size and np.isfinite(weights).all() and weights.min() >= 0 and weights.max() > 0):
@@ -99,3 +83,15 @@ def _check_mass(run: xr.Dataset, field: str) -> None:
         most = run["density"].max(run["density"].dims[1:]).values
         if not most.min() > 0 or run["density"].values.min() < -_ROUNDING * most.max():
             raise InputError("has a density that is zero everywhere, or below zero; take another run", field)
+
+
+def _check_attributes(dataset: xr.Dataset, field: str) -> None:
+    """Check the attributes that tell readers what they look at."""
+    for name in ("kind", "title", "case"):
+        if not isinstance(dataset.attrs.get(name, ""), str):
+            raise InputError(f'has an attribute "{name}" that is no text; give one, or delete it', field)
+    for name in ("error_estimate", "blow_up_time"):
+        try:
+            float(dataset.attrs.get(name, 0.0))
+        except (TypeError, ValueError):
+            raise InputError(f'has an attribute "{name}" that is no number; give one, or delete it', field) from None

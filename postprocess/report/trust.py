@@ -11,7 +11,7 @@ import xarray as xr
 from vlasov.messages import STATUSES_OF_RUNS as _SAID
 from vlasov.postprocess.report.elements import escaped, facts, number, paragraph
 from vlasov.solvers.accuracy import NOTABLE, doubt
-from vlasov.solvers.dataset import RUN
+from vlasov.solvers.dataset import RUN, table_in
 from vlasov.solvers.record import ERRORS
 
 _TOLD = {
@@ -26,25 +26,19 @@ _TOLD = {
 
 def badge(dataset: xr.Dataset) -> str:
     """The status as a mark, with the time of a blow-up."""
-    status = str(dataset.attrs.get("status", ""))
-    if not status:
-        return ""
-    time = _number(dataset.attrs.get("blow_up_time"))
+    status, time = str(dataset.attrs.get("status", "")), _number(dataset.attrs.get("blow_up_time"))
     words = f"{status} at t = {number(time)}" if status == "blow-up" and math.isfinite(time) else status
     name = status if status in _SAID else "doubtful"
-    return f'<span class="badge {name}">{escaped(words)}</span>'
+    return f'<span class="badge {name}">{escaped(words)}</span>' if status else ""
 
 
 def section(dataset: xr.Dataset) -> str:
     """What limited the accuracy of a run, or what a study says against itself."""
     said = doubt(dataset) if dataset.attrs.get("kind") == RUN.name else str(dataset.attrs.get("doubt", ""))
     said = said or str(dataset.attrs.get("trouble", ""))
-    parts = []
-    if said:
-        parts.append(paragraph(f"{said[0].upper()}{said[1:]}.".replace("..", "."), "doubt"))
-    if rows := _rows(dataset):
-        parts.append(facts(rows))
-    return "".join(parts)
+    rows = _rows(dataset)
+    sentence = paragraph(f"{said[0].upper()}{said[1:]}.".replace("..", "."), "doubt") if said else ""
+    return sentence + (facts(rows) if rows else "")
 
 
 def _rows(dataset: xr.Dataset) -> list[tuple[str, str]]:
@@ -60,13 +54,9 @@ def _rows(dataset: xr.Dataset) -> list[tuple[str, str]]:
         rows.append(("Estimated error", words if math.isfinite(estimate) else "not known"))
     for name in ERRORS:
         if name in dataset and dataset.sizes.get("time"):
-            top = float(dataset[name].max())
-            rows.append(
-                (
-                    name.replace("_", " ").capitalize(),
-                    f"{number(top, 2)} at its largest, estimated: {_name(dataset, name)}",
-                )
-            )
+            words = f"{number(float(dataset[name].max()), 2)} at its largest, estimated: "
+            words += str(dataset[name].attrs.get("long_name", ""))
+            rows.append((name.replace("_", " ").capitalize(), words))
     if note := str(attrs.get("density_note", "")):
         rows.append(("Density error", note))
     if "mass" in dataset and "density" in dataset:
@@ -83,23 +73,14 @@ def _rows(dataset: xr.Dataset) -> list[tuple[str, str]]:
 
 def options(dataset: xr.Dataset) -> list[tuple[str, str]]:
     """How the run was made: its solver with its resolved options, and its cost."""
-    attrs = dataset.attrs
-    try:
-        given = json.loads(str(attrs.get("options") or "{}"))
-        said = ", ".join(f"{key} = {json.dumps(value)}" for key, value in given.items())
-    except (ValueError, AttributeError):
-        said = str(attrs["options"])
-    rows = [("Solver", str(attrs.get("solver", ""))), ("Options", said)]
-    steps = f"{attrs['steps']} steps" if "steps" in attrs and attrs.get("kind") == RUN.name else ""
-    seconds = _number(attrs.get("wall_seconds"))
-    cost = ", ".join(filter(None, [steps, "" if math.isnan(seconds) else f"{seconds:.3g} s"]))
-    rows += [("Cost", cost), ("Case", str(attrs.get("case", ""))), ("Made", str(attrs.get("created", "")))]
-    rows.append(("Version", f"vlasov {attrs.get('vlasov_version', 'unknown')}"))
-    return [row for row in rows if row[1]]
-
-
-def _name(dataset: xr.Dataset, name: str) -> str:
-    return str(dataset[name].attrs.get("long_name", ""))
+    attrs, seconds = dataset.attrs, _number(dataset.attrs.get("wall_seconds"))
+    chosen = [f"{key} = {json.dumps(value)}" for key, value in table_in(attrs, "options").items()]
+    cost = [f"{attrs['steps']} steps"] if "steps" in attrs and attrs.get("kind") == RUN.name else []
+    cost += [] if math.isnan(seconds) else [f"{seconds:.3g} s"]
+    rows = {"Solver": attrs.get("solver", ""), "Options": ", ".join(chosen), "Cost": ", ".join(cost)}
+    rows |= {"Case": attrs.get("case", ""), "Made": attrs.get("created", "")}
+    rows["Version"] = f"vlasov {attrs.get('vlasov_version', 'unknown')}"
+    return [(name, str(text)) for name, text in rows.items() if text]
 
 
 def _number(value: Any) -> float:

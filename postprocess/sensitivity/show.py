@@ -9,13 +9,12 @@ import numpy as np
 import xarray as xr
 
 from vlasov.postprocess.panels import Curve, Panel, Table
-from vlasov.postprocess.stability import written
+from vlasov.postprocess.stability import bound_curve, written
 
 _SMALL = 1e-4  # numbers below have an exponent
 _DIGITS = 8  # at most
 _OF = {"limit": "in the limit of many tokens", "tokens": "of these tokens"}
 _RATES = {"log_logarithmic_norm": ("exp ∫λ", "--"), "log_norm": ("exp ∫|J|", ":")}
-_MOST = 600.0  # exponent of a bound that is drawn
 
 
 def panels(dataset: xr.Dataset) -> list[Panel]:
@@ -26,9 +25,7 @@ def panels(dataset: xr.Dataset) -> list[Panel]:
     curves = [Curve("growth", times, growth, low, growth + error)]
     for name, (label, dash) in _RATES.items():
         if name in dataset:
-            exponents = dataset[name].values
-            bound, end = np.exp(np.minimum(exponents, _MOST)), written(float(exponents[-1]))
-            curves.append(Curve(label, times, bound, role="bound", dash=dash, end=end))
+            curves.append(bound_curve(label, times, dataset[name].values, dash))
     share = Curve("share of the measure", times, dataset["participation"].values)
     return [
         Panel("Growth of small changes", "t", curves, "|h(t)| / |h(0)|", logy=True),

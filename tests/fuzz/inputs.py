@@ -225,8 +225,8 @@ def calls():
         "wasserstein": (lambda *a: vl.wasserstein(*a[:3], method=a[3]), (g.gaussian, g.cloud, 2, "auto")),
         "compare": (lambda *a: vl.compare(*a[:2], p=a[2]), (g.runs["gaussian"], g.runs["particles"], 1)),
         "clusters": (
-            lambda *a: vl.clusters(a[0], tolerance=a[1], margin=a[2], along=a[3], rank=a[4]).attrs["doubt"],
-            (g.runs["particles"], 0.05, 0.005, [1.0, 0.0], True),
+            lambda *a: vl.clusters(a[0], tolerance=a[1], margin=a[2], rank=a[3]).attrs["doubt"],
+            (g.runs["particles"], 0.05, 0.005, True),
         ),
         "energies": (lambda *a: climbed(vl.energies(a[0], tolerance=a[1])), (g.runs["climbing"], 1e-6)),
         "lipschitz": (

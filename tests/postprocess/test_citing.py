@@ -12,7 +12,8 @@ import xarray as xr
 
 import vlasov as vl
 from vlasov.cli.app import app
-from vlasov.postprocess.citing import cite_all, entries, of_datasets, of_problems
+from vlasov.postprocess import registry
+from vlasov.postprocess.citing import cite_all, entries, reasons
 
 PLANE = 0.3 * np.eye(2)
 ALWAYS = {"vlasov", "castin2025"}
@@ -44,8 +45,8 @@ def runs() -> dict[str, xr.Dataset]:
 
 def test_every_entry_is_bibtex_with_author_title_and_no_pages() -> None:
     parsing = pytest.importorskip("pybtex.database")
-    parsed = parsing.parse_string("\n".join(entries.read().values()), "bibtex")
-    assert list(parsed.entries) == list(entries.read())
+    parsed = parsing.parse_string("\n".join(entries().values()), "bibtex")
+    assert list(parsed.entries) == list(entries())
     for key, entry in parsed.entries.items():
         assert entry.persons["author"], key
         assert entry.fields["title"], key
@@ -54,7 +55,7 @@ def test_every_entry_is_bibtex_with_author_title_and_no_pages() -> None:
 
 def test_the_manual_reads_the_same_file() -> None:
     link = Path(__file__).parents[2] / "docs" / "references.bib"
-    assert link.resolve() == Path(entries.__file__).with_name("references.bib").resolve()
+    assert link.resolve() == Path(reasons.__file__).with_name("references.bib").resolve()
 
 
 def test_the_software_is_cited_as_in_citation_cff() -> None:
@@ -68,23 +69,22 @@ def test_the_software_is_cited_as_in_citation_cff() -> None:
 
 
 def test_every_reason_has_an_entry_and_every_key_of_a_rule_exists() -> None:
-    rules = [*of_problems.ATTENTION.values(), *of_datasets._SCHEMES.values(), *of_datasets._MADE.values()]
-    for reason in (reason for rule in rules for reason in rule):
-        assert reason.key in entries.read(), reason
-        assert "@" not in reason.why
+    kinds = [registry.kind_named(name) for name in registry.names()]
+    rules = [*reasons.ATTENTION.values(), *reasons.SCHEMES.values(), *(kind.cites for kind in kinds if kind)]
+    for key, why in (reason for rule in rules for reason in rule):
+        assert key in entries(), why
+        assert "@" not in why
 
 
 def test_rules_cover_all_that_is_public() -> None:
     from vlasov.solvers.finite_volume.schemes import SCHEMES
-    from vlasov.solvers.kinds import MADE_BY, RUN, SWEEP
 
     attentions = [
         vl.Softmax, vl.L2, vl.Sinkhorn, vl.Linear, vl.Sigmoid, vl.Exponential, vl.ReLU, vl.Hardmax, vl.MultiHead,
         vl.Masked,
     ]  # fmt: skip
-    assert {one.kind for one in attentions} == set(of_problems.ATTENTION)
-    assert set(SCHEMES) == set(of_datasets._SCHEMES)
-    assert set(MADE_BY) - {RUN, SWEEP} <= set(of_datasets._MADE)
+    assert {one.kind for one in attentions} == set(reasons.ATTENTION)
+    assert set(SCHEMES) == set(reasons.SCHEMES)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from matplotlib.patches import Ellipse
 from vlasov.errors import InputError
 from vlasov.postprocess.drawing.covariances import eigenvalues, ellipses
 from vlasov.postprocess.drawing.view import View
-from vlasov.postprocess.naming import called
+from vlasov.solvers.dataset import tell_apart
 
 Scene = Callable[[str], xr.Dataset]
 
@@ -112,7 +112,7 @@ def test_given_axes_are_drawn_in(scene: Scene) -> None:
 
 def test_solutions_are_named_by_what_tells_them_apart(scene: Scene) -> None:
     one, two = scene("gaussian-2"), scene("collapse-2")
-    assert called([one, two]) == ["gaussian", "particles"]
-    assert called([one, one.assign_attrs(title="Another")]) == ["A run", "Another"]
-    assert called([one, one]) == ["gaussian 1", "gaussian 2"]
-    assert called([one, two, one]) == ["gaussian 1", "particles", "gaussian 2"]
+    assert tell_apart([one, two]) == ["gaussian", "particles"]
+    assert tell_apart([one, one.assign_attrs(title="Another")]) == ["A run", "Another"]
+    assert tell_apart([one, one]) == ["gaussian 1", "gaussian 2"]
+    assert tell_apart([one, two, one]) == ["gaussian 1", "particles", "gaussian 2"]

@@ -10,11 +10,11 @@ import xarray as xr
 from scipy.integrate import solve_ivp
 
 import vlasov as vl
-from tests.postprocess.test_report import unpacked
+from tests.postprocess.test_report import decoded, unpacked
 from vlasov.checks import Array
 from vlasov.postprocess.drawing.snapshots import snapshots
 from vlasov.postprocess.quantiles import distribution
-from vlasov.postprocess.report import densities, packing
+from vlasov.postprocess.report import densities
 
 END = 1.0
 N = 400
@@ -55,7 +55,7 @@ def shown(run: xr.Dataset) -> tuple[Array, Array]:
     assert made is not None
     packed = made["frames"][-1][0]
     codes = np.cumsum(unpacked(packed["data"], 3)).astype(np.int32)
-    heights = packing.decoded(packed["low"], codes, made["digits"])
+    heights = decoded(packed["low"], codes, made["digits"])
     low, width = made["origin"][-1][0][0], made["matrix"][-1][0][0][0]
     return low + width * made["step"][0] * np.arange(heights.size + 1), heights
 

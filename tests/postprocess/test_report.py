@@ -39,6 +39,14 @@ def unpacked(text: str, planes: int) -> np.ndarray:
     return (codes >> np.uint32(1)).astype(np.int64) * np.where(codes & 1, -1, 1) - (codes & 1)
 
 
+def decoded(low: int, codes: np.ndarray, digits: int = 4) -> np.ndarray:
+    """The rounded densities that a page shows."""
+    span = 10 ** (digits - 1)
+    exponent, rest = np.divmod(codes - 1, 9 * span)
+    texts = [f"{span + m}e{low + e - digits + 1}" for m, e in zip(rest.ravel(), exponent.ravel(), strict=True)]
+    return np.where(codes > 0, np.array(texts, dtype=np.float64).reshape(codes.shape), 0.0)
+
+
 @pytest.mark.parametrize("digits", [3, 4])
 def test_a_density_is_packed_to_the_digits_that_are_shown(digits):
     values = np.exp(np.random.default_rng(0).uniform(-30, 6, (7, 9)))
@@ -47,7 +55,7 @@ def test_a_density_is_packed_to_the_digits_that_are_shown(digits):
     codes = unpacked(packed["data"], 3).reshape(values.shape)
     for axis in range(2):
         codes = np.cumsum(codes, axis=axis)
-    shown = packing.decoded(packed["low"], codes.astype(np.int32), digits)
+    shown = decoded(packed["low"], codes.astype(np.int32), digits)
     wanted = np.array([float(f"{v:.{digits - 1}e}") for v in values.ravel()]).reshape(values.shape)
     seen = values >= 10.0 ** packed["low"]
     assert 3 < seen.sum() < values.size
@@ -73,7 +81,7 @@ def test_the_scene_holds_the_runs_own_cells(plane):
     codes = unpacked(density["frames"][1][0]["data"], 3).reshape(plane["density"].shape[1:])
     for axis in range(2):
         codes = np.cumsum(codes, axis=axis)
-    shown = packing.decoded(density["frames"][1][0]["low"], codes.astype(np.int32), density["digits"])
+    shown = decoded(density["frames"][1][0]["low"], codes.astype(np.int32), density["digits"])
     physical = plane["density"].values[1] / abs(np.linalg.det(plane["frame_matrix"].values[1]))
     seen = shown > 0
     np.testing.assert_allclose(shown[seen], physical[seen], rtol=5.1 * 10.0 ** -density["digits"])
@@ -88,7 +96,7 @@ def test_many_cells_are_joined_to_their_means(plane):
     half = [size // 2 for size in plane["density"].shape[1:]]
     made, _ = densities.of_frames(plane, [0, 2], 2, 10**9)
     codes = np.cumsum(np.cumsum(unpacked(made["frames"][1][0]["data"], 3).reshape(half), axis=0), axis=1)
-    shown = packing.decoded(made["frames"][1][0]["low"], codes.astype(np.int32), made["digits"])
+    shown = decoded(made["frames"][1][0]["low"], codes.astype(np.int32), made["digits"])
     physical = plane["density"].values[2] / abs(np.linalg.det(plane["frame_matrix"].values[2]))
     means = physical.reshape(half[0], 2, half[1], 2).mean(axis=(1, 3))
     np.testing.assert_allclose(shown[shown > 0], means[shown > 0], rtol=1e-3)
@@ -288,7 +296,7 @@ def test_numbers_near_the_ends_of_what_there_are_have_a_page(size):
     np.testing.assert_allclose(np.reshape(shown, x.shape), x, rtol=1e-5, atol=1e-304)
     with np.errstate(all="raise"):
         low, codes = packing.coded(np.abs(x))
-    np.testing.assert_allclose(packing.decoded(low, codes), np.abs(x), rtol=1e-3, atol=1e-303)
+    np.testing.assert_allclose(decoded(low, codes), np.abs(x), rtol=1e-3, atol=1e-303)
 
 
 def test_damaged_runs_are_refused_in_one_sentence(plane, gaussian):

@@ -4,31 +4,7 @@
 imported inside the commands, so that --help answers at once.
 """
 
-from vlasov.cli import (  # noqa: I001  # in the order of the help
-    cases,
-    runs,
-    observe,
-    comparisons,
-    studies,
-    sensitivity,
-    report,
-    export,
-    cite,
-    installation,
-)
+from vlasov.cli import cases, runs, observe, comparisons, studies, sensitivity, files, installation  # noqa: F401, I001  # in the order of the help
 from vlasov.cli.app import app, main
 
-__all__ = [
-    "app",
-    "cases",
-    "cite",
-    "comparisons",
-    "export",
-    "installation",
-    "main",
-    "observe",
-    "report",
-    "runs",
-    "sensitivity",
-    "studies",
-]
+__all__ = ["app", "main"]

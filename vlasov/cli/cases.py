@@ -13,7 +13,6 @@ from vlasov.cli.options import CaseArgument, ForceOption, JsonOption, command
 from vlasov.cli.pictures import write_text
 from vlasov.cli.printing import cut, describe, print_json, print_rows, width
 from vlasov.errors import choose
-from vlasov.postprocess.equations import VELOCITY, around, seen
 
 if TYPE_CHECKING:
     from vlasov.cases import Case
@@ -33,6 +32,7 @@ class Filter:
         """Return the cases, by name."""
         from vlasov.cases import case_names, load_case
         from vlasov.cases.subjects import SUBJECTS, subject
+        from vlasov.postprocess.equations import VELOCITY, seen
         from vlasov.solvers import SOLVERS
 
         about = None if self.subject is None else choose(self.subject.capitalize(), SUBJECTS, "--subject")
@@ -74,6 +74,7 @@ def list_cases(*, which: Filter, as_json: JsonOption = False) -> None:
 def listed(case: Case) -> dict[str, Any]:
     """Return a case in a line, for programs: how its description begins says what it shows."""
     from vlasov.cases.subjects import subject
+    from vlasov.postprocess.equations import around, seen
 
     return {
         "name": case.name,
@@ -91,7 +92,7 @@ def listed(case: Case) -> dict[str, Any]:
 def show(case: CaseArgument, as_json: JsonOption = False) -> None:
     """Say what a case shows, its problem, its solvers and the facts it is checked against."""
     from vlasov.cases import load_case
-    from vlasov.postprocess.words import told
+    from vlasov.postprocess.equations import told
 
     loaded = load_case(case)
     if as_json:

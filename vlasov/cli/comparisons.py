@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vlasov.cli.options import JsonOption, LocalOption, Settings, Times, command, names
-from vlasov.cli.pictures import Picture, keep, keeping, sources_of
-from vlasov.cli.printing import numbers_of, print_doubt, print_json, print_tables
+from vlasov.cli.pictures import Picture, keeping, sources_of
+from vlasov.cli.printing import numbers_of, print_doubt, print_result
 from vlasov.errors import InputError
 
 if TYPE_CHECKING:
@@ -107,9 +107,8 @@ def compare(
     if files and change:
         raise InputError("changes where a case begins, but files hold solutions; give a case", f"--{change}")
     if study is not None and output is not None and output.suffix == ".nc":
-        raise InputError(
-            f'is drawn beside the comparison, but -o names "{output}", for numbers; leave it out', "--study"
-        )
+        sentence = f'is drawn beside the comparison, but -o names "{output}", for numbers; leave it out'
+        raise InputError(sentence, "--study")
     wanted = times.until(1.0 if times.at is None else math.inf, usual=_TIMES)
     assert wanted is not None
     name, tasks = Path(cases[0]).stem, [] if files else _tasks(settings.load(cases[0]), solvers, perturbation, times)
@@ -117,7 +116,7 @@ def compare(
     sources = [*(sources_of(cases) if files else [_origin(task) for task in tasks]), *sources_of(beside_it)]
     read = [*cases, *beside_it, *([perturbation.initial] if perturbation.initial else [])]
     default = Path(f"{name}-{change or 'compare'}")
-    target, numbers_only = picture.place_or_numbers(output, default, *read, sources=sources)
+    target = picture.place(output, default, *read, sources=sources, numbers=True)
     beside = None if study is None else open_run(study)
     if beside is not None:
         require(beside, MeanFieldStudy.kind, str(study))
@@ -130,15 +129,9 @@ def compare(
             initial="different" if change else "auto", local=local, progress=not as_json,
         )  # fmt: skip
         result.attrs["command"] = shlex.join(["vlasov", *sys.argv[1:]])  # says how a second start was made
-        if numbers_only:
-            keep(result, target)
-        else:
-            picture.write(lambda: draw(result, datasets, beside), target)
-    if as_json:
-        print_json(numbers_of(result) | {"output" if numbers_only else "picture": str(target.path)})
-        return
-    print_tables(result)
-    print(target.path)
+        picture.write(lambda: draw(result, datasets, beside), target, result)
+    place = {"output" if target.path.suffix == ".nc" else "picture": target.path}
+    print_result(numbers_of(result), [result], place, as_json=as_json)
 
 
 def _tasks(case: Case, solvers: str | None, perturbation: Perturbation, times: Times) -> list[Task]:

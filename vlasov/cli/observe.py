@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vlasov.cli.options import JsonOption, command, names
-from vlasov.cli.pictures import Picture, keep
-from vlasov.cli.printing import finite, print_json, print_tables
+from vlasov.cli.pictures import Picture
+from vlasov.cli.printing import numbers_of, print_result
 from vlasov.errors import InputError, choose
 
 if TYPE_CHECKING:
-    import xarray as xr
+    from collections.abc import Callable
 
-_ABOUT = ("metric", "blow_up_time", "predicted_blow_up_time", "doubt")  # attributes that programs are told
+    import xarray as xr
 
 
 @command()
@@ -34,56 +34,44 @@ def observe(
     as_json: JsonOption = False,
 ) -> None:
     """Energies, clusters and gaussianity along a run: print them, draw or write one of them."""
-    from vlasov.postprocess.observables import OBSERVABLES
+    from vlasov.postprocess.clusters import clusters
+    from vlasov.postprocess.energies import energies
+    from vlasov.postprocess.gaussianity import gaussianity
     from vlasov.solvers.dataset import RUN, open_run, require
     from vlasov.solvers.progress import waiting
 
-    chosen = [choose(name, OBSERVABLES, "--quantity") for name in names(quantity)] if quantity else []
-    own: dict[str, dict[str, Any]] = {
-        "clusters": {"tolerance": tolerance, "rank": rank or None},
-        "gaussianity": {"instants": times},
-    }
-    options = {name: {key: set_ for key, set_ in own.get(name, {}).items() if set_ is not None} for name in OBSERVABLES}
-    if unused := [name for name in OBSERVABLES if options[name] and name not in (chosen or OBSERVABLES)]:
+    observables: dict[str, Callable[..., xr.Dataset]]
+    observables = {"energies": energies, "clusters": clusters, "gaussianity": gaussianity}
+    chosen = [choose(name, observables, "--quantity") for name in names(quantity)] if quantity else []
+    given: dict[str, dict[str, Any]] = {"clusters": {"tolerance": tolerance, "rank": rank or None},
+                                        "gaussianity": {"instants": times}, "energies": {}}  # fmt: skip
+    options = {name: {key: value for key, value in own.items() if value is not None} for name, own in given.items()}
+    if unused := [name for name in observables if options[name] and name not in (chosen or observables)]:
         raise InputError(f"leaves out {unused[0]}, of which an option is set; leave that out too", "--quantity")
-    target, numbers_only = None, False
+    target = None
     if output is None:
         picture.refuse("without -o nothing is drawn")
     elif len(chosen) != 1:
         raise InputError(f'names "{output}", for one quantity; choose it by --quantity', "-o")
     else:
-        target, numbers_only = picture.place_or_numbers(output, output, path)
+        target = picture.place(output, output, path, numbers=True)
     run, found = open_run(path), {}
     require(run, RUN, "run")
-    for name in chosen or OBSERVABLES:
+    for name in chosen or observables:
         try:
             with waiting(f"{name} along the run"):
-                found[name] = OBSERVABLES[name](run, **options[name])
+                found[name] = observables[name](run, **options[name])
         except InputError:  # this quantity does not apply to this run
             if chosen or options[name]:
                 raise
     if not found:
-        raise InputError(f"has none of {', '.join(OBSERVABLES)}; ask for one by --quantity to read why", "run")
-    if target is not None and numbers_only:
-        keep(found[chosen[0]], target)
-    elif target is not None:
+        raise InputError(f"has none of {', '.join(observables)}; ask for one by --quantity to read why", "run")
+    if target is not None:
         from vlasov.postprocess import figures
         from vlasov.postprocess.drawing.panels import draw
 
         shown = found[chosen[0]]
         by_hand = chosen == ["clusters"]
-        picture.write(lambda: figures.clusters(run, found=shown) if by_hand else draw(shown), target)
-    written = {} if target is None else {"output": str(target.path)}
-    if as_json:
-        print_json({name: _numbers(one) for name, one in found.items()} | written)
-        return
-    print_tables(*found.values())
-    for place in written.values():
-        print(place)
-
-
-def _numbers(found: xr.Dataset) -> dict[str, Any]:
-    """Return all variables as lists, and the attributes that say something of the result."""
-    about = {name: found.attrs[name] for name in _ABOUT if name in found.attrs}
-    about |= {name: finite(value) for name, value in about.items() if isinstance(value, float)}
-    return {str(name): finite(found[name].values) for name in ("time", *found.data_vars)} | about
+        picture.write(lambda: figures.clusters(run, found=shown) if by_hand else draw(shown), target, shown)
+    numbers = {name: numbers_of(result) for name, result in found.items()}
+    print_result(numbers, found.values(), {} if target is None else {"output": target.path}, as_json=as_json)

@@ -26,12 +26,8 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., None])
 
-_running: ContextVar[str] = ContextVar("running", default="")
-
-
-def running() -> str:
-    """The name of the command that runs."""
-    return _running.get()
+#: The name of the command that runs.
+running: ContextVar[str] = ContextVar("running", default="")
 
 
 def command(into: typer.Typer = app, **how: Any) -> Callable[[Command], Command]:
@@ -46,7 +42,7 @@ def command(into: typer.Typer = app, **how: Any) -> Callable[[Command], Command]
         @wraps(function)
         def called(**given: Any) -> None:
             made = {name: group(**{f.name: given.pop(f.name) for f in fields(group)}) for name, group in groups.items()}
-            _running.set(function.__name__.replace("_", "-"))
+            running.set(function.__name__.replace("_", "-"))
             try:
                 with named_by(partial(_named, {one.name for one in taken})):
                     function(**given, **made)
@@ -95,9 +91,6 @@ def _parameters(argument: inspect.Parameter) -> list[inspect.Parameter]:
 CaseArgument = Annotated[str, typer.Argument(metavar="CASE", help="Name of a case, or a .toml file.")]
 FolderOption = Annotated[
     Path | None, typer.Option("-o", "--output", help="A folder, where a study goes on if it was interrupted.")
-]
-SchedulerOption = Annotated[
-    str | None, typer.Option("--scheduler", help='A dask address, or "local" for a cluster here.')
 ]
 LocalOption = Annotated[
     bool, typer.Option("--local/--no-local", help="Find how much small differences grow at most: some seconds.")

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+_NUMBERS = ".nc"
+
+
 class Target(NamedTuple):
     """A file to be written, the origin of what it will hold, and whether a file of another origin is replaced."""
 
@@ -35,7 +38,7 @@ def claim(path: Path, sources: Sequence[Any], *inputs: str | Path, force: bool) 
     """A path as the target of what the running command makes from these sources; refused where a result may be lost."""
     from vlasov.solvers.targets import check_target, origin
 
-    target = Target(path, origin(running(), *sources), force)
+    target = Target(path, origin(running.get(), *sources), force)
     check_target(path, target.origin, *inputs, overwrite=force)
     return target
 
@@ -99,21 +102,26 @@ class Picture:
     force: ForceOption = False
 
     def place(
-        self, output: Path | None, default: Path, *inputs: str | Path, sources: Sequence[Any] | None = None
-    ) -> Target:
-        """Where the picture goes: what -o names, or a default, to which the end is added; checked before any work.
+        self, output: Path | None, default: Path, *inputs: str | Path, sources: Sequence[Any] | None = None,
+        numbers: bool = False,
+    ) -> Target:  # fmt: skip
+        """Return where the picture goes: what -o names, or a default with the end added; checked before any work.
 
-        It is made from the inputs, if no other ``sources`` are given.
+        It is made from the inputs, if no other ``sources`` are given. ``numbers``: -o may name a .nc file for these.
         """
         from vlasov.postprocess.drawing.canvas import checked_target
         from vlasov.postprocess.figures import FORMATS
 
+        sources = sources_of(inputs) if sources is None else sources
+        if numbers and output is not None and output.suffix == _NUMBERS:
+            self.refuse(f'-o names "{output}", for numbers')
+            return claim(output, sources, *inputs, force=self.force)
         form = self._checked()
         if output is not None and form is not None and output.suffix.lower() != f".{form}":
             raise InputError(f'is "{form}", but -o names "{output}"; leave out one of them', "--format")
         path = default.with_name(f"{default.name}.{form or 'png'}") if output is None else output
         checked_target(path, FORMATS)
-        return claim(path, sources_of(inputs) if sources is None else sources, *inputs, force=self.force)
+        return claim(path, sources, *inputs, force=self.force)
 
     def inside(self, folder: Path) -> Target:
         """Where the picture of a study goes, in a folder that may have to be made, and that no other study may use."""
@@ -121,16 +129,7 @@ class Picture:
 
         if folder.is_dir():
             return self.place(None, folder / "study")
-        return Target(folder / f"study.{self._checked() or 'png'}", origin(running()), self.force)
-
-    def place_or_numbers(
-        self, output: Path | None, default: Path, *inputs: str | Path, sources: Sequence[Any] | None = None
-    ) -> tuple[Target, bool]:
-        """As ``place``; and whether -o names a .nc file, for numbers."""
-        if output is None or output.suffix != ".nc":
-            return self.place(output, default, *inputs, sources=sources), False
-        self.refuse(f'-o names "{output}", for numbers')
-        return claim(output, sources_of(inputs) if sources is None else sources, *inputs, force=self.force), True
+        return Target(folder / f"study.{self._checked() or 'png'}", origin(running.get()), self.force)
 
     def refuse(self, why: str) -> None:
         """Complain about options for pictures where none is drawn."""
@@ -138,17 +137,23 @@ class Picture:
             if value is not None:
                 raise InputError(f"is for pictures, but {why}; leave it out", name)
 
-    def write(self, draw: Callable[[], Figure], target: Target) -> Path:
-        """Draw a picture so wide, and write it; refused where a file of another origin came meanwhile."""
+    def write(self, draw: Callable[[], Figure], target: Target, numbers: xr.Dataset | None = None) -> None:
+        """Draw a picture and write it, or the numbers where the target is a .nc file.
+
+        Refused where a file of another origin came meanwhile.
+        """
         from vlasov.postprocess import figures
         from vlasov.postprocess.drawing.paper import printed
         from vlasov.solvers.progress import waiting
         from vlasov.solvers.targets import check_target
 
+        if numbers is not None and target.path.suffix == _NUMBERS:
+            keep(numbers, target)
+            return
         with waiting("drawing"), printed(self.width):
             drawn = draw()
             check_target(target.path, target.origin, overwrite=target.force)
-            return figures.save(drawn, target.path, origin=target.origin)
+            figures.save(drawn, target.path, origin=target.origin)
 
     def _checked(self) -> str | None:
         """The format, without its dot."""

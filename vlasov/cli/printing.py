@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from vlasov.remedies import respelt
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     import xarray as xr
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 #: Whether this command has printed its answer for programs, of which there is one.
 answered: ContextVar[bool] = ContextVar("answered", default=False)
 _WIDTH = 100  # of tables that go into a file
+_ABOUT = ("doubt", "trouble", "metric", "blow_up_time", "predicted_blow_up_time")
 _CUT = " ..."
 _ARRAY = re.compile(r"\[\[.{,40}?\]\]|\[[^\[\]]{,40}\]")  # a matrix or a row of one, if it is short
 
@@ -98,13 +99,25 @@ def _cell(value: Any) -> str:
 
 
 def numbers_of(dataset: xr.Dataset) -> dict[str, Any]:
-    """Return all variables and coordinates of a Dataset for programs, and its doubts."""
+    """Return all variables and coordinates of a Dataset for programs, and the attributes that say something of it."""
     numbers = {
         str(name): finite(values.values) if values.dtype.kind in "iufb" else values.values.tolist()
         for name, values in dataset.variables.items()
     }
-    words = {name: dataset.attrs[name] for name in ("doubt", "trouble") if dataset.attrs.get(name)}
-    return numbers | words
+    about = {name: dataset.attrs[name] for name in _ABOUT if dataset.attrs.get(name)}
+    return numbers | {name: finite(value) if isinstance(value, float) else value for name, value in about.items()}
+
+
+def print_result(
+    numbers: dict[str, Any], datasets: Iterable[xr.Dataset], files: dict[str, Path], *, as_json: bool
+) -> None:
+    """Print numbers for programs, or the tables of Datasets; and the files that were written, which have names."""
+    if as_json:
+        print_json(numbers | {name: str(path) for name, path in files.items()})
+        return
+    print_tables(*datasets)
+    for path in files.values():
+        print(path)
 
 
 def print_json(value: Any) -> None:

@@ -9,7 +9,7 @@ import typer
 
 from vlasov.cli.options import JsonOption, Settings, Times, command
 from vlasov.cli.pictures import Picture, claim, keep, keeping, sources_of
-from vlasov.cli.printing import finite, print_json, print_tables
+from vlasov.cli.printing import numbers_of, print_result
 from vlasov.errors import InputError
 
 if TYPE_CHECKING:
@@ -64,12 +64,7 @@ def sensitivity(
                 results[""] = result
         keep(result, numbers)
         picture.write(lambda: draw(result), target)
-    if as_json:
-        shown = ("time", "growth", "growth_error", "log_logarithmic_norm", "log_norm", "carriers", "sample")
-        print_json({name: finite(result[name].values) for name in shown} | {"picture": str(target.path)})
-        return
-    print_tables(result)
-    print(target.path)
+    print_result(numbers_of(result), [result], {"picture": target.path}, as_json=as_json)
 
 
 def _run(path: str, threads: int | None, times: Times) -> tuple[xr.Dataset, Array | None]:

@@ -7,8 +7,6 @@ imported when its command runs.
 from __future__ import annotations
 
 import types
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import MISSING, field, fields, make_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin, get_type_hints
@@ -134,37 +132,24 @@ def _conduct(
         picture.inside(target)
     )  # fmt: skip
     made = study(case, **arguments, output=target, overwrite=picture.force, progress=not as_json)
-    with resumable(target):
-        result = run_study(made)
-    file, drawn, undrawn = target if in_file else target / FINISHED, None, ""
     try:
-        drawn = picture.write(lambda: draw(result), place)
+        result = run_study(made)
+    except KeyboardInterrupt as stop:
+        if not in_file:
+            stop.add_note(f"What is done is in {target}, and the same command goes on with it.")
+        raise
+    file, undrawn = target if in_file else target / FINISHED, ""
+    try:
+        picture.write(lambda: draw(result), place)
     except InputError as reason:  # such as three parameters of a sweep
         undrawn = f"no picture: it {reason.sentence}"
     if as_json:
-        print_json(numbers_of(result) | {"study": str(file), "picture": None if drawn is None else str(drawn)})
+        print_json(numbers_of(result) | {"study": str(file), "picture": None if undrawn else str(place.path)})
         return
     print_tables(result)
     print(f"written to {file}")
-    print(drawn or undrawn)
+    print(undrawn or place.path)
 
 
-@contextmanager
-def resumable(folder: Path) -> Iterator[None]:
-    """Say of a study that is interrupted where its results are."""
-    try:
-        yield
-    except KeyboardInterrupt as stop:
-        if folder.suffix != ".nc":
-            stop.add_note(f"What is done is in {folder}, and the same command goes on with it.")
-        raise
-
-
-def add_all(listed: Sequence[str] = ()) -> None:
-    """Add the commands of all studies, those of ``listed`` alone if it is not empty."""
-    for name, says in registry.commands().items():
-        if not listed or name in listed:
-            _add(name, says)
-
-
-add_all()
+for _command, _help in registry.commands().items():
+    _add(_command, _help)

@@ -1,4 +1,4 @@
-"""The command that writes numbers for other programs: export."""
+"""Commands that make files for readers and for other programs of runs and studies: report, export, cite."""
 
 from __future__ import annotations
 
@@ -7,12 +7,60 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vlasov.cli.options import ForceOption, command
+from vlasov.cli.options import ForceOption, JsonOption, command
 from vlasov.cli.pictures import Target, beside, claim, sources_of, write_text
-from vlasov.errors import InputError
+from vlasov.cli.printing import print_result
+from vlasov.errors import InputError, choose
 
 if TYPE_CHECKING:
     import xarray as xr
+
+_FORMATS = ("bibtex",)
+_SUFFIX = ".bib"
+
+
+@command()
+def report(
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="RUN|STUDY|COMPARISON...", help="Files of runs, studies and comparisons, or folders of studies."
+        ),
+    ] = None,
+    *,
+    every: Annotated[
+        Path | None,
+        typer.Option("--all-cases", metavar="DIR", help="A report for each case file in a folder, and a page of all."),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o", "--output", help="The .html file, or the folder of --all-cases; beside the first if not given."
+        ),
+    ] = None,
+    force: ForceOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Show runs, studies and comparisons on one HTML page that opens without a network; several runs side by side."""
+    from vlasov.postprocess.report import checked_target, of_sources
+    from vlasov.postprocess.report.gallery import gallery
+    from vlasov.postprocess.report.sources import file_of, opened
+
+    if bool(paths) == (every is not None):
+        raise InputError("needs files to show, or --all-cases DIR, and not both", "report")
+    if every is not None:
+        pages = gallery(every, output or every / "report", overwrite=force, say=(lambda _: None) if as_json else print)
+        print_result({"reports": [str(page) for page in pages[1:]]}, [], {"output": pages[0]}, as_json=as_json)
+        return
+    first, files = (paths or [])[0], [file_of(path) for path in paths or []]
+    target = claim(checked_target(output or _page(first)), sources_of(files), *files, force=force)
+    path = of_sources(opened(paths), target.origin).save(target.path)
+    print_result({"bytes": path.stat().st_size}, [], {"output": path}, as_json=as_json)
+
+
+def _page(first: Path) -> Path:
+    """The report's name where none is given: that of the file, or that of a study in its folder."""
+    return first / "study.html" if first.name in ("", "..") else first.with_suffix(".html")
 
 
 @command()
@@ -80,3 +128,29 @@ def _write_arrays(dataset: xr.Dataset, target: Target) -> None:
                 archive.comment = signature(target.origin).encode()
     except OSError as error:
         raise InputError(f'"{target.path}" cannot be written: {error.strerror}', "output") from None
+
+
+@command()
+def cite(
+    paths: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="RUN.nc|CASE...", help="Runs, studies or their folders, cases, or .toml files; one list for all."
+        ),
+    ],
+    *,
+    style: Annotated[str, typer.Option("--format", help="bibtex is all there is.")] = "bibtex",
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="A .bib file to write.")] = None,
+    force: ForceOption = False,
+) -> None:
+    """Print BibTeX of this software, and of the theorems and methods that runs used, each with the reason why."""
+    from vlasov.postprocess.citing import cite_all
+
+    choose(style, _FORMATS, "--format")
+    if output is None:
+        print(cite_all(paths))
+        return
+    if output.suffix.lower() != _SUFFIX:
+        raise InputError(f'"{output}" must end in {_SUFFIX}', "output")
+    write_text(output, cite_all(paths) + "\n", *paths, force=force)
+    print(output)
