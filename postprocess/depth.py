@@ -29,7 +29,7 @@ from vlasov.postprocess.studies import options as shared
 from vlasov.postprocess.studies.front import front
 from vlasov.postprocess.studies.horizon import before_blow_up
 from vlasov.postprocess.studies.show import error_panel, error_rows, error_table
-from vlasov.postprocess.studies.slopes import Fit, with_slopes
+from vlasov.postprocess.studies.slopes import PARTS, Fit, with_slopes
 from vlasov.postprocess.studies.study import Study, option
 from vlasov.postprocess.transport.certain import mean_power
 from vlasov.postprocess.transport.exact import MOST_PAIRS
@@ -115,7 +115,7 @@ class DepthStudy(Study):
         "depth study",
         'what vl.depth_study returned or "vlasov depth" wrote',
         title="How fast L layers approach the flow",
-        variables=_ERRORS | {
+        variables=_ERRORS | PARTS | {
             "reference_error": "largest error of a token of the flow, by a looser tolerance",
             "step": "step of a layer",
             "expected": "slope by the theory",
@@ -192,8 +192,7 @@ class DepthStudy(Study):
         return _Flows(self)
 
     def measure(self, prepared: _Flows, **point: Any) -> xr.Dataset:
-        with np.errstate(all="ignore"):  # each thread has its own
-            return _measured(self, prepared.of(point["replica"]), point["depth"])
+        return _measured(self, prepared.of(point["replica"]), point["depth"])
 
     def finish(self, dataset: xr.Dataset, prepared: Any) -> xr.Dataset:
         own = dataset["reference_error"].max("depth")

@@ -104,7 +104,17 @@ def drawable(panel: Panel) -> Panel | None:
     if data.size:
         top = (_REACH**2 if logy else _REACH) * float(data.max())
         curves = [_in_reach(curve, top) for curve in curves]
-    return replace(panel, curves=curves, logy=logy)
+    return replace(panel, curves=_coloured(curves), logy=logy)
+
+
+def _coloured(curves: Sequence[Curve]) -> list[Curve]:
+    """Return curves of which those of data have a colour: their own, or the next one."""
+    coloured, free = list[Curve](), 0
+    for curve in curves:
+        place = free if curve.colour is None else curve.colour
+        coloured.append(replace(curve, colour=place) if curve.role == "data" else curve)
+        free = max(free, place + 1) if curve.role == "data" else free
+    return coloured
 
 
 def _finite(arrays: Sequence[Array]) -> Array:

@@ -6,14 +6,19 @@ A new study or kind is one line of ``_ENTRIES``, or a call of ``register`` elsew
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
+from vlasov.errors import InputError
 from vlasov.kinds import Kind
 
 if TYPE_CHECKING:
     import xarray as xr
 
-    from vlasov.postprocess.studies.study import Study
+
+class Declares(Protocol):
+    """A class that says which kind of Dataset it makes: ``vlasov.postprocess.studies.study.Study``."""
+
+    kind: ClassVar[Kind]
 
 
 class Entry(NamedTuple):
@@ -51,12 +56,12 @@ _ENTRIES: dict[str, Entry] = {
 }
 
 
-def register(thing: Kind | type[Study], command: str = "") -> None:
-    """Make a kind known, or a study with its kind, its command line and its help."""
-    if isinstance(thing, Kind):
-        _ENTRIES[thing.name] = Entry(thing)
-    else:
-        _ENTRIES[thing.kind.name] = Entry(thing, command, (thing.__doc__ or "").partition("\n")[0])
+def register(thing: Kind | type[Declares], command: str = "") -> None:
+    """Make a kind known, or a study with its kind; its command is there if ``vlasov.cli`` is imported afterwards."""
+    kind = thing if isinstance(thing, Kind) else thing.kind
+    if kind.name in _ENTRIES and isinstance(_ENTRIES[kind.name].where, str):
+        raise InputError(f'"{kind.name}" is a kind of vlasov itself; choose another name', "kind")
+    _ENTRIES[kind.name] = Entry(thing, command, (thing.__doc__ or "").partition("\n")[0])
 
 
 def names() -> list[str]:
@@ -75,7 +80,7 @@ def kind_named(name: str) -> Kind | None:
     return thing if thing is None or isinstance(thing, Kind) else thing.kind
 
 
-def study_of(dataset: xr.Dataset) -> type[Study] | None:
+def study_of(dataset: xr.Dataset) -> Any:
     """Return the study that made a Dataset; None if no study did."""
     entry = _ENTRIES.get(str(dataset.attrs.get("kind", "")))
     return None if entry is None or not entry.command else _load(entry)
@@ -86,12 +91,12 @@ def commands() -> dict[str, str]:
     return {entry.command: entry.says for entry in _ENTRIES.values() if entry.command}
 
 
-def study_named(command: str) -> type[Study]:
+def study_named(command: str) -> Any:
     """Return the study of a command."""
     return _load(next(entry for entry in _ENTRIES.values() if entry.command == command))
 
 
-def command_of(study: type[Study]) -> str:
+def command_of(study: type[Declares]) -> str:
     """Return the command of a study."""
     return _ENTRIES[study.kind.name].command
 

@@ -77,9 +77,8 @@ def picture(
 
 def draw_panel(ax: Axes, panel: Panel) -> None:
     """Draw the curves of a panel, of which ``logy`` is decided."""
-    number = 0
     for curve in panel.curves:
-        number = _draw_curve(ax, curve, number)
+        _draw_curve(ax, curve)
     sizes = np.unique(np.concatenate([curve.x[np.isfinite(curve.y)] for curve in panel.curves]))
     if panel.logx and sizes.size and sizes[0] > 0:
         ax.set_xscale("log", base=2)
@@ -103,22 +102,18 @@ def draw_panel(ax: Axes, panel: Panel) -> None:
             style.at_least_two(axis)
 
 
-def _draw_curve(ax: Axes, curve: Curve, number: int) -> int:
-    """Draw a curve in its colour, by default the next one; return the number of the colour after it."""
+def _draw_curve(ax: Axes, curve: Curve) -> None:
+    """Draw a curve: of data in its colour with its band, a bound or a guide as a thin line."""
     look: dict[str, Any] = {"linestyle": curve.dash, "label": mathematical(curve.label) or None}
-    if curve.role == "guide":
-        ax.plot(curve.x, curve.y, color=style.PALE, linewidth=0.9, **look)
-        return number
-    if curve.role == "bound":
-        ax.plot(curve.x, curve.y, color=style.INK, linewidth=0.9, **look)
-        return number
-    place = number if curve.colour is None else curve.colour
+    if curve.role != "data":
+        ax.plot(curve.x, curve.y, color=style.PALE if curve.role == "guide" else style.INK, linewidth=0.9, **look)
+        return
+    place = curve.colour or 0
     colour = style.PALETTE[place % len(style.PALETTE)]
     marker = MARKERS[place % len(MARKERS)] if curve.marks else "." if curve.x.size <= _MARKED else ""
     ax.plot(curve.x, curve.y, color=colour, marker=marker, **look)
     if curve.low is not None and curve.high is not None:
         ax.fill_between(curve.x, curve.low, curve.high, color=colour, alpha=0.2, linewidth=0)
-    return max(number, place + 1)
 
 
 def _draw_image(figure: Figure, ax: Axes, image: Image) -> None:

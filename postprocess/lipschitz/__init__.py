@@ -145,7 +145,7 @@ class LipschitzStudy(Study):
         "Lipschitz study",
         'what vl.lipschitz_study returned or "vlasov lipschitz" wrote',
         title="How rough attention is on n tokens",
-        variables=ABOVE | {
+        variables=ABOVE | PARTS | {
             "lipschitz": "|D_X f|, f(X)_i = Gamma_X(x_i)",
             "error": "how far it may be from that",
             "radius": "largest |x_i|",

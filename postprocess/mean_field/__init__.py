@@ -35,7 +35,7 @@ from vlasov.postprocess.sensitivity.along import along
 from vlasov.postprocess.studies import options as shared
 from vlasov.postprocess.studies.front import front
 from vlasov.postprocess.studies.horizon import before_blow_up
-from vlasov.postprocess.studies.slopes import Fit, with_slopes
+from vlasov.postprocess.studies.slopes import PARTS, Fit, with_slopes
 from vlasov.postprocess.studies.study import Point, Study, option
 from vlasov.postprocess.transport.exact import MOST_PAIRS
 from vlasov.problem import Problem
@@ -104,7 +104,7 @@ class MeanFieldStudy(Study):
         "study",
         'what vl.mean_field_study returned or "vlasov converge" wrote',
         title="How fast n tokens approach the limit",
-        variables=_VARIABLES,
+        variables=_VARIABLES | PARTS,
         panels=show.panels,
         tables=show.tables,
         notes=show.notes,

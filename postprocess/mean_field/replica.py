@@ -53,7 +53,6 @@ class Prepared:
         self.points = lru_cache(maxsize=2)(partial(_limit_points, study, self.limit))
 
 
-@np.errstate(all="ignore")  # each thread has its own: states that overflow are reported by the integrator
 def measured(
     study: MeanFieldStudy, prepared: Prepared, sampling: str, n: int, replicas: Sequence[int]
 ) -> list[xr.Dataset]:

@@ -32,11 +32,7 @@ def section(parts: Parts, dataset: xr.Dataset) -> str:
 
 
 def _chart(panel: Panel) -> dict[str, Any]:
-    series, number = [], 0
-    for curve in panel.curves:
-        place = number if curve.colour is None else curve.colour
-        number += curve.role == "data"
-        series.append(_series(curve, place))
+    series = [_series(curve) for curve in panel.curves]
     across = ", ".join([panel.x, *(f"{k} = {text}" for k, text in enumerate(panel.texts))])
     return {
         "title": panel.title, "xname": across, "series": series, "logx": panel.logx, "logy": bool(panel.logy),
@@ -44,8 +40,8 @@ def _chart(panel: Panel) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _series(curve: Curve, colour: int) -> dict[str, Any]:
-    look = {"colour": colour} if curve.role == "data" else {"grey": True, "fits": curve.role == "bound"}
+def _series(curve: Curve) -> dict[str, Any]:
+    look = {"colour": curve.colour} if curve.role == "data" else {"grey": True, "fits": curve.role == "bound"}
     bands = {"low": curve.low, "high": curve.high}
     numbers = {name: np.asarray(band, float).tolist() for name, band in bands.items() if band is not None}
     x, y = (np.asarray(values, float).tolist() for values in (curve.x, curve.y))

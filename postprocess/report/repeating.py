@@ -37,7 +37,7 @@ def repeated(source: Source) -> str:
     if study is None or not asked:
         return ""
     if short and all(map(_is_word, asked.values())):
-        words = " ".join(f"{_flag(study, name)} {_word(value)}" for name, value in asked.items())
+        words = " ".join(_option(study, name, value) for name, value in asked.items())
         return f"{saved}vlasov {registry.command_of(study)} {name}.toml {words}"
     if (function := _FUNCTION.search(study.kind.made_by)) is None:
         return ""
@@ -61,9 +61,14 @@ def _is_word(value: Any) -> bool:
     return all(isinstance(each, str | int | float) for each in (value if isinstance(value, list) else [value]))
 
 
-def _flag(study: type[Study], name: str) -> str:
-    flags = {item.name: item.metadata["flag"] for item in options(study)}
-    return "--at" if name == "times" else flags[name] or f"--{name.replace('_', '-')}"
+def _option(study: type[Study], name: str, value: Any) -> str:
+    """Return an option as the command line takes it; truth values are switches, --local or --no-local."""
+    flag = next(item.metadata["flag"] for item in options(study) if item.name == name)
+    flag = "--at" if name == "times" else flag or f"--{name.replace('_', '-')}"
+    if isinstance(value, bool):
+        on, _, off = flag.partition("/")
+        return on if value else off or f"--no-{on.removeprefix('--')}"
+    return f"{flag} {_word(value)}"
 
 
 def _word(value: Any) -> str:

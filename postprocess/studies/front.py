@@ -5,13 +5,11 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable
-from dataclasses import MISSING
 from functools import wraps
 from typing import ParamSpec
 
 import xarray as xr
 
-from vlasov.cases.solving import CaseLike
 from vlasov.errors import InputError, did_you_mean
 from vlasov.postprocess.studies.run import run_study
 from vlasov.postprocess.studies.study import Study, options
@@ -25,13 +23,12 @@ def front(study: Callable[P, Study]) -> Callable[P, xr.Dataset]:
     make = study
     assert isinstance(study, type)
     assert issubclass(study, Study)
-    kind = study.kind
 
     @wraps(study, assigned=("__module__",), updated=())
     def function(*args: P.args, **kwargs: P.kwargs) -> xr.Dataset:
         for name in kwargs:
             if name not in known:
-                raise InputError(f"is not an option of a {kind.name}; {did_you_mean(name, known)}", name)
+                raise InputError(f"is not an option of {function.__name__}; {did_you_mean(name, known)}", name)
         return run_study(make(*args, **kwargs))
 
     function.__name__ = function.__qualname__ = re.sub(r"(?<!^)(?=[A-Z])", "_", study.__name__).lower()
@@ -41,19 +38,8 @@ def front(study: Callable[P, Study]) -> Callable[P, xr.Dataset]:
     lines = [f"{item.name}\n    {item.metadata['says']}" for item in items]
     head = [summary, "", "Parameters", "----------", f"problem\n    {_PROBLEM}", *lines]
     function.__doc__ = "\n".join(head) + (f"\n\n{rest}" if rest else "")
-    function.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        [
-            inspect.Parameter("problem", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=CaseLike),
-            *(
-                inspect.Parameter(
-                    item.name,
-                    inspect.Parameter.KEYWORD_ONLY if item.kw_only else inspect.Parameter.POSITIONAL_OR_KEYWORD,
-                    annotation=item.type,
-                    default=inspect.Parameter.empty if item.default is MISSING else item.default,
-                )
-                for item in items
-            ),
-        ],
-        return_annotation=xr.Dataset,
-    )  # fmt: skip
+    signature = inspect.signature(study)
+    function.__signature__ = signature.replace(  # type: ignore[attr-defined]
+        parameters=[signature.parameters[name] for name in known], return_annotation=xr.Dataset
+    )
     return function

@@ -6,7 +6,7 @@ along the axes of the study.
 
 from __future__ import annotations
 
-import json
+import math
 import time
 import warnings
 from collections import defaultdict
@@ -57,9 +57,10 @@ def run_study(study: Study) -> xr.Dataset:
         check_target(target, made, overwrite=study.overwrite)
     with np.errstate(all="ignore"), one_thread_of_blas():
         prepared, settled = _prepared(study, store)
-        with warnings.catch_warnings(), _kept_in_part(study, prepared, target if in_file else None) as results:
-            _collect(study, prepared, settled, store, results)
-        dataset = _assembled(study, prepared, results)
+        with _kept_in_part(study, target if in_file else None) as results:
+            with warnings.catch_warnings():
+                _collect(study, prepared, settled, store, results)
+            dataset = study.kind.name_variables(study.finish(_joined(study, results), prepared))
     dataset.attrs["wall_seconds"] = time.perf_counter() - began
     if store is not None:
         store.finish(dataset)
@@ -76,24 +77,23 @@ def _prepared(study: Study, store: Store | None) -> tuple[Any, Any]:
     settled = None if store is None else store.settled
     with waiting(f"what all points of the {study.kind.name} share", aloud=study.progress):
         prepared = study.prepare(settled)
-    if settled is not None or store is None:
-        return prepared, settled or study.settled(prepared)
-    settled = study.settled(prepared) or {}
-    if not store.settle(settled):  # another process has begun the study meanwhile
-        return study.prepare(store.settled), store.settled
+    if settled is None:
+        settled = study.settled(prepared) or {}
+        if store is not None and not store.settle(settled):  # another process has begun the study meanwhile
+            return study.prepare(store.settled), store.settled
     return prepared, settled
 
 
 @contextmanager
-def _kept_in_part(study: Study, prepared: Any, target: Path | None) -> Iterator[_Results]:
-    """Results to be filled; where a study with a .nc file is interrupted, they go into a file beside it."""
+def _kept_in_part(study: Study, target: Path | None) -> Iterator[_Results]:
+    """Results to be filled; where a study with a .nc file ends early, they go into a file beside it."""
     results = _Results()
     try:
         yield results
-    except KeyboardInterrupt as stop:
+    except (Exception, KeyboardInterrupt) as stop:
         if target is not None and results.measured:
             with suppress(KeyboardInterrupt), undisturbed():  # who presses Ctrl-C twice loses nothing
-                place = save_partial(_assembled(study, prepared, results), target)
+                place = save_partial(study.kind.name_variables(_joined(study, results)), target)
             count, total = len(results.measured), len(study.points())
             stop.add_note(f"What is done, {count:,} of {total:,} points, is in {place}.")
         raise
@@ -118,7 +118,7 @@ def _collect(study: Study, prepared: Any, settled: Any, store: Store | None, res
     with bar as report, closing(schedule.compute(study, prepared, settled, batches)) as outcomes:
         for batch, outcome in outcomes:
             try:
-                measured: Sequence[xr.Dataset] = outcome.result()
+                measured = [_checked(dataset) for dataset in outcome.result()]
             except Exception as error:
                 if isinstance(error, study.fatal):
                     raise
@@ -143,9 +143,9 @@ def _batches(study: Study, points: Sequence[Point]) -> list[list[Point]]:
 
 def _fail(error: Exception, batch: Sequence[Point], store: Store | None, results: _Results) -> None:
     """Note why points failed; a folder keeps the reason unless memory or a signal was to blame."""
-    kind = [] if isinstance(error, SolverError | InputError) and str(error) else [type(error).__name__]
-    reason = " ".join(": ".join([*kind, *([str(error)] if str(error) else [])]).split())
-    again = isinstance(error, MemoryError) or isinstance(error.__context__, MemoryError) or "process" in reason
+    own = isinstance(error, SolverError | InputError) and str(error)
+    reason = " ".join(": ".join(filter(None, ["" if own else type(error).__name__, str(error)])).split())
+    again = isinstance(error, MemoryError | schedule.WorkerLost) or isinstance(error.__context__, MemoryError)
     results.error = results.error or error
     for point in batch:
         results.reasons[text_of(point)] = reason
@@ -158,8 +158,18 @@ def label_of(point: Point) -> str:
     return ", ".join(f"{name} = {short(value)}" for name, value in point.items())
 
 
-def _assembled(study: Study, prepared: Any, results: _Results) -> xr.Dataset:
-    """Return the Dataset of the study, with what follows from its points."""
+def _checked(measured: Any) -> xr.Dataset:
+    """Return what a study measured at a point; raise TypeError unless it is a Dataset of numbers and texts."""
+    if not isinstance(measured, xr.Dataset):
+        raise TypeError(f"measure returned {type(measured).__name__}; return an xarray.Dataset")
+    for name, array in measured.variables.items():
+        if array.dtype.kind not in "iufbUSO":
+            raise TypeError(f'measure returned "{name}" of type {array.dtype}; return numbers or texts')
+    return measured
+
+
+def _joined(study: Study, results: _Results) -> xr.Dataset:
+    """Return the Dataset of all points, with the reasons of those that failed and the attributes of the study."""
     _agree(study, results)
     dataset = join(study, results.measured)
     if results.reasons:
@@ -171,18 +181,18 @@ def _assembled(study: Study, prepared: Any, results: _Results) -> xr.Dataset:
         dataset.attrs["trouble"] = (
             f"{count:,} of {total:,} points failed, the first ({label}): {reason.rstrip('.')}; see the variable reason"
         )
-    dataset.attrs = study.attributes() | dataset.attrs
-    return study.kind.name_variables(study.finish(dataset, prepared))
+    return dataset.assign_attrs(study.attributes() | dataset.attrs)
 
 
 def _agree(study: Study, results: _Results) -> None:
-    """Make failures of the points whose variables have other dimensions than at the first point."""
-    first: dict[Hashable, tuple[Hashable, ...]] = {}
+    """Make failures of the points whose variables have other dimensions or types than at the first point."""
+    first: dict[Hashable, str] = {}
     for point in study.points():
         key = text_of(point)
         for name, array in results.measured[key].variables.items() if key in results.measured else ():
-            if array.dims != first.setdefault(name, array.dims):
-                results.reasons[key] = f'"{name}" has the dimensions {array.dims}, and {first[name]} at the first point'
+            shape = f"{'text' if array.dtype.kind in 'USO' else 'numbers'} along {array.dims}"
+            if shape != first.setdefault(name, shape):
+                results.reasons[key] = f'"{name}" is {shape} here, and {first[name]} at the first point'
                 results.measured.pop(key, None)
 
 
@@ -231,17 +241,16 @@ def _with_places(part: xr.Dataset, uneven: set[str]) -> xr.Dataset:
 def _filled(places: dict[str, tuple[int, ...]], arrays: dict[str, Any], inner: Sequence[Hashable]) -> Any:
     """Return one array over the axes of the study and the inner dimensions, padded at the ends."""
     kinds = {array.dtype.kind for array in arrays.values()}
+    text, whole = kinds <= {"U", "S", "O"}, kinds <= set("iu")
     sizes = tuple(max(array.shape[k] for array in arrays.values()) for k in range(len(inner)))
     shape = tuple(max(place) + 1 for place in zip(*places.values(), strict=True))
-    text = kinds <= {"U", "S", "O"}
-    whole = np.full((*shape, *sizes), "" if text else np.nan, dtype=object if text else float)
-    for key, place in places.items():
-        if key in arrays:
-            corner: Any = (*place, *(slice(size) for size in arrays[key].shape))
-            whole[corner] = arrays[key]
-    return (
-        whole.astype(str) if text else whole.astype(int) if kinds <= set("iu") and np.isfinite(whole).all() else whole
-    )
+    gaps = len(arrays) < math.prod(shape) or any(array.shape != sizes for array in arrays.values())
+    dtype = object if text else int if whole and not gaps else float
+    filled = np.full((*shape, *sizes), "" if text else 0 if dtype is int else np.nan, dtype=dtype)
+    for key, array in arrays.items():
+        corner: Any = (*places[key], *map(slice, array.shape))
+        filled[corner] = array
+    return filled.astype(str) if text else filled
 
 
 def _places(study: Study) -> dict[str, tuple[int, ...]]:
@@ -263,11 +272,3 @@ def is_plain(values: Sequence[Any]) -> bool:
     kinds = {"number" if isinstance(value, int | float) and not isinstance(value, bool) else type(value)
              for value in values}  # fmt: skip
     return len(kinds) == 1 and isinstance(values[0], str | int | float)
-
-
-def parsed_options(dataset: xr.Dataset) -> dict[str, Any]:
-    """Return the options that a Dataset of a study was made with; empty for files older than 0.1.0."""
-    try:
-        return dict(json.loads(str(dataset.attrs.get("options", "{}"))))
-    except ValueError:
-        return {}

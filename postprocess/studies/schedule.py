@@ -6,12 +6,13 @@ of its points alone.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from functools import lru_cache
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+import numpy as np
 import xarray as xr
 
 from vlasov.compiled.blas import one_thread_of_blas
@@ -24,7 +25,12 @@ if TYPE_CHECKING:
 Scheduler: TypeAlias = Any  # None, a text, a distributed.Client or a cluster
 Batch: TypeAlias = "Sequence[Point]"
 HERE = ("threads", "processes")
+_PREPARING = Lock()
 _WORTH_PROCESSES = 4.0  # seconds of work: a process takes one or two before it begins
+
+
+class WorkerLost(SolverError):
+    """A process that ended before its batch did, from outside or by lack of memory: a later session tries again."""
 
 
 class Outcome(Protocol):
@@ -75,17 +81,14 @@ def _here(study: Study, prepared: Any, settled: Any, batches: Sequence[Batch]) -
     from numba import get_num_threads
 
     def measure(batch: Batch) -> list[xr.Dataset]:
-        return study.measure_all(prepared, batch)
+        with np.errstate(all="ignore"):  # each thread has its own
+            return study.measure_all(prepared, batch)
 
     rest, seconds = list(batches), _WORTH_PROCESSES if study.scheduler == "processes" else 0.0
     while study.scheduler is None and study.processes and rest and len(rest) > len(batches) - 2:
-        watch, first, batch = Stopwatch(), Future[list[xr.Dataset]](), rest.pop(0)
-        try:
-            first.set_result(measure(batch))
-        except Exception as error:
-            first.set_exception(error)
+        watch = Stopwatch()
+        yield from _in_threads(measure, [rest.pop(0)])
         seconds = watch.read()[0]
-        yield batch, first
         if not _WORTH_PROCESSES / len(batches) < seconds < _WORTH_PROCESSES:
             break  # else the first may have been slow because it loaded modules
     count = min(get_num_threads(), len(rest))
@@ -103,13 +106,17 @@ def _in_threads(measure: Callable[[Batch], list[xr.Dataset]], batches: Sequence[
         futures = {pool.submit(measure, batch): batch for batch in batches}
         for future in as_completed(futures):
             yield futures.pop(future), future
+    except KeyboardInterrupt:  # batches that have begun end first, and are kept
+        pool.shutdown(cancel_futures=True)
+        yield from ((batch, future) for future, batch in futures.items() if not future.cancelled())
+        raise
     finally:
         pool.shutdown(cancel_futures=True)
 
 
 def _in_processes(study: bytes, batches: Sequence[Batch], count: int) -> Outcomes:
     """Batches in processes; where one of these dies, what it may have been at is measured alone, and then the rest."""
-    from loky.process_executor import BrokenProcessPool, ProcessPoolExecutor, TerminatedWorkerError
+    from loky.process_executor import BrokenProcessPool, ProcessPoolExecutor
 
     rest, workers = list(batches), count
     while rest:
@@ -119,7 +126,7 @@ def _in_processes(study: bytes, batches: Sequence[Batch], count: int) -> Outcome
             futures = {pool.submit(_measure, study, batch): batch for batch in rest[: len(rest) if workers > 1 else 1]}
             for future in as_completed(futures):
                 batch = futures[future]
-                if isinstance(future.exception(), BrokenProcessPool | TerminatedWorkerError):
+                if isinstance(future.exception(), BrokenProcessPool):
                     suspects.append(batch)
                     continue
                 rest.remove(batch)
@@ -129,7 +136,7 @@ def _in_processes(study: bytes, batches: Sequence[Batch], count: int) -> Outcome
         if suspects and workers == 1:
             rest.remove(suspects[0])
             lost = Future[list[xr.Dataset]]()
-            lost.set_exception(SolverError("the process that computed it was ended from outside, or by lack of memory"))
+            lost.set_exception(WorkerLost("the process that computed it was ended from outside, or by lack of memory"))
             yield suspects[0], lost
         workers = 1 if suspects else count
 
@@ -156,9 +163,7 @@ def _pickled(study: Study, settled: Any) -> bytes:
     """Return a study with what is settled, as bytes; functions of a user's script travel too."""
     import cloudpickle
 
-    sent = copy.copy(study)
-    sent.put(output=None, progress=False, scheduler=None)
-    return cloudpickle.dumps((sent, settled))
+    return cloudpickle.dumps((study.for_workers(), settled))
 
 
 def _measure(study: bytes, batch: Batch) -> list[xr.Dataset]:
@@ -168,7 +173,10 @@ def _measure(study: bytes, batch: Batch) -> list[xr.Dataset]:
     _one_thread()
     with one_thread_of_blas(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # results say what is doubtful
-        return _prepared(study)(batch)
+        with _PREPARING:  # a dask worker has several threads
+            measure = _prepared(study)
+        with np.errstate(all="ignore"):
+            return measure(batch)
 
 
 @lru_cache(maxsize=1)  # a worker's next batch is of the same study

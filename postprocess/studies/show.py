@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -120,34 +120,35 @@ def end_cells(name: str, sizes: Array, means: Array) -> dict[str, Any]:
     return {f"{name} = {int(sizes[0])}": float(means[0]), f"{name} = {int(sizes[-1])}": end}
 
 
-def plain_panels(dataset: xr.Dataset) -> list[Panel]:
-    """Return a panel for each variable with a slope: of a study whose values have no other axes than a size."""
-    over = _over(dataset)
-    return [
-        value_panel(str(dataset[name].attrs.get("long_name", name)), over, value_curves(
-            name, dataset[over].values, _values(dataset, name, over), dataset.sel(quantity=name)))
-        for name in map(str, dataset["quantity"].values)
-    ]  # fmt: skip
+def slope_panels(dataset: xr.Dataset) -> list[Panel]:
+    """Return a panel for each variable with a slope, one curve for each place on the axes beside size and replica."""
+    over, panels = str(dataset["slope"].attrs["over"]), []
+    for name in map(str, dataset["quantity"].values):
+        curves = [
+            curve
+            for k, (label, values, fitted) in enumerate(_series(dataset, name, over))
+            for curve in value_curves(label, dataset[over].values, values, fitted, colour=k)
+        ]
+        panels.append(value_panel(str(dataset[name].attrs.get("long_name", name)), over, curves))
+    return panels
 
 
-def plain_tables(dataset: xr.Dataset) -> list[Table]:
-    """Return a table of each variable with a slope: of a study whose values have no other axes than a size."""
-    over = _over(dataset)
+def slope_tables(dataset: xr.Dataset) -> list[Table]:
+    """Return a table with a row for each curve of ``slope_panels``."""
+    over = str(dataset["slope"].attrs["over"])
     rows = [
-        {"": name}
-        | end_cells(over, dataset[over].values, band(_values(dataset, name, over)).mean)
-        | slope_cells(dataset.sel(quantity=name))
+        {"": label} | end_cells(over, dataset[over].values, rms(values)) | slope_cells(fitted)
         for name in map(str, dataset["quantity"].values)
+        for label, values, fitted in _series(dataset, name, over)
     ]
     return [slope_table(str(dataset.attrs.get("title", "")), rows)]
 
 
-def _over(dataset: xr.Dataset) -> str:
-    """Return the axis against which values are shown: the first but replicas."""
-    name = str(dataset["quantity"].values[0])
-    return next(str(dim) for dim in dataset[name].dims if dim != "replica")
-
-
-def _values(dataset: xr.Dataset, name: str, over: str) -> Array:
-    values: Array = dataset[name].transpose(over, "replica").values
-    return values
+def _series(dataset: xr.Dataset, name: str, over: str) -> Iterator[tuple[str, Array, xr.Dataset]]:
+    """Yield a label, the values (sizes, replicas) of a variable and their slope, for each place on its other axes."""
+    array = dataset[name] if "replica" in dataset[name].dims else dataset[name].expand_dims("replica")
+    others = [str(dim) for dim in array.dims if dim not in (over, "replica")]
+    for place in np.ndindex(*(array.sizes[dim] for dim in others)):
+        at = dict(zip(others, place, strict=True))
+        label = ", ".join([name, *(f"{dim} = {array[dim].values[k]}" for dim, k in at.items())])
+        yield label, array.isel(at).transpose(over, "replica").values, dataset.sel(quantity=name).isel(at)

@@ -142,9 +142,10 @@ def with_slopes(
     x = (dataset[over] if sizes is None else sizes).astype(float)
     parts = []
     for name in names:
-        least = xr.zeros_like(dataset[name].isel({over: 0, "replica": 0}, drop=True)) if floor is None else floor[name]
+        values = dataset[name] if "replica" in dataset[name].dims else dataset[name].expand_dims("replica")
+        least = xr.zeros_like(values.isel({over: 0, "replica": 0}, drop=True)) if floor is None else floor[name]
         ends = xr.apply_ufunc(
-            lambda a, b, c: fit_slope(a, b, fit, float(c)), x, dataset[name], least, vectorize=True,
+            lambda a, b, c: fit_slope(a, b, fit, float(c)), x, values, least, vectorize=True,
             input_core_dims=[[over], [over, "replica"], []], output_core_dims=[[], [], []],
         )  # fmt: skip
         parts.append(xr.Dataset(dict(zip(PARTS, ends, strict=True))))
@@ -152,7 +153,7 @@ def with_slopes(
         index = xr.DataArray(list(names), dims=quantity, name=quantity, attrs={"long_name": "what was measured"})
         parts = [xr.concat(xr.broadcast(*parts), dim=index)]
     for part, words in PARTS.items():
-        parts[0][part].attrs = {"long_name": f"{words}, level {LEVEL:g}", "units": "1"}
+        parts[0][part].attrs = {"long_name": f"{words}, level {LEVEL:g}", "units": "1", "over": over}
     return dataset.merge(parts[0], combine_attrs="override")
 
 

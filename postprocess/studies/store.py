@@ -56,11 +56,8 @@ class Store:
         self._head = self._read(_HEAD)
         held, kind = (self._head or self._identity).get("kind"), self._identity["kind"]
         if held != kind:
-            raise InputError(
-                f'"{folder}" holds {"another study" if held is None else f"a {checks.short(held)[1:-1]}"}, and not a '
-                f"{kind}; choose another",
-                "output",
-            )
+            of = "a version before 0.1.0" if held is None else f'kind "{held}"'
+            raise InputError(f'"{folder}" holds a study of {of}, and not of kind "{kind}"; choose another', "output")
         for name, value in self._identity.items():
             if self._head is not None and (found := self._head.get(name)) != value:
                 where, was, wanted = _apart(name, found, value)

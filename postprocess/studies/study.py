@@ -7,12 +7,13 @@ it again. Its methods say what is computed; ``run_study`` does it.
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import KW_ONLY, MISSING, Field, dataclass, field, fields
 from itertools import product
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import xarray as xr
 
@@ -123,6 +124,12 @@ class Study:
     def validate(self) -> None:
         """Check options against each other and the problem; may change them by ``put``."""
 
+    def for_workers(self) -> Self:
+        """Return a copy by which workers measure points: without output, progress and scheduler."""
+        sent = copy.copy(self)
+        sent.put(output=None, progress=False, scheduler=None)
+        return sent
+
     @classmethod
     def from_settings(cls, settings: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
         """Return those of the command line's ``--set`` that change the case, and options made from the others."""
@@ -143,7 +150,7 @@ class Study:
     def settled(self, prepared: Any) -> Any:
         """Return plain values from which ``prepare`` makes the same again, such as a choice among references."""
 
-    def measure(self, prepared: Any, **point: Any) -> xr.Dataset:
+    def measure(self, prepared: Any, *_: Any, **point: Any) -> xr.Dataset:
         """Return what is measured at a point: numbers and texts, with dimensions and coordinates of their own."""
         raise NotImplementedError
 

@@ -13,7 +13,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import xarray as xr
@@ -285,8 +285,10 @@ class Sweep(Study):
         own = {"case": self.case.name, "parameters": json.dumps(list(self.parameters)), "product": int(self.product)}
         return super().attributes() | own
 
-    def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"parameters": {}, "values": {}, "runs": []}  # a worker has the values of its points
+    def for_workers(self) -> Self:
+        sent = super().for_workers()
+        sent.put(parameters={}, values={}, runs=[])  # a worker has the values of its points
+        return sent
 
     def measure(self, prepared: Any, **point: Any) -> xr.Dataset:
         problem, options, plan = self._planned(point if self.product else point[RUNS])

@@ -130,7 +130,7 @@ def test_a_flow_is_solved_once_for_each_sample(monkeypatch):
         ({"seed": -1}, r"seed: is -1 but must be at least 0"),
         ({"tolerance": 1.0}, r"tolerance: is 1 but must be"),
         ({"exact_up_to": 10**4, "n": 10**4}, r"exact_up_to: is 10000 but exact transport .* n = 6324"),
-        ({"tolerence": 1e-8}, r"tolerence: is not an option of a depth study; did you mean \"tolerance\"\?"),
+        ({"tolerence": 1e-8}, r"tolerence: is not an option of depth_study; did you mean \"tolerance\"\?"),
         ({"scheduler": "nowhere"}, r'scheduler: is \'nowhere\'; give "threads"'),
         ({"output": "/nowhere/at/all"}, r'output: "/nowhere/at/all" cannot be made a folder \(No such file'),
     ],

@@ -89,7 +89,7 @@ def test_a_limit_is_solved_once_and_not_kept(monkeypatch):
         ({"seed": -1}, r"seed: is -1 but must be at least 0"),
         ({"tolerance": 1.0}, r"tolerance: is 1 but must be"),
         ({"local": 1}, r"local: is 1 where True or False is needed"),
-        ({"tolerence": 1e-8}, r"tolerence: is not an option of a study; did you mean \"tolerance\"\?"),
+        ({"tolerence": 1e-8}, r"tolerence: is not an option of mean_field_study; did you mean \"tolerance\"\?"),
         ({"n": [8, 4096], "exact_up_to": 4096}, r"exact_up_to: is 4096 but exact transport .* n = 3162"),
     ],
 )

@@ -46,7 +46,7 @@ def test_intervals_hold_the_slope_as_often_as_they_say(fit, law, truth):
     for _ in range(200):
         _, low, high = fit_slope(DEPTHS, law(random), fit)
         held += low <= truth <= high
-    assert held >= 180  # of 190 expected; fewer than 180 in 1e-3 of all trials
+    assert 180 <= held < 200  # of 190 expected; fewer than 180, or all, in 1e-3 of all trials
 
 
 @pytest.mark.quick

@@ -118,6 +118,8 @@ def test_one_thread_equals_two(straight):
     from numba import get_num_threads
 
     threads = get_num_threads()
+    if threads == 1:
+        pytest.skip("one thread is all there is")
     try:
         vl.set_threads(1)
         assert equal(origin_study(PROBLEM, **ARGUMENTS), straight)
@@ -275,10 +277,14 @@ def test_other_studies_in_the_folder_are_refused(tmp_path, measured):
     ):
         with pytest.raises(InputError, match=words):
             origin_study(problem, n=16, replicas=1, output=folder, **options)
-    with pytest.raises(InputError, match=r"holds an? origin study, and not a depth study; choose another"):
+    with pytest.raises(
+        InputError, match=r"holds a study of kind .origin study., and not of kind .depth study.; choose another"
+    ):
         vl.depth_study(PROBLEM, depths=2, n=4, output=folder)
     (folder / "study.json").write_text('{"format": 2, "seed": 0, "settled": {}}')  # of a version before 0.1.0
-    with pytest.raises(InputError, match="holds another study, and not a origin study; choose another"):
+    with pytest.raises(
+        InputError, match=r"holds a study of a version before 0.1.0, and not of kind .origin study.; choose another"
+    ):
         origin_study(PROBLEM, n=16, replicas=1, output=folder)
     (folder / "study.json").write_text("{")
     with pytest.raises(InputError, match="is damaged; choose another folder"):
@@ -295,7 +301,7 @@ def test_other_studies_in_the_folder_are_refused(tmp_path, measured):
         ({"n": []}, "n: is empty; give at least one"),
         ({"n": [16, 1.5]}, "n: 1.5 is not a whole number"),
         ({"replicas": 0}, "replicas: is 0 but must be at least 1"),
-        ({"seeds": 1}, 'seeds: is not an option of a origin study; did you mean "seed"'),
+        ({"seeds": 1}, 'seeds: is not an option of origin_study; did you mean "seed"'),
         ({"scheduler": "nowhere"}, r"scheduler: is 'nowhere'; give .threads., .processes., the address"),
         ({"scheduler": 3}, "scheduler: is 3; give"),
         ({"output": "/nowhere/at/all"}, r'output: "/nowhere/at/all" cannot be made a folder \(No such file'),

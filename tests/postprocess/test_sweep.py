@@ -320,7 +320,7 @@ def test_processes_know_functions_and_tell_mistakes(monkeypatch):
         ({"horizon": [1]}, {"save": lambda_free(lambda run: "text")}, 'save: "changing" holds no numbers'),
         ({"horizon": [1]}, {"save": lambda_free(lambda run: 1), "output": "f"}, "save: changing is a function that ca"),
         ({"horizon": [1, 2]}, {"times": [1.5]}, r"times: run from 1.5 to 1.5 but must lie in \[0, 1\]"),
-        ({"horizon": [1]}, {"n": 3}, "n: is not an option of a sweep"),
+        ({"horizon": [1]}, {"n": 3}, "n: is not an option of sweep"),
         ({"horizon": [1, lambda t: t]}, {}, "horizon: is a Python function"),
         ({"horizon": [1, {1, 2}]}, {}, r"horizon: has the value \{1, 2\}, which no file can hold"),
         ({"": [1]}, {}, "parameters: '' is not of the form"),

@@ -13,7 +13,7 @@ from vlasov.kinds import Kind
 from vlasov.postprocess.registry import register
 from vlasov.postprocess.studies import options as shared
 from vlasov.postprocess.studies.front import front
-from vlasov.postprocess.studies.show import plain_panels, plain_tables
+from vlasov.postprocess.studies.show import slope_panels, slope_tables
 from vlasov.postprocess.studies.slopes import Fit, with_slopes
 from vlasov.postprocess.studies.study import Study
 
@@ -27,8 +27,8 @@ class OriginStudy(Study):
         "what origin_study returned",
         title="The velocity at the origin",
         variables={"error": "error of the velocity at the origin"},
-        panels=plain_panels,
-        tables=plain_tables,
+        panels=slope_panels,
+        tables=slope_tables,
     )
 
     n: int | Sequence[int] = shared.sizes_option((16, 64, 256))
