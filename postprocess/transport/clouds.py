@@ -82,14 +82,19 @@ def resolution(measure: Measure) -> float:
         return max(resolution(part) for part in measure.components)
     if not isinstance(measure, Density) or not all(measure.uniform):
         return 0.0
-    masses = np.pad(measure.values, [(0, size % 2) for size in measure.values.shape])
-    axes = [np.append(axis, axis[-1] + np.diff(axis[-2:])) if axis.size % 2 == 0 else axis for axis in measure.edges]
-    for k in range(masses.ndim):
-        masses = np.add.reduceat(masses, np.arange(0, masses.shape[k], 2), axis=k)
-    wide = Density(masses, [axis[::2] for axis in axes], origin=measure.origin, matrix=measure.matrix)
+    wide = coarser(measure)
     change = float(np.abs(np.linalg.eigvalsh(wide.covariance - measure.covariance)).sum())
     spread = math.sqrt(float(np.trace(measure.covariance)))
     return change / spread if spread > 0 else math.sqrt(change)
+
+
+def coarser(density: Density) -> Density:
+    """The density of a uniform grid on cells twice as wide."""
+    masses = np.pad(density.values, [(0, size % 2) for size in density.values.shape])
+    axes = [np.append(axis, axis[-1] + np.diff(axis[-2:])) if axis.size % 2 == 0 else axis for axis in density.edges]
+    for k in range(masses.ndim):
+        masses = np.add.reduceat(masses, np.arange(0, masses.shape[k], 2), axis=k)
+    return Density(masses, [axis[::2] for axis in axes], origin=density.origin, matrix=density.matrix)
 
 
 def coarseness(measure: Measure) -> float:
