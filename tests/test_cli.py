@@ -789,7 +789,6 @@ def test_all_that_applies_to_a_run_is_observed(vlasov):
         (["--times", "0"], "instants: is 0 but must be at least 1"),
         (["--width", "page"], "--width: is for pictures, but without -o nothing is drawn"),
         (["-o", "x.nc"], '-o: names "x.nc", for one quantity; choose it by --quantity'),
-        (["-q", "gaussianity", "-o", "x.png"], "-o: names a picture, which gaussianity does not have"),
     ],
 )
 def test_what_cannot_be_observed_is_one_sentence(vlasov, arguments, sentence):

@@ -112,7 +112,7 @@ def test_one_command_does_not_replace_the_picture_of_another(vlasov):
 
 def test_pictures_beside_numbers_replace_only_their_like(vlasov):
     """``sweep -o x.nc`` draws x.png, which nobody named."""
-    asked = ("sweep", "gaussian-collapse", "--solver", "gaussian", "--set", "horizon=0.2,0.3", "--times", "0.1", "-o")
+    asked = ("sweep", "gaussian-collapse", "--solver", "gaussian", "--set", "horizon=0.2,0.3", "--at", "0.1", "-o")
     Path("x.png").write_bytes(b"of somebody else")
     assert refused(vlasov(*asked, "x.nc"), 'output: "x.png" is there already, and holds something else')
     assert not Path("x.nc").exists()

@@ -74,8 +74,8 @@ COMMANDS = {
     "cite": (("cite", "a.nc"), ("cite", "a-gaussian.nc", "sinkhorn-mixture"), "x.bib"),
     "copy": (("copy", "gaussian-line"), ("copy", "dirac-pair"), "x.toml"),
     "sweep": (
-        ("sweep", CASE, "--set", "horizon=0.1,0.2", "--times", "0.1", "--json"),
-        ("sweep", CASE, "--set", "horizon=0.1,0.3", "--times", "0.1", "--json"),
+        ("sweep", CASE, "--set", "horizon=0.1,0.2", "--at", "0.1", "--json"),
+        ("sweep", CASE, "--set", "horizon=0.1,0.3", "--at", "0.1", "--json"),
         "x.nc",
     ),
 }  # fmt: skip
