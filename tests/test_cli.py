@@ -736,7 +736,7 @@ def test_converge_writes_a_study_that_plot_draws(vlasov):
     assert vlasov("plot", "study/study.nc", "-o", "again.png")[:2] == (0, "again.png\n")
     assert refused(vlasov("converge", QUICK, "--n", "4,many"), 'n: is "4,many"')
     vlasov("run", QUICK, "-o", "run.nc")
-    sentence = "study/study.nc: is a study where a run is needed; give what vl.solve returned"
+    sentence = 'study/study.nc: is a Dataset of kind "study" where kind "run" is needed; give what vl.solve returned'
     assert refused(vlasov("plot", "run.nc", "study/study.nc", "-o", "both.png"), sentence)
     sentence = 'run.nc: is a Dataset of kind "run" where kind "study" is needed; give what vl.mean_field_study returned'
     assert refused(vlasov("compare", QUICK, "--study", "run.nc"), sentence)
