@@ -95,14 +95,14 @@ _FEW = 64  # tokens, for which lattices are too coarse and transport is exact, a
 _SEED, _SAMPLE_SEED = 0, 1
 
 
-def gaussianity(run: xr.Dataset, *, instants: int = 9) -> xr.Dataset:
+def gaussianity(run: xr.Dataset, *, times: int = 9) -> xr.Dataset:
     """W_2(mu(t), N(m(t), C(t))) along a solution, and its distance to the solution from N(m(0), C(0)).
 
     Parameters
     ----------
     run
         A solution by tokens or densities. A solution by Gaussians is Gaussian.
-    instants
+    times
         At how many of its output times, evenly spread from the first to the last.
 
     Returns
@@ -126,16 +126,16 @@ def gaussianity(run: xr.Dataset, *, instants: int = 9) -> xr.Dataset:
     array([1.2  , 1.201])
     """
     require(run, RUN, "run")
-    times, count = run["time"].values, checks.integer(instants, "instants", least=1)
-    picked = np.unique(np.linspace(0, times.size - 1, min(count, times.size)).round().astype(int))
+    outputs, count = run["time"].values, checks.integer(times, "times", least=1)
+    picked = np.unique(np.linspace(0, outputs.size - 1, min(count, outputs.size)).round().astype(int))
     problem = problem_of(run)
     predicted = _predicted(run, problem)
-    rows = [_at(measure(run, k), _state(predicted, float(times[k]))) for k in picked.tolist()]
+    rows = [_at(measure(run, k), _state(predicted, float(outputs[k]))) for k in picked.tolist()]
     variables = {name: ("time", [row[name] for row in rows]) for name in _NAMES}
     attributes = provenance(problem, GAUSSIANITY) | {"solver": str(run.attrs.get("solver", "")), "doubt": doubt(run)}
     for name, solution in (("blow_up_time", run), ("predicted_blow_up_time", predicted)):
         attributes[name] = math.nan if solution is None else float(solution.attrs.get("blow_up_time", math.nan))
-    return GAUSSIANITY.name_variables(xr.Dataset(variables, {"time": times[picked]}, attributes))
+    return GAUSSIANITY.name_variables(xr.Dataset(variables, {"time": outputs[picked]}, attributes))
 
 
 def _predicted(run: xr.Dataset, problem: Problem) -> xr.Dataset | None:

@@ -786,7 +786,7 @@ def test_all_that_applies_to_a_run_is_observed(vlasov):
     [
         (["-q", "energy"], '--quantity: "energy" is not known; did you mean "energies"'),
         (["-q", "energies", "--rank"], "--quantity: leaves out clusters, of which an option is set"),
-        (["--times", "0"], "instants: is 0 but must be at least 1"),
+        (["--times", "0"], "times: is 0 but must be at least 1"),
         (["--width", "page"], "--width: is for pictures, but without -o nothing is drawn"),
         (["-o", "x.nc"], '-o: names "x.nc", for one quantity; choose it by --quantity'),
     ],

@@ -19,7 +19,7 @@ compared: xr.Dataset = vl.compare(run, transformer, p=2, times=[0.0, 0.5])
 page: vl.Report = vl.report(run, compared, path="both.html")
 slopes: xr.Dataset = vl.depth_study(problem, depths=[6, 12], n=64, p=(1, 2))
 rough: xr.Dataset = vl.lipschitz_study(problem, n=[16, 32], data="adversarial", radius=2.0, times=[0.5])
-gaussian: xr.Dataset = vl.gaussianity(transformer, instants=3)
+gaussian: xr.Dataset = vl.gaussianity(transformer, times=3)
 bound: float = vl.estimates.tokens_bound(vl.Softmax(A=[[1.0]]), 1.0, 10)
 swept: xr.Dataset = vl.sweep(problem, {"attention.beta": [1.0, 2.0], "initial.mean": np.eye(2)}, solver="gaussian")
 several: xr.Dataset = vl.sweep(

@@ -186,7 +186,9 @@ def _differences(
     problems: Sequence[Problem], runs: list[xr.Dataset], pairs: list[tuple[int, int]], *, same: bool
 ) -> Variables:
     """Return differences of means and covariances, by the units of a run's own errors, and the radii of supports."""
-    times, radii = runs[0]["time"].values, np.array([run["radius"].values for run in runs])
+    times = runs[0]["time"].values
+    unknown = np.full(times.size, math.nan)  # of runs that keep other statistics alone
+    radii = np.array([run["radius"].values if "radius" in run else unknown for run in runs])
     errors = np.empty((2, len(pairs), times.size))
     for i, (a, b) in enumerate(pairs):
         units = units_of(problems[a].start)

@@ -196,7 +196,7 @@ class MeanFieldStudy(Study):
     def finish(self, dataset: xr.Dataset, prepared: Prepared) -> xr.Dataset:
         limit, choice = prepared.limit, prepared.limit.choice
         dataset = self._with_growth(dataset.assign(
-            tokens=dataset["tokens"].max("replica").fillna(0).astype(np.int64),
+            tokens=dataset["tokens"].max("replica").fillna(dataset["n"]).astype(np.int64),
             limit_mean=(("time", "component"), limit.means),
             limit_covariance=(("time", "component", "component_b"), limit.covariances),
             reference_error=(("reference_quantity", "time"), prepared.errors),

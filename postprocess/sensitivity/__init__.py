@@ -234,7 +234,7 @@ def _dataset(start: Start, first: _Look, second: _Look | None) -> xr.Dataset:
             difference = np.maximum(*(_difference(*pair) for pair in pairs))
         variables |= {
             "log_logarithmic_norm": (("time",), rates.logarithmic),
-            "log_norm": (("time",), rates.norm),
+            "log_norm": (("time",), np.fmax(rates.norm, rates.logarithmic)),  # which rounding may exchange
             "rates_error": (("time",), difference + rates.error),
         }
     named = {name: (*values, {"long_name": _NAMES[name], "units": "1"}) for name, values in variables.items()}

@@ -23,6 +23,7 @@ import xarray as xr
 from vlasov.compiled.blas import one_thread_of_blas
 from vlasov.errors import AccuracyWarning, InputError, SolverError, short, warn
 from vlasov.postprocess.studies import schedule
+from vlasov.postprocess.studies.schedule import Batch
 from vlasov.postprocess.studies.store import Store, text_of
 from vlasov.postprocess.studies.study import Point, Study
 from vlasov.solvers.dataset import save, save_partial
@@ -106,31 +107,44 @@ def _collect(study: Study, prepared: Any, settled: Any, store: Store | None, res
         kept = None if store is None else store.get(point)
         if kept is None:
             missing.append(point)
-        elif REASON in kept.attrs:
-            results.reasons[text_of(point)] = kept.attrs[REASON]
+        elif isinstance(kept, str):
+            results.reasons[text_of(point)] = kept
         else:
             results.measured[text_of(point)] = kept
-    batches = _batches(study, missing)
-    costs = {id(batch): sum(study.cost(**point) for point in batch) for batch in batches}
-    what = label_of(missing[0]) if missing else ""
     warnings.simplefilter("ignore")  # as in processes: results say what is doubtful
-    bar = shares_bar(sum(costs.values()), what=what) if study.progress else nullcontext(silent)
-    with bar as report, closing(schedule.compute(study, prepared, settled, batches)) as outcomes:
+    failed = _measure(study, prepared, settled, store, _batches(study, missing), results)
+    if failed:  # one of its points may be to blame
+        _measure(study, prepared, settled, store, [[point] for batch in failed for point in batch], results)
+    if results.reasons and not results.measured:
+        raise results.error or SolverError(next(iter(results.reasons.values())))
+
+
+def _measure(
+    study: Study, prepared: Any, settled: Any, store: Store | None, batches: Sequence[Batch], results: _Results
+) -> list[Batch]:
+    """Fill ``results`` with what is measured at batches of points; return the batches of several that failed."""
+    costs = {id(batch): sum(study.cost(**point) for point in batch) for batch in batches}
+    bar = shares_bar(sum(costs.values()), what=label_of(batches[0][0])) if study.progress and batches else None
+    failed: list[Batch] = []
+    outcomes = schedule.compute(study, prepared, settled, batches)
+    with bar or nullcontext(silent) as report, closing(outcomes):
         for batch, outcome in outcomes:
             try:
-                measured = [_checked(dataset) for dataset in outcome.result()]
+                measured = [_checked(study, dataset) for dataset in outcome.result()]
             except Exception as error:
                 if isinstance(error, study.fatal):
                     raise
-                _fail(error, batch, store, results)
+                if len(batch) > 1:
+                    failed.append(batch)
+                else:
+                    _fail(error, batch[0], store, results)
             else:
-                for place, dataset in zip(batch, measured, strict=True):
-                    results.measured[text_of(place)] = dataset
+                for point, dataset in zip(batch, measured, strict=True):
+                    results.measured[text_of(point)] = dataset
                     if store is not None:
-                        store.put(place, dataset)
+                        store.put(point, dataset)
             report(label_of(batch[0]), costs[id(batch)])
-    if results.reasons and not results.measured:
-        raise results.error or SolverError(next(iter(results.reasons.values())))
+    return failed
 
 
 def _batches(study: Study, points: Sequence[Point]) -> list[list[Point]]:
@@ -141,16 +155,15 @@ def _batches(study: Study, points: Sequence[Point]) -> list[list[Point]]:
     return list(groups.values())
 
 
-def _fail(error: Exception, batch: Sequence[Point], store: Store | None, results: _Results) -> None:
-    """Note why points failed; a folder keeps the reason unless memory or a signal was to blame."""
+def _fail(error: Exception, point: Point, store: Store | None, results: _Results) -> None:
+    """Note why a point failed; a folder keeps the reason unless memory or a signal was to blame."""
     own = isinstance(error, SolverError | InputError) and str(error)
     reason = " ".join(": ".join(filter(None, ["" if own else type(error).__name__, str(error)])).split())
     again = isinstance(error, MemoryError | schedule.WorkerLost) or isinstance(error.__context__, MemoryError)
     results.error = results.error or error
-    for point in batch:
-        results.reasons[text_of(point)] = reason
-        if store is not None and not again:
-            store.put(point, xr.Dataset(attrs={REASON: reason}))
+    results.reasons[text_of(point)] = reason
+    if store is not None and not again:
+        store.put(point, reason)
 
 
 def label_of(point: Point) -> str:
@@ -158,10 +171,12 @@ def label_of(point: Point) -> str:
     return ", ".join(f"{name} = {short(value)}" for name, value in point.items())
 
 
-def _checked(measured: Any) -> xr.Dataset:
+def _checked(study: Study, measured: Any) -> xr.Dataset:
     """Return what a study measured at a point; raise TypeError unless it is a Dataset of numbers and texts."""
     if not isinstance(measured, xr.Dataset):
         raise TypeError(f"measure returned {type(measured).__name__}; return an xarray.Dataset")
+    if twice := set(measured.dims) & set(study.axes):
+        raise TypeError(f'measure returned the dimension "{twice.pop()}", which is an axis of the study; rename it')
     for name, array in measured.variables.items():
         if array.dtype.kind not in "iufbUSO":
             raise TypeError(f'measure returned "{name}" of type {array.dtype}; return numbers or texts')
@@ -245,8 +260,9 @@ def _filled(places: dict[str, tuple[int, ...]], arrays: dict[str, Any], inner: S
     sizes = tuple(max(array.shape[k] for array in arrays.values()) for k in range(len(inner)))
     shape = tuple(max(place) + 1 for place in zip(*places.values(), strict=True))
     gaps = len(arrays) < math.prod(shape) or any(array.shape != sizes for array in arrays.values())
-    dtype = object if text else int if whole and not gaps else float
-    filled = np.full((*shape, *sizes), "" if text else 0 if dtype is int else np.nan, dtype=dtype)
+    own = np.result_type(*(array.dtype for array in arrays.values())) if whole and not gaps else float
+    dtype = object if text else own
+    filled = np.full((*shape, *sizes), "" if text else 0 if whole and not gaps else np.nan, dtype=dtype)
     for key, array in arrays.items():
         corner: Any = (*places[key], *map(slice, array.shape))
         filled[corner] = array

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import xarray as xr
 
 from vlasov import checks
@@ -92,17 +93,18 @@ class Store:
         dataset.attrs["origin"] = self.origin
         save(dataset, self._folder / FINISHED, overwrite=False)
 
-    def get(self, point: Mapping[str, Any]) -> xr.Dataset | None:
-        """Return what was measured at a point, None if there is nothing yet."""
+    def get(self, point: Mapping[str, Any]) -> xr.Dataset | str | None:
+        """Return what was measured at a point, the reason why it failed, or None if there is nothing yet."""
         kept = self._read(_name(point))
         try:
-            return None if kept is None else xr.Dataset.from_dict(kept["dataset"])
+            return kept if kept is None else kept["reason"] if "reason" in kept else _dataset(kept)
         except (TypeError, KeyError, ValueError):
             return None  # damaged: measured again
 
-    def put(self, point: Mapping[str, Any], dataset: xr.Dataset) -> None:
-        """Keep what was measured at a point."""
-        self._write(_name(point), {"point": dict(point), "dataset": dataset.to_dict()})
+    def put(self, point: Mapping[str, Any], measured: xr.Dataset | str) -> None:
+        """Keep what was measured at a point, or the reason why it failed."""
+        kept = {"reason": measured} if isinstance(measured, str) else _plain(measured)
+        self._write(_name(point), {"point": dict(point)} | kept)
 
     def _read(self, name: str) -> Any:
         try:
@@ -146,6 +148,27 @@ def _said(value: Any) -> str:
         return "not given"
     whole = isinstance(value, float) and value.is_integer() and abs(value) < _WHOLE
     return checks.short(int(value) if whole else value)
+
+
+def _plain(dataset: xr.Dataset) -> dict[str, Any]:
+    """Return a Dataset as lists and numbers, which JSON keeps to the last bit."""
+    variables = {
+        str(name): {
+            "dims": array.dims, "dtype": array.dtype.str, "shape": array.shape, "data": array.values.ravel().tolist(),
+            "attrs": array.attrs,
+        }
+        for name, array in dataset.variables.items()
+    }  # fmt: skip
+    return {"variables": variables, "coordinates": list(map(str, dataset.coords)), "attrs": dataset.attrs}
+
+
+def _dataset(plain: Mapping[str, Any]) -> xr.Dataset:
+    """Return the Dataset that ``_plain`` described."""
+    variables = {}
+    for name, kept in plain["variables"].items():
+        data = np.array(kept["data"], dtype=str if kept["dtype"] == "|O" else kept["dtype"]).reshape(kept["shape"])
+        variables[name] = (kept["dims"], data, kept["attrs"])
+    return xr.Dataset(variables, attrs=plain["attrs"]).set_coords(plain["coordinates"])
 
 
 def _name(point: Mapping[str, Any]) -> str:

@@ -205,7 +205,7 @@ def calls():
             ),
             ([2, 4], ["random", "adversarial"], 2, 1.0, [0.1]),
         ),
-        "gaussianity": (lambda *a: vl.gaussianity(a[0], instants=a[1])["relative"].values, (g.runs["gaussian"], 2)),
+        "gaussianity": (lambda *a: vl.gaussianity(a[0], times=a[1])["relative"].values, (g.runs["gaussian"], 2)),
         "tokens_bound": (lambda *a: vl.estimates.tokens_bound(*a), (g.problem.attention, 1.0, 4)),
         "adversarial_tokens": (lambda *a: vl.estimates.adversarial_tokens(*a), (g.problem.attention, 1.0, 4)),
         "attention_received": (lambda *a: vl.estimates.attention_received(*a), (g.problem.attention, EYE)),

@@ -16,7 +16,7 @@ LINE = vl.Problem(vl.Softmax(A=[[0.6]]), vl.Box([-1.0], [1.0]), 0.5)
 @pytest.fixture(scope="module")
 def on_line():
     run = vl.solve(LINE, "particles", n=400, sampling="quantile", times=np.linspace(0, 0.5, 6), warn_above=9)
-    return gaussianity(run, instants=3)
+    return gaussianity(run, times=3)
 
 
 @pytest.mark.quick
@@ -94,7 +94,7 @@ def test_the_prediction_is_the_closed_form_until_its_blow_up():
 def test_attention_without_gaussians_has_no_prediction():
     problem = vl.Problem(vl.Sigmoid(A=[[1.0]]), vl.Box([0], [1]), 0.1)
     run = vl.solve(problem, "particles", n=25, times=[0, 0.1], warn_above=9)
-    found = gaussianity(run, instants=1)
+    found = gaussianity(run, times=1)
     assert found.sizes["time"] == 1
     assert np.isnan(found["predicted_wasserstein"]).all()
     assert np.isfinite(found["wasserstein"]).all()
@@ -110,7 +110,7 @@ def test_the_command_prints_and_writes(vlasov, tmp_path, monkeypatch):
     assert max(map(len, out.splitlines())) <= 80
     code, out, _ = vlasov("observe", "r.nc", "-q", "gaussianity", "-o", "b.nc", "--times", "2", "--json")
     assert '"predicted_blow_up_time"' in out
-    assert vl.open_run("b.nc").drop_attrs().equals(gaussianity(run, instants=2).drop_attrs())
+    assert vl.open_run("b.nc").drop_attrs().equals(gaussianity(run, times=2).drop_attrs())
     code, _, err = vlasov("observe", "b.nc")
     assert code == 2
     assert 'is a Dataset of kind "gaussianity" where kind "run" is needed' in err
@@ -118,5 +118,5 @@ def test_the_command_prints_and_writes(vlasov, tmp_path, monkeypatch):
 
 def test_mistakes_are_told():
     run = vl.solve(vl.Problem(LINE.attention, vl.Gaussian([0], [[1.0]]), 0.1), "gaussian", times=[0, 0.1])
-    with pytest.raises(vl.InputError, match="instants: is 0 but must be at least 1"):
-        gaussianity(run, instants=0)
+    with pytest.raises(vl.InputError, match="times: is 0 but must be at least 1"):
+        gaussianity(run, times=0)

@@ -195,6 +195,53 @@ def test_a_point_that_fails_is_nan_with_its_reason(straight, tmp_path, monkeypat
     assert measured == []
 
 
+def test_a_failing_point_of_a_batch_leaves_the_others(straight, monkeypatch):
+    monkeypatch.setattr(OriginStudy, "together", lambda self, **point: point["n"])
+    monkeypatch.setattr(
+        OriginStudy, "measure", failing(lambda n, replica: (n, replica) == (64, 2), SolverError("it blows up"))
+    )
+    study = origin_study(PROBLEM, **ARGUMENTS)
+    lost = study["reason"].values != ""
+    assert [place.tolist() for place in lost.nonzero()] == [[1], [2]]
+    assert np.array_equal(study["error"].values[~lost], straight["error"].values[~lost])
+
+
+ODD = {
+    "whole numbers beyond those of doubles": lambda: xr.Dataset({"error": np.int64(2**62 + 1)}),
+    "large positive ones": lambda: xr.Dataset({"error": np.uint64(2**63 + 5)}),
+    "single precision": lambda: xr.Dataset({"error": np.float32(1) / 3}),
+    "nothing": lambda: xr.Dataset({"error": (("a", "b"), np.zeros((0, 3)))}),
+    "an attribute of its own": lambda: xr.Dataset({"error": 1.0}, attrs={"reason": "none"}),
+    "infinity": lambda: xr.Dataset({"error": ("a", [np.inf, -0.0, np.nan])}, {"a": ["é", "b", "c"]}),
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_what_a_folder_keeps_is_what_was_measured(name, tmp_path, monkeypatch, measured):
+    monkeypatch.setattr(OriginStudy, "measure", lambda self, prepared, **point: ODD[name]())
+    monkeypatch.setattr(OriginStudy, "finish", lambda self, dataset, prepared: dataset)
+    first = origin_study(PROBLEM, n=[4, 8], replicas=1, output=tmp_path / "study")
+    monkeypatch.setattr(OriginStudy, "measure", lambda self, prepared, **point: pytest.fail("it measures again"))
+    again = origin_study(PROBLEM, n=[4, 8], replicas=1, output=tmp_path / "study")
+    assert equal(first, again)
+    assert first["error"].dtype == again["error"].dtype
+    assert np.array_equal(first["error"].values[0, 0], ODD[name]()["error"].values, equal_nan=True)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (lambda: 1.0, "measure returned float; return an xarray.Dataset"),
+        (lambda: xr.Dataset({"error": 1 + 2j}), 'measure returned "error" of type complex128; return numbers or texts'),
+        (lambda: xr.Dataset({"error": ("n", [1.0])}), 'measure returned the dimension "n", which is an axis'),
+    ],
+)
+def test_measurements_that_cannot_be_kept_are_named(wrong, words, monkeypatch):
+    monkeypatch.setattr(OriginStudy, "measure", lambda self, prepared, **point: wrong())
+    with pytest.raises(TypeError, match=words):
+        origin_study(PROBLEM, n=[4, 8], replicas=1)
+
+
 def test_what_memory_ended_is_tried_again(straight, tmp_path, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(OriginStudy, "measure", failing(lambda n, replica: replica == 3, MemoryError()))

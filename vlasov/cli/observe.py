@@ -44,7 +44,7 @@ def observe(
     observables = {"energies": energies, "clusters": clusters, "gaussianity": gaussianity}
     chosen = [choose(name, observables, "--quantity") for name in names(quantity)] if quantity else []
     given: dict[str, dict[str, Any]] = {"clusters": {"tolerance": tolerance, "rank": rank or None},
-                                        "gaussianity": {"instants": times}, "energies": {}}  # fmt: skip
+                                        "gaussianity": {"times": times}, "energies": {}}  # fmt: skip
     options = {name: {key: value for key, value in own.items() if value is not None} for name, own in given.items()}
     if unused := [name for name in observables if options[name] and name not in (chosen or observables)]:
         raise InputError(f"leaves out {unused[0]}, of which an option is set; leave that out too", "--quantity")
