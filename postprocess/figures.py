@@ -28,7 +28,7 @@ from vlasov.postprocess.drawing.clusters import clusters
 from vlasov.postprocess.drawing.cone import cone
 from vlasov.postprocess.drawing.covariances import eigenvalues, ellipses
 from vlasov.postprocess.drawing.densities import draw_space_time, planes_of
-from vlasov.postprocess.drawing.over_time import frame, radius
+from vlasov.postprocess.drawing.over_time import radius
 from vlasov.postprocess.drawing.paper import Width, fitting
 from vlasov.postprocess.drawing.paths import draw_against_time, trajectories
 from vlasov.postprocess.drawing.snapshots import SNAPSHOT, add_key, has_key, is_overlay, layers_of, snapshots
@@ -44,7 +44,6 @@ __all__ = [
     "cone",
     "eigenvalues",
     "ellipses",
-    "frame",
     "overview",
     "plot",
     "radius",
@@ -154,7 +153,6 @@ KINDS: dict[str, Callable[..., Figure]] = {
     "ellipses": ellipses,
     "eigenvalues": eigenvalues,
     "cone": cone,
-    "frame": frame,
     "clusters": clusters,
     "sphere": sphere,
     "radius": radius,
@@ -186,7 +184,7 @@ def plot(
         A solution; "overview", "ellipses", "eigenvalues", "cone" and "radius" also take more, "snapshots" also a
         density and tokens over it.
     kind
-        "overview", "trajectories", "snapshots", "ellipses", "eigenvalues", "cone", "frame", "clusters", "sphere" or
+        "overview", "trajectories", "snapshots", "ellipses", "eigenvalues", "cone", "clusters", "sphere" or
         "radius".
     components, rescaled, times, lines, count, deviations, tolerance, found, trace_one, labels, ax, axes, width
         As the function of that figure explains them; its own defaults where None.

@@ -128,7 +128,7 @@ def _in_reach(curve: Curve, top: float) -> Curve:
         return curve
     shown = np.where(curve.y <= top, curve.y, np.nan)
     last = float(curve.y[-1])
-    label = curve.label if last <= top or math.isnan(last) else f"{curve.label}: {curve.end or power(last)} at the end"
+    label = curve.label if last <= top or math.isnan(last) else f"{curve.label}: {curve.end or power(last)}"
     return replace(curve, y=shown, label=label)
 
 
@@ -136,7 +136,7 @@ def power(value: float) -> str:
     """Return a large number in words, such as 10^12."""
     if math.isinf(value):
         return "infinite"
-    return f"{value:.4g}" if value < 1e6 else f"10^{math.log10(value):.0f}"
+    return f"{value:.3g}" if value < 1e6 else f"10^{math.log10(value):.0f}"
 
 
 def panels_of(dataset: xr.Dataset) -> Sequence[Panel | Image]:

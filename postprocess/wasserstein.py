@@ -90,7 +90,6 @@ def distance(mu: Given, nu: Given, p: float = 2, *, time: float | None = None, m
         - "linearised": two close densities, d <= 3: the length of the straight path between them for p = 2, and an
           interval that follows from it for other p.
         - "sinkhorn": debiased entropic transport between many particles, p = 2.
-        - "sliced": the mean of W_p over projections to lines, another quantity, never chosen for you.
         - "lattices": any two measures, d <= 3, deposited on three coarse lattices and extrapolated.
         - "auto": the first of these that fits; where it only approximates, the one with the smallest error.
 

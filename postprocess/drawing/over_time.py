@@ -1,4 +1,4 @@
-"""Curves over time: the radius of solutions, the growth of a moving frame, and what names lines above axes."""
+"""Curves over time: the radius of solutions, and what names lines above axes."""
 
 from __future__ import annotations
 
@@ -65,50 +65,6 @@ def radius(
         at_least_two(ax.yaxis)
     ax.set(xlabel=views[0].time_name, ylabel="radius")
     add_key(ax, views, list(lines.values()), looks, [colours[hue] for hue in hues] if len(views) > 1 else ())
-    return figure
-
-
-@styled
-def frame(dataset: xr.Dataset, *, ax: Axes | None = None, width: Width = None) -> Figure:
-    """Draw the singular values of the moving frame's matrix against time, relative to their values at the start.
-
-    Of a solution in parts those of the frames of all parts. For a run that blows up their inverses, which reach
-    zero at the blow-up time.
-
-    Parameters
-    ----------
-    dataset
-        A solution by finite volumes.
-    ax, width
-        As in ``vlasov.postprocess.figures``.
-
-    Examples
-    --------
-    >>> from vlasov.postprocess import figures
-    >>> problem = vl.load_case("gaussian-blow-up").problem.until(0.25)
-    >>> run = vl.solve(problem, "finite-volume", cells=48, times=[0.0, 0.25])
-    >>> len(figures.frame(run).axes[0].lines)  # one for each singular value
-    2
-    """
-    view = View(dataset)
-    if not view.has_density:
-        raise InputError('holds no density and hence no frame; use kind "eigenvalues"', "dataset")
-    figure, ax = own_or_new(ax, view.title)
-    growth = np.linalg.svd(dataset["frame_matrix"].values, compute_uv=False)
-    growth = growth / growth[0]
-    diverges = bool(np.isfinite(view.blow_up_time))
-    values = (1 / growth if diverges else growth).reshape(view.times.size, -1, view.dimension)
-    drawn = [
-        ax.plot(view.times, values[..., k], color=PALETTE[k], **dotted(view.times)) for k in range(values.shape[2])
-    ]
-    for rank, lines in enumerate(drawn, 1):
-        lines[0].set_label(rf"$1\,/\,\sigma_{rank}$" if diverges else rf"$\sigma_{rank}$")
-    if not diverges and values.max() > 30 * values.min():
-        ax.set_yscale("log")
-    else:
-        ax.set_ylim(0, 1.1 * (min(values.max(), _HIGHEST_INVERSE) if diverges else values.max()))
-    ax.set(xlabel=view.time_name, ylabel="1 / growth of the frame" if diverges else "growth of the frame")
-    add_key(ax, [view], [lines[0] for lines in drawn])
     return figure
 
 

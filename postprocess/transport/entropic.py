@@ -1,4 +1,4 @@
-"""Many particles: debiased entropic transport, and the mean over projections to lines.
+"""Many particles: debiased entropic transport.
 
     S_eps(mu, nu) = T_eps(mu, nu) - (T_eps(mu, mu) + T_eps(nu, nu)) / 2 -> W_2^2,   error O(eps^2) for smooth densities
     T_eps = min E|x - y|^2 + eps KL(coupling | mu x nu)
@@ -15,7 +15,7 @@ import math
 import numpy as np
 
 from vlasov.checks import Array
-from vlasov.measures import Gaussian, Measure, Particles
+from vlasov.measures import Measure, Particles
 from vlasov.postprocess.transport.affine import removed
 from vlasov.postprocess.transport.exact import Points
 
@@ -23,7 +23,6 @@ _BLURS = (0.35, 0.25)  # sqrt(eps) relative to the standard deviation per axis
 _ANNEAL = 4.0
 _MOST = 200  # iterations at the last eps
 _CONVERGED = 1e-5  # change of the potentials, relative to eps
-_DIRECTIONS = 128
 _TOLERANCE = 1e-6
 
 
@@ -91,34 +90,3 @@ def _potential(at: Points, over: Points, squares: list[Array], logs: Array, g: A
 
     tilted = tilt(over.places, logs + (g - squares[1]) / eps, at.places * (2 / eps), Request(_TOLERANCE))
     return squares[0] - eps * tilted.log_mass
-
-
-def sliced(mu: Measure, nu: Measure, p: float) -> tuple[float, float]:
-    """(mean over directions u of W_p^p(<u, x>, <u, y>))^{1/p}, and its statistical error; at most W_p."""
-    from vlasov.postprocess.transport import line
-
-    d = mu.dimension
-    if d == 1:
-        directions = np.ones((1, 1))
-    elif d == 2:
-        angles = np.pi * (np.arange(_DIRECTIONS) + 0.5) / _DIRECTIONS
-        directions = np.stack([np.cos(angles), np.sin(angles)], axis=1)
-    else:
-        directions = Gaussian(np.zeros(d), np.eye(d)).sample(_DIRECTIONS, "sobol", seed=0).points
-        directions = directions / np.linalg.norm(directions, axis=1)[:, None]
-    roots = np.array([line.between(_projected(mu, u), _projected(nu, u), p)[0] for u in directions])
-    unit = float(roots.max()) or 1.0
-    costs = (roots / unit) ** p
-    value = float(costs.mean())
-    error = abs(float(costs[::2].mean()) - value) if d == 2 else float(costs.std()) / math.sqrt(len(costs))
-    root = value ** (1 / p)
-    return unit * root, unit * ((value + error) ** (1 / p) - root)
-
-
-def _projected(measure: Measure, direction: Array) -> Measure:
-    if isinstance(measure, Gaussian):
-        return Gaussian(direction @ measure.mean, float(direction @ measure.covariance @ direction))
-    from vlasov.postprocess.transport.clouds import clouds, joined
-
-    points = joined(clouds(measure))
-    return Particles(points.places @ direction, points.weights)

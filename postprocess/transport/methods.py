@@ -284,8 +284,6 @@ CANDIDATES = {
         entropic.sinkhorn,
         automatic=lambda mu, nu, p: mu.dimension > 3,
     ),
-    # Another quantity, so that what is certain of W_p does not hold.
-    "sliced": Candidate("", lambda *_: True, entropic.sliced, approximate=False, automatic=lambda *_: False),
     "lattices": Candidate(
         "d <= 3", lambda mu, nu, p: mu.dimension <= 3, _lattices, automatic=lambda *pair: not _few_atoms(*pair)
     ),

@@ -20,7 +20,6 @@ from vlasov.errors import InputError
 from vlasov.postprocess import figures
 from vlasov.postprocess.drawing.densities import SHARES, density_colours, density_scale
 from vlasov.postprocess.drawing.mesh import Mesh, mesh
-from vlasov.postprocess.drawing.over_time import frame
 from vlasov.postprocess.drawing.snapshots import snapshots
 from vlasov.postprocess.drawing.view import View
 
@@ -264,21 +263,11 @@ def test_a_pair_may_be_plotted_by_name(scene: Scene) -> None:
             lambda scene: snapshots([scene("euler-2"), scene("collapse-1")]),
             "datasets: have dimensions 2 and 1; give solutions of one problem",
         ),
-        (lambda scene: frame(scene("collapse-2")), 'dataset: holds no density .*; use kind "eigenvalues"'),
     ],
 )
 def test_mistakes_are_one_sentence(scene: Scene, call: Callable[[Scene], object], sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
         call(scene)
-
-
-def test_the_frame_grows_and_its_inverse_vanishes_at_blow_up(scene: Scene) -> None:
-    dataset = scene("euler-blow-up")
-    line: Any = frame(dataset).axes[0].get_lines()[0]
-    exact = np.linalg.norm(dataset["frame_matrix"].values, 2, axis=(1, 2))
-    np.testing.assert_allclose(line.get_ydata(), exact[0] / exact, rtol=1e-12)
-    assert line.get_ydata()[-1] < 1e-3
-    assert frame(scene("euler-collapse")).axes[0].get_yscale() == "log"
 
 
 def test_colours_darken_evenly_and_show_half_of_the_mass() -> None:

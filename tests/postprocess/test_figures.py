@@ -63,9 +63,6 @@ def test_overviews_are_tidy(every_scene: xr.Dataset) -> None:
         ("radius", "collapse-2", {}),
         ("radius", "blow-up-2", {}),
         ("radius", "one-time", {}),
-        ("frame", "euler-2", {}),
-        ("frame", "euler-3", {}),
-        ("frame", "euler-blow-up", {}),
         ("snapshots", "euler-3", {"components": (2, 0)}),
     ],
 )
@@ -76,7 +73,7 @@ def test_other_figures_are_tidy(scene: Scene, kind: str, name: str, options: dic
 def test_global_settings_stay_as_they_are(scene: Scene) -> None:
     before = dict(mpl.rcParams)
     for kind in figures.KINDS:
-        figures.plot(scene("euler-2" if kind == "frame" else "collapse-2"), kind=kind)
+        figures.plot(scene("collapse-2"), kind=kind)
     assert dict(mpl.rcParams) == before
 
 

@@ -96,7 +96,6 @@ def alike(one: Line2D, other: Line2D) -> bool:
         ("eigenvalues", ["blow-up-6"]),
         ("radius", ["collapse-2", "blow-up-2"]),
         ("cone", ["gaussian-2", "collapse-2"]),
-        ("frame", ["euler-3"]),
         ("clusters", ["three"]),
     ],
 )

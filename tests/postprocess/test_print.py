@@ -27,7 +27,6 @@ SHOWN = [
     *(("cone", name) for name in ("gaussian-2", "huge", "tiny")),
     *(("clusters", name) for name in ("three", "tiny", "collapse-1")),
     *(("eigenvalues", "blow-up-6"), ("ellipses", "gaussian-2"), ("sphere", "three"), ("radius", "blow-up-2")),
-    ("frame", "euler-3"),
 ]
 
 

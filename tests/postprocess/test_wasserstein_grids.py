@@ -319,18 +319,6 @@ class TestAtoms:
         assert found.value == pytest.approx(2, abs=0.05)
 
 
-class TestSliced:
-    def test_translations(self) -> None:
-        """SW_2 = |a| / sqrt(d)."""
-        mu = vl.Gaussian([0, 0], S1).sample(100)
-        found = distance(mu, mu.image(EYE, [3, 4]), method="sliced")
-        assert found.method == "sliced"
-        assert found.value == pytest.approx(5 / math.sqrt(2), rel=1e-12)
-
-    def test_is_below(self) -> None:
-        assert distance(FIRST, SECOND, method="sliced").value < distance(FIRST, SECOND).value
-
-
 def test_refusals() -> None:
     with pytest.raises(
         vl.InputError, match=r'^method: "sinkhorn" needs two clouds .* p = 2, not .* p = 1; use "auto"$'

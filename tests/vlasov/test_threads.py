@@ -131,7 +131,6 @@ def test_one_set_of_solutions_looked_at_by_four_threads():
         lambda runs: [(mu.mean, mu.covariance) for mu in states(runs)],
         lambda runs: vl.wasserstein(*states(runs)[1::2]),
         lambda runs: vl.wasserstein(states(runs)[0], START),
-        lambda runs: vl.wasserstein(*states(runs)[2:], method="sliced"),
         lambda runs: [f(SOFTMAX, 1.5) for f in (vl.estimates.velocity_bound, vl.estimates.jacobian_bound)],
         lambda runs: [vl.estimates.stability_exponent(a, 1.5, 0.7) for a in (SOFTMAX, HEADS)],
         lambda runs: vl.gaussian.covariance(A, -np.eye(2), np.eye(2), 0.1),

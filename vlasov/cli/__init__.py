@@ -4,7 +4,11 @@
 imported inside the commands, so that --help answers at once.
 """
 
-from vlasov.cli import cases, runs, observe, comparisons, studies, sensitivity, files, installation  # noqa: F401, I001  # in the order of the help
+# fmt: off
+from vlasov.cli import (  # noqa: F401, I001  # in the order of the help
+    cases, runs, observe, comparisons, studies, sensitivity, files, installation,
+)
+# fmt: on
 from vlasov.cli.app import app, main
 
 __all__ = ["app", "main"]

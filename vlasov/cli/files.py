@@ -10,12 +10,11 @@ import typer
 from vlasov.cli.options import ForceOption, JsonOption, command
 from vlasov.cli.pictures import Target, beside, claim, sources_of, write_text
 from vlasov.cli.printing import print_result
-from vlasov.errors import InputError, choose
+from vlasov.errors import InputError
 
 if TYPE_CHECKING:
     import xarray as xr
 
-_FORMATS = ("bibtex",)
 _SUFFIX = ".bib"
 
 
@@ -139,14 +138,12 @@ def cite(
         ),
     ],
     *,
-    style: Annotated[str, typer.Option("--format", help="bibtex is all there is.")] = "bibtex",
     output: Annotated[Path | None, typer.Option("-o", "--output", help="A .bib file to write.")] = None,
     force: ForceOption = False,
 ) -> None:
     """Print BibTeX of this software, and of the theorems and methods that runs used, each with the reason why."""
     from vlasov.postprocess.citing import cite_all
 
-    choose(style, _FORMATS, "--format")
     if output is None:
         print(cite_all(paths))
         return

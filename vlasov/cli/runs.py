@@ -129,7 +129,7 @@ def plot(
         str,
         typer.Option(
             "--kind",
-            help="overview, snapshots, trajectories, ellipses, eigenvalues, cone, frame, clusters, sphere or radius.",
+            help="overview, snapshots, trajectories, ellipses, eigenvalues, cone, clusters, sphere or radius.",
         ),
     ] = "overview",
     *,
