@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import vlasov as vl
+from vlasov.cases.equations import seen
 from vlasov.errors import NonFiniteLayer, NonFiniteState
-from vlasov.postprocess.equations import seen
 from vlasov.solvers import memory
 from vlasov.solvers.finite_volume import refine
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 import xarray as xr
 
+from vlasov.cases.equations import told
 from vlasov.errors import InputError, SolverError
 from vlasov.postprocess.citing import cite
-from vlasov.postprocess.equations import told
 from vlasov.postprocess.registry import kind_of
 from vlasov.postprocess.report import casefile, panels, trust
 from vlasov.postprocess.report.elements import Parts, code, escaped, facts, group, paragraph

@@ -31,8 +31,8 @@ class Filter:
     def chosen(self) -> list[Case]:
         """Return the cases, by name."""
         from vlasov.cases import case_names, load_case
+        from vlasov.cases.equations import VELOCITY, seen
         from vlasov.cases.subjects import SUBJECTS, subject
-        from vlasov.postprocess.equations import VELOCITY, seen
         from vlasov.solvers import SOLVERS
 
         about = None if self.subject is None else choose(self.subject.capitalize(), SUBJECTS, "--subject")
@@ -73,8 +73,8 @@ def list_cases(*, which: Filter, as_json: JsonOption = False) -> None:
 
 def listed(case: Case) -> dict[str, Any]:
     """Return a case in a line, for programs: how its description begins says what it shows."""
+    from vlasov.cases.equations import around, seen
     from vlasov.cases.subjects import subject
-    from vlasov.postprocess.equations import around, seen
 
     return {
         "name": case.name,
@@ -92,7 +92,7 @@ def listed(case: Case) -> dict[str, Any]:
 def show(case: CaseArgument, as_json: JsonOption = False) -> None:
     """Say what a case shows, its problem, its solvers and the facts it is checked against."""
     from vlasov.cases import load_case
-    from vlasov.postprocess.equations import told
+    from vlasov.cases.equations import told
 
     loaded = load_case(case)
     if as_json:

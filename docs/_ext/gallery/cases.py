@@ -12,8 +12,8 @@ from gallery.solved import OTHER, Shown, Solved, settings_of, solved, solver_for
 from gallery.words import escaped, fenced, listed, quoted
 from vlasov.cases import Case, case_names, load_case
 from vlasov.cases.catalogue import case_path
+from vlasov.cases.equations import around, seen
 from vlasov.cases.subjects import SUBJECTS, subject
-from vlasov.postprocess.equations import around, seen
 from vlasov.solvers.accuracy import doubt
 
 __all__ = ["index", "make", "page", "settings_of", "solver_for"]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gallery.words import escaped, matrix, number, vector
-from vlasov.postprocess.equations import CONTINUITY, VELOCITY, velocity
+from vlasov.cases.equations import CONTINUITY, VELOCITY, velocity
 
 _NOTES = {
     "sinkhorn": "$f$ and $g$ make the kernel doubly stochastic: each token gives and receives as much as all others.",

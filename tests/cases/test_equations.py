@@ -7,7 +7,7 @@ import pytest
 
 import vlasov as vl
 from vlasov import attention
-from vlasov.postprocess import equations
+from vlasov.cases import equations
 
 SAID = {
     "mlp-escape": "v(x) = Γ_μ(x) + W s(Ux + b)",
