@@ -50,7 +50,7 @@ def compared(one: vl.Problem, other: vl.Problem, solver: str) -> xr.Dataset:
     times = np.linspace(0.0, one.horizon, BETWEEN * (TIMES - 1) + 1)
     how = {"tolerance": 1e-10} if solver in ("particles", "gaussian") else {}
     runs = [vl.solve(each, solver, times=times, warn_above=math.inf, **how) for each in (one, other)]
-    return vl.compare(*runs, p=2, instants=TIMES, initial="different", local=True)
+    return vl.compare(*runs, p=2, times=TIMES, initial="different", local=True)
 
 
 def chain(found: xr.Dataset) -> list[tuple[float, list[float], bool]]:

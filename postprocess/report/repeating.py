@@ -5,20 +5,18 @@ Studies keep their options as JSON in the attribute ``options``.
 
 from __future__ import annotations
 
-import re
 import shlex
 from typing import Any
 
 from vlasov.postprocess import registry
 from vlasov.postprocess.report import casefile
 from vlasov.postprocess.report.sources import Source
-from vlasov.postprocess.studies.study import Study, options
+from vlasov.postprocess.studies.study import Study, function_name, options
 from vlasov.solvers.dataset import RUN, kept_problem, table_in
 
 _RUN_AGAIN = (
     "again = vl.solve(problem, made.attrs['solver'], times=made['time'].values, **json.loads(made.attrs['options']))"
 )
-_FUNCTION = re.compile(r"vl\.(\w+)")
 
 
 def repeated(source: Source) -> str:
@@ -39,9 +37,7 @@ def repeated(source: Source) -> str:
     if short and all(map(_is_word, asked.values())):
         words = " ".join(_option(study, name, value) for name, value in asked.items())
         return f"{saved}vlasov {registry.command_of(study)} {name}.toml {words}"
-    if (function := _FUNCTION.search(study.kind.made_by)) is None:
-        return ""
-    call = f"again = vl.{function[1]}(problem, {', '.join(f'{k}={v!r}' for k, v in asked.items())})"
+    call = f"again = vl.{function_name(study)}(problem, {', '.join(f'{k}={v!r}' for k, v in asked.items())})"
     if short:
         return f'{saved}import vlasov as vl\n\nproblem = vl.load_case("{name}.toml").problem\n{call}'
     return _from_file(source, "", call)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable
 from functools import wraps
 from typing import ParamSpec
@@ -12,7 +11,7 @@ import xarray as xr
 
 from vlasov.errors import InputError, did_you_mean
 from vlasov.postprocess.studies.run import run_study
-from vlasov.postprocess.studies.study import Study, options
+from vlasov.postprocess.studies.study import Study, function_name, options
 
 P = ParamSpec("P")
 _PROBLEM = "Attention, initial measure and horizon; or a case, by its name, its .toml file or as a ``vl.Case``."
@@ -31,7 +30,7 @@ def front(study: Callable[P, Study]) -> Callable[P, xr.Dataset]:
                 raise InputError(f"is not an option of {function.__name__}; {did_you_mean(name, known)}", name)
         return run_study(make(*args, **kwargs))
 
-    function.__name__ = function.__qualname__ = re.sub(r"(?<!^)(?=[A-Z])", "_", study.__name__).lower()
+    function.__name__ = function.__qualname__ = function_name(study)
     items = options(study)
     known = ["problem", *(item.name for item in items)]
     summary, _, rest = inspect.cleandoc(study.__doc__ or "").partition("\n\n")

@@ -58,7 +58,7 @@ def run_study(study: Study) -> xr.Dataset:
         check_target(target, made, overwrite=study.overwrite)
     with np.errstate(all="ignore"), one_thread_of_blas():
         prepared, settled = _prepared(study, store)
-        with _kept_in_part(study, target if in_file else None) as results:
+        with _kept_in_part(study, prepared, target if in_file else None) as results:
             with warnings.catch_warnings():
                 _collect(study, prepared, settled, store, results)
             dataset = study.kind.name_variables(study.finish(_joined(study, results), prepared))
@@ -86,7 +86,7 @@ def _prepared(study: Study, store: Store | None) -> tuple[Any, Any]:
 
 
 @contextmanager
-def _kept_in_part(study: Study, target: Path | None) -> Iterator[_Results]:
+def _kept_in_part(study: Study, prepared: Any, target: Path | None) -> Iterator[_Results]:
     """Results to be filled; where a study with a .nc file ends early, they go into a file beside it."""
     results = _Results()
     try:
@@ -94,7 +94,10 @@ def _kept_in_part(study: Study, target: Path | None) -> Iterator[_Results]:
     except (Exception, KeyboardInterrupt) as stop:
         if target is not None and results.measured:
             with suppress(KeyboardInterrupt), undisturbed():  # who presses Ctrl-C twice loses nothing
-                place = save_partial(study.kind.name_variables(_joined(study, results)), target)
+                part = _joined(study, results)
+                with suppress(Exception):  # ``finish`` may be what failed
+                    part = study.finish(part, prepared)
+                place = save_partial(study.kind.name_variables(part), target)
             count, total = len(results.measured), len(study.points())
             stop.add_note(f"What is done, {count:,} of {total:,} points, is in {place}.")
         raise

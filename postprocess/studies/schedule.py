@@ -151,7 +151,8 @@ def _by_dask(study: bytes, batches: Sequence[Batch], scheduler: Scheduler) -> Ou
         sentence = f'{short(scheduler)} does not answer ({error}); start it, or use "processes"'
         raise InputError(sentence, "scheduler") from None
     try:
-        futures = {client.submit(_measure, study, batch, pure=False): batch for batch in batches}
+        sent = client.scatter(study, broadcast=True)
+        futures = {client.submit(_measure, sent, batch, pure=False): batch for batch in batches}
         for future in distributed.as_completed(futures):
             yield futures[future], future
     finally:

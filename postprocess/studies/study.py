@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import json
 import os
+import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import KW_ONLY, MISSING, Field, dataclass, field, fields
 from itertools import product
@@ -61,7 +62,7 @@ def option(
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """Base of all studies; the first line of a subclass's docstring is the help of its command.
+    """Base of all studies; ``registry`` has the help of the command, which ``register`` takes from the docstring.
 
     Attributes
     ----------
@@ -185,6 +186,11 @@ class Study:
         scalars = {name: value for name, value in own.items() if type(value) in (str, int, float)}  # files know no bool
         about = {"dimension": self.pde.dimension, **scalars, "options": json.dumps(own)}
         return provenance(self.pde, self.kind) | about | ({"doubt": self.doubt} if self.doubt else {})
+
+
+def function_name(study: type[Study]) -> str:
+    """Return the name of the function of a study: depth_study of DepthStudy."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", study.__name__).lower()
 
 
 def options(study: type[Study]) -> list[Field[Any]]:

@@ -177,8 +177,6 @@ def test_the_command_line_prints_or_writes_the_same(capsys: pytest.CaptureFixtur
     target = tmp_path / "papers.bib"
     app(["cite", "gaussian-collapse", "l2-growth", "-o", str(target)], standalone_mode=False)
     assert target.read_text(encoding="utf-8") == printed
-    with pytest.raises(vl.InputError, match="--format"):
-        app(["cite", "gaussian-collapse", "--format", "ris"], standalone_mode=False)
 
 
 def test_the_command_line_replaces_nothing_that_it_reads(tmp_path: Path) -> None:

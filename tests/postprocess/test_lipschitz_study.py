@@ -185,7 +185,7 @@ def test_bounds_out_of_reach_are_said():
     figure = draw(lipschitz_study(problem, n=[8, 16], data=["random", "clustered"], replicas=2))
     assert faults(figure) == []
     for ax in figure.axes[:2]:
-        assert sum(": " in text.get_text() for text in ax.get_legend().texts) == 3
+        assert sum(text.get_text().startswith(("theorem", "ours")) for text in ax.get_legend().texts) >= 3
 
 
 def test_expected_exponents_are_those_of_the_estimates(straight):

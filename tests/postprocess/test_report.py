@@ -209,7 +209,7 @@ def test_all_kinds_have_their_page(gaussian, tmp_path):
     study = vl.mean_field_study(case.problem, n=[8, 16], replicas=2, p=(1,))
     deep = vl.depth_study(case.problem, depths=[2, 4], n=8, replicas=2)
     energy, gathered, apart = vl.energies(line), vl.clusters(line), vl.compare(line, line)
-    matched = vl.gaussianity(line, instants=2)
+    matched = vl.gaussianity(line, times=2)
     growth = vl.sensitivity(line, times=[0.1])
     datasets = {"Coupled distance": study, "number of layers": deep, "Gradient flow": energy, "Plateau": gathered}
     datasets |= {"umulant": matched, "How far solutions are apart": apart, "Growth of small changes": growth}

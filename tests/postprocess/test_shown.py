@@ -27,7 +27,7 @@ def made():
         "sweep": vl.sweep(PROBLEM, {"horizon": [0.2, 0.3]}, solver="gaussian", times=[0.1]),
         "sensitivity": vl.sensitivity(PROBLEM, n=9, times=[0.0, 0.5]),
         "energies": vl.energies(runs[1]),
-        "gaussianity": vl.gaussianity(runs[1], instants=2),
+        "gaussianity": vl.gaussianity(runs[1], times=2),
         "clusters": vl.clusters(runs[1]),
     }
 

@@ -246,8 +246,7 @@ def test_files_densities_and_pictures(tmp_path):
     for k in range(2):
         along = (averages[k] * averages["x"]).sum() * cell
         np.testing.assert_allclose(along, found["mean"][k, 0], atol=width)
-    for kind in ("snapshots", "frame"):
-        assert plot(kept, kind=kind).axes
+    assert plot(kept, kind="snapshots").axes
 
 
 def test_fine_parts_are_deposited_as_wide_ones_are_averaged():
