@@ -70,7 +70,7 @@ _VARIABLES = {
     "a_priori_bound": "a-priori bound of W_p / W_p(0), the same for every p",
     "expected": "slope by the theory",
 }
-_DIMS = ("sampling", "n", "replica", "quantity", "time", "p")
+_DIMS = ("sampling", "n", "replica", "quantity", "reference_quantity", "time", "p")
 
 
 @dataclass(frozen=True, eq=False)
