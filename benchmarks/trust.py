@@ -176,7 +176,7 @@ def _study(stated: problems.Stated, outcome: Outcome) -> Outcome:
     if np.isnan(outcome.error) or np.isnan(float(slope["expected"])):  # layers are the flow, or approach none: said so
         outcome.error, outcome.estimate = 0.0, 0.0
     off = block_truths.distances_off(stated, study["coupled"].sel(p=2).isel(time=-1).values)
-    outcome.warned = outcome.estimate > WRONG  # an interval so wide says as much
+    outcome.warned = outcome.estimate > WRONG or "trouble" in study.attrs  # an interval so wide says as much
     outcome.said = f"slope {float(slope['slope']):.3f} [{low:.3f}, {high:.3f}], distances off by {off:.1e}"
     return outcome
 
