@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from functools import cache
 
 import numpy as np
 import pytest
@@ -59,11 +60,14 @@ def gaussians():
 
 
 def beside(runs, **options):
-    return lambda width: draw_comparison(vl.compare(*runs(), **options), runs(), width=width)
+    solved = cache(runs)
+    compared = cache(lambda: vl.compare(*solved(), **options))
+    return lambda width: draw_comparison(compared(), solved(), width=width)
 
 
 def alone(make):
-    return lambda width: draw(make(), width=width)
+    made = cache(make)
+    return lambda width: draw(made(), width=width)
 
 
 DRAWN = {
