@@ -88,8 +88,8 @@ def around(problem: Problem) -> str:
     return problem.block.kind.removeprefix(problem.attention.kind)
 
 
-def told(problem: Problem) -> list[tuple[str, str]]:
-    """Return rows of a table: what, and in words."""
+def in_words(problem: Problem) -> list[tuple[str, str]]:
+    """Return the parts of a problem by name, each in words."""
     rows = [
         ("Equation", of_problem(problem).text),
         ("Attention", _attention(problem.attention)),
@@ -141,13 +141,13 @@ def _more(count: int) -> str:
 
 
 def _parameters(described: Described, skip: tuple[str, ...] = ()) -> str:
-    """The parameters that are not the default, as ", A = [[..]]"."""
+    """Return the parameters that are not None, as ", with A = [[..]]"."""
     names: Iterable[str] = described.__dataclass_fields__  # type: ignore[attr-defined]
-    given = {key: getattr(described, key) for key in names if key not in skip}
-    said = [f"{key} = {_value(value)}" for key, value in given.items() if value is not None]
-    if given.get("V", 0) is None:
-        said.append("V = I")
-    return ", with " + ", ".join(said) if said else ""
+    values = {key: getattr(described, key) for key in names if key not in skip}
+    texts = [f"{key} = {_value(value)}" for key, value in values.items() if value is not None]
+    if values.get("V", 0) is None:
+        texts.append("V = I")
+    return ", with " + ", ".join(texts) if texts else ""
 
 
 def _value(value: Any) -> str:

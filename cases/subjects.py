@@ -1,4 +1,4 @@
-"""What a case is about: the groups in which cases are listed."""
+"""Subjects of cases: the groups of ``vlasov list`` and of the gallery."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from vlasov.errors import InputError, SolverError
 from vlasov.kinds import GAUSSIANS, TRANSPORT, Kind
 from vlasov.measures import Gaussian, Measure, Particles
 from vlasov.postprocess.moments import nodes
-from vlasov.postprocess.panels import Curve, Panel, Table
+from vlasov.postprocess.panels import Curve, Panel, Table, spread
 from vlasov.postprocess.transport.methods import Distance
 from vlasov.postprocess.wasserstein import distance, quickly
 from vlasov.problem import Problem
@@ -127,7 +127,7 @@ def gaussianity(run: xr.Dataset, *, times: int = 9) -> xr.Dataset:
     """
     require(run, RUN, "run")
     outputs, count = run["time"].values, checks.integer(times, "times", least=1)
-    picked = np.unique(np.linspace(0, outputs.size - 1, min(count, outputs.size)).round().astype(int))
+    picked = spread(outputs.size, count)
     problem = problem_of(run)
     predicted = _predicted(run, problem)
     rows = [_at(measure(run, k), _state(predicted, float(outputs[k]))) for k in picked.tolist()]

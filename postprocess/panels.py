@@ -186,6 +186,9 @@ def plain_tables(dataset: xr.Dataset) -> list[Table]:
 
 def thinned(rows: Sequence[Any], most: int = _MOST_ROWS) -> list[Any]:
     """Return evenly spread rows, the first and the last among them, where there are more than ``most``."""
-    if len(rows) <= most:
-        return list(rows)
-    return [rows[k] for k in np.unique(np.linspace(0, len(rows) - 1, most).round().astype(int))]
+    return [rows[k] for k in spread(len(rows), most)]
+
+
+def spread(count: int, most: int) -> NDArray[np.int64]:
+    """Return at most ``most`` places out of 0, ..., count - 1, evenly spread, the first and the last among them."""
+    return np.unique(np.linspace(0, count - 1, min(most, count)).round().astype(np.int64))

@@ -1,6 +1,6 @@
-"""How runs are shown beside their pictures: moments, radius, mass, errors and energies over time, and a table.
+"""Panels and tables of runs: moments, radius, mass, errors and energies over time.
 
-Layers keep this from the room of the solvers, which declares what a run is.
+The solvers declare the kind of runs, and may not import what shows them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from vlasov import estimates
 from vlasov.balance import check
 from vlasov.errors import InputError, SolverError
 from vlasov.postprocess.energies import ENERGIES, energies
-from vlasov.postprocess.panels import Curve, Panel, Table
+from vlasov.postprocess.panels import Curve, Panel, Table, spread
 from vlasov.postprocess.stability import by_theory
 from vlasov.problem import Problem
 from vlasov.solvers.dataset import RUN, SCHEMA, kept_problem
@@ -81,13 +81,15 @@ def _mass(run: xr.Dataset, x: str) -> list[Panel]:
 
 def _energies(run: xr.Dataset, problem: Problem | None) -> list[Panel]:
     """Return the panels of energies of gradient flows, V = A = A^T, unless that would take long."""
-    count = run.sizes["time"]
-    places = np.unique(np.linspace(0, count - 1, min(_OUTPUTS, count)).round().astype(int))
     if problem is None or run.sizes.get("particle", 0) > _MOST_TOKENS:
         return []
     try:
         check(problem)
-        return list(ENERGIES.panels(energies(run.isel(time=places)))) if ENERGIES.panels else []
+        return (
+            list(ENERGIES.panels(energies(run.isel(time=spread(run.sizes["time"], _OUTPUTS)))))
+            if ENERGIES.panels
+            else []
+        )
     except (InputError, SolverError):
         return []
 

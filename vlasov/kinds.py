@@ -85,8 +85,9 @@ class Kind:
 
         Nothing has units here: attention has no scale of its own.
         """
+        texts = {**COORDINATES, **self.variables}
         for name, variable in dataset.variables.items():
-            if text := {**COORDINATES, **self.variables}.get(str(name)):
+            if text := texts.get(str(name)):
                 variable.attrs.setdefault("long_name", text)
             if variable.dtype.kind in "fiu":
                 variable.attrs.setdefault("units", "1")

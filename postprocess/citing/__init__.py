@@ -58,14 +58,14 @@ def cite_all(things: Sequence[Any]) -> str:
     """Return BibTeX of several things, each entry once; of versions of vlasov, all that are among them."""
     versions, why = dict[str, None](), dict[str, dict[str, None]]()
     for what in things:
-        version, asked = _version_and_reasons(what)
+        version, reasons = _version_and_reasons(what)
         versions[version] = None
-        for key, words in asked:
+        for key, words in reasons:
             why.setdefault(key, {})[words] = None
-    known = entries()
-    software = known["vlasov"].removesuffix("}").rstrip()
+    bibliography = entries()
+    software = bibliography["vlasov"].removesuffix("}").rstrip()
     blocks = [f"% the software\n{software}\n  note = {{Version {', '.join(versions)}}},\n}}"]
-    return "\n\n".join([*blocks, *(f"% {'; '.join(words)}\n{known[key]}" for key, words in why.items())])
+    return "\n\n".join([*blocks, *(f"% {'; '.join(words)}\n{bibliography[key]}" for key, words in why.items())])
 
 
 @cache

@@ -98,8 +98,8 @@ def compare(
     >>> starts = vl.Gaussian(0.0, 1.0), vl.Gaussian(1.0, 1.0)
     >>> problems = [vl.Problem(vl.Softmax(A=[[0.0]]), start, horizon=1.0) for start in starts]
     >>> runs = [vl.solve(problem, "gaussian") for problem in problems]
-    >>> found = vl.compare(*runs, p=2, times=2)
-    >>> found["growth"].values.squeeze().round(6)
+    >>> comparison = vl.compare(*runs, p=2, times=2)
+    >>> comparison["growth"].values.squeeze().round(6)
     array([1.      , 2.718282])
     """
     runs, orders = several(datasets), [checked_order(order) for order in (p if isinstance(p, Sequence) else [p])]

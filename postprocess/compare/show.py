@@ -12,7 +12,7 @@ import xarray as xr
 
 from vlasov.checks import Array
 from vlasov.kinds import TRANSPORT, Kind
-from vlasov.postprocess.panels import Curve, Panel, Table, panels_of
+from vlasov.postprocess.panels import Curve, Panel, Table, panels_of, spread
 from vlasov.postprocess.stability import SETTLED, bound_curve, written
 from vlasov.solvers.dataset import require, table_in
 
@@ -285,11 +285,11 @@ def _draw_solutions(comparison: xr.Dataset, solutions: Sequence[xr.Dataset], fig
     on_line = solutions[0].sizes["component"] == 1
     if overlay or (not on_line and all({"position", "density"} & set(run.data_vars) for run in solutions)):
         times = comparison["time"].values
-        shown = times[np.unique(np.linspace(0, times.size - 1, min(_TIMES, times.size)).round().astype(int))]
+        shown = times[spread(times.size, _TIMES)]
         drawn = [run.sel(time=times) for run in (pair if overlay else solutions[:1])]
         plane = (0, 1) if "density" in drawn[0] else None
         axes = panels(shown.size, SNAPSHOT)
-        snapshots(*drawn, times=shown, components=plane, axes=axes)
+        snapshots(*drawn, times=shown.tolist(), components=plane, axes=axes)
         if not overlay:
             axes[0].set_title(f"{comparison['solution'].values[0]}: {axes[0].get_title()}")
         layers = layers_of(drawn, True)

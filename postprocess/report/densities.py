@@ -18,6 +18,7 @@ import xarray as xr
 from vlasov.checks import Array
 from vlasov.errors import InputError
 from vlasov.postprocess.averages import averages, box
+from vlasov.postprocess.panels import spread
 from vlasov.postprocess.quantiles import distribution
 from vlasov.postprocess.report.packing import DIGITS, FEWER, FLOOR, pack_density, size_of
 from vlasov.solvers import measure
@@ -37,9 +38,7 @@ def kept_times(run: xr.Dataset, budget: int) -> tuple[list[int], int]:
     while joined < 8 and count * cells / joined**d > budget and cells / joined**d > (256**2 if d < 3 else 48**3):
         joined *= 2
     most = max(2, int(budget * joined**d / cells))
-    if count <= most:
-        return list(range(count)), joined
-    return np.unique(np.linspace(0, count - 1, most).round().astype(int)).tolist(), joined
+    return spread(count, most).tolist(), joined
 
 
 def of_frames(run: xr.Dataset, times: list[int], joined: int, most_bytes: int) -> tuple[dict[str, Any], Array]:

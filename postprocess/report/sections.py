@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import xarray as xr
 
-from vlasov.cases.equations import told
+from vlasov.cases.equations import in_words
 from vlasov.errors import InputError, SolverError
 from vlasov.postprocess.citing import cite
 from vlasov.postprocess.registry import kind_of
@@ -56,7 +56,7 @@ def _problem(parts: Parts, one: Source, *, name: bool) -> None:
     if found is None:
         parts.body.append(paragraph("The problem is not in the file: one of its parameters was a Python function."))
         return
-    parts.body.append(facts(told(found)))
+    parts.body.append(facts(in_words(found)))
     text = casefile.case_file(one.dataset)
     if len(text) > casefile.LONGEST:
         said = f"As a case file the problem has {len(text):,} letters, too many for this page; the run's file holds it."

@@ -16,6 +16,7 @@ from vlasov.checks import Array
 from vlasov.errors import InputError, choose
 from vlasov.measures import SAMPLINGS, Particles
 from vlasov.postprocess.moments import stays_gaussian
+from vlasov.postprocess.panels import spread
 from vlasov.postprocess.studies.horizon import blow_up_time
 from vlasov.problem import Problem
 from vlasov.solvers import measure, problem_of
@@ -118,7 +119,7 @@ def outputs(origin: object, times: ArrayLike | None, start: Start) -> Array:
             raise InputError(f"begin at {chosen[0]:g}, before the run does, at {first:g}; leave it out", "times")
     elif isinstance(origin, xr.Dataset):
         chosen = np.asarray(origin["time"].values, dtype=float)
-        chosen = chosen[np.unique(np.linspace(0, chosen.size - 1, min(OUTPUTS, chosen.size)).round().astype(int))]
+        chosen = chosen[spread(chosen.size, OUTPUTS)]
     else:
         chosen = np.linspace(0.0, horizon, OUTPUTS)
     return chosen if chosen[0] == first else np.concatenate([[first], chosen])

@@ -52,10 +52,9 @@ def several(check: Check, *, ordered: bool = False) -> Check:
     return checked
 
 
-def sizes_option(default: tuple[int, ...] | None, says: str = "Numbers of tokens.", *, least: int = 1) -> Any:
+def sizes_option(default: tuple[int, ...], *, least: int = 1) -> Any:
     """Return the option of numbers of tokens that are studied."""
-    check = several(whole(least=least, most=MOST), ordered=True)
-    return option(default, says, check=check if default is not None else unless_none(check), free=True)
+    return option(default, "Numbers of tokens.", check=several(whole(least=least, most=MOST), ordered=True), free=True)
 
 
 def replicas_option(default: int, says: str) -> Any:

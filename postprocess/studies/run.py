@@ -263,9 +263,10 @@ def _filled(places: dict[str, tuple[int, ...]], arrays: dict[str, Any], inner: S
     sizes = tuple(max(array.shape[k] for array in arrays.values()) for k in range(len(inner)))
     shape = tuple(max(place) + 1 for place in zip(*places.values(), strict=True))
     gaps = len(arrays) < math.prod(shape) or any(array.shape != sizes for array in arrays.values())
-    own = np.result_type(*(array.dtype for array in arrays.values())) if whole and not gaps else float
-    dtype = object if text else own
-    filled = np.full((*shape, *sizes), "" if text else 0 if whole and not gaps else np.nan, dtype=dtype)
+    blank, dtype = ("", object) if text else (np.nan, np.dtype(float))
+    if whole and not gaps:
+        blank, dtype = 0, np.result_type(*(array.dtype for array in arrays.values()))
+    filled = np.full((*shape, *sizes), blank, dtype=dtype)
     for key, array in arrays.items():
         corner: Any = (*places[key], *map(slice, array.shape))
         filled[corner] = array

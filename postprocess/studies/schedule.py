@@ -80,10 +80,7 @@ def _here(study: Study, prepared: Any, settled: Any, batches: Sequence[Batch]) -
     """Threads; or processes, if these are asked for or worth their start, as the first batch or two tell."""
     from numba import get_num_threads
 
-    def measure(batch: Batch) -> list[xr.Dataset]:
-        with np.errstate(all="ignore"):  # each thread has its own
-            return study.measure_all(prepared, batch)
-
+    measure = _measuring(study, prepared)
     rest, seconds = list(batches), _WORTH_PROCESSES if study.scheduler == "processes" else 0.0
     while study.scheduler is None and study.processes and rest and len(rest) > len(batches) - 2:
         watch = Stopwatch()
@@ -176,8 +173,7 @@ def _measure(study: bytes, batch: Batch) -> list[xr.Dataset]:
         warnings.simplefilter("ignore")  # results say what is doubtful
         with _PREPARING:  # a dask worker has several threads
             measure = _prepared(study)
-        with np.errstate(all="ignore"):
-            return measure(batch)
+        return measure(batch)
 
 
 @lru_cache(maxsize=1)  # a worker's next batch is of the same study
@@ -185,8 +181,17 @@ def _prepared(study: bytes) -> Callable[[Batch], list[xr.Dataset]]:
     import cloudpickle
 
     loaded, settled = cloudpickle.loads(study)
-    prepared = loaded.prepare(settled)
-    return lambda batch: loaded.measure_all(prepared, batch)
+    return _measuring(loaded, loaded.prepare(settled))
+
+
+def _measuring(study: Study, prepared: Any) -> Callable[[Batch], list[xr.Dataset]]:
+    """Return the function that measures a batch, from whatever thread it is called."""
+
+    def measure(batch: Batch) -> list[xr.Dataset]:
+        with np.errstate(all="ignore"):  # each thread has its own
+            return study.measure_all(prepared, batch)
+
+    return measure
 
 
 def _one_thread() -> None:

@@ -25,7 +25,7 @@ def test_every_kind_has_its_formula():
 @pytest.mark.parametrize("name", list(SAID))
 def test_reports_state_the_flow_with_what_stands_around(name):
     problem = vl.load_case(name).problem
-    assert dict(equations.told(problem))["Equation"] == f"∂ₜμ + div(μ v) = 0,  {SAID[name]}"
+    assert dict(equations.in_words(problem))["Equation"] == f"∂ₜμ + div(μ v) = 0,  {SAID[name]}"
 
 
 def test_before_pre_norm_the_mlp_sees_what_attention_sees():
@@ -46,4 +46,4 @@ def test_the_manual_states_the_same(monkeypatch):
 
 def test_minus_zero_is_zero():
     problem = vl.Problem(vl.Softmax(A=[[-0.5, -0.0], [0.0, 1.0]]), vl.Gaussian([0.0, 0.0], [[1, 0], [0, 1]]), horizon=1)
-    assert "A = [[-0.5, 0], [0, 1]]" in dict(equations.told(problem))["Attention"]
+    assert "A = [[-0.5, 0], [0, 1]]" in dict(equations.in_words(problem))["Attention"]

@@ -172,3 +172,22 @@ def scene() -> Callable[[str], xr.Dataset]:
 def every_scene(request: pytest.FixtureRequest) -> xr.Dataset:
     """Each of the made-up solutions in turn."""
     return SCENES[request.param]()
+
+
+@pytest.fixture
+def interrupt_after(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Let Ctrl-C come to the next study when it has measured so many batches."""
+    from vlasov.postprocess.studies import schedule
+
+    compute = schedule.compute
+
+    def arrange(count: int) -> None:
+        def interrupted(*arguments: Any) -> Any:
+            for number, pair in enumerate(compute(*arguments)):
+                if number == count:
+                    raise KeyboardInterrupt
+                yield pair
+
+        monkeypatch.setattr(schedule, "compute", interrupted)
+
+    return arrange

@@ -15,7 +15,6 @@ import xarray as xr
 import vlasov as vl
 from tests.postprocess.toy_study import OriginStudy, origin_study
 from vlasov.errors import InputError, SolverError
-from vlasov.postprocess.studies import run, schedule
 from vlasov.postprocess.studies.store import FINISHED, Store
 
 PROBLEM = vl.Problem(vl.Softmax(A=[[0.5]]), vl.Gaussian(0.3, 1.0), 0.5)
@@ -260,7 +259,7 @@ def test_where_all_points_fail_the_first_error_is_raised(monkeypatch):
 # Folders and files
 
 
-def test_a_file_holds_the_study_and_what_is_done_of_it(straight, tmp_path, monkeypatch):
+def test_a_file_holds_the_study_and_what_is_done_of_it(straight, tmp_path, interrupt_after):
     file = tmp_path / "study.nc"
     assert equal(origin_study(PROBLEM, **ARGUMENTS, output=file), straight)
     assert equal(vl.open_run(file), straight)
@@ -268,15 +267,7 @@ def test_a_file_holds_the_study_and_what_is_done_of_it(straight, tmp_path, monke
     with pytest.raises(InputError, match="holds"):
         origin_study(PROBLEM, **ARGUMENTS, seed=1, output=file)
     assert not equal(origin_study(PROBLEM, **ARGUMENTS, seed=1, output=file, overwrite=True), straight)
-    compute = schedule.compute
-
-    def interrupted(*arguments):
-        for number, pair in enumerate(compute(*arguments)):
-            if number == 2:
-                raise KeyboardInterrupt
-            yield pair
-
-    monkeypatch.setattr(run.schedule, "compute", interrupted)
+    interrupt_after(2)
     with pytest.raises(KeyboardInterrupt) as stop:
         origin_study(PROBLEM, **ARGUMENTS, output=tmp_path / "other.nc")
     assert "2 of 12 points" in stop.value.__notes__[0]

@@ -10,7 +10,6 @@ import vlasov as vl
 from vlasov.errors import AccuracyWarning
 from vlasov.postprocess.drawing.panels import draw
 from vlasov.postprocess.registry import kind_of
-from vlasov.postprocess.studies import schedule
 
 A = np.array([[0.3, 0.4], [0.4, -0.3]])
 BLOW_UP = vl.Problem(vl.Softmax(A=A), vl.Gaussian([0, 0], np.eye(2)), 1.5)
@@ -259,16 +258,8 @@ def test_a_folder_tells_beta_from_a(tmp_path):
             vl.sweep(case, {"attention.A": [A]}, **arguments)
 
 
-def test_an_interrupted_sweep_leaves_what_is_done(straight, tmp_path, monkeypatch):
-    compute = schedule.compute
-
-    def interrupted(*arguments):
-        for number, pair in enumerate(compute(*arguments)):
-            if number == 2:
-                raise KeyboardInterrupt
-            yield pair
-
-    monkeypatch.setattr(schedule, "compute", interrupted)
+def test_an_interrupted_sweep_leaves_what_is_done(straight, tmp_path, interrupt_after):
+    interrupt_after(2)
     with pytest.raises(KeyboardInterrupt):
         vl.sweep(BLOW_UP, {"attention.beta": BETAS}, **ARGUMENTS, output=tmp_path / "sweep.nc")
     part = vl.open_run(tmp_path / "sweep.partial.nc")

@@ -92,14 +92,14 @@ def listed(case: Case) -> dict[str, Any]:
 def show(case: CaseArgument, as_json: JsonOption = False) -> None:
     """Say what a case shows, its problem, its solvers and the facts it is checked against."""
     from vlasov.cases import load_case
-    from vlasov.cases.equations import told
+    from vlasov.cases.equations import in_words
 
     loaded = load_case(case)
     if as_json:
         print_json(describe(loaded))
         return
     print(f"{loaded.name}: {loaded.title}\n")
-    rows = [("Shows", loaded.description), *told(loaded.problem)]
+    rows = [("Shows", loaded.description), *in_words(loaded.problem)]
     ways = ([solver, *(f"{key}={value}" for key, value in own.items())] for solver, own in loaded.solvers.items())
     rows += [("Solver", " ".join(way)) for way in ways]
     rows += [("Fact", fact.says) for fact in loaded.facts]
