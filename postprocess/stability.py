@@ -19,7 +19,7 @@ Reference: Castin, Ablin, Carrillo, Peyre (2025), arXiv:2501.18322, section 3.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from vlasov.attention import Attention
 from vlasov.checks import Array
 from vlasov.errors import InputError
+from vlasov.estimates.a_priori import stability_exponents
 from vlasov.measures import Measure, Particles
 from vlasov.postprocess.moments import nodes
 from vlasov.postprocess.panels import Curve
@@ -38,7 +39,7 @@ _ROUNDING = 1e-9  # relative
 SETTLED = 0.01  # of the exponent: what further output times may change
 _DIRECTIONS = 32  # along which the extreme points are among them
 _DRAWN = 600.0  # exponent
-LARGEST = 1e9  # bound that tells a reader something
+LARGEST = 1e6  # bound that tells a reader something; a larger one is the worst case of a theory
 
 
 def rate(attention: Attention, mu: Measure, nu: Measure, t: float, radius: float) -> float:
@@ -101,25 +102,20 @@ def _log_linear(rates: Array, times: Array) -> Array:
         return np.cumsum(np.concatenate([start, np.diff(times) * means]))
 
 
-def by_theory(estimate: Callable[..., float], problem: Problem, radius: float, times: Iterable[float]) -> Array:
-    """One of the theory's estimates at each time; NaN for attentions that it does not know, and without a radius."""
-    none = np.array([math.nan for _ in times])
+def a_priori(problem: Problem, radius: float, times: Array) -> Array:
+    """The exponent of the a-priori bound at each time; NaN for attentions that have none, and without a radius."""
+    none = np.full(len(times), math.nan)
     try:
-        return none if math.isnan(radius) else np.array([estimate(problem.block, radius, float(t)) for t in times])
+        return none if math.isnan(radius) else np.array(stability_exponents(problem.block, radius, times.tolist()))
     except InputError:
         return none
 
 
 def written(exponent: float) -> str:
-    """E to the exponent as text, however large: 12.3, 10^6818, 10^(1.5e+22)."""
-    if np.isnan(exponent):
-        return "?"
-    if exponent <= math.log(LARGEST):
-        return f"{math.exp(exponent):.4g}"
-    power = exponent / math.log(10)
-    if power == math.inf:
-        return "infinite"
-    return f"10^{power:.4g}" if power < 1e4 else f"10^({power:.2g})"
+    """Return e^exponent as text; "> 10^6" where a bound is too large to say anything, nothing for NaN."""
+    if math.isnan(exponent):
+        return ""
+    return f"{math.exp(exponent):.4g}" if exponent <= math.log(LARGEST) else f"> 10^{math.log10(LARGEST):.0f}"
 
 
 def bound_curve(label: str, x: Array, exponents: Array, dash: str) -> Curve:

@@ -22,16 +22,17 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from vlasov import checks, estimates
+from vlasov import checks
 from vlasov.checks import Array
 from vlasov.errors import InputError, choose
 from vlasov.postprocess import stability
 from vlasov.postprocess.compare import local as chain
-from vlasov.postprocess.compare.distances import ORDERS, between, density_error, moment_errors
+from vlasov.postprocess.compare.distances import ORDERS, between, density_error, is_cheap, moment_errors
 from vlasov.postprocess.compare.show import COMPARISON as COMPARISON
 from vlasov.postprocess.compare.solutions import common, pick, same
+from vlasov.postprocess.panels import spread
 from vlasov.postprocess.wasserstein import CONDITIONAL, checked_order
 from vlasov.problem import Problem
 from vlasov.solvers import measure
@@ -41,6 +42,7 @@ from vlasov.solvers.progress import shares_bar, silent, waiting
 
 Variables: TypeAlias = dict[str, tuple[tuple[str, ...], Array]]  # dimensions and values by name
 
+_TIMES, _COSTLY = 21, 6  # output times by default; at so many of them distances that are costly
 _PARTED = 0.1  # of the deviation: means this far apart, where instability explains it, say so
 _SEEN = 1e-14  # of the deviation: a difference that rounding makes
 _EXPLAINED = math.log(100.0)  # differences may have grown by so much more
@@ -53,7 +55,7 @@ def compare(
     *datasets: xr.Dataset,
     p: float | Sequence[float] = (1, 2),
     bandwidth: float | None = None,
-    times: int | ArrayLike = 5,
+    times: int | ArrayLike | None = None,
     initial: str = "auto",
     local: bool = False,
     progress: bool = False,
@@ -70,7 +72,8 @@ def compare(
         Of a Gaussian kernel, in standard deviations of the measure: with it, densities of particles are compared too.
     times
         How many of the common output times, evenly spread with the first and the last, or which. The first is always
-        among them, since growth is counted from there; those after the last are left out.
+        among them, since growth is counted from there; those after the last are left out. By default 21 times, with
+        distances that are costly at six of these.
     initial
         "same", "different", or "auto": as their problems say. Clouds drawn from one measure by different seeds are
         "different" only if you say so.
@@ -111,14 +114,15 @@ def compare(
     local = checks.flag(local, "local")
     bandwidth = None if bandwidth is None else checks.number(bandwidth, "bandwidth", above=0.0)
     problems, every = common(runs)
-    at = pick(every, times)
+    at = pick(every, _TIMES if times is None else times)
     if initial == "auto":
         initial = "same" if same(problems) else "different"
     names, attributes = tell_apart(runs), _attributes(runs, problems[0]) | {"initial": initial}
     wholes, runs = ([run.sel(time=which) for run in runs] for which in (every, at))
     pairs = {f"{names[a]} / {names[b]}": (a, b) for a, b in combinations(range(len(runs)), 2)}
     ends = list(pairs.values())
-    variables, attributes["method"] = _distances(problems[0], runs, pairs, (orders, bandwidth), progress=progress)
+    few = spread(at.size, at.size if times is not None else _COSTLY)
+    variables, attributes["method"] = _distances(problems[0], runs, pairs, (orders, bandwidth), few, progress=progress)
     variables |= _differences(problems, runs, ends, same=initial == "same")
     variables |= _bounds(problems[0], wholes, ends, at, bounded=variables["bounded"][1])
     if local:
@@ -149,33 +153,42 @@ def _distances(
     runs: Sequence[xr.Dataset],
     pairs: dict[str, tuple[int, int]],
     how: tuple[list[float], float | None],
+    few: NDArray[np.int64],
     *,
     progress: bool,
 ) -> tuple[Variables, str]:
-    """Return how far the states of each pair are apart at each time, and the methods of the distances."""
+    """Return how far the states of each pair are apart, and the methods of the distances.
+
+    Differences are at each time, distances that are costly at the times ``few`` only.
+    """
     orders, bandwidth = how
     count, methods = runs[0].sizes["time"], set[str]()
     states = [[measure(run, j) for j in range(count)] for run in runs]
-    values, errors = np.empty((2, len(pairs), count, len(orders)))
+    values, errors = np.full((2, len(pairs), count, len(orders)), math.nan)
     moments, densities = np.empty((len(pairs), count, len(ORDERS))), np.empty((len(pairs), count))
     bounded = np.full((len(pairs), len(orders)), True)
     bar = shares_bar(float(len(pairs) * count), what=f"distances of {next(iter(pairs))}") if progress else None
     with bar or nullcontext(silent) as report:
         for i, (name, (a, b)) in enumerate(pairs.items()):
             for j, (mu, nu) in enumerate(zip(states[a], states[b], strict=True)):
+                moments[i, j], densities[i, j] = moment_errors(mu, nu), density_error(mu, nu, bandwidth)
+                report(name, 1.0)
+                if j not in few and not is_cheap(mu, nu):
+                    continue
                 distances = between(mu, nu, orders)
                 values[i, j], errors[i, j] = np.array([distance[:2] for distance in distances]).T
-                moments[i, j], densities[i, j] = moment_errors(mu, nu), density_error(mu, nu, bandwidth)
                 conditional = [distance.method == CONDITIONAL for distance in distances]
                 if problem.attention.causal:  # where the theory bounds the conditional distance alone, from p = 2 on
                     bounded[i] &= np.array(conditional) & (np.array(orders) >= 2)
                 methods |= {distance.method for distance in distances}
-                report(name, 1.0)
-    clear = values > errors
+    resolved = (values > errors) & (values > errors)[:, :1]
+    growth, most = values / values[:, :1], (values + errors) / (values - errors)[:, :1]
+    most[:, 0] = growth[:, 0]
     return {
         "wasserstein": (("pair", "time", "p"), values),
         "wasserstein_error": (("pair", "time", "p"), errors),
-        "growth": (("pair", "time", "p"), np.where(clear & clear[:, :1], values / values[:, :1], np.nan)),
+        "growth": (("pair", "time", "p"), np.where(resolved, growth, np.nan)),
+        "growth_error": (("pair", "time", "p"), np.where(resolved, most - growth, np.nan)),
         "bounded": (("pair", "p"), bounded),
         "moment_error": (("pair", "time", "order"), moments),
         "density_error": (_EACH, densities),
@@ -185,23 +198,29 @@ def _distances(
 def _differences(
     problems: Sequence[Problem], runs: list[xr.Dataset], pairs: list[tuple[int, int]], *, same: bool
 ) -> Variables:
-    """Return differences of means and covariances, by the units of a run's own errors, and the radii of supports."""
+    """Return differences of means and covariances beside the runs' own errors, and the radii of supports."""
     times = runs[0]["time"].values
     unknown = np.full(times.size, math.nan)  # of runs that keep other statistics alone
     radii = np.array([run["radius"].values if "radius" in run else unknown for run in runs])
+    own = np.array([_own_error(run) for run in runs])
     errors = np.empty((2, len(pairs), times.size))
     for i, (a, b) in enumerate(pairs):
         units = units_of(problems[a].start)
         moments = (run[name].values for run in (runs[b], runs[a]) for name in ("mean", "covariance"))
         errors[:, i] = np.transpose([units.errors(*state) for state in zip(*moments, strict=True)])
-    start = float(np.nanmax(radii[:, 0], initial=0.0)) or math.nan
     return {
         "mean_error": (_EACH, errors[0]),
         "covariance_error": (_EACH, errors[1]),
+        "own_error": (_EACH, np.array([own[a] + own[b] for a, b in pairs])),
         "amplified": (_EACH, np.array([_amplified(problems[0], runs[a], runs[b]) & same for a, b in pairs])),
         "radius": (("solution", "time"), radii),
-        "radius_bound": (("time",), stability.by_theory(estimates.support_radius, problems[0], start, times)),
     }
+
+
+def _own_error(run: xr.Dataset) -> Array:
+    """Return the larger of the errors of mean and covariance that a run estimates of itself, at each time."""
+    errors = [run[name].values for name in ("mean_error", "covariance_error") if name in run]
+    return np.max(errors, axis=0) if errors else np.full(run.sizes["time"], math.nan)
 
 
 def _bounds(
@@ -210,7 +229,7 @@ def _bounds(
     """Return the theory's bounds of growth at the times ``at``, from solutions at all of their common times."""
     times, radii = wholes[0]["time"].values, np.array([run["radius"].values for run in wholes])
     start = float(radii[:, 0].max()) or math.nan  # NaN where a support is not bounded
-    priori = stability.by_theory(estimates.stability_exponent, problem, start, at)
+    priori = stability.a_priori(problem, start, at)
     priori = priori if bounded.any() else np.full(at.size, np.nan)
 
     def rate(a: int, b: int, k: int) -> float:
@@ -239,11 +258,20 @@ def _local(
     """What is possible near the solutions, by pair and time, and where they are too far apart for that."""
     k = orders.index(2.0) if 2.0 in orders else len(orders) - 1
     distances, errors = (found[name][1][..., k] for name in ("wasserstein", "wasserstein_error"))
-    apart = [chain.far(runs[a], distances[i], errors[i], chains.each[i].growth) for i, (a, _) in enumerate(pairs)]
+    apart = [
+        chain.far(runs[a], _between(distances[i]), _between(errors[i]), chains.each[i].growth)
+        for i, (a, _) in enumerate(pairs)
+    ]
     names = ("optimal_growth", "optimal_error", "log_logarithmic_norm", "log_norm")
     by_time = ("pair", "time")
     values = {name: (by_time, np.array([growth[j] for growth in chains.each])) for j, name in enumerate(names)}
     return {**values, "far": (by_time, np.array(apart))}
+
+
+def _between(values: Array) -> Array:
+    """Return values over time with those that are missing between others interpolated."""
+    places = np.flatnonzero(np.isfinite(values))
+    return np.interp(np.arange(values.size), places, values[places]) if places.size else values
 
 
 def _amplified(problem: Problem, one: xr.Dataset, other: xr.Dataset) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -31,9 +31,11 @@ _NAMES = {
     "mean_error": "difference of the means, in standard deviations of the first",
     "covariance_error": "difference of the covariances, relative to the first",
     "growth": "W_p(t) / W_p(0), where both are above their errors",
+    "growth_error": "estimated error of that ratio",
+    "own_error": "sum of the errors of mean and covariance that the two runs estimate of themselves",
+    "quantisation": "W_p from the tokens' places, with the best weights, to the density",
     "bounded": "whether the estimates of the theory hold for this order",
     "radius": "largest distance from the origin in the support",
-    "radius_bound": "bound of the radius by the theory",
     "amplified": "whether instability alone explains the difference",
     "log_a_posteriori": "logarithm of the a-posteriori estimate of the growth",
     "log_a_posteriori_error": "uncertainty of that logarithm, from every second output time",
@@ -48,9 +50,21 @@ _DASHES = ("-", "--", "-.", ":")
 _ROUNDING = 1e-6
 _LARGEST = 1e200  # value of a curve that is drawn
 _AMPLIFIED = "amplified"
+_UNITS = "[s.d.]: in standard deviations, sqrt(tr Σ), of the first; [rel.]: relative to it; [x]: in the units of x."
+_AGREEMENT = (
+    ("mean_error", "means to", " of a standard deviation"),
+    ("covariance_error", "covariances to", ""),
+    ("density_error", "densities to", " in L1"),
+)
 _RATES = {"log_logarithmic_norm": "exp ∫λ", "log_norm": "exp ∫|J|"}
-_BOUNDS = {"log_a_posteriori": "a-posteriori estimate", "log_a_priori": "a-priori bound"}
-_DIFFERENCES = {"mean_error": "mean", "covariance_error": "cov.", "density_error": "density", "moments": "moments"}
+_DIFFERENCES = {
+    "mean_error": "mean\n[s.d.]",
+    "covariance_error": "cov.\n[rel.]",
+    "density_error": "density\n[L1]",
+    "moments": "moments\n3, 4",
+}
+_ROWS, _ALL_ROWS = 6, 12  # of a table: so many out of more than these
+_EXACT = 5e-4  # relative error of a distance that is written without it
 _TIMES = 4  # snapshots and ellipses
 _PANEL = 2.1  # inches of a panel in print, at least
 
@@ -61,6 +75,16 @@ def _is_different(comparison: xr.Dataset) -> bool:
 
 def _drawable(values: Array) -> Array:
     return np.where(np.abs(values) < _LARGEST, values, np.nan)
+
+
+def _curve(label: str, times: Array, value: Array, error: Array | None = None, **look: Any) -> Curve:
+    """Return the curve through the values that there are, with a band of their errors."""
+    there = np.isfinite(_drawable(value))
+    times, value = times[there], value[there]
+    if error is None:
+        return Curve(label, times, value, **look)
+    error = np.nan_to_num(error[there])
+    return Curve(label, times, value, np.maximum(value - error, 0.0), value + error, **look)
 
 
 def _panel(title: str, curves: Sequence[Curve], y: str = "", note: str = "") -> Panel:
@@ -80,34 +104,49 @@ def _with_moments(comparison: xr.Dataset) -> xr.Dataset:
 
 
 def _panels(comparison: xr.Dataset) -> list[Panel]:
-    whole, times = _with_moments(comparison), comparison["time"].values
+    """Return the distances with their floor, the differences with the solvers' own errors, and the growth."""
     several = comparison.sizes["pair"] > 1  # then the largest p alone
-    shown = whole.isel(p=[-1]) if several else whole
-    distances, differences = list[Curve](), list[Curve]()
-    for k, pair in enumerate(map(str, comparison["pair"].values)):
+    panels = [_distances(comparison, several), _moments(comparison, several), _growth(comparison)]
+    return panels if np.isfinite(comparison["growth"].values[:, 1:]).any() else panels[:2]
+
+
+def _distances(comparison: xr.Dataset, several: bool) -> Panel:
+    times, curves = comparison["time"].values, list[Curve]()
+    shown = _with_moments(comparison).isel(p=[-1] if several else slice(None))
+    for k, pair in enumerate(map(str, shown["pair"].values)):
         own = shown.isel(pair=k)
         for j, p in enumerate(own["p"].values):
             value, error = (own[name].values[:, j] for name in ("wasserstein", "wasserstein_error"))
-            error, label = np.nan_to_num(error), pair if several else f"W_{p:g}"
-            low, dash = np.maximum(value - error, 0.0), _DASHES[j % len(_DASHES)]
-            distances.append(Curve(label, times, _drawable(value), low, value + error, dash=dash, colour=k))
+            label, dash = pair if several else f"W_{p:g}", _DASHES[j % len(_DASHES)]
+            curves.append(_curve(label, times, value, error, dash=dash, colour=k))
+    if "quantisation" in shown:
+        floor = shown["quantisation"].isel(p=-1).max("pair").values
+        curves.append(_curve("tokens alone", times, floor, role="guide", dash="--"))
+    title = f"Distance W_{shown['p'].values[-1]:g}" if several else "Distance"
+    return _panel(title, curves, note="Bands hold the errors of the distances.")
+
+
+def _moments(comparison: xr.Dataset, several: bool) -> Panel:
+    times, curves, shown = comparison["time"].values, list[Curve](), _with_moments(comparison)
+    for k, pair in enumerate(map(str, shown["pair"].values)):
+        own = shown.isel(pair=k)
         if several:
             largest = own[list(_DIFFERENCES)].to_dataarray().max("variable").values
-            differences.append(Curve(pair, times, _drawable(largest)))
+            curves.append(_curve(pair, times, largest))
         else:
-            differences += [Curve(label, times, _drawable(own[name].values)) for name, label in _DIFFERENCES.items()]
-    note = "Bands hold the estimated errors of the distances."
-    first = _panel(f"Distance W_{shown['p'].values[-1]:g}" if several else "Distance", distances, note=note)
-    second = _panel("Largest difference of moments" if several else "Differences", differences)
-    return [first, _growth(comparison) if _is_different(comparison) else second, _radii(comparison)]
+            curves += [_curve(" ".join(head.split()), times, own[name].values) for name, head in _DIFFERENCES.items()]
+    if not _is_different(comparison) and "own_error" in shown:
+        expected = shown["own_error"].max("pair").values
+        curves.append(Curve("mean, cov.: estimated", times, _drawable(expected), role="guide", dash="--"))
+    return _panel("Largest difference" if several else "Differences", curves)
 
 
 def _growth(comparison: xr.Dataset) -> Panel:
-    """Return W_p(t) / W_p(0) for the largest p, with what is possible for small differences and the theory's bounds."""
+    """Return W_p(t) / W_p(0) for the largest p, with what is possible for small differences and the theory's bound."""
     times, p = comparison["time"].values, f"{comparison['p'].values[-1]:g}"
     curves = [
-        Curve(str(pair), times, _drawable(values))
-        for pair, values in zip(comparison["pair"].values, comparison["growth"].values[..., -1], strict=True)
+        _curve(str(own["pair"].values), times, own["growth"].values, own["growth_error"].values)
+        for own in (comparison.isel(pair=k, p=-1) for k in range(comparison.sizes["pair"]))
     ]
     if "optimal_growth" in comparison:
         local = " (local)" if comparison["far"].values.any() else ""
@@ -116,8 +155,8 @@ def _growth(comparison: xr.Dataset) -> Panel:
         for (name, label), dash in zip(_RATES.items(), ("--", "-."), strict=True):
             curves.append(bound_curve(label + local, times, np.fmax.reduce(comparison[name].values), dash))
     if _are_bounded(comparison):
-        for (name, label), dash in zip(_BOUNDS.items(), (":", "-"), strict=True):
-            curves.append(bound_curve(label, times, np.fmax.reduce(np.atleast_2d(comparison[name].values)), dash))
+        theory = np.fmax.reduce(comparison["log_a_posteriori"].values)
+        curves.append(bound_curve("theory, a posteriori", times, theory, ":"))
     return _panel("Growth of the distance", curves, f"W_{p}(t) / W_{p}(0)")
 
 
@@ -126,55 +165,94 @@ def _are_bounded(comparison: xr.Dataset) -> bool:
     return "bounded" not in comparison or bool(comparison["bounded"].values[..., -1].all())
 
 
-def _radii(comparison: xr.Dataset) -> Panel:
-    times = comparison["time"].values
-    curves = [
-        Curve(str(name), times, _drawable(radii))
-        for name, radii in zip(comparison["solution"].values, comparison["radius"].values, strict=True)
-    ]
-    bound = Curve("bound R_0 exp ∫|V|", times, comparison["radius_bound"].values, role="bound", dash="--")
-    return Panel("Radius of the support", "t", [*curves, bound])
-
-
 def _tables(comparison: xr.Dataset) -> list[Table]:
     title, tables = str(comparison.attrs.get("title", "")), list[Table]()
-    whole = _with_moments(comparison)
+    count = comparison.sizes["time"]
+    places = spread(count, _ROWS if count > _ALL_ROWS else count)
+    whole = _with_moments(comparison).isel(time=places)
     for k, pair in enumerate(comparison["pair"].values):
         own = whole.isel(pair=k)
-        names = [] if _is_different(comparison) else [name for name in _DIFFERENCES if own[name].notnull().any()]
-        heads = ["t", *(f"W_{p:g}" for p in own["p"].values), *(_DIFFERENCES[name] for name in names)]
-        tables.append(Table(f"{title}: {pair}", heads, list(_differences(own, names))))
-        if _is_different(comparison) or own["growth"].notnull().any():
-            tables.append(_growth_table(own, str(pair)))
+        columns = {"t": [_cell(t) for t in own["time"].values], **_difference_columns(own), **_distance_columns(own)}
+        tables.append(_table(f"{title}: {pair}", columns))
+        if np.isfinite(own["growth"].values[1:, -1]).any():
+            p = f"{own['p'].values[-1]:g}"
+            columns = {"t": columns["t"], **_growth_columns(own)}
+            tables.append(_table(f"Growth W_{p}(t) / W_{p}(0): {pair}", columns))
     runs = {name: run for name, run in table_in(comparison.attrs, "runs").items() if isinstance(run, dict)}
-    heads = ["solution", "solver", "status", "error"]
+    heads = ["solution", "solver", "status", "estimated error"]
     rows = [[name, *(run.get(key, "") for key in heads[1:3]), _number(run)] for name, run in runs.items()]
     return [*tables, Table("Solutions", heads, rows)]
 
 
-def _differences(own: xr.Dataset, names: Sequence[str]) -> Iterator[list[Any]]:
-    """Yield a row for each time: distances with their errors, and other differences."""
-    for j, t in enumerate(own["time"].values):
-        at, cells = own.isel(time=j), list[str]()
-        for value, error in zip(at["wasserstein"].values, at["wasserstein_error"].values, strict=True):
-            cells.append(f"{value:.2e} ± {error:.0e}" if math.isfinite(value) else "")
-        row = [*cells, *(float(at[name]) for name in names)]
-        yield [float(t), *([_AMPLIFIED] * len(row) if bool(at["amplified"]) else row)]
+def _table(title: str, columns: Mapping[str, Sequence[str]]) -> Table:
+    """Return the table of the columns in which there is a text."""
+    shown = {head: texts for head, texts in columns.items() if any(texts)}
+    return Table(title, list(shown), list(zip(*shown.values(), strict=True)))
 
 
-def _growth_table(own: xr.Dataset, pair: str) -> Table:
-    """Return the growth of the distance of a pair by time, and what bounds it."""
-    p, bounds = f"{own['p'].values[-1]:g}", {"log_a_posteriori": "estimate", "log_a_priori": "at most"}
-    optimal = {"optimal_growth": "optimal"} if "optimal_growth" in own and _is_different(own) else {}
-    rates = (_RATES if optimal else {}) | bounds
-    rows, known = list[list[Any]](), _are_bounded(own)
-    for j, t in enumerate(own["time"].values):
-        at = own.isel(time=j)
-        growth = float(at["growth"][-1])
-        shown = _AMPLIFIED if bool(at["amplified"]) else "unresolved" if math.isnan(growth) else growth
-        exponents = [float(at[name]) if known or name not in bounds else math.nan for name in rates]
-        rows.append([float(t), shown, *(float(at[name]) for name in optimal), *map(written, exponents)])
-    return Table(f"Growth W_{p}(t) / W_{p}(0): {pair}", ["t", "growth", *optimal.values(), *rates.values()], rows)
+def _difference_columns(own: xr.Dataset) -> dict[str, list[str]]:
+    """Return texts of the differences at each time, by their heads; moments 3 and 4 where there is no density."""
+    columns = {}
+    for name, head in _DIFFERENCES.items():
+        if _is_different(own) or (name == "moments" and own["density_error"].notnull().any()):
+            continue
+        if name == "density_error" and name in own and "density_error_uncertainty" in own:
+            errors = np.nan_to_num(own["density_error_uncertainty"].values)
+            texts = [_resolved(*pair) for pair in zip(own[name].values, errors, strict=True)]
+        else:
+            texts = [_cell(value) for value in own[name].values]
+        columns[head] = _amplified(own, texts)
+    return columns
+
+
+def _distance_columns(own: xr.Dataset) -> dict[str, list[str]]:
+    """Return texts of W_p of each order at each time, and of its floor, by their heads."""
+    columns = {}
+    for k, p in enumerate(own["p"].values):
+        pairs = zip(own["wasserstein"].values[:, k], own["wasserstein_error"].values[:, k], strict=True)
+        columns[f"W_{p:g}\n[x]"] = _amplified(own, [_resolved(*pair) for pair in pairs])
+    if "quantisation" in own:
+        columns[f"tokens\nW_{own['p'].values[-1]:g}"] = [_cell(value) for value in own["quantisation"].values[:, -1]]
+    return columns
+
+
+def _growth_columns(own: xr.Dataset) -> dict[str, list[str]]:
+    """Return texts of the chain measured <= optimal <= exp int lambda <= exp int |J|, and of the theory's bound."""
+    pairs = zip(own["growth"].values[:, -1], own["growth_error"].values[:, -1], strict=True)
+    columns = {"measured": _amplified(own, [_resolved(*pair) or "unresolved" for pair in pairs])}
+    if "optimal_growth" in own:
+        columns["optimal"] = [_cell(value) for value in own["optimal_growth"].values]
+        columns |= {label: [written(float(value)) for value in own[name].values] for name, label in _RATES.items()}
+    if _are_bounded(own):
+        columns["theory"] = [written(float(value)) for value in own["log_a_posteriori"].values]
+    return columns
+
+
+def _amplified(own: xr.Dataset, texts: Sequence[str]) -> list[str]:
+    return [_AMPLIFIED if flag else text for flag, text in zip(own["amplified"].values, texts, strict=True)]
+
+
+def _cell(value: float) -> str:
+    """Return a number in few characters; nothing for NaN."""
+    return "" if math.isnan(value) else f"{value:.3g}" if 1e-2 <= abs(value) < 1e4 or value == 0 else f"{value:.1e}"
+
+
+def _resolved(value: float, error: float) -> str:
+    """Return a number with its relative error; where it may be zero the largest that it may be."""
+    if math.isnan(value):
+        return ""
+    if error >= value > 0 or error > value == 0:
+        return f"< {rounded_up(value + error)}"
+    if error <= _EXACT * value:
+        return _cell(value)
+    percent = 100 * error / value
+    return f"{_cell(value)} ±{percent:.{0 if percent >= 1 else 1}f}%"
+
+
+def rounded_up(value: float) -> str:
+    """Return two digits of a positive number, no less than the number."""
+    text = f"{value:.1e}"
+    return text if float(text) >= value else f"{1.05 * value:.1e}"
 
 
 def _number(run: dict[str, str]) -> float:
@@ -185,18 +263,54 @@ def _number(run: dict[str, str]) -> float:
 
 
 def _notes(comparison: xr.Dataset) -> list[str]:
-    """Return where solutions part only by instability, how much small differences grow, and what is doubtful."""
+    """Return in sentences how well solutions agree or how far they part, and what is doubtful."""
     notes = []
     if comparison["amplified"].values.any():
         notes.append(
             f"amplified: {_since(comparison, 'amplified')} the unstable mean has multiplied a small difference of the "
             "starts until it is as large as the measure; the distance there says nothing about the solvers."
         )
+    whole = _with_moments(comparison)
+    for k in range(comparison.sizes["pair"]):
+        notes += _parting(whole.isel(pair=k)) if _is_different(comparison) else _agreement(whole.isel(pair=k))
     if "far" in comparison and not _is_different(comparison):
         notes += _possible(comparison.isel(pair=0))
     elif "far" in comparison and comparison["far"].values.any():
         notes.append(_far(comparison))
-    return notes + _of_theory(comparison)
+    return notes + _of_theory(comparison) + [_UNITS]
+
+
+def _agreement(own: xr.Dataset) -> list[str]:
+    """Return how far two solutions of one problem are apart at most, beside what they expect, and what tokens hide."""
+    parts = [
+        f"{words} {rounded_up(float(own[name].max()))}{unit}"
+        for name, words, unit in _AGREEMENT
+        if own[name].notnull().any()
+    ]
+    if not parts:
+        return []
+    text = f"{str(own['pair'].values).replace(' / ', ' and ')} agree: {', '.join(parts)}"
+    if "own_error" in own and own["own_error"].notnull().any():
+        text += f" (their own estimates for mean and covariance: {rounded_up(float(own['own_error'].max()))})"
+    if "quantisation" in own and own["quantisation"].notnull().any():
+        at = own.isel(time=-1, p=-1)
+        text += (
+            f". W_{float(at['p']):g} = {_cell(float(at['wasserstein']))} is that of tokens: whatever their weights, "
+            f"they are {_cell(float(at['quantisation']))} or more away from the density"
+        )
+    return [f"{text}."]
+
+
+def _parting(own: xr.Dataset) -> list[str]:
+    """Return by how much the distance of two solutions from different starts has grown, and how much it might."""
+    grown = np.flatnonzero(np.isfinite(own["growth"].values[:, -1]))
+    if not grown.size or grown[-1] == 0:
+        return []
+    at, p = own.isel(time=int(grown[-1])), f"{own['p'].values[-1]:g}"
+    text = f"W_{p} has grown {_resolved(float(at['growth'][-1]), float(at['growth_error'][-1]))} times"
+    if "optimal_growth" in at and at["optimal_growth"].notnull():
+        text += f", small differences grow {float(at['optimal_growth']):.4g} times at most"
+    return [f"{text}, by t = {float(at['time']):.4g}."]
 
 
 def _far(comparison: xr.Dataset) -> str:
@@ -218,24 +332,24 @@ def _of_theory(comparison: xr.Dataset) -> list[str]:
     without = [str(name) for name in comparison["solution"].values[np.isnan(radii.values)]]
     if np.isnan(logs).all():
         why = f"the support is not bounded ({', '.join(without)})" if without else "none is known for this attention"
-        return [f"?: no estimate holds, since {why}."]
+        return [f"theory: no estimate holds, since {why}."]
     with np.errstate(invalid="ignore", divide="ignore"):
         open_to = float(np.nanmax(errors[:, 1:] / logs[:, 1:], initial=0.0, where=logs[:, 1:] > 0))
     if open_to <= SETTLED:
         return []
     exact = f"to {100 * open_to:.2g} %" if open_to < 1 else "to no digit"
-    return [f"estimate, a posteriori: these output times tell its exponent {exact}; more of them tell more."]
+    return [f"theory, a posteriori: these output times tell its exponent {exact}; more of them tell more."]
 
 
 def _possible(own: xr.Dataset) -> list[str]:
     """Return how much small differences grow until the last time at which that is known."""
-    known = np.flatnonzero(np.isfinite(own["optimal_growth"].values))
-    if not known.size or known[-1] == 0:
+    places = np.flatnonzero(np.isfinite(own["optimal_growth"].values))
+    if not places.size or places[-1] == 0:
         return []
-    at = own.isel(time=known[-1])
+    at = own.isel(time=places[-1])
     rates = ", ".join(f"{label} {written(float(at[name]))}" for name, label in _RATES.items() if at[name].notnull())
-    times = f"{float(at['optimal_growth']):.4g} times by t = {float(at['time']):.4g}"
-    return [f"small differences of the starts grow at most {times}{f' ({rates})' if rates else ''}."]
+    text = f"small differences of the starts grow at most {float(at['optimal_growth']):.4g} times"
+    return [f"{text} by t = {float(at['time']):.4g}{f' ({rates})' if rates else ''}."]
 
 
 COMPARISON = Kind(

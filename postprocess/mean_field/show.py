@@ -85,7 +85,11 @@ def notes(dataset: xr.Dataset) -> list[str]:
             f"{100 * float(np.nanmax(np.abs(bias))):.2g} % where that was checked."
         )
     if np.isfinite(end["growth"]).any():
-        known = [f"{words} {written(float(end[name]))} (local)" for words, name in _LOCAL.items() if name in end]
+        known = [
+            f"{words} {written(float(end[name]))} (local)"
+            for words, name in _LOCAL.items()
+            if name in end and end[name].notnull()
+        ]
         known += [f"{words} {power(bound) if math.isfinite(bound) else 'more than 10^308'}"
                   for words, bound in _bounds(dataset).items() if not math.isnan(bound)]  # fmt: skip
         lines.append(

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from vlasov.cases.solving import Task
     from vlasov.checks import Array
 
-_TIMES = 5  # at which solutions are compared where no option says it
+_TIMES = 21  # at which solutions are compared where no option says it
 _INTERVALS = 64  # between output times, at least
 
 
@@ -125,7 +125,7 @@ def compare(
     with keeping(target) as solutions:
         datasets = [open_run(path) for path in cases] if files else _solve(tasks, name, solutions, progress=not as_json)
         result = compare_solutions(
-            *datasets, bandwidth=bandwidth, times=wanted.size if times.at is None else wanted,
+            *datasets, bandwidth=bandwidth, times=times.times if times.at is None else wanted,
             initial="different" if change else "auto", local=local, progress=not as_json,
         )  # fmt: skip
         result.attrs["command"] = shlex.join(["vlasov", *sys.argv[1:]])  # says how a second start was made

@@ -68,11 +68,18 @@ def print_tables(*datasets: xr.Dataset) -> None:
 
 def laid_out(table: Table, columns: int) -> Any:
     """Return a table of rich: wide, or where the terminal has fewer columns with a line for each number."""
+    from rich import box
     from rich.console import Console
     from rich.table import Table as RichTable
 
+    look: dict[str, Any] = {
+        "title": table.title,
+        "title_style": "bold",
+        "box": box.SIMPLE_HEAD,
+        "padding": (0, 1, 0, 0),
+    }
     rows = [[_cell(value) for value in row] for row in table.rows]
-    wide = RichTable(title=table.title, title_style="bold")
+    wide = RichTable(**look)
     for k, head in enumerate(table.heads):
         numeric = any(isinstance(row[k], int | float) for row in table.rows)
         wide.add_column(head, justify="right" if numeric else "left", no_wrap=True)
@@ -80,14 +87,14 @@ def laid_out(table: Table, columns: int) -> Any:
         wide.add_row(*row)
     if Console(width=10**4).measure(wide).maximum <= columns:
         return wide
-    narrow = RichTable(title=table.title, title_style="bold", show_header=False)
+    narrow = RichTable(**look, show_header=False)
     narrow.add_column()
     narrow.add_column(justify="right")
     for row, (number, *_) in zip(rows, table.rows, strict=True):
         narrow.add_row(f"{table.heads[0]} = {row[0]}" if isinstance(number, int | float) else row[0], "")
         for head, text in zip(table.heads[1:], row[1:], strict=True):
             if text:
-                narrow.add_row(f"  {head}", text)
+                narrow.add_row(f"  {' '.join(head.split())}", text)
         narrow.add_section()
     return narrow
 

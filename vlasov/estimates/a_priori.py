@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import pairwise
 
@@ -107,6 +107,11 @@ def stability_exponent(attention: Attention, radius: float, t: float) -> float:
     >>> vl.estimates.stability_exponent(vl.Softmax(A=[[0.0]], V=[[0.5]]), radius=9.0, t=4.0)
     2.0
     """
+    return stability_exponents(attention, radius, [t])[0]
+
+
+def stability_exponents(attention: Attention, radius: float, times: Sequence[float]) -> list[float]:
+    """Return ``stability_exponent`` at increasing times, from integrals between these."""
     known = [(0.0, 0.0)]  # times and int |V| up to them: the radius at the next goes on from there
 
     def rate(s: float) -> float:
@@ -118,7 +123,10 @@ def stability_exponent(attention: Attention, radius: float, t: float) -> float:
         known.insert(place + 1, (s, grown))
         return stability_rate(attention, radius * math.exp(grown) if grown < 700 else math.inf, s)
 
-    return _integral(rate, attention, t, smooth=True)
+    exponents, panels = [0.0], math.ceil(_PANELS / len(times))
+    for start, end in pairwise([0.0, *times]):
+        exponents.append(exponents[-1] + _integral(rate, attention, end, smooth=True, start=start, panels=panels))
+    return exponents[1:]
 
 
 def stability_bound(attention: Attention, radius: float, t: float) -> float:
@@ -172,20 +180,28 @@ def _varies(attention: Attention) -> bool:
     return any(isinstance(value, Function) for value in attention.parameters.values())
 
 
-def _integral(rate: Callable[[float], float], attention: Attention, t: float, *, smooth: bool) -> float:
-    """int_0^t rate: one node for each piece of constant parameters, or Gauss-Lobatto on panels, halved as needed.
+def _integral(
+    rate: Callable[[float], float],
+    attention: Attention,
+    t: float,
+    *,
+    smooth: bool,
+    start: float = 0.0,
+    panels: int = _PANELS,
+) -> float:
+    """int_start^t rate: one node for each piece of constant parameters, or Gauss-Lobatto on panels, halved as needed.
 
     What the last halving changed is added, so that a bound does not fall below its integral.
     """
-    cuts = [0.0, *(edge for edge in attention.breakpoints if 0.0 < edge < t), t]
+    cuts = [start, *(edge for edge in attention.breakpoints if start < edge < t), t]
     if not smooth:
-        return sum((end - start) * rate((start + end) / 2) for start, end in pairwise(cuts))
+        return sum((right - left) * rate((left + right) / 2) for left, right in pairwise(cuts))
     total = 0.0
-    panels = math.ceil(_PANELS / (len(cuts) - 1))  # of each piece
-    for start, end in reversed(list(pairwise(cuts))):  # the last panels are the largest, often by far
-        width = (end - start) / panels
+    panels = math.ceil(panels / (len(cuts) - 1))  # of each piece
+    for left, right in reversed(list(pairwise(cuts))):  # the last panels are the largest, often by far
+        width = (right - left) / panels
         for k in reversed(range(panels)):
-            total += _panel(rate, start + k * width, start + (k + 1) * width, _HALVINGS, total)
+            total += _panel(rate, left + k * width, left + (k + 1) * width, _HALVINGS, total)
             if math.isinf(total):
                 return total
     return total
