@@ -220,7 +220,7 @@ def test_many_dimensions_are_compared_by_moments():
     found = compare(vl.solve(problem, "gaussian", times=[0.0, 0.5]), particles)
     assert np.isnan(found["wasserstein"]).all()
     assert found["covariance_error"].values == pytest.approx(0.0, abs=0.2)
-    assert "W_2" in printed(found)
+    assert "W_2" not in printed(found)  # the table has no empty column
 
 
 def test_panels_that_nothing_is_known_for_are_left_out():
@@ -232,10 +232,9 @@ def test_panels_that_nothing_is_known_for_are_left_out():
     def panels(*runs):
         return {ax.get_title() for ax in draw(compare(*runs, local=False), runs).axes[3:]}
 
-    assert panels(gaussian, tokens) == {"Differences", "Radius of the support"}
-    assert panels(gaussian, tokens.assign(radius=gaussian["radius"])) == {"Differences"}
+    assert panels(gaussian, tokens) == {"Differences"}
     shifted = other.assign(mean=other["mean"] + 0.1)
-    assert panels(gaussian, shifted) == {"Distance", "Differences"}
+    assert panels(gaussian, shifted) == {"Distance", "Differences", "Growth of the distance"}
 
 
 def test_a_comparison_of_what_is_no_gaussian_shows_its_tokens():
@@ -259,7 +258,7 @@ def test_pictures_in_every_dimension(d):
     ]
     drawn = draw(compare(*datasets), datasets)
     drawn.canvas.draw()
-    assert len(drawn.axes) == 6
+    assert {"Distance", "Differences"} <= {ax.get_title() for ax in drawn.axes}
 
 
 def test_solutions_that_part_by_powers_of_ten_can_be_drawn(solutions):
@@ -296,7 +295,6 @@ def test_stability_of_gaussians_from_different_starts():
     assert "no estimate holds, since the support is not bounded (gaussian 1, gaussian 2)" in printed(found)
     drawn = draw(found, runs)
     drawn.canvas.draw()
-    assert not [ax for ax in drawn.axes if ax.get_title() == "Radius of the support"]
 
 
 def test_what_instability_alone_has_made_is_not_shown_as_a_distance():
@@ -318,14 +316,9 @@ def test_a_difference_that_the_flow_does_not_explain_is_shown(solutions):
     assert not compare(solutions[0], wrong)["amplified"].any()
 
 
-def test_bounds_beyond_a_billion_are_powers_of_ten():
-    texts = ["2.718", "4.852e+08", "10^9.12", "10^(1.5e+22)", "infinite"]
-    assert [stability.written(x) for x in (1.0, 20.0, 21.0, 3.5e22, np.inf)] == texts
-
-
-def test_many_output_times_are_compared_at_five():
+def test_many_output_times_are_compared_at_21():
     runs = [vl.solve(PROBLEM, "gaussian", tolerance=tolerance) for tolerance in (1e-8, 1e-10)]
-    assert compare(*runs, p=2)["time"].values == pytest.approx([0.0, 0.25, 0.5, 0.75, 1.0])
+    assert compare(*runs, p=2)["time"].values == pytest.approx(np.linspace(0.0, 1.0, 21))
     assert compare(*runs, p=2, times=3).sizes["time"] == 3
 
 
@@ -345,7 +338,7 @@ def test_times_are_a_count_or_the_times_themselves():
 
 
 def test_a_narrow_terminal_shows_every_number(comparison):
-    lines = printed(comparison, 40).partition("?")[0]
+    lines = printed(comparison, 40).partition("agree")[0]
     assert "…" not in lines
     assert max(map(len, lines.splitlines())) <= 40
     assert all(f"W_{p}" in lines for p in (1, 2))
@@ -390,7 +383,7 @@ def test_a_ratio_of_distances_below_their_errors_is_nowhere(solutions):
     assert not known.all()
     assert (np.isfinite(found["growth"]) == known).all()
     assert None in finite(found["growth"].values.ravel())
-    assert "unresolved" in printed(found)
+    assert "Growth" not in printed(found)
     assert not known[0, 1, -1]
     ratio = float(found["wasserstein"][0, 1, -1] / found["wasserstein"][0, 0, -1])
     parts = Parts()
@@ -436,7 +429,7 @@ def test_densities_without_a_bounded_support_have_no_radius_and_no_estimate():
     runs = [vl.solve(one, "finite-volume", times=[0.0, 0.1], cells=32) for one in (problem, other)]
     assert np.isnan([run["radius"].values for run in runs]).all()
     found = compare(*runs, p=2)
-    assert all(np.isnan(found[name]).all() for name in ("log_a_posteriori", "log_a_priori", "radius_bound"))
+    assert all(np.isnan(found[name]).all() for name in ("log_a_posteriori", "log_a_priori"))
     drawn = draw(found, runs)
     assert all(ax.lines or ax.collections for ax in drawn.axes)
 
