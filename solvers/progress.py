@@ -1,118 +1,143 @@
-"""Progress on the terminal, only of what takes longer than a second: a run by its time, a study by its shares.
+"""Progress on stderr of what takes longer than a second: what is under way, and how long all of it takes.
 
-What has no measure of how far it is says what is waited for.
+On a terminal it is one line with a bar, written anew twice a second and erased at the end; elsewhere, as in a file or a
+pipe, a line after one second, and the next after three times as long.
 """
 
 from __future__ import annotations
 
+import math
+import shutil
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any, TextIO
 
 from vlasov.solvers.record import Report
 
-if TYPE_CHECKING:
-    from rich.console import Console
+MARK = "... "  # begins a line in a pipe, so that programs can tell it from warnings
+_PATIENCE = 1.0  # seconds of silence
+_REWRITTEN, _SELDOM = 0.5, 3.0  # seconds between lines on a terminal; elsewhere each line waits so many times longer
+_TRUSTED = 0.02  # share that is done from which on it alone says how long the rest takes
+_GAP = 0.2  # seconds between two stages of one command
+_ERASE = "\r\x1b[2K"  # a line of a terminal
+_CELLS = 20  # of a bar
+_SOLVING = 0.5  # of the time of a run; the rest is for its error
 
-_PATIENCE = 1.0  # seconds before a bar is worth its place
-_LONGER = 2.0  # seconds from which on they are told
-_ERASE = "\x1b[2K\r"  # a line of a terminal
-_SPEED_OVER = 600.0  # seconds over which the speed is averaged
+#: Takes what is under way in words, and the share of all work that is done.
+Reached = Callable[[str, float], None]
 
 
 def silent(*_: Any) -> None:
     """Report nothing."""
 
 
+def about(seconds: float) -> str:
+    """Return a duration in seconds with few digits, in minutes or hours where it is long."""
+    if seconds >= 7200:
+        return f"{seconds / 3600:.1f} h"
+    return f"{seconds / 60:.0f} min" if seconds >= 180 else f"{max(1, seconds):.0f} s"
+
+
+class _Line:
+    """One line about one stage, written by a thread of its own, since reports may come late.
+
+    Stages that follow each other within ``_GAP`` share their silence: it is a command that nobody waits for longer.
+    """
+
+    _ended = -math.inf  # when the last stage ended
+    _due = _since = 0.0  # when the next line is due; when the silence began
+
+    def __init__(self, what: str, seconds: float, stream: TextIO) -> None:
+        self.what, self.words, self.share, self.seconds = what, "", 0.0, seconds
+        self._stream, self._bar = stream, stream.isatty()
+        self._began = now = time.perf_counter()
+        if now - _Line._ended > _GAP:
+            _Line._due, _Line._since = now + _PATIENCE, now
+        self._done, self._written = threading.Event(), False
+        self._thread = threading.Thread(target=self._write, daemon=True)
+        self._thread.start()
+
+    def report(self, words: str, share: float) -> None:
+        self.words, self.share = words, min(max(share, 0.0), 1.0)
+
+    def text(self, elapsed: float) -> str:
+        """Return what is under way, and the seconds so far with those expected in all."""
+        what = ": ".join(filter(None, [self.what, self.words]))
+        share, foreseen = self.share, self.seconds
+        if share > _TRUSTED or (share > 0 and math.isnan(foreseen)):
+            foreseen = elapsed / share
+        expected = f"{elapsed:.0f} s of about {about(max(foreseen, elapsed))}" if foreseen > 0 else f"{elapsed:.0f} s"
+        return f"{what}, {expected}"
+
+    def _write(self) -> None:
+        while not self._done.wait(max(0.0, _Line._due - time.perf_counter())):
+            now = time.perf_counter()
+            text = self.text(now - self._began)
+            if self._bar:
+                full = round(self.share * _CELLS)
+                line = f"[{'#' * full}{'-' * (_CELLS - full)}] {text}"
+                self._print(_ERASE + line[: shutil.get_terminal_size().columns - 1])
+                _Line._due = now + _REWRITTEN
+            else:
+                self._print(f"{MARK}{text}\n")
+                _Line._due = now + _SELDOM * (now - _Line._since)
+            self._written = True
+
+    def _print(self, text: str) -> None:
+        try:
+            self._stream.write(text)
+            self._stream.flush()
+        except (OSError, ValueError):  # a pipe that nobody reads, or a stream that is closed
+            self._done.set()
+
+    def end(self) -> None:
+        self._done.set()
+        self._thread.join()
+        _Line._ended = time.perf_counter()
+        if self._bar and self._written:
+            self._print(_ERASE)
+
+
 @contextmanager
-def waiting(what: str, *, aloud: bool = True) -> Iterator[None]:
-    """Say on a terminal what is waited for, where that takes longer than a second; nothing is left of it."""
-    if not aloud or sys.stderr is None or not sys.stderr.isatty():
-        yield
+def waiting(what: str, *, aloud: bool = True, seconds: float = math.nan) -> Iterator[Reached]:
+    """Say what is waited for, where that takes longer than a second; yields a function that takes how far it is.
+
+    ``seconds`` are what it is expected to take, until the share that is done says it better.
+    """
+    if not aloud or sys.stderr is None:
+        yield silent
         return
-    told, done, began = threading.Event(), threading.Event(), time.perf_counter()
-
-    def tell() -> None:
-        while not done.wait(1.0 if told.is_set() else _PATIENCE):
-            elapsed = time.perf_counter() - began
-            seconds = f" {elapsed:.0f} s" if elapsed > _LONGER else ""
-            told.set()
-            print(f"{what} ...{seconds}", end="\r", file=sys.stderr, flush=True)
-
-    teller = threading.Thread(target=tell, daemon=True)
-    teller.start()
+    line = _Line(what, seconds, sys.stderr)
     try:
-        yield
+        yield line.report
     finally:
-        done.set()
-        teller.join()
-        if told.is_set():
-            print(_ERASE, end="", file=sys.stderr, flush=True)
+        line.end()
 
 
 @contextmanager
-def progress_bar(horizon: float, console: Console | None = None, what: str = "") -> Iterator[Report]:
-    """A function that takes the time reached and the number of steps, and draws both and their rate, after ``what``."""
-    from rich.progress import BarColumn, TextColumn
+def progress_bar(horizon: float, what: str = "") -> Iterator[Report]:
+    """Yield a function that takes the time that a run has reached, and the number of its steps."""
+    with waiting(what) as report:
 
-    columns = (
-        *([TextColumn("{task.fields[what]}")] if what else []),
-        TextColumn("t = {task.completed:.4g} of {task.total:.4g}"),
-        BarColumn(),
-        TextColumn("{task.fields[steps]} steps, {task.fields[rate]:.3g} per second"),
-    )
-    with _bar(horizon, columns, console, what) as update:
-        yield lambda reached, steps: update(reached, lambda elapsed: {"steps": steps, "rate": steps / elapsed})
+        def report_step(reached: float, steps: int) -> None:
+            then = ", now its error" if reached >= horizon else ""
+            report(f"t = {reached:.4g} of {horizon:.4g}, {steps:,} steps{then}", _SOLVING * reached / horizon)
+
+        yield report_step
 
 
 @contextmanager
-def shares_bar(
-    total: float, console: Console | None = None, what: str = "the first of them"
-) -> Iterator[Callable[[str, float], None]]:
-    """A function that takes what was finished and its share of the total, and draws the sum; first ``what``."""
-    from rich.progress import BarColumn, TaskProgressColumn, TextColumn
-
+def shares_bar(total: float, what: str) -> Iterator[Callable[[str, float], None]]:
+    """Yield a function that takes the words of a piece that is done, and its share of the total."""
     done = 0.0
 
     def report(label: str, share: float) -> None:
         nonlocal done
         done += share
-        update(done, lambda _: {"description": label})
+        reached(label, done / total)
 
-    with _bar(total, (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn()), console, what) as update:
+    with waiting(what) as reached:
         yield report
-
-
-@contextmanager
-def _bar(total: float, columns: Any, console: Console | None, what: str) -> Iterator[Callable[..., None]]:
-    """A function of what is completed and of what else to show by the seconds elapsed: on a terminal, else silent."""
-    from rich.console import Console
-    from rich.progress import Progress, TimeRemainingColumn
-
-    # FORCE_COLOR makes rich take a notebook or a file for a terminal; a bar would be drawn into what they keep.
-    seen = console is not None or (sys.stderr is not None and sys.stderr.isatty())
-    console = console or Console(stderr=True)
-    if not (seen and console.is_terminal):
-        yield silent
-        return
-    bar = Progress(*columns, TimeRemainingColumn(), console=console, transient=True, speed_estimate_period=_SPEED_OVER)
-    task, began = bar.add_task(what, total=total, steps=0, rate=0.0, what=what), time.perf_counter()
-    starter = threading.Timer(_PATIENCE, bar.start)  # also where the first report comes late
-    starter.daemon = True
-    starter.start()
-
-    def update(completed: float, shown: Callable[[float], dict[str, Any]]) -> None:
-        elapsed = time.perf_counter() - began
-        if elapsed > _PATIENCE:
-            bar.start()
-            bar.update(task, completed=completed, **shown(elapsed))
-
-    try:
-        yield update
-    finally:
-        starter.cancel()
-        starter.join()
-        bar.stop()

@@ -38,7 +38,7 @@ from vlasov.problem import Problem
 from vlasov.solvers import measure
 from vlasov.solvers.accuracy import doubt, units_of
 from vlasov.solvers.dataset import provenance, several, tell_apart
-from vlasov.solvers.progress import shares_bar, silent, waiting
+from vlasov.solvers.progress import shares_bar, silent
 
 Variables: TypeAlias = dict[str, tuple[tuple[str, ...], Array]]  # dimensions and values by name
 
@@ -57,7 +57,7 @@ def compare(
     bandwidth: float | None = None,
     times: int | ArrayLike | None = None,
     initial: str = "auto",
-    local: bool = False,
+    local: bool | None = None,
     progress: bool = False,
 ) -> xr.Dataset:
     """W_p(mu(t), nu(t)) and other differences between solutions of one attention, with the bounds of their growth.
@@ -78,7 +78,8 @@ def compare(
         "same", "different", or "auto": as their problems say. Clouds drawn from one measure by different seeds are
         "different" only if you say so.
     local
-        Whether to find how much small changes grow at most along the solutions, see ``vl.sensitivity``: some seconds.
+        Whether to find how much small changes grow at most along the solutions, see ``vl.sensitivity``; by default
+        where that is predicted to take under two seconds. Else the attribute ``left_out`` says how long it takes.
     progress
         Draw a progress bar on a terminal.
 
@@ -111,7 +112,7 @@ def compare(
     if not orders:
         raise InputError("is empty; give at least one order, such as 2", "p")
     choose(initial, ("auto", "same", "different"), "initial")
-    local = checks.flag(local, "local")
+    local = None if local is None else checks.flag(local, "local")
     bandwidth = None if bandwidth is None else checks.number(bandwidth, "bandwidth", above=0.0)
     problems, every = common(runs)
     at = pick(every, _TIMES if times is None else times)
@@ -125,9 +126,10 @@ def compare(
     variables, attributes["method"] = _distances(problems[0], runs, pairs, (orders, bandwidth), few, progress=progress)
     variables |= _differences(problems, runs, ends, same=initial == "same")
     variables |= _bounds(problems[0], wholes, ends, at, bounded=variables["bounded"][1])
-    if local:
-        with waiting("how much small differences grow at most", aloud=progress):
-            chains = chain.of_pairs(runs, ends, names, same=initial == "same")
+    if local is None:
+        attributes["left_out"] = chain.left_out_of(runs, same=initial == "same")
+    if local or (local is None and not attributes["left_out"]):
+        chains = chain.of_pairs(runs, ends, names, same=initial == "same", aloud=progress)
         variables |= _local(runs, chains, ends, variables, orders)
         attributes["doubt"] = "; ".join(filter(None, [attributes["doubt"], chains.doubt]))
     coordinates = {"pair": list(pairs), "solution": names, "time": at, "p": orders, "order": list(ORDERS)}

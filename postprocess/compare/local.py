@@ -15,7 +15,7 @@ import numpy as np
 import xarray as xr
 
 from vlasov.checks import Array
-from vlasov.postprocess.sensitivity.along import Along, along, nothing
+from vlasov.postprocess.sensitivity.along import Along, along, left_out, nothing
 
 _NEAR = 0.02  # of the deviation: solutions so close that the derivative tells how they part
 _ROUNDING = 1e-6
@@ -28,15 +28,20 @@ class Pairs(NamedTuple):
     doubt: str
 
 
+def left_out_of(runs: Sequence[xr.Dataset], *, same: bool) -> str:
+    """Return why growth is not computed unless it is asked for; "" where it takes little time."""
+    return left_out([runs[_whose(runs)]] if same else runs, runs[0]["time"].values)
+
+
 def of_pairs(
-    runs: Sequence[xr.Dataset], pairs: Sequence[tuple[int, int]], names: Sequence[str], *, same: bool
+    runs: Sequence[xr.Dataset], pairs: Sequence[tuple[int, int]], names: Sequence[str], *, same: bool, aloud: bool
 ) -> Pairs:
-    """The derivative of the flow along the solutions; solutions of one problem have one."""
+    """Return the growth of small differences along the solutions; solutions of one problem have one."""
     tokens, local = _whose(runs), dict[int, Along]()
     each = list[Along]()
     for pair in pairs:
         ends = [tokens] if same else pair
-        local |= {k: _local(runs[k]) for k in ends if k not in local}
+        local |= {k: _local(runs[k], aloud) for k in ends if k not in local}
         each.append(_larger(*(local[k] for k in ends)))
     doubts = [f"optimal growth along {names[k]}: {growth.doubt}" for k, growth in local.items() if growth.doubt]
     return Pairs(each, "; ".join(doubts))
@@ -48,10 +53,10 @@ def _whose(runs: Sequence[xr.Dataset]) -> int:
     return next((k for k in able if "position" in runs[k]), able[0] if able else 0)
 
 
-def _local(run: xr.Dataset) -> Along:
-    """Of all small differences, at the run's times."""
+def _local(run: xr.Dataset, aloud: bool) -> Along:
+    """Return the growth of small differences along a run, at its times."""
     times = run["time"].values
-    found = along(run, times)
+    found = along(run, times, aloud=aloud)
     if found.since != times[0] and not np.isnan(found.growth).all():
         return nothing(times, f"growth is known from t = 0 on, and the first common time is {times[0]:.4g}")
     return found

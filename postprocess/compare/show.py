@@ -277,6 +277,8 @@ def _notes(comparison: xr.Dataset) -> list[str]:
         notes += _possible(comparison.isel(pair=0))
     elif "far" in comparison and comparison["far"].values.any():
         notes.append(_far(comparison))
+    if reason := str(comparison.attrs.get("left_out", "")):
+        notes.append(f"{reason[0].upper()}{reason[1:]}.")
     return notes + _of_theory(comparison) + [_UNITS]
 
 

@@ -31,7 +31,7 @@ from vlasov.postprocess.mean_field.choice import REFERENCES
 from vlasov.postprocess.mean_field.expected import expected_slope
 from vlasov.postprocess.mean_field.limit import QUANTITIES
 from vlasov.postprocess.mean_field.replica import Prepared, measured, multiple
-from vlasov.postprocess.sensitivity.along import along
+from vlasov.postprocess.sensitivity.along import along, left_out
 from vlasov.postprocess.studies import options as shared
 from vlasov.postprocess.studies.front import front
 from vlasov.postprocess.studies.horizon import before_blow_up
@@ -40,7 +40,6 @@ from vlasov.postprocess.studies.study import Point, Study, option
 from vlasov.postprocess.transport.exact import MOST_PAIRS
 from vlasov.problem import Problem
 from vlasov.solvers.dataset import labels
-from vlasov.solvers.progress import waiting
 
 _BATCHED_UP_TO, _MOST_TOKENS = 512, 8192  # one batch of all replicas; else batches of so many tokens
 _ROUNDING, _ABOVE_FLOOR = 1e-14, 3.0  # errors closer than this to the limit's own say nothing about a slope
@@ -140,10 +139,11 @@ class MeanFieldStudy(Study):
     seed: int = shared.seed_option()
     exact_up_to: int = shared.exact_option()
     tolerance: float = shared.tolerance_option(1e-8, "Local error per time step, relative to the size of the measure.")
-    local: bool = option(
-        False,
-        "Add how much small changes grow at most in the limit, see ``vl.sensitivity``: some seconds.",
-        check=checks.flag,
+    local: bool | None = option(
+        None,
+        "Add how much small changes grow at most in the limit, see ``vl.sensitivity``; by default where that is "
+        "predicted to take under two seconds.",
+        check=lambda value, name: None if value is None else checks.flag(value, name),
         free=True,
     )
     sizes: tuple[int, ...] = field(init=False)
@@ -210,10 +210,10 @@ class MeanFieldStudy(Study):
             "points_per_token": multiple(self.pde.dimension),
         } | (_of_masks(self.pde) if self.pde.attention.causal else {})
         dataset = self._with_slopes(dataset).transpose(*_DIMS, ...)
-        if not self.local:
-            return dataset
-        with waiting("how much small differences grow at most", aloud=self.progress):
-            return with_local(dataset, self.pde)
+        reason = left_out([self.pde], dataset["time"].values) if self.local is None else ""
+        if reason:
+            return dataset.assign_attrs(left_out=reason)
+        return dataset if self.local is False else with_local(dataset, self.pde, aloud=self.progress)
 
     def _with_growth(self, dataset: xr.Dataset) -> xr.Dataset:
         """Return the Dataset with ratios W_p(t) / W_p(0), their a-priori bound, and the bias of W_p(0)."""
@@ -248,12 +248,12 @@ class MeanFieldStudy(Study):
         return dataset.assign(expected=(("sampling", "quantity", "p"), slopes))
 
 
-def with_local(dataset: xr.Dataset, problem: Problem) -> xr.Dataset:
+def with_local(dataset: xr.Dataset, problem: Problem, *, aloud: bool = False) -> xr.Dataset:
     """Return a study with the growth of small changes along its limit, as far as it is known; ``local_doubt`` says why.
 
     Without any numbers it has none of these variables.
     """
-    known = along(problem, dataset["time"].values)
+    known = along(problem, dataset["time"].values, aloud=aloud)
     dataset = dataset.assign_attrs(local_doubt=known.doubt)
     logarithms = np.log(known.growth), known.logarithmic, known.norm
     if np.isnan(known.growth).all():

@@ -96,7 +96,7 @@ def notes(dataset: xr.Dataset) -> list[str]:
             f"Largest W_p(t) / W_p(0): {float(end['growth'].max()):.4g}; {', '.join(known) or 'no bound is known'} "
             f"(R = {attrs['support_radius']:.3g}, {attrs['support']})."
         )
-    heads = {"local_doubt": "growth of small differences: ", "measured": "masked: "}
+    heads = {"left_out": "", "local_doubt": "growth of small differences: ", "measured": "masked: "}
     sentences = [head + str(attrs[name]) for name, head in heads.items() if attrs.get(name)]
     return lines + [f"{text[0].upper()}{text[1:]}." for text in sentences]
 

@@ -19,24 +19,30 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from vlasov import checks
+from vlasov import checks, messages
 from vlasov.cases.solving import CaseLike
 from vlasov.checks import Array
-from vlasov.errors import InputError
+from vlasov.compiled.blas import one_thread_of_blas
+from vlasov.errors import InputError, SlowRunWarning, warn
 from vlasov.kinds import NUMBA, SCIPY, SINGULAR_VALUE, SMOOTHNESS, STEPS, Kind
 from vlasov.measures import Gaussian, Particles
-from vlasov.patience import Patience
-from vlasov.postprocess.sensitivity import growth, show
+from vlasov.patience import LONG, Patience
+from vlasov.postprocess.sensitivity import cost, growth, show
 from vlasov.postprocess.sensitivity.path import Path
 from vlasov.postprocess.sensitivity.tangency import Tangency
 from vlasov.postprocess.sensitivity.tokens import LIMIT, Start, before_blow_up, choose_tokens, followed, kink, outputs
+from vlasov.remedies import with_remedy
 from vlasov.solvers.dataset import labels, provenance
 from vlasov.solvers.ode.integrate import accuracy_for
+from vlasov.solvers.progress import Reached, about, silent
 
 FEW = 8  # tokens: what they carry alone is theirs, not the limit's
-_LOOSER = 100.0  # the tolerance of the second look
+_TOLERANCES, _LOOSER = (1e-4, 1e-6, 1e-8), 100.0  # of the looks; of the first, beside a tolerance that is asked for
+_ENOUGH = 1e-3  # relative difference of two looks after which no finer one is needed
+_OF_GROWTH = 0.7  # of the time of a look, about
+_FINEST = 4.0  # predicted seconds that a finer look may take
 _NOTABLE = 1e-2  # relative error from which on ``doubt`` says so
-_REMEDIES = ("lower {n}", "ask for fewer {times}", "loosen the {tolerance}", "take {rates=False}", "take {check=False}")
+_REMEDIES = ("lower {n}", "ask for fewer {times}", "take {rates=False}", "take {check=False}")
 _NAMES = {
     "growth": "largest growth of a small change, |h(t)| / |h(0)|",
     "growth_error": "estimated error of the growth",
@@ -72,12 +78,13 @@ class Options:
     n: int | None = None
     sampling: str = "auto"
     seed: int = 0
-    tolerance: float = 1e-8
+    tolerance: float | None = None
     rates: bool = True
     check: bool = True
 
     def __post_init__(self) -> None:
-        checks.number(self.tolerance, "tolerance", above=1e-13, below=1e-2)
+        if self.tolerance is not None:
+            checks.number(self.tolerance, "tolerance", above=1e-13, below=1e-2)
         checks.flag(self.rates, "rates")
         checks.flag(self.check, "check")
 
@@ -89,7 +96,7 @@ def sensitivity(
     n: int | None = None,
     sampling: str = "auto",
     seed: int = 0,
-    tolerance: float = 1e-8,
+    tolerance: float | None = None,
     rates: bool = True,
     check: bool = True,
 ) -> xr.Dataset:
@@ -110,12 +117,13 @@ def sensitivity(
         Of tokens that stand for the measure, as in ``vl.solve(problem, "particles")``; of a mixture each component has
         so many nodes. "auto" takes Gauss nodes where there are some.
     tolerance
-        Relative error of the growth for these tokens, and local error of the flow's steps.
+        Relative error of the growth for these tokens, and local error of the flow's steps; by default 1e-6, or 1e-8
+        where the growth is not known to 1e-3 by then.
     rates
         Whether to integrate the logarithmic norm and |J|, which bound the growth.
     check
-        Whether to look again, with other nodes and steps, to know the error. Without, that of a limit is NaN, and that
-        of tokens Lanczos' alone.
+        Whether to look first with fewer nodes and longer steps, to know the error. Without, that of a limit is NaN, and
+        that of tokens Lanczos' alone.
 
     Returns
     -------
@@ -135,31 +143,25 @@ def sensitivity(
     array([1.     , 2.71828])
     """
     options = Options(times, n, sampling, seed, tolerance, rates, check)
-    return list(looks(problem, options))[-1]
+    with one_thread_of_blas():
+        return list(looks(problem, options))[-1]
 
 
-def looks(problem: CaseLike | xr.Dataset, options: Options) -> Iterator[xr.Dataset]:
-    """Yield the result of ``sensitivity`` before it is checked, if it will be, and then with its errors."""
-    began = clock.perf_counter()
+def looks(problem: CaseLike | xr.Dataset, options: Options, reached: Reached = silent) -> Iterator[xr.Dataset]:
+    """Yield the result of ``sensitivity`` as it is after each look; the last is what it returns."""
+    work = prepare(problem, options)
+    if (expected := work.seconds()) > LONG:
+        warn(with_remedy(messages.GROWTH_TAKES_LONG(expected=about(expected)), _REMEDIES), SlowRunWarning)
+    return work.looks(reached)
+
+
+def prepare(problem: CaseLike | xr.Dataset, options: Options) -> Work:
+    """Check a problem or a run, and choose tokens, times and tolerances; no work is done."""
     start = choose_tokens(problem, options.n, options.sampling, options.seed)
     _refuse_without_derivative(start)
     times, reason = followed(start, outputs(problem, options.times, start))
     times, blow_up_time = before_blow_up(start, times)
-    patience = Patience(what="the growth of small changes", remedies=_REMEDIES)
-    first = _look(start, start.cloud, times, options.tolerance, rates=options.rates, patience=patience)
-    path, second = first.path, None
-    if reason:
-        path.cut(len(path.reached), reason)
-    elif math.isfinite(blow_up_time) and path.status == "completed":
-        path.status, path.blow_up_time = "blow-up", blow_up_time
-    if options.check and len(path.reached) > 1:
-        yield _dataset(start, first, None)
-        cloud = start.cloud if start.fewer is None else start.fewer
-        looser = min(options.tolerance * _LOOSER, 1e-3)
-        second = _look(start, cloud, np.array(path.reached), looser, rates=options.rates, patience=patience)
-    result = _dataset(start, first, second)
-    result.attrs["wall_seconds"] = clock.perf_counter() - began
-    yield result
+    return Work(start, times, options, reason, blow_up_time)
 
 
 class _Look(NamedTuple):
@@ -174,13 +176,79 @@ class _Look(NamedTuple):
         return np.array([getattr(at, name) for at in self.growths])
 
 
-def _look(start: Start, cloud: Particles, times: Array, tolerance: float, *, rates: bool, patience: Patience) -> _Look:
-    flow = start.problem.flow(tolerance=accuracy_for(tolerance))
-    flow.patience = patience
-    tangency, path = Tangency(start.problem), Path(cloud, flow, times, 0.1 * tolerance)
-    growths = growth.growths(path, tangency, tolerance)
-    path.forget()
-    return _Look(path, growths, growth.rates(path, tangency, limit=start.of == LIMIT) if rates else None)
+@dataclass(frozen=True)
+class Work:
+    """A sensitivity before it is computed: what it starts from, its times, and why these may end early."""
+
+    start: Start
+    times: Array
+    options: Options
+    reason: str
+    blow_up_time: float
+
+    @property
+    def levels(self) -> list[tuple[Particles, float]]:
+        """Clouds and tolerances of the looks, ever finer; all after the second are for growth that needs them."""
+        clouds, tolerance = self.start.clouds, self.options.tolerance
+        tolerances = _TOLERANCES if tolerance is None else (min(tolerance * _LOOSER, 1e-3), tolerance)
+        count = max(len(clouds), len(tolerances))
+        levels = [(clouds[min(k, len(clouds) - 1)], tolerances[min(k, len(tolerances) - 1)]) for k in range(count)]
+        return levels if self.options.check else levels[1:2]
+
+    def seconds(self) -> float:
+        """Return about how long the first two looks take on one thread."""
+        return sum(self._seconds(*level) for level in self.levels[:2])
+
+    def looks(self, reached: Reached) -> Iterator[xr.Dataset]:
+        """Yield the result after each look; the first one has no error yet."""
+        began, before, after, share = clock.perf_counter(), None, None, 0.0
+        costs = [self._seconds(*level) for level in self.levels]
+        patience = Patience(what="the growth of small changes", remedies=_REMEDIES, told=sum(costs[:2]) > LONG)
+        for number, (level, seconds) in enumerate(zip(self.levels, costs, strict=True)):
+            if number > 1 and (seconds > _FINEST or _agree(self.start, before, after)):
+                break
+            whole = sum(costs[: max(2, number + 1)])
+            part = _part(reached, share, seconds / whole)
+            before, after = after, self._look(*level, patience, part)
+            share += seconds / whole
+            result = _dataset(self.start, after, before)
+            result.attrs["wall_seconds"] = clock.perf_counter() - began
+            yield result
+
+    def _seconds(self, cloud: Particles, tolerance: float) -> float:
+        return cost.seconds(self.start.problem, cloud, tolerance, self.times, rates=self.options.rates)
+
+    def _look(self, cloud: Particles, tolerance: float, patience: Patience, reached: Reached) -> _Look:
+        problem = self.start.problem
+        flow = problem.flow(tolerance=accuracy_for(tolerance))
+        flow.patience = patience
+        tangency, path = Tangency(problem), Path(cloud, flow, self.times, 0.1 * tolerance)
+        of_growth = _OF_GROWTH if self.options.rates else 1.0
+        growths = growth.growths(path, tangency, tolerance, _part(reached, 0.0, of_growth))
+        path.forget()
+        rates = None
+        if self.options.rates:
+            rest = _part(reached, of_growth, 1.0 - of_growth)
+            rates = growth.rates(path, tangency, tolerance, rest, limit=self.start.of == LIMIT)
+        if self.reason:
+            path.cut(len(path.reached), self.reason)
+        elif math.isfinite(self.blow_up_time) and path.status == "completed":
+            path.status, path.blow_up_time = "blow-up", self.blow_up_time
+        return _Look(path, growths, rates)
+
+
+def _part(reached: Reached, done: float, share: float) -> Reached:
+    """Return what takes the share of a part, where so much is done before it."""
+    return lambda words, inner: reached(words, done + share * inner)
+
+
+def _agree(start: Start, coarse: _Look | None, fine: _Look | None) -> bool:
+    """Whether the growth is known well enough, or no finer nodes will tell it."""
+    if coarse is None or fine is None or _tails(start):
+        return True
+    value, later = fine.by_time("value"), slice(1, None)
+    few = start.of == LIMIT and (fine.by_time("carriers")[later] < FEW).any()
+    return not few and bool((_difference(value, coarse.by_time("value")) <= _ENOUGH * value)[later].all())
 
 
 def _refuse_without_derivative(start: Start) -> None:
@@ -201,7 +269,7 @@ def _refuse_without_derivative(start: Start) -> None:
 
 
 def _dataset(start: Start, first: _Look, second: _Look | None) -> xr.Dataset:
-    """Everything by time, with errors by the second look."""
+    """Return all results by time; errors are how far a coarser look differs."""
     path, limit = first.path, start.of == LIMIT
     times, value, error = np.array(path.reached), first.by_time("value"), first.by_time("error")
     later = times > times[0]

@@ -19,8 +19,9 @@ from vlasov.lipschitz import participation
 from vlasov.postprocess.sensitivity import quadrature
 from vlasov.postprocess.sensitivity.path import NODES, Node, Path
 from vlasov.postprocess.sensitivity.tangency import Tangency
+from vlasov.solvers.progress import Reached, silent
 
-_OF_RATES = 1e-6  # tolerance of rates, whose integral is a logarithm
+_OF_RATES, _LOOSEST = 100.0, 1e-4  # tolerance of rates, whose integral is a logarithm: times that of growth; at most
 
 
 class Growth(NamedTuple):
@@ -60,13 +61,14 @@ class _Rate(NamedTuple):
     converged: bool
 
 
-def growths(path: Path, tangency: Tangency, tolerance: float) -> list[Growth]:
-    """At each output time that was reached."""
+def growths(path: Path, tangency: Tangency, tolerance: float, reached: Reached = silent) -> list[Growth]:
+    """Return the growth at each output time of the path; ``reached`` takes the share that is done."""
     n, d = path.cloud.points.shape
     weights, allowed = path.cloud.weights, tangency.projector(path.outputs[0])
     still = np.zeros((n, d))
     found = [Growth(1.0, 0.0, 0, 1.0, float(n), still, still)]
-    for count in path.ends[1:]:
+    for number, count in enumerate(path.ends[1:], 1):
+        reached(f"growth at time {number} of {len(path.ends) - 1}", sum(path.ends[:number]) / sum(path.ends))
         try:
             one = largest_singular(
                 lambda h, count=count: path.forward(allowed(h), count),  # type: ignore[misc]
@@ -84,13 +86,16 @@ def growths(path: Path, tangency: Tangency, tolerance: float) -> list[Growth]:
     return found
 
 
-def rates(path: Path, tangency: Tangency, *, limit: bool) -> Rates:
-    """Integrals of lambda and |J| over the path, up to each output time."""
+def rates(path: Path, tangency: Tangency, tolerance: float, reached: Reached = silent, *, limit: bool) -> Rates:
+    """Return the integrals of lambda and |J| over the path, up to each output time."""
 
     def at(node: Node) -> _Rate:
-        return _at(path, node, tangency, limit=limit)
+        return _at(path, node, tangency, min(_OF_RATES * tolerance, _LOOSEST), limit=limit)
 
-    inner = [[at(node) for node in step] for step in path.nodes]
+    inner = []
+    for number, step in enumerate(path.nodes):
+        reached(f"rates in step {number + 1} of {len(path.nodes)}", number / len(path.nodes))
+        inner.append([at(node) for node in step])
     ends = [(at(first), at(last)) for _, first, last in path.smooth]
     values = np.array([[rate[:3] for rate in step] for step in inner]).reshape(len(inner), NODES, 3)
     lengths, of_time = np.array([step.h for step in path.steps]), np.zeros(len(inner))
@@ -107,13 +112,13 @@ def rates(path: Path, tangency: Tangency, *, limit: bool) -> Rates:
     return Rates(logarithmic, norm, error + integral(of_time), products, converged)
 
 
-def _at(path: Path, node: Node, tangency: Tangency, *, limit: bool) -> _Rate:
+def _at(path: Path, node: Node, tangency: Tangency, tolerance: float, *, limit: bool) -> _Rate:
     """At one time: Ritz values lie below what they approximate, so that their errors are added."""
     cloud, allowed = path.cloud.moved(node.points), tangency.projector(node.points)
     linear, shape, weights = path.flow.linearised(cloud, node.t), node.points.shape, cloud.weights
     size = largest_singular(
         lambda h: allowed(linear.tangent(allowed(h))), lambda p: allowed(linear.adjoint(allowed(p))),
-        shape, weights=weights, tolerance=_OF_RATES,
+        shape, weights=weights, tolerance=tolerance,
     )  # fmt: skip
     # Directions across the ellipsoid, which do not count, are moved out of the way.
     away = 0.0 if tangency.free else 2 * size.value
@@ -126,7 +131,7 @@ def _at(path: Path, node: Node, tangency: Tangency, *, limit: bool) -> _Rate:
         inner = allowed(p)
         return allowed(linear.adjoint(inner)) - (away * (p - inner) if away else 0.0)
 
-    rate = largest_eigenvalue(forward, backward, shape, weights=weights, tolerance=_OF_RATES)
+    rate = largest_eigenvalue(forward, backward, shape, weights=weights, tolerance=tolerance)
     one, other = rate.value + rate.error, size.value + size.error
     if limit:
         blocks = tangency.blocks(node.points)

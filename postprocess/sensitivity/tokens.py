@@ -27,10 +27,10 @@ from vlasov.solvers.sampling import check_own_tokens, followed_until, initial_cl
 LIMIT, TOKENS = "limit", "tokens"
 OUTPUTS = 5  # times
 _LEAST = 1e-16  # weight: rounding of what the others carry
-_NODES = {1: 256, 2: 1369, 3: 4096}  # at linear cost; of a mixture each component has so many
-_FEW_NODES = {1: 128, 2: 256, 3: 512}  # where all pairs are summed
-_SAMPLE = 1024  # tokens where there is no Gauss rule
-_FEWER = 0.64  # nodes of the second look
+_NODES = {1: (128, 256), 2: (324, 1369), 3: (512, 4096)}  # by d; of a mixture each component has so many
+_FEW_NODES = {1: (128,), 2: (256,), 3: (512,)}  # where all pairs are summed
+_SAMPLE = 512  # tokens where there is no Gauss rule
+_FEWER = 0.64  # nodes of the first cloud
 _MOST = 10_000_000
 _NEXT_TO = 1e-6  # of a blow-up time: an output there is after it
 
@@ -38,15 +38,19 @@ _NEXT_TO = 1e-6  # of a blow-up time: an output there is after it
 class Start(NamedTuple):
     """A problem, its tokens at the first time, and whether they stand for the limit or for themselves.
 
-    ``fewer`` are other tokens that stand for the same limit, or None.
+    ``clouds`` are two or more that stand for the same measure, each at least as fine as the one before.
     """
 
     problem: Problem
-    cloud: Particles
+    clouds: tuple[Particles, ...]
     of: str
     first: float = 0.0
-    fewer: Particles | None = None
     solver: str = ""
+
+    @property
+    def cloud(self) -> Particles:
+        """The cloud that is enough unless a finer one is needed."""
+        return self.clouds[1]
 
 
 def choose_tokens(origin: CaseLike | xr.Dataset, n: int | None, sampling: str, seed: int) -> Start:
@@ -70,22 +74,24 @@ def choose_tokens(origin: CaseLike | xr.Dataset, n: int | None, sampling: str, s
     assert isinstance(cloud, Particles)
     # Weights that differ are those of Gauss nodes, which stand for the limit.
     if isinstance(problem.start, Particles) or not _has_rule(problem) or np.ptp(cloud.weights) == 0:
-        return Start(problem, cloud, TOKENS, first, solver=solver)
-    parts = len(getattr(problem.start, "components", ())) or 1
-    fewer = _gauss(problem, max(1, round(_FEWER * len(cloud) / parts))) if first == 0.0 else None
-    return Start(problem, _carrying(cloud), LIMIT, first, fewer, solver)
+        return Start(problem, (cloud, cloud), TOKENS, first, solver)
+    parts, nodes = len(getattr(problem.start, "components", ())) or 1, _carrying(cloud)
+    fewer = _gauss(problem, max(1, round(_FEWER * len(cloud) / parts))) if first == 0.0 else nodes
+    return Start(problem, (fewer, nodes), LIMIT, first, solver)
 
 
 def _of_problem(problem: Problem, n: int | None, sampling: str, seed: int) -> Start:
     if isinstance(problem.start, Particles):
         check_own_tokens(len(problem.start), n, {"sampling": (sampling, "auto"), "seed": (seed, 0)})
-        return Start(problem, problem.start, TOKENS)
+        return Start(problem, (problem.start, problem.start), TOKENS)
     auto, causal = sampling == "auto", problem.attention.causal
     if (auto and _has_rule(problem)) or (sampling == "quadrature" and not causal):
-        each = n if n is not None else _default(problem)
-        return Start(problem, _gauss(problem, each), LIMIT, fewer=_gauss(problem, max(1, round(_FEWER * each))))
+        each = (n,) if n is not None else _default(problem)
+        each = (max(1, round(_FEWER * each[0])), *each)
+        return Start(problem, tuple(_gauss(problem, nodes) for nodes in each), LIMIT)
     count = n if n is not None else _SAMPLE
-    return Start(problem, initial_cloud(problem, count, "sobol" if auto else sampling, seed, "auto"), TOKENS)
+    cloud = initial_cloud(problem, count, "sobol" if auto else sampling, seed, "auto")
+    return Start(problem, (cloud, cloud), TOKENS)
 
 
 def _has_rule(problem: Problem) -> bool:
@@ -93,9 +99,9 @@ def _has_rule(problem: Problem) -> bool:
     return not problem.attention.causal and problem.smooth and problem.dimension in _NODES
 
 
-def _default(problem: Problem) -> int:
+def _default(problem: Problem) -> tuple[int, ...]:
     linear = problem.layer_norm is None and problem.block.heads_at() is not None
-    return (_NODES if linear else _FEW_NODES).get(problem.dimension, _SAMPLE)
+    return (_NODES if linear else _FEW_NODES).get(problem.dimension, (_SAMPLE,))
 
 
 def _gauss(problem: Problem, n: int) -> Particles:

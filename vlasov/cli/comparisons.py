@@ -84,7 +84,7 @@ def compare(
     study: Annotated[
         Path | None, typer.Option("--study", help="What vlasov converge wrote, to draw beside the comparison.")
     ] = None,
-    local: LocalOption = True,
+    local: LocalOption = None,
     picture: Picture,
     output: Annotated[
         Path | None,

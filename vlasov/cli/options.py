@@ -93,7 +93,10 @@ FolderOption = Annotated[
     Path | None, typer.Option("-o", "--output", help="A folder, where a study goes on if it was interrupted.")
 ]
 LocalOption = Annotated[
-    bool, typer.Option("--local/--no-local", help="Find how much small differences grow at most: some seconds.")
+    bool | None,
+    typer.Option(
+        "--local/--no-local", help="Find how much small differences grow at most; if not given, where it is quick."
+    ),
 ]
 ForceOption = Annotated[
     bool, typer.Option("--force", help="Replace what is there already, also where it holds something else.")
