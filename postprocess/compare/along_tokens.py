@@ -2,13 +2,14 @@
 
     log rho(x_i(t)) = log rho_0(x_i(0)) - int_0^t div Gamma_mu(x_i(s)) ds,   |rho' - rho|_L1 = 2 E (1 - rho'/rho)_+
 
-with the measure mu of all tokens, and the expectation over the tokens; for densities of one mass that is E |rho'/rho - 1|
-where there are tokens everywhere, and it holds what is outside of a compact support, too. The uncertainty adds that of
-the mean over tokens, of the integral (every second output time), and of reading cell averages (a lower degree).
+with the measure mu of all tokens and the expectation E over them. Both densities have mass one, so that this is
+E |rho'/rho - 1| plus what rho' has outside of the support of rho. The uncertainty is the sum of three: of the mean over
+a part of the tokens, of the integral (by every second output time), and of reading cell averages (by another spline).
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
@@ -30,7 +31,6 @@ Variables: TypeAlias = dict[str, tuple[tuple[str, ...], Array]]
 _TARGETS = 2000  # tokens that carry a density
 _MOST_TIMES = 65  # divergences, 5 ms each for 10^4 tokens in the plane
 _DEGREE = 5  # of splines in time
-_LOWER = 3  # degree of the second reading of cell averages
 _DEVIATIONS = 3.0  # of the mean over tokens that the uncertainty holds
 _FADED = 1e-300
 
@@ -115,14 +115,14 @@ def carry(run: xr.Dataset, at: Array) -> Carried:
 def compare_at(tokens: Carried, run: xr.Dataset, t: float, k: int) -> Difference:
     """Return the L1 difference to the density of a run at t, which is the k-th of the tokens' times."""
     x, count = tokens.positions[k], 1 / np.square(tokens.weights).sum()
-    density, lower = (_read(run, t, x, tokens.s, degree) for degree in (_DEGREE, _LOWER))
+    density, second = (_read(run, t, x, tokens.s, check=check) for check in (False, True))
 
     def missing(values: Array, logs: Array) -> Array:
         return 2 * np.clip(1 - values * np.exp(-logs), 0.0, 1.0)
 
     with np.errstate(over="ignore"):
         parts = missing(density, tokens.logs[k])
-        changes = missing(density, tokens.coarse[k]) - parts, missing(lower, tokens.logs[k]) - parts
+        changes = missing(density, tokens.coarse[k]) - parts, missing(second, tokens.logs[k]) - parts
         ratio = density * np.exp(-tokens.logs[k]) - 1
     value = float(tokens.weights @ parts)
     deviation = np.sqrt(tokens.weights @ np.square(parts - value) / count)
@@ -171,43 +171,58 @@ def _integrals(
             assert isinstance(cloud, Particles)
             rates.append(divergence(flow, cloud, inside(t, start, end), cloud.points[chosen], s))
         reached = np.clip(at, start, end)
-        fine += _primitive(times[own], np.array(rates), start, reached)
-        coarse += _primitive(times[own][::2], np.array(rates)[::2], start, reached)
+        fine += _weights(times[own], start, reached) @ rates
+        coarse += _weights(times[own][::2], start, reached) @ rates[::2]
     return fine, coarse
 
 
-def _primitive(times: Array, rates: Array, start: float, ends: Array) -> Array:
-    """Return the integrals of rates (k, m) from ``start`` to each of the ends, by a spline."""
+def _weights(times: Array, start: float, ends: Array) -> Array:
+    """Return the weights (ends, times) of integrals from ``start`` to each of the ends, by a spline through values."""
     from scipy.interpolate import make_interp_spline
 
     if times.size == 1:
-        return (ends - start)[:, None] * rates
-    spline = make_interp_spline(times, rates, k=min(_DEGREE, times.size - 1)).antiderivative()
+        return (ends - start)[:, None]
+    spline = make_interp_spline(times, np.eye(times.size), k=min(_DEGREE, times.size - 1)).antiderivative()
     return np.asarray(spline(ends) - spline(start))
 
 
-def _read(run: xr.Dataset, t: float, x: Array, s: Array | None, degree: int) -> Array:
-    """Return the density of a run at points x (m, d) at time t; in a text that of the law at places s (m,)."""
+def _read(run: xr.Dataset, t: float, x: Array, s: Array | None, *, check: bool) -> Array:
+    """Return the density of a run at points x (m, d) at time t; in a text that of the law at places s (m,).
+
+    To ``check`` the reading of cell averages, by another spline, or average by average where none goes through them.
+    """
     state = measure(run, t)
     if isinstance(state, Gaussian):
         return state.density(x)
     parts = state.components if isinstance(state, Mixture) else [state]
     grids = [part for part in parts if isinstance(part, Density)]
-    each = np.array([read(x, part.centers, (part.origin, part.matrix), part.values, degree) for part in grids])
-    if s is not None and isinstance(state, Ordered):
-        return _between_slices(problem_of(run), run["part_s"].values, s, each)
+    if s is not None and isinstance(text := problem_of(run).initial, Ordered):
+        return _between_slices(text, run["part_s"].values, s, x, grids, check=check)
+    each = np.array([_on_grid(grid, x, check=check) for grid in grids])
     return np.maximum(state.weights @ each if isinstance(state, Mixture) else each[0], 0.0)
 
 
-def _between_slices(problem: Problem, places: Array, s: Array, each: Array) -> Array:
-    """Return densities at places s from those of slices, (slices, m): logarithms are smooth along each law."""
-    initial = problem.initial
-    if not isinstance(initial, Ordered):
-        return np.maximum(each[0], 0.0)
-    logs, laws = np.log(np.maximum(each, _FADED)), np.searchsorted(initial.edges[1:-1], places, side="right")
-    result = np.empty(s.size)
-    for c, (start, width) in enumerate(zip(initial.edges, initial.weights, strict=False)):
-        own, rows = laws == c, (start <= s) & (s <= start + width)
-        nodes, inner = (np.sqrt((values - start) / width) for values in (places[own], s[rows]))
-        result[rows] = np.exp(np.einsum("mj,jm->m", lagrange(nodes, inner), logs[own][:, rows]))
-    return result
+def _on_grid(grid: Density, x: Array, *, check: bool) -> Array:
+    return grid.density(x) if check else read(x, grid.centers, (grid.origin, grid.matrix), grid.values)
+
+
+def _between_slices(
+    text: Ordered, places: Array, s: Array, x: Array, grids: Sequence[Density], *, check: bool
+) -> Array:
+    """Return densities at points x (m, d) and places s (m,) from slices at ``places``.
+
+    Means, roots of covariances, and densities about them are polynomials along each law, of a lower one to ``check``.
+    """
+    laws, result = np.searchsorted(text.edges[1:-1], places, side="right"), np.empty(s.size)
+    means, roots = np.array([grid.mean for grid in grids]), np.linalg.cholesky([grid.covariance for grid in grids])
+    for c, (start, end) in enumerate(itertools.pairwise(text.edges)):
+        own, rows = np.flatnonzero(laws == c), (start <= s) & (s <= end)
+        if check and own.size > 1:
+            own = np.delete(own, own.size // 2)
+        nodes, inner = (np.sqrt((values - start) / (end - start)) for values in (places[own], s[rows]))
+        shares = lagrange(nodes, inner)  # squares of the nodes are places of slices
+        mean, root = shares @ means[own], np.einsum("mj,jkl->mkl", shares, roots[own])
+        z = np.linalg.solve(root, (x[rows] - mean)[..., None])[..., 0]
+        each = [_on_grid(grids[j], means[j] + z @ roots[j].T, check=check) * np.linalg.det(roots[j]) for j in own]
+        result[rows] = np.einsum("mj,jm->m", shares, each) / np.abs(np.linalg.det(root))
+    return np.maximum(result, 0.0)

@@ -161,8 +161,14 @@ def _differences(own: xr.Dataset, names: Sequence[str]) -> Iterator[list[Any]]:
         at, cells = own.isel(time=j), list[str]()
         for value, error in zip(at["wasserstein"].values, at["wasserstein_error"].values, strict=True):
             cells.append(f"{value:.2e} ± {error:.0e}" if math.isfinite(value) else "")
-        row = [*cells, *(float(at[name]) for name in names)]
+        row = [*cells, *(_with_uncertainty(at, name) for name in names)]
         yield [float(t), *([_AMPLIFIED] * len(row) if bool(at["amplified"]) else row)]
+
+
+def _with_uncertainty(at: xr.Dataset, name: str) -> float | str:
+    """Return a difference at one time, with its uncertainty where it has one."""
+    value, uncertainty = float(at[name]), float(at.get(f"{name}_uncertainty", math.nan))
+    return value if math.isnan(uncertainty) else f"{value:.2e} ± {uncertainty:.0e}"
 
 
 def _growth_table(own: xr.Dataset, pair: str) -> Table:
@@ -189,7 +195,7 @@ def _number(run: dict[str, str]) -> float:
 
 def _notes(comparison: xr.Dataset) -> list[str]:
     """Return where solutions part only by instability, how much small differences grow, and what is doubtful."""
-    notes = []
+    notes = [f"{comparison.attrs['without_density']}."] if comparison.attrs.get("without_density") else []
     if comparison["amplified"].values.any():
         notes.append(
             f"amplified: {_since(comparison, 'amplified')} the unstable mean has multiplied a small difference of the "
@@ -267,19 +273,32 @@ def draw(
     panels = [*_panels(comparison), *([] if study is None else panels_of(study)[:1])]
     doubt = str(comparison.attrs.get("doubt", ""))
     words = f"Not to be trusted: {doubt}" if doubt else ""
-    above = partial(_draw_solutions, comparison, solutions)
-    return picture(panels, str(comparison.attrs["title"]), words, above=above, width=width)
+    above, rows = partial(_draw_solutions, comparison, solutions), 2 if _mapped(comparison, solutions) else 1
+    return picture(panels, str(comparison.attrs["title"]), words, above=above, rows_above=rows, width=width)
+
+
+def _mapped(comparison: xr.Dataset, solutions: Sequence[xr.Dataset]) -> str:
+    """Return the pair of which the difference of densities is drawn at its tokens; '' for none."""
+    pair = [str(run.attrs["solver"]) for run in solutions if {"position", "density"} & set(run.data_vars)]
+    names = {" / ".join(pair), " / ".join(pair[::-1])} & set(comparison["pair"].values.tolist())
+    if _is_different(comparison) or len(names) != 1 or "difference" not in comparison:
+        return ""
+    return names.pop()
 
 
 def _draw_solutions(comparison: xr.Dataset, solutions: Sequence[xr.Dataset], figure: Figure, place: SubplotSpec) -> int:
     """Draw the solutions at a place of a figure; return the lines of the key below the figure."""
+    from vlasov.postprocess.compare.maps import draw_maps
     from vlasov.postprocess.drawing.covariances import eigenvalues, ellipses
     from vlasov.postprocess.drawing.paper import fitting
     from vlasov.postprocess.drawing.snapshots import SNAPSHOT, add_key, has_key, is_overlay, layers_of, snapshots
 
-    def panels(count: int, least: float) -> list[Axes]:
+    mapped = _mapped(comparison, solutions)
+    rows = place.subgridspec(2 if mapped else 1, 1)
+
+    def panels(count: int, least: float, row: int = 0) -> list[Axes]:
         across = fitting(count, least)
-        grid = place.subgridspec(-(-count // across), across)
+        grid = rows[row].subgridspec(-(-count // across), across)
         return [figure.add_subplot(grid[k]) for k in range(count)]
 
     runs = {str(run.attrs["solver"]): run for run in solutions}
@@ -293,6 +312,9 @@ def _draw_solutions(comparison: xr.Dataset, solutions: Sequence[xr.Dataset], fig
         plane = (0, 1) if "density" in drawn[0] else None
         axes = panels(shown.size, SNAPSHOT)
         snapshots(*drawn, times=shown.tolist(), components=plane, axes=axes)
+        if mapped:
+            shares = comparison.sel(pair=mapped, time=shown)
+            draw_maps(shares, axes, panels(shown.size, SNAPSHOT, 1))
         if not overlay:
             axes[0].set_title(f"{comparison['solution'].values[0]}: {axes[0].get_title()}")
         layers = layers_of(drawn, True)

@@ -168,7 +168,7 @@ def divergence(flow: Flow, cloud: Particles, t: float, x: Array | None = None, s
 
 
 def _of_head(cloud: Particles, head: Head, x: Array) -> Array:
-    """tr(V C A) at points x, with the covariance C under e^{<A x - 2 P c, u> - <u, P u>}, u = y - c, about the mean c."""
+    """tr(V C A) at points x, for the covariance C of e^{<A x - 2 P c, u> - <u, P u>}, u = y - c, about the mean c."""
     u, logs, tilts = cloud.points - cloud.mean, np.log(np.maximum(cloud.weights, _FADED)), x @ head.A.T
     if head.P is not None:
         logs -= np.einsum("nk,kl,nl->n", u, head.P, u)
@@ -217,10 +217,10 @@ def _of_averages(law: Gaussian, axes: Sequence[Array], origin: Array, matrix: Ar
     return float(np.abs(values * math.prod(widths) - exact).sum() + max(0.0, 1.0 - exact.sum()))
 
 
-def read(x: Array, axes: Sequence[Array], frame: tuple[Array, Array], averages: Array, degree: int = _SPLINE) -> Array:
+def read(x: Array, axes: Sequence[Array], frame: tuple[Array, Array], averages: Array) -> Array:
     """Density at points x (m, d) from cell averages on a grid with centres ``axes`` in a frame (origin, matrix).
 
-    By a spline of the degree through the values at centres; 0 outside the grid.
+    By a spline through the values at centres; 0 outside the grid.
     """
     from scipy.ndimage import correlate1d, map_coordinates
 
@@ -229,4 +229,4 @@ def read(x: Array, axes: Sequence[Array], frame: tuple[Array, Array], averages: 
         values = correlate1d(values, _POINT, axis, mode="constant")
     z = np.linalg.solve(matrix, (x - origin).T)
     cells = np.array([(row - axis[0]) / (axis[1] - axis[0]) for row, axis in zip(z, axes, strict=True)])
-    return np.asarray(map_coordinates(values, cells, order=degree, mode="constant") / abs(np.linalg.det(matrix)))
+    return np.asarray(map_coordinates(values, cells, order=_SPLINE, mode="constant") / abs(np.linalg.det(matrix)))
