@@ -66,6 +66,7 @@ class Flow:
         about: Array | None = None,
         out: Array | None = None,
         system: int = 0,
+        s: Array | None = None,
     ) -> Field:
         """Gamma_mu(x) at points (m, d), which may be those of the measure.
 
@@ -83,6 +84,8 @@ class Flow:
             Memory for the result, shape (m, d).
         system
             Of several independent ones that this flow moves: what is remembered of earlier times is its own.
+        s
+            Places of the points in a sequence, shape (m,), where the attention is masked and x are not the measure's.
 
         Examples
         --------
@@ -93,6 +96,8 @@ class Flow:
         """
         memory = self._memories.setdefault(system, Memory())
         points, how = measure.at(x), How(workspace=self._workspace, about=about, out=out, memory=memory)
+        if s is not None:
+            how["s"] = s
         field = self.attention.evaluate(measure, points, t, self.request, **how)
         if out is not None and field.values is not out:  # an attention of one's own need not know of it
             np.copyto(out, field.values)

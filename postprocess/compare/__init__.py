@@ -28,7 +28,7 @@ from vlasov import checks
 from vlasov.checks import Array
 from vlasov.errors import InputError, choose
 from vlasov.postprocess import stability
-from vlasov.postprocess.compare import local as chain
+from vlasov.postprocess.compare import along_tokens, local as chain
 from vlasov.postprocess.compare.distances import ORDERS, between, density_error, is_cheap, moment_errors
 from vlasov.postprocess.compare.show import COMPARISON as COMPARISON
 from vlasov.postprocess.compare.solutions import common, pick, same
@@ -119,11 +119,16 @@ def compare(
     if initial == "auto":
         initial = "same" if same(problems) else "different"
     names, attributes = tell_apart(runs), _attributes(runs, problems[0]) | {"initial": initial}
+    outputs = runs
     wholes, runs = ([run.sel(time=which) for run in runs] for which in (every, at))
     pairs = {f"{names[a]} / {names[b]}": (a, b) for a, b in combinations(range(len(runs)), 2)}
     ends = list(pairs.values())
     few = spread(at.size, at.size if times is not None else _COSTLY)
     variables, attributes["method"] = _distances(problems[0], runs, pairs, (orders, bandwidth), few, progress=progress)
+    along, reasons = along_tokens.differences(outputs, at, pairs)
+    smoothed = variables["density_error"][1]  # by the bandwidth, where one is given
+    along["density_error"] = _EACH, np.where(np.isnan(smoothed), along["density_error"][1], smoothed)
+    variables, attributes["without_density"] = variables | along, "; ".join(reasons)
     variables |= _differences(problems, runs, ends, same=initial == "same")
     variables |= _bounds(problems[0], wholes, ends, at, bounded=variables["bounded"][1])
     if local is None:

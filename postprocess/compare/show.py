@@ -28,6 +28,9 @@ _NAMES = {
     "wasserstein_error": "estimated error of the distance",
     "moment_error": "largest difference of moments, in standard deviations of the first",
     "density_error": "difference of the densities in L1",
+    "density_error_uncertainty": "uncertainty of that difference, where tokens carry their density",
+    "difference": "relative difference of the densities at tokens, rho' / rho - 1",
+    "difference_position": "positions of these tokens",
     "mean_error": "difference of the means, in standard deviations of the first",
     "covariance_error": "difference of the covariances, relative to the first",
     "growth": "W_p(t) / W_p(0), where both are above their errors",
@@ -279,6 +282,8 @@ def _notes(comparison: xr.Dataset) -> list[str]:
         notes.append(_far(comparison))
     if reason := str(comparison.attrs.get("left_out", "")):
         notes.append(f"{reason[0].upper()}{reason[1:]}.")
+    if reason := str(comparison.attrs.get("without_density", "")):
+        notes.append(f"{reason}.")
     return notes + _of_theory(comparison) + [_UNITS]
 
 
@@ -380,19 +385,32 @@ def draw(
     panels = [*_panels(comparison), *([] if study is None else panels_of(study)[:1])]
     doubt = str(comparison.attrs.get("doubt", ""))
     words = f"Not to be trusted: {doubt}" if doubt else ""
-    above = partial(_draw_solutions, comparison, solutions)
-    return picture(panels, str(comparison.attrs["title"]), words, above=above, width=width)
+    above, rows = partial(_draw_solutions, comparison, solutions), 2 if _mapped(comparison, solutions) else 1
+    return picture(panels, str(comparison.attrs["title"]), words, above=above, rows_above=rows, width=width)
+
+
+def _mapped(comparison: xr.Dataset, solutions: Sequence[xr.Dataset]) -> str:
+    """Return the pair of which the difference of densities is drawn at its tokens; '' for none."""
+    pair = [str(run.attrs["solver"]) for run in solutions if {"position", "density"} & set(run.data_vars)]
+    names = {" / ".join(pair), " / ".join(pair[::-1])} & set(comparison["pair"].values.tolist())
+    if _is_different(comparison) or len(names) != 1 or "difference" not in comparison:
+        return ""
+    return names.pop()
 
 
 def _draw_solutions(comparison: xr.Dataset, solutions: Sequence[xr.Dataset], figure: Figure, place: SubplotSpec) -> int:
     """Draw the solutions at a place of a figure; return the lines of the key below the figure."""
+    from vlasov.postprocess.compare.maps import draw_maps
     from vlasov.postprocess.drawing.covariances import eigenvalues, ellipses
     from vlasov.postprocess.drawing.paper import fitting
     from vlasov.postprocess.drawing.snapshots import SNAPSHOT, add_key, has_key, is_overlay, layers_of, snapshots
 
-    def panels(count: int, least: float) -> list[Axes]:
+    mapped = _mapped(comparison, solutions)
+    rows = place.subgridspec(2 if mapped else 1, 1)
+
+    def panels(count: int, least: float, row: int = 0) -> list[Axes]:
         across = fitting(count, least)
-        grid = place.subgridspec(-(-count // across), across)
+        grid = rows[row].subgridspec(-(-count // across), across)
         return [figure.add_subplot(grid[k]) for k in range(count)]
 
     runs = {str(run.attrs["solver"]): run for run in solutions}
@@ -406,6 +424,9 @@ def _draw_solutions(comparison: xr.Dataset, solutions: Sequence[xr.Dataset], fig
         plane = (0, 1) if "density" in drawn[0] else None
         axes = panels(shown.size, SNAPSHOT)
         snapshots(*drawn, times=shown.tolist(), components=plane, axes=axes)
+        if mapped:
+            shares = comparison.sel(pair=mapped, time=shown)
+            draw_maps(shares, axes, panels(shown.size, SNAPSHOT, 1))
         if not overlay:
             axes[0].set_title(f"{comparison['solution'].values[0]}: {axes[0].get_title()}")
         layers = layers_of(drawn, True)

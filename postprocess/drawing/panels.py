@@ -42,11 +42,12 @@ def picture(
     words: str = "",
     *,
     above: Callable[[Figure, SubplotSpec], int] | None = None,
+    rows_above: int = 1,
     width: Width = None,
 ) -> Figure:
     """Return a figure of panels, row by row, with a title above and words below.
 
-    ``above`` draws something else over the panels, and returns how many lines its key has below them.
+    ``above`` draws rows of something else over the panels, and returns how many lines its key has below them.
     """
     ready = (panel if isinstance(panel, Image) else drawable(panel) for panel in panels)
     shown = [panel for panel in ready if panel is not None][:_MOST]
@@ -54,7 +55,7 @@ def picture(
         raise InputError("holds no numbers that can be drawn", "dataset")
     columns = fitting(2 if len(shown) == 4 else min(len(shown), _ACROSS), _LEAST)
     rows = math.ceil(len(shown) / columns)
-    height, over = _SIZE[1] * rows, 0.0 if above is None else _OVER / fitting(2, _LEAST) * 2
+    height, over = _SIZE[1] * rows, 0.0 if above is None else _OVER * rows_above / fitting(2, _LEAST) * 2
     figure = style.new_figure(max(3.6 if above is None else _WIDEST, _SIZE[0] * columns), height + over + 0.3)
     if above is None:
         grid: Any = figure.add_gridspec(rows, columns)

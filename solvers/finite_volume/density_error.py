@@ -143,30 +143,33 @@ def of_nodes(problem: Problem, cloud: Particles, positions: Array, summed: Sampl
     for k in summed.looks:
         end = int(np.searchsorted(summed.times, outputs[k]))
         for t, weight, x in zip(summed.times[start:end], summed.weights[start:end], states[start:end], strict=True):
-            logs = logs - weight * _divergence(flow, cloud.moved(x), float(t))
+            logs = logs - weight * divergence(flow, cloud.moved(x), float(t))
         places = positions[np.searchsorted(reached, outputs[k])]
         found[k], start = Known(cloud.weights, places, np.exp(logs)), end
     return found
 
 
-def _divergence(flow: Flow, cloud: Particles, t: float) -> Array:
-    """Of the velocity, at the nodes; by differences where an attention does not say its Jacobian."""
-    x, heads = cloud.points, flow.attention.heads_at(t)
-    if heads is not None and len(x) ** 2 <= few_tilts.MOST:
-        return np.sum([_of_head(cloud, head) for head in heads], axis=0)
-    if has_slopes(flow.attention):
+def divergence(flow: Flow, cloud: Particles, t: float, x: Array | None = None, s: Array | None = None) -> Array:
+    """Divergence of the cloud's velocity at points x (m, d), by default the cloud's own; under masks at places s (m,).
+
+    By central differences where an attention has no Jacobian, or one that would be computed prefix by prefix.
+    """
+    x, heads = cloud.points if x is None else x, flow.attention.heads_at(t)
+    if heads is not None and len(x) * len(cloud) <= few_tilts.MOST:
+        return np.sum([_of_head(cloud, head, x) for head in heads], axis=0)
+    if s is None and has_slopes(flow.attention):
         return np.asarray(np.trace(flow.jacobian(cloud, x, t), axis1=1, axis2=2))
-    step = _DIFFERENCE * math.sqrt(float(np.trace(cloud.covariance)))
+    place, step = {} if s is None else {"s": s}, _DIFFERENCE * math.sqrt(float(np.trace(cloud.covariance)))
     total = np.zeros(len(x))
     for k, way in enumerate(step * np.eye(x.shape[1])):
-        ahead, behind = (flow.velocity(cloud, x + sign * way, t).values[:, k] for sign in (1, -1))
+        ahead, behind = (flow.velocity(cloud, x + sign * way, t, **place).values[:, k] for sign in (1, -1))
         total += (ahead - behind) / (2 * step)
     return total
 
 
-def _of_head(cloud: Particles, head: Head) -> Array:
-    """tr(V C A), with the covariance C under e^{<A x - 2 P c, u> - <u, P u>}, u = y - c, about the mean c."""
-    u, logs, tilts = cloud.points - cloud.mean, np.log(np.maximum(cloud.weights, _FADED)), cloud.points @ head.A.T
+def _of_head(cloud: Particles, head: Head, x: Array) -> Array:
+    """tr(V C A) at points x, for the covariance C of e^{<A x - 2 P c, u> - <u, P u>}, u = y - c, about the mean c."""
+    u, logs, tilts = cloud.points - cloud.mean, np.log(np.maximum(cloud.weights, _FADED)), x @ head.A.T
     if head.P is not None:
         logs -= np.einsum("nk,kl,nl->n", u, head.P, u)
         tilts = tilts - (head.P + head.P.T) @ cloud.mean
@@ -195,7 +198,7 @@ def _error(grid: Record, k: int, truth: Known) -> float:
     if truth.law is not None and len(weights) == 1:
         with suppress(InputError):  # in a frame where it is singular
             return min(2.0, _of_averages(truth.law, axes, origins, matrices, values))
-    found = sum((w * _read(truth.places, axes, *frame, f) for w, frame, f in parts), np.zeros(len(truth.places)))
+    found = sum((w * read(truth.places, axes, frame, f) for w, frame, f in parts), np.zeros(len(truth.places)))
     missing = 1 - np.maximum(found, 0.0) / np.maximum(truth.density, _FADED)
     either = [truth.weights @ np.clip(sign * missing, 0.0, 1.0) for sign in (1, -1)]
     return min(2.0, float(_SAFETY * 2 * max(either)))
@@ -214,10 +217,14 @@ def _of_averages(law: Gaussian, axes: Sequence[Array], origin: Array, matrix: Ar
     return float(np.abs(values * math.prod(widths) - exact).sum() + max(0.0, 1.0 - exact.sum()))
 
 
-def _read(x: Array, axes: Sequence[Array], origin: Array, matrix: Array, values: Array) -> Array:
-    """The density of averages on a grid in a frame, at places in space."""
+def read(x: Array, axes: Sequence[Array], frame: tuple[Array, Array], averages: Array) -> Array:
+    """Density at points x (m, d) from cell averages on a grid with centres ``axes`` in a frame (origin, matrix).
+
+    By a spline through the values at centres; 0 outside the grid.
+    """
     from scipy.ndimage import correlate1d, map_coordinates
 
+    (origin, matrix), values = frame, averages
     for axis in range(values.ndim):  # from averages to values at centres
         values = correlate1d(values, _POINT, axis, mode="constant")
     z = np.linalg.solve(matrix, (x - origin).T)

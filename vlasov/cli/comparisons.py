@@ -131,7 +131,7 @@ def compare(
         result.attrs["command"] = shlex.join(["vlasov", *sys.argv[1:]])  # says how a second start was made
         picture.write(lambda: draw(result, datasets, beside), target, result)
     place = {"output" if target.path.suffix == ".nc" else "picture": target.path}
-    print_result(numbers_of(result), [result], place, as_json=as_json)
+    print_result(numbers_of(result.drop_dims("token", errors="ignore")), [result], place, as_json=as_json)
 
 
 def _tasks(case: Case, solvers: str | None, perturbation: Perturbation, times: Times) -> list[Task]:

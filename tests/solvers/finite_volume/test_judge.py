@@ -191,7 +191,7 @@ def test_the_divergence_of_tilted_means(far):
     head = Head(2 * p, V, p)
     exact = np.trace(V @ np.linalg.solve(np.eye(2) + 2 * covariance @ p, covariance) @ head.A)
     heaviest = cloud.weights > 1e-6
-    np.testing.assert_allclose(density_error._of_head(cloud, head)[heaviest], exact, rtol=1e-6)
+    np.testing.assert_allclose(density_error._of_head(cloud, head, cloud.points)[heaviest], exact, rtol=1e-6)
 
 
 def test_a_run_that_goes_on_is_judged_by_a_part_of_its_cells():

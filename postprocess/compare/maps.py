@@ -1,0 +1,49 @@
+"""Maps of the relative difference of densities at tokens, |rho' / rho - 1|, on a logarithmic scale."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import LogNorm
+
+from vlasov.postprocess.drawing import style
+
+_LABEL = r"$|\rho' / \rho - 1|$ at tokens"
+_SHARES = (0.02, 0.98)  # of the tokens: colours from the smaller to the larger
+_SMALLEST = 1e-16
+_SIZE = 5.0  # area of a dot
+
+
+def draw_maps(pair: xr.Dataset, above: Sequence[Axes], axes: Sequence[Axes]) -> None:
+    """Draw the differences of a pair of solutions at its times, with the limits of the panels above.
+
+    In the plane of the first two components, by colours with one bar; on the line a curve.
+    """
+    values = np.maximum(np.abs(pair["difference"].values), _SMALLEST)
+    scale = LogNorm(*np.quantile(values[np.isfinite(values)], _SHARES))
+    for place, (ax, top) in enumerate(zip(axes, above, strict=True)):
+        x, y = pair["difference_position"].values[place], values[place]
+        ax.set(xlim=top.get_xlim(), xlabel=top.get_xlabel())
+        ax.set_title(rf"$L^1$ = {float(pair['density_error'][place]):.1e}", fontsize=8)
+        if x.shape[1] == 1:
+            order = np.argsort(x[:, 0])
+            ax.semilogy(x[order, 0], y[order], color=style.TOKEN, linewidth=0.8)
+            ax.set_ylabel("" if place else _LABEL)
+            continue
+        ax.set(ylim=top.get_ylim(), ylabel=top.get_ylabel(), box_aspect=top.get_box_aspect())
+        ax.set(xticks=top.get_xticks(), yticks=top.get_yticks())
+        ax.set(xlim=top.get_xlim(), ylim=top.get_ylim())
+        ax.tick_params(labelleft=place == 0)
+        ax.grid(visible=False)
+        faint = np.argsort(y)  # large differences above small ones
+        look = {"norm": scale, "cmap": style.time_colours(), "linewidths": 0, "rasterized": True}
+        ax.scatter(*x[faint, :2].T, s=_SIZE, c=y[faint], **look)
+    if pair.sizes["component"] > 1:
+        bar = axes[0].figure.colorbar(
+            ScalarMappable(scale, style.time_colours()), ax=list(axes), pad=0.015, fraction=0.05
+        )
+        bar.ax.set_ylabel(_LABEL)
