@@ -1,11 +1,10 @@
-"""The figures by name, the overview and files: nothing is cut off or covered, and mistakes are one sentence."""
+"""The figures by name, the overview and files: what they are made of, and mistakes, which are one sentence."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 from collections.abc import Callable
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -15,59 +14,30 @@ import pytest
 import xarray as xr
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.transforms import Bbox
 
 import vlasov as vl
+from tests.postprocess.conftest import SCENES
 from vlasov.errors import InputError
 from vlasov.postprocess import figures
 
 Scene = Callable[[str], xr.Dataset]
 
 
-def assert_tidy(figure: Figure) -> None:
-    """Everything lies inside the figure, and no panel with its labels touches another or the title."""
-    canvas: Any = FigureCanvasAgg(figure)
-    canvas.draw()
-    renderer = canvas.get_renderer()
-    boxes: list[Any] = [ax.get_tightbbox(renderer) for ax in figure.axes if ax.get_visible()]
-    boxes += [text.get_window_extent(renderer) for text in figure.texts]
-    for box in boxes:
-        assert figure.bbox.x0 - 1 <= box.x0 < box.x1 <= figure.bbox.x1 + 1
-        assert figure.bbox.y0 - 1 <= box.y0 < box.y1 <= figure.bbox.y1 + 1
-    for one, other in combinations(boxes, 2):
-        width = min(one.x1, other.x1) - max(one.x0, other.x0)
-        height = min(one.y1, other.y1) - max(one.y0, other.y0)
-        assert min(width, height) <= 1, (one, other)
+PANELS = {
+    "collapse-1": 2, "collapse-2": 6, "euler-1": 6, "euler-2": 8, "five": 2, "gaussian-1": 2,
+    "gaussian-2": 3, "one-time": 3,
+}  # fmt: skip
 
 
-def test_overviews_are_tidy(every_scene: xr.Dataset) -> None:
-    """They are made of the figures below."""
-    assert_tidy(figures.plot(every_scene, kind="overview"))
-
-
-@pytest.mark.parametrize(
-    ("kind", "name", "options"),
-    [
-        *(("snapshots", name, {}) for name in "collapse-1 collapse-2 blow-up-2 rescaled five three one-time".split()),
-        *(("snapshots", name, {}) for name in "dirac vanishing huge euler-1 euler-2 euler-3".split()),
-        *(("eigenvalues", name, {}) for name in "gaussian-1 gaussian-8 blow-up-6 one-time vanishing huge".split()),
-        ("trajectories", "collapse-1", {}),
-        ("trajectories", "rescaled", {}),
-        ("trajectories", "five", {"components": (3, 1)}),
-        ("ellipses", "gaussian-2", {}),
-        ("ellipses", "blow-up-gaussian", {}),
-        ("cone", "gaussian-2", {"trace_one": True}),
-        ("cone", "gaussian-2", {}),
-        ("cone", "blow-up-gaussian", {"labels": ["one"]}),
-        ("cone", "huge", {}),
-        ("radius", "collapse-2", {}),
-        ("radius", "blow-up-2", {}),
-        ("radius", "one-time", {}),
-        ("snapshots", "euler-3", {"components": (2, 0)}),
-    ],
-)
-def test_other_figures_are_tidy(scene: Scene, kind: str, name: str, options: dict[str, Any]) -> None:
-    assert_tidy(figures.plot(scene(name), kind=kind, **options))
+@pytest.mark.parametrize("name", SCENES)
+def test_an_overview_of_every_scene_can_be_drawn(name: str) -> None:
+    """The solver and the dimension decide which panels an overview has."""
+    figure = figures.overview(SCENES[name]())
+    FigureCanvasAgg(figure).draw()
+    if name in PANELS:
+        assert len(figure.axes) == PANELS[name]  # the colour bar of ellipses is an axes of its own
+        assert figure.get_suptitle() == "A run"
+        assert figure.get_supxlabel() == ""
 
 
 def test_global_settings_stay_as_they_are(scene: Scene) -> None:
@@ -77,43 +47,12 @@ def test_global_settings_stay_as_they_are(scene: Scene) -> None:
     assert dict(mpl.rcParams) == before
 
 
-@pytest.mark.parametrize(
-    ("name", "panels"),
-    [
-        ("collapse-2", 6),
-        ("one-time", 3),
-        ("gaussian-2", 3),
-        ("gaussian-1", 2),
-        ("collapse-1", 2),
-        ("five", 2),
-        ("euler-2", 8),
-        ("euler-1", 6),
-    ],
-)
-def test_overview_is_composed_by_solver_and_dimension(scene: Scene, name: str, panels: int) -> None:
-    figure = figures.overview(scene(name))
-    assert len(figure.axes) == panels  # the colour bar of ellipses is an axes of its own
-    assert figure.get_suptitle() == "A run"
-    assert figure.get_supxlabel() == ""
-
-
 def test_overview_says_how_a_run_ended(scene: Scene) -> None:
     assert figures.overview(scene("blow-up-2")).get_supxlabel() == "The run ended in blow-up at t = 1."
     stopped = figures.overview(scene("nothing-moves"))
     assert stopped.get_supxlabel() == "The run was stopped at t = 2, before its horizon."
     both = figures.overview([scene("blow-up-gaussian"), scene("collapse-2")])
     assert both.get_supxlabel() == "The gaussian run ended in blow-up at t = 1."
-    assert_tidy(both)
-    over_key = figures.overview([scene("euler-blow-up"), scene("blow-up-2")])
-    assert_tidy(over_key)
-    (key,) = over_key.legends
-    (sentence,) = [text for text in over_key.texts if "ended" in text.get_text()]
-    assert not key.get_window_extent().overlaps(_first_line(sentence))
-
-
-def _first_line(text: Any) -> Bbox:
-    box = text.get_window_extent()
-    return Bbox([[box.x0, box.y1 - box.height / 2], [box.x1, box.y1]])
 
 
 def test_overview_of_several_on_the_line_compares_variances(scene: Scene) -> None:
@@ -121,15 +60,12 @@ def test_overview_of_several_on_the_line_compares_variances(scene: Scene) -> Non
     assert [ax.get_ylabel() for ax in figure.axes] == ["variance"]
 
 
-@pytest.mark.parametrize("suffix", ["png", "pdf", "svg", "PNG"])
-def test_saved_files_are_whole_and_reproducible(scene: Scene, tmp_path: Path, suffix: str) -> None:
-    starts = {"png": b"\x89PNG", "pdf": b"%PDF", "svg": b"<?xml"}
-    for name in ("one", "two"):
-        figures.save(figures.trajectories(scene("three")), tmp_path / f"{name}.{suffix}")
-    one, two = ((tmp_path / f"{name}.{suffix}").read_bytes() for name in ("one", "two"))
-    assert one.startswith(starts[suffix.lower()])
-    assert one == two
-    assert len(list(tmp_path.iterdir())) == 2
+@pytest.mark.parametrize(("suffix", "start"), [("pdf", b"%PDF"), ("svg", b"<?xml"), ("PNG", b"\x89PNG")])
+def test_saved_files_are_of_their_format(scene: Scene, tmp_path: Path, suffix: str, start: bytes) -> None:
+    """tests/postprocess/test_print.py shows that they are reproducible."""
+    figures.save(figures.eigenvalues(scene("three")), tmp_path / f"picture.{suffix}")
+    (file,) = tmp_path.iterdir()
+    assert file.read_bytes().startswith(start)
 
 
 def test_a_failed_save_leaves_the_old_file_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
