@@ -67,17 +67,14 @@ def print_tables(*datasets: xr.Dataset) -> None:
 
 
 def laid_out(table: Table, columns: int) -> Any:
-    """Return a table of rich: wide, or where the terminal has fewer columns with a line for each number."""
+    """Return a table for rich, below its title: wide, or where there are fewer columns with a line for each number."""
     from rich import box
-    from rich.console import Console
+    from rich.console import Console, Group
     from rich.table import Table as RichTable
+    from rich.text import Text
 
-    look: dict[str, Any] = {
-        "title": table.title,
-        "title_style": "bold",
-        "box": box.SIMPLE_HEAD,
-        "padding": (0, 1, 0, 0),
-    }
+    look: dict[str, Any] = {"box": box.SIMPLE_HEAD, "padding": (0, 1, 0, 0)}
+    title = Text(table.title, style="bold")
     rows = [[_cell(value) for value in row] for row in table.rows]
     wide = RichTable(**look)
     for k, head in enumerate(table.heads):
@@ -86,7 +83,7 @@ def laid_out(table: Table, columns: int) -> Any:
     for row in rows:
         wide.add_row(*row)
     if Console(width=10**4).measure(wide).maximum <= columns:
-        return wide
+        return Group(title, wide)
     narrow = RichTable(**look, show_header=False)
     narrow.add_column()
     narrow.add_column(justify="right")
@@ -96,7 +93,7 @@ def laid_out(table: Table, columns: int) -> Any:
             if text:
                 narrow.add_row(f"  {' '.join(head.split())}", text)
         narrow.add_section()
-    return narrow
+    return Group(title, narrow)
 
 
 def _cell(value: Any) -> str:
