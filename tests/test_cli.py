@@ -601,7 +601,6 @@ def test_compare_takes_solutions(vlasov):
 
 EARLY = {
     "compare": [
-        ("--bandwidth -1", "bandwidth: "), ("--bandwidth nan", "bandwidth: "),
         ("--solvers gaussian", "solvers: needs at least two to compare but got 1"),
         ("--solvers gaussian,particle", 'did you mean "particles"?'),
     ],

@@ -54,7 +54,6 @@ _EACH = ("pair", "time")
 def compare(
     *datasets: xr.Dataset,
     p: float | Sequence[float] = (1, 2),
-    bandwidth: float | None = None,
     times: int | ArrayLike | None = None,
     initial: str = "auto",
     local: bool | None = None,
@@ -68,8 +67,6 @@ def compare(
         Two solutions or more, of one problem or from different initial data, with output times in common.
     p
         Orders of the Wasserstein distances.
-    bandwidth
-        Of a Gaussian kernel, in standard deviations of the measure: with it, densities of particles are compared too.
     times
         How many of the common output times, evenly spread with the first and the last, or which. The first is always
         among them, since growth is counted from there; those after the last are left out. By default 21 times, with
@@ -113,7 +110,6 @@ def compare(
         raise InputError("is empty; give at least one order, such as 2", "p")
     choose(initial, ("auto", "same", "different"), "initial")
     local = None if local is None else checks.flag(local, "local")
-    bandwidth = None if bandwidth is None else checks.number(bandwidth, "bandwidth", above=0.0)
     problems, every = common(runs)
     at = pick(every, _TIMES if times is None else times)
     if initial == "auto":
@@ -124,10 +120,10 @@ def compare(
     pairs = {f"{names[a]} / {names[b]}": (a, b) for a, b in combinations(range(len(runs)), 2)}
     ends = list(pairs.values())
     few = spread(at.size, at.size if times is not None else _COSTLY)
-    variables, attributes["method"] = _distances(problems[0], runs, pairs, (orders, bandwidth), few, progress=progress)
+    variables, attributes["method"] = _distances(problems[0], runs, pairs, orders, few, progress=progress)
     along, reasons = along_tokens.differences(outputs, at, pairs)
-    smoothed = variables["density_error"][1]  # by the bandwidth, where one is given
-    along["density_error"] = _EACH, np.where(np.isnan(smoothed), along["density_error"][1], smoothed)
+    cells = variables["density_error"][1]  # of pairs without tokens, summed over cells
+    along["density_error"] = _EACH, np.where(np.isnan(cells), along["density_error"][1], cells)
     variables, attributes["without_density"] = variables | along, "; ".join(reasons)
     variables |= _differences(problems, runs, ends, same=initial == "same")
     variables |= _bounds(problems[0], wholes, ends, at, bounded=variables["bounded"][1])
@@ -159,7 +155,7 @@ def _distances(
     problem: Problem,
     runs: Sequence[xr.Dataset],
     pairs: dict[str, tuple[int, int]],
-    how: tuple[list[float], float | None],
+    orders: list[float],
     few: NDArray[np.int64],
     *,
     progress: bool,
@@ -168,7 +164,6 @@ def _distances(
 
     Differences are at each time, distances that are costly at the times ``few`` only.
     """
-    orders, bandwidth = how
     count, methods = runs[0].sizes["time"], set[str]()
     states = [[measure(run, j) for j in range(count)] for run in runs]
     values, errors = np.full((2, len(pairs), count, len(orders)), math.nan)
@@ -178,7 +173,7 @@ def _distances(
     with bar or nullcontext(silent) as report:
         for i, (name, (a, b)) in enumerate(pairs.items()):
             for j, (mu, nu) in enumerate(zip(states[a], states[b], strict=True)):
-                moments[i, j], densities[i, j] = moment_errors(mu, nu), density_error(mu, nu, bandwidth)
+                moments[i, j], densities[i, j] = moment_errors(mu, nu), density_error(mu, nu)
                 report(name, 1.0)
                 if j not in few and not is_cheap(mu, nu):
                     continue

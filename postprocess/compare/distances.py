@@ -15,7 +15,6 @@ import numpy as np
 from vlasov.checks import Array
 from vlasov.errors import InputError
 from vlasov.measures import Density, Gaussian, Measure, Particles
-from vlasov.measures.smoothing import kernel_masses
 from vlasov.postprocess.moments import moments
 from vlasov.postprocess.transport.conditional import match
 from vlasov.postprocess.transport.methods import Distance, image_in
@@ -85,22 +84,20 @@ def moment_errors(mu: Measure, nu: Measure) -> Array:
     return np.array(errors)
 
 
-def density_error(mu: Measure, nu: Measure, bandwidth: float | None) -> float:
-    """int |rho_mu - rho_nu|, on the cells of the first of the two that has some; NaN where it means nothing."""
+def density_error(mu: Measure, nu: Measure) -> float:
+    """int |rho_mu - rho_nu|, on the cells of the first of the two that has some; NaN for tokens."""
     grid, other = (mu, nu) if isinstance(mu, Density) else (nu, mu)
     if not isinstance(grid, Density):
         return math.nan
-    values = _on_cells(grid, other, bandwidth)
+    values = _on_cells(grid, other)
     return math.nan if values is None else float((np.abs(grid.values / grid.mass - values) * grid.volumes).sum())
 
 
-def _on_cells(grid: Density, other: Measure, bandwidth: float | None) -> Array | None:
+def _on_cells(grid: Density, other: Measure) -> Array | None:
     """The density of another measure on the cells of a grid, in the coordinates of its frame."""
     if isinstance(other, Density):
         mesh = np.stack(np.meshgrid(*grid.centers, indexing="ij"), axis=-1).reshape(-1, grid.dimension)
         values = other.density(grid.origin + mesh @ grid.matrix.T) * abs(np.linalg.det(grid.matrix))
         return values.reshape(grid.values.shape) / other.mass
     image = image_in(grid, other)
-    if isinstance(image, Particles):
-        return None if bandwidth is None else kernel_masses(image, grid.edges, bandwidth) / grid.volumes
-    return None if image is None else image.on_grid(grid.edges).values
+    return None if image is None or isinstance(image, Particles) else image.on_grid(grid.edges).values

@@ -96,20 +96,8 @@ def test_densities_in_different_frames():
     root = np.array([[1.5, 0.4], [0.0, 0.8]])
     sheared = vl.Density(plain.values, edges, origin=[0.1, 0.2], matrix=root)
     exact = vl.Gaussian([0.1, 0.2], root @ root.T)
-    assert density_error(sheared, exact, None) <= 1e-12
-    assert density_error(sheared, vl.Gaussian([0.1, 0.2], 1.01 * root @ root.T), None) > 1e-3
-
-
-def test_a_kernel_estimate_approaches_the_density():
-    start = vl.Gaussian([0.0, 0.0], np.eye(2))
-    cells = start.on_grid([np.linspace(-8.0, 8.0, 97)] * 2)
-    cloud = start.sample(200_000, "sobol", seed=3)
-    errors = [density_error(cells, cloud, width) for width in (0.1, 0.3)]
-    # The smoothed density is N(0, (1 + w^2) I): its distance from N(0, I) is what remains.
-    smooth = vl.Gaussian([0.0, 0.0], 1.09 * np.eye(2)).on_grid([np.linspace(-8.0, 8.0, 97)] * 2)
-    expected = float((np.abs(smooth.values - cells.values) * cells.volumes).sum())
-    assert errors[1] == pytest.approx(expected, rel=0.01)
-    assert errors[0] < errors[1]
+    assert density_error(sheared, exact) <= 1e-12
+    assert density_error(sheared, vl.Gaussian([0.1, 0.2], 1.01 * root @ root.T)) > 1e-3
 
 
 @pytest.mark.parametrize("kind", ["softmax", "multi-head"])
@@ -170,9 +158,6 @@ def test_what_cannot_be_compared(solutions):
         compare(*runs)
     with pytest.raises(vl.InputError, match=r"datasets\[0\]: is no Dataset"):
         compare(1, 2)
-    for bandwidth in (-1.0, float("nan")):
-        with pytest.raises(vl.InputError, match=r"^bandwidth: "):
-            compare(*solutions[:2], bandwidth=bandwidth)
     for p in (0.5, 0.9995):
         with pytest.raises(vl.InputError, match=rf"^p: is {p} but must be at least 1"):
             compare(*solutions[:2], p=p)

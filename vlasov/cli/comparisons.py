@@ -78,9 +78,6 @@ def compare(
     perturbation: Perturbation,
     times: Times,
     settings: Settings,
-    bandwidth: Annotated[
-        float | None, typer.Option("--bandwidth", help="Compare densities of particles too, smoothed by so much.")
-    ] = None,
     study: Annotated[
         Path | None, typer.Option("--study", help="What vlasov converge wrote, to draw beside the comparison.")
     ] = None,
@@ -93,15 +90,12 @@ def compare(
     as_json: JsonOption = False,
 ) -> None:
     """Solve a case by several solvers or from two starts, or take solutions; print and draw how far they are apart."""
-    from vlasov import checks
     from vlasov.postprocess.compare import compare as compare_solutions
     from vlasov.postprocess.compare.show import draw
     from vlasov.postprocess.mean_field import MeanFieldStudy
     from vlasov.solvers.dataset import open_run, require
 
     change, files = perturbation.kind(), all(name.endswith(".nc") for name in cases)
-    if bandwidth is not None:
-        checks.number(bandwidth, "bandwidth", above=0.0)
     if len(cases) > 1 and not files:
         raise InputError("takes one case, or several .nc files that vlasov run wrote", "CASE")
     if files and change:
@@ -125,7 +119,7 @@ def compare(
     with keeping(target) as solutions:
         datasets = [open_run(path) for path in cases] if files else _solve(tasks, name, solutions, progress=not as_json)
         result = compare_solutions(
-            *datasets, bandwidth=bandwidth, times=times.times if times.at is None else wanted,
+            *datasets, times=times.times if times.at is None else wanted,
             initial="different" if change else "auto", local=local, progress=not as_json,
         )  # fmt: skip
         result.attrs["command"] = shlex.join(["vlasov", *sys.argv[1:]])  # says how a second start was made

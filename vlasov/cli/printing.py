@@ -73,7 +73,7 @@ def laid_out(table: Table, columns: int) -> Any:
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    look: dict[str, Any] = {"box": box.SIMPLE_HEAD, "padding": (0, 1, 0, 0)}
+    look: dict[str, Any] = {"box": box.SIMPLE_HEAD, "padding": (0, 1, 0, 0), "show_edge": False}
     title = Text(table.title, style="bold")
     rows = [[_cell(value) for value in row] for row in table.rows]
     wide = RichTable(**look)
