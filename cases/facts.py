@@ -17,22 +17,23 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from vlasov import checks, estimates, gaussian
+from vlasov import checks
 from vlasov.attention import Attention, Linear
-from vlasov.balance import Balance, along
 from vlasov.checks import Array
 from vlasov.codec import Described
 from vlasov.errors import InputError, choose
-from vlasov.geometry import linked, polytope
 from vlasov.solvers import SOLVERS, measure, problem_of
 from vlasov.solvers.dataset import time_index
 from vlasov.solvers.positions import limiting_positions
+
+if TYPE_CHECKING:
+    from vlasov.balance import Balance
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,6 +164,8 @@ def _rank(dataset: xr.Dataset, time: Any) -> int:
 
 def _radius_over_bound(dataset: xr.Dataset, time: Any) -> float:
     """Largest ratio over t > 0 of the radius to the bound R_0 exp(int |V|); at t = 0 it is 1 by definition."""
+    from vlasov import estimates
+
     attention, radius, times = problem_of(dataset).attention, dataset["radius"].values, dataset["time"].values
     if times.size < 2:
         raise InputError('"radius_over_bound" needs a time after the first; ask for more output times', "quantity")
@@ -172,6 +175,8 @@ def _radius_over_bound(dataset: xr.Dataset, time: Any) -> float:
 
 def _closed_form_error(dataset: xr.Dataset, time: Any) -> float:
     """Largest error over time of the second moment about the closed form's centre, relative to the closed form."""
+    from vlasov import gaussian
+
     problem = problem_of(dataset)
     a, v = _effective(problem.attention)
     initial = _tensor(problem.initial.mean, problem.initial.covariance)
@@ -205,6 +210,8 @@ def _limits(dataset: xr.Dataset, time: Any) -> tuple[Array, float]:
 
     Steps of 5 % of the initial radius hold a group together.
     """
+    from vlasov.geometry import linked
+
     z = checks.array(limiting_positions(dataset, time_index(dataset, time)), "position")
     radius = float(dataset["radius"].values[0])
     group = linked(z, 0.05 * radius)
@@ -217,11 +224,15 @@ def _clusters(dataset: xr.Dataset, time: Any) -> int:
 
 def _vertices(dataset: xr.Dataset, time: Any) -> int:
     """Vertices of the polytope that the limits span."""
+    from vlasov.geometry import polytope
+
     return int(polytope(*_limits(dataset, time)).vertex.sum())
 
 
 def _limits_inside(dataset: xr.Dataset, time: Any) -> int:
     """Limits that lie neither on the boundary of their polytope nor at zero."""
+    from vlasov.geometry import polytope
+
     limits, margin = _limits(dataset, time)
     inside = ~(polytope(limits, margin).depth <= margin)
     return int((inside & (np.linalg.norm(limits, axis=1) > margin)).sum())
@@ -265,6 +276,8 @@ def _mode_growth(dataset: xr.Dataset, time: Any) -> Array:
 
 def _balance(dataset: xr.Dataset) -> Balance:
     """Energies at the output times, of a run that moves up an energy."""
+    from vlasov.balance import along
+
     times = dataset["time"].values
     states = [measure(dataset, k) for k in range(times.size)]
     return along(problem_of(dataset), states, times)

@@ -39,6 +39,7 @@ _ENTRIES: dict[str, Entry] = {
     "depth study": Entry(
         "postprocess.depth:DepthStudy", "depth", "Study how fast L layers approach the flow: errors and slopes in L."
     ),
+    "refinement": Entry("postprocess.refinement:Refinement", "compare --refine"),
     "Lipschitz study": Entry(
         "postprocess.lipschitz:LipschitzStudy", "lipschitz", "Study how rough attention is on n tokens, and its bounds."
     ),
@@ -87,8 +88,8 @@ def study_of(dataset: xr.Dataset) -> Any:
 
 
 def commands() -> dict[str, str]:
-    """Return the commands of studies, each with its line of help."""
-    return {entry.command: entry.says for entry in _ENTRIES.values() if entry.command}
+    """Return the commands of studies, each with its line of help; "compare --refine" is an option of another one."""
+    return {entry.command: entry.says for entry in _ENTRIES.values() if entry.command and " " not in entry.command}
 
 
 def study_named(command: str) -> Any:

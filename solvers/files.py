@@ -75,11 +75,13 @@ def write_sealed(target: Path, dataset: xr.Dataset, *, new: bool = False) -> Non
 
     ``new`` as in ``written_whole``.
     """
+    import h5netcdf
     import h5py
+    from xarray.backends import H5NetCDFStore
 
     with written_whole(target, new=new) as unfinished:
-        with _Disk(unfinished, "w+") as disk:
-            dataset.to_netcdf(disk, engine="h5netcdf")
+        with _Disk(unfinished, "w+") as disk, h5netcdf.File(disk, "w") as content:
+            dataset.dump_to_store(H5NetCDFStore(content))  # ``to_netcdf`` imports dask.distributed
         with _Disk(unfinished, "r+") as disk:
             with h5py.File(disk, "r+") as file:
                 file.attrs[_PROGRAMS] = _programs(file) + b"," + _CLAIM

@@ -56,6 +56,7 @@ from .postprocess.gaussianity import gaussianity as gaussianity
 from .postprocess.lipschitz import lipschitz_study as lipschitz_study
 from .postprocess.mean_field import mean_field_study as mean_field_study
 from .postprocess.on_grid import on_grid as on_grid
+from .postprocess.refinement import refinement as refinement
 from .postprocess.report import Report as Report, report as report
 from .postprocess.sensitivity import sensitivity as sensitivity
 from .postprocess.sweep import sweep as sweep

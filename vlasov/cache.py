@@ -17,10 +17,24 @@ from typing import Any
 
 import llvmlite
 import numba
+from numba.core import event
 from numba.core.caching import FunctionCache
 from numba.core.serialize import dumps
 
 from vlasov.compiling import CLOCK
+
+
+class _Listener(event.Listener):  # type: ignore[misc]  # Numba has no types
+    """Passes the beginning and end of each compilation on to the process's clock."""
+
+    def on_start(self, event: Any) -> None:
+        CLOCK.begin()
+
+    def on_end(self, event: Any) -> None:
+        CLOCK.end()
+
+
+event.register("numba:compile", _Listener())
 
 
 class _Files:

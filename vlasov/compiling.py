@@ -1,30 +1,29 @@
-"""How long this process has compiled kernels, and a word to who waits for it; Numba tells when it begins and ends."""
+"""How long this process has compiled kernels, and a word to who waits for it; ``vlasov.cache`` calls it."""
 
 from __future__ import annotations
 
 import sys
 import time
-from typing import Any
-
-from numba.core import event
 
 _PATIENCE = 1.0  # seconds of compilation that nobody asks about
 _USUAL = "some 10 to 30 s for a solver"  # measured by compile_seconds with an empty cache, on two cores
 
 
-class _Clock(event.Listener):  # type: ignore[misc]  # Numba has no types
+class Clock:
     """Seconds in which kernels were compiled: Numba compiles one at a time, and inside it those that it calls."""
 
     def __init__(self) -> None:
         self.seconds, self.kept = 0.0, True  # whether there is a folder for what is compiled
         self._began, self._depth, self._told = 0.0, 0, False
 
-    def on_start(self, event: Any) -> None:
+    def begin(self) -> None:
+        """Note that the compilation of a kernel begins."""
         if self._depth == 0:
             self._began = time.perf_counter()
         self._depth += 1
 
-    def on_end(self, event: Any) -> None:
+    def end(self) -> None:
+        """Note that the compilation of a kernel ends."""
         self._depth -= 1
         now = time.perf_counter()
         if self._depth == 0:
@@ -40,8 +39,7 @@ class _Clock(event.Listener):  # type: ignore[misc]  # Numba has no types
             print(f"compiling, once, {_USUAL} ({then})", file=sys.stderr, flush=True)
 
 
-CLOCK = _Clock()
-event.register("numba:compile", CLOCK)
+CLOCK = Clock()
 
 
 class Stopwatch:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from dataclasses import dataclass, field
 
 from vlasov import messages
+from vlasov.compiling import CLOCK
 from vlasov.errors import SlowRunWarning, warn
 from vlasov.remedies import with_remedy
 
@@ -15,15 +15,9 @@ _SOON = 0.8  # of these: what is under way now may take as long again
 DEAR = 3.0  # seconds of one thread that is alone: others may be at work beside it
 
 
-def _compiled() -> float:
-    """Seconds in which this process has compiled kernels."""
-    module = sys.modules.get("vlasov.compiling")  # which imports Numba
-    return module.CLOCK.seconds if module else 0.0
-
-
 def clock() -> float:
     """Seconds from some time on, those of compilation left out."""
-    return time.perf_counter() - _compiled()
+    return time.perf_counter() - CLOCK.seconds
 
 
 @dataclass

@@ -9,8 +9,22 @@ method; ``few_tilts``: sums that need no kernel; ``refine``: runs that chose too
 compiled arithmetic only.
 """
 
-from vlasov.solvers.finite_volume.judge import judge
+from vlasov.problem import Problem
 from vlasov.solvers.finite_volume.options import Options, check
-from vlasov.solvers.finite_volume.refine import cells_in_all, run
+from vlasov.solvers.record import Record
 
-__all__ = ["Options", "cells_in_all", "check", "judge", "run"]
+__all__ = ["Options", "cells_in_all", "check", "run"]
+
+
+def run(problem: Problem, options: Options, record: Record) -> Record:
+    """Integrate into a record, judge it, and refine the grid where that helps. Returns the best record."""
+    from vlasov.solvers.finite_volume.refine import run
+
+    return run(problem, options, record)
+
+
+def cells_in_all(problem: Problem, options: Options) -> int:
+    """Return the number of cells of all grids with which a run begins."""
+    from vlasov.solvers.finite_volume.refine import cells_in_all
+
+    return cells_in_all(problem, options)

@@ -85,7 +85,7 @@ class Fluxes:
         cells = f[self._lead]
         for axis in self._axes:
             w, out = self._velocities[axis], self._fluxes[axis][stage]
-            self._run(kernels.flux(self.scheme.face), self.scheme.corrected, axis, cells, w, out)
+            self._run(kernels.flux(self.scheme.compiled), self.scheme.corrected, axis, cells, w, out)
 
     def stage(self, number: int, f: Array, dt: float, out: Array) -> Array:
         """Out = f - dt sum_i a[number, i] div F_i, the state at which F_number is to be evaluated; may be negative."""

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vlasov.checks import Array
-from vlasov.solvers.finite_volume.reconstruction import muscl, upwind, upwind5, weno5
 
 
 class Tableau(NamedTuple):
@@ -62,15 +61,22 @@ class Scheme:
     each transversal direction t; others are <f><u>, of second order.
     """
 
-    face: Any  # a compiled function of six cells, see ``reconstruction``
+    face: Any  # a compiled function of six cells, or the name of one in ``reconstruction``, which imports Numba
     order: int  # of the face values where the density is smooth
     tableau: Tableau
     corrected: bool
 
+    @property
+    def compiled(self) -> Any:
+        """Return the compiled function of six cells."""
+        from vlasov.solvers.finite_volume import reconstruction
+
+        return getattr(reconstruction, self.face) if isinstance(self.face, str) else self.face
+
 
 SCHEMES = {
-    "upwind5": Scheme(upwind5, order=5, tableau=RK4, corrected=True),
-    "weno5": Scheme(weno5, order=5, tableau=RK4, corrected=True),
-    "muscl": Scheme(muscl, order=2, tableau=SSPRK3, corrected=False),
-    "upwind": Scheme(upwind, order=1, tableau=SSPRK3, corrected=False),
+    "upwind5": Scheme("upwind5", order=5, tableau=RK4, corrected=True),
+    "weno5": Scheme("weno5", order=5, tableau=RK4, corrected=True),
+    "muscl": Scheme("muscl", order=2, tableau=SSPRK3, corrected=False),
+    "upwind": Scheme("upwind", order=1, tableau=SSPRK3, corrected=False),
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from vlasov import messages
 from vlasov.checks import Array
@@ -12,7 +12,9 @@ from vlasov.flow import Flow
 from vlasov.measures import Particles
 from vlasov.solvers.ode.coordinates import Coordinates, Physical
 from vlasov.solvers.ode.integrate import Rhs, inside, segments, size, steps
-from vlasov.solvers.ode.runge_kutta import CloudDOP853
+
+if TYPE_CHECKING:
+    from vlasov.solvers.ode.runge_kutta import CloudDOP853
 
 Moments = tuple[Array, Array]  # mean and covariance
 Look = Callable[[], None]
@@ -48,6 +50,8 @@ class Tokens(NamedTuple):
 
     def stepper(self, rhs: Rhs, t: float, y: Array, end: float, *, rtol: float, atol: float) -> CloudDOP853:
         """The method that moves them."""
+        from vlasov.solvers.ode.runge_kutta import CloudDOP853
+
         shape = self.cloud.points.shape
         settle = None if isinstance(self.coordinates, Physical) else self.coordinates.settle
         return CloudDOP853(rhs, t, y, end, rtol=rtol, atol=atol, settle=settle and (lambda y: settle(y.reshape(shape))))

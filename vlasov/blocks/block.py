@@ -27,7 +27,6 @@ from vlasov.errors import InputError
 from vlasov.linearised import Linearised
 from vlasov.linearised.base import tokens_of
 from vlasov.measures import Density, Gaussian, How, Measure, Particles
-from vlasov.measures.density.point_values import at_centers
 from vlasov.measures.density.tilts import check_evaluable
 from vlasov.schedule import Parameter
 from vlasov.tilting import Field, Head, Request
@@ -158,6 +157,8 @@ class Block(Attention):
 
     def _seen(self, measure: Measure, t: float) -> Particles:
         """LN#mu: densities and others as points."""
+        from vlasov.measures.density.point_values import at_centers
+
         assert self.layer_norm is not None
         if isinstance(measure, Particles):
             return measure.moved(self._normal(measure.points, t))

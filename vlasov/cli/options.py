@@ -117,9 +117,11 @@ class Settings:
     def load(self, case: str, settings: list[str] | None = None) -> Case:
         """Return the case with its changes, or with others, to be run by so many threads."""
         from vlasov.cases import load_case
-        from vlasov.jit import set_threads
 
-        set_threads(self.threads)
+        if self.threads is not None:
+            from vlasov.jit import set_threads  # imports Numba, which a Gaussian run does not need
+
+            set_threads(self.threads)
         return load_case(case, settings=(self.settings or []) if settings is None else settings)
 
 

@@ -50,8 +50,8 @@ GROUPS = (
     ),
     Group(
         "Studies",
-        "Many runs: in the number of tokens, in the number of layers, in a case's parameters.",
-        (".postprocess.mean_field", ".postprocess.depth", ".postprocess.sweep"),
+        "Many runs: in the number of tokens, of layers, of cells, in a case's parameters.",
+        (".postprocess.mean_field", ".postprocess.depth", ".postprocess.refinement", ".postprocess.sweep"),
     ),
     Group(
         "Showing and citing",

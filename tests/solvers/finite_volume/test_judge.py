@@ -11,8 +11,9 @@ from scipy.special import ndtr
 import vlasov as vl
 from tests.solvers.finite_volume.common import CLOUDS, SOFTMAX, V, run
 from vlasov.solvers.accuracy import Units, doubt
-from vlasov.solvers.finite_volume import Options, companion, density_error, judge as judging, options, solver
+from vlasov.solvers.finite_volume import Options, companion, density_error, options, solver
 from vlasov.solvers.finite_volume.density_error import samples
+from vlasov.solvers.finite_volume.judge import judge as judging
 from vlasov.solvers.ode.clouds import Tokens
 from vlasov.solvers.progress import silent
 from vlasov.solvers.record import Record

@@ -54,7 +54,7 @@ def around(values, axis, width):
 def numpy_flux(scheme, f, w, axis):
     stencil = np.lib.stride_tricks.sliding_window_view(around(f, axis, 3), 6, axis=axis)
     q = np.moveaxis(stencil, -1, 0)
-    face = RECONSTRUCTIONS[scheme.face.py_func.__name__]
+    face = RECONSTRUCTIONS[scheme.compiled.py_func.__name__]
     value = np.where(w >= 0, face(*q[:5]), face(*q[:0:-1]))
     flux = w * value
     for other in range(f.ndim):

@@ -8,7 +8,8 @@ import pytest
 import vlasov as vl
 from tests.references import error
 from tests.solvers.finite_volume.common import CLOUDS, A, V, run
-from vlasov.solvers.finite_volume import Options, density_error, few_tilts, judge, solver
+from vlasov.solvers.finite_volume import Options, density_error, few_tilts, solver
+from vlasov.solvers.finite_volume.judge import judge
 from vlasov.solvers.progress import silent
 from vlasov.solvers.record import Record
 

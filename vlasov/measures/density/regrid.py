@@ -7,11 +7,14 @@ derivative is rho.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.interpolate import NdBSpline, make_interp_spline
 
 from vlasov.checks import Array
+
+if TYPE_CHECKING:
+    from scipy.interpolate import NdBSpline
 
 _DEGREE = 5
 _AT_THE_EDGE = 1e-6  # of the mass, in the outermost cells
@@ -21,6 +24,8 @@ _RIPPLES = 1e-3  # the same where it is to be seen, not to be integrated: jumps 
 
 def smooth_masses(values: Array, edges: Sequence[Array], cells: Sequence[Array]) -> Array:
     """Masses in tensor ``cells``, of order 5 or more, from averages between ``edges``, beyond which there is none."""
+    from scipy.interpolate import make_interp_spline
+
     masses = values
     for k, (old, new) in enumerate(zip(edges, cells, strict=True)):
         parts = np.moveaxis(masses, k, 0) * np.diff(old).reshape(-1, *[1] * (values.ndim - 1))
@@ -32,6 +37,8 @@ def smooth_masses(values: Array, edges: Sequence[Array], cells: Sequence[Array])
 
 def smooth_density(values: Array, edges: Sequence[Array]) -> NdBSpline:
     """The density whose cell averages are values, of order 5; it may dip below zero by rounding."""
+    from scipy.interpolate import NdBSpline, make_interp_spline
+
     knots, parts = [], values
     for k, axis in enumerate(edges):
         masses = np.moveaxis(parts, k, 0) * np.diff(axis).reshape(-1, *[1] * (values.ndim - 1))

@@ -10,6 +10,7 @@ of them; whatever these can do, it can. ``choice`` picks one. ``Particles`` call
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,8 +20,10 @@ from vlasov.tilting.choose import by_all_pairs, check_method, goes_by_all_pairs,
 from vlasov.tilting.evaluate import attend, tilt
 from vlasov.tilting.prefixes.choice import fastest
 from vlasov.tilting.prefixes.halves import LEAF, Counts, Part, Total, merge
-from vlasov.tilting.prefixes.slab_plan import SlabPlan
 from vlasov.tilting.results import QUADRATIC, Field, Head, Request, Sums, Tilted, add_up, size_of
+
+if TYPE_CHECKING:
+    from vlasov.tilting.prefixes.slab_plan import SlabPlan
 
 __all__ = ["Counts", "attend_prefixes", "tilt_prefixes"]
 
@@ -134,7 +137,7 @@ def _sums(
     if not goes_by_all_pairs(len(points) // 2 + 1, len(x), points.shape[1], request.method):
         method, takes = fastest(points, logs, x, seen, head, request)
     tell_if_long(workspace, size, takes, pairs=method in QUADRATIC, asked=request.method)
-    if isinstance(method, SlabPlan):
+    if not isinstance(method, str):
         whole = Head(np.eye(points.shape[1]), np.eye(points.shape[1])) if head is None else head
         return slabs.evaluate(method, points, logs, x, seen, whole, workspace, log_mass=request.log_mass)
     xi = x if head is None else map_rows(x, head.A)

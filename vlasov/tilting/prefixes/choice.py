@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from vlasov.checks import Array
 from vlasov.errors import InputError
 from vlasov.tilting.choose import _task, by_all_pairs, is_small
-from vlasov.tilting.prefixes import halves, slab_plan
+from vlasov.tilting.prefixes import halves
 from vlasov.tilting.prefixes.halves import LEAF, Counts
-from vlasov.tilting.prefixes.slab_plan import SlabPlan
 from vlasov.tilting.promise import Refusal, Task
 from vlasov.tilting.results import Head, Request
+
+if TYPE_CHECKING:
+    from vlasov.tilting.prefixes.slab_plan import SlabPlan
 
 _CAUSAL = 0.75  # of the time of all pairs: half of them are seen, whose exponents have to be clamped
 
@@ -22,13 +24,15 @@ def fastest(
     points: Array, logs: Array | None, x: Array, seen: Counts, head: Head | None, request: Request
 ) -> tuple[SlabPlan | Literal["halves", "all-pairs"], float]:
     """A plan of slabs, or the name of another method, and its seconds; ``request.method`` is "auto" or "laplace"."""
+    from vlasov.tilting.prefixes import slab_plan
+
     task = _task(points, logs, x, [np.eye(points.shape[1]) if head is None else head.A], request)
     if not np.isfinite(task.sources).all():
         raise InputError("hold an entry that is infinite or NaN; every entry must be a finite number", "points")
     slabs = slab_plan.plan(task)
     by_halves = _halves_seconds(task, int(np.count_nonzero(np.diff(seen))) + 1)
     best: SlabPlan | Literal["halves"] = "halves"
-    if isinstance(slabs, SlabPlan) and slabs.seconds < by_halves:
+    if not isinstance(slabs, Refusal) and slabs.seconds < by_halves:
         best, by_halves = slabs, slabs.seconds
     pairs = _CAUSAL * by_all_pairs().seconds(task.n, task.m, points.shape[1])
     return ("all-pairs", pairs) if request.method == "auto" and pairs < by_halves else (best, by_halves)
