@@ -37,8 +37,8 @@ from vlasov.solvers.sampling import followed_until, growth_of_means
 
 _CELLS, _FEW_CELLS = (32, 64, 128), (16, 32, 64)  # along each axis; the latter for d = 3 and for texts, in slices
 _MOST_NODES = 1000  # Gauss nodes beyond are slow, since they lie far out, and what errs is time steps
-_NODES = {1: 128, 2: 50**2, 3: 16**3}  # Gauss nodes of the reference
-_MOST = 10_000  # tokens of the reference for d > 3
+_NODES = {1: 128, 2: 50**2}  # Gauss nodes of the reference, by dimension
+_MORE, _MOST = 4096, 10_000  # for d > 2; and Sobol tokens in their place where there are too few to each axis
 _TOLERANCES = 1e-13, 1e-9  # of the reduction and of Gauss nodes: runs have 1e-8
 _FLOOR, _ROUNDING = 3.0, 1e-11  # times the reference's error; what steps in time leave where cells do no harm
 _OTHER = 10**6  # number of a replica that no study has
@@ -66,7 +66,7 @@ def _panels(dataset: xr.Dataset) -> list[Panel]:
                 curves += value_curves(error[:-6], own["size"].values, own[error].values, fitted, colour=k)
         estimates = rms(own["error_estimate"].values)
         curves.append(Curve("own estimate", own["size"].values, estimates, role="guide", dash="--"))
-        across = "cells along each axis" if name == _GRID else f"n tokens, {name}"
+        across = "cells along each axis" if name == _GRID else "number of tokens n"
         panels.append(Panel(f"Errors, {name}", across, curves, "relative error", logx=True, logy=True))
     return panels
 
@@ -204,14 +204,12 @@ class Refinement(Study):
         for name, own in ((name, self.case.solvers.get(name, {}) | options.get(name, {})) for name in _SET_HERE):
             options[name] = {key: value for key, value in own.items() if key not in _SET_HERE[name]}
         cells = self.cells or (_FEW_CELLS if problem.dimension > 2 or is_text(problem) else _CELLS)
-        self.put(pde=problem, doubt=doubt, cells=cells, options={name: own for name, own in options.items() if own})
+        options = {name: own for name, own in options.items() if own}
+        self.put(pde=problem, doubt=doubt, cells=cells, options=options or None)
         refused, solutions = dict[str, InputError](), (_GRID, *self.sampling)
         for name in solutions:
-            try:
-                solver, own = self.task(name, self.sizes(name)[0], 0)
-                driver.resolve(solver, own)  # mistakes in options are the user's
-            except InputError as mistake:
-                raise InputError(mistake.sentence, f"options: {solver}: {mistake.field}") from None
+            solver, own = self.task(name, self.sizes(name)[0], 0)
+            driver.resolve(solver, own)  # mistakes in options are the user's
             try:
                 driver.prepare(problem, solver, options=own)
             except InputError as reason:
@@ -298,7 +296,7 @@ def _solved(study: Refinement, solver: str, options: dict[str, Any]) -> xr.Datas
 
 def _reference(study: Refinement) -> _Reference:
     """Return the solution that all others are compared with: the first of three that applies."""
-    (reduction, tolerance), nodes = _TOLERANCES, _NODES.get(study.pde.dimension, _MOST)
+    (reduction, tolerance), nodes = _TOLERANCES, _NODES.get(study.pde.dimension, _MORE)
     candidates = [("the exact reduction of Gaussians", "gaussian", {"tolerance": reduction})]
     for sampling, count, label in (("quadrature", nodes, "Gauss nodes"), ("sobol", _MOST, "Sobol tokens")):
         options = study.task(sampling, count, _OTHER)[1] | {"tolerance": tolerance}
