@@ -29,6 +29,7 @@ from vlasov.solvers import measure, problem_of
 from vlasov.solvers.accuracy import doubt
 from vlasov.solvers.dataset import RUN, provenance, require
 from vlasov.solvers.driver import solve
+from vlasov.solvers.progress import reached
 
 _NAMES = {
     "wasserstein": "W_2 to the Gaussian of equal moments",
@@ -130,7 +131,10 @@ def gaussianity(run: xr.Dataset, *, times: int = 9) -> xr.Dataset:
     picked = spread(outputs.size, count)
     problem = problem_of(run)
     predicted = _predicted(run, problem)
-    rows = [_at(measure(run, k), _state(predicted, float(outputs[k]))) for k in picked.tolist()]
+    rows = []
+    for k in picked.tolist():
+        rows.append(_at(measure(run, k), _state(predicted, float(outputs[k]))))
+        reached(f"time {len(rows)} of {picked.size}", len(rows) / picked.size)
     variables = {name: ("time", [row[name] for row in rows]) for name in _NAMES}
     attributes = provenance(problem, GAUSSIANITY) | {"solver": str(run.attrs.get("solver", "")), "doubt": doubt(run)}
     for name, solution in (("blow_up_time", run), ("predicted_blow_up_time", predicted)):

@@ -22,12 +22,14 @@ from vlasov.postprocess.drawing.snapshots import Layers, draw_panel, layers_of, 
 from vlasov.postprocess.drawing.style import PALE, entitle, figure_of, new_figure, styled
 from vlasov.postprocess.drawing.view import Indices, padded, united
 from vlasov.solvers.dataset import several
+from vlasov.solvers.progress import reached
 from vlasov.solvers.targets import signature
 
 __all__ = ["movie"]
 
 #: Suffixes that ``movie`` writes.
 FORMATS = ("gif", "mp4")
+_SETTLED = 7  # pictures drawn first, for the places of the axes
 _SMOOTHED = 0.03  # of the film: over so long the camera's path is averaged
 
 
@@ -85,7 +87,9 @@ def movie(
     with written(target) as unfinished:
         film.settle()
         writer.setup(figure, str(unfinished), dpi)
-        for place in range(film.instants.size):
+        count = film.instants.size
+        for place in range(count):
+            reached(f"picture {place + 1} of {count}", (place + _SETTLED) / (count + _SETTLED))
             film.draw(place)
             writer.grab_frame()
         writer.finish()
@@ -127,7 +131,7 @@ class _Film:
     def settle(self) -> None:
         """Give the axes fixed places, with room for the widest labels of a few pictures: the film does not jump."""
         layouts: list[list[Bbox]] = []
-        for place in np.unique(np.linspace(0, self.instants.size - 1, 7).astype(int)):
+        for place in np.unique(np.linspace(0, self.instants.size - 1, _SETTLED).astype(int)):
             self.draw(int(place))
             self.figure.draw_without_rendering()
             layouts.append([ax.get_position(original=True) for ax in self.figure.axes])

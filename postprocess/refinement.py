@@ -3,8 +3,8 @@
     |mean - m| / s,   |covariance - C|_F / |C|_F,   |rho - rho*|_L1,   the largest over the output times,
 
 with m, C of a reference: the exact reduction where Gaussians stay Gaussian, else tokens at Gauss nodes. rho* is carried
-along Gauss nodes by each run of finite volumes itself, or is the Gaussian's. Slopes are those of log error in log cells
-and in log n; what is within three times the reference's own error, or is rounding, is left out of them.
+along Gauss nodes by each run of finite volumes itself, or is the Gaussian's. Errors within three times those of the
+reference, and rounding, are left out of slopes.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -32,129 +33,112 @@ from vlasov.solvers.accuracy import units_of
 from vlasov.solvers.finite_volume.partition import chosen
 from vlasov.solvers.finite_volume.schemes import SCHEMES
 from vlasov.solvers.references import is_text
-from vlasov.solvers.sampling import followed_until
+from vlasov.solvers.sampling import followed_until, growth_of_means
 
-_CELLS = {1: (32, 64, 128), 2: (32, 64, 128), 3: (16, 32, 64)}  # by dimension, along each axis
-_NODES = {1: 128, 2: 50, 3: 16}  # Gauss nodes of the reference along each axis, at most _MOST in all
-_MOST = 10_000
+_CELLS, _FEW_CELLS = (32, 64, 128), (16, 32, 64)  # along each axis; the latter for d = 3 and for texts, in slices
+_MOST_NODES = 1000  # Gauss nodes beyond are slow, since they lie far out, and what errs is time steps
+_NODES = {1: 128, 2: 50**2}  # Gauss nodes of the reference, by dimension
+_MORE, _MOST = 4096, 10_000  # for d > 2; and Sobol tokens in their place where there are too few to each axis
 _TOLERANCES = 1e-13, 1e-9  # of the reduction and of Gauss nodes: runs have 1e-8
-_FLOOR, _ROUNDING = 3.0, 1e-11  # times the reference's error; and what tolerances in time leave where cells do no harm
+_FLOOR, _ROUNDING = 3.0, 1e-11  # times the reference's error; what steps in time leave where cells do no harm
+_OTHER = 10**6  # number of a replica that no study has
 _TIMES = 5  # from 0 to the horizon
 _GRID = "finite-volume"
-_SIZES = {_GRID: ("cells",), "particles": ("n", "sampling", "seed")}  # options that the study sets itself
+_SET_HERE = {_GRID: ("cells",), "particles": ("n", "sampling", "seed")}
 _THEORY = {"random": -0.5, "sobol": -1.0}  # slopes in n
-_UNITS = {"mean": "mean / s.d.", "covariance": "cov. / norm", "density": "density, L1"}
 _ERRORS = {
     "mean_error": "error of the mean, in standard deviations",
     "covariance_error": "error of the covariance, relative to its Frobenius norm",
     "density_error": "error of the density in L1, by densities carried along Gauss nodes or in closed form",
 }
-_ESTIMATES = {
-    "mean_estimate": "the run's own estimate of the error of its mean",
-    "covariance_estimate": "the run's own estimate of the error of its covariance",
-}
+_HEADS = {"mean_error": "mean / s.d.", "covariance_error": "cov. / norm", "density_error": "density, L1",
+          "error_estimate": "own estimate", "seconds": "seconds"}  # fmt: skip
 
 
 def _panels(dataset: xr.Dataset) -> list[Panel]:
-    return [_panel(dataset.sel(solution=name), str(name)) for name in dataset["solution"].values]
-
-
-def _panel(own: xr.Dataset, name: str) -> Panel:
-    """Return the errors of one solution against its sizes, its own estimates dashed."""
-    curves, sizes = list[Curve](), own["size"].values
-    for k, quantity in enumerate(_ERRORS):
-        errors = own[quantity].values
-        kept, word = np.isfinite(errors).any(axis=1), quantity.removesuffix("_error")
-        if kept.any():
-            curves += value_curves(word, sizes[kept], errors[kept], own.sel(quantity=quantity), colour=k)
-        if (estimate := f"{word}_estimate") in own and kept.any():
-            estimates = rms(own[estimate].values[kept])
-            curves.append(Curve(f"{word}, own estimate", sizes[kept], estimates, dash="--", colour=k))
-    curves = [curve for curve in curves if curve.role == "data"]
-    title, across = ("Finite volumes", "cells along each axis") if name == _GRID else (f"Tokens, {name}", "n")
-    return Panel(title, across, curves, "relative error", logx=True, logy=True, note="Dashed: the runs' own estimates.")
+    panels = []
+    for name in map(str, dataset["solution"].values):
+        own = dataset.sel(solution=name)
+        own, curves = own.isel(size=own["seconds"].notnull().any("replica").values), list[Curve]()
+        for k, error in enumerate(_ERRORS):
+            if own[error].notnull().any():
+                fitted = own.sel(quantity=error).drop_vars("expected")
+                curves += value_curves(error[:-6], own["size"].values, own[error].values, fitted, colour=k)
+        estimates = rms(own["error_estimate"].values)
+        curves.append(Curve("own estimate", own["size"].values, estimates, role="guide", dash="--"))
+        across = "cells along each axis" if name == _GRID else "number of tokens n"
+        panels.append(Panel(f"Errors, {name}", across, curves, "relative error", logx=True, logy=True))
+    return panels
 
 
 def _tables(dataset: xr.Dataset) -> list[Table]:
-    title, names = dataset.attrs["title"], dataset["solution"].values.tolist()
-    grids, clouds = [name for name in names if name == _GRID], [name for name in names if name != _GRID]
-    words = [word for word in _UNITS if f"{word}_estimate" in dataset]
-    heads = [*(_UNITS[word] for word in words), "own estimate", "seconds"]
-    tables = []
-    if grids:
-        rows = [[size, *row] for _, size, row in _rows(dataset, grids, list(_UNITS))]
-        tables.append(Table(f"{title}: finite volumes", ["cells", *_UNITS.values(), *heads[-2:]], rows))
-    if clouds:
-        rows = [[name, size, *row] for name, size, row in _rows(dataset, clouds, words)]
-        tables.append(Table(f"{title}: particles", ["tokens", "n", *heads], rows))
+    tables, names = [], dataset["solution"].values.tolist()
+    means = np.sqrt(np.square(dataset[list(_HEADS)]).mean("replica"))
+    for is_grid, title, first in ((True, "finite volumes", ["cells"]), (False, "particles", ["tokens", "n"])):
+        heads = {key: head for key, head in _HEADS.items() if is_grid or key != "density_error"}
+        rows = [
+            [name, int(at["size"]), *(float(at[key]) for key in heads)][is_grid:]
+            for name in names if (name == _GRID) is is_grid
+            for at in (means.sel(solution=name).isel(size=k) for k in range(dataset.sizes["size"]))
+            if at["seconds"].notnull()
+        ]  # fmt: skip
+        tables += [Table(f"{dataset.attrs['title']}: {title}", [*first, *heads.values()], rows)] if rows else []
     return tables
-
-
-def _rows(dataset: xr.Dataset, names: Sequence[str], words: Sequence[str]) -> list[tuple[str, int, list[float]]]:
-    """Return solution, size, and errors with the larger own estimate and the seconds, over all replicas."""
-    rows = []
-    for name in names:
-        own = dataset.sel(solution=name)
-        for k in np.flatnonzero(np.isfinite(own["seconds"].values).any(axis=1)):
-            at = own.isel(size=k)
-            errors = [float(rms(at[f"{word}_error"].values)) for word in words]
-            estimate = max(float(rms(at[estimate].values)) for estimate in _ESTIMATES)
-            rows.append((name, int(at["size"]), [*errors, estimate, float(np.nanmean(at["seconds"].values))]))
-    return rows
 
 
 def _notes(dataset: xr.Dataset) -> list[str]:
     about = dataset.attrs
-    notes = [f"Errors are the largest over {_TIMES} times, against {about['reference']}, whose own errors are "
-             f"{about['reference_mean']:.1e} (mean) and {about['reference_covariance']:.1e} (covariance)."]  # fmt: skip
-    notes += [_order(dataset.sel(solution=name), str(name)) for name in dataset["solution"].values]
+    reference = (
+        f"Errors are the largest over {_TIMES} times, against {about['reference']} (own error {about['floor']:.1e})."
+    )
+    notes = [reference, *(_order(dataset.sel(solution=name), str(name)) for name in dataset["solution"].values)]
     return [*notes, *([f"{about['note']}."] if about.get("note") else [])]
 
 
 def _order(own: xr.Dataset, name: str) -> str:
     """Return the observed order of a solution in a sentence."""
-    if name == "quadrature":
-        return "quadrature: no order; errors fall faster than any power of n until time steps are what errs."
     orders, silent = [], []
-    for quantity in _ERRORS:
-        word, fitted = quantity.removesuffix("_error"), own.sel(quantity=quantity)
-        if text := slope_text(fitted * (-1 if name == _GRID else 1)):
-            orders.append(f"{text} ({word})")
-        elif np.isfinite(own[quantity].values).any():
+    for error in _ERRORS:
+        fitted, word = own.sel(quantity=error), error[:-6]
+        if name == _GRID and fitted["slope"].notnull():
+            slope, low, high = (-float(fitted[part]) for part in ("slope", "high", "low"))
+            orders.append(f"{word} {slope:.1f} ({low:.1f} to {high:.1f} from grid to grid)")
+        elif text := slope_text(fitted):
+            orders.append(f"{word} {text}")
+        elif own[error].notnull().any():
             silent.append(word)
-    sign, expected = (-1 if name == _GRID else 1), float(own["expected"].max())
-    head = "observed order in the width of a cell" if name == _GRID else "errors fall like n^p with p ="
-    theory = f"; expected {sign * expected:g}".replace("-", "−") if math.isfinite(expected) else ""
-    sentences = [f"{head} {', '.join(orders)}{theory}"] if orders else []
+    expected = float(own["expected"].max())
+    theory = f"; expected {abs(expected):g}" if name == _GRID else f"; expected about −{abs(expected):g}"
+    what = "observed order in the width of a cell" if name == _GRID else "slope in n"
+    said = [f"{what}: {', '.join(orders)}{theory if math.isfinite(expected) else ''}"] if orders else []
     if silent:
-        sentences.append(f"{' and '.join(silent)} without an order: at rounding, or at the error of the reference")
-    return f"{name}: {'; '.join(sentences)}."
+        why = "no power of n" if name in shared.DETERMINISTIC else "at rounding or at the reference's error, no order"
+        said.append(f"{', '.join(silent)}: {why}")
+    return f"{name}: {'; '.join(said)}."
 
 
 class _Reference(NamedTuple):
-    """Moments at the output times, (times, d) and (times, d, d), as lists; the run's own errors, and its name."""
+    """Moments at the output times, (times, d) and (times, d, d), as lists; the run's own error, and its name."""
 
     name: str
     mean: list[Any]
     covariance: list[Any]
-    mean_error: float
-    covariance_error: float
+    error: float
 
 
 @dataclass(frozen=True, eq=False)
 class Refinement(Study):
-    """How errors of finite volumes fall with the number of cells, and of particles with n: the observed orders.
+    """How errors of finite volumes fall with the number of cells, and those of particles with n: observed orders.
 
     Returns
     -------
     xarray.Dataset
         ``mean_error``, ``covariance_error``, ``density_error`` (solution, size, replica): the largest over five times
-        from 0 to the horizon, in standard deviations, in norms of the covariance and in L1; ``mean_estimate``,
-        ``covariance_estimate``: what the run itself estimates; ``seconds``; ``slope``, ``low``, ``high`` (solution,
+        from 0 to the horizon; ``error_estimate``, the run's own; ``seconds``; ``slope``, ``low``, ``high`` (solution,
         quantity), with ``expected`` by the theory. ``size`` is the number of cells along each axis where the solution
-        is "finite-volume", and n where it is how tokens are drawn; NaN elsewhere. Slopes are NaN where errors are
-        rounding or within those of the reference, which the attributes name. The attribute ``doubt`` says where a
-        blow-up ends the study, ``note`` which solver does not apply.
+        is "finite-volume", and n where it is a sampling. Slopes are NaN where errors are rounding or within those of
+        the reference; of cells, ``low`` and ``high`` are the extremes between neighbouring grids. Attributes:
+        ``reference``, ``floor`` (its own error), ``doubt`` where the study ends early, ``note`` on what does not apply.
 
     Examples
     --------
@@ -163,18 +147,18 @@ class Refinement(Study):
     >>> problem = vl.Problem(vl.Softmax(A=[[-0.6]], V=[[0.8]]), vl.Gaussian(0.3, 0.5), horizon=1.0)
     >>> options = {"finite-volume": {"frame": "fixed", "extent": 8.0}}
     >>> study = vl.refinement(problem, cells=[128, 256], n=16, replicas=1, options=options)
-    >>> order = -study["slope"].sel(solution="finite-volume", quantity="density_error")
-    >>> print(order.values.round())
-    5.0
+    >>> print(study["slope"].sel(solution="finite-volume", quantity="density_error").values.round())
+    -5.0
     """
 
     kind: ClassVar = Kind(
         "refinement",
         'what vl.refinement returned or "vlasov compare --refine" wrote',
         title="How errors fall with cells and with tokens",
-        variables=_ERRORS | _ESTIMATES | PARTS | {
+        variables=_ERRORS | PARTS | {
+            "error_estimate": "the run's own estimate of its largest error",
             "size": "number of cells along each axis, or of tokens",
-            "seconds": "wall-clock time of the run, on one thread",
+            "seconds": "wall-clock seconds of the run, on one thread",
             "expected": "slope by the theory",
         },
         panels=_panels,
@@ -185,20 +169,22 @@ class Refinement(Study):
 
     cells: int | Sequence[int] | None = option(
         None,
-        "Numbers of cells along each axis; 32, 64 and 128 if not given, and 16, 32 and 64 for d = 3.",
+        "Numbers of cells along each axis; 32, 64 and 128 if not given, and 16, 32 and 64 for d = 3 and under masks.",
         check=shared.unless_none(shared.several(shared.whole(least=8), ordered=True)),
-        free=True,
     )
-    n: int | Sequence[int] = shared.sizes_option((100, 1000, 10_000))
+    n: int | Sequence[int] = option(
+        (100, 1000, 10_000),
+        "Numbers of tokens; of Gauss nodes (quadrature) those up to 1000.",
+        check=shared.several(shared.whole(least=2, most=shared.MOST), ordered=True),
+    )
     sampling: str | Sequence[str] = option(
         ("quadrature", "sobol", "random"),
         "How tokens are drawn.",
         check=shared.several(lambda value, name: choose(value, SAMPLINGS, name)),
+        free=True,
         flag="-",
     )
-    replicas: int = option(
-        4, "Random repetitions of samplings that have some.", check=shared.whole(least=1), free=True, flag="-"
-    )
+    replicas: int = option(4, "Random repetitions.", check=shared.whole(least=1, most=1000), free=True, flag="-")
     options: Mapping[str, Mapping[str, Any]] | None = option(
         None, "Options of the two solvers, by solver, before those of the case.", flag="-"
     )
@@ -206,56 +192,62 @@ class Refinement(Study):
     note: str = field(init=False, default="")
 
     def validate(self) -> None:
-        """Choose sizes and the horizon; find the solvers that apply."""
+        """Choose sizes and the horizon, and the solvers that apply."""
         problem = self.case.problem
         if isinstance(problem.initial, Particles):
-            sentence = f"has {len(problem.initial):,} tokens of its own: neither cells nor n can be refined"
-            raise InputError(f"{sentence}; give a measure with a density", "initial")
-        extra = {choose(name, _SIZES, "options"): dict(own) for name, own in (self.options or {}).items()}
+            sentence = f"has {len(problem.initial):,} tokens of its own, so that neither cells nor n can be refined"
+            raise InputError(f"{sentence}; give a measure to draw from", "initial")
         problem, doubt = before_blow_up(problem, None, tokens=False)
         if 0 < (end := followed_until(problem)) < problem.horizon:
             problem, doubt = problem.until(end), f"rounding keeps tokens from being followed beyond t = {end:.4g}"
-        self.put(pde=problem, doubt=doubt, cells=self.cells or _CELLS.get(problem.dimension, _CELLS[3]))
-        merged = {name: self.case.solvers.get(name, {}) | extra.get(name, {}) for name in _SIZES}
-        own = {name: {key: value for key, value in merged[name].items() if key not in _SIZES[name]} for name in _SIZES}
-        self.put(options={name: options for name, options in own.items() if options} or None)
-        applying, refused = list[str](), dict[str, str]()
-        for solution in (_GRID, *self.sampling):
-            solver, chosen_options = self.task(solution, min(self.cells if solution == _GRID else self.n), 0)
-            driver.resolve(solver, chosen_options)  # mistakes in options are the user's
+        options = {choose(name, _SET_HERE, "options"): dict(own) for name, own in (self.options or {}).items()}
+        for name, own in ((name, self.case.solvers.get(name, {}) | options.get(name, {})) for name in _SET_HERE):
+            options[name] = {key: value for key, value in own.items() if key not in _SET_HERE[name]}
+        cells = self.cells or (_FEW_CELLS if problem.dimension > 2 or is_text(problem) else _CELLS)
+        options = {name: own for name, own in options.items() if own}
+        self.put(pde=problem, doubt=doubt, cells=cells, options=options or None)
+        refused, solutions = dict[str, InputError](), (_GRID, *self.sampling)
+        for name in solutions:
+            solver, own = self.task(name, self.sizes(name)[0], 0)
+            driver.resolve(solver, own)  # mistakes in options are the user's
             try:
-                driver.prepare(problem, solver, options=chosen_options)
-                applying.append(solution)
+                driver.prepare(problem, solver, options=own)
             except InputError as reason:
-                refused[solution] = str(reason)
-        note = "; ".join(f"{solution} does not apply: {reason}" for solution, reason in refused.items())
-        if not applying:
+                refused[name] = reason
+        note = "; ".join(f"{name} does not apply: {reason}" for name, reason in refused.items())
+        if len(refused) == len(solutions):
             raise InputError(f"leaves nothing to refine: {note}", "problem")
-        self.put(solutions=tuple(applying), note=note)
+        self.put(solutions=tuple(name for name in solutions if name not in refused), note=note)
+
+    def sizes(self, solution: str) -> Sequence[int]:
+        """Return the sizes of a solution."""
+        assert isinstance(self.cells, Sequence)
+        assert isinstance(self.n, Sequence)
+        nodes = [size for size in self.n if size <= _MOST_NODES] or self.n[:1]
+        return self.cells if solution == _GRID else nodes if solution == "quadrature" else self.n
 
     def task(self, solution: str, size: int, replica: int) -> tuple[str, dict[str, Any]]:
-        """Return the solver of a point, and its options."""
-        if solution != _GRID:
-            seed = int(np.random.SeedSequence(0, spawn_key=(size, replica)).generate_state(1)[0])
-            return "particles", self._own("particles") | {"n": size, "sampling": solution, "seed": seed}
-        options = self._own(_GRID) | {"cells": size}
-        if not is_text(self.pde) and self.pde.dimension in _CELLS:  # one frame, that of the finest grid, for all
-            finest = driver.resolve(_GRID, options | {"cells": max(self.cells or ())})[1]
-            options["frame"] = chosen(self.pde.unmasked, finest).frame
-        return _GRID, options
-
-    def _own(self, solver: str) -> dict[str, Any]:
-        return dict((self.options or {}).get(solver, {}))
+        """Return the solver of a point and its options: one frame for all grids, one rule of moments for all n."""
+        solver, problem = _GRID if solution == _GRID else "particles", self.pde
+        options = dict((self.options or {}).get(solver, {}))
+        if solution == _GRID:
+            if not is_text(problem) and problem.dimension <= 3:
+                finest = driver.resolve(_GRID, options | {"cells": self.sizes(_GRID)[-1]})[1]
+                options["frame"] = chosen(problem.unmasked, finest).frame
+            return solver, options | {"cells": size}
+        growth = growth_of_means(problem)[1][-1] if problem.post_norm is None else 0.0
+        moments = "exact" if growth > self.sizes(solution)[0] ** 0.5 else "sampled"
+        seed = int(np.random.SeedSequence(0, spawn_key=(size, replica)).generate_state(1)[0])
+        return solver, {"moments": moments} | options | {"n": size, "sampling": solution, "seed": seed}
 
     @property
     def axes(self) -> Mapping[str, Sequence[Any]]:
-        sizes = {*(self.cells if _GRID in self.solutions else ()), *(self.n if self.solutions != (_GRID,) else ())}
+        sizes = {size for name in self.solutions for size in self.sizes(name)}
         return {"solution": self.solutions, "size": sorted(sizes), "replica": range(self.replicas)}
 
     def omits(self, **point: Any) -> bool:
-        name = point["solution"]
-        once = name == _GRID or name in shared.DETERMINISTIC
-        return point["size"] not in (self.cells if name == _GRID else self.n) or (once and point["replica"] > 0)
+        again = point["replica"] > 0 and point["solution"] in (_GRID, *shared.DETERMINISTIC)
+        return again or point["size"] not in self.sizes(point["solution"])
 
     def cost(self, **point: Any) -> float:
         size = point["size"]
@@ -268,76 +260,56 @@ class Refinement(Study):
         return prepared._asdict()
 
     def measure(self, prepared: _Reference, **point: Any) -> xr.Dataset:
-        run = _solved(self, *self.task(**point))
-        units, moments = units_of(self.pde.start), zip(prepared.mean, prepared.covariance, strict=True)
-        errors = np.max([
-            units.errors(mean, covariance, np.array(true_mean), np.array(true_covariance))
-            for mean, covariance, (true_mean, true_covariance) in zip(
-                run["mean"].values, run["covariance"].values, moments, strict=True)
-        ], axis=0)  # fmt: skip
-        own = {name: float(run[name].max(skipna=False)) if name in run else math.nan for name in _ERRORS}
-        return xr.Dataset({
-            "mean_error": errors[0],
-            "covariance_error": errors[1],
-            "density_error": own["density_error"],
-            "mean_estimate": own["mean_error"],
-            "covariance_estimate": own["covariance_error"],
-            "seconds": float(run.attrs["wall_seconds"]),
-        })  # fmt: skip
+        run, units = _solved(self, *self.task(**point)), units_of(self.pde.start)
+        states = zip(run["mean"].values, run["covariance"].values, prepared.mean, prepared.covariance, strict=True)
+        errors = np.max([units.errors(*map(np.asarray, state)) for state in states], axis=0)
+        density = run["density_error"].max(skipna=False) if "density_error" in run else math.nan
+        values = [*errors, density, run.attrs["error_estimate"], run.attrs["wall_seconds"]]
+        return xr.Dataset(dict(zip(_HEADS, map(float, values), strict=True)))
 
     def finish(self, dataset: xr.Dataset, prepared: _Reference) -> xr.Dataset:
-        floors = {
-            "mean_error": prepared.mean_error,
-            "covariance_error": prepared.covariance_error,
-            "density_error": 0.0,
-        }
-        floor = xr.Dataset({name: max(_FLOOR * error, _ROUNDING) for name, error in floors.items()})
-        parts = []
-        for name in dataset["solution"].values.tolist():
-            fit = Fit(line=1) if name == _GRID else Fit()
-            least = floor if name not in shared.DETERMINISTIC else xr.full_like(floor, math.inf)
-            fitted = with_slopes(dataset.sel(solution=[name]), list(_ERRORS), "size", fit, floor=least)
-            parts.append(fitted.assign(expected=xr.full_like(fitted["slope"], self._expected(name, dataset))))
-        dataset.attrs |= {"reference": prepared.name, "note": self.note}
-        dataset.attrs |= {"reference_mean": prepared.mean_error, "reference_covariance": prepared.covariance_error}
-        return xr.concat(parts, "solution").assign_attrs(dataset.attrs)
-
-    def _expected(self, name: str, dataset: xr.Dataset) -> float:
-        """Return the slope by the theory: of cells only where the density is smooth, so that its error is known."""
-        if name != _GRID:
-            return _THEORY.get(name, math.nan)
-        smooth = bool(dataset["density_error"].sel(solution=name).notnull().any())
-        return -float(SCHEMES[self._own(_GRID).get("reconstruction", "upwind5")].order) if smooth else math.nan
+        least = max(_FLOOR * prepared.error, _ROUNDING)
+        floor, parts = xr.Dataset({name: _ROUNDING if name == "density_error" else least for name in _ERRORS}), []
+        for name in self.solutions:
+            own, theory = dataset.sel(solution=[name]), _THEORY.get(name, math.nan)
+            low = floor if name not in shared.DETERMINISTIC else xr.full_like(floor, math.inf)
+            fitted = with_slopes(own, list(_ERRORS), "size", Fit(), floor=low)
+            if name == _GRID:
+                order = SCHEMES[self.task(name, 8, 0)[1].get("reconstruction", "upwind5")].order
+                theory = -float(order) if own["density_error"].notnull().any() else math.nan  # where it is smooth
+                pairs = [own.sel(size=list(pair)) for pair in pairwise(self.sizes(name))] or [own]
+                each = [with_slopes(pair, list(_ERRORS), "size", Fit(), floor=floor)["slope"] for pair in pairs]
+                slopes = xr.concat(each, "pair")
+                fitted = fitted.assign(low=slopes.min("pair"), high=slopes.max("pair"))
+            parts.append(fitted.assign(expected=xr.full_like(fitted["slope"], theory)))
+        attributes = dataset.attrs | {"reference": prepared.name, "floor": prepared.error, "note": self.note}
+        return xr.concat(parts, "solution").assign_attrs(attributes)
 
 
 def _solved(study: Refinement, solver: str, options: dict[str, Any]) -> xr.Dataset:
     """Return a run at the output times; SolverError where it ends before the last of them."""
-    times = np.linspace(0.0, study.pde.horizon, _TIMES)
-    run = driver.solve(study.pde, solver, times=times, **options)
+    run = driver.solve(study.pde, solver, times=np.linspace(0.0, study.pde.horizon, _TIMES), **options)
     if run.attrs["status"] != "completed":
-        raise SolverError(f"{solver} {run.attrs['status']} at t = {float(run['time'][-1]):.4g}, before the horizon")
+        raise SolverError(f"{solver}: {run.attrs['status']} at t = {float(run['time'][-1]):.4g}, before the horizon")
     return run
 
 
 def _reference(study: Refinement) -> _Reference:
-    """Return the solution that all others are compared with: the first of these that applies."""
-    d, (reduction, tolerance) = study.pde.dimension, _TOLERANCES
-    nodes = min(_MOST, _NODES[d] ** d) if d in _NODES else _MOST
-    own = study.task(study.sampling[0], nodes, 0)[1] if study.sampling else {}
-    candidates = {
-        "the exact reduction of Gaussians": ("gaussian", {"tolerance": reduction}),
-        f"{nodes:,} Gauss nodes": ("particles", own | {"sampling": "quadrature", "tolerance": tolerance}),
-        f"{_MOST:,} Sobol tokens": ("particles", own | {"n": _MOST, "sampling": "sobol", "tolerance": tolerance}),
-    }
-    for name, (solver, options) in candidates.items():
+    """Return the solution that all others are compared with: the first of three that applies."""
+    (reduction, tolerance), nodes = _TOLERANCES, _NODES.get(study.pde.dimension, _MORE)
+    candidates = [("the exact reduction of Gaussians", "gaussian", {"tolerance": reduction})]
+    for sampling, count, label in (("quadrature", nodes, "Gauss nodes"), ("sobol", _MOST, "Sobol tokens")):
+        options = study.task(sampling, count, _OTHER)[1] | {"tolerance": tolerance}
+        candidates.append((f"{count:,} {label}", "particles", options))
+    for name, solver, options in candidates:
         try:
             driver.prepare(study.pde, solver, options=options)
         except InputError:
             continue
         run = _solved(study, solver, options)
-        errors = (float(run[error].max(skipna=False)) for error in ("mean_error", "covariance_error"))
-        return _Reference(name, run["mean"].values.tolist(), run["covariance"].values.tolist(), *errors)
-    raise InputError("has no solution to compare with: neither Gaussians nor tokens apply", "problem")
+        error = max(float(run[moment].max(skipna=False)) for moment in ("mean_error", "covariance_error"))
+        return _Reference(name, run["mean"].values.tolist(), run["covariance"].values.tolist(), error)
+    raise InputError("has no solution to compare with: neither a reduction nor tokens apply", "problem")
 
 
 refinement = front(Refinement)

@@ -68,7 +68,8 @@ class Budget(Patience):
         elif not self._foretold:
             super().tick(what, done)
 
-    def _waiting(self, done: str) -> str:
+    def _waiting(self) -> str:
+        done = ", ".join(f"{count:,} {name}" for name, count in self._done.items())
         steps, seconds, t = len(self._times) - 1, clock() - self._since, self._times[-1]
         return self._with_remedy(
             messages.STEP_TAKES_LONG(time=t, horizon=self.horizon, steps=steps, seconds=seconds, done=done)

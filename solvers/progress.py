@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, TextIO
 
 from vlasov.solvers.record import Report
@@ -32,6 +33,31 @@ Reached = Callable[[str, float], None]
 
 def silent(*_: Any) -> None:
     """Report nothing."""
+
+
+_reached: ContextVar[Reached] = ContextVar("_reached", default=silent)
+
+
+def reached(words: str, share: float) -> None:
+    """Say what is under way and the share that is done, on the line of the stage around it, if there is one."""
+    _reached.get()(words, share)
+
+
+@contextmanager
+def part(done: float, share: float) -> Iterator[None]:
+    """Let what is reached inside be a share of a stage, of which so much is done before."""
+    outer = _reached.get()
+    with _reporting(lambda words, inner: outer(words, done + share * inner)):
+        yield
+
+
+@contextmanager
+def _reporting(to: Reached) -> Iterator[None]:
+    token = _reached.set(to)
+    try:
+        yield
+    finally:
+        _reached.reset(token)
 
 
 def about(seconds: float) -> str:
@@ -102,17 +128,19 @@ class _Line:
 
 
 @contextmanager
-def waiting(what: str, *, aloud: bool = True, seconds: float = math.nan) -> Iterator[Reached]:
-    """Say what is waited for, where that takes longer than a second; yields a function that takes how far it is.
+def waiting(what: str, *, aloud: bool = True, seconds: float = math.nan) -> Iterator[None]:
+    """Say what is waited for, where that takes longer than a second; ``reached`` says inside how far it is.
 
     ``seconds`` are what it is expected to take, until the share that is done says it better.
     """
     if not aloud or sys.stderr is None:
-        yield silent
+        with _reporting(silent):
+            yield
         return
     line = _Line(what, seconds, sys.stderr)
     try:
-        yield line.report
+        with _reporting(line.report):
+            yield
     finally:
         line.end()
 
@@ -120,7 +148,8 @@ def waiting(what: str, *, aloud: bool = True, seconds: float = math.nan) -> Iter
 @contextmanager
 def progress_bar(horizon: float, what: str = "") -> Iterator[Report]:
     """Yield a function that takes the time that a run has reached, and the number of its steps."""
-    with waiting(what) as report:
+    with waiting(what):
+        report = _reached.get()
 
         def report_step(reached: float, steps: int) -> None:
             then = ", now its error" if reached >= horizon else ""
@@ -137,7 +166,8 @@ def shares_bar(total: float, what: str) -> Iterator[Callable[[str, float], None]
     def report(label: str, share: float) -> None:
         nonlocal done
         done += share
-        reached(label, done / total)
+        line(label, done / total)
 
-    with waiting(what) as reached:
+    with waiting(what):
+        line = _reached.get()
         yield report

@@ -443,7 +443,7 @@ LATE = {  # what is said where a run is slow, and to whom
         ],
     ),
     "sensitivity": (["sensitivity", "box-2d", "--n", "9"], ["lower n (--n)", "ask for fewer times (--times)"]),
-    "compare": (["compare", "dirac-pair", "--shift", "0.1", "--times", "2"], ["; take --no-local"]),
+    "compare": (["compare", "dirac-pair", "--shift", "0.1", "--times", "2", "--local"], ["; take --no-local"]),
 }
 
 

@@ -20,8 +20,8 @@ PUBLIC = set(
     "Gaussian Mixture Sequence Ball Box Ring Particles Density Piecewise Problem "
     "Softmax L2 Sinkhorn Sigmoid Exponential ReLU Linear MultiHead Masked LayerNorm MLP "
     "solve measure open_run load_case case_names Case AccuracyWarning InputError SlowRunWarning SolverError "
-    "Hardmax distance wasserstein clusters compare mean_field_study depth_study refinement on_grid energies set_threads "
-    "lipschitz_study gaussianity "
+    "Hardmax distance wasserstein clusters compare mean_field_study depth_study on_grid energies set_threads "
+    "lipschitz_study refinement gaussianity "
     "cases estimates gaussian measures postprocess solvers tilting".split()
 )
 HEAVY = set("h5netcdf h5py llvmlite matplotlib numba ot pandas pyfftw scipy threadpoolctl xarray zarr".split())

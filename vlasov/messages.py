@@ -179,7 +179,7 @@ STEPS_EXPECTED = Message(
 ERROR_TAKES_LONG = Message(
     _SECTION, "the run is done, but how wrong it is takes long to know, {seconds:.3g} s in all by now"
 )
-TAKES_LONG = Message(_SECTION, "{what} takes long: {done} in {seconds:.3g} s so far")
+TAKES_LONG = Message(_SECTION, "{what} takes long: {seconds:.3g} s so far")
 GROWTH_TAKES_LONG = Message(_SECTION, "the growth of small changes takes about {expected}")
 STEP_TAKES_LONG = Message(
     _SECTION,

@@ -64,15 +64,15 @@ class Patience:
             return
         self._done[what] = done
         if clock() - self._since > _SOON * LONG:
-            self.say(self._waiting(", ".join(f"{count:,} {name}" for name, count in self._done.items())))
+            self.say(self._waiting())
 
     def say(self, sentence: str) -> None:
         """Once."""
         self.told = True
         warn(sentence, SlowRunWarning)
 
-    def _waiting(self, done: str) -> str:
-        return self._with_remedy(messages.TAKES_LONG(what=self.what, done=done, seconds=clock() - self._since))
+    def _waiting(self) -> str:
+        return self._with_remedy(messages.TAKES_LONG(what=self.what, seconds=clock() - self._since))
 
     def _with_remedy(self, sentence: str) -> str:
         return with_remedy(sentence, [*self.smaller, *self.remedies], self.solver)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -14,7 +15,7 @@ from vlasov.postprocess.drawing import style
 
 _LABEL = r"$|\rho' / \rho - 1|$ at tokens"
 _SHARES = (0.02, 0.98)  # of the tokens: colours from the smaller to the larger
-_SMALLEST = 1e-16
+_SMALLEST, _RANGE = 1e-16, 1e-6  # a difference that rounding makes; of the smallest colour to the largest
 _SIZE = 5.0  # area of a dot
 
 
@@ -24,7 +25,8 @@ def draw_maps(pair: xr.Dataset, above: Sequence[Axes], axes: Sequence[Axes]) -> 
     In the plane of the first two components, by colours with one bar; on the line a curve.
     """
     values = np.maximum(np.abs(pair["difference"].values), _SMALLEST)
-    scale = LogNorm(*np.quantile(values[np.isfinite(values)], _SHARES))
+    low, high = np.quantile(values[np.isfinite(values)], _SHARES)
+    scale = LogNorm(max(low, high * _RANGE), high)
     for place, (ax, top) in enumerate(zip(axes, above, strict=True)):
         x, y = pair["difference_position"].values[place], values[place]
         ax.set(xlim=top.get_xlim(), xlabel=top.get_xlabel())
@@ -40,10 +42,8 @@ def draw_maps(pair: xr.Dataset, above: Sequence[Axes], axes: Sequence[Axes]) -> 
         ax.tick_params(labelleft=place == 0)
         ax.grid(visible=False)
         faint = np.argsort(y)  # large differences above small ones
-        look = {"norm": scale, "cmap": style.time_colours(), "linewidths": 0, "rasterized": True}
+        look: dict[str, Any] = {"norm": scale, "cmap": style.time_colours(), "linewidths": 0, "rasterized": True}
         ax.scatter(*x[faint, :2].T, s=_SIZE, c=y[faint], **look)
     if pair.sizes["component"] > 1:
-        bar = axes[0].figure.colorbar(
-            ScalarMappable(scale, style.time_colours()), ax=list(axes), pad=0.015, fraction=0.05
-        )
-        bar.ax.set_ylabel(_LABEL)
+        place: dict[str, Any] = {"location": "bottom", "aspect": 60, "shrink": 0.7, "pad": 0.02}
+        axes[0].figure.colorbar(ScalarMappable(scale, style.time_colours()), ax=list(axes), label=_LABEL, **place)

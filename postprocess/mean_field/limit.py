@@ -22,6 +22,7 @@ from vlasov.postprocess.mean_field.flows import FlowMap, by_densities, by_gaussi
 from vlasov.problem import Problem
 from vlasov.solvers.ode import texts
 from vlasov.solvers.ode.integrate import accuracy_for
+from vlasov.solvers.progress import reached
 from vlasov.solvers.replicas import choose_steps, march, systems
 
 QUANTITIES = ("flow", "mean", "covariance", "velocity")
@@ -97,8 +98,11 @@ def _refined(
 ) -> tuple[Limit, Limit, Array]:
     """Return two neighbours in a ladder that hardly differ, or no less than those before, and their change."""
     before, limit, change = first, first, np.zeros((len(QUANTITIES), len(first.means)))
-    last, stalled = math.inf, 0
-    for choice in ladder:
+    last, stalled, d = math.inf, 0, first.problem.dimension
+    costs = [max(1, choice.nodes) ** d * choice.grid.steps for choice in ladder]
+    for number, choice in enumerate(ladder):
+        words = f"{choice.nodes} nodes an axis, " if choice.nodes else ""
+        reached(f"the limit by {words}{choice.grid.steps} steps", sum(costs[:number]) / sum(costs))
         finer = solve(first.problem, choice, tolerance=tolerance, patience=first.patience)
         change, size = _difference(limit, finer, witnesses), _size(finer)
         before, limit = limit, finer

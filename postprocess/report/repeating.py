@@ -34,7 +34,8 @@ def repeated(source: Source) -> str:
     asked = {} if study is None else _asked(study, table_in(dataset.attrs, "options"))
     if study is None or not asked:
         return ""
-    if short and all(map(_is_word, asked.values())):
+    unsaid = {item.name for item in options(study) if item.metadata["flag"] == "-"}
+    if short and all(map(_is_word, asked.values())) and not unsaid & {*asked}:
         words = " ".join(_option(study, name, value) for name, value in asked.items())
         return f"{saved}vlasov {registry.command_of(study)} {name}.toml {words}"
     call = f"again = vl.{function_name(study)}(problem, {', '.join(f'{k}={v!r}' for k, v in asked.items())})"

@@ -17,6 +17,9 @@ from vlasov.postprocess.report.repeating import repeated
 from vlasov.postprocess.report.scene import said_of, scene
 from vlasov.postprocess.report.sources import Source
 from vlasov.solvers.dataset import RUN, kept_problem, tell_apart
+from vlasov.solvers.progress import part, reached
+
+_PROBLEMS, _PICTURES = 0.05, 0.4  # shares of the time that are over when problems, and pictures, are written
 
 
 def write(parts: Parts, given: Sequence[Source]) -> None:
@@ -24,10 +27,13 @@ def write(parts: Parts, given: Sequence[Source]) -> None:
     runs = [one for one in given if one.kind == RUN.name]
     if runs:
         _problems(parts, runs)
+        reached("solutions in time", _PROBLEMS)
         _pictures(parts, runs)
         _trust(parts, runs)
         if len(runs) > 1:
-            _side_by_side(parts, runs)
+            reached("distances", _PICTURES)
+            with part(_PICTURES, 1 - _PICTURES):
+                _side_by_side(parts, runs)
         _numbers(parts, runs)
     for one in given:
         if one.kind != RUN.name:

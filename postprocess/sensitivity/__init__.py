@@ -34,7 +34,7 @@ from vlasov.postprocess.sensitivity.tokens import LIMIT, Start, before_blow_up, 
 from vlasov.remedies import with_remedy
 from vlasov.solvers.dataset import labels, provenance
 from vlasov.solvers.ode.integrate import accuracy_for
-from vlasov.solvers.progress import Reached, about, silent
+from vlasov.solvers.progress import about, part
 
 FEW = 8  # tokens: what they carry alone is theirs, not the limit's
 _TOLERANCES, _LOOSER = (1e-4, 1e-6, 1e-8), 100.0  # of the looks; of the first, beside a tolerance that is asked for
@@ -143,16 +143,10 @@ def sensitivity(
     array([1.     , 2.71828])
     """
     options = Options(times, n, sampling, seed, tolerance, rates, check)
-    with one_thread_of_blas():
-        return list(looks(problem, options))[-1]
-
-
-def looks(problem: CaseLike | xr.Dataset, options: Options, reached: Reached = silent) -> Iterator[xr.Dataset]:
-    """Yield the result of ``sensitivity`` as it is after each look; the last is what it returns."""
     work = prepare(problem, options)
-    if (expected := work.seconds()) > LONG:
-        warn(with_remedy(messages.GROWTH_TAKES_LONG(expected=about(expected)), _REMEDIES), SlowRunWarning)
-    return work.looks(reached)
+    work.announce()
+    with one_thread_of_blas():
+        return list(work.looks())[-1]
 
 
 def prepare(problem: CaseLike | xr.Dataset, options: Options) -> Work:
@@ -191,7 +185,8 @@ class Work:
         """Clouds and tolerances of the looks, ever finer; all after the second are for growth that needs them."""
         clouds, tolerance = self.start.clouds, self.options.tolerance
         tolerances = _TOLERANCES if tolerance is None else (min(tolerance * _LOOSER, 1e-3), tolerance)
-        count = max(len(clouds), len(tolerances))
+        # In the limit the last two looks differ in their nodes, of tokens in their steps.
+        count = len(clouds) if self.start.of == LIMIT else len(tolerances)
         levels = [(clouds[min(k, len(clouds) - 1)], tolerances[min(k, len(tolerances) - 1)]) for k in range(count)]
         return levels if self.options.check else levels[1:2]
 
@@ -199,7 +194,12 @@ class Work:
         """Return about how long the first two looks take on one thread."""
         return sum(self._seconds(*level) for level in self.levels[:2])
 
-    def looks(self, reached: Reached) -> Iterator[xr.Dataset]:
+    def announce(self) -> None:
+        """Say how long it takes, where that is long."""
+        if (expected := self.seconds()) > LONG:
+            warn(with_remedy(messages.GROWTH_TAKES_LONG(expected=about(expected)), _REMEDIES), SlowRunWarning)
+
+    def looks(self) -> Iterator[xr.Dataset]:
         """Yield the result after each look; the first one has no error yet."""
         began, before, after, share = clock.perf_counter(), None, None, 0.0
         costs = [self._seconds(*level) for level in self.levels]
@@ -207,9 +207,9 @@ class Work:
         for number, (level, seconds) in enumerate(zip(self.levels, costs, strict=True)):
             if number > 1 and (seconds > _FINEST or _agree(self.start, before, after)):
                 break
-            whole = sum(costs[: max(2, number + 1)])
-            part = _part(reached, share, seconds / whole)
-            before, after = after, self._look(*level, patience, part)
+            whole = sum(costs[: max(2, number + 1)]) or 1.0  # zero at the first time alone
+            with part(share, seconds / whole):
+                before, after = after, self._look(*level, patience)
             share += seconds / whole
             result = _dataset(self.start, after, before)
             result.attrs["wall_seconds"] = clock.perf_counter() - began
@@ -218,28 +218,24 @@ class Work:
     def _seconds(self, cloud: Particles, tolerance: float) -> float:
         return cost.seconds(self.start.problem, cloud, tolerance, self.times, rates=self.options.rates)
 
-    def _look(self, cloud: Particles, tolerance: float, patience: Patience, reached: Reached) -> _Look:
+    def _look(self, cloud: Particles, tolerance: float, patience: Patience) -> _Look:
         problem = self.start.problem
         flow = problem.flow(tolerance=accuracy_for(tolerance))
         flow.patience = patience
         tangency, path = Tangency(problem), Path(cloud, flow, self.times, 0.1 * tolerance)
         of_growth = _OF_GROWTH if self.options.rates else 1.0
-        growths = growth.growths(path, tangency, tolerance, _part(reached, 0.0, of_growth))
+        with part(0.0, of_growth):
+            growths = growth.growths(path, tangency, tolerance)
         path.forget()
         rates = None
         if self.options.rates:
-            rest = _part(reached, of_growth, 1.0 - of_growth)
-            rates = growth.rates(path, tangency, tolerance, rest, limit=self.start.of == LIMIT)
+            with part(of_growth, 1.0 - of_growth):
+                rates = growth.rates(path, tangency, tolerance, limit=self.start.of == LIMIT)
         if self.reason:
             path.cut(len(path.reached), self.reason)
         elif math.isfinite(self.blow_up_time) and path.status == "completed":
             path.status, path.blow_up_time = "blow-up", self.blow_up_time
         return _Look(path, growths, rates)
-
-
-def _part(reached: Reached, done: float, share: float) -> Reached:
-    """Return what takes the share of a part, where so much is done before it."""
-    return lambda words, inner: reached(words, done + share * inner)
 
 
 def _agree(start: Start, coarse: _Look | None, fine: _Look | None) -> bool:

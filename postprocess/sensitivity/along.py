@@ -75,8 +75,8 @@ def along(origin: Problem | xr.Dataset, times: Array, *, aloud: bool = False) ->
     try:
         with renamed({"check=False": "local=False"}), one_thread_of_blas():
             work = prepare(_chosen(origin), Options(_few(times)))
-            with waiting("growth of small differences", aloud=aloud, seconds=work.seconds()) as reached:
-                result = list(work.looks(reached))[-1]
+            with waiting("growth of small differences", aloud=aloud, seconds=work.seconds()):
+                result = list(work.looks())[-1]
     except (InputError, SolverError, np.linalg.LinAlgError) as mistake:
         return nothing(times, f"no derivative is known along it ({mistake})")
     at = result[[*_NAMES, "rates_error"]].reindex(time=times)

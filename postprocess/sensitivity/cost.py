@@ -13,6 +13,7 @@ from vlasov.measures import Particles
 from vlasov.postprocess.sensitivity.path import NODES, Path
 from vlasov.problem import Problem
 from vlasov.solvers.ode.dop853 import STAGES
+from vlasov.solvers.ode.integrate import accuracy_for
 
 # Measured on one thread of a Zen 5 core, mean over all cases.
 _GROWTH, _RATES = 30.0, 30.0  # products of Lanczos' iterations, for each output time and for each node in time
@@ -20,14 +21,12 @@ _CALL = 1.2e-4  # seconds of a product, however few tokens there are
 _PAIR = 0.7e-9  # seconds of a pair of tokens and a head, beyond d = 2 for each two components
 _LINEAR = {1: 1e-7, 2: 1e-7, 3: 9e-7}  # seconds of a token and a head at linear cost, by d
 _SCALED = 8.0  # Sinkhorn attention solves a system for each product: so many products of softmax
-_ORDER = 8  # of the steps: errors fall like h^8
-_ROUGH, _FEW = 1e-4, 32  # tolerance and tokens by which steps are counted
+_FEW = 24  # tokens by which steps are counted
 
 
 def seconds(problem: Problem, cloud: Particles, tolerance: float, times: Array, *, rates: bool) -> float:
     """Return about how long one look takes, by these tokens at this tolerance."""
-    steps = _steps(problem, cloud, times) * max(1.0, _ROUGH / tolerance) ** (1 / _ORDER)
-    outputs = len(times) - 1
+    steps, outputs = _steps(problem, cloud, tolerance, times), len(times) - 1
     stages = STAGES * max(steps, outputs) * (outputs + 1) / 2  # of products over the steps up to each time
     products = _GROWTH * stages + (_RATES * NODES * 2 * max(steps, outputs) if rates else 0.0)
     return products * _product(problem, len(cloud))
@@ -51,8 +50,8 @@ def _heads(attention: Attention) -> int:
     return sum(_heads(head) for head in inner.heads) if isinstance(inner, MultiHead) else 1
 
 
-def _steps(problem: Problem, cloud: Particles, times: Array) -> int:
+def _steps(problem: Problem, cloud: Particles, tolerance: float, times: Array) -> int:
     """Return how many steps a few of the tokens take."""
     chosen = np.unique(np.linspace(0, len(cloud) - 1, _FEW).astype(int))
     few = Particles(cloud.points[chosen], None, None if cloud.s is None else cloud.s[chosen])
-    return len(Path(few, problem.flow(tolerance=1e-6), times, _ROUGH).steps)
+    return len(Path(few, problem.flow(tolerance=accuracy_for(tolerance)), times, 0.1 * tolerance).steps)

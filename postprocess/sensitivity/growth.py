@@ -19,7 +19,7 @@ from vlasov.lipschitz import participation
 from vlasov.postprocess.sensitivity import quadrature
 from vlasov.postprocess.sensitivity.path import NODES, Node, Path
 from vlasov.postprocess.sensitivity.tangency import Tangency
-from vlasov.solvers.progress import Reached, silent
+from vlasov.solvers.progress import reached
 
 _OF_RATES, _LOOSEST = 100.0, 1e-4  # tolerance of rates, whose integral is a logarithm: times that of growth; at most
 
@@ -61,8 +61,8 @@ class _Rate(NamedTuple):
     converged: bool
 
 
-def growths(path: Path, tangency: Tangency, tolerance: float, reached: Reached = silent) -> list[Growth]:
-    """Return the growth at each output time of the path; ``reached`` takes the share that is done."""
+def growths(path: Path, tangency: Tangency, tolerance: float) -> list[Growth]:
+    """Return the growth at each output time of the path."""
     n, d = path.cloud.points.shape
     weights, allowed = path.cloud.weights, tangency.projector(path.outputs[0])
     still = np.zeros((n, d))
@@ -86,7 +86,7 @@ def growths(path: Path, tangency: Tangency, tolerance: float, reached: Reached =
     return found
 
 
-def rates(path: Path, tangency: Tangency, tolerance: float, reached: Reached = silent, *, limit: bool) -> Rates:
+def rates(path: Path, tangency: Tangency, tolerance: float, *, limit: bool) -> Rates:
     """Return the integrals of lambda and |J| over the path, up to each output time."""
 
     def at(node: Node) -> _Rate:

@@ -76,13 +76,19 @@ def run_study(study: Study) -> xr.Dataset:
 def _prepared(study: Study, store: Store | None) -> tuple[Any, Any]:
     """Return what all points need, and plain values from which a worker, or a later session, makes it again."""
     settled = None if store is None else store.settled
-    with waiting(f"what all points of the {study.kind.name} share", aloud=study.progress):
+    with waiting(_in_words(study), aloud=study.progress):
         prepared = study.prepare(settled)
     if settled is None:
         settled = study.settled(prepared) or {}
         if store is not None and not store.settle(settled):  # another process has begun the study meanwhile
             return study.prepare(store.settled), store.settled
     return prepared, settled
+
+
+def _in_words(study: Study) -> str:
+    """Return what a study is about, to stand inside a sentence."""
+    title = study.kind.title
+    return title[:1].lower() + title[1:]
 
 
 @contextmanager
@@ -127,7 +133,7 @@ def _measure(
 ) -> list[Batch]:
     """Fill ``results`` with what is measured at batches of points; return the batches of several that failed."""
     costs = {id(batch): sum(study.cost(**point) for point in batch) for batch in batches}
-    bar = shares_bar(sum(costs.values()), what=label_of(batches[0][0])) if study.progress and batches else None
+    bar = shares_bar(sum(costs.values()), what=_in_words(study)) if study.progress and batches else None
     failed: list[Batch] = []
     outcomes = schedule.compute(study, prepared, settled, batches)
     with bar or nullcontext(silent) as report, closing(outcomes):

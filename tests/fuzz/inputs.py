@@ -199,6 +199,10 @@ def calls():
             lambda d, n, r, p, s: studied(vl.depth_study(g.problem, depths=d, n=n, replicas=r, p=p, seed=s)),
             ([2, 4], 6, 2, [1, 2], 0),
         ),
+        "refinement": (
+            lambda c, n, s, r: vl.refinement(g.problem, cells=c, n=n, sampling=s, replicas=r)["slope"].values,
+            ([8, 16], [4, 8], ["random", "quadrature"], 2),
+        ),
         "lipschitz_study": (
             lambda n, data, r, radius, t: rough(
                 vl.lipschitz_study(g.problem, n=n, data=data, replicas=r, radius=radius, times=t)
@@ -266,6 +270,7 @@ FEW = {
     "layers",
     "layers of a step",
     "depth_study",
+    "refinement",
     "lipschitz_study",
     "adversarial_tokens",
     "sensitivity",

@@ -36,24 +36,8 @@ def more(x):
     return x + 1
 
 outer = twice(twice(more))
-print(outer(1.0), sum(outer.stats.cache_hits.values()))
+print("closure", outer(1.0), sum(outer.stats.cache_hits.values()))
 """
-
-
-def printed_by(module, folder):
-    """What a process prints that runs a module of a folder, with a cache there."""
-    environment = os.environ | {"NUMBA_CACHE_DIR": str(folder / "cache")}
-    environment["PYTHONPATH"] = os.pathsep.join([os.getcwd(), os.environ.get("PYTHONPATH", "")])
-    command = [sys.executable, "-m", module]
-    return subprocess.run(command, capture_output=True, text=True, env=environment, cwd=folder, check=True).stdout
-
-
-def test_a_kernel_that_closes_over_others_is_found_in_the_cache_by_the_next_process(tmp_path):
-    (tmp_path / "closure.py").write_text(CLOSURE)
-    for hits in (0, 1):
-        assert printed_by("closure", tmp_path).split() == ["5.0", str(hits)]
-
-
 FACE = """
 from vlasov.jit import kernel
 {constants}
@@ -62,7 +46,7 @@ def face(a, b, c, d, e, f):
     return c + WEIGHT * (d - c)
 """
 CALLS_IT = """
-from face import face
+from {face} import face
 from vlasov.jit import kernel
 
 def flux(face):
@@ -71,19 +55,8 @@ def flux(face):
         return w * face(1.0, 2.0, 3.0, 4.0, 5.0, 6.0)
     return run
 
-print(flux(face)(1.0))
+print("{face}", flux(face)(1.0))
 """
-
-
-@pytest.mark.parametrize("constants", ["WEIGHT = {}", "from constants import WEIGHT"])
-def test_what_was_compiled_for_an_edited_kernel_in_another_file_is_not_used_again(tmp_path, constants):
-    (tmp_path / "calls_it.py").write_text(CALLS_IT)
-    for weight, expected in ((0.0, 3.0), (0.5, 3.5)):
-        (tmp_path / "constants.py").write_text(f"WEIGHT = {weight}")
-        (tmp_path / "face.py").write_text(FACE.format(constants=constants.format(weight)))
-        assert float(printed_by("calls_it", tmp_path)) == expected
-
-
 WRITTEN = """
 from numba.core import types
 from numba.extending import intrinsic
@@ -101,17 +74,23 @@ from written import number
 def run(x):
     return x + number()
 
-print(run(1.0))
+print("intrinsic", run(1.0))
 """
+NAME = """
+from vlasov.jit import kernel
+from constants import FACTOR
 
+def make(factor):
+    @kernel()
+    def scaled(x):
+        return factor * x
 
-def test_what_was_compiled_for_edited_words_of_llvm_is_not_used_again(tmp_path):
-    (tmp_path / "takes_it.py").write_text(TAKES_IT)
-    for value in (1.0, 20.0):
-        (tmp_path / "written.py").write_text(WRITTEN.format(value))
-        assert float(printed_by("takes_it", tmp_path)) == 1.0 + value
+    return scaled
 
-
+scaled = make(FACTOR)
+scaled(1.0)
+print("name", next(iter(scaled.overloads.values())).fndesc.mangled_name)
+"""
 BY_ADDRESS = """
 import numpy as np
 from numba import types
@@ -139,22 +118,64 @@ def twice(function, factor, x, out):
         call(function, (factor, x, out))
 
 line = types.float64[::1]
+numbers = []
 for kernel in (add, times):
     out = np.array([1.0, 2.0])
     twice(address(kernel, types.float64, line, line), 3.0, np.array([1.0, 10.0]), out)
-    print(*out)
+    numbers += out.tolist()
 try:
     twice(address(refuses, types.float64, line, line), 3.0, out, out)
 except ValueError as error:
-    print(int("refuses" in str(error)))
-print(len(twice.overloads), sum(twice.stats.cache_hits.values()))
+    numbers.append(int("refuses" in str(error)))
+print("address", *numbers, len(twice.overloads), sum(twice.stats.cache_hits.values()))
 """
 
 
-def test_kernels_are_called_by_address_also_by_the_next_process(tmp_path):
-    (tmp_path / "by_address.py").write_text(BY_ADDRESS)
-    for hits in (0, 1):
-        assert list(map(float, printed_by("by_address", tmp_path).split())) == [7, 62, 9, 1800, 1, 1, hits]
+@pytest.fixture(scope="module")
+def printed(tmp_path_factory):
+    """Lines that two processes print, one after the other, by their first words; files are edited between them."""
+    folder = tmp_path_factory.mktemp("kernels")
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(folder / "cache")}
+    environment["PYTHONPATH"] = os.pathsep.join([os.getcwd(), os.environ.get("PYTHONPATH", "")])
+    files = {"closure": CLOSURE, "by_address": BY_ADDRESS, "takes_it": TAKES_IT, "name": NAME}
+    files |= {f"calls_{face}": CALLS_IT.format(face=face) for face in ("constant", "imported")}
+    for name, text in files.items():
+        (folder / f"{name}.py").write_text(text)
+    program = f"import {', '.join(files)}"
+    processes = []
+    for weight, number in ((0.0, 1.0), (0.5, 20.0)):
+        (folder / "constants.py").write_text(f"WEIGHT = {weight}\nFACTOR = {number}")
+        (folder / "constant.py").write_text(FACE.format(constants=f"WEIGHT = {weight}"))
+        (folder / "imported.py").write_text(FACE.format(constants="from constants import WEIGHT"))
+        (folder / "written.py").write_text(WRITTEN.format(number))
+        command = [sys.executable, "-c", program]
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=folder, check=True)
+        processes.append({line.split()[0]: line.split()[1:] for line in done.stdout.splitlines()})
+    return processes
+
+
+def test_a_kernel_that_closes_over_others_is_found_in_the_cache_by_the_next_process(printed):
+    assert [lines["closure"] for lines in printed] == [["5.0", "0"], ["5.0", "1"]]
+
+
+@pytest.mark.parametrize("face", ["constant", "imported"])
+def test_what_was_compiled_for_an_edited_kernel_in_another_file_is_not_used_again(printed, face):
+    assert [float(lines[face][0]) for lines in printed] == [3.0, 3.5]
+
+
+def test_what_was_compiled_for_edited_words_of_llvm_is_not_used_again(printed):
+    assert [float(lines["intrinsic"][0]) for lines in printed] == [2.0, 21.0]
+
+
+def test_kernels_are_called_by_address_also_by_the_next_process(printed):
+    for hits, lines in enumerate(printed):
+        assert list(map(float, lines["address"])) == [7, 62, 9, 1800, 1, 1, hits]
+
+
+def test_closures_compiled_by_two_processes_have_two_names(printed):
+    """A count of what a process has compiled would not do: a third process that loads both would call one for both."""
+    first, second = (lines["name"][0] for lines in printed)
+    assert first != second
 
 
 @pytest.mark.skipif(not jit.LEAN, reason="this Numba compiles in its own way")

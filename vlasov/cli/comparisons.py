@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vlasov.cli.options import JsonOption, LocalOption, Settings, Times, command, names
+from vlasov.cli.options import JsonOption, LocalOption, Settings, Times, command, names, numbers
 from vlasov.cli.pictures import Picture, keeping, sources_of
 from vlasov.cli.printing import numbers_of, print_doubt, print_result
 from vlasov.errors import InputError
@@ -65,6 +65,36 @@ class Perturbation:
         return task._replace(problem=problem, options=options)
 
 
+@dataclass(frozen=True)
+class Refined:
+    """Whether the cells and the tokens of a case are refined, in place of a comparison."""
+
+    refine: Annotated[
+        bool, typer.Option("--refine", help="Refine cells and n instead: errors against the best solution, and orders.")
+    ] = False
+    cells: Annotated[
+        str | None, typer.Option("--cells", metavar="N,N,...", help="With --refine: along each axis; 32,64,128.")
+    ] = None
+    n: Annotated[
+        str | None, typer.Option("--n", metavar="N,N,...", help="With --refine: tokens; 100,1000,10000 if not given.")
+    ] = None
+
+    def run(self, case: Case, output: Path | None, picture: Picture, *, as_json: bool) -> None:
+        """Refine; print and draw errors and observed orders."""
+        from vlasov.postprocess.drawing.panels import draw
+        from vlasov.postprocess.refinement import Refinement
+        from vlasov.postprocess.studies.run import run_study
+
+        sizes = {"cells": self.cells, "n": self.n}
+        chosen = {name: numbers(text, f"--{name}", int) for name, text in sizes.items() if text is not None}
+        study = Refinement(case, **chosen, progress=not as_json)
+        target = picture.place(output, Path(f"{case.name}-refine"), sources=[study.identity()], numbers=True)
+        result = run_study(study)
+        picture.write(lambda: draw(result), target, result)
+        place = {"output" if target.path.suffix == ".nc" else "picture": target.path}
+        print_result(numbers_of(result), [result], place, as_json=as_json)
+
+
 @command()
 def compare(
     cases: Annotated[
@@ -76,6 +106,7 @@ def compare(
         typer.Option("--solvers", metavar="A,B,...", help="All of the case if not given; its first for two starts."),
     ] = None,
     perturbation: Perturbation,
+    refined: Refined,
     times: Times,
     settings: Settings,
     study: Annotated[
@@ -98,6 +129,13 @@ def compare(
     change, files = perturbation.kind(), all(name.endswith(".nc") for name in cases)
     if len(cases) > 1 and not files:
         raise InputError("takes one case, or several .nc files that vlasov run wrote", "CASE")
+    if refined.refine:
+        others = {"--solvers": solvers, f"--{change}": change or None, "--bandwidth": bandwidth, "--study": study,
+                  "--times": times.times, "--at": times.at, "CASE": cases[0] if files else None}  # fmt: skip
+        for option in (name for name, value in others.items() if value is not None):
+            raise InputError("is for comparisons of solutions, but --refine refines a case; leave it out", option)
+        refined.run(settings.load(cases[0]), output, picture, as_json=as_json)
+        return
     if files and change:
         raise InputError("changes where a case begins, but files hold solutions; give a case", f"--{change}")
     if study is not None and output is not None and output.suffix == ".nc":

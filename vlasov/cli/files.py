@@ -44,6 +44,7 @@ def report(
     from vlasov.postprocess.report import checked_target, of_sources
     from vlasov.postprocess.report.gallery import gallery
     from vlasov.postprocess.report.sources import file_of, opened
+    from vlasov.solvers.progress import waiting
 
     if bool(paths) == (every is not None):
         raise InputError("needs files to show, or --all-cases DIR, and not both", "report")
@@ -53,7 +54,8 @@ def report(
         return
     first, files = (paths or [])[0], [file_of(path) for path in paths or []]
     target = claim(checked_target(output or _page(first)), sources_of(files), *files, force=force)
-    path = of_sources(opened(paths), target.origin).save(target.path)
+    with waiting("writing the report"):
+        path = of_sources(opened(paths), target.origin).save(target.path)
     print_result({"bytes": path.stat().st_size}, [], {"output": path}, as_json=as_json)
 
 

@@ -38,8 +38,9 @@ def sensitivity(
     as_json: JsonOption = False,
 ) -> None:
     """Say how much a small change of the tokens can grow, who carries it, and what bounds it; draw and write it."""
+    from vlasov.compiled.blas import one_thread_of_blas
     from vlasov.postprocess.drawing.panels import draw
-    from vlasov.postprocess.sensitivity import Options, looks
+    from vlasov.postprocess.sensitivity import Options, prepare
     from vlasov.solvers.progress import waiting
 
     is_run = case.endswith(".nc")
@@ -56,11 +57,12 @@ def sensitivity(
     with keeping(numbers) as results:
         if problem is None:
             origin, outputs = _run(case, settings.threads, times)
-            chosen = looks(origin, Options(outputs, **tokens))
+            work = prepare(origin, Options(outputs, **tokens))
         else:
-            chosen = looks(problem, Options(times.until(problem.horizon, usual=_TIMES), **tokens))
-        with waiting("how much small changes of the tokens grow"):
-            for result in chosen:
+            work = prepare(problem, Options(times.until(problem.horizon, usual=_TIMES), **tokens))
+        work.announce()
+        with one_thread_of_blas(), waiting("growth of small changes", seconds=work.seconds()):
+            for result in work.looks():
                 results[""] = result
         keep(result, numbers)
         picture.write(lambda: draw(result), target)
