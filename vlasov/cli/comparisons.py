@@ -130,7 +130,7 @@ def compare(
     if len(cases) > 1 and not files:
         raise InputError("takes one case, or several .nc files that vlasov run wrote", "CASE")
     if refined.refine:
-        others = {"--solvers": solvers, f"--{change}": change or None, "--bandwidth": bandwidth, "--study": study,
+        others = {"--solvers": solvers, f"--{change}": change or None, "--study": study,
                   "--times": times.times, "--at": times.at, "CASE": cases[0] if files else None}  # fmt: skip
         for option in (name for name, value in others.items() if value is not None):
             raise InputError("is for comparisons of solutions, but --refine refines a case; leave it out", option)
