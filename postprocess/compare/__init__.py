@@ -28,7 +28,7 @@ from vlasov import checks, estimates
 from vlasov.checks import Array
 from vlasov.errors import InputError, choose
 from vlasov.postprocess import stability
-from vlasov.postprocess.compare import along_tokens, local as chain
+from vlasov.postprocess.compare import along_tokens, coupled, local as chain
 from vlasov.postprocess.compare.distances import ORDERS, between, density_error, moment_errors
 from vlasov.postprocess.compare.show import COMPARISON as COMPARISON
 from vlasov.postprocess.compare.solutions import common, pick, same
@@ -124,6 +124,8 @@ def compare(
     smoothed = variables["density_error"][1]  # by the bandwidth, where one is given
     along["density_error"] = _EACH, np.where(np.isnan(smoothed), along["density_error"][1], smoothed)
     variables, attributes["without_density"] = variables | along, "; ".join(reasons)
+    if initial == "same":
+        variables |= coupled.distances(outputs, at, pairs, orders)
     variables |= _differences(problems, runs, ends, same=initial == "same")
     variables |= _bounds(problems[0], wholes, ends, at, bounded=variables["bounded"][1])
     if local:

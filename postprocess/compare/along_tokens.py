@@ -10,7 +10,7 @@ a part of the tokens, of the integral (by every second output time), and of read
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -21,6 +21,7 @@ from vlasov.checks import Array
 from vlasov.errors import InputError
 from vlasov.measures import Density, Gaussian, Mixture, Particles, Sequence as Ordered
 from vlasov.measures.polynomials import lagrange
+from vlasov.postprocess.panels import spread
 from vlasov.problem import Problem
 from vlasov.solvers import measure, problem_of
 from vlasov.solvers.finite_volume.density_error import divergence, read
@@ -31,7 +32,7 @@ Variables: TypeAlias = dict[str, tuple[tuple[str, ...], Array]]
 _TARGETS = 2000  # tokens that carry a density
 _MOST_TIMES = 65  # divergences, 5 ms each for 10^4 tokens in the plane
 _DEGREE = 5  # of splines in time
-_DEVIATIONS = 3.0  # of the mean over tokens that the uncertainty holds
+DEVIATIONS = 3.0  # of the mean over tokens that the uncertainty holds
 _FADED = 1e-300
 
 
@@ -65,10 +66,7 @@ def differences(
     """
     values, errors = np.full((2, len(pairs), at.size), np.nan)
     reasons, carried, maps = [], dict[int, Carried](), dict[int, tuple[Carried, Array]]()
-    for i, (name, pair) in enumerate(pairs.items()):
-        tokens, grid = sorted(pair, key=lambda k: "position" not in runs[k])
-        if "position" not in runs[tokens] or "position" in runs[grid]:
-            continue
+    for i, name, tokens, grid in tokens_beside(runs, pairs):
         try:
             carried[tokens] = carried.get(tokens) or carry(runs[tokens], at)
             each = [compare_at(carried[tokens], runs[grid], t, k) for k, t in enumerate(at.tolist())]
@@ -91,6 +89,16 @@ def differences(
     return variables, reasons
 
 
+def tokens_beside(
+    runs: Sequence[xr.Dataset], pairs: Mapping[str, tuple[int, int]]
+) -> Iterator[tuple[int, str, int, int]]:
+    """Yield the place and name of each pair of tokens and a density, and which of the runs are these two."""
+    for i, (name, pair) in enumerate(pairs.items()):
+        tokens, grid = sorted(pair, key=lambda k: "position" not in runs[k])
+        if "position" in runs[tokens] and "position" not in runs[grid]:
+            yield i, name, tokens, grid
+
+
 def carry(run: xr.Dataset, at: Array) -> Carried:
     """Return the densities that some of the tokens of a run carry along, at the times ``at``."""
     problem, times = problem_of(run), run["time"].values
@@ -102,11 +110,10 @@ def carry(run: xr.Dataset, at: Array) -> Carried:
         raise InputError("begin after t = 0, where the density is known; keep t = 0", "times")
     first = measure(run, 0)
     assert isinstance(first, Particles)
-    chosen, weights = _targets(first)
+    chosen, weights = targets(first)
     s = first.s[chosen] if first.s is not None and problem.block.causal else None
     start = _initial_density(problem, first.points[chosen], s)
-    picked = np.union1d(np.linspace(0, times.size - 1, min(times.size, _MOST_TIMES)).round(), _places(times, at))
-    picked = picked.astype(int)[: 1 + int(np.searchsorted(picked, _places(times, at).max()))]
+    picked = _places(times, spread_times(times, at, _MOST_TIMES))
     fine, coarse = _integrals(problem, run, picked, chosen, s, at)
     logs = np.log(np.maximum(start, _FADED))
     return Carried(weights, s, run["position"].values[_places(times, at)][:, chosen], logs - fine, logs - coarse)
@@ -126,10 +133,10 @@ def compare_at(tokens: Carried, run: xr.Dataset, t: float, k: int) -> Difference
         ratio = density * np.exp(-tokens.logs[k]) - 1
     value = float(tokens.weights @ parts)
     deviation = np.sqrt(tokens.weights @ np.square(parts - value) / count)
-    return Difference(value, float(_DEVIATIONS * deviation + sum(tokens.weights @ np.abs(c) for c in changes)), ratio)
+    return Difference(value, float(DEVIATIONS * deviation + sum(tokens.weights @ np.abs(c) for c in changes)), ratio)
 
 
-def _targets(cloud: Particles) -> tuple[NDArray[np.intp], Array]:
+def targets(cloud: Particles) -> tuple[NDArray[np.intp], Array]:
     """Return indices and weights of the tokens that carry a density: all, or equal shares of the mass at random."""
     if len(cloud) <= _TARGETS:
         return np.arange(len(cloud)), cloud.weights
@@ -146,6 +153,12 @@ def _initial_density(problem: Problem, x: Array, s: Array | None) -> Array:
         return initial.density(x)
     laws = np.searchsorted(initial.edges[1:-1], s, side="right")
     return np.choose(laws, [law.density(x) for law in initial.measures])
+
+
+def spread_times(times: Array, at: Array, most: int) -> Array:
+    """Return the output times ``at``, and about so many others up to the last of them."""
+    times = times[times <= at[-1]]
+    return np.union1d(at, times[spread(times.size, most)])
 
 
 def _places(times: Array, at: Array) -> NDArray[np.intp]:

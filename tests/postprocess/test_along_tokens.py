@@ -8,7 +8,7 @@ import pytest
 import vlasov as vl
 from vlasov.postprocess.compare import compare
 from vlasov.postprocess.compare.along_tokens import differences
-from vlasov.postprocess.compare.show import draw
+from vlasov.postprocess.compare.coupled import coupled
 from vlasov.solvers.finite_volume.density_error import divergence
 
 LINE = vl.Problem(vl.Softmax(A=[[-0.8]], V=[[0.7]]), vl.Gaussian(0.3, 0.5), 1.0)
@@ -108,6 +108,7 @@ def test_a_text_is_read_between_its_slices():
     times = np.linspace(0.0, 1.0, 5)
     runs = vl.solve(problem, "particles", times=times, n=2000), vl.solve(problem, "finite-volume", times=times)
     assert along(*runs)[0].max() <= 0.05
+    assert np.isnan(coupled(*runs, times, [2])[0]).all()  # slices do not say the velocity between them
 
 
 def test_what_has_no_density_along_tokens_says_why():
@@ -124,15 +125,27 @@ def test_what_has_no_density_along_tokens_says_why():
     assert "layers" in reason(LINE, [0.0, 1.0], "layers", "gaussian")
 
 
-@pytest.mark.parametrize("d", [1, 2, 3])
-def test_the_map_is_drawn_below_the_snapshots(d):
-    problem = vl.Problem(vl.Softmax(A=0.3 * np.eye(d)), vl.Gaussian(np.zeros(d), np.eye(d)), 0.2)
-    grid = {"cells": 16, "frame": "fixed"}
-    runs = [
-        vl.solve(problem, "particles", n=64, times=[0.0, 0.2]),
-        vl.solve(problem, "finite-volume", times=[0.0, 0.2], **grid),
-    ]
-    found = compare(*runs, p=2)
+def test_tokens_that_a_shifted_gaussian_moves():
+    """y - x = e with e' = V delta + V A Sigma e, where Sigma = Sigma_0 / (1 - 2 A V Sigma_0 t)."""
+    (a, v, variance), delta = (0.5, 0.8, 0.6), 0.01
+    problem = vl.Problem(vl.Softmax(A=[[a]], V=[[v]]), vl.Gaussian(0.3, variance), 1.0)
+    tokens = vl.solve(problem, "particles", times=TIMES, n=20, sampling="quadrature", tolerance=1e-10)
+    run = vl.solve(problem, "gaussian", times=TIMES)
+    found = compare(tokens, run.assign(mean=run["mean"] + delta), p=[1, 2])
+    c, t = 2 * a * v * variance, found["time"].values
+    exact = v * delta * 2 / (3 * c) * ((1 - c * t) ** -0.5 - (1 - c * t))
+    for p in (1, 2):
+        values, errors = (found[name].sel(p=p).values[0] for name in ("coupled", "coupled_error"))
+        assert (np.abs(values - exact) <= errors + 1e-9).all()
+        assert (errors <= 0.01 * exact).all()
     assert found["difference"].dims == ("pair", "time", "token")
-    titles = [ax.get_title() for ax in draw(found, runs).axes]
-    assert sum(title.startswith("$L^1$") for title in titles) == 2
+
+
+def test_tokens_that_a_grid_moves_bound_the_distance_of_tokens():
+    """Few cells move tokens elsewhere, by less where there are more cells; d_p increases with p."""
+    runs = [vl.solve(LINE, "finite-volume", times=TIMES, cells=cells, frame="fixed") for cells in (16, 32, 64)]
+    nodes = vl.solve(LINE, "particles", times=TIMES, n=20, sampling="quadrature", tolerance=1e-10)
+    found = [coupled(nodes, run, TIMES[::4], [1, 2]) for run in runs]
+    last = np.array([values[-1] for values, _ in found])
+    assert (last[1:] <= last[:-1] / 4).all()
+    assert (last[:, 0] <= last[:, 1]).all()

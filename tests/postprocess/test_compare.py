@@ -49,7 +49,8 @@ def test_three_ways_to_solve_a_gaussian_problem_agree(comparison):
     assert comparison["covariance_error"].max() <= 1e-6
     assert comparison["moment_error"].max() <= 1e-6
     assert comparison["density_error"].sel(pair="gaussian / finite-volume").max() <= 1e-8
-    assert np.isnan(comparison["density_error"].sel(pair="particles / finite-volume")).all()
+    along = comparison.sel(pair="particles / finite-volume")  # by few tokens and times, which the uncertainty tells
+    assert (along["density_error"] <= 2 * along["density_error_uncertainty"]).all()
     found = comparison.sel(pair="gaussian / finite-volume")
     assert (found["wasserstein"] <= found["wasserstein_error"] + 1e-6).all()
 
@@ -259,7 +260,7 @@ def test_pictures_in_every_dimension(d):
     ]
     drawn = draw(compare(*datasets), datasets)
     drawn.canvas.draw()
-    assert len(drawn.axes) == 6
+    assert len(drawn.axes) == 9 + (d > 1)  # snapshots, maps of the difference and panels, and a bar of colours
 
 
 def test_solutions_that_part_by_powers_of_ten_can_be_drawn(solutions):
