@@ -17,6 +17,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from vlasov.attention import Linear
+from vlasov.attention.unnormalised import Summed
 from vlasov.checks import Array
 from vlasov.errors import InputError
 from vlasov.measures import Density, Gaussian, Mixture, Particles, Sequence as Ordered
@@ -31,6 +33,7 @@ Variables: TypeAlias = dict[str, tuple[tuple[str, ...], Array]]
 
 _TARGETS = 2000  # tokens that carry a density
 _MOST_TIMES = 65  # divergences, 5 ms each for 10^4 tokens in the plane
+_MOST_DIMENSIONS = 3
 _DEGREE = 5  # of splines in time
 DEVIATIONS = 3.0  # of the mean over tokens that the uncertainty holds
 _FADED = 1e-300
@@ -82,8 +85,8 @@ def differences(
         most = max(ratio.shape[1] for _, ratio in maps.values())
         ratios = np.full((len(pairs), at.size, most), np.nan)
         positions = np.full((*ratios.shape, runs[0].sizes["component"]), np.nan)
-        for i, (tokens_of_pair, ratio) in maps.items():
-            ratios[i, :, : ratio.shape[1]], positions[i, :, : ratio.shape[1]] = ratio, tokens_of_pair.positions
+        for i, (carriers, ratio) in maps.items():
+            ratios[i, :, : ratio.shape[1]], positions[i, :, : ratio.shape[1]] = ratio, carriers.positions
         variables["difference"] = (("pair", "time", "token"), ratios)
         variables["difference_position"] = (("pair", "time", "token", "component"), positions)
     return variables, reasons
@@ -102,12 +105,8 @@ def tokens_beside(
 def carry(run: xr.Dataset, at: Array) -> Carried:
     """Return the densities that some of the tokens of a run carry along, at the times ``at``."""
     problem, times = problem_of(run), run["time"].values
-    if run.attrs.get("solver") != "particles":
-        raise InputError("moves tokens by layers, of which the velocity is not the derivative", "solver")
-    if problem.post_norm is not None:
-        raise InputError("keeps tokens on an ellipsoid, where they have no density", "attention")
-    if times[0] != 0:
-        raise InputError("begin after t = 0, where the density is known; keep t = 0", "times")
+    if reason := obstacle(problem, run):
+        raise InputError(*reason)
     first = measure(run, 0)
     assert isinstance(first, Particles)
     chosen, weights = targets(first)
@@ -117,6 +116,22 @@ def carry(run: xr.Dataset, at: Array) -> Carried:
     fine, coarse = _integrals(problem, run, picked, chosen, s, at)
     logs = np.log(np.maximum(start, _FADED))
     return Carried(weights, s, run["position"].values[_places(times, at)][:, chosen], logs - fine, logs - coarse)
+
+
+def obstacle(problem: Problem, run: xr.Dataset) -> tuple[str, str] | None:
+    """Return why tokens of a run carry no density, with the field; None where they do."""
+    inner = problem.attention.unmasked
+    if run.attrs.get("solver") != "particles":
+        return f'is "{run.attrs.get("solver")}", of which steps are not the flow', "solver"
+    if problem.dimension > _MOST_DIMENSIONS:
+        return f"is {problem.dimension} but at most {_MOST_DIMENSIONS} for densities", "dimension"
+    if problem.post_norm is not None:
+        return "keeps tokens on an ellipsoid, where they have no density", "layer_norm"
+    if run["time"].values[0] != 0:
+        return "begin after t = 0, where the density is known; keep t = 0", "times"
+    if problem.block.causal and inner.heads_at(0.0) is None and not isinstance(inner, Linear | Summed):
+        return f"is {inner.kind} under a mask, which is evaluated prefix by prefix", "attention"
+    return None
 
 
 def compare_at(tokens: Carried, run: xr.Dataset, t: float, k: int) -> Difference:
@@ -177,7 +192,7 @@ def _integrals(
     for start, end in segments(problem.block.breakpoints, float(at[-1])):
         own = np.flatnonzero((start <= times) & (times <= end))
         if not own.size:  # a piece shorter than the outputs are apart
-            own = np.abs(times - (start + end) / 2).argmin(keepdims=True)
+            own = _places(times, np.array([(start + end) / 2]))
         rates = []
         for t, k in zip(times[own].tolist(), picked[own].tolist(), strict=True):
             cloud = measure(run, k)
@@ -236,6 +251,8 @@ def _between_slices(
         shares = lagrange(nodes, inner)  # squares of the nodes are places of slices
         mean, root = shares @ means[own], np.einsum("mj,jkl->mkl", shares, roots[own])
         z = np.linalg.solve(root, (x[rows] - mean)[..., None])[..., 0]
-        each = [_on_grid(grids[j], means[j] + z @ roots[j].T, check=check) * np.linalg.det(roots[j]) for j in own]
+        each = [
+            _on_grid(grids[j], means[j] + z @ roots[j].T, check=check) * np.linalg.det(roots[j]) for j in own.tolist()
+        ]
         result[rows] = np.einsum("mj,jm->m", shares, each) / np.abs(np.linalg.det(root))
     return np.maximum(result, 0.0)

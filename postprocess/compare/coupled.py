@@ -11,13 +11,22 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 import numpy as np
 import xarray as xr
 
 from vlasov.checks import Array
+from vlasov.errors import InputError
 from vlasov.measures import Particles, Sequence as Ordered
-from vlasov.postprocess.compare.along_tokens import DEVIATIONS, Variables, spread_times, targets, tokens_beside
+from vlasov.postprocess.compare.along_tokens import (
+    DEVIATIONS,
+    Variables,
+    obstacle,
+    spread_times,
+    targets,
+    tokens_beside,
+)
 from vlasov.solvers import measure, problem_of
 from vlasov.solvers.ode.integrate import inside, segments
 
@@ -30,7 +39,7 @@ def distances(
     """Return d_p of each pair of particles and a density by time and order; nothing if no pair has it."""
     values, errors = np.full((2, len(pairs), at.size, len(orders)), np.nan)
     for i, _, tokens, run in tokens_beside(runs, pairs):
-        if runs[tokens].attrs.get("solver") == "particles":
+        with suppress(InputError):
             values[i], errors[i] = coupled(runs[tokens], runs[run], at, orders)
     if np.isnan(values).all():
         return {}
@@ -47,7 +56,7 @@ def coupled(tokens: xr.Dataset, run: xr.Dataset, at: Array, orders: Sequence[flo
     first = measure(tokens, 0)
     assert isinstance(first, Particles)
     text = problem.block.causal and isinstance(problem.initial, Ordered)
-    if text or times[0] != 0 or not np.isin([start for start, _ in pieces], times).all():
+    if text or obstacle(problem, tokens) or not np.isin([start for start, _ in pieces], times).all():
         return np.full((at.size, len(orders)), np.nan), np.full((at.size, len(orders)), np.nan)
     chosen, weights = targets(first)
     s = first.s[chosen] if first.s is not None and problem.block.causal else None

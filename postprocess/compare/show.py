@@ -285,7 +285,8 @@ def _mapped(comparison: xr.Dataset, solutions: Sequence[xr.Dataset]) -> str:
     names = {" / ".join(pair), " / ".join(pair[::-1])} & set(comparison["pair"].values.tolist())
     if _is_different(comparison) or len(names) != 1 or "difference" not in comparison:
         return ""
-    return names.pop()
+    name = names.pop()
+    return name if comparison["difference"].sel(pair=name).notnull().any() else ""
 
 
 def _draw_solutions(comparison: xr.Dataset, solutions: Sequence[xr.Dataset], figure: Figure, place: SubplotSpec) -> int:

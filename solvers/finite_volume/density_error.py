@@ -159,10 +159,10 @@ def divergence(flow: Flow, cloud: Particles, t: float, x: Array | None = None, s
         return np.sum([_of_head(cloud, head, x) for head in heads], axis=0)
     if s is None and has_slopes(flow.attention):
         return np.asarray(np.trace(flow.jacobian(cloud, x, t), axis1=1, axis2=2))
-    place, step = {} if s is None else {"s": s}, _DIFFERENCE * math.sqrt(float(np.trace(cloud.covariance)))
+    step = _DIFFERENCE * math.sqrt(float(np.trace(cloud.covariance)))
     total = np.zeros(len(x))
     for k, way in enumerate(step * np.eye(x.shape[1])):
-        ahead, behind = (flow.velocity(cloud, x + sign * way, t, **place).values[:, k] for sign in (1, -1))
+        ahead, behind = (flow.velocity(cloud, x + sign * way, t, s=s).values[:, k] for sign in (1, -1))
         total += (ahead - behind) / (2 * step)
     return total
 
