@@ -6,8 +6,8 @@ For each pair of solutions of one attention, at the output times that they share
     W_p(t) / W_p(0) <= exp(int L) (a posteriori, estimated) <= exp(int L(R)) (a priori)
 
 Solutions are those of one problem by several solvers, or of one attention from different starts. ``solutions`` says
-which can be compared, ``distances`` how far two states are apart, ``local`` how much small differences grow; ``names``
-says what each variable is, ``table`` and ``figure`` show them.
+which can be compared, ``distances`` how far two states are apart, ``along_tokens`` and ``coupled`` what tokens know of
+densities and of velocities, ``local`` how much small differences grow; ``show`` has tables, panels and the picture.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def compare(
     p
         Orders of the Wasserstein distances.
     bandwidth
-        Of a Gaussian kernel, in standard deviations of the measure: with it, densities of particles are compared too.
+        Of a Gaussian kernel, in standard deviations of the measure: densities of particles are then smoothed clouds.
     times
         How many of the common output times, evenly spread with the first and the last, or which. The first is always
         among them, since growth is counted from there; those after the last are left out.
@@ -84,12 +84,15 @@ def compare(
     xarray.Dataset
         Coordinates pair, solution, time, p and order; each variable says in its ``long_name`` what it is. Distances are
         NaN for d > 3 between particles and a solution that is none, and ``growth`` where a distance is below its error.
+        ``density_error`` is in L1, between particles and a density by densities that tokens carry along, with its
+        ``density_error_uncertainty``; ``coupled`` is how far the other solution's velocity would have moved the tokens.
         Logarithms of the theory's bounds are NaN where a support is not bounded; they hold for the orders where
         ``bounded`` is true, under masks for conditional distances from p = 2 on. ``amplified``: solutions of one
         problem have parted because the flow multiplies small differences of their starts, so that their distance says
         nothing about the solvers. With ``local`` also the growth of small differences, which bounds that of solutions
         for p = 2 unless they are ``far`` apart. Attributes: ``initial``, ``runs`` (each run's own, as JSON) and
-        ``doubt`` (why some numbers are not to be trusted, or missing).
+        ``doubt`` (why some numbers are not to be trusted, or missing) and ``without_density``
+        (why tokens have none).
 
     Examples
     --------

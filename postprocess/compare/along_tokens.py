@@ -9,7 +9,6 @@ a part of the tokens, of the integral (by every second output time), and of read
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
@@ -21,12 +20,12 @@ from vlasov.attention import Linear
 from vlasov.attention.unnormalised import Summed
 from vlasov.checks import Array
 from vlasov.errors import InputError
-from vlasov.measures import Density, Gaussian, Mixture, Particles, Sequence as Ordered
-from vlasov.measures.polynomials import lagrange
+from vlasov.measures import Particles, Sequence as Ordered
 from vlasov.postprocess.panels import spread
 from vlasov.problem import Problem
 from vlasov.solvers import measure, problem_of
-from vlasov.solvers.finite_volume.density_error import divergence, read
+from vlasov.solvers.finite_volume.density_error import divergence
+from vlasov.solvers.finite_volume.reading import density_at
 from vlasov.solvers.ode.integrate import inside, segments
 
 Variables: TypeAlias = dict[str, tuple[tuple[str, ...], Array]]
@@ -52,14 +51,6 @@ class Carried(NamedTuple):
     coarse: Array
 
 
-class Difference(NamedTuple):
-    """L1 with its uncertainty at one time, and rho'/rho - 1 at the tokens (m,)."""
-
-    value: float
-    uncertainty: float
-    ratio: Array
-
-
 def differences(
     runs: Sequence[xr.Dataset], at: Array, pairs: Mapping[str, tuple[int, int]]
 ) -> tuple[Variables, list[str]]:
@@ -77,7 +68,7 @@ def differences(
             reasons.append(f"{name}: no difference of densities along tokens, since {mistake.field} {mistake.sentence}")
             continue
         values[i], errors[i] = np.array([difference[:2] for difference in each]).T
-        maps[i] = carried[tokens], np.array([difference.ratio for difference in each])
+        maps[i] = carried[tokens], np.array([ratio for *_, ratio in each])
     variables: Variables = {
         "density_error": (("pair", "time"), values), "density_error_uncertainty": (("pair", "time"), errors)
     }  # fmt: skip
@@ -134,10 +125,10 @@ def obstacle(problem: Problem, run: xr.Dataset) -> tuple[str, str] | None:
     return None
 
 
-def compare_at(tokens: Carried, run: xr.Dataset, t: float, k: int) -> Difference:
-    """Return the L1 difference to the density of a run at t, which is the k-th of the tokens' times."""
+def compare_at(tokens: Carried, run: xr.Dataset, t: float, k: int) -> tuple[float, float, Array]:
+    """Return L1 with its uncertainty at t, the k-th of the tokens' times, and rho'/rho - 1 at the tokens (m,)."""
     x, count = tokens.positions[k], 1 / np.square(tokens.weights).sum()
-    density, second = (_read(run, t, x, tokens.s, check=check) for check in (False, True))
+    density, second = (density_at(run, t, x, tokens.s, check=check) for check in (False, True))
 
     def missing(values: Array, logs: Array) -> Array:
         return 2 * np.clip(1 - values * np.exp(-logs), 0.0, 1.0)
@@ -148,7 +139,7 @@ def compare_at(tokens: Carried, run: xr.Dataset, t: float, k: int) -> Difference
         ratio = density * np.exp(-tokens.logs[k]) - 1
     value = float(tokens.weights @ parts)
     deviation = np.sqrt(tokens.weights @ np.square(parts - value) / count)
-    return Difference(value, float(DEVIATIONS * deviation + sum(tokens.weights @ np.abs(c) for c in changes)), ratio)
+    return (value, float(DEVIATIONS * deviation + sum(tokens.weights @ np.abs(c) for c in changes)), ratio)
 
 
 def targets(cloud: Particles) -> tuple[NDArray[np.intp], Array]:
@@ -212,47 +203,3 @@ def _weights(times: Array, start: float, ends: Array) -> Array:
         return (ends - start)[:, None]
     spline = make_interp_spline(times, np.eye(times.size), k=min(_DEGREE, times.size - 1)).antiderivative()
     return np.asarray(spline(ends) - spline(start))
-
-
-def _read(run: xr.Dataset, t: float, x: Array, s: Array | None, *, check: bool) -> Array:
-    """Return the density of a run at points x (m, d) at time t; in a text that of the law at places s (m,).
-
-    To ``check`` the reading of cell averages, by another spline, or average by average where none goes through them.
-    """
-    state = measure(run, t)
-    if isinstance(state, Gaussian):
-        return state.density(x)
-    parts = state.components if isinstance(state, Mixture) else [state]
-    grids = [part for part in parts if isinstance(part, Density)]
-    if s is not None and isinstance(text := problem_of(run).initial, Ordered):
-        return _between_slices(text, run["part_s"].values, s, x, grids, check=check)
-    each = np.array([_on_grid(grid, x, check=check) for grid in grids])
-    return np.maximum(state.weights @ each if isinstance(state, Mixture) else each[0], 0.0)
-
-
-def _on_grid(grid: Density, x: Array, *, check: bool) -> Array:
-    return grid.density(x) if check else read(x, grid.centers, (grid.origin, grid.matrix), grid.values)
-
-
-def _between_slices(
-    text: Ordered, places: Array, s: Array, x: Array, grids: Sequence[Density], *, check: bool
-) -> Array:
-    """Return densities at points x (m, d) and places s (m,) from slices at ``places``.
-
-    Means, roots of covariances, and densities about them are polynomials along each law, of a lower one to ``check``.
-    """
-    laws, result = np.searchsorted(text.edges[1:-1], places, side="right"), np.empty(s.size)
-    means, roots = np.array([grid.mean for grid in grids]), np.linalg.cholesky([grid.covariance for grid in grids])
-    for c, (start, end) in enumerate(itertools.pairwise(text.edges)):
-        own, rows = np.flatnonzero(laws == c), (start <= s) & (s <= end)
-        if check and own.size > 1:
-            own = np.delete(own, own.size // 2)
-        nodes, inner = (np.sqrt((values - start) / (end - start)) for values in (places[own], s[rows]))
-        shares = lagrange(nodes, inner)  # squares of the nodes are places of slices
-        mean, root = shares @ means[own], np.einsum("mj,jkl->mkl", shares, roots[own])
-        z = np.linalg.solve(root, (x[rows] - mean)[..., None])[..., 0]
-        each = [
-            _on_grid(grids[j], means[j] + z @ roots[j].T, check=check) * np.linalg.det(roots[j]) for j in own.tolist()
-        ]
-        result[rows] = np.einsum("mj,jm->m", shares, each) / np.abs(np.linalg.det(root))
-    return np.maximum(result, 0.0)

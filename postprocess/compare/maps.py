@@ -44,7 +44,7 @@ def draw_maps(pair: xr.Dataset, above: Sequence[Axes], axes: Sequence[Axes]) -> 
             ax.set(xlim=top.get_xlim(), xlabel=top.get_xlabel(), ylabel="" if place else _LABEL)
             continue
         order = np.argsort(y)  # large differences above small ones
-        ax.scatter(*x[order, :2].T, c=y[order], **dots)
+        ax.scatter(x[order, 0], x[order, 1], c=y[order], **dots)
         ax.set(box_aspect=top.get_box_aspect(), xticks=top.get_xticks(), yticks=top.get_yticks())
         ax.set(xlim=top.get_xlim(), ylim=top.get_ylim(), xlabel=top.get_xlabel(), ylabel=top.get_ylabel())
         ax.tick_params(labelleft=place == 0)
