@@ -6,8 +6,8 @@ For each pair of solutions of one attention, at the output times that they share
     W_p(t) / W_p(0) <= exp(int L) (a posteriori, estimated) <= exp(int L(R)) (a priori)
 
 Solutions are those of one problem by several solvers, or of one attention from different starts. ``solutions`` says
-which can be compared, ``distances`` how far two states are apart, ``local`` how much small differences grow; ``names``
-says what each variable is, ``table`` and ``figure`` show them.
+which can be compared, ``distances`` how far two states are apart, ``along_tokens`` and ``coupled`` what tokens know of
+densities and of velocities, ``local`` how much small differences grow; ``show`` has tables, panels and the picture.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from vlasov import checks
 from vlasov.checks import Array
 from vlasov.errors import InputError, choose
 from vlasov.postprocess import stability
-from vlasov.postprocess.compare import along_tokens, local as chain
+from vlasov.postprocess.compare import along_tokens, coupled, local as chain
 from vlasov.postprocess.compare.distances import ORDERS, between, density_error, is_cheap, moment_errors
 from vlasov.postprocess.compare.show import COMPARISON as COMPARISON
 from vlasov.postprocess.compare.solutions import common, pick, same
@@ -85,12 +85,15 @@ def compare(
     xarray.Dataset
         Coordinates pair, solution, time, p and order; each variable says in its ``long_name`` what it is. Distances are
         NaN for d > 3 between particles and a solution that is none, and ``growth`` where a distance is below its error.
+        ``density_error`` is in L1, between particles and a density by densities that tokens carry along, with its
+        ``density_error_uncertainty``; ``coupled`` is how far the other solution's velocity would have moved the tokens.
         Logarithms of the theory's bounds are NaN where a support is not bounded; they hold for the orders where
         ``bounded`` is true, under masks for conditional distances from p = 2 on. ``amplified``: solutions of one
         problem have parted because the flow multiplies small differences of their starts, so that their distance says
         nothing about the solvers. With ``local`` also the growth of small differences, which bounds that of solutions
         for p = 2 unless they are ``far`` apart. Attributes: ``initial``, ``runs`` (each run's own, as JSON) and
-        ``doubt`` (why some numbers are not to be trusted, or missing).
+        ``doubt`` (why some numbers are not to be trusted, or missing) and ``without_density``
+        (why tokens have none).
 
     Examples
     --------
@@ -125,6 +128,8 @@ def compare(
     cells = variables["density_error"][1]  # of pairs without tokens, summed over cells
     along["density_error"] = _EACH, np.where(np.isnan(cells), along["density_error"][1], cells)
     variables, attributes["without_density"] = variables | along, "; ".join(reasons)
+    if initial == "same":
+        variables |= coupled.distances(outputs, at, pairs, orders)
     variables |= _differences(problems, runs, ends, same=initial == "same")
     variables |= _bounds(problems[0], wholes, ends, at, bounded=variables["bounded"][1])
     if local is None:

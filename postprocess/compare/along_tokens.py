@@ -9,29 +9,32 @@ a part of the tokens, of the integral (by every second output time), and of read
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from vlasov.attention import Linear
+from vlasov.attention.unnormalised import Summed
 from vlasov.checks import Array
 from vlasov.errors import InputError
-from vlasov.measures import Density, Gaussian, Mixture, Particles, Sequence as Ordered
-from vlasov.measures.polynomials import lagrange
+from vlasov.measures import Particles, Sequence as Ordered
+from vlasov.postprocess.panels import spread
 from vlasov.problem import Problem
 from vlasov.solvers import measure, problem_of
-from vlasov.solvers.finite_volume.density_error import divergence, read
+from vlasov.solvers.finite_volume.density_error import divergence
+from vlasov.solvers.finite_volume.reading import density_at
 from vlasov.solvers.ode.integrate import inside, segments
 
 Variables: TypeAlias = dict[str, tuple[tuple[str, ...], Array]]
 
 _TARGETS = 2000  # tokens that carry a density
 _MOST_TIMES = 65  # divergences, 5 ms each for 10^4 tokens in the plane
+_MOST_DIMENSIONS = 3
 _DEGREE = 5  # of splines in time
-_DEVIATIONS = 3.0  # of the mean over tokens that the uncertainty holds
+DEVIATIONS = 3.0  # of the mean over tokens that the uncertainty holds
 _FADED = 1e-300
 
 
@@ -48,14 +51,6 @@ class Carried(NamedTuple):
     coarse: Array
 
 
-class Difference(NamedTuple):
-    """L1 with its uncertainty at one time, and rho'/rho - 1 at the tokens (m,)."""
-
-    value: float
-    uncertainty: float
-    ratio: Array
-
-
 def differences(
     runs: Sequence[xr.Dataset], at: Array, pairs: Mapping[str, tuple[int, int]]
 ) -> tuple[Variables, list[str]]:
@@ -65,10 +60,7 @@ def differences(
     """
     values, errors = np.full((2, len(pairs), at.size), np.nan)
     reasons, carried, maps = [], dict[int, Carried](), dict[int, tuple[Carried, Array]]()
-    for i, (name, pair) in enumerate(pairs.items()):
-        tokens, grid = sorted(pair, key=lambda k: "position" not in runs[k])
-        if "position" not in runs[tokens] or "position" in runs[grid]:
-            continue
+    for i, name, tokens, grid in tokens_beside(runs, pairs):
         try:
             carried[tokens] = carried.get(tokens) or carry(runs[tokens], at)
             each = [compare_at(carried[tokens], runs[grid], t, k) for k, t in enumerate(at.tolist())]
@@ -76,7 +68,7 @@ def differences(
             reasons.append(f"{name}: no difference of densities along tokens, since {mistake.field} {mistake.sentence}")
             continue
         values[i], errors[i] = np.array([difference[:2] for difference in each]).T
-        maps[i] = carried[tokens], np.array([difference.ratio for difference in each])
+        maps[i] = carried[tokens], np.array([ratio for *_, ratio in each])
     variables: Variables = {
         "density_error": (("pair", "time"), values), "density_error_uncertainty": (("pair", "time"), errors)
     }  # fmt: skip
@@ -84,38 +76,59 @@ def differences(
         most = max(ratio.shape[1] for _, ratio in maps.values())
         ratios = np.full((len(pairs), at.size, most), np.nan)
         positions = np.full((*ratios.shape, runs[0].sizes["component"]), np.nan)
-        for i, (tokens_of_pair, ratio) in maps.items():
-            ratios[i, :, : ratio.shape[1]], positions[i, :, : ratio.shape[1]] = ratio, tokens_of_pair.positions
+        for i, (carriers, ratio) in maps.items():
+            ratios[i, :, : ratio.shape[1]], positions[i, :, : ratio.shape[1]] = ratio, carriers.positions
         variables["difference"] = (("pair", "time", "token"), ratios)
         variables["difference_position"] = (("pair", "time", "token", "component"), positions)
     return variables, reasons
 
 
+def tokens_beside(
+    runs: Sequence[xr.Dataset], pairs: Mapping[str, tuple[int, int]]
+) -> Iterator[tuple[int, str, int, int]]:
+    """Yield the place and name of each pair of tokens and a density, and which of the runs are these two."""
+    for i, (name, pair) in enumerate(pairs.items()):
+        tokens, grid = sorted(pair, key=lambda k: "position" not in runs[k])
+        if "position" in runs[tokens] and "position" not in runs[grid]:
+            yield i, name, tokens, grid
+
+
 def carry(run: xr.Dataset, at: Array) -> Carried:
     """Return the densities that some of the tokens of a run carry along, at the times ``at``."""
     problem, times = problem_of(run), run["time"].values
-    if run.attrs.get("solver") != "particles":
-        raise InputError("moves tokens by layers, of which the velocity is not the derivative", "solver")
-    if problem.post_norm is not None:
-        raise InputError("keeps tokens on an ellipsoid, where they have no density", "attention")
-    if times[0] != 0:
-        raise InputError("begin after t = 0, where the density is known; keep t = 0", "times")
+    if reason := obstacle(problem, run):
+        raise InputError(*reason)
     first = measure(run, 0)
     assert isinstance(first, Particles)
-    chosen, weights = _targets(first)
+    chosen, weights = targets(first)
     s = first.s[chosen] if first.s is not None and problem.block.causal else None
     start = _initial_density(problem, first.points[chosen], s)
-    picked = np.union1d(np.linspace(0, times.size - 1, min(times.size, _MOST_TIMES)).round(), _places(times, at))
-    picked = picked.astype(int)[: 1 + int(np.searchsorted(picked, _places(times, at).max()))]
+    picked = _places(times, spread_times(times, at, _MOST_TIMES))
     fine, coarse = _integrals(problem, run, picked, chosen, s, at)
     logs = np.log(np.maximum(start, _FADED))
     return Carried(weights, s, run["position"].values[_places(times, at)][:, chosen], logs - fine, logs - coarse)
 
 
-def compare_at(tokens: Carried, run: xr.Dataset, t: float, k: int) -> Difference:
-    """Return the L1 difference to the density of a run at t, which is the k-th of the tokens' times."""
+def obstacle(problem: Problem, run: xr.Dataset) -> tuple[str, str] | None:
+    """Return why tokens of a run carry no density, with the field; None where they do."""
+    inner = problem.attention.unmasked
+    if run.attrs.get("solver") != "particles":
+        return f'is "{run.attrs.get("solver")}", of which steps are not the flow', "solver"
+    if problem.dimension > _MOST_DIMENSIONS:
+        return f"is {problem.dimension} but at most {_MOST_DIMENSIONS} for densities", "dimension"
+    if problem.post_norm is not None:
+        return "keeps tokens on an ellipsoid, where they have no density", "layer_norm"
+    if run["time"].values[0] != 0:
+        return "begin after t = 0, where the density is known; keep t = 0", "times"
+    if problem.block.causal and inner.heads_at(0.0) is None and not isinstance(inner, Linear | Summed):
+        return f"is {inner.kind} under a mask, which is evaluated prefix by prefix", "attention"
+    return None
+
+
+def compare_at(tokens: Carried, run: xr.Dataset, t: float, k: int) -> tuple[float, float, Array]:
+    """Return L1 with its uncertainty at t, the k-th of the tokens' times, and rho'/rho - 1 at the tokens (m,)."""
     x, count = tokens.positions[k], 1 / np.square(tokens.weights).sum()
-    density, second = (_read(run, t, x, tokens.s, check=check) for check in (False, True))
+    density, second = (density_at(run, t, x, tokens.s, check=check) for check in (False, True))
 
     def missing(values: Array, logs: Array) -> Array:
         return 2 * np.clip(1 - values * np.exp(-logs), 0.0, 1.0)
@@ -126,10 +139,10 @@ def compare_at(tokens: Carried, run: xr.Dataset, t: float, k: int) -> Difference
         ratio = density * np.exp(-tokens.logs[k]) - 1
     value = float(tokens.weights @ parts)
     deviation = np.sqrt(tokens.weights @ np.square(parts - value) / count)
-    return Difference(value, float(_DEVIATIONS * deviation + sum(tokens.weights @ np.abs(c) for c in changes)), ratio)
+    return (value, float(DEVIATIONS * deviation + sum(tokens.weights @ np.abs(c) for c in changes)), ratio)
 
 
-def _targets(cloud: Particles) -> tuple[NDArray[np.intp], Array]:
+def targets(cloud: Particles) -> tuple[NDArray[np.intp], Array]:
     """Return indices and weights of the tokens that carry a density: all, or equal shares of the mass at random."""
     if len(cloud) <= _TARGETS:
         return np.arange(len(cloud)), cloud.weights
@@ -148,6 +161,12 @@ def _initial_density(problem: Problem, x: Array, s: Array | None) -> Array:
     return np.choose(laws, [law.density(x) for law in initial.measures])
 
 
+def spread_times(times: Array, at: Array, most: int) -> Array:
+    """Return the output times ``at``, and about so many others up to the last of them."""
+    times = times[times <= at[-1]]
+    return np.union1d(at, times[spread(times.size, most)])
+
+
 def _places(times: Array, at: Array) -> NDArray[np.intp]:
     return np.abs(times[:, None] - at).argmin(axis=0)
 
@@ -164,7 +183,7 @@ def _integrals(
     for start, end in segments(problem.block.breakpoints, float(at[-1])):
         own = np.flatnonzero((start <= times) & (times <= end))
         if not own.size:  # a piece shorter than the outputs are apart
-            own = np.abs(times - (start + end) / 2).argmin(keepdims=True)
+            own = _places(times, np.array([(start + end) / 2]))
         rates = []
         for t, k in zip(times[own].tolist(), picked[own].tolist(), strict=True):
             cloud = measure(run, k)
@@ -184,45 +203,3 @@ def _weights(times: Array, start: float, ends: Array) -> Array:
         return (ends - start)[:, None]
     spline = make_interp_spline(times, np.eye(times.size), k=min(_DEGREE, times.size - 1)).antiderivative()
     return np.asarray(spline(ends) - spline(start))
-
-
-def _read(run: xr.Dataset, t: float, x: Array, s: Array | None, *, check: bool) -> Array:
-    """Return the density of a run at points x (m, d) at time t; in a text that of the law at places s (m,).
-
-    To ``check`` the reading of cell averages, by another spline, or average by average where none goes through them.
-    """
-    state = measure(run, t)
-    if isinstance(state, Gaussian):
-        return state.density(x)
-    parts = state.components if isinstance(state, Mixture) else [state]
-    grids = [part for part in parts if isinstance(part, Density)]
-    if s is not None and isinstance(text := problem_of(run).initial, Ordered):
-        return _between_slices(text, run["part_s"].values, s, x, grids, check=check)
-    each = np.array([_on_grid(grid, x, check=check) for grid in grids])
-    return np.maximum(state.weights @ each if isinstance(state, Mixture) else each[0], 0.0)
-
-
-def _on_grid(grid: Density, x: Array, *, check: bool) -> Array:
-    return grid.density(x) if check else read(x, grid.centers, (grid.origin, grid.matrix), grid.values)
-
-
-def _between_slices(
-    text: Ordered, places: Array, s: Array, x: Array, grids: Sequence[Density], *, check: bool
-) -> Array:
-    """Return densities at points x (m, d) and places s (m,) from slices at ``places``.
-
-    Means, roots of covariances, and densities about them are polynomials along each law, of a lower one to ``check``.
-    """
-    laws, result = np.searchsorted(text.edges[1:-1], places, side="right"), np.empty(s.size)
-    means, roots = np.array([grid.mean for grid in grids]), np.linalg.cholesky([grid.covariance for grid in grids])
-    for c, (start, end) in enumerate(itertools.pairwise(text.edges)):
-        own, rows = np.flatnonzero(laws == c), (start <= s) & (s <= end)
-        if check and own.size > 1:
-            own = np.delete(own, own.size // 2)
-        nodes, inner = (np.sqrt((values - start) / (end - start)) for values in (places[own], s[rows]))
-        shares = lagrange(nodes, inner)  # squares of the nodes are places of slices
-        mean, root = shares @ means[own], np.einsum("mj,jkl->mkl", shares, roots[own])
-        z = np.linalg.solve(root, (x[rows] - mean)[..., None])[..., 0]
-        each = [_on_grid(grids[j], means[j] + z @ roots[j].T, check=check) * np.linalg.det(roots[j]) for j in own]
-        result[rows] = np.einsum("mj,jm->m", shares, each) / np.abs(np.linalg.det(root))
-    return np.maximum(result, 0.0)

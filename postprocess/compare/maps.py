@@ -25,25 +25,30 @@ def draw_maps(pair: xr.Dataset, above: Sequence[Axes], axes: Sequence[Axes]) -> 
     In the plane of the first two components, by colours with one bar; on the line a curve.
     """
     values = np.maximum(np.abs(pair["difference"].values), _SMALLEST)
-    low, high = np.quantile(values[np.isfinite(values)], _SHARES)
-    scale = LogNorm(max(low, high * _RANGE), high)
+    low, high = np.nanquantile(values, _SHARES)
+    scale = LogNorm(max(min(low, high / 10), high * _RANGE), high)
+    dots: dict[str, Any] = {
+        "s": _SIZE,
+        "norm": scale,
+        "cmap": style.time_colours(),
+        "linewidths": 0,
+        "rasterized": True,
+    }
+    bar: dict[str, Any] = {"location": "bottom", "aspect": 60, "shrink": 0.7, "pad": 0.02}
     for place, (ax, top) in enumerate(zip(axes, above, strict=True)):
         x, y = pair["difference_position"].values[place], values[place]
-        ax.set(xlim=top.get_xlim(), xlabel=top.get_xlabel())
         ax.set_title(rf"$L^1$ = {float(pair['density_error'][place]):.1e}", fontsize=8)
         if x.shape[1] == 1:
             order = np.argsort(x[:, 0])
             ax.semilogy(x[order, 0], y[order], color=style.TOKEN, linewidth=0.8)
-            ax.set_ylabel("" if place else _LABEL)
+            ax.set(xlim=top.get_xlim(), xlabel=top.get_xlabel(), ylabel="" if place else _LABEL)
             continue
-        ax.set(ylim=top.get_ylim(), ylabel=top.get_ylabel(), box_aspect=top.get_box_aspect())
-        ax.set(xticks=top.get_xticks(), yticks=top.get_yticks())
-        ax.set(xlim=top.get_xlim(), ylim=top.get_ylim())
+        order = np.argsort(y)  # large differences above small ones
+        ax.scatter(x[order, 0], x[order, 1], c=y[order], **dots)
+        ax.set(box_aspect=top.get_box_aspect(), xticks=top.get_xticks(), yticks=top.get_yticks())
+        ax.set(xlim=top.get_xlim(), ylim=top.get_ylim(), xlabel=top.get_xlabel(), ylabel=top.get_ylabel())
         ax.tick_params(labelleft=place == 0)
         ax.grid(visible=False)
-        faint = np.argsort(y)  # large differences above small ones
-        look: dict[str, Any] = {"norm": scale, "cmap": style.time_colours(), "linewidths": 0, "rasterized": True}
-        ax.scatter(*x[faint, :2].T, s=_SIZE, c=y[faint], **look)
     if pair.sizes["component"] > 1:
-        place: dict[str, Any] = {"location": "bottom", "aspect": 60, "shrink": 0.7, "pad": 0.02}
-        axes[0].figure.colorbar(ScalarMappable(scale, style.time_colours()), ax=list(axes), label=_LABEL, **place)
+        mappable = ScalarMappable(scale, style.time_colours())
+        style.figure_of(axes[0]).colorbar(mappable, ax=list(axes), label=_LABEL, **bar)

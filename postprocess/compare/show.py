@@ -31,6 +31,8 @@ _NAMES = {
     "density_error_uncertainty": "uncertainty of that difference, where tokens carry their density",
     "difference": "relative difference of the densities at tokens, rho' / rho - 1",
     "difference_position": "positions of these tokens",
+    "coupled": "distance in L^p of tokens from where the velocity of the other solution moves them",
+    "coupled_error": "uncertainty of that distance",
     "mean_error": "difference of the means, in standard deviations of the first",
     "covariance_error": "difference of the covariances, relative to the first",
     "growth": "W_p(t) / W_p(0), where both are above their errors",
@@ -395,7 +397,8 @@ def _mapped(comparison: xr.Dataset, solutions: Sequence[xr.Dataset]) -> str:
     names = {" / ".join(pair), " / ".join(pair[::-1])} & set(comparison["pair"].values.tolist())
     if _is_different(comparison) or len(names) != 1 or "difference" not in comparison:
         return ""
-    return names.pop()
+    name = names.pop()
+    return name if comparison["difference"].sel(pair=name).notnull().any() else ""
 
 
 def _draw_solutions(comparison: xr.Dataset, solutions: Sequence[xr.Dataset], figure: Figure, place: SubplotSpec) -> int:

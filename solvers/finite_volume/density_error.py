@@ -29,6 +29,7 @@ from vlasov.problem import Problem
 from vlasov.solvers.dataset import AXES
 from vlasov.solvers.finite_volume import few_tilts
 from vlasov.solvers.finite_volume.options import has_slopes
+from vlasov.solvers.finite_volume.reading import read
 from vlasov.solvers.ode.integrate import segments
 from vlasov.solvers.record import Record
 from vlasov.tilting import Head
@@ -38,11 +39,9 @@ _PER_STEP, _MOST = 3, 300  # Gauss nodes for a step of the companion, and in all
 _SAFETY = 2.0  # what is missing changes its sign between few nodes
 _OSCILLATES = "upwind5 may overshoot at jumps by several percent, more on coarse grids; weno5 hardly does"
 _SMEARS = "{} smears jumps over a few cells, and hardly overshoots"
-_SPLINE = 5  # degree of the interpolation between centres
 _FADED = 1e-300
 _ROUNDING = 1e-13  # of correlations
 _DIFFERENCE = 1e-4  # standard deviations, between places whose velocities tell a slope
-_POINT = np.array([3 / 640, -1 / 24 - 4 * 3 / 640, 1 + 2 / 24 + 6 * 3 / 640, -1 / 24 - 4 * 3 / 640, 3 / 640])  # order 6
 
 
 class Known(NamedTuple):
@@ -159,10 +158,10 @@ def divergence(flow: Flow, cloud: Particles, t: float, x: Array | None = None, s
         return np.sum([_of_head(cloud, head, x) for head in heads], axis=0)
     if s is None and has_slopes(flow.attention):
         return np.asarray(np.trace(flow.jacobian(cloud, x, t), axis1=1, axis2=2))
-    place, step = {} if s is None else {"s": s}, _DIFFERENCE * math.sqrt(float(np.trace(cloud.covariance)))
+    step = _DIFFERENCE * math.sqrt(float(np.trace(cloud.covariance)))
     total = np.zeros(len(x))
     for k, way in enumerate(step * np.eye(x.shape[1])):
-        ahead, behind = (flow.velocity(cloud, x + sign * way, t, **place).values[:, k] for sign in (1, -1))
+        ahead, behind = (flow.velocity(cloud, x + sign * way, t, s=s).values[:, k] for sign in (1, -1))
         total += (ahead - behind) / (2 * step)
     return total
 
@@ -215,18 +214,3 @@ def _of_averages(law: Gaussian, axes: Sequence[Array], origin: Array, matrix: Ar
     edges = [np.append(axis - h / 2, axis[-1] + h / 2) for axis, h in zip(axes, widths, strict=True)]
     exact = local.cell_masses(edges)
     return float(np.abs(values * math.prod(widths) - exact).sum() + max(0.0, 1.0 - exact.sum()))
-
-
-def read(x: Array, axes: Sequence[Array], frame: tuple[Array, Array], averages: Array) -> Array:
-    """Density at points x (m, d) from cell averages on a grid with centres ``axes`` in a frame (origin, matrix).
-
-    By a spline through the values at centres; 0 outside the grid.
-    """
-    from scipy.ndimage import correlate1d, map_coordinates
-
-    (origin, matrix), values = frame, averages
-    for axis in range(values.ndim):  # from averages to values at centres
-        values = correlate1d(values, _POINT, axis, mode="constant")
-    z = np.linalg.solve(matrix, (x - origin).T)
-    cells = np.array([(row - axis[0]) / (axis[1] - axis[0]) for row, axis in zip(z, axes, strict=True)])
-    return np.asarray(map_coordinates(values, cells, order=_SPLINE, mode="constant") / abs(np.linalg.det(matrix)))

@@ -194,8 +194,9 @@ class TextFlow(Flow):
         about: Array | None = None,
         out: Array | None = None,
         system: int = 0,
+        s: Array | None = None,
     ) -> Field:
-        """At x (n, d), which are all nodes."""
+        """At x (n, d), which are all nodes, at their own places."""
         values = np.empty_like(x) if out is None else out
         self._inner.patience = self.patience
         self._text.move(self._inner, x, t, values)

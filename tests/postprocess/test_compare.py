@@ -49,7 +49,8 @@ def test_three_ways_to_solve_a_gaussian_problem_agree(comparison):
     assert comparison["covariance_error"].max() <= 1e-6
     assert comparison["moment_error"].max() <= 1e-6
     assert comparison["density_error"].sel(pair="gaussian / finite-volume").max() <= 1e-8
-    assert np.isnan(comparison["density_error"].sel(pair="particles / finite-volume")).all()
+    along = comparison.sel(pair="particles / finite-volume")  # by few tokens and times, which the uncertainty tells
+    assert (along["density_error"] <= 2 * along["density_error_uncertainty"]).all()
     found = comparison.sel(pair="gaussian / finite-volume")
     assert (found["wasserstein"] <= found["wasserstein_error"] + 1e-6).all()
 
