@@ -20,7 +20,7 @@ _GROWTH, _RATES = 30.0, 30.0  # products of Lanczos' iterations, for each output
 _CALL = 1.2e-4  # seconds of a product, however few tokens there are
 _PAIR = 0.7e-9  # seconds of a pair of tokens and a head, beyond d = 2 for each two components
 _LINEAR = {1: 1e-7, 2: 1e-7, 3: 9e-7}  # seconds of a token and a head at linear cost, by d
-_SCALED = 8.0  # Sinkhorn attention solves a system for each product: so many products of softmax
+_SCALED = 12.0  # Sinkhorn attention solves a system for each product: so many products of softmax
 _FEW = 24  # tokens by which steps are counted
 
 
