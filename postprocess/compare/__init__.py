@@ -161,7 +161,7 @@ def _distances(
     values, errors = np.empty((2, len(pairs), count, len(orders)))
     moments, densities = np.empty((len(pairs), count, len(ORDERS))), np.empty((len(pairs), count))
     bounded = np.full((len(pairs), len(orders)), True)
-    bar = shares_bar(float(len(pairs) * count), what=f"distances of {next(iter(pairs))}") if progress else None
+    bar = shares_bar(float(len(pairs) * count), what="distances") if progress else None
     with bar or nullcontext(silent) as report:
         for i, (name, (a, b)) in enumerate(pairs.items()):
             for j, (mu, nu) in enumerate(zip(states[a], states[b], strict=True)):
@@ -172,7 +172,7 @@ def _distances(
                 if problem.attention.causal:  # where the theory bounds the conditional distance alone, from p = 2 on
                     bounded[i] &= np.array(conditional) & (np.array(orders) >= 2)
                 methods |= {distance.method for distance in distances}
-                report(name, 1.0)
+                report(f"{name} at time {j + 1} of {count}", 1.0)
     clear = values > errors
     return {
         "wasserstein": (("pair", "time", "p"), values),
