@@ -84,7 +84,7 @@ def solve(
 def _waited_for(plan: Plan) -> str:
     """What takes the time of a run, for its progress bar."""
     n = getattr(plan.options, "n", None)
-    return f"{plan.solver}, {n:,} tokens," if isinstance(n, int) else f"{plan.solver},"
+    return f"{plan.solver}, {n:,} tokens" if isinstance(n, int) else plan.solver
 
 
 def _run(plan: Plan, problem: Problem, record: Record) -> Record:

@@ -21,7 +21,7 @@ from vlasov.solvers.record import Report
 MARK = "... "  # begins a line in a pipe, so that programs can tell it from warnings
 _PATIENCE = 1.0  # seconds of silence
 _REWRITTEN, _SELDOM = 0.5, 3.0  # seconds between lines on a terminal; elsewhere each line waits so many times longer
-_TRUSTED = 0.02  # share that is done from which on it alone says how long the rest takes
+_TRUSTED = 0.2  # share that is done from which on it alone says how long the rest takes
 _GAP = 0.2  # seconds between two stages of one command
 _ERASE = "\r\x1b[2K"  # a line of a terminal
 _CELLS = 20  # of a bar
@@ -92,9 +92,11 @@ class _Line:
     def text(self, elapsed: float) -> str:
         """Return what is under way, and the seconds so far with those expected in all."""
         what = ": ".join(filter(None, [self.what, self.words]))
-        share, foreseen = self.share, self.seconds
-        if share > _TRUSTED or (share > 0 and math.isnan(foreseen)):
-            foreseen = elapsed / share
+        foreseen = self.seconds
+        if self.share > 0:
+            measured = elapsed / self.share
+            trust = 1.0 if math.isnan(foreseen) else min(1.0, self.share / _TRUSTED)
+            foreseen = measured * trust + (foreseen * (1 - trust) if trust < 1.0 else 0.0)
         expected = f"{elapsed:.0f} s of about {about(max(foreseen, elapsed))}" if foreseen > 0 else f"{elapsed:.0f} s"
         return f"{what}, {expected}"
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import vlasov as vl
+from vlasov.solvers.progress import MARK
 
 CASE, FEW = "gaussian-collapse", ("--set", "horizon=0.5", "--times", "2", "--no-local")
 CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
@@ -48,7 +49,7 @@ def _in_an_empty_folder(tmp_path, monkeypatch):
 
 
 def interrupted(number, where, *arguments, how="here"):
-    """Exit code and lines of standard error of a command that gets a signal after so many calls of a function."""
+    """Exit code and lines of standard error, without progress, of a command that a signal ends at a call."""
     module, name, calls = where
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
     with subprocess.Popen(
@@ -60,7 +61,7 @@ def interrupted(number, where, *arguments, how="here"):
             lines.append(child.stderr.readline())
         child.send_signal(number)
         lines += child.stderr.readlines()
-        return child.wait(), [line for line in lines if line != "ready\n"]
+        return child.wait(), [line for line in lines if line != "ready\n" and not line.startswith(MARK)]
 
 
 @pytest.mark.quick
@@ -113,7 +114,8 @@ def test_a_sensitivity_keeps_what_it_has_not_checked():
     file = f"{CASE}-sensitivity.partial.nc"
     assert said[-1] == f"vlasov: interrupted. What was solved until then is in {file}.\n"
     case = vl.load_case(CASE, settings=["horizon=0.5"])
-    kept, straight = vl.open_run(file), vl.sensitivity(case.problem, times=[0.0, 0.5], check=False)
+    first = {"n": 207, "tolerance": 1e-4}  # 0.64 of 324 nodes
+    kept, straight = vl.open_run(file), vl.sensitivity(case.problem, times=[0.0, 0.5], check=False, **first)
     assert kept["growth"].values == pytest.approx(straight["growth"].values, rel=1e-12)
     assert [path.name for path in Path().iterdir()] == [file]
 

@@ -174,12 +174,12 @@ def _distances(
     values, errors = np.full((2, len(pairs), count, len(orders)), math.nan)
     moments, densities = np.empty((len(pairs), count, len(ORDERS))), np.empty((len(pairs), count))
     bounded = np.full((len(pairs), len(orders)), True)
-    bar = shares_bar(float(len(pairs) * count), what=f"distances of {next(iter(pairs))}") if progress else None
+    bar = shares_bar(float(len(pairs) * count), what="distances") if progress else None
     with bar or nullcontext(silent) as report:
         for i, (name, (a, b)) in enumerate(pairs.items()):
             for j, (mu, nu) in enumerate(zip(states[a], states[b], strict=True)):
                 moments[i, j], densities[i, j] = moment_errors(mu, nu), density_error(mu, nu)
-                report(name, 1.0)
+                report(f"{name} at time {j + 1} of {count}", 1.0)
                 if j not in few and not is_cheap(mu, nu):
                     continue
                 distances = between(mu, nu, orders)

@@ -211,9 +211,17 @@ def _difference_columns(own: xr.Dataset) -> dict[str, list[str]]:
 
 
 def _distance_columns(own: xr.Dataset) -> dict[str, list[str]]:
-    """Return texts of W_p of each order at each time, and of its floor, by their heads."""
-    columns = {}
+    """Return texts of W_p at each time, and of what tokens alone make of it, by their heads.
+
+    Beside the coupled distance W_p of the largest order alone, so that 80 columns hold all.
+    """
+    columns, last = {}, own.sizes["p"] - 1
+    if coupled := "coupled" in own and bool(own["coupled"].notnull().any()):
+        pairs = zip(own["coupled"].values[:, last], own["coupled_error"].values[:, last], strict=True)
+        columns["coupled\n[x]"] = _amplified(own, [_resolved(*pair) for pair in pairs])
     for k, p in enumerate(own["p"].values):
+        if coupled and k < last:
+            continue
         pairs = zip(own["wasserstein"].values[:, k], own["wasserstein_error"].values[:, k], strict=True)
         columns[f"W_{p:g}\n[x]"] = _amplified(own, [_resolved(*pair) for pair in pairs])
     if "quantisation" in own:

@@ -40,6 +40,7 @@ FEW = 8  # tokens: what they carry alone is theirs, not the limit's
 _TOLERANCES, _LOOSER = (1e-4, 1e-6, 1e-8), 100.0  # of the looks; of the first, beside a tolerance that is asked for
 _ENOUGH = 1e-3  # relative difference of two looks after which no finer one is needed
 _OF_GROWTH = 0.7  # of the time of a look, about
+_UNKNOWN = 0.1  # tolerance where nodes cannot tell the growth
 _FINEST = 4.0  # predicted seconds that a finer look may take
 _NOTABLE = 1e-2  # relative error from which on ``doubt`` says so
 _REMEDIES = ("lower {n}", "ask for fewer {times}", "take {rates=False}", "take {check=False}")
@@ -216,7 +217,10 @@ class Work:
             yield result
 
     def _seconds(self, cloud: Particles, tolerance: float) -> float:
-        return cost.seconds(self.start.problem, cloud, tolerance, self.times, rates=self.options.rates)
+        return cost.seconds(
+            self.start.problem, cloud, tolerance, self.times,
+            rates=self.options.rates, rough=bool(_tails(self.start)),
+        )  # fmt: skip
 
     def _look(self, cloud: Particles, tolerance: float, patience: Patience) -> _Look:
         problem = self.start.problem
@@ -225,7 +229,7 @@ class Work:
         tangency, path = Tangency(problem), Path(cloud, flow, self.times, 0.1 * tolerance)
         of_growth = _OF_GROWTH if self.options.rates else 1.0
         with part(0.0, of_growth):
-            growths = growth.growths(path, tangency, tolerance)
+            growths = growth.growths(path, tangency, _UNKNOWN if _tails(self.start) else tolerance)
         path.forget()
         rates = None
         if self.options.rates:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 
 _NUMBERS = ".nc"
+_DRAWING = 2.0  # seconds that a picture takes, about
 
 
 class Target(NamedTuple):
@@ -150,7 +151,7 @@ class Picture:
         if numbers is not None and target.path.suffix == _NUMBERS:
             keep(numbers, target)
             return
-        with waiting("drawing"), printed(self.width):
+        with waiting("drawing", seconds=_DRAWING), printed(self.width):
             drawn = draw()
             check_target(target.path, target.origin, overwrite=target.force)
             figures.save(drawn, target.path, origin=target.origin)
