@@ -177,10 +177,8 @@ def test_first_contact_takes_less_than_the_limit(contact):
     assert min(taken) < LIMIT, f"{contact}: {min(taken):.3f} s, of which Python itself {seconds(['-c', 'pass']):.3f} s"
 
 
-@pytest.mark.quick
-@pytest.mark.parametrize("contact", FIRST_CONTACTS)
-def test_first_contact_does_not_load(contact):
-    kind, *rest = FIRST_CONTACTS[contact]
+def loaded_by(kind: str, *rest: str) -> set[str]:
+    """Return the modules that ``python -c PROGRAM`` or ``python -m MODULE ARGUMENTS`` has loaded at its end."""
     run = (
         rest[0]
         if kind == "-c"
@@ -189,6 +187,18 @@ def test_first_contact_does_not_load(contact):
     report = "import atexit, sys; atexit.register(lambda: sys.stderr.write('loaded: ' + ' '.join(sys.modules)))"
     result = python("-c", f"{report}; {run}")
     assert result.returncode == 0, result.stderr
-    loaded = set(result.stderr.rpartition("loaded: ")[2].split())
+    return set(result.stderr.rpartition("loaded: ")[2].split())
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("contact", FIRST_CONTACTS)
+def test_first_contact_does_not_load(contact):
+    loaded = loaded_by(*FIRST_CONTACTS[contact])
     assert "vlasov" in loaded
     assert not loaded & HEAVY
+
+
+def test_a_gaussian_run_loads_only_what_it_needs(tmp_path):
+    loaded = loaded_by("-m", "vlasov.cli", "run", "gaussian-collapse", "-o", str(tmp_path / "run.nc"))
+    assert "vlasov.solvers.gaussian" in loaded
+    assert not loaded & {"distributed", "llvmlite", "matplotlib", "numba", "ot", "pyfftw", "scipy.interpolate"}

@@ -108,7 +108,8 @@ def set_threads(count: int | None) -> None:
     """Use ``count`` threads from now on; None: as many as NUMBA_NUM_THREADS allows, all cores if it is not set.
 
     Results do not depend on it, to the last bit. Small problems use one thread whatever is set. BLAS has threads of its
-    own (OPENBLAS_NUM_THREADS): derivatives in many dimensions, and norms of them, depend on those by rounding errors.
+    own (OPENBLAS_NUM_THREADS; the command line takes one, since they spin while they wait): derivatives in many
+    dimensions, and norms of them, depend on those by rounding errors.
 
     Parameters
     ----------

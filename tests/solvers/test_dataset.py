@@ -571,13 +571,13 @@ def test_an_existing_file_is_replaced_not_rewritten(tmp_path):
 def test_an_interrupted_write_leaves_the_old_file_and_no_other(error, tmp_path, monkeypatch):
     path = tmp_path / "run.nc"
     before = vl.solve(PLAIN, "gaussian", output=path)
-    write = xr.Dataset.to_netcdf
+    write = xr.Dataset.dump_to_store
 
     def interrupted(self, *args, **kwargs):
         write(self, *args, **kwargs)
         raise error
 
-    monkeypatch.setattr(xr.Dataset, "to_netcdf", interrupted)
+    monkeypatch.setattr(xr.Dataset, "dump_to_store", interrupted)
     expected = vl.SolverError if isinstance(error, OSError) else type(error)
     with pytest.raises(expected, match=r"No space left on device" if isinstance(error, OSError) else None):
         particles(output=path, overwrite=True)

@@ -154,13 +154,13 @@ def test_a_broken_run_leaves_the_finished_one_and_a_part_beside_it(error, tmp_pa
 
 
 def test_a_second_interruption_waits_until_the_part_is_written(tmp_path, breaking, monkeypatch):
-    write = xr.Dataset.to_netcdf
+    write = xr.Dataset.dump_to_store
 
     def disturbed(self, *args, **kwargs):
         signal.raise_signal(signal.SIGINT)
         return write(self, *args, **kwargs)
 
-    monkeypatch.setattr(xr.Dataset, "to_netcdf", disturbed)
+    monkeypatch.setattr(xr.Dataset, "dump_to_store", disturbed)
     breaking(KeyboardInterrupt())
     with pytest.raises(KeyboardInterrupt) as told:
         solved(tmp_path / "long.nc")

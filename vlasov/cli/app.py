@@ -26,6 +26,7 @@ from vlasov.errors import AccuracyWarning, InputError, SlowRunWarning, SolverErr
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+_BLAS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")  # read when NumPy and SciPy are imported
 _NARROW = 80  # columns below which help is plain text: tables would cut the names of options
 
 app = typer.Typer(
@@ -55,6 +56,10 @@ class Interrupted(Exception):
 
 def main() -> None:
     """Run the command line; a user's mistake is one sentence and exit code 2, a failed run exit code 1."""
+    for variable in _BLAS:
+        os.environ.setdefault(
+            variable, "1"
+        )  # its threads spin: beside two busy neighbours 300 x 300 products took 10 x
     atexit.register(gc.freeze)  # else the interpreter's last collections search all modules: a fifth of a short run
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed
