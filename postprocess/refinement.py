@@ -18,7 +18,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import xarray as xr
 
-from vlasov.errors import InputError, SolverError, choose
+from vlasov.errors import InputError, SlowRunWarning, SolverError, choose, warn
 from vlasov.kinds import NUMBA, SCIPY, STEPS, Kind
 from vlasov.measures import SAMPLINGS, Particles
 from vlasov.postprocess.panels import Curve, Panel, Table
@@ -42,6 +42,7 @@ _MORE, _MOST = 4096, 10_000  # for d > 2; and Sobol tokens in their place where 
 _TOLERANCES = 1e-13, 1e-9  # of the reduction and of Gauss nodes: runs have 1e-8
 _FLOOR, _ROUNDING = 3.0, 1e-11  # times the reference's error; what steps in time leave where cells do no harm
 _OTHER = 10**6  # number of a replica that no study has
+_GROWTH, _LONG = 1.5, 20.0  # of seconds with n, between sums of linear cost and pairs; seconds that are told
 _TIMES = 5  # from 0 to the horizon
 _GRID = "finite-volume"
 _SET_HERE = {_GRID: ("cells",), "particles": ("n", "sampling", "seed")}
@@ -206,7 +207,9 @@ class Refinement(Study):
         cells = self.cells or (_FEW_CELLS if problem.dimension > 2 or is_text(problem) else _CELLS)
         options = {name: own for name, own in options.items() if own}
         self.put(pde=problem, doubt=doubt, cells=cells, options=options or None)
-        refused, solutions = dict[str, InputError](), (_GRID, *self.sampling)
+        listed = [name for name in _SET_HERE if name in self.case.solvers] or list(_SET_HERE)
+        solutions = [name for name in (_GRID, *self.sampling) if (_GRID if name == _GRID else "particles") in listed]
+        refused = dict[str, InputError]()
         for name in solutions:
             solver, own = self.task(name, self.sizes(name)[0], 0)
             driver.resolve(solver, own)  # mistakes in options are the user's
@@ -254,7 +257,22 @@ class Refinement(Study):
         return 0.1 + (4e-7 * size ** (self.pde.dimension + 1) if point["solution"] == _GRID else 5e-5 * size)
 
     def prepare(self, settled: Any) -> _Reference:
-        return _reference(self) if settled is None else _Reference(**settled)
+        if settled is not None:
+            return _Reference(**settled)
+        self._warn_of_time()
+        return _reference(self)
+
+    def _warn_of_time(self) -> None:
+        """Warn where the largest clouds take long, by the time of the second largest: pairs, or tokens, are what counts."""
+        drawn = [name for name in self.solutions if name not in (_GRID, *shared.DETERMINISTIC)]
+        if not drawn or len(self.sizes(drawn[0])) < 2:
+            return
+        *_, less, most = self.sizes(drawn[0])
+        each = _solved(self, *self.task(drawn[0], less, 0)).attrs["wall_seconds"] * (most / less) ** _GROWTH
+        count = len(drawn) * self.replicas
+        if count * each > _LONG:
+            sentence = f"{count} runs of {most:,} tokens take about {each:.2g} s each; lower n, or replicas"
+            warn(f"refinement: {sentence}", SlowRunWarning)
 
     def settled(self, prepared: _Reference) -> dict[str, Any]:
         return prepared._asdict()
