@@ -10,6 +10,7 @@ reference, and rounding, are left out of slopes.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -168,6 +169,11 @@ class Refinement(Study):
         cites=(STEPS, SCIPY, NUMBA),
     )  # fmt: skip
 
+    solvers: str | Sequence[str] | None = option(
+        None,
+        "finite-volume, particles or both; those that the case lists, or both, if not given.",
+        check=shared.unless_none(shared.several(lambda value, name: choose(value, _SET_HERE, name))),
+    )
     cells: int | Sequence[int] | None = option(
         None,
         "Numbers of cells along each axis; 32, 64 and 128 if not given, and 16, 32 and 64 for d = 3 and under masks.",
@@ -207,8 +213,9 @@ class Refinement(Study):
         cells = self.cells or (_FEW_CELLS if problem.dimension > 2 or is_text(problem) else _CELLS)
         options = {name: own for name, own in options.items() if own}
         self.put(pde=problem, doubt=doubt, cells=cells, options=options or None)
-        listed = [name for name in _SET_HERE if name in self.case.solvers] or list(_SET_HERE)
-        solutions = [name for name in (_GRID, *self.sampling) if (_GRID if name == _GRID else "particles") in listed]
+        solvers = self.solvers or [name for name in _SET_HERE if name in self.case.solvers] or list(_SET_HERE)
+        self.put(solvers=tuple(solvers))
+        solutions = [*([_GRID] if _GRID in solvers else []), *(self.sampling if "particles" in solvers else [])]
         refused = dict[str, InputError]()
         for name in solutions:
             solver, own = self.task(name, self.sizes(name)[0], 0)
@@ -263,12 +270,15 @@ class Refinement(Study):
         return _reference(self)
 
     def _warn_of_time(self) -> None:
-        """Warn where the largest clouds take long, by the time of the second largest: pairs, or tokens, are what counts."""
+        """Warn where the largest clouds take long, by the time of the second largest."""
         drawn = [name for name in self.solutions if name not in (_GRID, *shared.DETERMINISTIC)]
         if not drawn or len(self.sizes(drawn[0])) < 2:
             return
         *_, less, most = self.sizes(drawn[0])
-        each = _solved(self, *self.task(drawn[0], less, 0)).attrs["wall_seconds"] * (most / less) ** _GROWTH
+        _solved(self, *self.task(drawn[0], less, 0))  # loads modules
+        began = time.process_time()  # all threads will have work
+        _solved(self, *self.task(drawn[0], less, 0))
+        each = (time.process_time() - began) * (most / less) ** _GROWTH
         count = len(drawn) * self.replicas
         if count * each > _LONG:
             sentence = f"{count} runs of {most:,} tokens take about {each:.2g} s each; lower n, or replicas"
