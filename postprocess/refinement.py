@@ -10,6 +10,7 @@ reference, and rounding, are left out of slopes.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -18,7 +19,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import xarray as xr
 
-from vlasov.errors import InputError, SolverError, choose
+from vlasov.errors import InputError, SlowRunWarning, SolverError, choose, warn
 from vlasov.kinds import NUMBA, SCIPY, STEPS, Kind
 from vlasov.measures import SAMPLINGS, Particles
 from vlasov.postprocess.panels import Curve, Panel, Table
@@ -42,6 +43,7 @@ _MORE, _MOST = 4096, 10_000  # for d > 2; and Sobol tokens in their place where 
 _TOLERANCES = 1e-13, 1e-9  # of the reduction and of Gauss nodes: runs have 1e-8
 _FLOOR, _ROUNDING = 3.0, 1e-11  # times the reference's error; what steps in time leave where cells do no harm
 _OTHER = 10**6  # number of a replica that no study has
+_GROWTH, _LONG = 1.5, 20.0  # of seconds with n, between sums of linear cost and pairs; seconds that are told
 _TIMES = 5  # from 0 to the horizon
 _GRID = "finite-volume"
 _SET_HERE = {_GRID: ("cells",), "particles": ("n", "sampling", "seed")}
@@ -167,6 +169,11 @@ class Refinement(Study):
         cites=(STEPS, SCIPY, NUMBA),
     )  # fmt: skip
 
+    solvers: str | Sequence[str] | None = option(
+        None,
+        "finite-volume, particles or both; those that the case lists, or both, if not given.",
+        check=shared.unless_none(shared.several(lambda value, name: choose(value, _SET_HERE, name))),
+    )
     cells: int | Sequence[int] | None = option(
         None,
         "Numbers of cells along each axis; 32, 64 and 128 if not given, and 16, 32 and 64 for d = 3 and under masks.",
@@ -206,7 +213,10 @@ class Refinement(Study):
         cells = self.cells or (_FEW_CELLS if problem.dimension > 2 or is_text(problem) else _CELLS)
         options = {name: own for name, own in options.items() if own}
         self.put(pde=problem, doubt=doubt, cells=cells, options=options or None)
-        refused, solutions = dict[str, InputError](), (_GRID, *self.sampling)
+        solvers = self.solvers or [name for name in _SET_HERE if name in self.case.solvers] or list(_SET_HERE)
+        self.put(solvers=tuple(solvers))
+        solutions = [*([_GRID] if _GRID in solvers else []), *(self.sampling if "particles" in solvers else [])]
+        refused = dict[str, InputError]()
         for name in solutions:
             solver, own = self.task(name, self.sizes(name)[0], 0)
             driver.resolve(solver, own)  # mistakes in options are the user's
@@ -254,7 +264,25 @@ class Refinement(Study):
         return 0.1 + (4e-7 * size ** (self.pde.dimension + 1) if point["solution"] == _GRID else 5e-5 * size)
 
     def prepare(self, settled: Any) -> _Reference:
-        return _reference(self) if settled is None else _Reference(**settled)
+        if settled is not None:
+            return _Reference(**settled)
+        self._warn_of_time()
+        return _reference(self)
+
+    def _warn_of_time(self) -> None:
+        """Warn where the largest clouds take long, by the time of the second largest."""
+        drawn = [name for name in self.solutions if name not in (_GRID, *shared.DETERMINISTIC)]
+        if not drawn or len(self.sizes(drawn[0])) < 2:
+            return
+        *_, less, most = self.sizes(drawn[0])
+        _solved(self, *self.task(drawn[0], less, 0))  # loads modules
+        began = time.process_time()  # all threads will have work
+        _solved(self, *self.task(drawn[0], less, 0))
+        each = (time.process_time() - began) * (most / less) ** _GROWTH
+        count = len(drawn) * self.replicas
+        if count * each > _LONG:
+            sentence = f"{count} runs of {most:,} tokens take about {each:.2g} s each; lower n, or replicas"
+            warn(f"refinement: {sentence}", SlowRunWarning)
 
     def settled(self, prepared: _Reference) -> dict[str, Any]:
         return prepared._asdict()

@@ -79,7 +79,7 @@ class Refined:
         str | None, typer.Option("--n", metavar="N,N,...", help="With --refine: tokens; 100,1000,10000 if not given.")
     ] = None
 
-    def run(self, case: Case, output: Path | None, picture: Picture, *, as_json: bool) -> None:
+    def run(self, case: Case, solvers: str | None, output: Path | None, picture: Picture, *, as_json: bool) -> None:
         """Refine; print and draw errors and observed orders."""
         from vlasov.postprocess.drawing.panels import draw
         from vlasov.postprocess.refinement import Refinement
@@ -87,7 +87,8 @@ class Refined:
 
         sizes = {"cells": self.cells, "n": self.n}
         chosen = {name: numbers(text, f"--{name}", int) for name, text in sizes.items() if text is not None}
-        study = Refinement(case, **chosen, progress=not as_json)
+        listed = None if solvers is None else names(solvers)
+        study = Refinement(case, solvers=listed, **chosen, progress=not as_json)
         target = picture.place(output, Path(f"{case.name}-refine"), sources=[study.identity()], numbers=True)
         result = run_study(study)
         picture.write(lambda: draw(result), target, result)
@@ -130,11 +131,11 @@ def compare(
     if len(cases) > 1 and not files:
         raise InputError("takes one case, or several .nc files that vlasov run wrote", "CASE")
     if refined.refine:
-        others = {"--solvers": solvers, f"--{change}": change or None, "--study": study,
+        others = {f"--{change}": change or None, "--study": study,
                   "--times": times.times, "--at": times.at, "CASE": cases[0] if files else None}  # fmt: skip
         for option in (name for name, value in others.items() if value is not None):
             raise InputError("is for comparisons of solutions, but --refine refines a case; leave it out", option)
-        refined.run(settings.load(cases[0]), output, picture, as_json=as_json)
+        refined.run(settings.load(cases[0]), solvers, output, picture, as_json=as_json)
         return
     if files and change:
         raise InputError("changes where a case begins, but files hold solutions; give a case", f"--{change}")
