@@ -1,5 +1,6 @@
 """What must hold before the first test module is imported: threads, backend and reproducible random examples."""
 
+import gc
 import os
 import signal
 import sys
@@ -12,6 +13,10 @@ os.environ.setdefault("MPLBACKEND", "Agg")  # also for the subprocesses of the t
 
 import pytest
 from hypothesis import settings
+
+# Whatever the environment says: else each worker rewrites all assertions, each time, and each process compiles all.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # as shells start what runs in the background
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -67,6 +72,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             group = item.get_closest_marker("xdist_group")
             if group is not None and not item.nodeid.endswith(f"@{group.args[0]}"):
                 item._id = f"{item.nodeid}@{group.args[0]}"  # type: ignore[attr-defined]
+
+
+def pytest_collection_finish() -> None:
+    """Let the collector of cycles pass over what was collected for the tests, and come less often."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000)
 
 
 @pytest.fixture

@@ -141,7 +141,12 @@ for first in sys.argv[1:]:
         if first == "EAGER_IMPORT":
             os.environ[first] = "1"
         import vlasov as vl
-        if first != "EAGER_IMPORT":
+        if first == "postprocess":
+            import vlasov.postprocess
+            assert "matplotlib" not in sys.modules
+            import vlasov.postprocess.figures
+            assert "matplotlib.pyplot" not in sys.modules
+        elif first != "EAGER_IMPORT":
             getattr(vl, first)
         print(first, *(type(x).__name__ for x in (vl.measures, vl.measure, vl.gaussian, vl.Gaussian)), flush=True)
         os._exit(0)
@@ -150,8 +155,8 @@ for first in sys.argv[1:]:
 
 
 def test_facade_does_not_depend_on_what_is_loaded_first():
-    """A function measure beside a module measures, a class Gaussian beside a module gaussian."""
-    names = ["measure", "measures", "Ball", "gaussian", "solve", "EAGER_IMPORT"]
+    """A function measure beside a module measures, a class Gaussian beside a module gaussian; pictures load late."""
+    names = ["measure", "measures", "Ball", "gaussian", "solve", "postprocess", "EAGER_IMPORT"]
     result = python("-c", ORDERS, *names)
     assert result.stdout.splitlines() == [f"{name} module function module ABCMeta" for name in names], result.stderr
 

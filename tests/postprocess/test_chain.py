@@ -45,7 +45,7 @@ def _logarithms(found):
 def test_quick_cases_are_in_order(case):
     problem = vl.load_case(case).problem
     given = isinstance(problem.initial, vl.Particles)
-    cloud = problem.initial if given else problem.initial.sample(40, "sobol")
+    cloud = problem.initial if given else problem.initial.sample(16, "sobol")
     problem = problem.changed(initial=cloud)
     h = vl.sensitivity(problem, rates=False, check=False)["direction"].values[-1]
     other = problem.changed(initial=vl.Particles(cloud.points + 1e-5 * h, cloud.weights))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -143,14 +141,6 @@ def test_mistakes_are_one_sentence(scene: Scene, call: Callable[[Scene], object]
     with pytest.raises(InputError, match=sentence) as caught:
         call(scene)
     assert "\n" not in str(caught.value)
-
-
-def test_nothing_heavy_is_imported_before_it_is_needed() -> None:
-    program = (
-        "import sys, vlasov.postprocess; assert 'matplotlib' not in sys.modules;"
-        "import vlasov.postprocess.figures; assert 'matplotlib.pyplot' not in sys.modules"
-    )
-    subprocess.run([sys.executable, "-c", program], check=True, cwd=Path(__file__).parents[2])
 
 
 @pytest.mark.parametrize(

@@ -60,6 +60,7 @@ def print_tables(*datasets: xr.Dataset) -> None:
     for dataset in datasets:
         for table in tables_of(dataset):
             Console(width=width()).print(laid_out(table, width()))
+            print()
         for note in notes_of(dataset):
             print(textwrap.fill(note, width()))
     for doubt in dict.fromkeys(str(dataset.attrs.get("doubt", "")) for dataset in datasets):
