@@ -1,163 +1,244 @@
-"""A density against atoms: the semi-discrete dual, bounded from both sides.
+"""A density, or many points, against atoms: W_p between a feasible dual and a feasible plan, from one smoothed problem.
 
-    W_p^p = max_f  sum_i a_i f_i + int min_i (|x_i - y|^p - f_i) dnu(y)
+    W_p^p = max_f  sum_i a_i f_i + int g_f dnu,    g_f(y) = min_i (|x_i - y|^p - f_i)
 
-Every f bounds from below. Its cells (the y whose minimum is at i) transport nu onto mu~ = sum_i nu(cell_i) delta_{x_i}
-optimally. Moving on to mu what a cell has too much bounds from above: for p = 2 that mass, taken evenly from the cell
-with mean b_i, pays |b_i - x_k|^2 - |b_i - x_i|^2 more; for other p the triangle inequality serves.
+``cells`` stand for nu. With the minimum over i smoothed, a cell divides its mass smoothly among a few atoms, and Newton's
+method makes every atom's share a_i: each step is a linear system of n unknowns, sparse since cells know a few atoms only.
+Then f bounds from below, whatever its accuracy, and the shares are a plan, which bounds from above. What cells hide
+enters both: no plan inside a cell is cheaper than g_f allows on average, and a cut through the cell is one that exists.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from itertools import product
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vlasov.checks import Array
 from vlasov.measures import Measure, Particles
-from vlasov.postprocess.transport.clouds import Cloud, clouds, joined, split
-from vlasov.postprocess.transport.exact import MOST_PAIRS, Points, powers, simplex, solve
+from vlasov.postprocess.transport.cells import Cells, cells
+from vlasov.postprocess.transport.exact import Points
+from vlasov.postprocess.transport.nearest import Tree, nearest, tree
 
-_START_CELLS, _START_ATOMS = 2000, 1500  # for the potentials to start from
-_ITERATIONS = 40
-_MANY, _CLOSER = 300, 1.5  # atoms from which on formulas get more cells, and how many times as many per axis
-_NEARER = 0.15  # where between the bounds the value is put
-_FINEST = 1e-9  # lattice step that asks for the finest split of cells
-_TINY = float(np.finfo(float).tiny)
-_CHUNK = 2**22  # costs at a time, where no tree can find the least
+_PER_ATOM, _LEAST_CELLS = 1.5, 10_000  # cells wanted; about 1.6 times as many are made
+_NEIGHBOURS = {1: 6, 2: 8, 3: 14}  # atoms that a cell knows
+_WIDTHS = (0.1, 0.05)  # of the smoothing, relative to how the neighbours' costs spread
+_STEPS = 12
+_BALANCED = 2e-3  # mass in the wrong place, from which on the plan is repaired by linear steps alone
+_REPAIRS = 3
+_APART = 0.3  # mass in the wrong place without potentials, above which a coarse solution is the start
+_FEWEST, _SMOOTH = 200, 0.3  # atoms that begin with zero; smoothing of a coarse problem's potentials
+_POOR = 0.05  # of an atom's mass: with less, it is raised until a cell may choose it
+_SEEN, _RIDGE = 1e-3, 0.05  # shares that enter the linear system; its least diagonal, relative to an atom's mass
+
+
+class State(NamedTuple):
+    """Which atoms (m, k) each cell knows, |x - y|^p - f there, the smoothing (m,), shares of masses (m, k), the dual."""
+
+    which: NDArray[np.int64]
+    least: Array
+    width: Array
+    shares: Array
+    value: float
+
+
+class Problem(NamedTuple):
+    """Atoms and cells with their trees, and the order p."""
+
+    atoms: Points
+    cells: Cells
+    tree: Tree
+    cell_tree: Tree
+    p: float
+
+    def state(self, f: Array, relative: float, width: Array | None = None) -> State:
+        """Return the shares for potentials ``f``, smoothed by ``width``, or relative to the neighbours' costs."""
+        n, d = self.atoms.places.shape
+        smear = self.cells.variances * min((self.p + d - 2) / d, 1.0)
+        which, least = nearest(self.tree, f, self.cells.places, smear, self.p, min(_NEIGHBOURS.get(d, 14), n))
+        if width is None:
+            slack = least[:, -1] - least[:, 0]
+            width = relative * np.maximum(slack, 1e-3 * np.median(slack)) + np.finfo(float).tiny
+        shares = np.exp((least[:, :1] - least) / width[:, None])
+        total = shares.sum(axis=1)
+        shares *= (self.cells.weights / total)[:, None]
+        value = self.atoms.weights @ f + self.cells.weights @ (least[:, 0] - width * np.log(total))
+        return State(which, least, width, shares, float(value))
+
+    def missing(self, state: State) -> Array:
+        """Return by how much each atom gets too little, (n,)."""
+        received = np.bincount(state.which.ravel(), state.shares.ravel(), minlength=len(self.atoms.weights))
+        return self.atoms.weights - received
+
+    def direction(self, state: State, right: Array, seen: float, ridge: float, tolerance: float) -> Array:
+        """Return h with H h = right, where H is minus the second derivative of the dual, kept above ``ridge``."""
+        from scipy.sparse import csr_array, diags_array
+        from scipy.sparse.linalg import cg
+
+        w, n = self.cells.weights, len(right)
+        kept = state.shares > seen * w[:, None]
+        rows = np.broadcast_to(np.arange(len(w))[:, None], kept.shape)
+        plan = csr_array((state.shares[kept], (rows[kept], state.which[kept])), shape=(len(w), n))
+        scaled = plan.T @ diags_array(1 / state.width)
+        matrix = diags_array(scaled.sum(axis=1)) - (scaled @ diags_array(1 / w)) @ plan
+        diagonal = matrix.diagonal()
+        size = np.bincount(state.which.ravel(), (state.shares / state.width[:, None]).ravel(), minlength=n)
+        received = self.atoms.weights - self.missing(state)
+        typical = np.divide(size, received, out=np.full(n, np.median(1 / state.width)), where=received > 0)
+        added = np.maximum(ridge * self.atoms.weights * typical - diagonal, 0.0) + 1e-9 * diagonal
+        matrix = matrix + diags_array(added + np.finfo(float).tiny)
+        found: Array = cg(matrix, right, rtol=tolerance, maxiter=400, M=diags_array(1 / matrix.diagonal()))[0]
+        return found
 
 
 def between(atoms: Particles, other: Measure, p: float) -> tuple[float, float]:
-    """W_p between its bounds, and how far these and the density's own resolution leave it open."""
-    origins = (atoms.mean, other.mean) if p == 2 else (np.zeros(atoms.dimension),) * 2
+    """Return the middle of the bounds of W_p and half of their distance."""
+    origins = (atoms.mean, other.mean) if p == 2 else (atoms.mean,) * 2
     shift = float(np.linalg.norm(origins[0] - origins[1]))
-    scale = _CLOSER if len(atoms) > _MANY and p == 2 else 1.0
-    parts = [cloud._replace(places=cloud.places - origins[1]) for cloud in clouds(other, scale)]
-    own = Points(atoms.points - origins[0], atoms.weights)
-    potentials = ascended(own, joined(parts), p)
-    finer = [split(cloud, np.full(atoms.dimension, _FINEST)) for cloud in parts]
-    # Finer points make the lower bound better, but those with which the potentials were found give less mass to move.
-    sets = [parts, finer] if p == 2 else [parts]
-    found = [bounds(own, joined(one), potentials, p, _smear(one)) for one in sets]
-    lower, upper = math.hypot(found[-1][0], shift), math.hypot(min(most for _, most in found), shift)
-    smear, upper = _smear(sets[-1]), max(lower, upper)
-    # The dual value is stationary at the optimum, and with it the lower bound much nearer than the upper.
-    value = lower + _NEARER * (upper - lower)
-    resolution = abs(smear) / max(value, math.sqrt(abs(smear)), _TINY) if p == 2 else math.sqrt(abs(smear)) / 4
-    return value, upper - value + resolution
+    kept = atoms.weights > 0
+    own = Points(atoms.points[kept] - origins[0], atoms.weights[kept])
+    fine = cells(other, max(_LEAST_CELLS, round(_PER_ATOM * len(own.places))))
+    fine = fine._replace(places=fine.places - origins[1], weights=fine.weights / fine.weights.sum())
+    low, high = bounds(own, fine, p)
+    low, high = math.hypot(low, shift), math.hypot(high, shift)
+    return (low + high) / 2, (high - low) / 2
 
 
-def _smear(parts: Sequence[Cloud]) -> float:
-    """By how much the variance of the points exceeds the density's."""
-    return sum(float(np.trace(cloud.smear) * cloud.weights.sum()) for cloud in parts)
+def bounds(atoms: Points, fine: Cells, p: float) -> tuple[float, float]:
+    """Return a lower and an upper bound of W_p between atoms and what cells hold."""
+    problem = Problem(atoms, fine, tree(atoms.places), tree(fine.places), p)
+    f = _start(problem)
+    for relative in _WIDTHS:
+        f, state = _ascended(problem, f, relative)
+    low, high = _dual_bound(problem, f, state), _plan_bound(problem, state)
+    return low ** (1 / p), max(low, high) ** (1 / p)
 
 
-def ascended(atoms: Points, fine: Points, p: float) -> Array:
-    """Potentials f at the atoms that nearly maximise the dual."""
-    from scipy.optimize import minimize
-
-    scale = float(np.abs(fine.places).max()) ** p or 1.0
-    best: list[tuple[float, Array]] = [(-math.inf, np.zeros(len(atoms.places)))]
-
-    def descend(f: Array) -> tuple[float, Array]:
-        cell, least = nearest(atoms.places, fine.places, f * scale, p)
-        value = float(atoms.weights @ f) + float(fine.weights @ least) / scale
-        if value > best[0][0]:
-            best[0] = value, f.copy()
-        return -value, np.bincount(cell, fine.weights, minlength=len(f)) - atoms.weights
-
-    options = {"maxiter": _ITERATIONS, "maxcor": 20}
-    minimize(descend, _start(atoms, fine, p) / scale, jac=True, method="L-BFGS-B", options=options)
-    return scale * best[0][1]
+def _start(problem: Problem) -> Array:
+    """Return potentials: zero where they nearly balance, else smoothed ones of fewer atoms and cells."""
+    atoms, fine, f = problem.atoms, problem.cells, np.zeros(len(problem.atoms.weights))
+    if np.abs(problem.missing(problem.state(f, _WIDTHS[0]))).sum() < 2 * _APART or len(f) <= _FEWEST:
+        return f
+    few, points = gathered(atoms, problem.tree), gathered(Points(fine.places, fine.weights), problem.cell_tree)
+    none = np.zeros(len(points.weights))
+    wide = Cells(*points, np.zeros((len(none), *fine.edges.shape[1:])), none)
+    coarse = Problem(few, wide, tree(few.places), tree(wide.places), problem.p)
+    own, _ = _ascended(coarse, _start(coarse), _WIDTHS[0])
+    state = coarse._replace(cells=fine).state(own, _SMOOTH)
+    potentials = state.least[:, 0] - state.width * np.log(fine.weights / state.shares[:, 0])
+    which, least = nearest(problem.cell_tree, potentials, atoms.places, np.zeros(len(f)), problem.p, 1)
+    return least[:, 0]
 
 
-def bounds(atoms: Points, fine: Points, f: Array, p: float, smear: float) -> tuple[float, float]:
-    """Bounds of W_p between atoms and a density, for which points stand whose variance is larger by ``smear``."""
-    cell, least = nearest(atoms.places, fine.places, f, p)
-    masses = np.bincount(cell, fine.weights, minlength=len(f)).astype(np.float64)
-    value = float(atoms.weights @ f) + float(fine.weights @ least)
-    reached = float((masses - atoms.weights) @ f) + value  # W_p^p(mu~, nu)
-    excess, missing = np.maximum(masses - atoms.weights, 0.0), np.maximum(atoms.weights - masses, 0.0)
-    known, more, remaining = 0.0, 0.0, 0.0
+def gathered(points: Points, tree: Tree) -> Points:
+    """Return the centre of mass of the points in each leaf of a tree: about an eighth as many."""
+    leaves = len(tree.low) // 2
+    weights = np.where(tree.spare, 0.0, points.weights[tree.order]).reshape(leaves, -1)
+    places = tree.places.reshape(*weights.shape, -1)
+    total = weights.sum(axis=1)
+    return Points(np.einsum("lk,lkd->ld", weights, places) / total[:, None], total / total.sum())
+
+
+def _ascended(problem: Problem, f: Array, relative: float) -> tuple[Array, State]:
+    """Return potentials that balance the masses at one width of the smoothing, and the state there."""
+    atoms, state = problem.atoms, problem.state(f, relative)
+    for _ in range(_STEPS):
+        missing = problem.missing(state)
+        poor = np.flatnonzero(missing > (1 - _POOR) * atoms.weights)
+        if poor.size:
+            none = np.zeros(poor.size)
+            raised = nearest(problem.cell_tree, state.least[:, 0], atoms.places[poor], none, problem.p, 1)[1][:, 0]
+            f = f.copy()
+            f[poor] = np.maximum(f[poor], raised)
+            state = problem.state(f, relative)
+            missing = problem.missing(state)
+        if np.abs(missing).sum() < 2 * _BALANCED:
+            break
+        step, length = problem.direction(state, missing, _SEEN, _RIDGE, 1e-2), 1.0
+        for _ in range(6):
+            trial = problem.state(f + length * step, relative, state.width)
+            if trial.value > state.value:
+                break
+            length /= 4
+        if trial.value <= state.value:
+            break
+        f, state = f + length * step, trial
+    return f, state
+
+
+def _dual_bound(problem: Problem, f: Array, state: State) -> float:
+    """Return what ``f`` shows of W_p^p: the least cost at centroids, less what kinks inside cells may take away."""
+    value = float(problem.atoms.weights @ f + problem.cells.weights @ state.least[:, 0])
+    gradients = _gradients(problem, state)
+    for j in range(1, state.which.shape[1]):
+        slack = state.least[:, j] - state.least[:, 0]
+        reach = np.abs(np.einsum("md,mde->me", gradients[:, j] - gradients[:, 0], problem.cells.edges)) / 2
+        near = np.flatnonzero(reach.sum(axis=1) > slack)
+        value -= float(problem.cells.weights[near] @ _excess(slack[near], reach[near]))
+    return max(value, 0.0)
+
+
+def _excess(slack: Array, reach: Array) -> Array:
+    """Return E max(Z - slack, 0) for a sum Z of independent variables, uniform on [-reach_j, reach_j]."""
+    d = reach.shape[1]
+    reach = np.maximum(reach, 1e-2 * reach.max(axis=1, keepdims=True))
+    total = np.zeros(len(slack))
+    for signs in product((1.0, -1.0), repeat=d):
+        total += math.prod(signs) * np.maximum(reach @ np.array(signs) - slack, 0.0) ** (d + 1)
+    return np.maximum(total, 0.0) / (np.prod(2 * reach, axis=1) * math.factorial(d + 1))
+
+
+def _gradients(problem: Problem, state: State) -> Array:
+    """Return the gradients of |x_i - y|^p at the centroids, (m, k, d)."""
+    away = problem.cells.places[:, None, :] - problem.atoms.places[state.which]
+    if problem.p == 2:
+        return 2 * away
+    squares = np.square(away).sum(axis=2, keepdims=True) + problem.cells.variances[:, None, None]
+    return problem.p * np.where(squares > 0, squares, 1.0) ** (problem.p / 2 - 1) * away
+
+
+def _plan_bound(problem: Problem, state: State) -> float:
+    """Return the cost of a plan near the shares: balanced by linear steps, what is left moved far."""
+    w = problem.cells.weights
+    for _ in range(_REPAIRS):
+        missing = problem.missing(state)
+        if np.abs(missing).sum() < 1e-12:
+            break
+        step = problem.direction(state, missing, 1e-9, 0.0, 1e-8)[state.which]
+        step -= ((state.shares * step).sum(axis=1) / w)[:, None]
+        shares = np.maximum(state.shares * (1 + step / state.width[:, None]), 0.0)
+        trial = state._replace(shares=shares * (w / shares.sum(axis=1))[:, None])
+        if np.abs(problem.missing(trial)).sum() > 2 * np.abs(missing).sum():
+            break
+        state = trial
+    return _plan_cost(problem, state)
+
+
+def _plan_cost(problem: Problem, state: State) -> float:
+    """Return the mean of |x - y|^p in a plan: the shares, less what cuts through cells spare, and the rest moved far."""
+    (x, a), w, p, d = problem.atoms, problem.cells.weights, problem.p, problem.atoms.places.shape[1]
+    smear = problem.cells.variances * max((p + d - 2) / d, 1.0)
+    received = a - problem.missing(state)
+    shares = state.shares * np.minimum(a / np.where(received > 0, received, 1.0), 1.0)[state.which]
+    away = problem.cells.places[:, None, :] - x[state.which]
+    cost = float((shares * (np.square(away).sum(axis=2) + smear[:, None]) ** (p / 2)).sum())
     if p == 2:
-        known, more = smear, _repaired(atoms.places, excess, missing, _means(fine, cell, masses))
-    else:
-        remaining = _moved(atoms.places, excess, missing, p)
-    lower = max(value - known, 0.0) ** (1 / p)
-    upper = max(reached + more - known, 0.0) ** (1 / p) + remaining
-    return lower, max(upper, lower)
+        cost -= _spared(problem, state.which, shares)
+    far = [(w - shares.sum(axis=1), np.square(problem.cells.places).sum(axis=1) + smear)]
+    far.append((np.maximum(a - received, 0.0), np.square(x).sum(axis=1)))
+    return cost + 2 ** (p - 1) * sum(float(np.maximum(rest, 0.0) @ squares ** (p / 2)) for rest, squares in far)
 
 
-def _start(atoms: Points, fine: Points, p: float) -> Array:
-    """Potentials at the atoms: the c-transform of those of exact transport between few points that stand for both."""
-    few = gathered(fine, _START_CELLS)
-    own = atoms if len(atoms.places) <= _START_ATOMS else gathered(atoms, _START_ATOMS)
-    return nearest(few.places, atoms.places, solve(own, few, p, again=0).potentials[1], p)[1]
-
-
-def gathered(points: Points, wanted: int) -> Points:
-    """About so many points: the centres of mass of the cells of a grid, which keep mass and mean."""
-    low, high = points.places.min(axis=0), points.places.max(axis=0)
-    d = low.size
-    count = max(1, int(np.ceil(wanted ** (1 / d))))
-    size = np.where(high > low, high - low, 1.0)
-    index = np.minimum(((points.places - low) / size * count).astype(np.int64), count - 1)
-    flat = np.ravel_multi_index(tuple(index.T), (count,) * d)
-    masses = np.bincount(flat, points.weights, minlength=count**d).astype(np.float64)
-    kept = masses > 0
-    return Points(_means(points, flat, masses)[kept], masses[kept] / masses.sum())
-
-
-def nearest(x: Array, y: Array, f: Array, p: float) -> tuple[NDArray[np.int64], Array]:
-    """For each y the i with the least |x_i - y|^p - f_i, and its value."""
-    if p == 2:
-        from scipy.spatial import cKDTree
-
-        # |x_i - y|^2 - f_i is a squared distance in one more dimension.
-        height = np.sqrt(f.max() - f)
-        tree = cKDTree(np.column_stack([x, height]))
-        _, cell = tree.query(np.column_stack([y, np.zeros(len(y))]), workers=-1)
-        return cell, np.square(x[cell] - y).sum(axis=1) - f[cell]
-    cell, least = np.empty(len(y), dtype=np.int64), np.empty(len(y))
-    step = max(1, _CHUNK // len(x))
-    for begin in range(0, len(y), step):
-        part = slice(begin, begin + step)
-        costs = powers(y[part], x, p) - f
-        cell[part] = costs.argmin(axis=1)
-        least[part] = np.take_along_axis(costs, cell[part, None], axis=1)[:, 0]
-    return cell, least
-
-
-def _means(fine: Points, cell: NDArray[np.int64], masses: Array) -> Array:
-    """The centre of mass of each cell; anything where it is empty."""
-    sums = [np.bincount(cell, fine.weights * y, minlength=len(masses)) for y in fine.places.T]
-    return np.stack(sums, axis=1) / np.where(masses > 0, masses, 1.0)[:, None]
-
-
-def _repaired(places: Array, excess: Array, missing: Array, means: Array) -> float:
-    """What moving the excess mass of cells to the atoms that miss some costs more, p = 2."""
-    give, take = np.flatnonzero(excess > 0), np.flatnonzero(missing > 0)
-    total = float(excess.sum())
-    if total <= 0 or not take.size:
+def _spared(problem: Problem, which: NDArray[np.int64], shares: Array) -> float:
+    """Return what is spared where a plane across one axis of a cell parts the masses for the two largest shares."""
+    largest = np.argsort(-shares, axis=1)[:, :2]
+    if largest.shape[1] < 2:
         return 0.0
-    costs = powers(means[give], places[take], 2) - np.square(means[give] - places[give]).sum(axis=1)[:, None]
-    if costs.size > MOST_PAIRS:
-        return total * float(costs.max())
-    return total * simplex(excess[give] / total, missing[take] / missing.sum(), costs)[0]
-
-
-def _moved(places: Array, excess: Array, missing: Array, p: float) -> float:
-    """W_p(mu~, mu) at most: the difference alone is transported."""
-    total = float(excess.sum())
-    if total <= 0:
-        return 0.0
-    give, take = excess > 0, missing > 0
-    if give.sum() * take.sum() > MOST_PAIRS:
-        size = float(np.linalg.norm(places.max(axis=0) - places.min(axis=0)))
-        return total ** (1 / p) * size
-    plan = solve(
-        Points(places[give], excess[give] / total), Points(places[take], missing[take] / missing[take].sum()), p
-    )
-    return total ** (1 / p) * plan.value
+    mass, ends = np.take_along_axis(shares, largest, axis=1), np.take_along_axis(which, largest, axis=1)
+    apart = 2 * (problem.atoms.places[ends[:, 1]] - problem.atoms.places[ends[:, 0]])
+    reach = np.abs(np.einsum("md,mde->me", apart, problem.cells.edges)).max(axis=1) / 2
+    both = mass.sum(axis=1)
+    return float((reach * mass[:, 0] * mass[:, 1] / np.where(both > 0, both, 1.0)).sum())
