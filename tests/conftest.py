@@ -83,14 +83,16 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture
 def vlasov(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Any, str, str]]:
-    """Call the command line in this process: exit code, standard output, standard error."""
+    """Call the command line in this process: exit code, standard output, standard error without progress."""
     from vlasov import cli
+    from vlasov.solvers.progress import MARK
 
     def call(*arguments: str) -> tuple[Any, str, str]:
         monkeypatch.setattr(sys, "argv", ["vlasov", *arguments])
         with pytest.raises(SystemExit) as caught:
             cli.main()
         out, err = capsys.readouterr()
+        err = "".join(line for line in err.splitlines(keepends=True) if not line.startswith(MARK))
         return caught.value.code or 0, out, err
 
     return call

@@ -147,12 +147,16 @@ def test_who_waits_is_told_on_a_terminal_and_in_a_pipe(capsys, monkeypatch):
         patched.setattr(sys, "stderr", terminal)
         patched.setenv("TERM", "xterm")
         wait(patched)
-        seen = os.read(leader, 100_000).decode()
+        terminal.write("\x04")
+        terminal.flush()
+        seen = ""
+        while "\x04" not in seen:
+            seen += os.read(leader, 100_000).decode()
     os.close(leader)
     assert "] drawing, " in seen
     assert "] pieces, " in seen
     assert "not" not in seen
-    assert seen.endswith("\r\x1b[2K")  # and nothing is left of it
+    assert seen.endswith("\r\x1b[2K\x04")  # and nothing is left of it
     monkeypatch.setenv("FORCE_COLOR", "1")  # as in a notebook, whose outputs are coloured, but no terminals
     wait(monkeypatch)
     said = capsys.readouterr()
