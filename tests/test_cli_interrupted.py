@@ -103,12 +103,14 @@ def test_a_comparison_keeps_both_solutions_while_they_are_compared():
 
 def test_a_sensitivity_keeps_what_it_has_not_checked():
     where = "vlasov.postprocess.sensitivity.growth", "growths", 2
-    code, said = interrupted(signal.SIGTERM, where, "sensitivity", CASE, "--set", "horizon=0.5", "--times", "2")
+    code, said = interrupted(
+        signal.SIGTERM, where, "sensitivity", CASE, "--set", "horizon=0.5", "--times", "2", "--n", "64"
+    )
     assert code == 143
     file = f"{CASE}-sensitivity.partial.nc"
     assert said[-1] == f"vlasov: interrupted. What was solved until then is in {file}.\n"
     case = vl.load_case(CASE, settings=["horizon=0.5"])
-    kept, straight = vl.open_run(file), vl.sensitivity(case.problem, times=[0.0, 0.5], check=False)
+    kept, straight = vl.open_run(file), vl.sensitivity(case.problem, n=64, times=[0.0, 0.5], check=False)
     assert kept["growth"].values == pytest.approx(straight["growth"].values, rel=1e-12)
     assert [path.name for path in Path().iterdir()] == [file]
 
