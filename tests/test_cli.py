@@ -627,12 +627,12 @@ def test_studies_refuse_before_any_work(vlasov, monkeypatch, command, arguments,
 
 
 def test_compare_solves_from_two_starts(vlasov):
-    code, out, _ = vlasov("compare", "gaussian-collapse", "--shift", "0.1", "--times", "2", "-o", "s.nc", "--json")
+    code, out, _ = vlasov(*"compare gaussian-collapse --shift 0.1 --times 2 --no-local -o s.nc --json".split())
     assert code == 0
     found = json.loads(out)
     assert found["wasserstein"][0][0] == pytest.approx([0.1, 0.1], rel=1e-9)
     said = xr.open_dataset("s.nc").attrs["command"]
-    assert said == "vlasov compare gaussian-collapse --shift 0.1 --times 2 -o s.nc --json"
+    assert said == "vlasov compare gaussian-collapse --shift 0.1 --times 2 --no-local -o s.nc --json"
     assert refused(vlasov("compare", QUICK, "--scale", "-1"), "scale: ")
     assert refused(vlasov("compare", QUICK, "--scale", "2", "--shift", "1"), "--scale: makes a second change beside")
     two = ("--shift", "1", "--solvers", "gaussian,particles")

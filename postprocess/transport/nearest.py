@@ -61,7 +61,16 @@ def nearest(atoms: Tree, f: Array, y: Array, smear: Array, p: float, k: int) -> 
     slopes, most = _planes(atoms, f[atoms.order], steep=p == 2)
     which, least = np.empty((len(y), k), dtype=np.int64), np.empty((len(y), k))
     threads = (os.cpu_count() or 1) if len(y) > _THREADED else 1
-    arrays = atoms.places, tops, atoms.low, atoms.high, slopes, most, np.ascontiguousarray(y), np.ascontiguousarray(smear)
+    arrays = (
+        atoms.places,
+        tops,
+        atoms.low,
+        atoms.high,
+        slopes,
+        most,
+        np.ascontiguousarray(y),
+        np.ascontiguousarray(smear),
+    )
     in_threads(threads, _search, *arrays, float(p), which, least)
     return atoms.order[which], least
 

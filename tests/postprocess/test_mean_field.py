@@ -19,7 +19,7 @@ def problem(initial: vl.measures.Measure, horizon: float = 0.5) -> vl.Problem:
 LINE = problem(vl.Box(-1, 1))
 COMPACT = {1: LINE, 2: problem(vl.Ring(0.3, 1.0, [0.2, 0.0])), 3: problem(vl.Ball(1.0, np.zeros(3)))}
 REPLICAS = {1: 120, 2: 80, 3: 50}  # fewer where more coordinates average
-SIZES = [2**k for k in range(5, 11)]
+SIZES = [2**k for k in range(4, 10)]
 OBSERVABLES = ["mean_error", "covariance_error", "velocity_error"]
 
 

@@ -52,11 +52,11 @@ def test_two_processes_write_the_same_files(tmp_path):
     run.to_netcdf(tmp_path / "run.nc")
     program = (
         "import sys, xarray; from vlasov.postprocess import figures\n"
-        "drawn = figures.plot(xarray.load_dataset(sys.argv[1]), kind='ellipses', width='column')\n"
+        "drawn = figures.plot(xarray.load_dataset(sys.argv[1]), kind='eigenvalues', width='column')\n"
         "[figures.save(drawn, f'two.{form}', origin='plot 0123456789abcdef') for form in figures.FORMATS]"
     )
     subprocess.run([sys.executable, "-c", program, "run.nc"], check=True, cwd=tmp_path)
-    drawn = figures.plot(run, kind="ellipses", width="column")
+    drawn = figures.plot(run, kind="eigenvalues", width="column")
     for form in figures.FORMATS:
         figures.save(drawn, tmp_path / f"one.{form}", origin="plot 0123456789abcdef")
     for form in figures.FORMATS:

@@ -99,8 +99,8 @@ def test_two_near_values_are_not_taken_for_one(search):
 
 @pytest.mark.parametrize("search", [largest_singular, largest_eigenvalue])
 def test_errors_of_crowded_values_hold_for_all_starts(search):
-    """1 - 1e-4 of starts are promised: 200 operators, each with a start of its own, at three tolerances' worth."""
-    for number in range(200):
+    """1 - 1e-4 of starts are promised: 100 operators, each with a start of its own, at three tolerances' worth."""
+    for number in range(100):
         values = _crowded(number)
         found = search(
             lambda h, values=values: values * h, lambda p, values=values: values * p, values.shape,
