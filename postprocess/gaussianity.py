@@ -96,7 +96,7 @@ _FEW = 64  # tokens, for which lattices are too coarse and transport is exact, a
 _SEED, _SAMPLE_SEED = 0, 1
 
 
-def gaussianity(run: xr.Dataset, *, times: int = 9) -> xr.Dataset:
+def gaussianity(run: xr.Dataset, *, times: int = 5) -> xr.Dataset:
     """W_2(mu(t), N(m(t), C(t))) along a solution, and its distance to the solution from N(m(0), C(0)).
 
     Parameters

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import re
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from vlasov.postprocess.compare.show import draw
 from vlasov.postprocess.drawing.panels import draw as draw_panels
 from vlasov.postprocess.mean_field import with_local
 from vlasov.postprocess.perturbations import shifted
-from vlasov.postprocess.sensitivity import along
+from vlasov.postprocess.sensitivity import along, cost
 from vlasov.postprocess.stability import written
 
 A = np.array([[0.7, 0.5], [-0.4, 0.4]])
@@ -202,3 +203,33 @@ def test_the_command_writes_draws_and_prints(tmp_path, monkeypatch, capsys):
     again = vl.open_run("dirac-pair-sensitivity.nc")
     assert again.attrs["kind"] == "sensitivity"
     assert again["growth"].values.tolist() == told["growth"]
+
+
+def test_growth_is_left_out_where_it_takes_long(monkeypatch):
+    runs = _pair([1.0, 0.0], 1e-4)
+    asked, quick = (vl.compare(*runs, p=2, initial="different", local=local) for local in (True, None))
+    assert np.array_equal(asked["optimal_growth"], quick["optimal_growth"])
+    assert quick.attrs["left_out"] == ""
+    monkeypatch.setattr("vlasov.postprocess.sensitivity.along.AUTOMATIC", 0.0)
+    compared = vl.compare(*runs, p=2, initial="different")
+    study = vl.mean_field_study(vl.load_case("interval-1d").problem.until(0.1), n=[4, 8], replicas=2)
+    for dataset, variable in ((compared, "optimal_growth"), (study, "log_optimal_growth")):
+        assert re.fullmatch(
+            r"growth of small differences was left out: it takes about \d+ s; local=True computes it",
+            dataset.attrs["left_out"],
+        )
+        assert variable not in dataset
+        assert "Growth of small differences was left out" in printed(dataset)
+
+
+def test_predicted_seconds_follow_the_work():
+    """All pairs are four times as many for twice the tokens; twice the horizon takes twice the steps."""
+
+    def predicted(n, horizon, V):
+        points = np.random.default_rng(1).normal(size=(n, 4))
+        problem = vl.Problem(vl.Softmax(A=0.1 * np.eye(4), V=V), vl.Particles(points), horizon)
+        return cost.seconds(problem, problem.start, 1e-6, np.array([0.0, horizon]), rates=False)
+
+    still = 0.0 * np.eye(4)
+    assert 3.9 < predicted(16_000, 1.0, still) / predicted(8_000, 1.0, still) < 4.0
+    assert 1.5 < predicted(64, 40.0, -np.eye(4)) / predicted(64, 20.0, -np.eye(4)) < 2.5
