@@ -5,8 +5,8 @@ coordinates and the cells. ``partition``, ``part``, ``frames``, ``twin``: parts 
 frame of its own; ``state``: what is kept of them. ``velocity``, ``densities``, ``hull``, ``history``: the velocity at
 the nodes, what the grid cannot hold of the density, and what is remembered. ``fluxes``, ``schemes``,
 ``reconstruction``: what crosses faces. ``judge``, ``companion``, ``density_error``: how far off the run is, by a second
-method; ``reading``: its density at points; ``few_tilts``: sums that need no kernel; ``refine``: runs that chose too few cells. Files named ``kernels`` hold
-compiled arithmetic only.
+method; ``reading``: its density at points; ``few_tilts``: sums that need no kernel; ``refine``: runs that chose too few
+cells. Files named ``kernels`` hold compiled arithmetic only.
 """
 
 from vlasov.problem import Problem
