@@ -23,7 +23,7 @@ from vlasov.measures import Gaussian, Measure, Particles
 from vlasov.postprocess.moments import nodes
 from vlasov.postprocess.panels import Curve, Panel, Table, spread
 from vlasov.postprocess.transport.methods import Distance
-from vlasov.postprocess.wasserstein import distance, quickly
+from vlasov.postprocess.wasserstein import distance
 from vlasov.problem import Problem
 from vlasov.solvers import measure, problem_of
 from vlasov.solvers.accuracy import doubt
@@ -90,9 +90,7 @@ GAUSSIANITY = Kind(
 _NARROW = 1e-14  # variance relative to the largest below which a direction has none
 _ROUNDING = 1e-14  # of a mean, in deviations
 _LARGEST = 24  # d for which the d^4 entries of the fourth cumulant are formed
-_NODES, _SAMPLE_NODES = (400, 800, 1600), (200, 400, 800)  # of a lattice
 _GRIDS = 3  # the largest d that has grids
-_FEW = 64  # tokens, for which lattices are too coarse and transport is exact, at a second or two
 _SEED, _SAMPLE_SEED = 0, 1
 
 
@@ -171,7 +169,7 @@ def _at(state: Measure, predicted: Measure | None) -> dict[str, float]:
     trace, sample = float(np.trace(matched.covariance)), math.nan
     if isinstance(law, Particles) and np.ptp(law.weights) == 0 and trace > 0:
         drawn = matched.sample(len(law), "random", seed=_SAMPLE_SEED)
-        sample = to_gaussian(drawn, matched, _SAMPLE_NODES).value
+        sample = to_gaussian(drawn, matched).value
     own = to_gaussian(law, matched)
     ahead = Distance(math.nan, math.nan, "") if predicted is None else to_gaussian(law, predicted)
     relative = own.value / math.sqrt(trace) if trace > 0 else math.nan
@@ -179,14 +177,12 @@ def _at(state: Measure, predicted: Measure | None) -> dict[str, float]:
     return dict(zip(_NAMES, values, strict=True))
 
 
-def to_gaussian(law: Measure, gaussian: Measure, lattice: tuple[int, ...] = _NODES) -> Distance:
+def to_gaussian(law: Measure, gaussian: Measure) -> Distance:
     """Return W_2, beyond d = 3 to as many tokens drawn from the Gaussian; NaN there for densities."""
     if law.dimension > _GRIDS and isinstance(law, Particles):
         gaussian = gaussian.sample(len(law), "random", seed=_SEED)
     elif law.dimension > _GRIDS and not isinstance(law, Gaussian):
         return Distance(math.nan, math.nan, "")
-    elif law.dimension > 1 and isinstance(law, Particles) and len(law) > _FEW:
-        return quickly(law, gaussian, 2, lattice)
     return distance(law, gaussian, 2)
 
 

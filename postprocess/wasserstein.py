@@ -5,7 +5,6 @@ W_p(mu, nu) = ( min over couplings of x ~ mu, y ~ nu  of  E|x - y|^p )^{1/p},   
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ import xarray as xr
 
 from vlasov import checks
 from vlasov.errors import AccuracyWarning, InputError, choose, warn
-from vlasov.measures import Measure, Particles
+from vlasov.measures import Measure
 from vlasov.postprocess.transport import certain, conditional, methods
 from vlasov.postprocess.transport.methods import Distance
 from vlasov.postprocess.transport.scale import to_unit_size
@@ -86,11 +85,12 @@ def distance(mu: Given, nu: Given, p: float = 2, *, time: float | None = None, m
         - "gaussian": Bures' closed form for two Gaussians, p = 2.
         - "translation": one measure is the other, moved as a whole.
         - "exact": the network simplex between particles.
-        - "semi-discrete": a density against particles, between a lower and an upper bound.
+        - "radial": Gaussians, balls and rings, round about one centre; for p = 2 about any centres.
+        - "semi-discrete": particles against any measure, d <= 3, between a lower and an upper bound.
         - "linearised": two close densities, d <= 3: the length of the straight path between them for p = 2, and an
           interval that follows from it for other p.
         - "sinkhorn": debiased entropic transport between many particles, p = 2.
-        - "lattices": any two measures, d <= 3, deposited on three coarse lattices and extrapolated.
+        - "lattices": two densities, d <= 3, deposited on three coarse lattices and extrapolated.
         - "auto": the first of these that fits; where it only approximates, the one with the smallest error.
 
     Returns
@@ -153,17 +153,6 @@ def in_order(found: dict[float, Distance]) -> dict[float, Distance]:
         most = min((high for q, (_, high) in ends.items() if q > p and high == high), default=np.inf)
         result[p] = methods.within(one, certain.Certain(least, most)) if least <= most else one
     return result
-
-
-def quickly(mu: Measure, nu: Measure, p: float, nodes: Sequence[int]) -> Distance:
-    """By lattices that carry so many points, coarser than those of ``distance``, with an error that says so.
-
-    Where there are no particles by closed forms too, but by nothing that takes longer.
-    """
-    one, other, unit = to_unit_size(mu, nu)
-    clouded = isinstance(mu, Particles) or isinstance(nu, Particles)
-    found = methods.best(one, other, p, "lattices" if clouded else "auto", nodes)
-    return Distance(unit * found.value, unit * found.error, found.method)
 
 
 def _measure(given: Any, name: str, time: float | None) -> Measure:

@@ -2,17 +2,17 @@
 
     W_p^p = max_f  sum_i a_i f_i + int g_f dnu,    g_f(y) = min_i (|x_i - y|^p - f_i)
 
-``cells`` stand for nu. With the minimum over i smoothed, a cell divides its mass smoothly among a few atoms, and Newton's
-method makes every atom's share a_i: each step is a linear system of n unknowns, sparse since cells know a few atoms only.
-Then f bounds from below, whatever its accuracy, and the shares are a plan, which bounds from above. What cells hide
-enters both: no plan inside a cell is cheaper than g_f allows on average, and a cut through the cell is one that exists.
+``cells`` stand for nu. With the minimum over i smoothed, a cell divides its mass smoothly among a few atoms, and steps
+of Newton's method make every atom's share a_i: each is a linear system of n unknowns, sparse since cells know a few
+atoms only. Then f bounds from below, whatever its accuracy, and the shares are a plan, which bounds from above. What
+cells hide enters both: no plan inside a cell is cheaper than g_f allows, and a cut through the cell is one that exists.
 """
 
 from __future__ import annotations
 
 import math
 from itertools import product
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,23 +20,25 @@ from numpy.typing import NDArray
 from vlasov.checks import Array
 from vlasov.measures import Measure, Particles
 from vlasov.postprocess.transport.cells import Cells, cells
-from vlasov.postprocess.transport.exact import Points
+from vlasov.postprocess.transport.exact import Points, solve
 from vlasov.postprocess.transport.nearest import Tree, nearest, tree
 
-_PER_ATOM, _LEAST_CELLS = 1.5, 10_000  # cells wanted; about 1.6 times as many are made
+_PER_ATOM, _LEAST_CELLS = 3, 20_000  # cells wanted; about 1.6 times as many are made
 _NEIGHBOURS = {1: 6, 2: 8, 3: 14}  # atoms that a cell knows
-_WIDTHS = (0.1, 0.05)  # of the smoothing, relative to how the neighbours' costs spread
-_STEPS = 12
+_WIDEST = 0.1  # of the smoothing, relative to how the neighbours' costs spread
+_SMOOTH = 0.3  # where potentials of few atoms are the start for many
+_STEPS = 16
 _BALANCED = 2e-3  # mass in the wrong place, from which on the plan is repaired by linear steps alone
 _REPAIRS = 3
-_APART = 0.3  # mass in the wrong place without potentials, above which a coarse solution is the start
-_FEWEST, _SMOOTH = 200, 0.3  # atoms that begin with zero; smoothing of a coarse problem's potentials
+_APART, _FEWEST = 0.3, 200  # mass in the wrong place without potentials, above which fewer atoms are solved first
+_ENOUGH = 0.02  # relative distance of the bounds that fewer atoms leave, below which no more are solved
+_GROUPS, _ROUNDING = 500, 1e-13
 _POOR = 0.05  # of an atom's mass: with less, it is raised until a cell may choose it
 _SEEN, _RIDGE = 1e-3, 0.05  # shares that enter the linear system; its least diagonal, relative to an atom's mass
 
 
 class State(NamedTuple):
-    """Which atoms (m, k) each cell knows, |x - y|^p - f there, the smoothing (m,), shares of masses (m, k), the dual."""
+    """The atoms (m, k) that cells know, |x - y|^p - f there, the smoothing (m,), shares of mass (m, k), the dual."""
 
     which: NDArray[np.int64]
     least: Array
@@ -68,6 +70,11 @@ class Problem(NamedTuple):
         value = self.atoms.weights @ f + self.cells.weights @ (least[:, 0] - width * np.log(total))
         return State(which, least, width, shares, float(value))
 
+    def floor(self) -> float:
+        """Return the lower bound of W_p that zero potentials give, for any weights of the atoms."""
+        none = np.zeros(len(self.atoms.weights))
+        return _dual_bound(self, none, self.state(none, _WIDEST)) ** (1 / self.p)
+
     def missing(self, state: State) -> Array:
         """Return by how much each atom gets too little, (n,)."""
         received = np.bincount(state.which.ravel(), state.shares.ravel(), minlength=len(self.atoms.weights))
@@ -96,50 +103,64 @@ class Problem(NamedTuple):
 
 def between(atoms: Particles, other: Measure, p: float) -> tuple[float, float]:
     """Return the middle of the bounds of W_p and half of their distance."""
-    origins = (atoms.mean, other.mean) if p == 2 else (atoms.mean,) * 2
-    shift = float(np.linalg.norm(origins[0] - origins[1]))
-    kept = atoms.weights > 0
-    own = Points(atoms.points[kept] - origins[0], atoms.weights[kept])
-    fine = cells(other, max(_LEAST_CELLS, round(_PER_ATOM * len(own.places))))
-    fine = fine._replace(places=fine.places - origins[1], weights=fine.weights / fine.weights.sum())
-    low, high = bounds(own, fine, p)
+    shift = float(np.linalg.norm(atoms.mean - other.mean)) if p == 2 else 0.0
+    low, high, _ = bounds(posed(atoms, other, p, centred=p == 2))
     low, high = math.hypot(low, shift), math.hypot(high, shift)
     return (low + high) / 2, (high - low) / 2
 
 
-def bounds(atoms: Points, fine: Cells, p: float) -> tuple[float, float]:
-    """Return a lower and an upper bound of W_p between atoms and what cells hold."""
-    problem = Problem(atoms, fine, tree(atoms.places), tree(fine.places), p)
-    f = _start(problem)
-    for relative in _WIDTHS:
-        f, state = _ascended(problem, f, relative)
-    low, high = _dual_bound(problem, f, state), _plan_bound(problem, state)
-    return low ** (1 / p), max(low, high) ** (1 / p)
+def posed(atoms: Particles, other: Measure, p: float, *, centred: bool = False) -> Problem:
+    """Return atoms and cells of the other measure, each about its own mean, or both about that of the atoms."""
+    kept = atoms.weights > 0
+    own = Points(atoms.points[kept] - atoms.mean, atoms.weights[kept] / atoms.weights[kept].sum())
+    fine = cells(other, max(_LEAST_CELLS, _PER_ATOM * len(own.places)))
+    origin = other.mean if centred else atoms.mean
+    fine = fine._replace(places=fine.places - origin, weights=fine.weights / fine.weights.sum())
+    return Problem(own, fine, tree(own.places), tree(fine.places), p)
 
 
-def _start(problem: Problem) -> Array:
-    """Return potentials: zero where they nearly balance, else smoothed ones of fewer atoms and cells."""
-    atoms, fine, f = problem.atoms, problem.cells, np.zeros(len(problem.atoms.weights))
-    if np.abs(problem.missing(problem.state(f, _WIDTHS[0]))).sum() < 2 * _APART or len(f) <= _FEWEST:
-        return f
-    few, points = gathered(atoms, problem.tree), gathered(Points(fine.places, fine.weights), problem.cell_tree)
-    none = np.zeros(len(points.weights))
-    wide = Cells(*points, np.zeros((len(none), *fine.edges.shape[1:])), none)
-    coarse = Problem(few, wide, tree(few.places), tree(wide.places), problem.p)
-    own, _ = _ascended(coarse, _start(coarse), _WIDTHS[0])
-    state = coarse._replace(cells=fine).state(own, _SMOOTH)
+def bounds(problem: Problem) -> tuple[float, float, Array]:
+    """Return a lower and an upper bound of W_p between atoms and what cells hold, and the potentials."""
+    n, d = problem.atoms.places.shape
+    f, p = np.zeros(n), problem.p
+    if n > _FEWEST and np.abs(problem.missing(problem.state(f, _WIDEST))).sum() > 2 * _APART:
+        f, high = _from_coarse(problem)
+        low = _dual_bound(problem, f, problem.state(f, _WIDEST)) ** (1 / p)
+        if high - low <= (_ENOUGH if p == 2 else 5 * _ENOUGH) * high:
+            return low, max(low, high), f
+    finest = min(_WIDEST * (n / len(problem.cells.weights)) ** (1 / d), _WIDEST / 2)
+    for relative in np.geomspace(_WIDEST, finest, 2 + math.ceil(math.log(_WIDEST / finest) / 3)):
+        f, state = _ascended(problem, f, float(relative))
+    low, high = _dual_bound(problem, f, state) ** (1 / p), _plan_bound(problem, state)
+    return low, max(low, high), f
+
+
+def _from_coarse(problem: Problem) -> tuple[Array, float]:
+    """Return smoothed potentials of an eighth of the atoms and cells, and an upper bound of W_p from their plan."""
+    (x, a), fine, p = problem.atoms, problem.cells, problem.p
+    few, which = gathered(problem.atoms, problem.tree)
+    points, block = gathered(Points(fine.places, fine.weights), problem.cell_tree)
+    inner = fine.variances + np.square(fine.places - points.places[block]).sum(axis=1)
+    variances = np.bincount(block, fine.weights * inner) / np.bincount(block, fine.weights)
+    wide = Cells(*points, np.zeros((len(variances), *fine.edges.shape[1:])), variances)
+    coarse = Problem(few, wide, tree(few.places), tree(wide.places), p)
+    _, high, f = bounds(coarse)
+    state = coarse._replace(cells=fine).state(f, _SMOOTH)
     potentials = state.least[:, 0] - state.width * np.log(fine.weights / state.shares[:, 0])
-    which, least = nearest(problem.cell_tree, potentials, atoms.places, np.zeros(len(f)), problem.p, 1)
-    return least[:, 0]
+    f = nearest(problem.cell_tree, potentials, x, np.zeros(len(x)), p, 1)[1][:, 0]
+    own = float(a @ np.square(x - few.places[which]).sum(axis=1) ** (p / 2)) ** (1 / p)
+    return f, math.hypot(high, own) if p == 2 else high + own
 
 
-def gathered(points: Points, tree: Tree) -> Points:
-    """Return the centre of mass of the points in each leaf of a tree: about an eighth as many."""
-    leaves = len(tree.low) // 2
-    weights = np.where(tree.spare, 0.0, points.weights[tree.order]).reshape(leaves, -1)
-    places = tree.places.reshape(*weights.shape, -1)
-    total = weights.sum(axis=1)
-    return Points(np.einsum("lk,lkd->ld", weights, places) / total[:, None], total / total.sum())
+def gathered(points: Points, tree: Tree) -> tuple[Points, NDArray[np.int64]]:
+    """Return the centres of mass of the leaves of a tree, about an eighth as many, and the leaf of each point."""
+    leaf = np.empty(len(points.weights), dtype=np.int64)
+    leaves = np.repeat(np.arange(len(tree.low) // 2), 2 * len(tree.order) // len(tree.low))
+    leaf[tree.order[~tree.spare]] = leaves[~tree.spare]
+    _, leaf = np.unique(leaf, return_inverse=True)
+    total = np.bincount(leaf, points.weights)
+    places = np.stack([np.bincount(leaf, points.weights * x) for x in points.places.T], axis=1) / total[:, None]
+    return Points(places, total / total.sum()), leaf
 
 
 def _ascended(problem: Problem, f: Array, relative: float) -> tuple[Array, State]:
@@ -201,39 +222,49 @@ def _gradients(problem: Problem, state: State) -> Array:
 
 
 def _plan_bound(problem: Problem, state: State) -> float:
-    """Return the cost of a plan near the shares: balanced by linear steps, what is left moved far."""
+    """Return an upper bound of W_p: a plan near the shares, balanced by linear steps, and what moves the rest."""
     w = problem.cells.weights
     for _ in range(_REPAIRS):
         missing = problem.missing(state)
-        if np.abs(missing).sum() < 1e-12:
+        if np.abs(missing).sum() < _ROUNDING:
             break
         step = problem.direction(state, missing, 1e-9, 0.0, 1e-8)[state.which]
         step -= ((state.shares * step).sum(axis=1) / w)[:, None]
         shares = np.maximum(state.shares * (1 + step / state.width[:, None]), 0.0)
         trial = state._replace(shares=shares * (w / shares.sum(axis=1))[:, None])
-        if np.abs(problem.missing(trial)).sum() > 2 * np.abs(missing).sum():
+        if not np.abs(problem.missing(trial)).sum() < np.abs(missing).sum():
             break
         state = trial
-    return _plan_cost(problem, state)
-
-
-def _plan_cost(problem: Problem, state: State) -> float:
-    """Return the mean of |x - y|^p in a plan: the shares, less what cuts through cells spare, and the rest moved far."""
-    (x, a), w, p, d = problem.atoms, problem.cells.weights, problem.p, problem.atoms.places.shape[1]
+    (x, _), p, d = problem.atoms, problem.p, problem.atoms.places.shape[1]
     smear = problem.cells.variances * max((p + d - 2) / d, 1.0)
-    received = a - problem.missing(state)
-    shares = state.shares * np.minimum(a / np.where(received > 0, received, 1.0), 1.0)[state.which]
     away = problem.cells.places[:, None, :] - x[state.which]
-    cost = float((shares * (np.square(away).sum(axis=2) + smear[:, None]) ** (p / 2)).sum())
+    cost = float((state.shares * (np.square(away).sum(axis=2) + smear[:, None]) ** (p / 2)).sum())
     if p == 2:
-        cost -= _spared(problem, state.which, shares)
-    far = [(w - shares.sum(axis=1), np.square(problem.cells.places).sum(axis=1) + smear)]
-    far.append((np.maximum(a - received, 0.0), np.square(x).sum(axis=1)))
-    return cost + 2 ** (p - 1) * sum(float(np.maximum(rest, 0.0) @ squares ** (p / 2)) for rest, squares in far)
+        cost -= _spared(problem, state)
+    return max(cost, 0.0) ** (1 / p) + _rest(problem, problem.missing(state))
 
 
-def _spared(problem: Problem, which: NDArray[np.int64], shares: Array) -> float:
+def _rest(problem: Problem, missing: Array) -> float:
+    """Return a bound of W_p between what atoms receive and what they should: within groups, and from group to group."""
+    mass, p = float(np.maximum(missing, 0.0).sum()), problem.p
+    if mass < _ROUNDING:
+        return (mass ** (1 / p)) * float(np.linalg.norm(np.ptp(problem.atoms.places, axis=0)))
+    ends, inner = [], 0.0
+    for part in (np.maximum(missing, 0.0), np.maximum(-missing, 0.0)):
+        kept = part > 0
+        points = Points(problem.atoms.places[kept], part[kept] / part.sum())
+        groups, places = points, points.places
+        while len(groups.weights) > _GROUPS:
+            few, leaf = gathered(groups, tree(groups.places))
+            inner += float(groups.weights @ np.square(places - few.places[leaf]).sum(axis=1) ** (p / 2)) ** (1 / p)
+            groups, places = few, few.places
+        ends.append(groups)
+    return mass ** (1 / p) * (inner + solve(*ends, p, again=0).value)
+
+
+def _spared(problem: Problem, state: State) -> float:
     """Return what is spared where a plane across one axis of a cell parts the masses for the two largest shares."""
+    which, shares = state.which, state.shares
     largest = np.argsort(-shares, axis=1)[:, :2]
     if largest.shape[1] < 2:
         return 0.0

@@ -70,34 +70,19 @@ class Ready(NamedTuple):
         return (self.square + np.maximum(rest, 0.0)) ** (1 / p)
 
 
-def between(ready: Ready, p: float, nodes: Sequence[int] | None = None) -> Array:
-    """W_p, its least and its most, on three lattices of so many points, or of the usual ones, extrapolated."""
-    nodes = nodes or thresholds.LATTICE_NODES
-    costs, variances = levels(ready, p, nodes)
+def between(ready: Ready, p: float) -> Array:
+    """Return W_p, its least and its most, on three lattices, extrapolated."""
+    costs, variances = levels(ready, p, thresholds.LATTICE_NODES)
     cost, error, noise = extrapolated(costs, variances, ready, p)
     enough = thresholds.LATTICE_LOOSE * p * (ready.square + cost)
     enough = max(enough, thresholds.LATTICE_LOOSE**2 * abs(variances[-1]) ** (p / 2))
-    if error + noise > enough and nodes is thresholds.LATTICE_NODES and p > thresholds.LATTICE_SLOW:
+    if error + noise > enough and p > thresholds.LATTICE_SLOW:
         more = levels(ready, p, [thresholds.LATTICE_MORE])
         finer = extrapolated([*costs[1:], *more[0]], [*variances[1:], *more[1]], ready, p)
         if sum(finer[1:]) < error + noise:
             cost, error, noise = finer[0], max(finer[1], error / 2), finer[2]
     doubts = (1 if p == 2 else thresholds.NOT_SQUARE) * (1 if ready.shared else thresholds.UNLIKE)
-    return ready.interval(cost, error * doubts + thresholds.ATOMS * unseen(ready, p), noise, p)
-
-
-def unseen(ready: Ready, p: float) -> float:
-    """What atoms cost at scales below the lattice's: the mean of |y - x|^p to the nearest atom x."""
-    from scipy.spatial import cKDTree
-
-    largest = 0.0
-    for own, other in (ready.parts, ready.parts[::-1]):
-        if any(cloud.spacing.any() for cloud in own):
-            continue
-        atoms, over = joined(own), joined(other)
-        away, _ = cKDTree(atoms.places).query(over.places, workers=-1)
-        largest = max(largest, float(over.weights @ away**p))
-    return largest * ready.stretch**p
+    return ready.interval(cost, error * doubts, noise, p)
 
 
 def prepared(mu: Measure, nu: Measure, p: float) -> Ready:

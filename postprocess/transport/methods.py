@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from vlasov.errors import InputError
 from vlasov.measures import Density, Gaussian, Measure, Mixture, Particles
-from vlasov.postprocess.transport import atoms, certain, entropic, lattices, line, linear
+from vlasov.postprocess.transport import atoms, certain, entropic, lattices, line, linear, radial
 from vlasov.postprocess.transport.affine import bures
 from vlasov.postprocess.transport.certain import mean_power
 from vlasov.postprocess.transport.clouds import clouds, coarseness, coarser, joined, resolution
@@ -24,7 +24,6 @@ from vlasov.postprocess.transport.thresholds import (
     HIGHEST,
     MASS_LOST,
     ROUNDING,
-    SEMI_DISCRETE_ATOMS,
 )
 
 _EPS = float(np.finfo(float).eps)
@@ -71,8 +70,8 @@ class Candidate(NamedTuple):
     automatic: Test = lambda *_: True  # whether "auto" takes it where it applies
 
 
-def best(mu: Measure, nu: Measure, p: float, method: str = "auto", nodes: Sequence[int] | None = None) -> Distance:
-    """W_p by one method, or by that which leaves the smallest interval; lattices have so many ``nodes``, or the usual.
+def best(mu: Measure, nu: Measure, p: float, method: str = "auto") -> Distance:
+    """Return W_p by one method, or by the method that leaves the smallest interval.
 
     An approximate value is held within what is certain; no more methods are tried once an error is small enough.
     """
@@ -82,7 +81,7 @@ def best(mu: Measure, nu: Measure, p: float, method: str = "auto", nodes: Sequen
             continue
         if method == "auto" and not candidate.automatic(mu, nu, p):
             continue
-        result = _lattices(mu, nu, p, nodes) if name == "lattices" else candidate.solve(mu, nu, p)
+        result = candidate.solve(mu, nu, p)
         if result is None:
             continue
         if not candidate.approximate:
@@ -143,13 +142,7 @@ def _dense(measure: Measure) -> bool:
 
 
 def _atoms(mu: Measure, nu: Measure, _: float) -> bool:
-    return isinstance(mu, Particles) != isinstance(nu, Particles)
-
-
-def _few_atoms(mu: Measure, nu: Measure, p: float) -> bool:
-    """Beside a density, for which semi-discrete transport takes half a minute at most."""
-    most = SEMI_DISCRETE_ATOMS[p != 2]
-    return _atoms(mu, nu, p) and any(isinstance(measure, Particles) and len(measure) <= most for measure in (mu, nu))
+    return isinstance(mu, Particles) or isinstance(nu, Particles)
 
 
 def _gaussian(mu: Measure, nu: Measure, _: float) -> tuple[float, float]:
@@ -195,8 +188,10 @@ def _exact(mu: Measure, nu: Measure, p: float) -> tuple[float, float]:
 def _semi_discrete(mu: Measure, nu: Measure, p: float) -> tuple[float, float]:
     cloud, density = (mu, nu) if isinstance(mu, Particles) else (nu, mu)
     assert isinstance(cloud, Particles)
-    value, error = atoms.between(cloud, density, p)
-    return value, error + _resolution(mu, nu)
+    q = min(p, HIGHEST)
+    value, error = atoms.between(cloud, density, q)
+    error += _resolution(mu, nu)
+    return value, _widened(value, value - error, value + error, mu, nu, q, p)
 
 
 def _resolution(mu: Measure, nu: Measure) -> float:
@@ -204,10 +199,10 @@ def _resolution(mu: Measure, nu: Measure) -> float:
     return resolution(mu) + resolution(nu) + ROUNDING * size(mu, nu)
 
 
-def _lattices(mu: Measure, nu: Measure, p: float, nodes: Sequence[int] | None = None) -> tuple[float, float]:
+def _lattices(mu: Measure, nu: Measure, p: float) -> tuple[float, float]:
     mu, nu = _on_one_grid(mu, nu)
     q = min(p, HIGHEST)
-    value, low, high = lattices.between(lattices.prepared(mu, nu, q), q, nodes).tolist()
+    value, low, high = lattices.between(lattices.prepared(mu, nu, q), q).tolist()
     hidden = _resolution(mu, nu) + coarseness(mu) + coarseness(nu)
     return value, _widened(value, low - hidden, high + hidden, mu, nu, q, p)
 
@@ -264,6 +259,7 @@ CANDIDATES = {
     "gaussian": Candidate(
         "two Gaussians and p = 2", lambda mu, nu, p: p == 2 and _both(Gaussian)(mu, nu, p), _gaussian, approximate=False
     ),
+    "radial": Candidate("two round measures about one centre", radial.is_round, radial.between, approximate=False),
     "translation": Candidate("a measure and it, moved", certain.is_translate, _translation, approximate=False),
     "exact": Candidate(
         "two clouds of particles",
@@ -272,7 +268,11 @@ CANDIDATES = {
         False,
         lambda mu, nu, p: len(mu) * len(nu) <= EXACT_PAIRS,  # type: ignore[arg-type]
     ),
-    "semi-discrete": Candidate("one cloud of particles beside a density", _atoms, _semi_discrete, automatic=_few_atoms),
+    "semi-discrete": Candidate(
+        "particles beside any measure, d <= 3",
+        lambda mu, nu, p: _atoms(mu, nu, p) and mu.dimension <= 3,
+        _semi_discrete,
+    ),
     "linearised": Candidate(
         "two densities of similar extent, d <= 3",
         lambda mu, nu, p: _dense(mu) and _dense(nu) and mu.dimension <= 3,
@@ -285,6 +285,6 @@ CANDIDATES = {
         automatic=lambda mu, nu, p: mu.dimension > 3,
     ),
     "lattices": Candidate(
-        "d <= 3", lambda mu, nu, p: mu.dimension <= 3, _lattices, automatic=lambda *pair: not _few_atoms(*pair)
+        "two densities, d <= 3", lambda mu, nu, p: _dense(mu) and _dense(nu) and mu.dimension <= 3, _lattices
     ),
 }

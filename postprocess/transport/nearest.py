@@ -1,7 +1,7 @@
 """The k atoms with the least |x_i - y|^p - f_i, for many y, by a tree of boxes: any p, any potentials f.
 
-Boxes are halved along their widest side. In each, f is below a plane, flat unless p = 2: a box that cannot hold less than
-the k-th least is left out.
+Boxes are halved along their widest side. In each, f is below a plane, flat unless p = 2: a box that cannot hold less
+than the k-th least is left out.
 """
 
 from __future__ import annotations
@@ -61,17 +61,8 @@ def nearest(atoms: Tree, f: Array, y: Array, smear: Array, p: float, k: int) -> 
     slopes, most = _planes(atoms, f[atoms.order], steep=p == 2)
     which, least = np.empty((len(y), k), dtype=np.int64), np.empty((len(y), k))
     threads = (os.cpu_count() or 1) if len(y) > _THREADED else 1
-    arrays = (
-        atoms.places,
-        tops,
-        atoms.low,
-        atoms.high,
-        slopes,
-        most,
-        np.ascontiguousarray(y),
-        np.ascontiguousarray(smear),
-    )
-    in_threads(threads, _search, *arrays, float(p), which, least)
+    at = np.ascontiguousarray(y), np.ascontiguousarray(smear), float(p)
+    in_threads(threads, _search, atoms.places, tops, atoms.low, atoms.high, slopes, most, *at, which, least)
     return atoms.order[which], least
 
 

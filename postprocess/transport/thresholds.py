@@ -5,7 +5,6 @@
 
 # Which method is tried: time on one core.
 EXACT_PAIRS = 18_000_000  # of particles; the network simplex takes 4 s
-SEMI_DISCRETE_ATOMS = (4096, 64)  # for p = 2, where a tree finds the cells, and for other p: half a minute each
 ENOUGH = 5e-5  # of the measures' size: lattices do not resolve less, so nothing is tried after such an error
 LATTICE_NODES = (500, 1000, 2000)  # that carry mass, per measure: a tenth of a second to two seconds
 LATTICE_MORE, LATTICE_LOOSE = 4000, 3e-3  # one more lattice, ten seconds, where the relative error is above this
@@ -18,7 +17,6 @@ DOUBT = 0.15  # of what the extrapolation from lattices changes
 NOISE = 0.02  # of a squared spacing: costs below may come from how mass fell on the lattices
 NOT_SQUARE = 2  # times the error for p != 2, where costs are less smooth in the variance
 UNLIKE = 2  # times the error where the lattices of both measures differ
-ATOMS = 0.5  # of what atoms cost below the lattices' scale, from their distance to the nearest
 NOISY, FAINT = 0.2, 1e-3  # relative change, and cost in squared spacings: a linearised distance beyond may be zero
 BLURRED = 4 / 3  # of what cells twice as wide change: four times what smooth densities do
 STEEP = 0.5  # change of a density from cell to cell, from which on grids may hide its slope within cells
