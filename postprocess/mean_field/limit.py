@@ -98,11 +98,10 @@ def _refined(
 ) -> tuple[Limit, Limit, Array]:
     """Return two neighbours in a ladder that hardly differ, or no less than those before, and their change."""
     before, limit, change = first, first, np.zeros((len(QUANTITIES), len(first.means)))
-    last, stalled, d = math.inf, 0, first.problem.dimension
-    costs = [max(1, choice.nodes) ** d * choice.grid.steps for choice in ladder]
-    for number, choice in enumerate(ladder):
-        words = f"{choice.nodes} nodes an axis, " if choice.nodes else ""
-        reached(f"the limit by {words}{choice.grid.steps} steps", sum(costs[:number]) / sum(costs))
+    last, stalled = math.inf, 0
+    for choice in ladder:
+        nodes = f"{choice.nodes} nodes an axis, " if choice.nodes else ""
+        reached(f"the limit by {nodes}{choice.grid.steps} steps", 0.0)  # how many more it takes is not known
         finer = solve(first.problem, choice, tolerance=tolerance, patience=first.patience)
         change, size = _difference(limit, finer, witnesses), _size(finer)
         before, limit = limit, finer

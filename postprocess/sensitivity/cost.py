@@ -16,11 +16,11 @@ from vlasov.solvers.ode.dop853 import STAGES
 from vlasov.solvers.ode.integrate import accuracy_for
 
 # Measured on one thread of a Zen 5 core, mean over all cases.
-_GROWTH, _ROUGH, _RATES = 30.0, 6.0, 30.0  # products of Lanczos' iterations: an output time; a node in time
-_CALL = 0.8e-4  # seconds of a product, however few tokens there are
+_GROWTH, _ROUGH, _RATES = 30.0, 6.0, 50.0  # products of Lanczos' iterations: an output time; a node in time
+_CALL = 1.2e-4  # seconds of a product, however few tokens there are
 _PAIR = 0.7e-9  # seconds of a pair of tokens and a head, beyond d = 2 for each two components
 _LINEAR = {1: 1e-7, 2: 1e-7, 3: 9e-7}  # seconds of a token and a head at linear cost, by d
-_SCALED = 12.0  # Sinkhorn attention solves a system for each product: so many products of softmax
+_SCALED = 40.0  # Sinkhorn attention solves a system for each product: so many products of softmax
 _FEW = 24  # tokens by which steps are counted
 
 
@@ -37,19 +37,19 @@ def seconds(
 def _product(problem: Problem, n: int) -> float:
     """Return the seconds of J h of n tokens."""
     d, attention = problem.dimension, problem.attention
-    pairs = _PAIR * n * n * max(1.0, d / 2) * (_SCALED if isinstance(_inner(attention), Sinkhorn) else 1.0)
+    pairs = _PAIR * n * n * max(1.0, d / 2)
     if d in _LINEAR and problem.layer_norm is None and problem.block.heads_at() and not attention.causal:
         pairs = min(pairs, _LINEAR[d] * n)
     return _CALL + _heads(attention) * pairs
 
 
-def _inner(attention: Attention) -> Attention:
-    return _inner(attention.attention) if isinstance(attention, Masked) else attention
-
-
-def _heads(attention: Attention) -> int:
-    inner = _inner(attention)
-    return sum(_heads(head) for head in inner.heads) if isinstance(inner, MultiHead) else 1
+def _heads(attention: Attention) -> float:
+    """Return the number of heads, where one of Sinkhorn attention counts as many as its product costs."""
+    if isinstance(attention, Masked):
+        return _heads(attention.attention)
+    if isinstance(attention, MultiHead):
+        return sum(_heads(head) for head in attention.heads)
+    return _SCALED if isinstance(attention, Sinkhorn) else 1.0
 
 
 def _steps(problem: Problem, cloud: Particles, tolerance: float, times: Array) -> int:

@@ -226,10 +226,10 @@ def test_predicted_seconds_follow_the_work():
     """All pairs are four times as many for twice the tokens; twice the horizon takes twice the steps."""
 
     def predicted(n, horizon, V):
-        points = np.random.default_rng(1).normal(size=(n, 4))
-        problem = vl.Problem(vl.Softmax(A=0.1 * np.eye(4), V=V), vl.Particles(points), horizon)
+        points = 1.0 + np.random.default_rng(1).normal(size=(n, 4))
+        problem = vl.Problem(vl.Softmax(A=np.zeros((4, 4)), V=V), vl.Particles(points), horizon)
         return cost.seconds(problem, problem.start, 1e-6, np.array([0.0, horizon]), rates=False)
 
-    still = 0.0 * np.eye(4)
+    still, turning = np.zeros((4, 4)), np.eye(4)[[1, 0, 3, 2]] * [[-1.0], [1.0], [-1.0], [1.0]]
     assert 3.9 < predicted(16_000, 1.0, still) / predicted(8_000, 1.0, still) < 4.0
-    assert 1.5 < predicted(64, 40.0, -np.eye(4)) / predicted(64, 20.0, -np.eye(4)) < 2.5
+    assert 1.8 < predicted(64, 80.0, turning) / predicted(64, 40.0, turning) < 2.2
