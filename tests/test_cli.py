@@ -958,7 +958,7 @@ def test_a_doubtful_run_says_so_and_holds_no_fact(vlasov):
     ("case", "second"),
     [
         ("dirac-pair", "particles, tolerance = 1e-13"),
-        ("gaussian-line", "finite-volume"),
+        ("gaussian-line", "particles, n = 1600, sampling = quadrature"),
         ("relu-layer-norm", "finite-volume"),
     ],
 )

@@ -155,7 +155,8 @@ def compare(
         raise InputError(sentence, "--study")
     wanted = times.until(1.0 if times.at is None else math.inf, usual=_TIMES)
     assert wanted is not None
-    name, tasks = Path(cases[0]).stem, [] if files else _tasks(settings.load(cases[0]), solvers, perturbation, times)
+    name, case = Path(cases[0]).stem, None if files else settings.load(cases[0])
+    tasks = [] if case is None else _tasks(case, solvers, perturbation, times)
     beside_it: list[str | Path] = [] if study is None else [study]
     sources = [*(sources_of(cases) if files else [_origin(task) for task in tasks]), *sources_of(beside_it)]
     read = [*cases, *beside_it, *([perturbation.initial] if perturbation.initial else [])]
@@ -166,6 +167,10 @@ def compare(
         require(beside, MeanFieldStudy.kind, str(study))
     if not files and len(tasks) < 2:
         raise InputError(f"needs at least two to compare but got {len(tasks)}; see --solvers", "solvers")
+    if case is not None and not (change or solvers) and len(case.solvers) == 1:
+        own = [f"{key} = {value}" for key, value in tasks[1].options.items() - tasks[0].options.items()]
+        second = ", ".join([tasks[1].solver, *sorted(own)])
+        print(f"{name} lists one solver, {tasks[0].solver}, and is compared with {second}.", file=sys.stderr)
     with keeping(target) as solutions:
         datasets = [open_run(path) for path in cases] if files else _solve(tasks, name, solutions, progress=not as_json)
         result = compare_solutions(
@@ -195,9 +200,6 @@ def _tasks(case: Case, solvers: str | None, perturbation: Perturbation, times: T
     tasks = [task(case, name) for name in chosen]
     if not change and not solvers and len(tasks) == 1:
         tasks.append(_second(tasks[0]))
-        own = [f"{key} = {value}" for key, value in tasks[1].options.items() - tasks[0].options.items()]
-        said = ", ".join([tasks[1].solver, *own])
-        print(f"{case.name} lists one solver, {usual[0]}, and is compared with {said}.", file=sys.stderr)
     if change:
         tasks += [perturbation.apply(first) for first in tasks]
     end = case.problem.horizon
@@ -219,7 +221,7 @@ def _second(first: Task) -> Task:
     if isinstance(first.problem.initial, Particles):  # no grid and no reduction holds single points
         tolerance = max(_TIGHTER * vars(resolve(first.solver, first.options)[1])["tolerance"], _TIGHTEST)
         return first._replace(options=first.options | {"tolerance": float(f"{tolerance:g}")})
-    for solver, options in {"gaussian": {}, "finite-volume": {}, "particles": _NODES}.items():
+    for solver, options in {"gaussian": {}, "particles": _NODES, "finite-volume": {}}.items():
         with suppress(InputError):
             if solver != first.solver:
                 prepare(first.problem, solver, options=options)
