@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from itertools import combinations_with_replacement
 
@@ -44,9 +45,9 @@ def moments(measure: Measure, order: int, *, center: Array, scale: Array) -> Arr
         image = Gaussian((measure.mean - center) / scale, measure.covariance / np.outer(scale, scale))
         return np.array([_wick(image, factors) for factors in _powers(measure.dimension, order)])
     cloud = nodes(measure)
-    z = (cloud.points - center) / scale
+    columns = np.ascontiguousarray(((cloud.points - center) / scale).T)
     powers = _powers(measure.dimension, order)
-    return np.array([float(cloud.weights @ z[:, list(factors)].prod(axis=1)) for factors in powers])
+    return np.array([float(cloud.weights @ math.prod(columns[k] for k in factors)) for factors in powers])
 
 
 def _powers(dimension: int, order: int) -> Iterator[tuple[int, ...]]:

@@ -43,7 +43,7 @@ _MORE, _MOST = 4096, 10_000  # for d > 2; and Sobol tokens in their place where 
 _TOLERANCES = 1e-13, 1e-9  # of the reduction and of Gauss nodes: runs have 1e-8
 _FLOOR, _ROUNDING = 3.0, 1e-11  # times the reference's error; what steps in time leave where cells do no harm
 _OTHER = 10**6  # number of a replica that no study has
-_GROWTH, _LONG = 1.5, 20.0  # of seconds with n, between sums of linear cost and pairs; seconds that are told
+_GROWTH, _LONG = 1.7, 20.0  # of seconds with n, between sums of linear cost and pairs; seconds that are told
 _TIMES = 5  # from 0 to the horizon
 _GRID = "finite-volume"
 _SET_HERE = {_GRID: ("cells",), "particles": ("n", "sampling", "seed")}
@@ -75,7 +75,7 @@ def _panels(dataset: xr.Dataset) -> list[Panel]:
 
 def _tables(dataset: xr.Dataset) -> list[Table]:
     tables, names = [], dataset["solution"].values.tolist()
-    means = np.sqrt(np.square(dataset[list(_HEADS)]).mean("replica"))
+    means = (dataset[list(_HEADS)] ** 2).mean("replica") ** 0.5
     for is_grid, title, first in ((True, "finite volumes", ["cells"]), (False, "particles", ["tokens", "n"])):
         heads = {key: head for key, head in _HEADS.items() if is_grid or key != "density_error"}
         rows = [
@@ -99,24 +99,16 @@ def _notes(dataset: xr.Dataset) -> list[str]:
 
 def _order(own: xr.Dataset, name: str) -> str:
     """Return the observed order of a solution in a sentence."""
-    orders, silent = [], []
-    for error in _ERRORS:
-        fitted, word = own.sel(quantity=error), error[:-6]
-        if name == _GRID and fitted["slope"].notnull():
-            slope, low, high = (-float(fitted[part]) for part in ("slope", "high", "low"))
-            orders.append(f"{word} {slope:.1f} ({low:.1f} to {high:.1f} from grid to grid)")
-        elif text := slope_text(fitted):
-            orders.append(f"{word} {text}")
-        elif own[error].notnull().any():
-            silent.append(word)
+    sides = own.assign(slope=-own["slope"], low=-own["high"], high=-own["low"]) if name == _GRID else own
+    texts = {error[:-6]: slope_text(sides.sel(quantity=error)) for error in _ERRORS if own[error].notnull().any()}
+    orders = [f"{word} {text}" for word, text in texts.items() if text]
+    silent = ", ".join(word for word, text in texts.items() if not text)
     expected = float(own["expected"].max())
-    theory = f"; expected {abs(expected):g}" if name == _GRID else f"; expected about −{abs(expected):g}"
+    theory = f"{abs(expected):g}" if name == _GRID else f"about −{abs(expected):g}"
     what = "observed order in the width of a cell" if name == _GRID else "slope in n"
-    said = [f"{what}: {', '.join(orders)}{theory if math.isfinite(expected) else ''}"] if orders else []
-    if silent:
-        why = "no power of n" if name in shared.DETERMINISTIC else "at rounding or at the reference's error, no order"
-        said.append(f"{', '.join(silent)}: {why}")
-    return f"{name}: {'; '.join(said)}."
+    parts = [f"{what}: {', '.join(orders)}" + (f"; expected {theory}" if math.isfinite(expected) else "")]
+    why = "no power of n" if name in shared.DETERMINISTIC else "at rounding or at the reference's error, no order"
+    return f"{name}: {'; '.join([*(parts if orders else []), *([f'{silent}: {why}'] if silent else [])])}."
 
 
 class _Reference(NamedTuple):
@@ -305,10 +297,11 @@ class Refinement(Study):
             if name == _GRID:
                 order = SCHEMES[self.task(name, 8, 0)[1].get("reconstruction", "upwind5")].order
                 theory = -float(order) if own["density_error"].notnull().any() else math.nan  # where it is smooth
-                pairs = [own.sel(size=list(pair)) for pair in pairwise(self.sizes(name))] or [own]
-                each = [with_slopes(pair, list(_ERRORS), "size", Fit(), floor=floor)["slope"] for pair in pairs]
-                slopes = xr.concat(each, "pair")
-                fitted = fitted.assign(low=slopes.min("pair"), high=slopes.max("pair"))
+                pairs = [own.sel(size=list(pair)) for pair in pairwise(self.sizes(name))]
+                if pairs[1:]:
+                    each = [with_slopes(pair, list(_ERRORS), "size", Fit(), floor=floor)["slope"] for pair in pairs]
+                    slopes = xr.concat(each, "pair")
+                    fitted = fitted.assign(low=slopes.min("pair"), high=slopes.max("pair"))
             parts.append(fitted.assign(expected=xr.full_like(fitted["slope"], theory)))
         attributes = dataset.attrs | {"reference": prepared.name, "floor": prepared.error, "note": self.note}
         return xr.concat(parts, "solution").assign_attrs(attributes)

@@ -937,3 +937,21 @@ def test_a_doubtful_run_says_so_and_holds_no_fact(vlasov):
     code, out, _ = vlasov("run", "mine.toml", "--json", *DIFFUSED)
     assert strict(out)["error_estimate"] > 1e-2
     assert strict(out)["doubt"] in warning
+
+
+@pytest.mark.parametrize(
+    ("case", "second"),
+    [
+        ("dirac-pair", "particles, tolerance = 1e-13"),
+        ("gaussian-line", "particles, n = 1600, sampling = quadrature"),
+        ("relu-layer-norm", "finite-volume"),
+    ],
+)
+def test_a_case_with_one_solver_compares_with_what_fits(case, second, vlasov, tmp_path):
+    few = ["--no-local", "--times", "2", "--set", "horizon=0.1", "--set", "times=[0.0, 0.1]"]
+    code, out, err = vlasov("compare", case, *few, "--json", "-o", str(tmp_path / "made.nc"))
+    assert code == 0
+    assert f"is compared with {second}." in err
+    made = json.loads(out)
+    assert max(made["mean_error"][0]) < 5e-3
+    assert len(set(made["solution"])) == 2

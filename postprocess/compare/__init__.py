@@ -29,7 +29,7 @@ from vlasov.checks import Array
 from vlasov.errors import InputError, choose
 from vlasov.postprocess import stability
 from vlasov.postprocess.compare import along_tokens, coupled, local as chain
-from vlasov.postprocess.compare.distances import ORDERS, between, density_error, is_cheap, moment_errors
+from vlasov.postprocess.compare.distances import ORDERS, between, density_error, floor, is_cheap, moment_errors
 from vlasov.postprocess.compare.show import COMPARISON as COMPARISON
 from vlasov.postprocess.compare.solutions import common, pick, same
 from vlasov.postprocess.panels import spread
@@ -42,7 +42,7 @@ from vlasov.solvers.progress import shares_bar, silent
 
 Variables: TypeAlias = dict[str, tuple[tuple[str, ...], Array]]  # dimensions and values by name
 
-_TIMES, _COSTLY = 21, 6  # output times by default; at so many of them distances that are costly
+_TIMES, _COSTLY = 21, 5  # output times by default; at so many of them distances that are costly
 _PARTED = 0.1  # of the deviation: means this far apart, where instability explains it, say so
 _SEEN = 1e-14  # of the deviation: a difference that rounding makes
 _EXPLAINED = math.log(100.0)  # differences may have grown by so much more
@@ -53,7 +53,7 @@ _EACH = ("pair", "time")
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")  # where solutions part, powers of distances overflow
 def compare(
     *datasets: xr.Dataset,
-    p: float | Sequence[float] = (1, 2),
+    p: float | Sequence[float] = 2,
     times: int | ArrayLike | None = None,
     initial: str = "auto",
     local: bool | None = None,
@@ -70,7 +70,7 @@ def compare(
     times
         How many of the common output times, evenly spread with the first and the last, or which. The first is always
         among them, since growth is counted from there; those after the last are left out. By default 21 times, with
-        distances that are costly at six of these.
+        distances that are costly at five of these.
     initial
         "same", "different", or "auto": as their problems say. Clouds drawn from one measure by different seeds are
         "different" only if you say so.
@@ -171,7 +171,7 @@ def _distances(
     """
     count, methods = runs[0].sizes["time"], set[str]()
     states = [[measure(run, j) for j in range(count)] for run in runs]
-    values, errors = np.full((2, len(pairs), count, len(orders)), math.nan)
+    values, errors, floors = np.full((3, len(pairs), count, len(orders)), math.nan)
     moments, densities = np.empty((len(pairs), count, len(ORDERS))), np.empty((len(pairs), count))
     bounded = np.full((len(pairs), len(orders)), True)
     bar = shares_bar(float(len(pairs) * count), what="distances") if progress else None
@@ -184,6 +184,7 @@ def _distances(
                     continue
                 distances = between(mu, nu, orders)
                 values[i, j], errors[i, j] = np.array([distance[:2] for distance in distances]).T
+                floors[i, j] = floor(mu, nu, orders)
                 conditional = [distance.method == CONDITIONAL for distance in distances]
                 if problem.attention.causal:  # where the theory bounds the conditional distance alone, from p = 2 on
                     bounded[i] &= np.array(conditional) & (np.array(orders) >= 2)
@@ -194,6 +195,7 @@ def _distances(
     return {
         "wasserstein": (("pair", "time", "p"), values),
         "wasserstein_error": (("pair", "time", "p"), errors),
+        "quantisation": (("pair", "time", "p"), floors),
         "growth": (("pair", "time", "p"), np.where(resolved, growth, np.nan)),
         "growth_error": (("pair", "time", "p"), np.where(resolved, most - growth, np.nan)),
         "bounded": (("pair", "p"), bounded),

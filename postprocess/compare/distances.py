@@ -11,9 +11,10 @@ import numpy as np
 from vlasov.checks import Array
 from vlasov.errors import InputError
 from vlasov.measures import Density, Gaussian, Measure, Particles
-from vlasov.postprocess.moments import moments
+from vlasov.postprocess.moments import moments, nodes
 from vlasov.postprocess.transport.conditional import match
 from vlasov.postprocess.transport.methods import Distance, image_in
+from vlasov.postprocess.transport.quantisation import quantisation
 from vlasov.postprocess.wasserstein import distance, in_order
 
 ORDERS = (1, 2, 3, 4)  # of moments
@@ -30,6 +31,14 @@ def between(mu: Measure, nu: Measure, orders: Sequence[float]) -> list[Distance]
         found = in_order({p: _distance(mu, nu, p) for p in orders})
         return [found[p] for p in orders]
     return [distance(mu, nu, p) for p in orders]
+
+
+def floor(mu: Measure, nu: Measure, orders: Sequence[float]) -> list[float]:
+    """Return what the places of tokens beside a density leave open of W_p, whatever their weights; NaN for others."""
+    cloud, density = (mu, nu) if isinstance(mu, Particles) else (nu, mu)
+    if not isinstance(cloud, Particles) or isinstance(density, Particles) or cloud.dimension > 3:
+        return [math.nan for _ in orders]
+    return [quantisation(cloud, density, p) for p in orders]
 
 
 def is_cheap(mu: Measure, nu: Measure) -> bool:
@@ -51,9 +60,9 @@ def moment_errors(mu: Measure, nu: Measure) -> Array:
     Relative to the largest moment of the order, or to that of a standard normal variable where it is larger.
     """
     center, scale = mu.mean, np.sqrt(np.maximum(np.diag(mu.covariance), 1e-300))
-    errors = []
+    errors, pair = [], [measure if isinstance(measure, Gaussian) else nodes(measure) for measure in (mu, nu)]
     for order in ORDERS:
-        one, other = (moments(measure, order, center=center, scale=scale) for measure in (mu, nu))
+        one, other = (moments(measure, order, center=center, scale=scale) for measure in pair)
         errors.append(np.abs(one - other).max() / max(1.0, np.abs(one).max()))
     return np.array(errors)
 

@@ -92,6 +92,15 @@ def test_gauss_nodes_are_as_good_a_reference_as_the_closed_form():
         assert np.abs(first - second).max() < 3 * finest.attrs["floor"]
 
 
+def test_an_order_below_zero_has_its_sign():
+    """In the order of sizes as they are, errors that grow are not told as if they fell."""
+    study = vl.refinement(LINE, cells=[32, 64, 128], options={"finite-volume": FIXED}, **SMALL)
+    assert "covariance 5" in notes(study) or "covariance 4" in notes(study)
+    upwards = study.assign(slope=-study["slope"], low=-study["high"], high=-study["low"])
+    assert "covariance −5" in notes(upwards) or "covariance −4" in notes(upwards)
+    assert (study["low"].sel(solution="finite-volume") <= study["slope"].sel(solution="finite-volume")).all()
+
+
 def test_densities_that_jump_have_no_expected_order():
     study = vl.refinement(vl.Problem(LINE.attention, vl.Box([-1.0], [1.0]), 0.5), cells=[16, 32], **SMALL)
     assert study["density_error"].isnull().all()

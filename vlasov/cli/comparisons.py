@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import shlex
 import sys
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from vlasov.checks import Array
 
 _TIMES = 21  # at which solutions are compared where no option says it
+_NODES: dict[str, Any] = {"n": 1600, "sampling": "quadrature"}  # of a case that lists no particles
+_TIGHTER, _TIGHTEST = 1e-3, 1e-13  # times the tolerance, of tokens that are solved twice; at least the latter
 _INTERVALS = 64  # between output times, at least
 
 
@@ -86,7 +89,9 @@ class Refined:
         from vlasov.postprocess.studies.run import run_study
 
         sizes = {"cells": self.cells, "n": self.n}
-        chosen = {name: numbers(text, f"--{name}", int) for name, text in sizes.items() if text is not None}
+        chosen: dict[str, Any] = {
+            name: numbers(text, f"--{name}", int) for name, text in sizes.items() if text is not None
+        }
         listed = None if solvers is None else names(solvers)
         study = Refinement(case, solvers=listed, **chosen, progress=not as_json)
         target = picture.place(output, Path(f"{case.name}-refine"), sources=[study.identity()], numbers=True)
@@ -144,7 +149,8 @@ def compare(
         raise InputError(sentence, "--study")
     wanted = times.until(1.0 if times.at is None else math.inf, usual=_TIMES)
     assert wanted is not None
-    name, tasks = Path(cases[0]).stem, [] if files else _tasks(settings.load(cases[0]), solvers, perturbation, times)
+    name, case = Path(cases[0]).stem, None if files else settings.load(cases[0])
+    tasks = [] if case is None else _tasks(case, solvers, perturbation, times)
     beside_it: list[str | Path] = [] if study is None else [study]
     sources = [*(sources_of(cases) if files else [_origin(task) for task in tasks]), *sources_of(beside_it)]
     read = [*cases, *beside_it, *([perturbation.initial] if perturbation.initial else [])]
@@ -155,6 +161,10 @@ def compare(
         require(beside, MeanFieldStudy.kind, str(study))
     if not files and len(tasks) < 2:
         raise InputError(f"needs at least two to compare but got {len(tasks)}; see --solvers", "solvers")
+    if case is not None and not (change or solvers) and len(case.solvers) == 1:
+        own = [f"{key} = {value}" for key, value in tasks[1].options.items() - tasks[0].options.items()]
+        second = ", ".join([tasks[1].solver, *sorted(own)])
+        print(f"{name} lists one solver, {tasks[0].solver}, and is compared with {second}.", file=sys.stderr)
     with keeping(target) as solutions:
         datasets = [open_run(path) for path in cases] if files else _solve(tasks, name, solutions, progress=not as_json)
         result = compare_solutions(
@@ -182,10 +192,12 @@ def _tasks(case: Case, solvers: str | None, perturbation: Perturbation, times: T
     if change and len(chosen) > 1:
         raise InputError(f"names {len(chosen)}, but --{change} compares two starts by one solver", "--solvers")
     tasks = [task(case, name) for name in chosen]
+    if not change and not solvers and len(tasks) == 1:
+        tasks.append(_second(tasks[0]))
     if change:
         tasks += [perturbation.apply(first) for first in tasks]
     end = case.problem.horizon
-    if "particles" in chosen:  # which rounding may keep from it
+    if any(each.solver == "particles" for each in tasks):  # which rounding may keep from it
         end = min(end, *(followed_until(each.problem) for each in tasks))
     wanted = times.until(end, usual=_TIMES)
     assert wanted is not None
@@ -193,6 +205,23 @@ def _tasks(case: Case, solvers: str | None, perturbation: Perturbation, times: T
     at = None if times.at is None else shown
     layers = [prepare(*each[:2], times=at, options=each.options).times for each in tasks if each.solver == "layers"]
     return [each._replace(times=layers[0] if layers else _finer(shown)) for each in tasks]
+
+
+def _second(first: Task) -> Task:
+    """Return a second solution for a case that lists one solver: by another that applies, or the same refined."""
+    from vlasov.measures import Particles
+    from vlasov.solvers.driver import prepare, resolve
+
+    if isinstance(first.problem.initial, Particles):  # no grid and no reduction holds single points
+        tolerance = max(_TIGHTER * vars(resolve(first.solver, first.options)[1])["tolerance"], _TIGHTEST)
+        return first._replace(options=first.options | {"tolerance": float(f"{tolerance:g}")})
+    for solver, options in {"gaussian": {}, "particles": _NODES, "finite-volume": {}}.items():
+        with suppress(InputError):
+            if solver != first.solver:
+                prepare(first.problem, solver, options=options)
+                return first._replace(solver=solver, options=options)
+    n = 2 * vars(resolve(first.solver, first.options)[1])["n"]
+    return first._replace(options=first.options | {"n": n})
 
 
 def _origin(task: Task) -> str:
@@ -215,8 +244,11 @@ def _solve(tasks: Sequence[Task], case: str, solutions: dict[str, xr.Dataset], *
     from vlasov.solvers.accuracy import doubt
     from vlasov.solvers.driver import solve
 
+    first = tasks[0]
     for number, task in enumerate(tasks, 1):
-        result = solve(task.problem, task.solver, times=task.times, progress=progress, case=case, **task.options)
+        own = task.options.items() - first.options.items() if task[:2] == first[:2] else ()  # tells the two apart
+        label = ", ".join([case, *(f"{key} = {value}" for key, value in own)])
+        result = solve(task.problem, task.solver, times=task.times, progress=progress, case=label, **task.options)
         solutions[f".{number}-{task.solver}"] = result
         if progress:
             print_doubt(doubt(result), task.solver, named=True)
