@@ -1,27 +1,19 @@
-"""How a comparison is shown: panels, tables and notes, and the picture with the solutions above its panels."""
+"""How a comparison is shown: panels, tables and notes."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from vlasov.checks import Array
 from vlasov.kinds import TRANSPORT, Kind
-from vlasov.postprocess.panels import Curve, Panel, Table, panels_of, spread
+from vlasov.postprocess.panels import Curve, Panel, Table, spread
 from vlasov.postprocess.stability import SETTLED, bound_curve, written
-from vlasov.solvers.dataset import require, table_in
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-    from matplotlib.gridspec import SubplotSpec
-
-    from vlasov.postprocess.drawing.paper import Width
+from vlasov.solvers.dataset import table_in
 
 _NAMES = {
     "wasserstein": "Wasserstein distance W_p of the two",
@@ -70,11 +62,10 @@ _DIFFERENCES = {
 }
 _ROWS, _ALL_ROWS = 5, 12  # of a table: so many out of more than these
 _EXACT = 5e-4  # relative error of a distance that is written without it
-_TIMES = 4  # snapshots and ellipses
-_PANEL = 2.1  # inches of a panel in print, at least
 
 
-def _is_different(comparison: xr.Dataset) -> bool:
+def is_different(comparison: xr.Dataset) -> bool:
+    """Return whether the solutions begin with different measures."""
     return comparison.attrs.get("initial") == "different"
 
 
@@ -140,7 +131,7 @@ def _moments(comparison: xr.Dataset, several: bool) -> Panel:
             curves.append(_curve(pair, times, largest))
         else:
             curves += [_curve(" ".join(head.split()), times, own[name].values) for name, head in _DIFFERENCES.items()]
-    if not _is_different(comparison) and "own_error" in shown:
+    if not is_different(comparison) and "own_error" in shown:
         expected = shown["own_error"].max("pair").values
         curves.append(Curve("mean, cov.: estimated", times, _drawable(expected), role="guide", dash="--"))
     return _panel("Largest difference" if several else "Differences", curves)
@@ -199,7 +190,7 @@ def _difference_columns(own: xr.Dataset) -> dict[str, list[str]]:
     """Return texts of the differences at each time, by their heads; moments 3 and 4 where there is no density."""
     columns = {}
     for name, head in _DIFFERENCES.items():
-        if _is_different(own) or (name == "moments" and own["density_error"].notnull().any()):
+        if is_different(own) or (name == "moments" and own["density_error"].notnull().any()):
             continue
         if name == "density_error" and name in own and "density_error_uncertainty" in own:
             errors = np.nan_to_num(own["density_error_uncertainty"].values)
@@ -263,8 +254,8 @@ def _resolved(value: float, error: float) -> str:
 
 
 def rounded_up(value: float) -> str:
-    """Return two digits of a positive number, no less than the number."""
-    text = f"{value:.1e}"
+    """Return two digits of a number, no less than the number."""
+    text = f"{value:.1e}" if value else "0"
     return text if float(text) >= value else f"{1.05 * value:.1e}"
 
 
@@ -285,8 +276,8 @@ def _notes(comparison: xr.Dataset) -> list[str]:
         )
     whole = _with_moments(comparison)
     for k in range(comparison.sizes["pair"]):
-        notes += _parting(whole.isel(pair=k)) if _is_different(comparison) else _agreement(whole.isel(pair=k))
-    if "far" in comparison and not _is_different(comparison):
+        notes += _parting(whole.isel(pair=k)) if is_different(comparison) else _agreement(whole.isel(pair=k))
+    if "far" in comparison and not is_different(comparison):
         notes += _possible(comparison.isel(pair=0))
     elif "far" in comparison and comparison["far"].values.any():
         notes.append(_far(comparison))
@@ -379,71 +370,3 @@ COMPARISON = Kind(
     notes=_notes,
     cites=(TRANSPORT,),
 )
-
-
-def draw(
-    comparison: xr.Dataset, solutions: Sequence[xr.Dataset], study: xr.Dataset | None = None, *, width: Width = None
-) -> Figure:
-    """Return a figure of the solutions, with the panels of their comparison below.
-
-    Above is a density with tokens over it, else the first solution alone where all have tokens or densities in d > 1,
-    else the covariances of all. The first panel of a study may stand beside the others.
-    """
-    from vlasov.postprocess.drawing.panels import picture
-
-    require(comparison, COMPARISON, "comparison")
-    panels = [*_panels(comparison), *([] if study is None else panels_of(study)[:1])]
-    doubt = str(comparison.attrs.get("doubt", ""))
-    words = f"Not to be trusted: {doubt}" if doubt else ""
-    above, rows = partial(_draw_solutions, comparison, solutions), 2 if _mapped(comparison, solutions) else 1
-    return picture(panels, str(comparison.attrs["title"]), words, above=above, rows_above=rows, width=width)
-
-
-def _mapped(comparison: xr.Dataset, solutions: Sequence[xr.Dataset]) -> str:
-    """Return the pair of which the difference of densities is drawn at its tokens; '' for none."""
-    pair = [str(run.attrs["solver"]) for run in solutions if {"position", "density"} & set(run.data_vars)]
-    names = {" / ".join(pair), " / ".join(pair[::-1])} & set(comparison["pair"].values.tolist())
-    if _is_different(comparison) or len(names) != 1 or "difference" not in comparison:
-        return ""
-    name = names.pop()
-    return name if comparison["difference"].sel(pair=name).notnull().any() else ""
-
-
-def _draw_solutions(comparison: xr.Dataset, solutions: Sequence[xr.Dataset], figure: Figure, place: SubplotSpec) -> int:
-    """Draw the solutions at a place of a figure; return the lines of the key below the figure."""
-    from vlasov.postprocess.compare.maps import draw_maps
-    from vlasov.postprocess.drawing.covariances import eigenvalues, ellipses
-    from vlasov.postprocess.drawing.paper import fitting
-    from vlasov.postprocess.drawing.snapshots import SNAPSHOT, add_key, has_key, is_overlay, layers_of, snapshots
-
-    mapped = _mapped(comparison, solutions)
-    rows = place.subgridspec(2 if mapped else 1, 1)
-
-    def panels(count: int, least: float, row: int = 0) -> list[Axes]:
-        across = fitting(count, least)
-        grid = rows[row].subgridspec(-(-count // across), across)
-        return [figure.add_subplot(grid[k]) for k in range(count)]
-
-    runs = {str(run.attrs["solver"]): run for run in solutions}
-    pair = [runs[name] for name in ("finite-volume", "particles") if name in runs]
-    overlay = not _is_different(comparison) and len(pair) == 2 and is_overlay(pair)
-    on_line = solutions[0].sizes["component"] == 1
-    if overlay or (not on_line and all({"position", "density"} & set(run.data_vars) for run in solutions)):
-        times = comparison["time"].values
-        shown = times[spread(times.size, _TIMES)]
-        drawn = [run.sel(time=times) for run in (pair if overlay else solutions[:1])]
-        plane = (0, 1) if "density" in drawn[0] else None
-        axes = panels(shown.size, SNAPSHOT)
-        snapshots(*drawn, times=shown.tolist(), components=plane, axes=axes)
-        if mapped:
-            shares = comparison.sel(pair=mapped, time=shown)
-            draw_maps(shares, axes, panels(shown.size, SNAPSHOT, 1))
-        if not overlay:
-            axes[0].set_title(f"{comparison['solution'].values[0]}: {axes[0].get_title()}")
-        layers = layers_of(drawn, True)
-        return add_key(figure, layers) if has_key(layers) else 0
-    axes = panels(1 if on_line else 2, _PANEL)
-    if not on_line:
-        ellipses(*solutions, count=_TIMES, ax=axes[0])
-    eigenvalues(*solutions, ax=axes[-1])
-    return 0

@@ -10,7 +10,7 @@ import xarray as xr
 
 import vlasov as vl
 from tests.printed import printed
-from vlasov.postprocess.compare.show import draw
+from vlasov.postprocess.compare.picture import draw
 from vlasov.postprocess.drawing.panels import draw as draw_panels
 from vlasov.postprocess.mean_field import with_local
 from vlasov.postprocess.perturbations import shifted

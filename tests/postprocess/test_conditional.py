@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 import vlasov as vl
-from vlasov.postprocess.compare.show import draw
+from vlasov.postprocess.compare.picture import draw
 from vlasov.postprocess.panels import tables_of
 
 

@@ -13,7 +13,7 @@ from tests.postprocess.test_report import data_of
 from vlasov.cli import printing
 from vlasov.kinds import Kind
 from vlasov.postprocess import figures, registry
-from vlasov.postprocess.compare.show import draw as draw_comparison
+from vlasov.postprocess.compare.picture import draw as draw_comparison
 from vlasov.postprocess.drawing.panels import draw
 from vlasov.postprocess.movie import movie
 from vlasov.postprocess.panels import Curve, Panel, Table, tables_of

@@ -128,7 +128,7 @@ def compare(
 ) -> None:
     """Solve a case by several solvers or from two starts, or take solutions; print and draw how far they are apart."""
     from vlasov.postprocess.compare import compare as compare_solutions
-    from vlasov.postprocess.compare.show import draw
+    from vlasov.postprocess.compare.picture import draw
     from vlasov.postprocess.mean_field import MeanFieldStudy
     from vlasov.solvers.dataset import open_run, require
 
