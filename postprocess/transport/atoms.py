@@ -33,6 +33,7 @@ _REPAIRS = 3
 _APART, _FEWEST = 0.3, 200  # mass in the wrong place without potentials, above which fewer atoms are solved first
 _ENOUGH = 0.02  # relative distance of the bounds that fewer atoms leave, below which no more are solved
 _GROUPS, _ROUNDING = 500, 1e-13
+_TINY = 1e-150
 _POOR = 0.05  # of an atom's mass: with less, it is raised until a cell may choose it
 _SEEN, _RIDGE = 1e-3, 0.05  # shares that enter the linear system; its least diagonal, relative to an atom's mass
 
@@ -63,7 +64,7 @@ class Problem(NamedTuple):
         which, least = nearest(self.tree, f, self.cells.places, smear, self.p, min(_NEIGHBOURS.get(d, 14), n))
         if width is None:
             slack = least[:, -1] - least[:, 0]
-            width = relative * np.maximum(slack, 1e-3 * np.median(slack)) + np.finfo(float).tiny
+            width = relative * np.maximum(slack, max(1e-3 * np.median(slack), 1e-9 * slack.max())) + _TINY
         shares = np.exp((least[:, :1] - least) / width[:, None])
         total = shares.sum(axis=1)
         shares *= (self.cells.weights / total)[:, None]
@@ -96,7 +97,7 @@ class Problem(NamedTuple):
         received = self.atoms.weights - self.missing(state)
         typical = np.divide(size, received, out=np.full(n, np.median(1 / state.width)), where=received > 0)
         added = np.maximum(ridge * self.atoms.weights * typical - diagonal, 0.0) + 1e-9 * diagonal
-        matrix = matrix + diags_array(added + np.finfo(float).tiny)
+        matrix = matrix + diags_array(added + _TINY)
         found: Array = cg(matrix, right, rtol=tolerance, maxiter=400, M=diags_array(1 / matrix.diagonal()))[0]
         return found
 
