@@ -231,7 +231,7 @@ def _plan_bound(problem: Problem, state: State) -> float:
             break
         step = problem.direction(state, missing, 1e-9, 0.0, 1e-8)[state.which]
         step -= ((state.shares * step).sum(axis=1) / w)[:, None]
-        shares = np.maximum(state.shares * (1 + step / state.width[:, None]), 0.0)
+        shares = state.shares * np.clip(1 + step / state.width[:, None], 1e-3, 1e3)
         trial = state._replace(shares=shares * (w / shares.sum(axis=1))[:, None])
         if not np.abs(problem.missing(trial)).sum() < np.abs(missing).sum():
             break
@@ -260,7 +260,7 @@ def _rest(problem: Problem, missing: Array) -> float:
             inner += float(groups.weights @ np.square(places - few.places[leaf]).sum(axis=1) ** (p / 2)) ** (1 / p)
             groups, places = few, few.places
         ends.append(groups)
-    return mass ** (1 / p) * (inner + solve(*ends, p, again=0).value)
+    return mass ** (1 / p) * (inner + solve(ends[0], ends[1], p, again=0).value)
 
 
 def _spared(problem: Problem, state: State) -> float:
