@@ -105,9 +105,15 @@ class Problem(NamedTuple):
 def between(atoms: Particles, other: Measure, p: float) -> tuple[float, float]:
     """Return the middle of the bounds of W_p and half of their distance."""
     shift = float(np.linalg.norm(atoms.mean - other.mean)) if p == 2 else 0.0
-    low, high, _ = bounds(posed(atoms, other, p, centred=p == 2))
+    problem = posed(atoms, other, p, centred=p == 2)
+    low, high, _ = bounds(problem)
     low, high = math.hypot(low, shift), math.hypot(high, shift)
-    return (low + high) / 2, (high - low) / 2
+    # By how much cells are wider than the measure, as a distance.
+    fine, spread = problem.cells, float(np.trace(other.covariance))
+    around = fine.places - fine.weights @ fine.places
+    wider = abs(float(fine.weights @ (np.square(around).sum(axis=1) + fine.variances)) - spread)
+    hidden = wider / (2 * math.sqrt(spread)) if spread > 0 else math.sqrt(wider)
+    return (low + high) / 2, (high - low) / 2 + hidden
 
 
 def posed(atoms: Particles, other: Measure, p: float, *, centred: bool = False) -> Problem:
@@ -177,7 +183,7 @@ def _ascended(problem: Problem, f: Array, relative: float) -> tuple[Array, State
             f[poor] = np.maximum(f[poor], raised)
             state = problem.state(f, relative)
             missing = problem.missing(state)
-        if np.abs(missing).sum() < 2 * _BALANCED:
+        if np.abs(missing).sum() < 2 * min(_BALANCED, 2e-7 * len(f)):
             break
         step, length = problem.direction(state, missing, _SEEN, _RIDGE, 1e-2), 1.0
         for _ in range(6):
