@@ -33,6 +33,7 @@ _REPAIRS = 3
 _APART, _FEWEST = 0.3, 200  # mass in the wrong place without potentials, above which fewer atoms are solved first
 _ENOUGH = 0.02  # relative distance of the bounds that fewer atoms leave, below which no more are solved
 _GROUPS, _ROUNDING = 500, 1e-13
+_TINY = 1e-150
 _POOR = 0.05  # of an atom's mass: with less, it is raised until a cell may choose it
 _SEEN, _RIDGE = 1e-3, 0.05  # shares that enter the linear system; its least diagonal, relative to an atom's mass
 
@@ -63,7 +64,7 @@ class Problem(NamedTuple):
         which, least = nearest(self.tree, f, self.cells.places, smear, self.p, min(_NEIGHBOURS.get(d, 14), n))
         if width is None:
             slack = least[:, -1] - least[:, 0]
-            width = relative * np.maximum(slack, 1e-3 * np.median(slack)) + np.finfo(float).tiny
+            width = relative * np.maximum(slack, max(1e-3 * np.median(slack), 1e-9 * slack.max())) + _TINY
         shares = np.exp((least[:, :1] - least) / width[:, None])
         total = shares.sum(axis=1)
         shares *= (self.cells.weights / total)[:, None]
@@ -96,7 +97,7 @@ class Problem(NamedTuple):
         received = self.atoms.weights - self.missing(state)
         typical = np.divide(size, received, out=np.full(n, np.median(1 / state.width)), where=received > 0)
         added = np.maximum(ridge * self.atoms.weights * typical - diagonal, 0.0) + 1e-9 * diagonal
-        matrix = matrix + diags_array(added + np.finfo(float).tiny)
+        matrix = matrix + diags_array(added + _TINY)
         found: Array = cg(matrix, right, rtol=tolerance, maxiter=400, M=diags_array(1 / matrix.diagonal()))[0]
         return found
 
@@ -104,9 +105,15 @@ class Problem(NamedTuple):
 def between(atoms: Particles, other: Measure, p: float) -> tuple[float, float]:
     """Return the middle of the bounds of W_p and half of their distance."""
     shift = float(np.linalg.norm(atoms.mean - other.mean)) if p == 2 else 0.0
-    low, high, _ = bounds(posed(atoms, other, p, centred=p == 2))
+    problem = posed(atoms, other, p, centred=p == 2)
+    low, high, _ = bounds(problem)
     low, high = math.hypot(low, shift), math.hypot(high, shift)
-    return (low + high) / 2, (high - low) / 2
+    # By how much cells are wider than the measure, as a distance.
+    fine, spread = problem.cells, float(np.trace(other.covariance))
+    around = fine.places - fine.weights @ fine.places
+    wider = abs(float(fine.weights @ (np.square(around).sum(axis=1) + fine.variances)) - spread)
+    hidden = wider / (2 * math.sqrt(spread)) if spread > 0 else math.sqrt(wider)
+    return (low + high) / 2, (high - low) / 2 + hidden
 
 
 def posed(atoms: Particles, other: Measure, p: float, *, centred: bool = False) -> Problem:
@@ -176,7 +183,7 @@ def _ascended(problem: Problem, f: Array, relative: float) -> tuple[Array, State
             f[poor] = np.maximum(f[poor], raised)
             state = problem.state(f, relative)
             missing = problem.missing(state)
-        if np.abs(missing).sum() < 2 * _BALANCED:
+        if np.abs(missing).sum() < 2 * min(_BALANCED, 2e-7 * len(f)):
             break
         step, length = problem.direction(state, missing, _SEEN, _RIDGE, 1e-2), 1.0
         for _ in range(6):
@@ -230,7 +237,7 @@ def _plan_bound(problem: Problem, state: State) -> float:
             break
         step = problem.direction(state, missing, 1e-9, 0.0, 1e-8)[state.which]
         step -= ((state.shares * step).sum(axis=1) / w)[:, None]
-        shares = np.maximum(state.shares * (1 + step / state.width[:, None]), 0.0)
+        shares = state.shares * np.clip(1 + step / state.width[:, None], 1e-3, 1e3)
         trial = state._replace(shares=shares * (w / shares.sum(axis=1))[:, None])
         if not np.abs(problem.missing(trial)).sum() < np.abs(missing).sum():
             break
@@ -259,7 +266,7 @@ def _rest(problem: Problem, missing: Array) -> float:
             inner += float(groups.weights @ np.square(places - few.places[leaf]).sum(axis=1) ** (p / 2)) ** (1 / p)
             groups, places = few, few.places
         ends.append(groups)
-    return mass ** (1 / p) * (inner + solve(*ends, p, again=0).value)
+    return mass ** (1 / p) * (inner + solve(ends[0], ends[1], p, again=0).value)
 
 
 def _spared(problem: Problem, state: State) -> float:

@@ -6,7 +6,8 @@ there the density is linear along each uniform axis, as averages of something sm
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -62,7 +63,7 @@ def cells(measure: Measure, wanted: int) -> Cells:
     return _of_grid(measure.cell_masses(axes), axes, np.zeros(d), np.eye(d), wanted)
 
 
-def _of_grid(masses: Array, edges: list[Array] | tuple[Array, ...], origin: Array, matrix: Array, wanted: int) -> Cells:
+def _of_grid(masses: Array, edges: Sequence[Array], origin: Array, matrix: Array, wanted: int) -> Cells:
     """Return the cells of masses on a grid z, x = origin + matrix z; ``matrix`` may have fewer columns than rows."""
     rank, lengths = masses.ndim, np.sqrt(np.square(matrix).sum(axis=0))
     volumes = outer([np.diff(axis) * length for axis, length in zip(edges, lengths, strict=True)])
@@ -99,7 +100,7 @@ def _joined(masses: Array) -> Array:
     return masses
 
 
-def _slopes(masses: Array, edges: list[Array] | tuple[Array, ...]) -> list[Array]:
+def _slopes(masses: Array, edges: Sequence[Array]) -> list[Array]:
     """Return the relative change of the density across a cell along each axis: the smaller of both sides, or zero."""
     result = []
     for k, axis in enumerate(edges):
@@ -112,14 +113,14 @@ def _slopes(masses: Array, edges: list[Array] | tuple[Array, ...]) -> list[Array
     return result
 
 
-def _block(z: Array, sizes: Array, weights: Array, levels: Array, index: tuple[Array, ...], matrix: Array) -> Cells:
+def _block(z: Array, sizes: Array, weights: Array, levels: Any, index: Any, matrix: Array) -> Cells:
     """Return cells joined to blocks of 2^level along each axis, for levels above zero."""
     kept = levels > 0
     z, sizes, weights, levels = z[kept], sizes[kept], weights[kept], levels[kept]
     rows = np.stack([levels, *(i[kept] >> levels for i in index)], axis=1)
     span = rows.max(axis=0, initial=0) + 1
     _, block = np.unique(np.ravel_multi_index(tuple(rows.T), tuple(span)), return_inverse=True)
-    total = np.bincount(block, weights)
+    total = np.bincount(block, weights).astype(np.float64)
     x = z @ matrix.T
     places = np.stack([np.bincount(block, weights * c) for c in x.T], axis=1) / total[:, None]
     lengths = np.square(matrix).sum(axis=0)

@@ -32,7 +32,7 @@ def between(mu: Measure, nu: Measure, p: float) -> tuple[float, float]:
         t = ((np.arange(panels)[:, None] + (1 + nodes) / 2) / panels).ravel()
         # u = t^3 (10 - 15 t + 6 t^2), and 1 - u from the other end: radii are steep at both.
         u, above = (t**3 * (10 - 15 * t + 6 * t**2) for t in (t, 1 - t))
-        masses = np.tile(weights / (2 * panels), panels) * 30 * (t * (1 - t)) ** 2
+        masses = np.tile(weights / panels, panels) * 30 * (t * (1 - t)) ** 2
         values.append(mean_power(masses, np.abs(_radii(mu, u, above) - _radii(nu, u, above)), p))
     shift = float(np.linalg.norm(mu.mean - nu.mean))
     coarse, value = (math.hypot(radial, shift) for radial in values)
