@@ -3,15 +3,15 @@ PYTHON ?= python3
 export PYTHON
 bin = .venv/bin
 
-.PHONY: help demo test quick docs docs-check fuzz lint format types clean environment tools
+.PHONY: help demo test quick docs docs-check fuzz lint format types clean program environment tools
 .NOTPARALLEL:
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' Makefile
 
-demo: environment  ## solve a case on a grid and by particles, study its mean-field limit, draw one picture
+demo: program  ## solve a case on a grid and by particles, study its mean-field limit, draw one picture
 	@mkdir -p demo
-	$(bin)/vlasov converge mixture-2d --n 64,128,256,512,1024,2048,4096 --replicas 32 --exact-up-to 512 \
+	$(bin)/vlasov converge mixture-2d --n 64,128,256,512,1024,2048,4096 --replicas 32 --exact-up-to 256 \
 		-o demo/study --force
 	$(bin)/vlasov compare mixture-2d --study demo/study/study.nc -o demo/mixture-2d.png --force
 	@echo "Done. demo/mixture-2d.png: above, the density on a moving grid with tokens over it; below, how far the two"
@@ -49,6 +49,9 @@ clean:  ## remove what was made, except .venv
 	rm -rf docs/gallery/cases docs/gallery/programs
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
 	find vlasov solvers cases postprocess tests docs benchmarks -name __pycache__ -prune -exec rm -rf {} +
+
+program:
+	@.ci/bootstrap user
 
 environment:
 	@.ci/bootstrap test
