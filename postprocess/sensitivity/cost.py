@@ -17,7 +17,7 @@ from vlasov.solvers.ode.integrate import accuracy_for
 
 # Measured on one thread of a Zen 5 core, mean over all cases.
 _GROWTH, _ROUGH, _RATES = 30.0, 6.0, 50.0  # products of Lanczos' iterations: an output time; a node in time
-_CALL = 1.2e-4  # seconds of a product, however few tokens there are
+_CALL = 0.8e-4  # seconds of a product, however few tokens there are
 _PAIR = 0.7e-9  # seconds of a pair of tokens and a head, beyond d = 2 for each two components
 _LINEAR = {1: 1e-7, 2: 1e-7, 3: 9e-7}  # seconds of a token and a head at linear cost, by d
 _SCALED = 40.0  # Sinkhorn attention solves a system for each product: so many products of softmax
@@ -30,7 +30,10 @@ def seconds(
     """Return about how long one look takes, by these tokens at this tolerance; ``rough``: growth to one digit."""
     steps, outputs = _steps(problem, cloud, tolerance, times), len(times) - 1
     stages = STAGES * max(steps, outputs) * (outputs + 1) / 2  # of products over the steps up to each time
-    products = (_ROUGH if rough else _GROWTH) * stages + (_RATES * NODES * 2 * max(steps, outputs) if rates else 0.0)
+    most = 2.0 * cloud.points.size  # products after which Lanczos' vectors span the space
+    products = min(most, _ROUGH if rough else _GROWTH) * stages
+    if rates:
+        products += 2 * min(most, _RATES) * NODES * max(steps, outputs)
     return products * _product(problem, len(cloud))
 
 
