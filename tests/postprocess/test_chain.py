@@ -50,7 +50,7 @@ def test_quick_cases_are_in_order(case):
     problem = problem.changed(initial=cloud)
     h = vl.sensitivity(problem, rates=False, check=False)["direction"].values[-1]
     other = problem.changed(initial=vl.Particles(cloud.points + 1e-5 * h, cloud.weights))
-    times = np.linspace(0, problem.horizon, 5)
+    times = np.linspace(0, problem.horizon, 3)
     runs = [vl.solve(one, "particles", times=times, tolerance=1e-11) for one in (problem, other)]
     found = vl.compare(*runs, p=2, initial="different", local=True)
     numbers = _logarithms(found)
@@ -107,7 +107,7 @@ def test_gaussians_are_in_order_too():
 def test_solvers_of_one_problem_have_one_derivative():
     initial = vl.Gaussian([0.3, 0.0], [[0.2, 0.05], [0.05, 0.1]])
     problem = vl.Problem(vl.Softmax(A=A, V=V), initial, 1.0)
-    runs = [vl.solve(problem, "gaussian", times=TIMES), vl.solve(problem, "particles", n=16, times=TIMES)]
+    runs = [vl.solve(problem, "gaussian", times=[0, 1]), vl.solve(problem, "particles", n=16, times=[0, 1])]
     found = vl.compare(*runs, local=True)
     assert found["optimal_growth"].values[0, 0] == pytest.approx(1.0, rel=1e-12)
     said = f"small differences of the starts grow at most {found['optimal_growth'].values[0, -1]:.4g} times by t = 1"

@@ -59,7 +59,7 @@ def test_errors_stay_below_the_bound(d, shape):
     rng = np.random.default_rng(d)
     for reach in REACHES:
         for kind in ("equal", "decades", "with zeros"):
-            n, m = int(rng.integers(1, 4000 if d < 64 else 1000)), int(rng.integers(1, 9))
+            n, m = int(rng.integers(1, 4000 if d < 64 else 300)), int(rng.integers(1, 9))
             points = cloud(rng, shape, n, d)
             log_weights, radius = weights(rng, kind, len(points)), spread(points)
             xi = targets(rng, m, d, reach, radius)
