@@ -23,17 +23,19 @@ from vlasov.postprocess.transport.cells import Cells, cells
 from vlasov.postprocess.transport.exact import Points, solve
 from vlasov.postprocess.transport.nearest import Tree, nearest, tree
 
-_PER_ATOM, _LEAST_CELLS = 3, 20_000  # cells wanted; about 1.6 times as many are made
+_PER_ATOM, _LEAST_CELLS = 3, 8_000  # cells wanted; about 1.6 times as many are made
 _NEIGHBOURS = {1: 6, 2: 8, 3: 14}  # atoms that a cell knows
 _WIDEST = 0.1  # of the smoothing, relative to how the neighbours' costs spread
 _SMOOTH = 0.3  # where potentials of few atoms are the start for many
-_STEPS = 16
+_STEPS, _SHORTER = 16, 6
 _BALANCED = 2e-3  # mass in the wrong place, from which on the plan is repaired by linear steps alone
 _REPAIRS = 3
 _APART, _FEWEST = 0.3, 200  # mass in the wrong place without potentials, above which fewer atoms are solved first
 _ENOUGH = 0.02  # relative distance of the bounds that fewer atoms leave, below which no more are solved
+_IN_SPACE = 0.12  # the same in d = 3, where each narrower smoothing takes seconds
 _GROUPS, _ROUNDING = 500, 1e-13
 _TINY = 1e-150
+_LIGHT = 0.3  # of the mean mass of a cell, or a tenth of an atom: steps to lighter atoms are long
 _POOR = 0.05  # of an atom's mass: with less, it is raised until a cell may choose it
 _SEEN, _RIDGE = 1e-3, 0.05  # shares that enter the linear system; its least diagonal, relative to an atom's mass
 
@@ -57,14 +59,24 @@ class Problem(NamedTuple):
     cell_tree: Tree
     p: float
 
-    def state(self, f: Array, relative: float, width: Array | None = None) -> State:
-        """Return the shares for potentials ``f``, smoothed by ``width``, or relative to the neighbours' costs."""
+    def state(self, f: Array, relative: float) -> State:
+        """Return the shares for potentials ``f``, smoothed relative to the neighbours' costs."""
         n, d = self.atoms.places.shape
         smear = self.cells.variances * min((self.p + d - 2) / d, 1.0)
         which, least = nearest(self.tree, f, self.cells.places, smear, self.p, min(_NEIGHBOURS.get(d, 14), n))
-        if width is None:
-            slack = least[:, -1] - least[:, 0]
-            width = relative * np.maximum(slack, max(1e-3 * np.median(slack), 1e-9 * slack.max())) + _TINY
+        slack = least[:, -1] - least[:, 0]
+        width = relative * np.maximum(slack, max(1e-3 * np.median(slack), 1e-9 * slack.max())) + _TINY
+        return self.shared(f, which, least, width)
+
+    def stepped(self, state: State, f: Array, step: Array) -> State:
+        """Return the shares for potentials ``f``, a step away from those of a state, among the atoms that cells know."""
+        least = state.least - step[state.which]
+        order = np.argsort(least, axis=1)
+        which, least = (np.take_along_axis(values, order, axis=1) for values in (state.which, least))
+        return self.shared(f, which, least, state.width)
+
+    def shared(self, f: Array, which: NDArray[np.int64], least: Array, width: Array) -> State:
+        """Return the state of cells that know the atoms ``which``, with costs ``least``."""
         shares = np.exp((least[:, :1] - least) / width[:, None])
         total = shares.sum(axis=1)
         shares *= (self.cells.weights / total)[:, None]
@@ -106,8 +118,9 @@ def between(atoms: Particles, other: Measure, p: float) -> tuple[float, float]:
     """Return the middle of the bounds of W_p and half of their distance."""
     shift = float(np.linalg.norm(atoms.mean - other.mean)) if p == 2 else 0.0
     problem = posed(atoms, other, p, centred=p == 2)
+    problem, moved = _without_light(problem)
     low, high, _ = bounds(problem)
-    low, high = math.hypot(low, shift), math.hypot(high, shift)
+    low, high = math.hypot(max(low - moved, 0.0), shift), math.hypot(high + moved, shift)
     # By how much cells are wider than the measure, as a distance.
     fine, spread = problem.cells, float(np.trace(other.covariance))
     around = fine.places - fine.weights @ fine.places
@@ -126,6 +139,19 @@ def posed(atoms: Particles, other: Measure, p: float, *, centred: bool = False) 
     return Problem(own, fine, tree(own.places), tree(fine.places), p)
 
 
+def _without_light(problem: Problem) -> tuple[Problem, float]:
+    """Return the problem with atoms far lighter than cells moved to the nearest others, and W_p of that move."""
+    (x, a), p = problem.atoms, problem.p
+    light = a < _LIGHT / max(len(problem.cells.weights), 10 * len(a))
+    if not light.any() or light.all():
+        return problem, 0.0
+    kept = np.flatnonzero(~light)
+    near, powers = nearest(tree(x[kept]), np.zeros(kept.size), x[light], np.zeros(int(light.sum())), p, 1)
+    weights = a[kept] + np.bincount(near[:, 0], a[light], minlength=kept.size)
+    moved = float(a[light] @ np.maximum(powers[:, 0], 0.0)) ** (1 / p)
+    return problem._replace(atoms=Points(x[kept], weights), tree=tree(x[kept])), moved
+
+
 def bounds(problem: Problem) -> tuple[float, float, Array]:
     """Return a lower and an upper bound of W_p between atoms and what cells hold, and the potentials."""
     n, d = problem.atoms.places.shape
@@ -136,9 +162,13 @@ def bounds(problem: Problem) -> tuple[float, float, Array]:
         if high - low <= (_ENOUGH if p == 2 else 5 * _ENOUGH) * high:
             return low, max(low, high), f
     finest = min(_WIDEST * (n / len(problem.cells.weights)) ** (1 / d), _WIDEST / 2)
-    for relative in np.geomspace(_WIDEST, finest, 2 + math.ceil(math.log(_WIDEST / finest) / 3)):
-        f, state = _ascended(problem, f, float(relative))
-    low, high = _dual_bound(problem, f, state) ** (1 / p), _plan_bound(problem, state)
+    for relative in np.geomspace(_WIDEST, finest, 2 + math.ceil(math.log(_WIDEST / finest) / 3)).tolist():
+        f, state = _ascended(problem, f, relative)
+        if d < 3 and relative > finest:
+            continue
+        low, high = _dual_bound(problem, f, state) ** (1 / p), _plan_bound(problem, state)
+        if high - low <= _IN_SPACE * high:
+            break
     return low, max(low, high), f
 
 
@@ -186,12 +216,13 @@ def _ascended(problem: Problem, f: Array, relative: float) -> tuple[Array, State
         if np.abs(missing).sum() < 2 * min(_BALANCED, 2e-7 * len(f)):
             break
         step, length = problem.direction(state, missing, _SEEN, _RIDGE, 1e-2), 1.0
-        for _ in range(6):
-            trial = problem.state(f + length * step, relative, state.width)
-            if trial.value > state.value:
-                break
+        for _ in range(_SHORTER):
+            if problem.stepped(state, f + length * step, length * step).value > state.value:
+                trial = problem.state(f + length * step, relative)
+                if trial.value > state.value:
+                    break
             length /= 4
-        if trial.value <= state.value:
+        else:
             break
         f, state = f + length * step, trial
     return f, state
