@@ -35,7 +35,7 @@ _ENOUGH = 0.02  # relative distance of the bounds that fewer atoms leave, below 
 _IN_SPACE = 0.12  # the same in d = 3, where each narrower smoothing takes seconds
 _GROUPS, _ROUNDING = 500, 1e-13
 _TINY = 1e-150
-_LIGHT = 0.3  # of the mean mass of a cell, or a tenth of an atom: steps to lighter atoms are long
+_LIGHT = 0.3  # of the mean mass of a cell of a density: steps to lighter atoms are long
 _POOR = 0.05  # of an atom's mass: with less, it is raised until a cell may choose it
 _SEEN, _RIDGE = 1e-3, 0.05  # shares that enter the linear system; its least diagonal, relative to an atom's mass
 
@@ -59,17 +59,18 @@ class Problem(NamedTuple):
     cell_tree: Tree
     p: float
 
-    def state(self, f: Array, relative: float) -> State:
-        """Return the shares for potentials ``f``, smoothed relative to the neighbours' costs."""
+    def state(self, f: Array, relative: float, width: Array | None = None) -> State:
+        """Return the shares for potentials ``f``, smoothed by ``width``, or relative to the neighbours' costs."""
         n, d = self.atoms.places.shape
         smear = self.cells.variances * min((self.p + d - 2) / d, 1.0)
         which, least = nearest(self.tree, f, self.cells.places, smear, self.p, min(_NEIGHBOURS.get(d, 14), n))
-        slack = least[:, -1] - least[:, 0]
-        width = relative * np.maximum(slack, max(1e-3 * np.median(slack), 1e-9 * slack.max())) + _TINY
+        if width is None:
+            slack = least[:, -1] - least[:, 0]
+            width = relative * np.maximum(slack, max(1e-3 * np.median(slack), 1e-9 * slack.max())) + _TINY
         return self.shared(f, which, least, width)
 
     def stepped(self, state: State, f: Array, step: Array) -> State:
-        """Return the shares for potentials ``f``, a step away from those of a state, among the atoms that cells know."""
+        """Return the shares for potentials ``f``, a step away from a state, among the atoms that cells know there."""
         least = state.least - step[state.which]
         order = np.argsort(least, axis=1)
         which, least = (np.take_along_axis(values, order, axis=1) for values in (state.which, least))
@@ -142,8 +143,8 @@ def posed(atoms: Particles, other: Measure, p: float, *, centred: bool = False) 
 def _without_light(problem: Problem) -> tuple[Problem, float]:
     """Return the problem with atoms far lighter than cells moved to the nearest others, and W_p of that move."""
     (x, a), p = problem.atoms, problem.p
-    light = a < _LIGHT / max(len(problem.cells.weights), 10 * len(a))
-    if not light.any() or light.all():
+    light = a < _LIGHT / len(problem.cells.weights)
+    if not light.any() or light.all() or not problem.cells.edges.any():
         return problem, 0.0
     kept = np.flatnonzero(~light)
     near, powers = nearest(tree(x[kept]), np.zeros(kept.size), x[light], np.zeros(int(light.sum())), p, 1)
@@ -218,7 +219,7 @@ def _ascended(problem: Problem, f: Array, relative: float) -> tuple[Array, State
         step, length = problem.direction(state, missing, _SEEN, _RIDGE, 1e-2), 1.0
         for _ in range(_SHORTER):
             if problem.stepped(state, f + length * step, length * step).value > state.value:
-                trial = problem.state(f + length * step, relative)
+                trial = problem.state(f + length * step, relative, state.width)
                 if trial.value > state.value:
                     break
             length /= 4
