@@ -102,7 +102,7 @@ def test_densities_in_different_frames():
 
 
 @pytest.mark.parametrize("kind", ["softmax", "multi-head"])
-@settings(max_examples=3, deadline=None)
+@settings(max_examples=2, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_the_estimates_bound_what_is_measured(seed, kind):
     rng = np.random.default_rng(seed)
@@ -335,10 +335,9 @@ def test_equal_runs_are_drawn_without_warnings(solutions):
     draw(compare(solutions[0], solutions[0]), [solutions[0]] * 2).canvas.draw()
 
 
-@pytest.mark.parametrize("case", ["gaussian-blow-up", "gaussian-collapse"])
-def test_a_density_is_as_far_from_a_gaussian_as_bures_says(case):
+def test_a_density_is_as_far_from_a_gaussian_as_bures_says():
     """Of one problem next to zero, by either order; from a moved start as two Gaussians are, in closed form."""
-    problem = vl.load_case(case).problem
+    problem = vl.load_case("gaussian-collapse").problem
     times = [0.0, 0.2 * problem.horizon]
     moved = problem.changed(initial=problem.initial.image(1.2 * np.eye(2), [0.1, 0.0]))
     exact, other = (vl.solve(one, "gaussian", times=times, tolerance=1e-12) for one in (problem, moved))

@@ -48,9 +48,9 @@ def filmed(dataset: xr.Dataset, path: Path, monkeypatch: pytest.MonkeyPatch, **o
 
 
 def test_the_camera_stands_still_where_it_can(scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, options in (("euler-2", {"frames": 5}), ("euler-1", {})):
+    for name, options in (("euler-2", {"frames": 5}), ("euler-1", {"frames": 7})):
         seen = filmed(scene(name), tmp_path / "run.gif", monkeypatch, **options)
-        assert len(seen) == options.get("frames", 41)
+        assert len(seen) == options["frames"]
         assert len({picture[:3] for picture in seen}) == 1
         chosen = seen[:: len(seen) // 2]
         assert [picture[3].split("$")[2].strip(" =,max") for picture in chosen] == ["0.00", "1.00", "2.00"]
@@ -58,6 +58,7 @@ def test_the_camera_stands_still_where_it_can(scene: Scene, tmp_path: Path, monk
 
 def test_the_camera_follows_a_collapse_smoothly(scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     dataset = scene("euler-collapse")
+    dataset = dataset.isel(time=slice(None, None, 2))
     seen = filmed(dataset, tmp_path / "run.gif", monkeypatch)
     limits = np.array([picture[:2] for picture in seen])
     spans = np.ptp(limits, axis=-1).max(axis=1)
@@ -66,10 +67,6 @@ def test_the_camera_follows_a_collapse_smoothly(scene: Scene, tmp_path: Path, mo
     mean = dataset["mean"].values
     assert ((limits[..., 0] < mean) & (mean < limits[..., 1])).all()
     assert len({picture[2] for picture in seen}) == 1
-
-
-def test_at_most_so_many_pictures(scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert len(filmed(scene("euler-1"), tmp_path / "run.gif", monkeypatch, frames=9)) == 9
 
 
 def test_density_and_tokens_share_a_film(scene: Scene, tmp_path: Path) -> None:

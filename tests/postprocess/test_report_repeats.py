@@ -13,8 +13,9 @@ from vlasov.postprocess.report.sources import opened
 
 LINE = vl.load_case("gaussian-line").problem.until(1.0)
 MADE = {
-    "converge": lambda: vl.mean_field_study(LINE, n=[8, 16], replicas=2, seed=7, p=1.25, exact_up_to=12),
-    "converge at times": lambda: vl.mean_field_study(LINE, n=[8, 16], replicas=2, seed=7, times=[0, 0.5]),
+    "converge": lambda: vl.mean_field_study(
+        LINE, n=[8, 16], replicas=2, seed=7, p=1.25, exact_up_to=12, times=[0, 0.5]
+    ),
     "converge otherwise": lambda: vl.mean_field_study(
         LINE, n=[8], replicas=2, sampling=["random", "sobol"], tolerance=1e-4
     ),

@@ -91,7 +91,6 @@ SHAPES: list[tuple[str, Measure, Measure, float, float, float]] = [
     ("scaled ball, p = 3", vl.Ball(1, [0, 0]), vl.Ball(2, [0, 0]), 3, 0.4 ** (1 / 3), 2e-2),
     ("moved ball, p = 1", vl.Ball(1, [0, 0]), vl.Ball(1, [3, 4]), 1, 5.0, 1e-2),
     ("moved ball, p = 3", vl.Ball(1, [0, 0]), vl.Ball(1, [3, 4]), 3, 5.0, 1e-2),
-    ("three dimensions", vl.Gaussian(np.zeros(3), np.eye(3)), vl.Ball(1, [1, 0, 0]), 2, math.nan, 0.1),
 ]
 
 
@@ -104,8 +103,6 @@ def matched(d: int, radius: float, p: float) -> float:
 
 @pytest.mark.parametrize(("mu", "nu", "p", "truth", "within"), [s[1:] for s in SHAPES], ids=[s[0] for s in SHAPES])
 def test_shapes(mu: Measure, nu: Measure, p: float, truth: float, within: float) -> None:
-    if math.isnan(truth):  # the radii of both are matched
-        truth = math.sqrt(1 + matched(3, 1.0, 2) ** 2)
     assert_covered(distance(mu, nu, p), truth, within)
 
 
@@ -158,16 +155,6 @@ def test_means_and_a_known_coupling_bound_what_is_approximated() -> None:
     values = [distance(*moved, p).value for p in (2, 3)]
     assert values == sorted(values)
     assert all(value >= shift * (1 - 1e-12) for value in values)
-
-
-def test_an_affine_image_for_p_that_is_not_two() -> None:
-    """Radii are matched, but grids do not say so: E|x|^p (s - 1)^p for a round Gaussian s times as wide."""
-    axis = [np.linspace(-8, 8, 65)] * 2
-    one, other = (vl.Gaussian([0, 0], s * s * EYE).on_grid(axis) for s in (1.0, 1.25))
-    truth = 0.25 * (3 * math.sqrt(math.pi / 2)) ** (1 / 3)  # E r^3 = 3 (pi / 2)^{1/2}
-    found = distance(one, other, 3)
-    assert_covered(found, truth, 8e-2)
-    assert found.value == pytest.approx(truth, rel=5e-3)
 
 
 def round_one(rng: np.random.Generator, d: int) -> vl.Gaussian | vl.Ball | vl.Ring:
