@@ -73,7 +73,7 @@ class Problem(NamedTuple):
         """Return the shares for potentials ``f``, a step away from a state, among the atoms that cells know there."""
         least = state.least - step[state.which]
         order = np.argsort(least, axis=1)
-        which, least = (np.take_along_axis(values, order, axis=1) for values in (state.which, least))
+        which, least = np.take_along_axis(state.which, order, axis=1), np.take_along_axis(least, order, axis=1)
         return self.shared(f, which, least, state.width)
 
     def shared(self, f: Array, which: NDArray[np.int64], least: Array, width: Array) -> State:
