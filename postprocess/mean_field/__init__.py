@@ -21,7 +21,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from vlasov import checks, estimates
+from vlasov import checks
 from vlasov.errors import InputError, choose
 from vlasov.kinds import NUMBA, SCIPY, STEPS, TRANSPORT, Kind
 from vlasov.measures import SAMPLINGS, Particles
@@ -224,7 +224,7 @@ class MeanFieldStudy(Study):
         compact = math.isfinite(radius)
         radius = radius if compact else float(dataset["radius"].isel(time=0).max())
         with np.errstate(over="ignore"):
-            bounds = np.exp(stability.a_priori(self.pde, radius, self.outputs))
+            bounds = np.exp(stability.a_priori(self.pde, radius, np.asarray(self.outputs)))
         dataset.attrs |= {"support_radius": radius, "support": "compact" if compact else "radius of the tokens drawn"}
         return dataset.drop_vars("finer").assign(
             transport_bias=(coarse - finer).mean(across) / finer.mean(across),
