@@ -35,6 +35,7 @@ COMMANDS = {  # a command with its subject and output, and the wall seconds that
     "shift": ("compare {case} --shift 0.1 -o shift.png --force", 10.0),
 }
 GAUSSIAN = 1.0  # wall seconds that ``run`` may take where the solver is "gaussian"
+MARK = "... "  # begins lines of progress (``solvers.progress.MARK``)
 _SAYS_HOW_LONG = re.compile(r"\d ?(s|seconds|min|minutes|h|hours)\b")
 
 
@@ -70,7 +71,8 @@ def measure(arguments: list[str], folder: Path, limit: float) -> Measured:
         killer.cancel()
         child.returncode = os.waitstatus_to_exitcode(status)
         stderr.seek(0)
-        announced = _SAYS_HOW_LONG.search(stderr.read()) is not None
+        said = [line for line in stderr if not line.startswith(MARK)]
+        announced = any(_SAYS_HOW_LONG.search(line) for line in said)
     return Measured(wall, used.ru_utime + used.ru_stime, child.returncode, announced)
 
 
@@ -110,16 +112,21 @@ def main() -> None:
             print(f"{seconds!s:>14}", end="", flush=True)
         print()
     gaussian = {case for case in arguments.case if next(iter(vl.load_case(case).solvers)) == "gaussian"}
+    groups = [
+        (command, most, cases)
+        for command, (_, usual) in COMMANDS.items() if command in taken
+        for most, cases in (
+            ((GAUSSIAN, gaussian), (usual, set(arguments.case) - gaussian)) if command == "run"
+            else ((usual, set(arguments.case)),)
+        )
+    ]  # fmt: skip
     rows = []
-    for command, cases in taken.items():
-        for most, group in ((GAUSSIAN, gaussian), (COMMANDS[command][1], set(cases) - gaussian)):
-            group, most = (group, most) if command == "run" else (set(cases), COMMANDS[command][1])
-            seconds = {case: cases[case] for case in cases if case in group}
-            above = [case + "*" * s.announced for case, s in seconds.items() if s.wall > most or s.code]
-            middle = statistics.median([s.wall for s in seconds.values()] or [0.0])
-            total = sum(s.cpu for s in seconds.values())
-            row = (command, f"{most:g}", str(len(seconds)), f"{middle:.1f}", f"{total:.0f}", ", ".join(above))
-            rows += [row] if seconds and row not in rows else []
+    for command, most, cases in groups:
+        seconds = {case: taken[command][case] for case in arguments.case if case in cases}
+        above = [case + "*" * s.announced for case, s in seconds.items() if s.wall > most or s.code]
+        middle = statistics.median([s.wall for s in seconds.values()] or [0.0])
+        total = sum(s.cpu for s in seconds.values())
+        rows.append((command, f"{most:g}", str(len(seconds)), f"{middle:.1f}", f"{total:.0f}", ", ".join(above)))
     print("\n" + table(("command", "at most", "cases", "median", "CPU, all", "above"), rows))
     if arguments.json:
         write_json(arguments.json, {"machine": machine(), "seconds": taken})

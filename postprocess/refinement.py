@@ -2,9 +2,10 @@
 
     |mean - m| / s,   |covariance - C|_F / |C|_F,   |rho - rho*|_L1,   the largest over the output times,
 
-with m, C of a reference: the exact reduction where Gaussians stay Gaussian, else tokens at Gauss nodes. rho* is carried
-along Gauss nodes by each run of finite volumes itself, or is the Gaussian's. Errors within three times those of the
-reference, and rounding, are left out of slopes.
+with m, C of a reference: the exact reduction where Gaussians stay Gaussian, else tokens at Gauss nodes. |rho -
+rho*| is what each run of finite volumes estimates of itself, by densities that Gauss nodes carry along, twice what it
+finds where that has no closed form. Errors within three times those of the reference, and rounding, are left out of
+slopes.
 """
 
 from __future__ import annotations
@@ -51,9 +52,9 @@ _THEORY = {"random": -0.5, "sobol": -1.0}  # slopes in n
 _ERRORS = {
     "mean_error": "error of the mean, in standard deviations",
     "covariance_error": "error of the covariance, relative to its Frobenius norm",
-    "density_error": "error of the density in L1, by densities carried along Gauss nodes or in closed form",
+    "density_error": "error of the density in L1, as the run estimates it",
 }
-_HEADS = {"mean_error": "mean / s.d.", "covariance_error": "cov. / norm", "density_error": "density, L1",
+_HEADS = {"mean_error": "mean / s.d.", "covariance_error": "cov. / norm", "density_error": "density est.",
           "error_estimate": "own estimate", "seconds": "seconds"}  # fmt: skip
 
 

@@ -9,6 +9,7 @@ a part of the tokens, of the integral (by every second output time), and of read
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
@@ -35,6 +36,7 @@ _MOST_TIMES = 65  # divergences, 5 ms each for 10^4 tokens in the plane
 _MOST_DIMENSIONS = 3
 _DEGREE = 5  # of splines in time
 DEVIATIONS = 3.0  # of the mean over tokens that the uncertainty holds
+_LARGEST = 2.0  # L1 of two measures
 _FADED = 1e-300
 
 
@@ -139,7 +141,8 @@ def compare_at(tokens: Carried, run: xr.Dataset, t: float, k: int) -> tuple[floa
         ratio = density * np.exp(-tokens.logs[k]) - 1
     value = float(tokens.weights @ parts)
     deviation = np.sqrt(tokens.weights @ np.square(parts - value) / count)
-    return (value, float(DEVIATIONS * deviation + sum(tokens.weights @ np.abs(c) for c in changes)), ratio)
+    uncertainty = float(DEVIATIONS * deviation + sum(tokens.weights @ np.abs(c) for c in changes))
+    return value, min(uncertainty, _LARGEST) if math.isfinite(uncertainty) else _LARGEST, ratio
 
 
 def targets(cloud: Particles) -> tuple[NDArray[np.intp], Array]:
@@ -191,7 +194,8 @@ def _integrals(
             rates.append(divergence(flow, cloud, inside(t, start, end), cloud.points[chosen], s))
         reached = np.clip(at, start, end)
         fine += _weights(times[own], start, reached) @ rates
-        coarse += _weights(times[own][::2], start, reached) @ rates[::2]
+        # One output time says nothing of its own error.
+        coarse += _weights(times[own][::2], start, reached) @ rates[::2] if own.size > 1 else math.nan
     return fine, coarse
 
 

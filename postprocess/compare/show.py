@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from decimal import ROUND_CEILING, Context
 from typing import Any
 
 import numpy as np
@@ -49,9 +50,9 @@ _LARGEST = 1e200  # value of a curve that is drawn
 _AMPLIFIED = "amplified"
 _UNITS = "[s.d.]: in standard deviations, sqrt(tr Σ), of the first; [rel.]: relative to it; [x]: in the units of x."
 _AGREEMENT = (
-    ("mean_error", "means to", " of a standard deviation"),
-    ("covariance_error", "covariances to", ""),
-    ("density_error", "densities to", " in L1"),
+    ("mean_error", "means", " of a standard deviation"),
+    ("covariance_error", "covariances", ""),
+    ("density_error", "densities", " in L1"),
 )
 _RATES = {"log_logarithmic_norm": "exp ∫λ", "log_norm": "exp ∫|J|"}
 _DIFFERENCES = {
@@ -115,7 +116,7 @@ def _distances(comparison: xr.Dataset, several: bool) -> Panel:
             value, error = (own[name].values[:, j] for name in ("wasserstein", "wasserstein_error"))
             label, dash = pair if several else f"W_{p:g}", _DASHES[j % len(_DASHES)]
             curves.append(_curve(label, times, value, error, dash=dash, colour=k))
-    if "quantisation" in shown:
+    if shown["quantisation"].notnull().any():
         floor = shown["quantisation"].isel(p=-1).max("pair").values
         curves.append(_curve("tokens alone", times, floor, role="guide", dash="--"))
     title = f"Distance W_{shown['p'].values[-1]:g}" if several else "Distance"
@@ -131,7 +132,7 @@ def _moments(comparison: xr.Dataset, several: bool) -> Panel:
             curves.append(_curve(pair, times, largest))
         else:
             curves += [_curve(" ".join(head.split()), times, own[name].values) for name, head in _DIFFERENCES.items()]
-    if not is_different(comparison) and "own_error" in shown:
+    if not is_different(comparison):
         expected = shown["own_error"].max("pair").values
         curves.append(Curve("mean, cov.: estimated", times, _drawable(expected), role="guide", dash="--"))
     return _panel("Largest difference" if several else "Differences", curves)
@@ -158,7 +159,7 @@ def _growth(comparison: xr.Dataset) -> Panel:
 
 def _are_bounded(comparison: xr.Dataset) -> bool:
     """Whether the theory bounds the growth for the largest p."""
-    return "bounded" not in comparison or bool(comparison["bounded"].values[..., -1].all())
+    return bool(comparison["bounded"].values[..., -1].all())
 
 
 def _tables(comparison: xr.Dataset) -> list[Table]:
@@ -192,7 +193,7 @@ def _difference_columns(own: xr.Dataset) -> dict[str, list[str]]:
     for name, head in _DIFFERENCES.items():
         if is_different(own) or (name == "moments" and own["density_error"].notnull().any()):
             continue
-        if name == "density_error" and name in own and "density_error_uncertainty" in own:
+        if name == "density_error":
             errors = np.nan_to_num(own["density_error_uncertainty"].values)
             texts = [_resolved(*pair) for pair in zip(own[name].values, errors, strict=True)]
         else:
@@ -215,7 +216,7 @@ def _distance_columns(own: xr.Dataset) -> dict[str, list[str]]:
             continue
         pairs = zip(own["wasserstein"].values[:, k], own["wasserstein_error"].values[:, k], strict=True)
         columns[f"W_{p:g}\n[x]"] = _amplified(own, [_resolved(*pair) for pair in pairs])
-    if "quantisation" in own:
+    if own["quantisation"].notnull().any():
         columns[f"tokens\nW_{own['p'].values[-1]:g}"] = [_cell(value) for value in own["quantisation"].values[:, -1]]
     return columns
 
@@ -223,7 +224,7 @@ def _distance_columns(own: xr.Dataset) -> dict[str, list[str]]:
 def _growth_columns(own: xr.Dataset) -> dict[str, list[str]]:
     """Return texts of the chain measured <= optimal <= exp int lambda <= exp int |J|, and of the theory's bound."""
     pairs = zip(own["growth"].values[:, -1], own["growth_error"].values[:, -1], strict=True)
-    columns = {"measured": _amplified(own, [_resolved(*pair) or "unresolved" for pair in pairs])}
+    columns = {"measured": _amplified(own, [_resolved(*pair) for pair in pairs])}
     if "optimal_growth" in own:
         columns["optimal"] = [_cell(value) for value in own["optimal_growth"].values]
         columns |= {label: [written(float(value)) for value in own[name].values] for name, label in _RATES.items()}
@@ -255,8 +256,7 @@ def _resolved(value: float, error: float) -> str:
 
 def rounded_up(value: float) -> str:
     """Return two digits of a number, no less than the number."""
-    text = f"{value:.1e}" if value else "0"
-    return text if float(text) >= value else f"{1.05 * value:.1e}"
+    return f"{float(Context(prec=2, rounding=ROUND_CEILING).create_decimal(repr(float(value)))):.1e}" if value else "0"
 
 
 def _number(run: dict[str, str]) -> float:
@@ -290,21 +290,26 @@ def _notes(comparison: xr.Dataset) -> list[str]:
 
 def _agreement(own: xr.Dataset) -> list[str]:
     """Return how far two solutions of one problem are apart at most, beside what they expect, and what tokens hide."""
+    differences = own[["mean_error", "covariance_error"]].to_dataarray().max("variable")
+    expected = own["own_error"].fillna(math.inf) + _ROUNDING * 1e-5
+    agree = bool((differences.fillna(0.0) <= expected).all())
+    verb, to = ("agree", "to") if agree else ("differ by more than they say", "by")
     parts = [
-        f"{words} {rounded_up(float(own[name].max()))}{unit}"
+        f"{words} {to} {rounded_up(float(own[name].max()))}{unit}"
         for name, words, unit in _AGREEMENT
         if own[name].notnull().any()
     ]
     if not parts:
         return []
-    text = f"{str(own['pair'].values).replace(' / ', ' and ')} agree: {', '.join(parts)}"
-    if "own_error" in own and own["own_error"].notnull().any():
+    text = f"{str(own['pair'].values).replace(' / ', ' and ')} {verb}: {', '.join(parts)}"
+    if own["own_error"].notnull().any():
         text += f" (their own estimates for mean and covariance: {rounded_up(float(own['own_error'].max()))})"
-    if "quantisation" in own and own["quantisation"].notnull().any():
-        at = own.isel(time=-1, p=-1)
+    there = np.flatnonzero((own["quantisation"] + own["wasserstein"]).isel(p=-1).notnull().values)
+    if there.size:
+        at = own.isel(time=there[-1], p=-1)
         text += (
-            f". W_{float(at['p']):g} = {_cell(float(at['wasserstein']))} is that of tokens: whatever their weights, "
-            f"they are {_cell(float(at['quantisation']))} or more away from the density"
+            f". At t = {float(at['time']):.4g} W_{float(at['p']):g} = {_cell(float(at['wasserstein']))}; no weights of "
+            f"the tokens come nearer to the density than {_cell(float(at['quantisation']))}"
         )
     return [f"{text}."]
 
@@ -339,7 +344,7 @@ def _of_theory(comparison: xr.Dataset) -> list[str]:
     radii = comparison["radius"].isel(time=0)
     without = [str(name) for name in comparison["solution"].values[np.isnan(radii.values)]]
     if np.isnan(logs).all():
-        why = f"the support is not bounded ({', '.join(without)})" if without else "none is known for this attention"
+        why = "the support of the initial measure is not bounded" if without else "none is known for this attention"
         return [f"theory: no estimate holds, since {why}."]
     with np.errstate(invalid="ignore", divide="ignore"):
         open_to = float(np.nanmax(errors[:, 1:] / logs[:, 1:], initial=0.0, where=logs[:, 1:] > 0))

@@ -356,7 +356,7 @@ def _tails(start: Start) -> str:
     initial = start.problem.start
     if start.of != LIMIT or not isinstance(initial, Gaussian):
         return ""
-    tilts = [np.linalg.norm(initial.covariance @ tilt, 2) for tilt in start.problem.block.tilts(0.0)]
+    tilts = [np.linalg.norm(initial.factor.T @ tilt @ initial.factor, 2) for tilt in start.problem.block.tilts(0.0)]
     if max(tilts, default=0.0) <= math.sqrt(0.5):
         return ""
     return (

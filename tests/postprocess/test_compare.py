@@ -16,6 +16,7 @@ from vlasov.measures import Particles
 from vlasov.postprocess import stability
 from vlasov.postprocess.compare import compare, density_error, moment_errors
 from vlasov.postprocess.compare.picture import draw
+from vlasov.postprocess.compare.show import rounded_up
 from vlasov.postprocess.moments import moments
 from vlasov.postprocess.panels import tables_of
 
@@ -66,6 +67,24 @@ def test_moments_of_a_mixture_on_a_grid_are_those_of_quadrature_particles():
     grid = vl.solve(problem, "finite-volume", times=[1.0], cells=128)
     cloud = vl.solve(problem, "particles", times=[1.0], n=4000, sampling="quadrature", tolerance=1e-10)
     assert moment_errors(vl.measure(grid), vl.measure(cloud)).max() <= 1e-5
+
+
+def test_the_sentence_says_whether_solutions_agree(solutions):
+    """A mean that is off by a deviation is no agreement; units stand in the heads of the table."""
+    text = printed(compare(*solutions[1:]), 80)
+    assert "particles and finite-volume agree: means to " in text
+    assert "[s.d.]" in text.partition("agree")[0]
+    wrong = solutions[2].assign(mean=solutions[2]["mean"] + 1.0)
+    assert "particles and finite-volume differ by more than they say: means by " in printed(
+        compare(solutions[1], wrong)
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(5.04e-5, "5.1e-05"), (8.6e-3, "8.6e-03"), (9.99e-3, "1.0e-02"), (0.0, "0")]
+)
+def test_two_digits_are_rounded_up(value, text):
+    assert rounded_up(value) == text
 
 
 def test_a_shift_is_seen_for_what_it_is():
@@ -278,7 +297,7 @@ def test_stability_of_gaussians_from_different_starts():
         assert found["growth"].sel(p=p).values[0] == pytest.approx(apart / apart[0], rel=1e-5)
     assert np.isnan(found["log_a_posteriori"]).all()  # their supports are not bounded
     assert np.isnan(found["log_a_priori"]).all()
-    assert "no estimate holds, since the support is not bounded (gaussian 1, gaussian 2)" in printed(found)
+    assert "no estimate holds, since the support of the initial measure is not bounded" in printed(found)
     drawn = draw(found, runs)
     drawn.canvas.draw()
 

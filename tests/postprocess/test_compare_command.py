@@ -36,4 +36,7 @@ def test_a_gaussian_whose_mean_runs_away(tmp_path, monkeypatch, capsys):
     growth = vl.open_run("a.nc")["growth"].values[0, -1]
     assert growth[0] == pytest.approx(growth[1], rel=1e-9)
     assert np.log(growth[0]) == pytest.approx(200.0, abs=4.0)
-    assert "no estimate holds, since the support is not bounded" in capsys.readouterr().out.replace("\n", " ")
+    assert (
+        "no estimate holds, since the support of the initial measure is not bounded"
+        in capsys.readouterr().out.replace("\n", " ")
+    )

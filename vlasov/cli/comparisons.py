@@ -135,9 +135,12 @@ def compare(
     change, files = perturbation.kind(), all(name.endswith(".nc") for name in cases)
     if len(cases) > 1 and not files:
         raise InputError("takes one case, or several .nc files that vlasov run wrote", "CASE")
+    for option in ("cells", "n") if not refined.refine else ():
+        if getattr(refined, option) is not None:
+            raise InputError("says what --refine refines; add --refine, or leave it out", f"--{option}")
     if refined.refine:
-        others = {f"--{change}": change or None, "--study": study,
-                  "--times": times.times, "--at": times.at, "CASE": cases[0] if files else None}  # fmt: skip
+        others = {f"--{change}": change or None, "--study": study, "--local": local, "--times": times.times,
+                  "--at": times.at, "CASE": cases[0] if files else None}  # fmt: skip
         for option in (name for name, value in others.items() if value is not None):
             raise InputError("is for comparisons of solutions, but --refine refines a case; leave it out", option)
         refined.run(settings.load(cases[0]), solvers, output, picture, as_json=as_json)

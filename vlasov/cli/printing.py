@@ -80,7 +80,7 @@ def laid_out(table: Table, columns: int) -> Any:
     wide = RichTable(**look)
     for k, head in enumerate(table.heads):
         numeric = any(isinstance(row[k], int | float) for row in table.rows)
-        wide.add_column(head, justify="right" if numeric else "left", no_wrap=True)
+        wide.add_column(Text(head), justify="right" if numeric else "left", no_wrap=True)
     for row in rows:
         wide.add_row(*row)
     if Console(width=10**4).measure(wide).maximum <= columns:
@@ -92,7 +92,7 @@ def laid_out(table: Table, columns: int) -> Any:
         narrow.add_row(f"{table.heads[0]} = {row[0]}" if isinstance(number, int | float) else row[0], "")
         for head, text in zip(table.heads[1:], row[1:], strict=True):
             if text:
-                narrow.add_row(f"  {' '.join(head.split())}", text)
+                narrow.add_row(Text(f"  {' '.join(head.split())}"), text)
         narrow.add_section()
     return Group(title, narrow)
 
