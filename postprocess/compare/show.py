@@ -46,6 +46,7 @@ _NAMES = {
 }
 _DASHES = ("-", "--", "-.", ":")
 _ROUNDING = 1e-6
+_FACTOR, _SMALLEST = 2.0, 1e-11  # runs know their errors to a factor; what is rounding in any case
 _LARGEST = 1e200  # value of a curve that is drawn
 _AMPLIFIED = "amplified"
 _UNITS = "[s.d.]: in standard deviations, sqrt(tr Σ), of the first; [rel.]: relative to it; [x]: in the units of x."
@@ -291,7 +292,7 @@ def _notes(comparison: xr.Dataset) -> list[str]:
 def _agreement(own: xr.Dataset) -> list[str]:
     """Return how far two solutions of one problem are apart at most, beside what they expect, and what tokens hide."""
     differences = own[["mean_error", "covariance_error"]].to_dataarray().max("variable")
-    expected = own["own_error"].fillna(math.inf) + _ROUNDING * 1e-5
+    expected = _FACTOR * own["own_error"].fillna(math.inf) + _SMALLEST
     agree = bool((differences.fillna(0.0) <= expected).all())
     verb, to = ("agree", "to") if agree else ("differ by more than they say", "by")
     parts = [
