@@ -28,7 +28,7 @@ from vlasov.postprocess.studies import options as shared
 from vlasov.postprocess.studies.front import front
 from vlasov.postprocess.studies.horizon import before_blow_up
 from vlasov.postprocess.studies.show import slope_text, value_curves
-from vlasov.postprocess.studies.slopes import PARTS, Fit, rms, with_slopes
+from vlasov.postprocess.studies.slopes import PARTS, Fit, expected_slope, rms, with_slopes
 from vlasov.postprocess.studies.study import Study, option
 from vlasov.solvers import driver
 from vlasov.solvers.accuracy import units_of
@@ -48,7 +48,6 @@ _GROWTH, _LONG = 1.7, 20.0  # of seconds with n, between sums of linear cost and
 _TIMES = 5  # from 0 to the horizon
 _GRID = "finite-volume"
 _SET_HERE = {_GRID: ("cells",), "particles": ("n", "sampling", "seed")}
-_THEORY = {"random": -0.5, "sobol": -1.0}  # slopes in n
 _ERRORS = {
     "mean_error": "error of the mean, in standard deviations",
     "covariance_error": "error of the covariance, relative to its Frobenius norm",
@@ -292,7 +291,10 @@ class Refinement(Study):
         least = max(_FLOOR * prepared.error, _ROUNDING)
         floor, parts = xr.Dataset({name: _ROUNDING if name == "density_error" else least for name in _ERRORS}), []
         for name in self.solutions:
-            own, theory = dataset.sel(solution=[name]), _THEORY.get(name, math.nan)
+            own, theory = (
+                dataset.sel(solution=[name]),
+                math.nan if name == _GRID else expected_slope("mean", name, self.pde.dimension),
+            )
             low = floor if name not in shared.DETERMINISTIC else xr.full_like(floor, math.inf)
             fitted = with_slopes(own, list(_ERRORS), "size", Fit(), floor=low)
             if name == _GRID:

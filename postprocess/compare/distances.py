@@ -12,9 +12,9 @@ from vlasov.checks import Array
 from vlasov.errors import InputError
 from vlasov.measures import Density, Gaussian, Measure, Particles
 from vlasov.postprocess.moments import moments, nodes
+from vlasov.postprocess.transport.atoms import posed
 from vlasov.postprocess.transport.conditional import match
 from vlasov.postprocess.transport.methods import Distance, image_in
-from vlasov.postprocess.transport.quantisation import quantisation
 from vlasov.postprocess.wasserstein import distance, in_order
 
 ORDERS = (1, 2, 3, 4)  # of moments
@@ -34,11 +34,14 @@ def between(mu: Measure, nu: Measure, orders: Sequence[float]) -> list[Distance]
 
 
 def floor(mu: Measure, nu: Measure, orders: Sequence[float]) -> list[float]:
-    """Return what the places of tokens beside a density leave open of W_p, whatever their weights; NaN for others."""
+    """Return (int min_i |x_i - y|^p dnu(y))^{1/p} of tokens beside a density: W_p is no less, whatever their weights.
+
+    Less what sub-cells of the density hide; NaN for other pairs.
+    """
     cloud, density = (mu, nu) if isinstance(mu, Particles) else (nu, mu)
     if not isinstance(cloud, Particles) or isinstance(density, Particles) or cloud.dimension > 3:
         return [math.nan for _ in orders]
-    return [quantisation(cloud, density, p) for p in orders]
+    return [posed(cloud, density, p).floor() for p in orders]
 
 
 def is_cheap(mu: Measure, nu: Measure) -> bool:

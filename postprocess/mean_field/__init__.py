@@ -28,14 +28,13 @@ from vlasov.measures import SAMPLINGS, Particles
 from vlasov.postprocess import stability
 from vlasov.postprocess.mean_field import show
 from vlasov.postprocess.mean_field.choice import REFERENCES
-from vlasov.postprocess.mean_field.expected import expected_slope
 from vlasov.postprocess.mean_field.limit import QUANTITIES
 from vlasov.postprocess.mean_field.replica import Prepared, measured, multiple
 from vlasov.postprocess.sensitivity.along import along, left_out
 from vlasov.postprocess.studies import options as shared
 from vlasov.postprocess.studies.front import front
 from vlasov.postprocess.studies.horizon import before_blow_up
-from vlasov.postprocess.studies.slopes import PARTS, Fit, with_slopes
+from vlasov.postprocess.studies.slopes import PARTS, Fit, expected_slope, with_slopes
 from vlasov.postprocess.studies.study import Point, Study, option
 from vlasov.postprocess.transport.exact import MOST_PAIRS
 from vlasov.problem import Problem

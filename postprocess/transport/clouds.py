@@ -43,25 +43,25 @@ class Cloud(NamedTuple):
     spacing: Array
 
 
-def clouds(measure: Measure, scale: float = 1.0) -> list[Cloud]:
-    """One for each component of a mixture; ``scale`` times as many cells per axis where a formula is given."""
+def clouds(measure: Measure) -> list[Cloud]:
+    """Return a cloud for each component of a mixture."""
     if isinstance(measure, Mixture):
         return [
             cloud._replace(weights=weight * cloud.weights)
             for weight, component in zip(measure.weights, measure.components, strict=True)
             if weight > 0
-            for cloud in clouds(component, scale)
+            for cloud in clouds(component)
         ]
     d = measure.dimension
     if isinstance(measure, Particles):
         kept = measure.weights > 0
         return [Cloud(measure.points[kept], measure.weights[kept], np.zeros((d, d)), np.zeros((d, d)))]
     if isinstance(measure, Gaussian):
-        places, weights, spacing = _normal_cells(measure, scale)
+        places, weights, spacing = _normal_cells(measure)
     elif isinstance(measure, Density):
         places, weights, spacing = _cells(measure)
     else:
-        count = _fine(d, scale, measure)
+        count = _fine(d, measure)
         low, high = measure.support_box
         axes = [np.linspace(a, b, count + 1) for a, b in zip(low, high, strict=True)]
         places, weights, spacing = _cells(Density(measure.cell_masses(axes), axes))
@@ -126,20 +126,21 @@ def joined(parts: Sequence[Cloud]) -> Points:
     return Points(np.concatenate([part.places for part in parts]), weights / weights.sum())
 
 
-def _fine(rank: int, scale: float, measure: Measure) -> int:
+def _fine(rank: int, measure: Measure) -> int:
+    """Return the cells per axis."""
     if rank not in FINE:
         raise InputError(
             f"has d = {measure.dimension}, too many for a grid; use measure.sample(n), or d <= 3", measure.kind
         )
-    return max(2, round(FINE[rank] * scale))
+    return FINE[rank]
 
 
-def _normal_cells(gaussian: Gaussian, scale: float) -> tuple[Array, Array, Array]:
+def _normal_cells(gaussian: Gaussian) -> tuple[Array, Array, Array]:
     """Cells in the principal axes that carry variance."""
     rank, d = gaussian.factor.shape[1], gaussian.dimension
     if rank == 0:
         return gaussian.mean[None, :], np.ones(1), np.zeros((d, d))
-    edges = np.linspace(-_REACH, _REACH, _fine(rank, scale, gaussian) + 1)
+    edges = np.linspace(-_REACH, _REACH, _fine(rank, gaussian) + 1)
     masses = normal_masses(edges)
     centers = (edges[1:] + edges[:-1]) / 2
     z = np.stack([axis.ravel() for axis in np.meshgrid(*[centers] * rank, indexing="ij")], axis=1)

@@ -8,8 +8,8 @@ from tests import references
 from vlasov import patience
 from vlasov.postprocess.mean_field import limit as limits, mean_field_study
 from vlasov.postprocess.mean_field.choice import Choice
-from vlasov.postprocess.mean_field.expected import expected_slope
 from vlasov.postprocess.mean_field.show import notes
+from vlasov.postprocess.studies.slopes import expected_slope
 from vlasov.solvers.replicas import TimeGrid
 
 EDGE, HORIZON = 0.4, 0.5

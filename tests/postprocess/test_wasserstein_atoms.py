@@ -10,8 +10,8 @@ import pytest
 import vlasov as vl
 from vlasov.checks import Array
 from vlasov.measures import Measure
+from vlasov.postprocess.compare.distances import floor
 from vlasov.postprocess.transport.nearest import nearest, tree
-from vlasov.postprocess.transport.quantisation import quantisation
 from vlasov.postprocess.wasserstein import distance
 
 FRAME = np.array([[0.8, -0.6], [0.6, 0.8]])
@@ -37,9 +37,9 @@ def test_a_lattice_in_a_cube(d: int, count: int, p: float) -> None:
     found = distance(atoms, cube, p)
     assert abs(found.value - truth) <= found.error + 1e-4 * truth
     assert found.error <= 0.1 * truth
-    floor = quantisation(atoms, cube, p)
-    assert 0.85 * truth <= floor <= truth * (1 + 1e-4)
-    assert floor <= found.value + found.error
+    [least] = floor(atoms, cube, [p])
+    assert 0.85 * truth <= least <= truth * (1 + 1e-4)
+    assert least <= found.value + found.error
 
 
 def line(seed: int, count: int) -> vl.Particles:
