@@ -291,10 +291,8 @@ class Refinement(Study):
         least = max(_FLOOR * prepared.error, _ROUNDING)
         floor, parts = xr.Dataset({name: _ROUNDING if name == "density_error" else least for name in _ERRORS}), []
         for name in self.solutions:
-            own, theory = (
-                dataset.sel(solution=[name]),
-                math.nan if name == _GRID else expected_slope("mean", name, self.pde.dimension),
-            )
+            own = dataset.sel(solution=[name])
+            theory = math.nan if name == _GRID else expected_slope("mean", name, self.pde.dimension)
             low = floor if name not in shared.DETERMINISTIC else xr.full_like(floor, math.inf)
             fitted = with_slopes(own, list(_ERRORS), "size", Fit(), floor=low)
             if name == _GRID:
