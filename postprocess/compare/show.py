@@ -47,7 +47,7 @@ _NAMES = {
 _DASHES = ("-", "--", "-.", ":")
 _ROUNDING = 1e-6
 _FACTOR, _SMALLEST = 2.0, 1e-11  # runs know their errors to a factor; what is rounding in any case
-_LARGEST = 1e200  # value of a curve that is drawn
+_SMALLEST_DRAWN, _LARGEST = 1e-13, 1e200  # values of a curve that is drawn: others are rounding, or run away
 _AMPLIFIED = "amplified"
 _UNITS = "[s.d.]: in standard deviations, sqrt(tr Σ), of the first; [rel.]: relative to it; [x]: in the units of x."
 _AGREEMENT = (
@@ -76,8 +76,8 @@ def _drawable(values: Array) -> Array:
 
 
 def _curve(label: str, times: Array, value: Array, error: Array | None = None, **look: Any) -> Curve:
-    """Return the curve through the values that there are, with a band of their errors."""
-    there = np.isfinite(_drawable(value))
+    """Return the curve through the values that there are, with a band of their errors; rounding is no value."""
+    there = np.isfinite(_drawable(value)) & (np.abs(value) > _SMALLEST_DRAWN)
     times, value = times[there], value[there]
     if error is None:
         return Curve(label, times, value, **look)
@@ -295,10 +295,11 @@ def _agreement(own: xr.Dataset) -> list[str]:
     expected = _FACTOR * own["own_error"].fillna(math.inf) + _SMALLEST
     agree = bool((differences.fillna(0.0) <= expected).all())
     verb, to = ("agree", "to") if agree else ("differ by more than they say", "by")
+    most = own.assign(density_error=own["density_error"] + own["density_error_uncertainty"].fillna(0.0))
     parts = [
-        f"{words} {to} {rounded_up(float(own[name].max()))}{unit}"
+        f"{words} {to} {rounded_up(float(most[name].max()))}{unit}"
         for name, words, unit in _AGREEMENT
-        if own[name].notnull().any()
+        if most[name].notnull().any()
     ]
     if not parts:
         return []

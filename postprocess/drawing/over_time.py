@@ -104,5 +104,6 @@ def add_key(
         entries = [Line2D([], [], color=line.get_color(), linewidth=3, label=line.get_label()) for line in entries]
         entries += [Line2D([], [], color=INK, label=name, **look) for name, look in (looks or {}).items() if name]
     pairs = zip(views, hues or [INK] * len(views), strict=True)
-    times = {view.blow_up_time: hue for view, hue in pairs if np.isfinite(view.blow_up_time)}
+    # Times that have one label have one line.
+    times = {float(f"{view.blow_up_time:.4g}"): hue for view, hue in pairs if np.isfinite(view.blow_up_time)}
     legend_above(ax, [*entries, *(draw_blow_up(ax, time, hue) for time, hue in times.items())])
