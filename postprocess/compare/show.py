@@ -135,7 +135,7 @@ def _moments(comparison: xr.Dataset, several: bool) -> Panel:
             curves += [_curve(" ".join(head.split()), times, own[name].values) for name, head in _DIFFERENCES.items()]
     if not is_different(comparison):
         expected = shown["own_error"].max("pair").values
-        curves.append(Curve("mean, cov.: estimated", times, _drawable(expected), role="guide", dash="--"))
+        curves.append(_curve("mean, cov.: estimated", times, expected, role="guide", dash="--"))
     return _panel("Largest difference" if several else "Differences", curves)
 
 
