@@ -120,8 +120,10 @@ def written(exponent: float) -> str:
 
 def bound_curve(label: str, x: Array, exponents: Array, dash: str) -> Curve:
     """Return the curve of a bound e^exponents, whose end is told in words where it is too large to be drawn."""
+    there = ~np.isnan(exponents)
+    x, exponents = x[there], exponents[there]
     values = np.exp(np.minimum(exponents, _DRAWN))
-    return Curve(label, x, values, role="bound", dash=dash, end=written(float(exponents[-1])))
+    return Curve(label, x, values, role="bound", dash=dash, end=written(float(exponents[-1])) if exponents.size else "")
 
 
 def _rate_of_head(head: Head, cloud: Particles, support: Array, room: float) -> float:

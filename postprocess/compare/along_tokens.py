@@ -35,7 +35,7 @@ _TARGETS = 2000  # tokens that carry a density
 _MOST_TIMES = 65  # divergences, 5 ms each for 10^4 tokens in the plane
 _MOST_DIMENSIONS = 3
 _DEGREE = 5  # of splines in time
-DEVIATIONS = 3.0  # of the mean over tokens that the uncertainty holds
+_DEVIATIONS, _HEAVY = 4.0, 10.0  # of the mean over tokens that the uncertainty holds; more, since few have heavy tails
 _LARGEST = 2.0  # L1 of two measures
 _FADED = 1e-300
 
@@ -127,6 +127,11 @@ def obstacle(problem: Problem, run: xr.Dataset) -> tuple[str, str] | None:
     return None
 
 
+def deviations(count: float) -> float:
+    """Return how many deviations of a mean over so many tokens its uncertainty holds."""
+    return _DEVIATIONS * (1 + _HEAVY / count)
+
+
 def compare_at(tokens: Carried, run: xr.Dataset, t: float, k: int) -> tuple[float, float, Array]:
     """Return L1 with its uncertainty at t, the k-th of the tokens' times, and rho'/rho - 1 at the tokens (m,)."""
     x, count = tokens.positions[k], 1 / np.square(tokens.weights).sum()
@@ -141,7 +146,7 @@ def compare_at(tokens: Carried, run: xr.Dataset, t: float, k: int) -> tuple[floa
         ratio = density * np.exp(-tokens.logs[k]) - 1
     value = float(tokens.weights @ parts)
     deviation = np.sqrt(tokens.weights @ np.square(parts - value) / count)
-    uncertainty = float(DEVIATIONS * deviation + sum(tokens.weights @ np.abs(c) for c in changes))
+    uncertainty = float(deviations(count) * deviation + sum(tokens.weights @ np.abs(c) for c in changes))
     return value, min(uncertainty, _LARGEST) if math.isfinite(uncertainty) else _LARGEST, ratio
 
 
@@ -195,7 +200,10 @@ def _integrals(
         reached = np.clip(at, start, end)
         fine += _weights(times[own], start, reached) @ rates
         # One output time says nothing of its own error.
-        coarse += _weights(times[own][::2], start, reached) @ rates[::2] if own.size > 1 else math.nan
+        if own.size > 1:
+            coarse += _weights(times[own][::2], start, reached) @ rates[::2]
+        else:
+            coarse[reached > start] = math.nan
     return fine, coarse
 
 

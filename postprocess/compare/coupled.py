@@ -20,8 +20,8 @@ from vlasov.checks import Array
 from vlasov.errors import InputError
 from vlasov.measures import Particles, Sequence as Ordered
 from vlasov.postprocess.compare.along_tokens import (
-    DEVIATIONS,
     Variables,
+    deviations,
     obstacle,
     spread_times,
     targets,
@@ -30,6 +30,7 @@ from vlasov.postprocess.compare.along_tokens import (
 from vlasov.solvers import measure, problem_of
 from vlasov.solvers.ode.integrate import inside, segments
 
+_LEAST_TIMES = 3  # fewer say nothing of their error
 _MOST_TIMES = 17  # of output times: two velocities of a density each, of 4 to 30 ms
 
 
@@ -56,7 +57,12 @@ def coupled(tokens: xr.Dataset, run: xr.Dataset, at: Array, orders: Sequence[flo
     first = measure(tokens, 0)
     assert isinstance(first, Particles)
     text = problem.block.causal and isinstance(problem.initial, Ordered)
-    if text or obstacle(problem, tokens) or not np.isin([start for start, _ in pieces], times).all():
+    if (
+        text
+        or times.size < _LEAST_TIMES
+        or obstacle(problem, tokens)
+        or not np.isin([start for start, _ in pieces], times).all()
+    ):
         return np.full((at.size, len(orders)), np.nan), np.full((at.size, len(orders)), np.nan)
     chosen, weights = targets(first)
     s = first.s[chosen] if first.s is not None and problem.block.causal else None
@@ -88,8 +94,12 @@ def coupled(tokens: xr.Dataset, run: xr.Dataset, at: Array, orders: Sequence[flo
     for j, p in enumerate(orders):
         powers = np.array([np.linalg.norm(fine[t], axis=1) ** p for t in at.tolist()])
         means = powers @ weights
-        deviations = np.sqrt(np.square(powers - means[:, None]) @ weights * np.square(weights).sum())
+        spreads = np.sqrt(np.square(powers - means[:, None]) @ weights * np.square(weights).sum())
         values[:, j] = means ** (1 / p)
         gaps = [(np.linalg.norm(fine[t] - state, axis=1) ** p @ weights) ** (1 / p) for t, state in coarse.items()]
-        errors[:, j] = (means + DEVIATIONS * deviations) ** (1 / p) - values[:, j] + np.interp(at, list(coarse), gaps)
+        errors[:, j] = (
+            (means + deviations(1 / np.square(weights).sum()) * spreads) ** (1 / p)
+            - values[:, j]
+            + np.interp(at, list(coarse), gaps)
+        )
     return values, errors

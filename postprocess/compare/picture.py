@@ -17,7 +17,7 @@ from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from matplotlib.gridspec import SubplotSpec
 
-from vlasov.postprocess.compare.show import COMPARISON, is_different
+from vlasov.postprocess.compare.show import COMPARISON, is_different, resolved
 from vlasov.postprocess.drawing import style
 from vlasov.postprocess.drawing.covariances import eigenvalues, ellipses
 from vlasov.postprocess.drawing.panels import picture
@@ -113,7 +113,8 @@ def _draw_maps(pair: xr.Dataset, above: Sequence[Axes], axes: Sequence[Axes]) ->
     bar: dict[str, Any] = {"location": "bottom", "aspect": 60, "shrink": 0.7, "pad": 0.02}
     for place, (ax, top) in enumerate(zip(axes, above, strict=True)):
         x, y = pair["difference_position"].values[place], values[place]
-        ax.set_title(rf"$L^1$ = {float(pair['density_error'][place]):.1e}", fontsize=8)
+        l1 = resolved(*(float(pair[name][place]) for name in ("density_error", "density_error_uncertainty")))
+        ax.set_title(rf"$L^1$ {l1 if l1.startswith('<') else f'= {l1}'}".replace("%", r"\%"), fontsize=8)
         if x.shape[1] == 1:
             order = np.argsort(x[:, 0])
             ax.semilogy(x[order, 0], y[order], color=style.TOKEN, linewidth=0.8)

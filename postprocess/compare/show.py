@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from decimal import ROUND_CEILING, Context
@@ -47,9 +48,11 @@ _NAMES = {
 _DASHES = ("-", "--", "-.", ":")
 _ROUNDING = 1e-6
 _FACTOR, _SMALLEST = 2.0, 1e-11  # runs know their errors to a factor; what is rounding in any case
+_TELLING = 0.1  # own errors beyond say that nothing is known
 _SMALLEST_DRAWN, _LARGEST = 1e-13, 1e200  # values of a curve that is drawn: others are rounding, or run away
 _AMPLIFIED = "amplified"
-_UNITS = "[s.d.]: in standard deviations, sqrt(tr Σ), of the first; [rel.]: relative to it; [x]: in the units of x."
+_UNITS = "[x]: in the units of x."
+_RELATIVE = "[s.d.]: in standard deviations, sqrt(tr Σ), of the first; [rel.]: relative to it; "
 _AGREEMENT = (
     ("mean_error", "means", " of a standard deviation"),
     ("covariance_error", "covariances", ""),
@@ -62,6 +65,7 @@ _DIFFERENCES = {
     "density_error": "density\n[L1]",
     "moments": "moments\n3, 4",
 }
+_LATER, _LATER_BY_ORDER = ("own_error", "density_error_uncertainty"), ("quantisation", "growth_error")  # than 0.1.0
 _ROWS, _ALL_ROWS = 5, 12  # of a table: so many out of more than these
 _EXACT = 5e-4  # relative error of a distance that is written without it
 
@@ -95,6 +99,13 @@ def _since(comparison: xr.Dataset, name: str) -> str:
     return f"from t = {float(comparison['time'].values[comparison[name].values.any(axis=0)].min()):.4g} on"
 
 
+def _complete(comparison: xr.Dataset) -> xr.Dataset:
+    """Return the comparison with NaN for variables that files of earlier versions do not have."""
+    likes = {"mean_error": _LATER, "growth": _LATER_BY_ORDER}
+    missing = {name: like for like, names in likes.items() for name in names if name not in comparison}
+    return comparison.assign({name: comparison[like] * math.nan for name, like in missing.items()})
+
+
 def _with_moments(comparison: xr.Dataset) -> xr.Dataset:
     """Return the comparison with the larger error of the moments of order 3 and 4, and without amplified numbers."""
     whole = comparison.assign(moments=comparison["moment_error"].sel(order=[3, 4]).max("order"))
@@ -103,7 +114,7 @@ def _with_moments(comparison: xr.Dataset) -> xr.Dataset:
 
 def _panels(comparison: xr.Dataset) -> list[Panel]:
     """Return the distances with their floor, the differences with the solvers' own errors, and the growth."""
-    several = comparison.sizes["pair"] > 1  # then the largest p alone
+    comparison, several = _complete(comparison), comparison.sizes["pair"] > 1  # then the largest p alone
     panels = [_distances(comparison, several), _moments(comparison, several), _growth(comparison)]
     return panels if np.isfinite(comparison["growth"].values[:, 1:]).any() else panels[:2]
 
@@ -149,7 +160,7 @@ def _growth(comparison: xr.Dataset) -> Panel:
     if "optimal_growth" in comparison:
         local = " (local)" if comparison["far"].values.any() else ""
         optimal = np.fmax.reduce(comparison["optimal_growth"].values)
-        curves.append(Curve(f"optimal{local}", times, _drawable(optimal)))
+        curves.append(_curve(f"optimal{local}", times, optimal))
         for (name, label), dash in zip(_RATES.items(), ("--", "-."), strict=True):
             curves.append(bound_curve(label + local, times, np.fmax.reduce(comparison[name].values), dash))
     if _are_bounded(comparison):
@@ -165,7 +176,7 @@ def _are_bounded(comparison: xr.Dataset) -> bool:
 
 def _tables(comparison: xr.Dataset) -> list[Table]:
     title, tables = str(comparison.attrs.get("title", "")), list[Table]()
-    count = comparison.sizes["time"]
+    comparison, count = _complete(comparison), comparison.sizes["time"]
     places = spread(count, _ROWS if count > _ALL_ROWS else count)
     whole = _with_moments(comparison).isel(time=places)
     for k, pair in enumerate(comparison["pair"].values):
@@ -177,8 +188,10 @@ def _tables(comparison: xr.Dataset) -> list[Table]:
             columns = {"t": columns["t"], **_growth_columns(own)}
             tables.append(_table(f"Growth W_{p}(t) / W_{p}(0): {pair}", columns))
     runs = {name: run for name, run in table_in(comparison.attrs, "runs").items() if isinstance(run, dict)}
-    heads = ["solution", "solver", "status", "estimated error"]
-    rows = [[name, *(run.get(key, "") for key in heads[1:3]), _number(run)] for name, run in runs.items()]
+    heads = ["solution", "solver", "size", "status", "estimated error"]
+    rows = [
+        [name, run.get("solver", ""), _size(run), run.get("status", ""), _number(run)] for name, run in runs.items()
+    ]
     return [*tables, Table("Solutions", heads, rows)]
 
 
@@ -196,7 +209,7 @@ def _difference_columns(own: xr.Dataset) -> dict[str, list[str]]:
             continue
         if name == "density_error":
             errors = np.nan_to_num(own["density_error_uncertainty"].values)
-            texts = [_resolved(*pair) for pair in zip(own[name].values, errors, strict=True)]
+            texts = [resolved(*pair) for pair in zip(own[name].values, errors, strict=True)]
         else:
             texts = [_cell(value) for value in own[name].values]
         columns[head] = _amplified(own, texts)
@@ -211,12 +224,12 @@ def _distance_columns(own: xr.Dataset) -> dict[str, list[str]]:
     columns, last = {}, own.sizes["p"] - 1
     if coupled := "coupled" in own and bool(own["coupled"].notnull().any()):
         pairs = zip(own["coupled"].values[:, last], own["coupled_error"].values[:, last], strict=True)
-        columns["coupled\n[x]"] = _amplified(own, [_resolved(*pair) for pair in pairs])
+        columns["coupled\n[x]"] = _amplified(own, [resolved(*pair) for pair in pairs])
     for k, p in enumerate(own["p"].values):
         if coupled and k < last:
             continue
         pairs = zip(own["wasserstein"].values[:, k], own["wasserstein_error"].values[:, k], strict=True)
-        columns[f"W_{p:g}\n[x]"] = _amplified(own, [_resolved(*pair) for pair in pairs])
+        columns[f"W_{p:g}\n[x]"] = _amplified(own, [resolved(*pair) for pair in pairs])
     if own["quantisation"].notnull().any():
         columns[f"tokens\nW_{own['p'].values[-1]:g}"] = [_cell(value) for value in own["quantisation"].values[:, -1]]
     return columns
@@ -225,7 +238,7 @@ def _distance_columns(own: xr.Dataset) -> dict[str, list[str]]:
 def _growth_columns(own: xr.Dataset) -> dict[str, list[str]]:
     """Return texts of the chain measured <= optimal <= exp int lambda <= exp int |J|, and of the theory's bound."""
     pairs = zip(own["growth"].values[:, -1], own["growth_error"].values[:, -1], strict=True)
-    columns = {"measured": _amplified(own, [_resolved(*pair) for pair in pairs])}
+    columns = {"measured": _amplified(own, [resolved(*pair) for pair in pairs])}
     if "optimal_growth" in own:
         columns["optimal"] = [_cell(value) for value in own["optimal_growth"].values]
         columns |= {label: [written(float(value)) for value in own[name].values] for name, label in _RATES.items()}
@@ -243,7 +256,7 @@ def _cell(value: float) -> str:
     return "" if math.isnan(value) else f"{value:.3g}" if 1e-2 <= abs(value) < 1e4 or value == 0 else f"{value:.1e}"
 
 
-def _resolved(value: float, error: float) -> str:
+def resolved(value: float, error: float) -> str:
     """Return a number with its relative error; where it may be zero the largest that it may be."""
     if math.isnan(value):
         return ""
@@ -260,6 +273,14 @@ def rounded_up(value: float) -> str:
     return f"{float(Context(prec=2, rounding=ROUND_CEILING).create_decimal(repr(float(value)))):.1e}" if value else "0"
 
 
+def _size(run: dict[str, str]) -> str:
+    """Return the number of tokens or cells of a run, as its options say it."""
+    options = json.loads(run.get("options", "{}"))
+    cells = options.get("cells")
+    sizes = f"{options['n']:,} tokens" if options.get("n") else " x ".join(map(str, np.atleast_1d(cells))) + " cells"
+    return sizes if options.get("n") or cells else ""
+
+
 def _number(run: dict[str, str]) -> float:
     try:
         return float(run.get("error_estimate", math.nan))
@@ -269,7 +290,7 @@ def _number(run: dict[str, str]) -> float:
 
 def _notes(comparison: xr.Dataset) -> list[str]:
     """Return in sentences how well solutions agree or how far they part, and what is doubtful."""
-    notes = []
+    comparison, notes = _complete(comparison), list[str]()
     if comparison["amplified"].values.any():
         notes.append(
             f"amplified: {_since(comparison, 'amplified')} the unstable mean has multiplied a small difference of the "
@@ -286,15 +307,18 @@ def _notes(comparison: xr.Dataset) -> list[str]:
         notes.append(f"{reason[0].upper()}{reason[1:]}.")
     if reason := str(comparison.attrs.get("without_density", "")):
         notes.append(f"{reason}.")
-    return notes + _of_theory(comparison) + [_UNITS]
+    return [*notes, *_of_theory(comparison), ("" if is_different(comparison) else _RELATIVE) + _UNITS]
 
 
 def _agreement(own: xr.Dataset) -> list[str]:
     """Return how far two solutions of one problem are apart at most, beside what they expect, and what tokens hide."""
-    differences = own[["mean_error", "covariance_error"]].to_dataarray().max("variable")
-    expected = _FACTOR * own["own_error"].fillna(math.inf) + _SMALLEST
-    agree = bool((differences.fillna(0.0) <= expected).all())
-    verb, to = ("agree", "to") if agree else ("differ by more than they say", "by")
+    largest = float(own[["mean_error", "covariance_error"]].to_dataarray().max())
+    expected = float(own["own_error"].max())
+    if expected > _TELLING or " / layers" in f" / {own['pair'].values}":  # layers are another problem than the flow
+        verb, to = "are apart", "by"
+    else:
+        agree = not largest > _FACTOR * expected + _SMALLEST
+        verb, to = ("agree", "to") if agree else ("differ by more than they say", "by")
     most = own.assign(density_error=own["density_error"] + own["density_error_uncertainty"].fillna(0.0))
     parts = [
         f"{words} {to} {rounded_up(float(most[name].max()))}{unit}"
@@ -305,7 +329,7 @@ def _agreement(own: xr.Dataset) -> list[str]:
         return []
     text = f"{str(own['pair'].values).replace(' / ', ' and ')} {verb}: {', '.join(parts)}"
     if own["own_error"].notnull().any():
-        text += f" (their own estimates for mean and covariance: {rounded_up(float(own['own_error'].max()))})"
+        text += f" (their own estimates for mean and covariance: {rounded_up(expected)})"
     there = np.flatnonzero((own["quantisation"] + own["wasserstein"]).isel(p=-1).notnull().values)
     if there.size:
         at = own.isel(time=there[-1], p=-1)
@@ -322,7 +346,7 @@ def _parting(own: xr.Dataset) -> list[str]:
     if not grown.size or grown[-1] == 0:
         return []
     at, p = own.isel(time=int(grown[-1])), f"{own['p'].values[-1]:g}"
-    text = f"W_{p} has grown {_resolved(float(at['growth'][-1]), float(at['growth_error'][-1]))} times"
+    text = f"W_{p} has grown {resolved(float(at['growth'][-1]), float(at['growth_error'][-1]))} times"
     if "optimal_growth" in at and at["optimal_growth"].notnull():
         text += f", small differences grow {float(at['optimal_growth']):.4g} times at most"
     return [f"{text}, by t = {float(at['time']):.4g}."]

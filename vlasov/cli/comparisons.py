@@ -140,7 +140,9 @@ def compare(
             raise InputError("says what --refine refines; add --refine, or leave it out", f"--{option}")
     if refined.refine:
         others = {f"--{change}": change or None, "--study": study, "--local": local, "--times": times.times,
-                  "--at": times.at, "CASE": cases[0] if files else None}  # fmt: skip
+                  "--at": times.at}  # fmt: skip
+        if files:
+            raise InputError("names files of runs, but --refine solves a case; give a case", "CASE")
         for option in (name for name, value in others.items() if value is not None):
             raise InputError("is for comparisons of solutions, but --refine refines a case; leave it out", option)
         refined.run(settings.load(cases[0]), solvers, output, picture, as_json=as_json)
