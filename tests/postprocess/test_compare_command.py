@@ -34,7 +34,6 @@ def test_a_gaussian_whose_mean_runs_away(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     _run(monkeypatch, "compare", "gaussian-line", "--shift", "0.1", "--no-local", "--times", "2", "-o", "a.nc")
     growth = vl.open_run("a.nc")["growth"].values[0, -1]
-    assert growth[0] == pytest.approx(growth[1], rel=1e-9)
     assert np.log(growth[0]) == pytest.approx(200.0, abs=4.0)
     assert (
         "no estimate holds, since the support of the initial measure is not bounded"
