@@ -13,6 +13,7 @@ import math
 import time as clock
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -195,7 +196,12 @@ class Work:
 
     def seconds(self) -> float:
         """Return about how long the first two looks take on one thread."""
-        return sum(self._seconds(*level) for level in self.levels[:2])
+        return sum(self._first_costs)
+
+    @cached_property
+    def _first_costs(self) -> list[float]:
+        """Seconds of the first two looks, which are predicted once: steps have to be counted for them."""
+        return [self._seconds(*level) for level in self.levels[:2]]
 
     def announce(self) -> None:
         """Say how long it takes, where that is long."""
@@ -205,15 +211,19 @@ class Work:
     def looks(self) -> Iterator[xr.Dataset]:
         """Yield the result after each look; the first one has no error yet."""
         began, before, after, share = clock.perf_counter(), None, None, 0.0
-        costs = [self._seconds(*level) for level in self.levels]
-        patience = Patience(what="the growth of small changes", remedies=_REMEDIES, told=sum(costs[:2]) > LONG)
-        for number, (level, seconds) in enumerate(zip(self.levels, costs, strict=True)):
-            if number > 1 and (seconds > _FINEST or _agree(self.start, before, after)):
-                break
-            whole = sum(costs[: max(2, number + 1)]) or 1.0  # zero at the first time alone
-            with part(share, seconds / whole):
+        costs = list(self._first_costs)
+        patience = Patience(what="the growth of small changes", remedies=_REMEDIES, told=sum(costs) > LONG)
+        for number, level in enumerate(self.levels):
+            if number > 1:
+                if _agree(self.start, before, after):
+                    break
+                costs.append(self._seconds(*level))
+                if costs[number] > _FINEST:
+                    break
+            whole = sum(costs) or 1.0  # zero at the first time alone
+            with part(share, costs[number] / whole):
                 before, after = after, self._look(*level, patience)
-            share += seconds / whole
+            share += costs[number] / whole
             result = _dataset(self.start, after, before)
             result.attrs["wall_seconds"] = clock.perf_counter() - began
             yield result
