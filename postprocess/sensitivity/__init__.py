@@ -288,6 +288,7 @@ def _dataset(start: Start, first: _Look, second: _Look | None) -> xr.Dataset:
     later = times > times[0]
     few = (first.by_time("carriers") < FEW) & later
     if second is not None:
+        # The tolerance is added because two looks may take the same steps, and then do not differ.
         error = error + np.where(later, first.tolerance * value, 0.0) + _difference(value, second.by_time("value"))
     elif limit:
         error = np.where(later, np.nan, error)
