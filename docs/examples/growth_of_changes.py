@@ -19,7 +19,8 @@ In two cases a token takes over: mixture-2d and sinkhorn-mixture, whose two clou
 t = 1.25 on. From then on the growth of nodes is theirs, and the limit is not known. Samples of 512 tokens see the same
 time; how much their growth is depends on how near a token stands to the separatrix. In gaussian-blow-up,
 mlp-affine-gaussian and multi-head-mixed, too, few nodes or tokens carry the growth in the end, and the Gaussian becomes
-so wide before that the limit is not known. Under a mask few tokens carry it nearly from the beginning. In all other cases with a known limit the growth is collective as long as it is known.
+so wide before that the limit is not known. Under a mask few tokens carry it nearly from the beginning. In all
+other cases with a known limit the growth is collective as long as it is known.
 
 .. csv-table:: Until when growth is collective
     :header: case, of, until t, growth, carried
