@@ -19,6 +19,7 @@ NOT_SQUARE = 2  # times the error for p != 2, where costs are less smooth in the
 UNLIKE = 2  # times the error where the lattices of both measures differ
 NOISY, FAINT = 0.2, 1e-3  # relative change, and cost in squared spacings: a linearised distance beyond may be zero
 BLURRED = 4 / 3  # of what cells twice as wide change: four times what smooth densities do
+BLURRED_SMOOTH = 1 / 16  # the same where a density is smooth on the line: splines of order 6 leave 1/64
 STEEP = 0.5  # change of a density from cell to cell, from which on grids may hide its slope within cells
 ROUNDING = 1e-13  # of sums over clouds of points, relative to their size
 MASS_LOST = 1e-12  # that a grid may leave out of a measure that is averaged over its cells
