@@ -31,7 +31,7 @@ _STEPS, _SHORTER = 16, 6
 _BALANCED = 2e-3  # mass in the wrong place, from which on the plan is repaired by linear steps alone
 _REPAIRS = 3
 _APART, _FEWEST = 0.3, 200  # mass in the wrong place without potentials, above which fewer atoms are solved first
-_ENOUGH = {
+_ENOUGH = 0.1  # relative distance of the bounds that fewer atoms leave, below which no more are solved
     True: 0.06,
     False: 0.1,
 }  # for p = 2 and others: relative distance of the bounds that fewer atoms leave, below which no more are solved
@@ -164,7 +164,7 @@ def bounds(problem: Problem) -> tuple[float, float, Array]:
     if n > _FEWEST and np.abs(problem.missing(problem.state(f, _WIDEST))).sum() > 2 * _APART:
         f, most = _from_coarse(problem)
         least = _dual_bound(problem, f, problem.state(f, _WIDEST)) ** (1 / p)
-        if most - least <= _ENOUGH[p == 2] * most:
+        if most - least <= _ENOUGH * most:
             return least, max(least, most), f
     finest = min(_WIDEST * (n / len(problem.cells.weights)) ** (1 / d), _WIDEST / 2)
     for relative in np.geomspace(_WIDEST, finest, 2 + math.ceil(math.log(_WIDEST / finest) / 3)).tolist():
