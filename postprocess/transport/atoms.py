@@ -32,9 +32,6 @@ _BALANCED = 2e-3  # mass in the wrong place, from which on the plan is repaired 
 _REPAIRS = 3
 _APART, _FEWEST = 0.3, 200  # mass in the wrong place without potentials, above which fewer atoms are solved first
 _ENOUGH = 0.1  # relative distance of the bounds that fewer atoms leave, below which no more are solved
-    True: 0.06,
-    False: 0.1,
-}  # for p = 2 and others: relative distance of the bounds that fewer atoms leave, below which no more are solved
 _IN_SPACE = 0.12  # the same in d = 3, where each narrower smoothing takes seconds
 _GROUPS, _ROUNDING = 500, 1e-13
 _TINY = 1e-150
