@@ -80,7 +80,8 @@ def distance(mu: Given, nu: Given, p: float = 2, *, time: float | None = None, m
           (int W_p(mu(.|s), nu(.|s))^p ds)^{1/p}, exact where the places are the same, else refused. "auto" takes it
           where both have places; where one of both has none (``Particles(points, weights)``), places count for
           nothing and the laws of x are compared.
-        - "quantile": d = 1, exact for particles and piecewise constant densities.
+        - "quantile": d = 1, exact for particles and densities on grids that are not uniform; averages on a uniform
+          grid stand for a smooth density where they look like its own, and the error tells what they leave open.
         - "dirac": one measure is a single point.
         - "gaussian": Bures' closed form for two Gaussians, p = 2.
         - "translation": one measure is the other, moved as a whole.

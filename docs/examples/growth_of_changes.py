@@ -18,8 +18,9 @@ field, and the growth of the limit until the end.
 In two cases a token takes over: mixture-2d and sinkhorn-mixture, whose two clouds have a separatrix between them, from
 t = 1.25 on. From then on the growth of nodes is theirs, and the limit is not known. Samples of 512 tokens see the same
 time; how much their growth is depends on how near a token stands to the separatrix. In gaussian-blow-up,
-mlp-affine-gaussian and multi-head-mixed, too, few nodes carry the growth in the end. Under a mask few tokens carry it
-nearly from the beginning. In all other cases with a known limit the growth is collective as long as it is known.
+mlp-affine-gaussian and multi-head-mixed, too, few nodes or tokens carry the growth in the end, and the Gaussian becomes
+so wide before that the limit is not known. Under a mask few tokens carry it nearly from the beginning. In all
+other cases with a known limit the growth is collective as long as it is known.
 
 .. csv-table:: Until when growth is collective
     :header: case, of, until t, growth, carried
@@ -27,7 +28,7 @@ nearly from the beginning. In all other cases with a known limit the growth is c
     ball-3d, limit, 2, 3.629, collective
     box-2d, limit, 1.75, 21.91, collective
     deep-layers, limit, 2, 7.837, collective
-    gaussian-blow-up, limit, 0.375, 6.567, few nodes from t = 0.75 on
+    gaussian-blow-up, 512 tokens, 3, 617.5, few tokens from t = 0.75 on
     gaussian-collapse, limit, 20, 2.102e+08, collective
     gaussian-line, 512 tokens, 20, 5.356e+08, collective
     gaussian-two-lines, 512 tokens, 20, 1.255e+05, few tokens from t = 2.5 on
@@ -39,8 +40,8 @@ nearly from the beginning. In all other cases with a known limit the growth is c
     masked-product, 512 tokens, 2, 17.38, few tokens from t = 0.5 on
     masked-two-topics, 512 tokens, 2, 158.2, few tokens from t = 0.25 on
     mixture-2d, limit, 1, 3.701, few nodes from t = 1.25 on
-    mlp-affine-gaussian, limit, 0.75, 2.922, few nodes from t = 1 on
-    multi-head-mixed, limit, 1, 13.34, few nodes from t = 1.25 on
+    mlp-affine-gaussian, limit, 0.75, 2.92, few nodes from t = 1 on
+    multi-head-mixed, limit, 0.25, 1.808, few nodes from t = 1.25 on
     multi-head-plane, 512 tokens, 20, 7.944e+08, collective
     relu-blow-up, limit, 2, 5.196, collective
     relu-layer-norm, 512 tokens, 8, 1, nothing grows

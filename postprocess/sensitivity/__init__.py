@@ -13,11 +13,12 @@ import math
 import time as clock
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from vlasov import checks, messages
 from vlasov.cases.solving import CaseLike
@@ -132,8 +133,8 @@ def sensitivity(
         By time: growth and growth_error; log_logarithmic_norm and log_norm, the integrals of lambda and |J|, with
         rates_error; participation and carriers, how many tokens carry the growth, and sample, whether so few that the
         number is the sample's; direction and response, what grows most and what becomes of it; position and weight. In
-        the limit growth is that of the nodes, and NaN where fewer than eight of them carry it, or where a Gaussian is
-        so wide that nodes would never agree; ``doubt`` says so. At a blow-up times end.
+        the limit growth is that of the nodes, and NaN where fewer than eight of them carry it, or once a Gaussian has
+        become so wide that nodes would never agree; ``doubt`` says so. At a blow-up times end.
 
     Examples
     --------
@@ -160,9 +161,11 @@ def prepare(problem: CaseLike | xr.Dataset, options: Options) -> Work:
 
 
 class _Look(NamedTuple):
-    """A path with the growth and the rates along it."""
+    """A path with the growth and the rates along it, and at which times it is of a Gaussian too wide for nodes."""
 
     path: Path
+    tolerance: float
+    wide: NDArray[np.bool_]
     growths: list[growth.Growth]
     rates: growth.Rates | None
 
@@ -193,7 +196,12 @@ class Work:
 
     def seconds(self) -> float:
         """Return about how long the first two looks take on one thread."""
-        return sum(self._seconds(*level) for level in self.levels[:2])
+        return sum(self._first_costs)
+
+    @cached_property
+    def _first_costs(self) -> list[float]:
+        """Seconds of the first two looks, which are predicted once: steps have to be counted for them."""
+        return [self._seconds(*level) for level in self.levels[:2]]
 
     def announce(self) -> None:
         """Say how long it takes, where that is long."""
@@ -203,15 +211,19 @@ class Work:
     def looks(self) -> Iterator[xr.Dataset]:
         """Yield the result after each look; the first one has no error yet."""
         began, before, after, share = clock.perf_counter(), None, None, 0.0
-        costs = [self._seconds(*level) for level in self.levels]
-        patience = Patience(what="the growth of small changes", remedies=_REMEDIES, told=sum(costs[:2]) > LONG)
-        for number, (level, seconds) in enumerate(zip(self.levels, costs, strict=True)):
-            if number > 1 and (seconds > _FINEST or _agree(self.start, before, after)):
-                break
-            whole = sum(costs[: max(2, number + 1)]) or 1.0  # zero at the first time alone
-            with part(share, seconds / whole):
+        costs = list(self._first_costs)
+        patience = Patience(what="the growth of small changes", remedies=_REMEDIES, told=sum(costs) > LONG)
+        for number, level in enumerate(self.levels):
+            if number > 1:
+                if _agree(self.start, before, after):
+                    break
+                costs.append(self._seconds(*level))
+                if costs[number] > _FINEST:
+                    break
+            whole = sum(costs) or 1.0  # zero at the first time alone
+            with part(share, costs[number] / whole):
                 before, after = after, self._look(*level, patience)
-            share += seconds / whole
+            share += costs[number] / whole
             result = _dataset(self.start, after, before)
             result.attrs["wall_seconds"] = clock.perf_counter() - began
             yield result
@@ -219,7 +231,7 @@ class Work:
     def _seconds(self, cloud: Particles, tolerance: float) -> float:
         return cost.seconds(
             self.start.problem, cloud, tolerance, self.times,
-            rates=self.options.rates, rough=bool(_tails(self.start)),
+            rates=self.options.rates, rough=_wide(self.start, cloud, self.start.first),
         )  # fmt: skip
 
     def _look(self, cloud: Particles, tolerance: float, patience: Patience) -> _Look:
@@ -227,9 +239,10 @@ class Work:
         flow = problem.flow(tolerance=accuracy_for(tolerance))
         flow.patience = patience
         tangency, path = Tangency(problem), Path(cloud, flow, self.times, 0.1 * tolerance)
+        wide = _ever_wide(self.start, path)
         of_growth = _OF_GROWTH if self.options.rates else 1.0
         with part(0.0, of_growth):
-            growths = growth.growths(path, tangency, _UNKNOWN if _tails(self.start) else tolerance)
+            growths = growth.growths(path, tangency, np.where(wide, _UNKNOWN, tolerance))
         path.forget()
         rates = None
         if self.options.rates:
@@ -239,14 +252,14 @@ class Work:
             path.cut(len(path.reached), self.reason)
         elif math.isfinite(self.blow_up_time) and path.status == "completed":
             path.status, path.blow_up_time = "blow-up", self.blow_up_time
-        return _Look(path, growths, rates)
+        return _Look(path, tolerance, wide[: len(growths)], growths, rates)
 
 
 def _agree(start: Start, coarse: _Look | None, fine: _Look | None) -> bool:
     """Whether the growth is known well enough, or no finer nodes will tell it."""
-    if coarse is None or fine is None or _tails(start):
+    if coarse is None or fine is None:
         return True
-    value, later = fine.by_time("value"), slice(1, None)
+    value, later = fine.by_time("value"), np.flatnonzero(~fine.wide[1:]) + 1
     few = start.of == LIMIT and (fine.by_time("carriers")[later] < FEW).any()
     return not few and bool((_difference(value, coarse.by_time("value")) <= _ENOUGH * value)[later].all())
 
@@ -275,13 +288,13 @@ def _dataset(start: Start, first: _Look, second: _Look | None) -> xr.Dataset:
     later = times > times[0]
     few = (first.by_time("carriers") < FEW) & later
     if second is not None:
-        error = error + _difference(value, second.by_time("value"))
+        # The tolerance is added because two looks may take the same steps, and then do not differ.
+        error = error + np.where(later, first.tolerance * value, 0.0) + _difference(value, second.by_time("value"))
     elif limit:
         error = np.where(later, np.nan, error)
-    if tails := _tails(start) if len(times) > 1 else "":
-        value = np.where(later, np.nan, value)
-    elif limit:
-        value = np.where(few, np.nan, value)
+    few, wide = few & ~first.wide, first.wide & later
+    if limit:
+        value = np.where(few | wide, np.nan, value)
     error = np.where(np.isnan(value), np.nan, error)
     by_token = ("time", "particle", "component")
     variables: dict[str, tuple[tuple[str, ...], Any]] = {
@@ -312,10 +325,14 @@ def _dataset(start: Start, first: _Look, second: _Look | None) -> xr.Dataset:
     if (unsure := error > _NOTABLE * value).any():
         what = "other nodes or steps" if limit else "other steps"
         doubts.append(f"from t = {times[unsure][0]:.4g} on {what} give another growth, see growth_error")
-    if limit and few.any() and not tails:
+    if limit and few.any():
         why = f"fewer than {FEW} nodes carry it, so that it is theirs and not the limit's"
         doubts.append(f"at t = {times[few][0]:.4g} growth is not known: {why}")
-    doubts += [tails, kink(start), *_not_settled(first)]
+    if wide.any():
+        why = "J may be unbounded in L^2(mu), as |Sigma^{1/2} A Sigma^{1/2}| > 0.707"
+        since = f"from t = {times[first.wide][0]:.4g} on growth is not known"
+        doubts.append(f'{since}: {why}, and more nodes find more without end; take tokens, as by sampling="sobol"')
+    doubts += [kink(start), *_not_settled(first)]
     attributes = provenance(start.problem, SENSITIVITY) | {
         "solver": start.solver,
         "of": start.of,
@@ -348,18 +365,19 @@ def _not_settled(look: _Look) -> list[str]:
     return doubts
 
 
-def _tails(start: Start) -> str:
-    """Why nodes of a Gaussian may never agree: J shifts its Hermite polynomials, which has no bound in L^2(mu).
+def _wide(start: Start, cloud: Particles, t: float) -> bool:
+    """Return whether nodes of a Gaussian may never agree: J shifts its Hermite polynomials, unbounded in L^2(mu).
 
     E h(z + S u) takes e^{<a, z>} of norm e^{|a|^2 / 2} to one of norm e^{|S^T a|^2}, S = Sigma^{1/2} A Sigma^{1/2}.
     """
-    initial = start.problem.start
-    if start.of != LIMIT or not isinstance(initial, Gaussian):
-        return ""
-    tilts = [np.linalg.norm(initial.factor.T @ tilt @ initial.factor, 2) for tilt in start.problem.block.tilts(0.0)]
-    if max(tilts, default=0.0) <= math.sqrt(0.5):
-        return ""
-    return (
-        "growth is not known: J may be unbounded in L^2(mu), as |Sigma^{1/2} A Sigma^{1/2}| > 0.707, and more nodes "
-        'find more without end; take tokens, as by sampling="sobol"'
-    )
+    if start.of != LIMIT or not isinstance(start.problem.start, Gaussian):
+        return False
+    values, vectors = np.linalg.eigh(cloud.covariance)
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    return any(np.linalg.norm(root.T @ tilt @ root, 2) > math.sqrt(0.5) for tilt in start.problem.block.tilts(t))
+
+
+def _ever_wide(start: Start, path: Path) -> NDArray[np.bool_]:
+    """Return at which output times the nodes are ``_wide``, or have been."""
+    clouds = zip(path.outputs, path.reached, strict=True)
+    return np.logical_or.accumulate([_wide(start, path.cloud.moved(x), t) for x, t in clouds])

@@ -61,8 +61,8 @@ class _Rate(NamedTuple):
     converged: bool
 
 
-def growths(path: Path, tangency: Tangency, tolerance: float) -> list[Growth]:
-    """Return the growth at each output time of the path."""
+def growths(path: Path, tangency: Tangency, tolerances: Array) -> list[Growth]:
+    """Return the growth at each output time of the path, to its relative tolerance."""
     n, d = path.cloud.points.shape
     weights, allowed = path.cloud.weights, tangency.projector(path.outputs[0])
     still = np.zeros((n, d))
@@ -73,7 +73,7 @@ def growths(path: Path, tangency: Tangency, tolerance: float) -> list[Growth]:
             one = largest_singular(
                 lambda h, count=count: path.forward(allowed(h), count),  # type: ignore[misc]
                 lambda p, count=count: allowed(path.backward(p, count)),  # type: ignore[misc]
-                (n, d), weights=weights, tolerance=tolerance,
+                (n, d), weights=weights, tolerance=float(tolerances[number]),
             )  # fmt: skip
         except InputError as mistake:
             path.cut(

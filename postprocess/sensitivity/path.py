@@ -2,8 +2,9 @@
 
     y_new = y + h sum_j b_j k_j,   k_s = f(t + c_s h, y_s),   y_s = y + h sum_j a_sj k_j
 
-Steps are those of the particle solver's own stepper; they end at output times and where parameters jump. From their
-sizes the discrete flow is made again, stage by stage, so that M, its derivative, is exact, and so is its transpose.
+Steps are those of the particle solver's stepper for tokens and a change h' = J h that goes along, since changes may
+grow where tokens rest; they end at output times and where parameters jump. From their sizes the discrete flow is made
+again, stage by stage, so that M, its derivative, is exact, and so is its transpose.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ class Step:
 class Path:
     """Tokens from the first of increasing times on, through all of them, as far as there is a solution.
 
-    ``tolerance`` is the local error of a step, relative to the size of the cloud.
+    ``tolerance`` is the local error of a step, relative to the size of the cloud, and to that of a change.
 
     Attributes: ``reached``, the times that were reached, with the tokens there, ``outputs``; ``steps``, and for each
     time that was reached, how many of the steps end before it, ``ends``; ``nodes``, places of the quadrature in time,
@@ -105,25 +106,28 @@ class Path:
 
     def _integrate(self, times: Array, tolerance: float) -> None:
         """Steps of the particle solver's stepper, cut at output times."""
-        tokens, y = Tokens(self.cloud, self.flow), self.cloud.points.ravel()
+        tokens, points, change = Tokens(self.cloud, self.flow), self.cloud.points.ravel(), _generic(self.cloud)
         atol, waiting, end = tolerance * size(self.cloud), times[1:].tolist(), float(times[-1])
+        count = points.size
         first = float(times[0])
         for start, stop in segments(self.flow.breakpoints, end):
             if stop <= first:
                 continue
             watch, start = BlowUpWatch(math.inf), max(start, first)
             stops = sorted({stop, *(t for t in waiting if start < t <= stop)})
-            rhs, next_step, began = right_hand_side(tokens, (start, stop)), 0.0, start
+            rhs, next_step, began = _with_change(tokens, (start, stop)), 0.0, start
             while stops:
+                y = np.concatenate([points, change * (size(self.cloud) / np.sqrt(np.mean(change**2)))])
                 for method in integrate.steps(
                     rhs, (began, stops[0]), y, rtol=tolerance, atol=atol,
                     stepper=_longer(tokens, next_step), taken=len(self.steps),
                 ):  # fmt: skip
-                    self._take(method, y, (start, stop))
+                    self._take(method, points, (start, stop))
                     cut = method.t - method.t_old < 0.9 * next_step
                     next_step = max(method.h_abs, next_step) if cut else method.h_abs
-                    y, began = method.y.copy(), method.t
-                    if watch.sees(method.t, integrate.growth_rate(y, method.f)) or not finite(y):
+                    points, change, began = method.y[:count].copy(), method.y[count:], method.t
+                    rate = integrate.growth_rate(points, method.f[:count])
+                    if watch.sees(method.t, rate) or not finite(points):
                         self.status, self.blow_up_time = "blow-up", watch.time
                         return
                     if len(self.steps) > MOST_STEPS:
@@ -132,14 +136,18 @@ class Path:
                 if waiting and waiting[0] == began:
                     self.reached.append(waiting.pop(0))
                     self.ends.append(len(self.steps))
-                    self.outputs.append(y.reshape(self.cloud.points.shape).copy())
+                    self.outputs.append(points.reshape(self.cloud.points.shape))
 
     def _take(self, method: CloudDOP853, before: Array, segment: tuple[float, float]) -> None:
         """Keep a step, and the tokens at its Gauss nodes in time."""
         t, h, shape, dense = method.t_old, method.t - method.t_old, self.cloud.points.shape, method.dense_output()
         self.steps.append(Step(self, t, h, before.reshape(shape), segment))
         times = t + h * (1 + self._nodes) / 2
-        self.nodes.append([Node(inside(at, *segment), dense(at).reshape(shape).copy()) for at in times.tolist()])
+
+        def points(at: float) -> Array:
+            return dense(at)[: before.size].reshape(shape).copy()
+
+        self.nodes.append([Node(inside(at, *segment), points(at)) for at in times.tolist()])
 
     @property
     def smooth(self) -> list[tuple[slice, Node, Node]]:
@@ -221,6 +229,28 @@ def _backward(step: Step, p: Array) -> Array:
         duals[s] = step.at(s).adjoint(step.h * q)
         total += duals[s]
     return total
+
+
+def _generic(cloud: Particles) -> Array:
+    """Return a change of all tokens, flat: a shift, a linear map and noise, so that no way to grow is missed."""
+    random, (n, d) = np.random.default_rng(0), cloud.points.shape
+    away = (cloud.points - cloud.mean) / size(cloud)
+    change: Array = random.normal(size=d) + away @ random.normal(size=(d, d)) + random.normal(size=(n, d))
+    return change.ravel()
+
+
+def _with_change(tokens: Tokens, segment: tuple[float, float]) -> integrate.Rhs:
+    """Return the right-hand side of x' = Gamma(x), h' = J h, flat, on a segment of smooth parameters."""
+    velocity, (cloud, flow, _) = right_hand_side(tokens, segment), tokens
+    count, shape = cloud.points.size, cloud.points.shape
+
+    def slope(t: float, y: Array, out: Array) -> Array:
+        velocity(t, y[:count], out[:count])
+        linear = flow.linearised(cloud.moved(y[:count].reshape(shape)), inside(t, *segment))
+        out[count:] = linear.tangent(y[count:].reshape(shape)).ravel()
+        return out
+
+    return slope
 
 
 def _longer(tokens: Tokens, next_step: float) -> Callable[..., CloudDOP853]:

@@ -31,7 +31,7 @@ _STEPS, _SHORTER = 16, 6
 _BALANCED = 2e-3  # mass in the wrong place, from which on the plan is repaired by linear steps alone
 _REPAIRS = 3
 _APART, _FEWEST = 0.3, 200  # mass in the wrong place without potentials, above which fewer atoms are solved first
-_ENOUGH = 0.02  # relative distance of the bounds that fewer atoms leave, below which no more are solved
+_ENOUGH = 0.1  # relative distance of the bounds that fewer atoms leave, below which no more are solved
 _IN_SPACE = 0.12  # the same in d = 3, where each narrower smoothing takes seconds
 _GROUPS, _ROUNDING = 500, 1e-13
 _TINY = 1e-150
@@ -157,17 +157,19 @@ def bounds(problem: Problem) -> tuple[float, float, Array]:
     """Return a lower and an upper bound of W_p between atoms and what cells hold, and the potentials."""
     n, d = problem.atoms.places.shape
     f, p = np.zeros(n), problem.p
+    least, most = 0.0, math.inf
     if n > _FEWEST and np.abs(problem.missing(problem.state(f, _WIDEST))).sum() > 2 * _APART:
-        f, high = _from_coarse(problem)
-        low = _dual_bound(problem, f, problem.state(f, _WIDEST)) ** (1 / p)
-        if high - low <= (_ENOUGH if p == 2 else 5 * _ENOUGH) * high:
-            return low, max(low, high), f
+        f, most = _from_coarse(problem)
+        least = _dual_bound(problem, f, problem.state(f, _WIDEST)) ** (1 / p)
+        if most - least <= _ENOUGH * most:
+            return least, max(least, most), f
     finest = min(_WIDEST * (n / len(problem.cells.weights)) ** (1 / d), _WIDEST / 2)
     for relative in np.geomspace(_WIDEST, finest, 2 + math.ceil(math.log(_WIDEST / finest) / 3)).tolist():
         f, state = _ascended(problem, f, relative)
         if d < 3 and relative > finest:
             continue
-        low, high = _dual_bound(problem, f, state) ** (1 / p), _plan_bound(problem, state)
+        low = max(least, _dual_bound(problem, f, state) ** (1 / p))
+        high = min(most, _plan_bound(problem, state))
         if high - low <= _IN_SPACE * high:
             break
     return low, max(low, high), f

@@ -22,6 +22,8 @@ from vlasov.postprocess.transport.thresholds import (
     ENOUGH,
     EXACT_PAIRS,
     HIGHEST,
+    JUMPS,
+    JUMPS_SHORT,
     MASS_LOST,
     ROUNDING,
 )
@@ -203,8 +205,18 @@ def _lattices(mu: Measure, nu: Measure, p: float) -> tuple[float, float]:
     mu, nu = _on_one_grid(mu, nu)
     q = min(p, HIGHEST)
     value, low, high = lattices.between(lattices.prepared(mu, nu, q), q).tolist()
+    if _jumps(mu) or _jumps(nu):
+        doubt = JUMPS if p >= 2 else JUMPS_SHORT
+        low, high = value - doubt * (value - low), value + doubt * (high - value)
     hidden = _resolution(mu, nu) + coarseness(mu) + coarseness(nu)
     return value, _widened(value, low - hidden, high + hidden, mu, nu, q, p)
+
+
+def _jumps(measure: Measure) -> bool:
+    """Return whether the density of a measure may jump."""
+    if isinstance(measure, Mixture):
+        return any(_jumps(part) for part in measure.components)
+    return not isinstance(measure, Gaussian) and not (isinstance(measure, Density) and measure.looks_smooth)
 
 
 def _linearised(mu: Measure, nu: Measure, p: float) -> tuple[float, float] | None:

@@ -9,6 +9,7 @@ value |             ____ an atom: constant
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -17,10 +18,14 @@ import numpy as np
 from vlasov.checks import Array
 from vlasov.measures import Ball, Box, Density, Gaussian, Measure, Mixture, Particles, Ring
 from vlasov.measures.quadrature import legendre
+from vlasov.postprocess.transport.certain import mean_power
+from vlasov.postprocess.transport.clouds import coarser
 from vlasov.postprocess.transport.scale import rooted
+from vlasov.postprocess.transport.thresholds import BLURRED_SMOOTH
 
 _EPS = float(np.finfo(float).eps)
 _NODES = 16  # Gauss nodes where a difference of powers would cancel
+_DEGREE = 5  # of the splines behind averages, which need more cells
 _CLOSE = 2.0  # ratio of two powers' bases below which their difference is integrated, not subtracted
 
 
@@ -33,7 +38,7 @@ class Pieces(NamedTuple):
 
 
 def pieces(measure: Measure, cells: int) -> Pieces:
-    """Of any measure for d = 1; only a Gaussian, or a measure of one's own, needs ``cells``: the rest is exact."""
+    """Return the pieces of a measure for d = 1; ``cells`` are for Gaussians, smooth grids and a user's own measures."""
     found = _merged(_parts(measure, cells)) if isinstance(measure, Mixture) else _one(measure, cells)
     kept = found.shares > 0
     shares = found.shares[kept]
@@ -41,10 +46,39 @@ def pieces(measure: Measure, cells: int) -> Pieces:
 
 
 def needs_cells(measure: Measure) -> bool:
-    """Whether ``pieces`` only approximates."""
+    """Return whether ``pieces`` puts a smooth density on cells, which only approximates."""
     if isinstance(measure, Mixture):
         return any(needs_cells(part) for part in measure.components)
-    return not isinstance(measure, Particles | Density | Box | Ball | Ring) and bool(measure.covariance[0, 0] > 0)
+    if isinstance(measure, Density):
+        return measure.looks_smooth
+    return not isinstance(measure, Particles | Box | Ball | Ring) and bool(measure.covariance[0, 0] > 0)
+
+
+def unresolved(measure: Measure, cells: int, p: float) -> float:
+    """Return how far the pieces of a uniform grid may be from the density behind its averages, as W_p.
+
+    Smooth densities: a part of how far they are from pieces of cells twice as wide, whose order is 6 at least. Where
+    the density jumps, a cell may be empty up to where its mass has the greatest density of its neighbours; and the
+    variance should be the measure's.
+    """
+    if isinstance(measure, Mixture):
+        parts = zip(measure.weights, measure.components, strict=True)
+        return float(sum(weight * unresolved(part, cells, p) ** p for weight, part in parts)) ** (1 / p)
+    if not isinstance(measure, Density) or not all(measure.uniform):
+        return 0.0
+    part, wide = pieces(measure, cells), coarser(measure)
+    if measure.looks_smooth:
+        blurred = _smooth(wide, cells) if wide.values.size > _DEGREE else pieces(wide, cells)
+        return between_pieces(part, blurred, p)[0] * BLURRED_SMOOTH
+    padded, variance = np.pad(measure.values, 1), float(measure.covariance[0, 0])
+    highest = np.maximum(np.maximum(padded[2:], padded[:-2]), measure.values)
+    shares = measure.values / measure.values.sum()
+    empty = 1 - np.divide(measure.values, highest, out=np.ones_like(highest), where=highest > 0)
+    gap = mean_power(shares, empty, p) * float((part.right - part.left).mean()) / (p + 1) ** (1 / p)
+    left, right = part.left - measure.mean[0], part.right - measure.mean[0]
+    excess = abs(float(part.shares @ (left * left + left * right + right * right)) / 3 - variance)
+    spread = excess / (2 * math.sqrt(variance)) if variance > 0 else math.sqrt(excess)
+    return spread * max(1.0, p / 2) + gap
 
 
 def between_pieces(mu: Pieces, nu: Pieces, p: float) -> tuple[float, float]:
@@ -82,6 +116,8 @@ def _one(measure: Measure, cells: int) -> Pieces:
         return Pieces(measure.weights[order], x[order], x[order])
     if isinstance(measure, Density):
         edges = measure.origin[0] + measure.matrix[0, 0] * measure.edges[0]
+        if measure.looks_smooth:
+            return _smooth(measure, cells)
         masses = measure.values * measure.volumes
         if measure.matrix[0, 0] < 0:
             edges, masses = edges[::-1], masses[::-1]
@@ -101,6 +137,15 @@ def _one(measure: Measure, cells: int) -> Pieces:
         [low], [high] = measure.support_box
         edges = np.linspace(low, high, cells + 1)
     return Pieces(measure.cell_masses([edges]), edges[:-1], edges[1:])
+
+
+def _smooth(density: Density, cells: int) -> Pieces:
+    """Return the pieces of the smooth density behind the averages."""
+    low, high = sorted(density.origin[0] + density.matrix[0, 0] * density.edges[0][[0, -1]])
+    fine = np.linspace(low, high, max(cells, 4 * density.values.size) + 1)
+    masses = density.smooth_cell_masses([fine])
+    kept = masses > 0
+    return Pieces(masses[kept] / masses.sum(), fine[:-1][kept], fine[1:][kept])
 
 
 def _parts(measure: Measure, cells: int) -> list[Pieces]:

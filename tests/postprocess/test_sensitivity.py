@@ -135,6 +135,39 @@ def test_a_lone_token_and_linear_flows():
     assert still["growth"].values[-1] == pytest.approx(np.e, rel=1e-8)
 
 
+@pytest.mark.parametrize("t", [1.5, 4.0])
+@pytest.mark.parametrize("initial", [vl.Box([-1, -1], [1, 1]), vl.Particles([[1, 0], [-1, 0], [0, 1], [0, -1]])])
+def test_growth_where_tokens_rest(initial, t):
+    """A = 0 and a mean of zero: nothing moves, and a shift grows by |e^{tV}|."""
+    from scipy.linalg import expm
+
+    values = np.array([[1.0, 2.0], [-0.5, 1.5]])
+    problem = vl.Problem(vl.Softmax(A=np.zeros((2, 2)), V=values), initial, t)
+    _is_right(
+        vl.sensitivity(problem, times=[t], n=9 if isinstance(initial, vl.Box) else None, rates=False), expm(t * values)
+    )
+
+
+def test_growth_where_tokens_hardly_move():
+    """Two tokens so close to zero that scores vanish: their mean grows like e^t."""
+    problem = vl.Problem(vl.Softmax(A=[[1.0]], V=[[1.0]]), vl.Particles([[1e-6], [-1e-6]]), 5.0)
+    _is_right(vl.sensitivity(problem, times=[5.0], rates=False), np.exp([[5.0]]))
+
+
+def test_the_error_holds_where_tokens_move():
+    """Both looks take nearly the same few steps, so that their difference alone does not tell the error."""
+    random = np.random.default_rng(2)
+    x, (a, v) = random.normal(size=(6, 2)), random.normal(size=(2, 2, 2))
+    problem = vl.Problem(vl.Softmax(A=a, V=v), vl.Particles(x), 1.0)
+    _is_right(vl.sensitivity(problem, times=[1.0], rates=False), _dense(x, 1 / 6, [1.0], a, v)[0])
+
+
+def _is_right(found, matrix):
+    """The error holds, and is no excuse."""
+    growth, error, exact = found["growth"].values[-1], found["growth_error"].values[-1], np.linalg.norm(matrix, 2)
+    assert abs(growth - exact) <= error <= 1e-4 * exact
+
+
 def test_mean_field_numbers_of_the_mixture():
     """By an independent prototype on 2,728 nodes, RK4 and its own sums."""
     problem = vl.load_case("mixture-2d").problem.until(1.5)
@@ -207,6 +240,15 @@ def test_a_gaussian_that_blows_up_ends_there_and_one_with_wide_tails_has_no_grow
     found = vl.sensitivity(wide, times=[0.1], n=64, rates=False)
     assert np.isnan(found["growth"].values[1])
     assert "growth is not known: J may be unbounded" in found.attrs["doubt"]
+
+
+def test_a_gaussian_that_becomes_wide_has_no_growth_from_then_on():
+    """Sigma' = 2 A Sigma^2 by V = 1: A Sigma = 0.3 / (1 - 0.6 t) exceeds 0.707 from t = 0.96 on."""
+    problem = vl.Problem(vl.Softmax(A=[[0.3]]), vl.Gaussian([0.0], [[1.0]]), 1.1)
+    found = vl.sensitivity(problem, times=[0.5, 0.95, 0.97, 1.1], n=64, rates=False)
+    assert np.isnan(found["growth"].values).tolist() == [False, False, False, True, True]
+    assert np.isnan(found["growth_error"].values).tolist() == [False, False, False, True, True]
+    assert "from t = 0.97 on growth is not known: J may be unbounded" in found.attrs["doubt"]
 
 
 def test_times_before_those_of_a_run_are_refused():

@@ -56,6 +56,6 @@ def test_a_crossing_of_eigenvalues_next_to_the_end_of_a_step(share):
     for step in steps[1:]:
         crossing = step.t + share * step.h
         path = Path(lone, problem(crossing).flow(), np.array([0.0, 1.0]), 1e-9)
-        found = growth.rates(path, Tangency(problem(crossing)), limit=False)
+        found = growth.rates(path, Tangency(problem(crossing)), 1e-6, limit=False)
         off = abs(found.logarithmic[-1] - (1.0 + 2.5 * (1 - crossing) ** 2))
         assert 1e-6 < off <= found.error[-1] < 0.2

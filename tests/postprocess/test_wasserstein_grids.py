@@ -316,3 +316,19 @@ def test_a_gaussian_and_its_averages_in_a_frame_are_one():
         assert found.value <= found.error <= 1e-6
     small = gaussian.on_grid([np.linspace(-1.0, 1.0, 17)] * 2)  # too small a grid: not cut off on both sides alike
     assert distance(gaussian, small).value > 0.1
+
+
+@pytest.mark.parametrize("cells", [32, 65, 128])
+def test_averages_on_the_line_are_those_of_a_smooth_density(cells: int) -> None:
+    """W_2 of N(0, 1) and N(0, 4) is the difference of the deviations; a box between edges of cells is moved little."""
+    axis = [np.linspace(-20, 20, cells + 1)]
+    assert_covered(distance(vl.Gaussian(0.0, 1.0), vl.Gaussian(0.0, 4.0).on_grid(axis)), 1.0, 0.05)
+    box = vl.Box([-1.0], [1.03])
+    found = distance(box.on_grid([np.linspace(-2, 2, cells + 1)]), box)
+    assert found.value <= found.error < 0.05
+
+
+def test_lattices_doubt_jumps() -> None:
+    """A ball and a Gaussian, mixed, against a Gaussian: W_1 between radii, which are matched."""
+    mixed = vl.Mixture([vl.Ball(2.7093, np.zeros(3)), vl.Gaussian(np.zeros(3), 0.889 * np.eye(3))], [0.4, 0.6])
+    assert_covered(distance(mixed, vl.Gaussian(np.zeros(3), 1.629 * np.eye(3)), 1), 0.3212, 0.2)

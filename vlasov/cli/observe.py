@@ -28,7 +28,7 @@ def observe(
     ] = None,
     tolerance: Annotated[float | None, typer.Option("--tolerance", help="Of clusters: relative reach; 0.05.")] = None,
     rank: Annotated[bool, typer.Option("--rank", help="Of clusters: the rank of attention over time.")] = False,
-    times: Annotated[int | None, typer.Option("--times", help="Of gaussianity: at how many output times; 5.")] = None,
+    times: Annotated[int | None, typer.Option("--times", help="Of gaussianity: at how many output times; 3.")] = None,
     picture: Picture,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="A picture, or .nc for numbers.")] = None,
     as_json: JsonOption = False,
