@@ -89,7 +89,7 @@ def test_a_comparison_is_written_as_numbers(vlasov, run):
     assert (code, err) == (0, "")
     assert out.endswith("c.nc\n")
     kept = vl.open_run("c.nc")
-    xr.testing.assert_equal(kept, vl.compare(*[vl.open_run("g.nc")] * 2))
+    xr.testing.assert_equal(kept, vl.compare(*[vl.open_run("g.nc")] * 2, local=False))
     assert kept.attrs["command"].startswith("vlasov")
     for option, sentence in (
         ("--study=x.nc", "--study: is drawn beside"),

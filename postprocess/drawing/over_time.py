@@ -105,5 +105,5 @@ def add_key(
         entries += [Line2D([], [], color=INK, label=name, **look) for name, look in (looks or {}).items() if name]
     pairs = zip(views, hues or [INK] * len(views), strict=True)
     # Times that have one label have one line.
-    times = {float(f"{view.blow_up_time:.4g}"): hue for view, hue in pairs if np.isfinite(view.blow_up_time)}
-    legend_above(ax, [*entries, *(draw_blow_up(ax, time, hue) for time, hue in times.items())])
+    times = {f"{view.blow_up_time:.4g}": (view.blow_up_time, hue) for view, hue in pairs if view.blow_up_time < np.inf}
+    legend_above(ax, [*entries, *(draw_blow_up(ax, *line) for line in times.values())])

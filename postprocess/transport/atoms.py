@@ -23,7 +23,7 @@ from vlasov.postprocess.transport.cells import Cells, cells
 from vlasov.postprocess.transport.exact import Points, solve
 from vlasov.postprocess.transport.nearest import Tree, nearest, tree
 
-_PER_ATOM, _LEAST_CELLS = 3, 8_000  # cells wanted; about 1.6 times as many are made
+_PER_ATOM, _LEAST_CELLS = 5, 8_000  # cells wanted; about 1.6 times as many are made
 _NEIGHBOURS = {1: 6, 2: 8, 3: 14}  # atoms that a cell knows
 _WIDEST = 0.1  # of the smoothing, relative to how the neighbours' costs spread
 _SMOOTH = 0.3  # where potentials of few atoms are the start for many

@@ -83,7 +83,9 @@ def _planes(atoms: Tree, f: Array, *, steep: bool) -> tuple[Array, Array]:
 
 
 @kernel()
-def _search(places, tops, low, high, slopes, most, y, smear, p, which, least, thread, threads):  # type: ignore[no-untyped-def]
+def _search(  # type: ignore[no-untyped-def]
+    places, tops, low, high, slopes, most, y, smear, p, which, least, thread, threads
+):
     """Fill rows of ``which`` and ``least``, depth first, the nearer child first."""
     begin, stop = share(len(y), thread, threads)
     leaves, d, k = len(low) // 2, y.shape[1], which.shape[1]
