@@ -31,6 +31,7 @@ _STEPS, _SHORTER = 16, 6
 _BALANCED = 2e-3  # mass in the wrong place, from which on the plan is repaired by linear steps alone
 _REPAIRS = 3
 _APART, _FEWEST = 0.3, 200  # mass in the wrong place without potentials, above which fewer atoms are solved first
+_TIGHT = 0.02  # the same where these few are themselves the start for more
 _ENOUGH = 0.1  # relative distance of the bounds that fewer atoms leave, below which no more are solved
 _IN_SPACE = 0.12  # the same in d = 3, where each narrower smoothing takes seconds
 _GROUPS, _ROUNDING = 500, 1e-13
@@ -153,7 +154,7 @@ def _without_light(problem: Problem) -> tuple[Problem, float]:
     return problem._replace(atoms=Points(x[kept], weights), tree=tree(x[kept])), moved
 
 
-def bounds(problem: Problem) -> tuple[float, float, Array]:
+def bounds(problem: Problem, enough: float = _ENOUGH) -> tuple[float, float, Array]:
     """Return a lower and an upper bound of W_p between atoms and what cells hold, and the potentials."""
     n, d = problem.atoms.places.shape
     f, p = np.zeros(n), problem.p
@@ -161,7 +162,7 @@ def bounds(problem: Problem) -> tuple[float, float, Array]:
     if n > _FEWEST and np.abs(problem.missing(problem.state(f, _WIDEST))).sum() > 2 * _APART:
         f, most = _from_coarse(problem)
         least = _dual_bound(problem, f, problem.state(f, _WIDEST)) ** (1 / p)
-        if most - least <= _ENOUGH * most:
+        if most - least <= enough * most:
             return least, max(least, most), f
     finest = min(_WIDEST * (n / len(problem.cells.weights)) ** (1 / d), _WIDEST / 2)
     for relative in np.geomspace(_WIDEST, finest, 2 + math.ceil(math.log(_WIDEST / finest) / 3)).tolist():
@@ -184,7 +185,7 @@ def _from_coarse(problem: Problem) -> tuple[Array, float]:
     variances = np.bincount(block, fine.weights * inner) / np.bincount(block, fine.weights)
     wide = Cells(*points, np.zeros((len(variances), *fine.edges.shape[1:])), variances)
     coarse = Problem(few, wide, tree(few.places), tree(wide.places), p)
-    _, high, f = bounds(coarse)
+    _, high, f = bounds(coarse, _TIGHT)
     state = coarse._replace(cells=fine).state(f, _SMOOTH)
     potentials = state.least[:, 0] - state.width * np.log(fine.weights / state.shares[:, 0])
     f = nearest(problem.cell_tree, potentials, x, np.zeros(len(x)), p, 1)[1][:, 0]
