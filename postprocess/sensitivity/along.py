@@ -90,7 +90,7 @@ def along(origin: Problem | xr.Dataset, times: Array, *, aloud: bool = False) ->
 
 def _few(times: Array) -> Array:
     """Return at most so many of the times, evenly spread."""
-    return times[spread(times.size, OUTPUTS)]
+    return times if times.size <= OUTPUTS + 1 else times[spread(times.size, OUTPUTS)]
 
 
 def _chosen(origin: Problem | xr.Dataset) -> Problem | xr.Dataset:
