@@ -14,8 +14,8 @@ demo: program  ## solve a case on a grid and by particles, study its mean-field 
 	$(bin)/vlasov converge mixture-2d --n 64,128,256,512,1024,2048,4096 --replicas 32 --exact-up-to 256 \
 		-o demo/study --force
 	$(bin)/vlasov compare mixture-2d --study demo/study/study.nc -o demo/mixture-2d.png --force
-	@echo "Done. demo/mixture-2d.png: above, the density on a moving grid with tokens over it; below, how far the two"
-	@echo "solutions are apart, and how fast n tokens approach the mean-field limit."
+	@echo "Done. demo/mixture-2d.png: the density on a moving grid with tokens over it, where the two differ, how far they"
+	@echo "are apart, and how fast n tokens approach the mean-field limit."
 
 test: environment  ## run the tests
 	$(bin)/python -m pytest -n auto

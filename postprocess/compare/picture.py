@@ -114,7 +114,7 @@ def _draw_maps(pair: xr.Dataset, above: Sequence[Axes], axes: Sequence[Axes]) ->
     for place, (ax, top) in enumerate(zip(axes, above, strict=True)):
         x, y = pair["difference_position"].values[place], values[place]
         l1 = resolved(*(float(pair[name][place]) for name in ("density_error", "density_error_uncertainty")))
-        ax.set_title(rf"$L^1$ {l1 if l1.startswith('<') else f'= {l1}'}".replace("%", r"\%"), fontsize=8)
+        ax.set_title(rf"$L^1$ {l1 if l1.startswith('<') else f'= {l1}'}", fontsize=8)
         if x.shape[1] == 1:
             order = np.argsort(x[:, 0])
             ax.semilogy(x[order, 0], y[order], color=style.TOKEN, linewidth=0.8)
